@@ -7,8 +7,9 @@ use cache::Cache;
 use config::sizing::Machine;
 use config::{CacheStatus, ClientFiles, Config, Programs, SiteConfig};
 use files::Root;
+use files::accel::Accel;
 use flow::tracing::Tracing;
-use flow::{Accel, Announce, CertificateFields, Live, Site};
+use flow::{Announce, CertificateFields, Live, Site};
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, Reserved, TlsConfig, Try};
 use policy::{Declared, HostTable, SiteRules, acl::CidrSet};
@@ -149,7 +150,7 @@ fn beside_scripts(origin: &Origin) -> Option<Arc<Root>> {
 
 /// The pages that plugins write below an origin's root.
 fn pages(origin: &Origin) -> Option<Arc<Root>> {
-    origin.config().scripts.as_ref().map(|scripts| flow::page_cache_root(&scripts.root))
+    origin.config().scripts.as_ref().map(|scripts| files::page_cache(&scripts.root))
 }
 
 /// The actions that an origin's responses may ask for.

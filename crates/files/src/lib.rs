@@ -9,6 +9,7 @@
 //! open anything but a regular file for reading its content, say whether something hidden is there,
 //! or wait for a disk unless it was told that it may ([`Depth::Full`]).
 
+pub mod accel;
 mod accept;
 mod config;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -17,6 +18,7 @@ mod hidden;
 mod look;
 mod open;
 mod opened;
+mod page_cache;
 mod root;
 mod table;
 mod types;
@@ -29,6 +31,7 @@ pub use hidden::{APPLICATION, Hidden, HiddenError, SOURCES, is_dotted};
 pub use look::{Look, Page};
 pub use open::{Depth, WouldBlock};
 pub use opened::Opened;
+pub use page_cache::page_cache;
 pub use root::Root;
 pub use table::Table;
 pub use types::{OCTETS, Types, TypesError};

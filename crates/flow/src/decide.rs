@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cache::{Found, Object};
 use message::cache_control::CacheControl;
+use message::forwarding::is_last_hop;
 use message::freshness::{Freshness, State};
 use message::{Framing, HeaderId, Method, Request, conditional, target};
 use origin::Protocol;
@@ -99,9 +100,7 @@ pub(crate) fn course(ask: &Ask<'_>, verdict: ReceiveVerdict) -> Course {
     match verdict {
         ReceiveVerdict::Files(root) => Course::Files(root),
         ReceiveVerdict::Lookup if request.framing == Framing::None => Course::Lookup,
-        ReceiveVerdict::Lookup | ReceiveVerdict::Pass if forward::is_last_hop(request) => {
-            Course::LastHop
-        }
+        ReceiveVerdict::Lookup | ReceiveVerdict::Pass if is_last_hop(request) => Course::LastHop,
         // A body on a cacheable request is outside the key: it never meets the store.
         ReceiveVerdict::Lookup | ReceiveVerdict::Pass => Course::Pass(match request.method {
             Method::Get | Method::Head => Forward::Bypass,

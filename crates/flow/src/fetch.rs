@@ -29,7 +29,6 @@ use crate::carry::{Carried, Selected};
 use crate::core::Core;
 use crate::finish::Background;
 use crate::interims::Interims;
-use crate::lengths::declared_length;
 use crate::trace::Trace;
 use crate::trailers::Gate;
 use vcl::told;
@@ -163,7 +162,7 @@ impl Body {
     /// Its length, if that is known before its end.
     pub(crate) fn length(&self) -> Option<u64> {
         match self {
-            Self::Exchange(exchange) => declared_length(exchange.framing),
+            Self::Exchange(exchange) => exchange.framing.length(),
             Self::Whole(bytes) => Some(bytes.len() as u64),
             Self::Stored(reader) => reader.length(),
         }

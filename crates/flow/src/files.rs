@@ -17,7 +17,6 @@ use crate::ask::Ask;
 use crate::body::{Part, ReplyBody};
 use crate::core::Core;
 use crate::declared::{self, NamedFile};
-use crate::page_cache;
 use crate::pages::{self, Problem};
 use crate::reply::{Head, Reply, Served};
 use crate::select::{self, Rules, Validators};
@@ -151,7 +150,7 @@ pub(crate) fn known(core: &Core, ask: &Ask<'_>) -> Option<Reply> {
 pub(crate) fn page_of<'s>(ask: &Ask<'s>) -> Option<(&'s Arc<Root>, Vec<u8>)> {
     let plugin = ask.notes.pages.filter(|_| !ask.notes.personal)?;
     let root = ask.site.page_caches.get(ask.notes.origin as usize)?.as_ref()?;
-    Some((root, page_cache::place(plugin, ask.request)?))
+    Some((root, policy::page_cache::place(plugin, ask.request)?))
 }
 
 /// The reply from it.

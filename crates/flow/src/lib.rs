@@ -4,7 +4,6 @@
 //! at once, without allocation on a hit; what must wait comes back as a [`Slow`] to be awaited.
 //! Fetches are tasks of their own: they meet the delivery only in `cache`'s bodies.
 
-mod accel;
 mod ask;
 mod body;
 mod carry;
@@ -24,10 +23,8 @@ mod gzip;
 mod interims;
 pub mod invalidate;
 mod key;
-mod lengths;
 pub mod live;
 mod over;
-mod page_cache;
 pub mod pages;
 pub mod purge;
 pub mod reply;
@@ -45,7 +42,6 @@ mod why;
 
 pub use policy::{Peer, acl::CidrSet};
 
-pub use crate::accel::Accel;
 pub use crate::ask::{Front, LiveRef};
 pub use crate::body::{Part, Parts, ReplyBody};
 pub use crate::challenge::Challenges;
@@ -54,7 +50,6 @@ pub use crate::core::Core;
 pub use crate::interims::Interims;
 pub use crate::key::begin_key;
 pub use crate::live::{Announce, CertificateFields, Endpoint, Live, Shared, Site};
-pub use crate::page_cache::root as page_cache_root;
 pub use crate::reply::{Forward, Reply, Served};
 pub use crate::trace::{About, Decided, Trace, Trouble};
 pub use crate::way::{Slow, Start};

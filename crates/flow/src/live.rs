@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use base::{HashSeed, Limit, Limits, counters::Registry, tally::Tallies};
 use cache::Cache;
-use files::Root;
+use files::{Root, accel::Accel};
 use h1::HeadLimits;
 use observe::{Want, Wanted};
 use origin::{Depot, Journal, Origin};
@@ -18,7 +18,6 @@ use tls::ClientAuth;
 use vcl::params::Params;
 use vcl::program::Instance;
 
-use crate::accel::Accel;
 use crate::challenge::Challenges;
 use crate::invalidate::Door;
 use crate::tracing::Tracing;

@@ -14,6 +14,7 @@ pub mod conditional;
 pub mod cookie;
 pub mod date;
 pub mod forwarded;
+pub mod forwarding;
 pub mod framing;
 pub mod freshness;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -23,6 +24,7 @@ pub mod list;
 pub mod path;
 pub mod query;
 pub mod range;
+pub mod reference;
 pub mod request;
 pub mod response;
 pub mod sf;

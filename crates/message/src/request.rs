@@ -144,6 +144,17 @@ pub enum Framing {
     UntilClose,
 }
 
+impl Framing {
+    /// Returns the length that the framing declares; `None` where only the end tells.
+    pub fn length(self) -> Option<u64> {
+        match self {
+            Self::None => Some(0),
+            Self::Length(length) => Some(length),
+            Self::Chunked | Self::UntilClose => None,
+        }
+    }
+}
+
 /// A request in canonical form. Everything that decides about it (key, route, access, forwarded
 /// bytes) reads these fields, never the received bytes.
 ///

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::header::HeaderBlock;
+use crate::header::{HeaderBlock, HeaderId};
 use crate::request::Version;
 
 /// A status code, 100 to 999.
@@ -142,6 +142,12 @@ pub struct Response {
 }
 
 impl Response {
+    /// The length in Content-Length: in an answer to HEAD, the length that a GET would have got.
+    pub fn content_length(&self) -> Option<u64> {
+        let value = self.headers.value(HeaderId::ContentLength)?;
+        std::str::from_utf8(value).ok()?.parse().ok()
+    }
+
     /// An empty response of `status`.
     pub fn new(status: Status) -> Self {
         Self {

@@ -2,7 +2,7 @@
 //!
 //! A policy is asked at fixed points of a request and answers with a verdict; it sees a narrow
 //! context and never touches a socket or the store. [`Declared`], built from a site's
-//! [`SiteRules`], is one implementation; compiled VCL will be the other.
+//! [`SiteRules`], is the implementation. A site with VCL asks none: its program decides.
 
 pub mod acl;
 pub mod answer;
@@ -11,6 +11,7 @@ mod forged;
 pub mod forwarded;
 pub mod headers;
 pub mod hosts;
+pub mod page_cache;
 pub mod pattern;
 mod peer;
 pub mod points;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use cache::{Object, Reader};
+use message::forwarding::add_via;
 use message::{HeaderId, Response, Version};
 use policy::DeliverCtx;
 
@@ -12,7 +13,6 @@ use crate::ask::Ask;
 use crate::body::ReplyBody;
 use crate::decide::freshness;
 use crate::fetch::Passing;
-use crate::forward;
 use crate::reply::{Head, Reply, Served};
 use crate::select::{self, Rules, SELECTORS, Validators};
 
@@ -77,7 +77,7 @@ fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
     }
     response.status = reply.status;
     let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
-    forward::add_via(&mut response.headers, received, &ask.live.pseudonym);
+    add_via(&mut response.headers, received, &ask.live.pseudonym);
     if let Some(kind) = reply.content_type.take() {
         response.headers.set(HeaderId::ContentType, kind.as_bytes());
     }

@@ -7,8 +7,10 @@ use base::{Counter, KeyBuf, Now};
 use bytes::Bytes;
 use cache::{Flags, Lead, NewObject, Object, Tags};
 use files::Root;
+use files::accel::{self, Named, Said};
 use message::date::parse_http_date;
 use message::freshness::Freshness;
+use message::reference::same_origin;
 use message::store::{self, NotStored, StorePlan};
 use message::vary::Vary;
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status, Version};
@@ -16,7 +18,6 @@ use origin::{Caller, Exchange, Protocol, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
 use vcl::told::Told;
 
-use crate::accel::{self, Named, Said};
 use crate::ask::{Ask as Asker, Front};
 use crate::carry::{Carried, Selected};
 use crate::core::Core;
@@ -27,7 +28,6 @@ use crate::fetch::{
 use crate::finish::Background;
 use crate::forward::{self, Errand};
 use crate::invalidate::Haste;
-use crate::lengths::content_length;
 use crate::live::Site;
 use crate::pages::Problem;
 use crate::surrogate;
@@ -418,7 +418,7 @@ impl ByPolicy {
         forward::passable(response, &self.site, &fetch.live, now.unix_secs());
         trailers::tell_client(response, announced);
         let unstored = Unstored {
-            head_length: content_length(&exchange.response),
+            head_length: exchange.response.content_length(),
             response: exchange.response.clone(),
             gzip: false,
             gate: Some(gate),
@@ -560,7 +560,7 @@ impl ByPolicy {
         let mut untrue = vec![core.removal(&self.site, &self.request, &self.notes, now)];
         for id in [HeaderId::Location, HeaderId::ContentLocation] {
             for value in response.headers.values(id) {
-                if let Some(other) = forward::same_origin(&self.request, value) {
+                if let Some(other) = same_origin(&self.request, value) {
                     untrue.push(core.removal(&self.site, &other, &self.notes, now));
                 }
             }

@@ -9,7 +9,6 @@ use origin::Exchange;
 
 use super::Fetch;
 use crate::gzip::Test;
-use crate::lengths::declared_length;
 
 /// Bytes that are held first for a body of unknown length.
 const FIRST_BYTES: usize = 16 * 1024;
@@ -26,7 +25,7 @@ pub(super) async fn whole(
     let cache = &fetch.core.shared.cache;
     let most = cache.config().object_bytes_max;
     let too_large = || Err("body too large (limit: object_bytes)".to_owned());
-    let length = declared_length(exchange.framing);
+    let length = exchange.framing.length();
     if length.is_some_and(|length| length > most) {
         return too_large();
     }

@@ -27,7 +27,6 @@ use super::xids::Sent;
 use crate::body::ReplyBody;
 use crate::carry::carry;
 use crate::fetch::{self, Fetch, Upload};
-use crate::lengths::{content_length, declared_length};
 use crate::reply::{Forward, Reply, Served};
 use crate::trace::Trace;
 
@@ -118,9 +117,9 @@ fn answer(turn: &mut Turn, env: &Env<'_>, mut exchange: Box<Exchange>, fetch: &F
     let body = if response.status.has_no_body() {
         ReplyBody::None
     } else if env.asked.method == Method::Head {
-        ReplyBody::Head(content_length(&response))
+        ReplyBody::Head(response.content_length())
     } else {
-        let length = declared_length(exchange.framing);
+        let length = exchange.framing.length();
         let (writer, reader) = Window::window(fetch.passage.clone());
         exchange.lift_total();
         rt::spawn_local(carry(*exchange, writer, None, None, None));

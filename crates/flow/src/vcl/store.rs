@@ -18,7 +18,6 @@ use super::status::sent_status;
 use super::{note, storages};
 use crate::carry::Selected;
 use crate::fetch::{Body, Fate, Fetch, Mark, Plan, Times, Unstored, mark_flags, new_object};
-use crate::lengths::content_length;
 use crate::tags;
 use crate::why::Why;
 
@@ -37,7 +36,7 @@ impl ByProgram {
             answer.state.uncacheable = true;
         }
         answer.response.status = sent_status(answer.state.status);
-        let head_length = content_length(&answer.response);
+        let head_length = answer.response.content_length();
         let end = match (private, answer.state.uncacheable) {
             (true, _) => heads::Fate::Passed,
             (false, true) => heads::Fate::Uncacheable,

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
-use files::Root;
 use message::{HeaderBlock, HeaderId, path};
+
+use crate::root::Root;
 
 const EXPIRES: &[u8] = b"x-accel-expires";
 const REDIRECT: &[u8] = b"x-accel-redirect";
@@ -28,16 +29,16 @@ pub struct Accel {
 
 /// The orders in an origin's response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub struct Said {
     /// A lifetime in seconds.
-    pub(crate) lifetime_s: Option<u64>,
+    pub lifetime_s: Option<u64>,
     /// The file to answer with.
-    pub(crate) file: Option<Named>,
+    pub file: Option<Named>,
 }
 
 /// A file that an origin named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub enum Named {
     /// A path, of which a root of [`Accel::redirects`] takes its prefix off.
     Redirect(Vec<u8>),
     /// A path on this machine.
@@ -45,9 +46,9 @@ pub(crate) enum Named {
 }
 
 impl Accel {
-    /// The root that serves what was named, and the path to look for there; none where no setting
+    /// The root that serves what was named, and the path to look for there; `None` where no setting
     /// allows it.
-    pub(crate) fn place<'n>(&self, named: &'n Named) -> Option<(&Arc<Root>, &'n [u8])> {
+    pub fn place<'n>(&self, named: &'n Named) -> Option<(&Arc<Root>, &'n [u8])> {
         let (roots, path) = match named {
             Named::Redirect(path) => (&self.redirects, path),
             Named::Sendfile(path) => (&self.sendfile, path),
@@ -63,7 +64,7 @@ impl Accel {
 }
 
 /// Takes out of an origin's head what is for us, and does what needs only the head.
-pub(crate) fn take(headers: &mut HeaderBlock, accel: Option<&Accel>, now_s: u64) -> Said {
+pub fn take(headers: &mut HeaderBlock, accel: Option<&Accel>, now_s: u64) -> Said {
     let mut said = Said::default();
     if !headers.iter().any(|field| is_ours(field.name)) {
         return said;
@@ -144,8 +145,8 @@ mod tests {
     }
 
     fn root(strip: &str) -> Arc<Root> {
-        let config = files::Config::new(PathBuf::from("/nowhere"));
-        Root::new(files::Config { strip: strip.to_owned(), ..config })
+        let config = crate::Config::new(PathBuf::from("/nowhere"));
+        Root::new(crate::Config { strip: strip.to_owned(), ..config })
     }
 
     fn accel() -> Accel {

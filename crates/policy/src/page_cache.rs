@@ -4,35 +4,13 @@
 //! and that nobody can be told apart by. What is asked for is made from the canonical request, and
 //! looked for below the application's root as any other file: it cannot lead elsewhere.
 
-use std::sync::Arc;
-
-use files::{CacheRule, Coding, Config, Hidden, Neighbour, Root, Selector};
 use message::{HeaderId, Request, Scheme};
-use policy::PageCache;
 
-/// The time for which browsers take such a page for good, as in WP Super Cache's own rules.
-const LIFETIME: &str = "max-age=3, must-revalidate";
+use crate::points::PageCache;
 
-/// The root of the pages that plugins write below `scripts`, an application's root.
-pub fn root(scripts: &std::path::Path) -> Arc<Root> {
-    let mut config = Config::new(scripts.to_path_buf());
-    config.directories = false;
-    // Plugins name them, and nothing else can be asked for here.
-    config.hide = Hidden::default();
-    config.precompressed = [".gz", "_gzip"]
-        .map(|suffix| Neighbour { coding: Coding::Gzip, suffix: suffix.to_owned() })
-        .into();
-    let all = Selector::parse("*").expect("a star is a pattern of names");
-    config.cache_control = vec![CacheRule { files: all, value: LIFETIME.to_owned() }];
-    config.types.set_charset("utf-8").expect("a token");
-    // Who logs in gets other pages.
-    config.vary = vec!["Cookie".to_owned()];
-    Root::new(config)
-}
-
-/// The path, below the application's root, of the page that `request` asks for; none when the
+/// The path, below the application's root, of the page that `request` asks for; `None` when the
 /// plugin would have written none, or not for this visitor.
-pub(crate) fn place(plugin: PageCache, request: &Request) -> Option<Vec<u8>> {
+pub fn place(plugin: PageCache, request: &Request) -> Option<Vec<u8>> {
     let headers = &request.headers;
     let personal = headers.contains(HeaderId::Cookie) || headers.contains(HeaderId::Authorization);
     let (host, path) = (&*request.host, request.path());

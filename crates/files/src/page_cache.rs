@@ -1,0 +1,28 @@
+//! The root of pages that a plugin of an application has written to the disk.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::config::{CacheRule, Coding, Config, Neighbour, Selector};
+use crate::hidden::Hidden;
+use crate::root::Root;
+
+/// The time for which browsers take such a page for good, as in WP Super Cache's own rules.
+const LIFETIME: &str = "max-age=3, must-revalidate";
+
+/// The root of the pages that plugins write below `scripts`, an application's root.
+pub fn page_cache(scripts: &Path) -> Arc<Root> {
+    let mut config = Config::new(scripts.to_path_buf());
+    config.directories = false;
+    // Plugins name them, and nothing else can be asked for here.
+    config.hide = Hidden::default();
+    config.precompressed = [".gz", "_gzip"]
+        .map(|suffix| Neighbour { coding: Coding::Gzip, suffix: suffix.to_owned() })
+        .into();
+    let all = Selector::parse("*").expect("a star is a pattern of names");
+    config.cache_control = vec![CacheRule { files: all, value: LIFETIME.to_owned() }];
+    config.types.set_charset("utf-8").expect("a token");
+    // Who logs in gets other pages.
+    config.vary = vec!["Cookie".to_owned()];
+    Root::new(config)
+}
