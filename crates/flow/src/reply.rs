@@ -297,7 +297,7 @@ impl Reply {
             push(out, part);
         }
         let trace = self.about.trace.as_deref();
-        let fetch = trace.and_then(|trace| trace.fetch_us().zip(trace.head_us()));
+        let fetch = trace.and_then(|trace| trace.fetch_us.get().zip(trace.head_us.get()));
         if let Some((from, until)) = fetch {
             let us = until.saturating_sub(from);
             push(out, &format!(", origin;dur={}.{:03}", us / 1000, us % 1000));

@@ -3,7 +3,7 @@
 //! A hit notes three numbers and allocates nothing. The rest is of requests that wait, and is kept
 //! in cells: the fetch, a task of its own, notes here too.
 
-use std::cell::{Cell, Ref, RefCell};
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -82,25 +82,45 @@ pub struct Trouble {
 /// The way of a request that waits. Moments are microseconds of the monotonic clock.
 #[derive(Debug, Default)]
 pub struct Trace {
+    /// Hash of the cache key.
     pub(crate) key: Cell<u64>,
+    /// When it began to wait for another request's fetch.
     pub(crate) wait_us: Cell<Option<u64>>,
+    /// When its own fetch began.
     pub(crate) fetch_us: Cell<Option<u64>>,
+    /// When the head of the origin's answer was there.
     pub(crate) head_us: Cell<Option<u64>>,
+    /// The origin that was asked, as an index into its site's list.
     pub(crate) origin: Cell<Option<u32>>,
+    /// The backend that a program has chosen, the last time it was asked.
     pub(crate) backend: RefCell<Option<Arc<Leaf>>>,
+    /// The server that answered.
     pub(crate) server: RefCell<Option<Arc<str>>>,
+    /// The number of times that the request was sent.
     pub(crate) tries: Cell<u32>,
+    /// The request was sent over a kept connection.
     pub(crate) reused: Cell<bool>,
+    /// The trace context that the origin was sent, the last time it was asked.
     pub(crate) sent: Cell<Option<TraceContext>>,
+    /// Why the answer is not stored; empty when it is, or was not fetched.
     pub(crate) not_stored: Cell<&'static str>,
+    /// The field that says so, if one does.
     pub(crate) evidence: RefCell<Option<Arc<str>>>,
+    /// A limit that was reached on the way, and that was got over.
     pub(crate) limit: Cell<Option<Limit>>,
+    /// The number of its record, if another names it; 0 otherwise.
     pub(crate) number: Cell<u64>,
+    /// The status of the origin's answer, the last time it was asked; 0 without one.
     pub(crate) origin_status: Cell<u16>,
+    /// The status of an answer in its stead; 0 without one.
     pub(crate) made_status: Cell<u16>,
+    /// The answer was stored, all of it.
     pub(crate) stored: Cell<bool>,
+    /// Bytes of body that came for the store.
     pub(crate) body_bytes: Cell<u64>,
+    /// The failure of the fetch, if it failed.
     pub(crate) trouble: RefCell<Option<Trouble>>,
+    /// Heads of the exchange with the origin, while a reader asks for them.
     pub(crate) heads: RefCell<Option<Box<Heads>>>,
 }
 
@@ -129,91 +149,11 @@ impl Trace {
         Rc::new(Self { number: Cell::new(number), ..Self::default() })
     }
 
-    /// The status of the origin's answer, the last time it was asked; 0 without one.
-    pub fn origin_status(&self) -> u16 {
-        self.origin_status.get()
-    }
-
     /// The status that the fetch came to: the origin's, or that of the answer in its stead.
     pub(crate) fn status(&self) -> u16 {
         match self.made_status.get() {
             0 => self.origin_status.get(),
             made => made,
         }
-    }
-
-    /// Returns true if the answer was stored, all of it.
-    pub(crate) fn is_stored(&self) -> bool {
-        self.stored.get()
-    }
-
-    /// Bytes of body that came for the store.
-    pub(crate) fn body_bytes(&self) -> u64 {
-        self.body_bytes.get()
-    }
-
-    /// Returns the failure of the fetch, if it failed.
-    pub(crate) fn trouble(&self) -> Ref<'_, Option<Trouble>> {
-        self.trouble.borrow()
-    }
-
-    /// When it began to wait for another request's fetch.
-    pub fn wait_us(&self) -> Option<u64> {
-        self.wait_us.get()
-    }
-
-    /// When its own fetch began.
-    pub fn fetch_us(&self) -> Option<u64> {
-        self.fetch_us.get()
-    }
-
-    /// When the head of the origin's answer was there.
-    pub fn head_us(&self) -> Option<u64> {
-        self.head_us.get()
-    }
-
-    /// The origin that was asked, as an index into its site's list.
-    pub fn origin(&self) -> Option<u32> {
-        self.origin.get()
-    }
-
-    /// The backend that a program has chosen, the last time it was asked.
-    pub fn backend(&self) -> Option<Arc<Leaf>> {
-        self.backend.borrow().clone()
-    }
-
-    /// The server that answered.
-    pub fn server(&self) -> Option<Arc<str>> {
-        self.server.borrow().clone()
-    }
-
-    /// Returns the number of times that the request was sent.
-    pub fn tries(&self) -> u32 {
-        self.tries.get()
-    }
-
-    /// Returns true if the request was sent over a kept connection.
-    pub fn reused(&self) -> bool {
-        self.reused.get()
-    }
-
-    /// The trace context that the origin was sent, the last time it was asked.
-    pub fn sent(&self) -> Option<TraceContext> {
-        self.sent.get()
-    }
-
-    /// A limit that was reached on the way, and that was got over.
-    pub fn limit(&self) -> Option<Limit> {
-        self.limit.get()
-    }
-
-    /// Why the answer is not stored; empty when it is, or was not fetched.
-    pub fn not_stored(&self) -> &'static str {
-        self.not_stored.get()
-    }
-
-    /// The field that says so, if one does.
-    pub fn evidence(&self) -> Option<Arc<str>> {
-        self.evidence.borrow().clone()
     }
 }

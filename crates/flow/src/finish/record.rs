@@ -78,7 +78,7 @@ pub(super) fn fetched(
 ) {
     let Background { request, trace, site, began_us, .. } = fetch;
     let after = |us: u64| u32::try_from(us.saturating_sub(*began_us)).unwrap_or(u32::MAX - 1);
-    let trouble = trace.trouble();
+    let trouble = trace.trouble.borrow();
     let mut record = Record {
         id,
         kind: Kind::Background,
@@ -87,11 +87,11 @@ pub(super) fn fetched(
         start_us: *began_us,
         flags: Flags::default()
             .with(Flags::TLS, request.scheme == Scheme::Https)
-            .with(Flags::STORED, trace.is_stored()),
+            .with(Flags::STORED, trace.stored.get()),
         version: version(request),
         status: trace.status(),
         served: observe::Served::Refresh,
-        body_out: trace.body_bytes(),
+        body_out: trace.body_bytes.get(),
         key: fetch.key,
         site: site.name.as_bytes(),
         rule: site.policy.rule_name(fetch.rule).as_bytes(),
@@ -100,8 +100,8 @@ pub(super) fn fetched(
         target: &request.target,
         error: trouble.as_ref().map_or(&b""[..], |trouble| trouble.error.as_bytes()),
         phases: Phases {
-            fetch: trace.fetch_us().map(after),
-            head: trace.head_us().map(after),
+            fetch: trace.fetch_us.get().map(after),
+            head: trace.head_us.get().map(after),
             end: end_us.saturating_sub(*began_us),
             ..Phases::default()
         },
@@ -109,7 +109,7 @@ pub(super) fn fetched(
     };
     let told = fetch.told.as_deref();
     let limit = trouble.as_ref().and_then(|trouble| trouble.limit);
-    let limit = limit.or_else(|| told?.limit).or_else(|| trace.limit());
+    let limit = limit.or_else(|| told?.limit).or_else(|| trace.limit.get());
     record.limit = limit.map_or("", base::Limit::name).as_bytes();
     if let Some(told) = told {
         tell_program(told, Some(site), &mut record, room);
@@ -133,24 +133,25 @@ fn write_with(
     (names, headers): (&[Name], Option<&HeaderBlock>),
     out: &mut Vec<u8>,
 ) {
-    let sent = trace.sent().map(|context| context.to_string());
+    let sent = trace.sent.get().map(|context| context.to_string());
     let values = names.iter().zip(values(names, headers)).map(|(name, value)| match name {
         Name::Sent => sent.as_ref().map(|sent| Cow::Borrowed(sent.as_bytes())),
         _ => value,
     });
-    let (server, evidence, backend) = (trace.server(), trace.evidence(), trace.backend());
-    let origin = site.zip(trace.origin()).and_then(|(site, at)| site.origins.get(at as usize));
+    let (server, evidence, backend) =
+        (trace.server.borrow(), trace.evidence.borrow(), trace.backend.borrow());
+    let origin = site.zip(trace.origin.get()).and_then(|(site, at)| site.origins.get(at as usize));
     let record = Record {
-        origin: match (origin, &backend) {
+        origin: match (origin, &*backend) {
             (Some(origin), _) => origin.name().as_bytes(),
             (None, Some(backend)) => backend.name.as_bytes(),
             (None, None) => b"",
         },
         server: server.as_deref().unwrap_or_default().as_bytes(),
-        origin_status: trace.origin_status(),
-        tries: u16::try_from(trace.tries()).unwrap_or(u16::MAX),
-        flags: record.flags.with(Flags::REUSED, trace.reused()),
-        not_stored: trace.not_stored().as_bytes(),
+        origin_status: trace.origin_status.get(),
+        tries: u16::try_from(trace.tries.get()).unwrap_or(u16::MAX),
+        flags: record.flags.with(Flags::REUSED, trace.reused.get()),
+        not_stored: trace.not_stored.get().as_bytes(),
         evidence: evidence.as_deref().unwrap_or_default().as_bytes(),
         ..record
     };
@@ -178,7 +179,7 @@ fn tell_program<'a>(
 fn limit(about: &About) -> Option<base::Limit> {
     let trouble = about.trouble.as_ref().and_then(|trouble| trouble.limit);
     let told = || about.told.as_ref()?.limit;
-    trouble.or_else(told).or_else(|| about.trace.as_ref()?.limit())
+    trouble.or_else(told).or_else(|| about.trace.as_ref()?.limit.get())
 }
 
 fn phases(reply: &Reply, told: &Told<'_>, end_us: u64) -> Phases {
@@ -189,9 +190,9 @@ fn phases(reply: &Reply, told: &Told<'_>, end_us: u64) -> Phases {
     Phases {
         read: Some(after32(started.read_us)),
         policy: Some(after32(started.policy_us)),
-        wait: trace.and_then(Trace::wait_us).map(after32),
-        fetch: trace.and_then(Trace::fetch_us).map(after32),
-        head: trace.and_then(Trace::head_us).map(after32),
+        wait: trace.and_then(|trace| trace.wait_us.get()).map(after32),
+        fetch: trace.and_then(|trace| trace.fetch_us.get()).map(after32),
+        head: trace.and_then(|trace| trace.head_us.get()).map(after32),
         reply: Some(after32(told.reply_us.unwrap_or(started.policy_us))),
         end: after(end_us),
     }
@@ -199,7 +200,7 @@ fn phases(reply: &Reply, told: &Told<'_>, end_us: u64) -> Phases {
 
 fn flags(reply: &Reply, told: &Told<'_>) -> Flags {
     // What grew too large, or broke off, was stored when its head was sent.
-    let kept = reply.about.trace.as_ref().is_none_or(|trace| trace.not_stored().is_empty());
+    let kept = reply.about.trace.as_ref().is_none_or(|trace| trace.not_stored.get().is_empty());
     let stored = kept && matches!(reply.served, Served::Fetched { stored: true, .. });
     let tls = told.request.is_some_and(|request| request.scheme == Scheme::Https);
     Flags::default()
