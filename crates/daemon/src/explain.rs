@@ -99,7 +99,7 @@ impl Asked {
     }
 }
 
-fn tell(shared: &Shared, ring: Option<&Path>, asked: &Asked) -> Result<Value, String> {
+fn tell(shared: &Arc<Shared>, ring: Option<&Path>, asked: &Asked) -> Result<Value, String> {
     let live = shared.live();
     let Asked { url, method, fields, client, last } = asked;
     let question = Question { url, method, fields };

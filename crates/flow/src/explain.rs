@@ -65,7 +65,7 @@ impl Explanation {
 ///
 /// It may look for files, so it must not run where others wait for it.
 pub fn explain(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     live: &Arc<Live>,
     mut request: Request,
     peer: Peer,
@@ -83,7 +83,7 @@ pub fn explain(
 type Told = (Foreseen, String);
 
 struct Teller<'s> {
-    shared: &'s Shared,
+    shared: &'s Arc<Shared>,
     steps: Vec<Step>,
     key: u64,
     decided: Option<(Arc<Site>, Notes)>,

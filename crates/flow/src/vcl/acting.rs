@@ -11,7 +11,7 @@ use vcl::told::Ran;
 use super::call::{Acting, Env, Seen, Stage};
 use super::job;
 use super::turn::Turn;
-use super::world::Sight;
+use super::world::{Runner, Sight};
 use crate::body::ReplyBody;
 use crate::gzip;
 use crate::invalidate::{Haste, Sites, Target};
@@ -44,7 +44,7 @@ impl Stage for Acting<'_> {
         let (loan, body, lines) = turn.lend(env.asked);
         let world = Sight::new(
             (&core.shared, &***env.live),
-            Some((counts, &core.counters)),
+            Runner::Core(counts, &core.counters),
             env.now,
             body,
             lines,

@@ -25,7 +25,7 @@ use super::found::may_confirm;
 use super::link::Connected;
 use super::loops;
 use super::status::{is_interim, sent_status, usual_reason};
-use super::world::Sight;
+use super::world::{Runner, Sight};
 use super::xids::Sent;
 use super::{send, storages};
 use crate::carry::Carried;
@@ -242,7 +242,7 @@ impl ByProgram {
         let now = fetch.now();
         let shared = (&fetch.core.shared, &**fetch.live);
         let kept = fetch.upload.kept();
-        let counters = Some((&*self.counts, &*fetch.core.counters));
+        let counters = Runner::Core(&self.counts, &fetch.core.counters);
         let world = Sight::new(shared, counters, now, kept, &self.lines);
         then(&mut Ctx {
             sub,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ban::Expression;
 use base::{Counters, Limit, Now};
 use bytes::Bytes;
+use policy::told::shown;
 use vcl::counts::{Count, Counts};
 use vcl::ctx::{Purging, Tag, World};
 use vcl::told::Line;
@@ -23,25 +24,47 @@ const LINES_MAX: usize = 256;
 pub struct Sight<'a> {
     shared: &'a Arc<Shared>,
     live: &'a Live,
-    counts: Option<&'a Counts>,
-    /// This core's counters; none where it is no core's.
-    counters: Option<&'a Counters>,
+    runner: Runner<'a>,
     now: Now,
     /// The request's body, where it has been kept.
     body: Option<&'a Bytes>,
     log: &'a RefCell<Vec<Line>>,
 }
 
+/// The reason for which a subroutine runs.
+#[derive(Clone, Copy)]
+pub(crate) enum Runner<'a> {
+    /// A request, whose core counts.
+    Core(&'a Counts, &'a Counters),
+    /// A program begins or ends: no core runs it.
+    Nobody,
+    /// A forecast: the program changes nothing.
+    Forecast(&'a Forecast),
+}
+
+/// What a forecast has in the place of the world that programs change.
+pub(crate) struct Forecast {
+    /// Memory of VMODs: nothing yet, and nobody else's.
+    memory: vcl::vmod::Shared,
+    /// Actions that the program would have caused.
+    pub(crate) would: RefCell<Vec<String>>,
+}
+
+impl Forecast {
+    pub(crate) fn new(live: &Live) -> Self {
+        Self { memory: vcl::vmod::Shared::new(&live.limits), would: RefCell::default() }
+    }
+}
+
 impl<'a> Sight<'a> {
     pub(crate) fn new(
         (shared, live): (&'a Arc<Shared>, &'a Live),
-        counts: Option<(&'a Counts, &'a Counters)>,
+        runner: Runner<'a>,
         now: Now,
         body: Option<&'a Bytes>,
         log: &'a RefCell<Vec<Line>>,
     ) -> Self {
-        let (counts, counters) = counts.unzip();
-        Self { shared, live, counts, counters, now, body, log }
+        Self { shared, live, runner, now, body, log }
     }
 
     /// The world of `vcl_init` and `vcl_fini`, where there is no request. What is logged goes to
@@ -52,7 +75,14 @@ impl<'a> Sight<'a> {
         now: Now,
         log: &'a RefCell<Vec<Line>>,
     ) -> Self {
-        Self::new((shared, live), None, now, None, log)
+        Self::new((shared, live), Runner::Nobody, now, None, log)
+    }
+
+    /// Returns true if the program only would do `what`, which is noted.
+    fn is_foreseen(&self, what: impl FnOnce() -> String) -> bool {
+        let Runner::Forecast(forecast) = self.runner else { return false };
+        forecast.would.borrow_mut().push(what());
+        true
     }
 
     fn outside(&self) -> Option<Arc<Box<dyn Outside>>> {
@@ -67,7 +97,7 @@ impl<'a> Sight<'a> {
     }
 
     fn count(&self, count: Count, n: u64) {
-        if let Some(counts) = self.counts {
+        if let Runner::Core(counts, _) = self.runner {
             counts.add(count, n);
         }
     }
@@ -75,7 +105,10 @@ impl<'a> Sight<'a> {
 
 impl World for Sight<'_> {
     fn shared(&self) -> &vcl::vmod::Shared {
-        &self.shared.vcl.memory
+        match self.runner {
+            Runner::Forecast(forecast) => &forecast.memory,
+            _ => &self.shared.vcl.memory,
+        }
     }
 
     fn log(&self, tag: Tag, text: &[u8]) {
@@ -86,18 +119,30 @@ impl World for Sight<'_> {
     }
 
     fn syslog(&self, priority: i64, text: &[u8]) {
-        if let Some(outside) = self.outside() {
+        if !self.is_foreseen(|| format!("write to syslog: {}", shown(text)))
+            && let Some(outside) = self.outside()
+        {
             outside.syslog(priority, text);
         }
     }
 
-    fn ban(&self, expression: &str) -> Result<(), String> {
-        let expression = Expression::of_program(expression).map_err(|error| error.to_string())?;
+    fn ban(&self, text: &str) -> Result<(), String> {
+        let expression = Expression::of_program(text).map_err(|error| error.to_string())?;
+        if self.is_foreseen(|| format!("ban {text}")) {
+            return Ok(());
+        }
         self.invalidate(Target::Many(What::by_fields(expression)), false, Haste::Beside)?;
         Ok(())
     }
 
     fn purge(&self, key: &[u8], how: Purging) -> Result<u64, String> {
+        let foreseen = || match how {
+            Purging::Hard => "purge what is stored under its key".to_owned(),
+            Purging::Soft { .. } => "shorten the times of what is stored under its key".to_owned(),
+        };
+        if self.is_foreseen(foreseen) {
+            return Ok(0);
+        }
         let ms = |seconds: f64| (seconds.max(0.0) * 1000.0) as u64;
         let (ttl, grace, keep) = how.times();
         // Programs that are delivering one of the objects see its times still.
@@ -114,6 +159,13 @@ impl World for Sight<'_> {
     }
 
     fn purge_keys(&self, keys: &[&[u8]], soft: bool) -> Result<u64, String> {
+        let foreseen = || {
+            let keys: Vec<String> = keys.iter().map(|key| shown(key)).collect();
+            format!("purge what has one of the keys {}", keys.join(", "))
+        };
+        if self.is_foreseen(foreseen) {
+            return Ok(0);
+        }
         let what = What::Tags(keys.iter().map(|key| key.to_vec()).collect());
         let done = self.invalidate(Target::Many(what), soft, Haste::Counted)?;
         // A response that is stale already is not found by its next key; one that is to go is found
@@ -143,7 +195,7 @@ impl World for Sight<'_> {
 
     fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr> {
         let Some(outside) = self.outside() else { return Vec::new() };
-        outside.resolve(host, port, self.counts.is_none()).unwrap_or_else(|limit| {
+        outside.resolve(host, port, matches!(self.runner, Runner::Nobody)).unwrap_or_else(|limit| {
             self.limit(limit);
             Vec::new()
         })
@@ -170,9 +222,10 @@ impl World for Sight<'_> {
     }
 
     fn limit(&self, limit: Limit) {
-        match self.counters {
-            Some(counters) => counters.limit(limit),
-            None => self.shared.vcl.limit(&self.shared.counters, limit),
+        match self.runner {
+            Runner::Core(_, counters) => counters.limit(limit),
+            Runner::Nobody => self.shared.vcl.limit(&self.shared.counters, limit),
+            Runner::Forecast(_) => {}
         }
     }
 

@@ -6,7 +6,6 @@
 //! origin would answer is not known, so a fetch is told of as far as `vcl_backend_fetch`.
 
 mod facts;
-mod onlooker;
 mod rehearsal;
 
 use std::sync::Arc;
@@ -53,14 +52,14 @@ type Halt<'a> = HaltOn<Rehearsal<'a>>;
 
 /// Foretells the outcome of `asked`, from `peer`, in the program of `site`.
 pub(crate) fn foretell(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     live: &LiveRef,
     (site, instance): (&Arc<Site>, &Arc<Instance>),
     asked: &Request,
     peer: Peer,
     now: Now,
 ) -> Foretold {
-    let stage = Rehearsal::new(shared, live);
+    let stage = Rehearsal::new(shared, live, now);
     let env = Env { live, site, asked, front: Front::default(), now, stage };
     let line = Line::of(peer);
     let mut turn = Turn::new(instance, &line);

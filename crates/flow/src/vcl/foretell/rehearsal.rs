@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use base::{Limit, key_fields};
+use base::{Limit, Now, key_fields};
 use cache::{BeginOptions, Found, Object, Peek, Reader};
 use message::{HeaderBlock, HeaderId, Request};
 use policy::{Notes, Step, told::shown};
@@ -13,8 +13,8 @@ use vcl::ctx::{Bereq, BereqState, Ctx};
 use vcl::program::Program;
 use vcl::source::At;
 use vcl::sub::{Action, Said, Sub};
+use vcl::told::Line;
 
-use super::onlooker::Onlooker;
 use super::{End, Scene, facts};
 use crate::ask::{Ask, Front};
 use crate::body::ReplyBody;
@@ -26,12 +26,17 @@ use crate::reply::{Reply, Served};
 use crate::vcl::call::{Env, Seen, Stage};
 use crate::vcl::found::{Age, age};
 use crate::vcl::turn::Turn;
+use crate::vcl::world::{Forecast, Runner, Sight};
 use crate::wait::Began;
 
 /// The stage of a rehearsal.
 pub(super) struct Rehearsal<'a> {
-    shared: &'a Shared,
-    world: Onlooker<'a>,
+    shared: &'a Arc<Shared>,
+    live: &'a Live,
+    now: Now,
+    forecast: Forecast,
+    /// Lines logged since they were last taken.
+    log: RefCell<Vec<Line>>,
     pub(super) steps: RefCell<Vec<Step>>,
     /// Somebody fetches what was looked up last.
     is_fetched: Cell<bool>,
@@ -42,15 +47,24 @@ pub(super) struct Rehearsal<'a> {
 }
 
 impl<'a> Rehearsal<'a> {
-    pub(super) fn new(shared: &'a Shared, live: &'a Live) -> Self {
+    pub(super) fn new(shared: &'a Arc<Shared>, live: &'a Live, now: Now) -> Self {
         Self {
             shared,
-            world: Onlooker::new(shared, live),
+            live,
+            now,
+            forecast: Forecast::new(live),
+            log: RefCell::default(),
             steps: RefCell::default(),
             is_fetched: Cell::new(false),
             purges: Cell::new(false),
             unanswered: Cell::new(false),
         }
+    }
+
+    /// The world as a program sees it that changes nothing.
+    fn world(&self) -> Sight<'_> {
+        let place = (self.shared, self.live);
+        Sight::new(place, Runner::Forecast(&self.forecast), self.now, None, &self.log)
     }
 
     /// Adds a step.
@@ -102,7 +116,7 @@ impl<'a> Rehearsal<'a> {
         let action = instance.run(&mut Ctx {
             sub,
             instance: &instance,
-            world: &self.world,
+            world: &self.world(),
             now: env.time(),
             session: &mut turn.session,
             task: &mut turn.task,
@@ -131,10 +145,10 @@ impl<'a> Rehearsal<'a> {
             let program = turn.instance.program();
             step = step.at(place(program, at).as_ref()).fact("line", text(program, at));
         }
-        for (tag, line) in self.world.log.take() {
+        for (tag, line) in self.log.take() {
             step = step.fact(tag.name(), shown(&line));
         }
-        for what in self.world.would.take() {
+        for what in self.forecast.would.take() {
             step = step.fact("would", what);
         }
         step.decided = decides(sub, action);
@@ -191,7 +205,7 @@ impl Stage for Rehearsal<'_> {
         let resp = seen.resp.as_mut().map(|(response, state)| (&mut **response, &mut **state));
         let (loan, ..) = turn.lend(env.asked);
         let lent = Seen { obj: seen.obj, resp, bereq: seen.bereq };
-        let action = loan.run(sub, &stage.world, env.time(), lent);
+        let action = loan.run(sub, &stage.world(), env.time(), lent);
         stage.tell_run(turn, sub, &action, changes("req", &before, &turn.req));
         if let Some((before, (response, _))) = resp_before.zip(seen.resp) {
             stage.tell_more(field_changes("resp", &before, &response.headers));
