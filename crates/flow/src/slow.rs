@@ -125,8 +125,8 @@ async fn look_beside(core: &Rc<Core>, ask: &Ask<'_>, verdict: ReceiveVerdict) ->
     core.go_on(ask, verdict)
 }
 
-/// Takes part in the one fetch of this key, or fetches alone if it does not `coalesce`; `old` may be
-/// confirmed, or stand in for the answer.
+/// Takes part in the one fetch of this key, or fetches alone if it does not `coalesce`; `old` may
+/// be confirmed, or stand in for the answer.
 async fn take_part(
     core: &Rc<Core>,
     mut ask: Ask<'_>,

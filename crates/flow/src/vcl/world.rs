@@ -42,7 +42,7 @@ pub(crate) enum Runner<'a> {
     Forecast(&'a Forecast),
 }
 
-/// What a forecast has in the place of the world that programs change.
+/// A forecast has this in the place of the world that programs change.
 pub(crate) struct Forecast {
     /// Memory of VMODs: nothing yet, and nobody else's.
     memory: vcl::vmod::Shared,
