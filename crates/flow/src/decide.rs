@@ -167,23 +167,51 @@ pub(crate) fn judge(ask: &Ask<'_>, object: &Arc<Object>) -> Judgement {
 
 #[inline]
 fn judge_by(ask: &Ask<'_>, object: &Arc<Object>, freshness: &Freshness) -> Judgement {
+    match ground(ask, object, freshness) {
+        Ground::Personal => Judgement::Private,
+        Ground::Condition | Ground::Passed => Judgement::Pass,
+        Ground::Fresh => Judgement::Deliver(Served::Hit),
+        Ground::Grace | Ground::MaxStale => Judgement::Deliver(Served::Stale),
+        Ground::Unwanted | Ground::Stale => Judgement::Fetch,
+    }
+}
+
+/// The ground of a [`Judgement`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ground {
+    /// The request is personal, and the object is not for all.
+    Personal,
+    /// The request has a condition that only the origin can judge (RFC 9110 13.1).
+    Condition,
+    /// It could answer, and policy sends the request past the store.
+    Passed,
+    /// It could answer, and policy or the client wants another.
+    Unwanted,
+    Fresh,
+    Grace,
+    /// It is stale, and the client takes it so.
+    MaxStale,
+    Stale,
+}
+
+/// Returns the ground for judging a stored response.
+#[inline(always)]
+pub(crate) fn ground(ask: &Ask<'_>, object: &Object, freshness: &Freshness) -> Ground {
     if ask.notes.personal && !object.flags().shared {
-        return Judgement::Private;
+        return Ground::Personal;
     }
     if conditional::belongs_to_origin(&ask.request.headers) {
-        return Judgement::Pass;
+        return Ground::Condition;
     }
     let now_ms = ask.now.mono_ms;
     let ctx = HitCtx { request: ask.request, notes: &ask.notes, freshness, now_ms };
     match (freshness.state(now_ms), ask.site.policy.hit(&ctx)) {
-        (State::Fresh | State::Grace, HitVerdict::Miss) => Judgement::Fetch,
-        (State::Fresh | State::Grace, HitVerdict::Pass) => Judgement::Pass,
-        (State::Fresh, _) => Judgement::Deliver(Served::Hit),
-        (State::Grace, _) => Judgement::Deliver(Served::Stale),
-        (State::Stale, HitVerdict::DeliverStale) if may_be_stale(object) => {
-            Judgement::Deliver(Served::Stale)
-        }
-        (State::Stale, _) => Judgement::Fetch,
+        (State::Fresh | State::Grace, HitVerdict::Miss) => Ground::Unwanted,
+        (State::Fresh | State::Grace, HitVerdict::Pass) => Ground::Passed,
+        (State::Fresh, _) => Ground::Fresh,
+        (State::Grace, _) => Ground::Grace,
+        (State::Stale, HitVerdict::DeliverStale) if may_be_stale(object) => Ground::MaxStale,
+        (State::Stale, _) => Ground::Stale,
     }
 }
 

@@ -19,7 +19,7 @@ use base::Now;
 use files::{Depth, Look, Root};
 use message::{Request, Scheme};
 use policy::told::shown;
-use policy::{HitCtx, HitVerdict, Notes, Peer, Place, ReceiveCtx, ReceiveVerdict, Step};
+use policy::{Notes, Peer, Place, ReceiveCtx, ReceiveVerdict, Step};
 
 use crate::ask::{Ask, Front, LiveRef};
 use crate::client::Client;
@@ -290,11 +290,4 @@ fn about_site(live: &Live, site: &Site, request: &Request) -> Step {
         step = step.fact("assumed", note);
     }
     step
-}
-
-/// Returns policy's verdict on a stored response: policy, or the request's own directives, may keep
-/// the response from answering.
-fn hit_verdict(ask: &Ask<'_>, freshness: &message::freshness::Freshness) -> HitVerdict {
-    let now_ms = ask.now.mono_ms;
-    ask.site.policy.hit(&HitCtx { request: ask.request, notes: &ask.notes, freshness, now_ms })
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use base::{Counter, Limit};
-use cache::Object;
+use cache::{Object, Record};
 use files::Opened;
 use message::cache_status::{self, CacheStatus, Handling};
 use message::date::HttpDate;
@@ -362,6 +362,14 @@ impl Reply {
         }
         Some(status)
     }
+}
+
+/// The head of a stored response, taken apart; `None` for one that is damaged, which the engine that
+/// wrote it never leaves.
+pub(crate) fn stored_head(object: &Record) -> Option<Response> {
+    let mut head = Response::new(object.status());
+    h1::parse_stored_head(object.head(), &mut head).ok()?;
+    Some(head)
 }
 
 /// Where fields go that an engine writes in its own way.

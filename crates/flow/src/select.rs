@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use cache::Record;
 use message::conditional::{self, Outcome};
 use message::range::{self, RangePlan, Ranges};
 use message::{HeaderId, Method, Request, Status};
@@ -25,6 +26,14 @@ pub(crate) struct Validators<'a> {
     pub(crate) shown: Option<u64>,
     /// Date, in unix seconds.
     pub(crate) date: Option<u64>,
+}
+
+impl<'a> Validators<'a> {
+    /// Those that a stored response is kept with.
+    pub(crate) fn of(object: &'a Record) -> Self {
+        let modified = object.last_modified();
+        Self { etag: object.etag(), modified, shown: modified, date: object.date() }
+    }
 }
 
 /// Rules of reading a Range.

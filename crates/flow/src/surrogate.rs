@@ -5,6 +5,7 @@ use cache::Record;
 use message::{HeaderBlock, HeaderId, Response};
 
 use crate::live::Site;
+use crate::reply::stored_head;
 
 /// The first byte of such a note; that of [`vcl::note`](crate::vcl::note) is another.
 const MARK: u8 = b's';
@@ -42,8 +43,7 @@ fn take(headers: &mut HeaderBlock) -> Box<[u8]> {
 /// The head of a stored response as its origin gave it: with what is set aside. One that is damaged
 /// has no fields; it was written by the same engine.
 pub(crate) fn whole_head(object: &Record) -> Response {
-    let mut head = Response::new(object.status());
-    _ = h1::parse_stored_head(object.head(), &mut head);
+    let mut head = stored_head(object).unwrap_or_else(|| Response::new(object.status()));
     put_back(&mut head.headers, object.note());
     head
 }

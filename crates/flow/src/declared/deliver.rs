@@ -13,7 +13,7 @@ use crate::ask::Ask;
 use crate::body::ReplyBody;
 use crate::decide::freshness;
 use crate::fetch::Passing;
-use crate::reply::{Head, Reply, Served};
+use crate::reply::{Head, Reply, Served, stored_head};
 use crate::select::{self, Rules, SELECTORS, Validators};
 
 /// The reply from a stored response, complete or filling.
@@ -48,12 +48,7 @@ fn deliver(ask: &Ask<'_>, object: &Arc<Object>, served: Served, reader: Option<R
 
 /// Narrows the reply to what the request's conditions and ranges ask for.
 fn select(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
-    let validators = Validators {
-        etag: object.etag(),
-        modified: object.last_modified(),
-        shown: object.last_modified(),
-        date: object.date(),
-    };
+    let validators = Validators::of(object);
     select::condition(ask.request, &validators, reply);
     let rules = Rules::Rfc(ask.live.limits.ranges);
     let method = &ask.request.method;
@@ -62,19 +57,12 @@ fn select(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
 
 /// The Content-Type of a stored response.
 fn kind(object: &Object) -> Option<Vec<u8>> {
-    let mut head = Response::new(object.status());
-    // What was stored was written by the same engine.
-    h1::parse_stored_head(object.head(), &mut head).ok()?;
-    head.headers.value(HeaderId::ContentType).map(<[u8]>::to_vec)
+    stored_head(object)?.headers.value(HeaderId::ContentType).map(<[u8]>::to_vec)
 }
 
 /// Takes the stored head apart and lets policy change it for this client.
 fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
-    let mut response = Response::new(reply.status);
-    // What was stored was written by the same engine.
-    if h1::parse_stored_head(object.head(), &mut response).is_err() {
-        return;
-    }
+    let Some(mut response) = stored_head(object) else { return };
     response.status = reply.status;
     let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
     add_via(&mut response.headers, received, &ask.live.pseudonym);

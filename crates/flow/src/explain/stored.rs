@@ -7,16 +7,16 @@ use base::{KeyBuf, Limits};
 use cache::{Found, Object, Peek, Seen};
 use files::Root;
 use message::cache_control::CacheControl;
-use message::freshness::{Freshness, State};
+use message::freshness::Freshness;
 use message::store::{self, LifetimeSource, StorePlan, StoreRules, lifetime_words};
-use message::{HeaderId, Response, conditional, targeted};
-use policy::{HitVerdict, Place, Step, told::shown};
+use message::{HeaderId, Response, targeted};
+use policy::{Place, Step, told::shown};
 
 use super::variants::variants;
 use super::words::duration;
-use super::{Foreseen, Teller, Told, answered, hit_verdict};
+use super::{Foreseen, Teller, Told, answered};
 use crate::ask::Ask;
-use crate::decide::{self, Next, freshness_until};
+use crate::decide::{self, Ground, Next, freshness_until};
 use crate::declared;
 use crate::files as from_files;
 use crate::key::select_by;
@@ -310,32 +310,25 @@ fn about_verdict(ask: &Ask<'_>, seen: Option<&Seen>, peek: &Peek) -> Step {
 }
 
 fn judged(ask: &Ask<'_>, seen: &Seen) -> String {
-    let object = &seen.object;
-    let freshness = freshness_until(object, seen.fresh_until_ms);
-    if ask.notes.personal && !object.flags().shared {
-        return "the request is personal, and the origin has not marked what is stored as for all: \
-                it fetches for itself"
-            .to_owned();
-    }
-    if conditional::belongs_to_origin(&ask.request.headers) {
-        return "it has a condition that only the origin can judge (RFC 9110 13.1)".to_owned();
-    }
-    let state = freshness.state(ask.now.mono_ms);
-    match (state, hit_verdict(ask, &freshness)) {
-        (State::Fresh | State::Grace, HitVerdict::Miss) => {
+    let freshness = freshness_until(&seen.object, seen.fresh_until_ms);
+    let why = match decide::ground(ask, &seen.object, &freshness) {
+        Ground::Personal => {
+            "the request is personal, and the origin has not marked what is stored as for all: it \
+             fetches for itself"
+        }
+        Ground::Condition => "it has a condition that only the origin can judge (RFC 9110 13.1)",
+        Ground::Passed => "the site's policy sends it to the origin",
+        Ground::Unwanted => {
             "the client's Cache-Control asks for more, and the site honours that: it must be fetched"
-                .to_owned()
         }
-        (State::Fresh, _) => "fresh: it answers".to_owned(),
-        (State::Grace, _) => {
+        Ground::Fresh => "fresh: it answers",
+        Ground::Grace => {
             "stale but in its grace: it answers at once, and one fetch behind it brings a new one"
-                .to_owned()
         }
-        (State::Stale, HitVerdict::DeliverStale) if !object.flags().never_stale => {
-            "stale, and the client takes it so (max-stale)".to_owned()
-        }
-        (State::Stale, _) => stale_words(ask, seen, &freshness),
-    }
+        Ground::MaxStale => "stale, and the client takes it so (max-stale)",
+        Ground::Stale => return stale_words(ask, seen, &freshness),
+    };
+    why.to_owned()
 }
 
 fn stale_words(ask: &Ask<'_>, seen: &Seen, freshness: &Freshness) -> String {

@@ -26,7 +26,7 @@ use super::turn::Turn;
 use crate::body::{Part, ReplyBody};
 use crate::fetch::Passing;
 use crate::gzip;
-use crate::reply::{Forward, Head, Reply, Served, Varnish, number};
+use crate::reply::{Forward, Head, Reply, Served, Varnish, number, stored_head};
 use crate::select::{self, Rules, SELECTORS, Validators};
 
 /// Fields that are added to a head before its program sees it, beside those that a limit counts.
@@ -77,13 +77,7 @@ fn stored<S: Stage>(
         let mut unseen = Response::new(object.status());
         run(turn, env, object, &mut unseen, &mut RespState::default())?;
         if turn.req.headers.contains_any(&SELECTORS) {
-            let validators = Validators {
-                etag: object.etag(),
-                modified: object.last_modified(),
-                shown: object.last_modified(),
-                date: object.date(),
-            };
-            narrow(turn, env, &validators, &mut reply);
+            narrow(turn, env, &Validators::of(object), &mut reply);
         }
     }
     finish(turn, env, &mut reply);
@@ -98,11 +92,7 @@ fn shaped<S: Stage>(
     reply: &mut Reply,
     (varnish, age_s, unfolds): (Varnish, u64, bool),
 ) -> Result<bool, StepOn<S>> {
-    let mut response = Response::new(object.status());
-    if h1::parse_stored_head(object.head(), &mut response).is_err() {
-        // What was stored was written by the same engine.
-        return Err(Step::Fail);
-    }
+    let Some(mut response) = stored_head(object) else { return Err(Step::Fail) };
     if unfolds {
         weaken_etag(&mut response.headers);
     }

@@ -30,6 +30,7 @@ use super::xids::Sent;
 use super::{send, storages};
 use crate::carry::Carried;
 use crate::fetch::{Ask, Body, Fate, Fetch, Judge};
+use crate::reply::stored_head;
 
 /// A program's report of a fetch to the request that caused it.
 #[derive(Default)]
@@ -371,9 +372,7 @@ impl ByProgram {
     /// `None` if it confirms nothing.
     fn confirm(&self, fetch: &Fetch, response: &mut Response) -> Option<Body> {
         let stale = fetch.old.as_ref().filter(|old| may_confirm(old, fetch.now().mono_ms))?;
-        let mut stored = Response::new(stale.status());
-        // The stored head was written by the same engine.
-        h1::parse_stored_head(stale.head(), &mut stored).ok()?;
+        let stored = stored_head(stale)?;
         heads::merge(&mut response.headers, &stored.headers);
         (response.status, response.reason) = (stale.status(), stored.reason);
         Some(Body::Stored(stale.reader()))

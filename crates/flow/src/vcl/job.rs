@@ -20,6 +20,7 @@ use super::step::Missing;
 use super::turn::Turn;
 use crate::fetch::{self, Fetch, Upload};
 use crate::finish::Background;
+use crate::reply::stored_head;
 use crate::trace::Trace;
 
 /// Starts the fetch behind an answer that is delivered stale.
@@ -141,11 +142,7 @@ pub(crate) fn assemble(
 
 /// Asks the origin to confirm what is stored, with the fields as they came.
 fn add_validators(bereq: &mut Request, stale: &Object) {
-    let mut stored = message::Response::new(stale.status());
-    // What was stored was written by the same engine.
-    if h1::parse_stored_head(stale.head(), &mut stored).is_err() {
-        return;
-    }
+    let Some(stored) = stored_head(stale) else { return };
     for (id, condition) in [
         (message::HeaderId::LastModified, message::HeaderId::IfModifiedSince),
         (message::HeaderId::Etag, message::HeaderId::IfNoneMatch),

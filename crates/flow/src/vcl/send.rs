@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use message::{Framing, HeaderId, Version};
 use origin::{Hold, Timeouts};
-use vcl::backend::Leaf;
-use vcl::params::Param;
+use vcl::backend::{BackendSpec, Leaf};
+use vcl::ctx::BereqState;
+use vcl::params::{Param, Params};
 use vcl::rules::heads;
 
 use super::fetch::ByProgram;
@@ -48,35 +49,37 @@ pub(crate) fn prepare(
     if !heads::is_target(&bereq.target, &bereq.method) {
         return Err("not sent: bereq.url does not begin with a slash".to_owned());
     }
-    let timeouts = Some(timeouts(judge, fetch, leaf));
+    let params = &fetch.live.params;
+    let ms = |seconds: f64| (seconds.max(0.0) * 1000.0) as u64;
+    let [connect_ms, first_byte_ms, between_bytes_ms] =
+        timeouts(params, &judge.state, Some(&leaf.spec)).map(ms);
+    let hold = Hold {
+        local_ms: ms(params.seconds(Param::BackendLocalErrorHolddown)),
+        remote_ms: ms(params.seconds(Param::BackendRemoteErrorHolddown)),
+    };
+    // Varnish 7.1 knows no limit for the whole: each step has its own.
+    let total_ms = u64::MAX;
+    let timeouts = Some(Timeouts { connect_ms, first_byte_ms, between_bytes_ms, total_ms, hold });
     Ok(Target { origin, timeouts, with_body: judge.state.has_body, beside_scripts: false })
 }
 
-/// The fetch's own timeouts, or its backend's, or the parameters'.
-fn timeouts(judge: &ByProgram, fetch: &Fetch, leaf: &Leaf) -> Timeouts {
-    let params = &fetch.live.params;
-    let (state, spec) = (&judge.state, &leaf.spec);
-    let ms = |own: Option<f64>, backend: Option<f64>, param: Param| {
-        let seconds = own.or(backend).unwrap_or_else(|| params.seconds(param));
-        (seconds.max(0.0) * 1000.0) as u64
+/// The fetch's own timeouts, or its backend's, or the parameters', in seconds: to connect, to the
+/// first byte, between bytes.
+pub(crate) fn timeouts(
+    params: &Params,
+    state: &BereqState,
+    spec: Option<&BackendSpec>,
+) -> [f64; 3] {
+    let of = |own: Option<f64>, backend: fn(&BackendSpec) -> Option<f64>, param| {
+        own.or_else(|| backend(spec?)).unwrap_or_else(|| params.seconds(param))
     };
-    Timeouts {
-        connect_ms: ms(state.connect_timeout, spec.connect_timeout, Param::ConnectTimeout),
-        first_byte_ms: ms(
-            state.first_byte_timeout,
-            spec.first_byte_timeout,
-            Param::FirstByteTimeout,
-        ),
-        between_bytes_ms: ms(
+    [
+        of(state.connect_timeout, |spec| spec.connect_timeout, Param::ConnectTimeout),
+        of(state.first_byte_timeout, |spec| spec.first_byte_timeout, Param::FirstByteTimeout),
+        of(
             state.between_bytes_timeout,
-            spec.between_bytes_timeout,
+            |spec| spec.between_bytes_timeout,
             Param::BetweenBytesTimeout,
         ),
-        // Varnish 7.1 knows none: each step has its own.
-        total_ms: u64::MAX,
-        hold: Hold {
-            local_ms: ms(None, None, Param::BackendLocalErrorHolddown),
-            remote_ms: ms(None, None, Param::BackendRemoteErrorHolddown),
-        },
-    }
+    ]
 }

@@ -13,24 +13,20 @@ use vcl::rules::lifetime;
 use super::Scene;
 use crate::explain::words::duration;
 use crate::live::Live;
+use crate::reply::stored_head;
+use crate::vcl::send;
 use crate::vcl::turn::Turn;
 
 /// Lines of a program that are told as those which may have set something.
 const LINES_TOLD: usize = 5;
 
-/// The head an object is stored with.
-pub(super) fn head_of(object: &Object) -> Response {
-    let mut head = Response::new(object.status());
-    // It was written by the same engine; were it damaged it would have no fields.
-    _ = h1::parse_stored_head(object.head(), &mut head);
-    head
-}
-
 /// Tells how fresh `object` is, and where its times come from: from the head that it is stored
 /// with, or else from the program.
 pub(super) fn freshness(turn: &Turn, env: &Scene<'_>, object: &Object) -> Step {
     let (live, now_ms) = (env.live, env.now.mono_ms);
-    let (status, head) = (object.status().code(), head_of(object));
+    let status = object.status();
+    let head = stored_head(object).unwrap_or_else(|| Response::new(status));
+    let status = status.code();
     let born = env.time() - object.age_ms(now_ms) as f64 / 1000.0;
     let planned = lifetime::of(status, &head.headers, born, &live.params);
     let program = turn.instance.program();
@@ -139,24 +135,7 @@ fn place_of(leaf: &Leaf) -> String {
 
 fn timeouts(live: &Live, state: &BereqState, leaf: Option<&Leaf>) -> String {
     let spec = leaf.map(|leaf| &leaf.spec);
-    let one = |own: Option<f64>, backend: Option<f64>, param: Param| {
-        own.or(backend).unwrap_or_else(|| live.params.seconds(param))
-    };
-    let connect = one(
-        state.connect_timeout,
-        spec.and_then(|spec| spec.connect_timeout),
-        Param::ConnectTimeout,
-    );
-    let first = one(
-        state.first_byte_timeout,
-        spec.and_then(|spec| spec.first_byte_timeout),
-        Param::FirstByteTimeout,
-    );
-    let between = one(
-        state.between_bytes_timeout,
-        spec.and_then(|spec| spec.between_bytes_timeout),
-        Param::BetweenBytesTimeout,
-    );
+    let [connect, first, between] = send::timeouts(&live.params, state, spec);
     format!("connect {connect} s, first byte {first} s, between bytes {between} s")
 }
 
