@@ -1,13 +1,12 @@
 //! The part of a response that a request's conditions and ranges select (RFC 9110 13.2.2 and 14.2),
 //! whatever the response is from.
 
-use std::ops::Range;
-
 use bytes::Bytes;
 use cache::Record;
 use message::conditional::{self, Outcome};
 use message::range::{self, RangePlan, Ranges};
 use message::{HeaderId, Method, Request, Status};
+use vcl::rules::ranges;
 
 use crate::body::ReplyBody;
 use crate::reply::Reply;
@@ -59,9 +58,10 @@ impl Rules {
     fn plan(self, wanted: &[u8], length: u64) -> RangePlan {
         match self {
             Self::Rfc(most) => range::plan(wanted, length, most as usize),
-            Self::Varnish => one_range(wanted, length).map_or(RangePlan::NotSatisfiable, |range| {
-                RangePlan::Ranges(Ranges::from_iter([range]))
-            }),
+            Self::Varnish => ranges::one(wanted, length)
+                .map_or(RangePlan::NotSatisfiable, |range| {
+                    RangePlan::Ranges(Ranges::from_iter([range]))
+                }),
             Self::Off => RangePlan::Whole,
         }
     }
@@ -133,57 +133,6 @@ fn narrow(plan: RangePlan, length: u64, kind: impl FnOnce() -> Option<Vec<u8>>, 
                 reply.content_type = kind;
             }
             reply.status = Status::PARTIAL_CONTENT;
-        }
-    }
-}
-
-/// The bytes that `bytes=first-last`, `bytes=first-` or `bytes=-count` means to Varnish.
-fn one_range(wanted: &[u8], length: u64) -> Option<Range<u64>> {
-    let (unit, range) = wanted.split_at_checked(6)?;
-    if !unit.eq_ignore_ascii_case(b"bytes=") {
-        return None;
-    }
-    let dash = range.iter().position(|b| *b == b'-')?;
-    let number = |digits: &[u8]| -> Option<u64> {
-        if !digits.iter().all(u8::is_ascii_digit) {
-            return None;
-        }
-        std::str::from_utf8(digits).ok()?.parse().ok()
-    };
-    let range = match (&range[..dash], &range[dash + 1..]) {
-        (b"", count) => length.saturating_sub(number(count)?)..length,
-        (first, b"") => number(first)?..length,
-        (first, last) => {
-            let (first, last) = (number(first)?, number(last)?);
-            first..length.min(last.checked_add(1)?)
-        }
-    };
-    (range.start < range.end).then_some(range)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn varnish_reads_one_range_and_everything_else_is_not_satisfiable() {
-        for (wanted, range) in [
-            (&b"bytes=1-2"[..], Some(1..3)),
-            (b"bytes=1-", Some(1..5)),
-            (b"bytes=-2", Some(3..5)),
-            (b"bytes=-20", Some(0..5)),
-            (b"bytes=0-99", Some(0..5)),
-            (b"Bytes=0-0", Some(0..1)),
-            (b"bytes=5-9", None),
-            (b"bytes=3-1", None),
-            (b"bytes=-0", None),
-            (b"bytes=-", None),
-            (b"bytes=", None),
-            (b"bytes=0-1,3-4", None),
-            (b"lines=1-2", None),
-            (b"bytes=1-18446744073709551615", None),
-        ] {
-            assert_eq!(one_range(wanted, 5), range, "{}", wanted.escape_ascii());
         }
     }
 }

@@ -37,4 +37,5 @@ pub mod value;
 pub mod vars;
 pub mod vmod;
 pub mod vmods;
+pub mod words;
 pub mod workspace;

@@ -13,13 +13,13 @@ use vcl::ctx::{Obj, RespState};
 use vcl::params::Param;
 use vcl::rules::dates;
 use vcl::rules::heads;
+use vcl::rules::status::{is_interim, sent_status, usual_reason};
 use vcl::sub::{Action, Sub};
 
 use super::call::{Env, Seen, Stage};
 use super::fetch::Passed;
 use super::found::{Age, age, obj_of};
 use super::note;
-use super::status::{is_interim, sent_status, usual_reason};
 use super::step::{Source, Step, StepOn};
 use super::storages;
 use super::turn::Turn;

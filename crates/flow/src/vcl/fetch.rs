@@ -17,6 +17,7 @@ use vcl::params::Param;
 use vcl::program::Instance;
 use vcl::rules::heads::{self, OneHop};
 use vcl::rules::lifetime::{self, Lifetime};
+use vcl::rules::status::{is_interim, sent_status, usual_reason};
 use vcl::sub::{Action, Said, Sub};
 use vcl::told::{Line, Ran, Switched, Told, number};
 
@@ -24,7 +25,6 @@ use super::call::seconds;
 use super::found::may_confirm;
 use super::link::Connected;
 use super::loops;
-use super::status::{is_interim, sent_status, usual_reason};
 use super::world::{Runner, Sight};
 use super::xids::Sent;
 use super::{send, storages};

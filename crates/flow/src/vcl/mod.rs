@@ -21,7 +21,6 @@ mod pipe;
 mod random;
 mod send;
 pub(crate) mod start;
-mod status;
 mod step;
 mod steps;
 mod storages;

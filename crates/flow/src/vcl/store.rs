@@ -12,9 +12,9 @@ use vcl::params::Param;
 use vcl::rules::dates;
 use vcl::rules::heads;
 use vcl::rules::lifetime::Lifetime;
+use vcl::rules::status::sent_status;
 
 use super::fetch::{Answer, ByProgram, Passed};
-use super::status::sent_status;
 use super::{note, storages};
 use crate::carry::Selected;
 use crate::fetch::{Body, Fate, Fetch, Mark, Plan, Times, Unstored, mark_flags, new_object};
