@@ -5,6 +5,8 @@
 //! is written, and further facts. All of this is in words: whoever shows the answer need not know
 //! this program.
 
+mod question;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
@@ -13,7 +15,7 @@ use std::sync::Arc;
 
 use admin::Answer;
 use flow::Shared;
-use flow::explain::{Explanation, Question, explain, not_stored};
+use flow::explain::{Explanation, explain, not_stored};
 use http::StatusCode;
 use message::date::LogDate;
 use observe::ring::{Follower, From};
@@ -22,6 +24,7 @@ use policy::told::shown;
 use policy::{Peer, Step};
 use serde_json::{Value, json};
 
+use self::question::Question;
 use crate::state::Daemon;
 
 /// Transactions told of when nobody says how many.

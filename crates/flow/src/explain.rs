@@ -7,7 +7,6 @@
 
 mod fetch;
 pub(crate) mod foreseen;
-mod question;
 mod stored;
 pub(crate) mod variants;
 pub(crate) mod words;
@@ -32,7 +31,6 @@ use crate::reply::{Reply, Served};
 use crate::vcl::foretell::foretell;
 
 pub use foreseen::Foreseen;
-pub use question::{Question, QuestionError};
 pub use words::not_stored;
 
 /// The forecast of a request.

@@ -7,18 +7,18 @@ use message::{Request, Scheme};
 
 /// A request as the operator types it.
 #[derive(Clone, Debug)]
-pub struct Question<'a> {
+pub(crate) struct Question<'a> {
     /// An absolute URL, `http` or `https`. Its fragment is left out, as a client leaves it out.
-    pub url: &'a str,
+    pub(crate) url: &'a str,
     /// Method.
-    pub method: &'a str,
+    pub(crate) method: &'a str,
     /// Lines of fields: `Name: value`.
-    pub fields: &'a [String],
+    pub(crate) fields: &'a [String],
 }
 
 /// Why it is no request.
 #[derive(Debug)]
-pub enum QuestionError {
+pub(crate) enum QuestionError {
     /// The URL is not an absolute one of `http` or `https`.
     Url,
     /// A line that is no `Name: value`.
@@ -49,7 +49,7 @@ impl Question<'_> {
     ///
     /// # Errors
     /// When it is none.
-    pub fn request(&self, limits: &HeadLimits) -> Result<Request, QuestionError> {
+    pub(crate) fn request(&self, limits: &HeadLimits) -> Result<Request, QuestionError> {
         let (scheme, rest) = if let Some(rest) = after(self.url, "http://") {
             (Scheme::Http, rest)
         } else if let Some(rest) = after(self.url, "https://") {

@@ -3,6 +3,7 @@
 //!
 //! A program that a compile or a `vcl_init` refuses changes nothing: the program in force goes on.
 
+mod link;
 mod loader;
 mod outside;
 mod registry;
@@ -15,7 +16,6 @@ use std::time::Instant;
 
 use flow::Shared;
 use flow::vcl::Sight;
-use flow::vcl::link::{self, Settings};
 use origin::{Pace, Reserved};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
@@ -24,6 +24,7 @@ use vcl::ctx::Tag;
 use vcl::params::{Param, Params};
 use vcl::program::{Input, Instance, Program, Rules};
 
+use link::Settings;
 pub(crate) use loader::Files;
 pub(crate) use registry::State;
 use registry::{Loaded, Registry, refuse};

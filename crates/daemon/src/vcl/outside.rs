@@ -11,11 +11,12 @@ use base::{Limit, Limits};
 use bytes::Bytes;
 use flow::Shared;
 use flow::vcl::Outside;
-use flow::vcl::link::{self, Settings};
 use origin::{Names, Pace, Reserved, look_up};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use vcl::backend::{Backend, Leaf};
+
+use super::link::{self, Settings};
 
 /// Largest file that `std.fileread` reads.
 const FILE_BYTES: u64 = 16 << 20;

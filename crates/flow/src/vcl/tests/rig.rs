@@ -13,11 +13,12 @@ use bytes::Bytes;
 use cache::{Body, Cache, Config, Reader};
 use h1::{HeadLimits, Progress, RequestReader};
 use message::{Framing, Method, Request, Scheme};
-use origin::Reserved;
+use origin::{Address, EjectConfig, OriginConfig, Protocol, ServerConfig};
 use parking_lot::Mutex;
 use policy::{Declared, HostTable, Peer, SiteRules};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
+use vcl::backend::{Backend, split};
 use vcl::params::Params;
 use vcl::program::{Input, Instance, Program, Rules};
 use vcl::source::NoFiles;
@@ -30,7 +31,7 @@ use crate::explain::{Explanation, explain};
 use crate::invalidate::{Outcome, What};
 use crate::live::{Announce, CertificateFields, Live, Shared, Site};
 use crate::reply::Reply;
-use crate::vcl::link::{Settings, connect_all};
+use crate::vcl::link::Connected;
 use crate::vcl::{Line, Sight};
 use crate::way::Start;
 
@@ -172,7 +173,7 @@ impl Rig {
             params.set(name, value).expect("a parameter");
         }
         let shared = Shared::with_seed(store(), live(None, &params), HashSeed::from_u64(1));
-        let instance = start(&text, &shared, &params);
+        let instance = start(&text, &shared);
         shared.replace(live(Some(instance), &params));
         let client: SocketAddr = "127.0.0.9:1234".parse().expect("an address");
         let line = Line {
@@ -191,7 +192,7 @@ impl Rig {
     pub(super) fn label(&self, text: &str) {
         let (shared, params) = (&self.core.shared, Params::default());
         let mut live = live(shared.live().listed[0].vcl.clone(), &params);
-        live.labels.insert("other".into(), start(text, shared, &params));
+        live.labels.insert("other".into(), start(text, shared));
         shared.replace(live);
     }
 
@@ -347,7 +348,30 @@ async fn read(mut reader: Reader) -> Vec<u8> {
     all
 }
 
-fn start(text: &str, shared: &Arc<Shared>, params: &Params) -> Arc<Instance> {
+/// Connects a backend to an origin that is asked once, and those that a director chooses from.
+fn connect(backend: &Backend) {
+    match backend {
+        Backend::None => {}
+        Backend::Director(director) => director.members().iter().for_each(connect),
+        Backend::Leaf(leaf) => {
+            let (host, port) = split(&leaf.spec.host, &leaf.spec.port).expect("host and port");
+            let address = SocketAddr::new(host.parse().expect("an address"), port);
+            let address = Address::Fixed { name: address.to_string(), addresses: vec![address] };
+            let server = ServerConfig { address, protocol: Protocol::Http, weight: 1, tls: false };
+            let config = OriginConfig {
+                host_default: Some(host.to_owned()),
+                queue: 0,
+                retries: 0,
+                lenient: true,
+                eject: EjectConfig { failures: 0, ..EjectConfig::default() },
+                ..OriginConfig::with_limits(&leaf.name, vec![server], &Limits::default())
+            };
+            leaf.set_link(Arc::new(Connected::new(config)));
+        }
+    }
+}
+
+fn start(text: &str, shared: &Arc<Shared>) -> Arc<Instance> {
     let rules =
         Rules { storages: &["s0"], labels: &["other"], include_depth: 10, unused_is_error: true };
     let input = Input { name: "test.vcl", text: text.as_bytes(), loader: &NoFiles, rules };
@@ -359,9 +383,7 @@ fn start(text: &str, shared: &Arc<Shared>, params: &Params) -> Arc<Instance> {
         .program
         .start(&world, super::super::call::seconds(now))
         .unwrap_or_else(|error| panic!("{error}"));
-    let (limits, reserved) = (Limits::default(), Arc::new(Reserved::default()));
-    let settings = Settings { params, limits: &limits, reserved: &reserved, pace: None };
-    connect_all(&instance.backends(), &settings).expect("they can be connected");
+    instance.backends().iter().for_each(connect);
     instance
 }
 
