@@ -228,14 +228,20 @@ fn towards(policy: Policy, backend: &str, listen: &str, folder: &Folder) -> Daem
     Daemon::start(&file).expect("larder starts")
 }
 
+/// The same, with the test as the origin.
+fn by_hand(policy: Policy) -> (Daemon, UnixListener, Folder) {
+    let folder = Folder::new();
+    let socket = folder.path().join("origin.sock");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    let socket = socket.display().to_string();
+    let daemon = towards(policy, &socket, "\"127.0.0.1:0\"", &folder);
+    (daemon, listener, folder)
+}
+
 #[tokio::test]
 async fn a_client_that_leaves_ends_a_safe_pass() {
     for policy in BOTH {
-        let folder = Folder::new();
-        let socket = folder.path().join("origin.sock");
-        let listener = UnixListener::bind(&socket).expect("a socket");
-        let socket = socket.display().to_string();
-        let daemon = towards(policy, &socket, "\"127.0.0.1:0\"", &folder);
+        let (daemon, listener, _folder) = by_hand(policy);
         let mut client = Raw::connect(daemon.addr()).await.expect("a connection");
         client.send(&request("GET", "/pass", ""), Pieces::Whole).await.expect("sent");
         let (mut origin, _) = listener.accept().await.expect("it is asked");
@@ -256,11 +262,7 @@ async fn a_client_that_leaves_ends_a_safe_pass() {
 #[tokio::test]
 async fn a_client_that_ends_its_side_at_once_is_not_waited_for_long() {
     for policy in BOTH {
-        let folder = Folder::new();
-        let socket = folder.path().join("origin.sock");
-        let listener = UnixListener::bind(&socket).expect("a socket");
-        let socket = socket.display().to_string();
-        let daemon = towards(policy, &socket, "\"127.0.0.1:0\"", &folder);
+        let (daemon, listener, _folder) = by_hand(policy);
         let mut client = TcpStream::connect(daemon.addr()).await.expect("a connection");
         client.write_all(&request("GET", "/pass", "")).await.expect("sent");
         client.shutdown().await.expect("its side ends");
