@@ -2,13 +2,10 @@
 //! its first byte says whether there is a body, and what the connection is.
 #![no_main]
 
-#[path = "../../crates/h2/src/tests/forward.rs"]
-mod forward;
-
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     if let Some(received) = h2::fuzz::block(data) {
-        forward::forward(&received);
+        h1::fuzz::forward(&received);
     }
 });

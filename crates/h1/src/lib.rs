@@ -19,6 +19,8 @@ pub mod encode;
 mod error;
 mod fields;
 mod framing;
+#[cfg(feature = "fuzzing")]
+pub mod fuzz;
 mod request;
 mod response;
 mod stored;

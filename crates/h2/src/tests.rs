@@ -1,6 +1,5 @@
 //! The engine as a client sees it: frames in, events and frames out.
 
-mod forward;
 mod forwarding;
 
 use base::{HashSeed, Limit, Limits};

@@ -2,10 +2,9 @@
 //! framing there. They are held against the HTTP/1 reader, which shares no scanning of lines with
 //! this crate.
 
+use h1::fuzz::forward;
 use message::{HeaderId, Request, Scheme};
 use proptest::prelude::*;
-
-use super::forward::forward;
 
 type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 

@@ -1,8 +1,10 @@
-//! The way of a request to an origin that speaks HTTP/1, for tests and for the fuzz target.
+//! The entry point for fuzzing; nothing else calls it but tests of engines whose requests go on over
+//! HTTP/1.
 
 use base::Limits;
-use h1::{HeadLimits, Progress, RequestReader, encode};
 use message::{Framing, HeaderId, Method, Request, Upgrade};
+
+use crate::{HeadLimits, Progress, RequestReader, encode};
 
 /// The fields that an origin gets, framing apart.
 fn end_to_end(request: &Request) -> Vec<(&[u8], &[u8])> {
@@ -14,7 +16,7 @@ fn end_to_end(request: &Request) -> Vec<(&[u8], &[u8])> {
 }
 
 /// Sends `received` on as the origin's side does, and holds what was sent against it.
-pub(crate) fn forward(received: &Request) {
+pub fn forward(received: &Request) {
     let mut sent = Vec::new();
     encode::request_head(&mut sent, received);
     // `A: b` takes two bytes that the fields do not have, and there are lines more.
