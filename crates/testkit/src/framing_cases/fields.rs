@@ -272,25 +272,25 @@ fn together(table: &mut FramingTable) {
 
 fn expect(table: &mut FramingTable) {
     for (name, fields) in [
-        ("unknown", &b"Treatment: tea\r\nContent-Length: 5\r\n"[..]),
-        ("empty", b"Treatment:\r\nContent-Length: 5\r\n"),
-        ("word before", b"Treatment: y 100-continue\r\nContent-Length: 5\r\n"),
-        ("word after", b"Treatment: 100-continue y\r\nContent-Length: 5\r\n"),
-        ("parameter", b"Treatment: 100-continue; a=b\r\nContent-Length: 5\r\n"),
-        ("list", b"Treatment: 100-continue, 100-continue\r\nContent-Length: 5\r\n"),
+        ("unknown", &b"Expect: tea\r\nContent-Length: 5\r\n"[..]),
+        ("empty", b"Expect:\r\nContent-Length: 5\r\n"),
+        ("word before", b"Expect: y 100-continue\r\nContent-Length: 5\r\n"),
+        ("word after", b"Expect: 100-continue y\r\nContent-Length: 5\r\n"),
+        ("parameter", b"Expect: 100-continue; a=b\r\nContent-Length: 5\r\n"),
+        ("list", b"Expect: 100-continue, 100-continue\r\nContent-Length: 5\r\n"),
         (
             "unknown beside a known one",
-            b"Treatment: 100-continue\r\nExpect: tea\r\nContent-Length: 5\r\n",
+            b"Expect: 100-continue\r\nExpect: tea\r\nContent-Length: 5\r\n",
         ),
-        ("200-ok", b"Treatment: 200-ok\r\nContent-Length: 5\r\n"),
-        ("vertical tab", b"Treatment: \x0b100-continue\r\nContent-Length: 5\r\n"),
-        ("unknown without a body", b"Treatment: tea\r\n"),
+        ("200-ok", b"Expect: 200-ok\r\nContent-Length: 5\r\n"),
+        ("vertical tab", b"Expect: \x0b100-continue\r\nContent-Length: 5\r\n"),
+        ("unknown without a body", b"Expect: tea\r\n"),
     ] {
         table.reject("expect", name, post(fields, b"hello"));
     }
-    let usual = post(b"Treatment: 100-Continue\r\nContent-Length: 5\r\n", b"hello");
+    let usual = post(b"Expect: 100-Continue\r\nContent-Length: 5\r\n", b"hello");
     table.accept("expect", "continue", 2, [&usual, SMUGGLED].concat());
-    let idle = get(b"Treatment: 100-continue\r\n");
+    let idle = get(b"Expect: 100-continue\r\n");
     table.accept("expect", "continue without a body", 2, [&idle, SMUGGLED].concat());
 }
 

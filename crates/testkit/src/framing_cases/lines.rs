@@ -219,7 +219,7 @@ fn obs_fold(table: &mut FramingTable) {
         ("only white space before the end", b"A: b\r\n\t\r\n"),
         ("a framing field in it", b"A: b\r\n Content-Length: 5\r\n"),
         ("after Content-Length", b"Content-Length: 1\r\n 0\r\n"),
-        ("after Treatment", b"Treatment: 100-\r\n continue\r\n"),
+        ("after Expect", b"Expect: 100-\r\n continue\r\n"),
         ("three lines", b"A: b\r\n c\r\n d\r\n"),
     ] {
         table.reject("obs-fold", name, get(fields));

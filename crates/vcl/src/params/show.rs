@@ -67,7 +67,7 @@ impl Row {
         if self.absent {
             text.push_str("        Not available\n");
         } else {
-            _ = writeln!(text, "        ParamValue is: {}", self.state());
+            _ = writeln!(text, "        Value is: {}", self.state());
             let default = Some(&self.default).filter(|_| !self.is_default());
             let rest = [
                 ("Default", default),

@@ -126,13 +126,13 @@ fn rows_are_shown_as_varnishd_shows_them() {
     let long = row.long();
     assert!(
         long.starts_with(
-            "default_ttl\n        ParamValue is: 120.000 [seconds] (default)\n        Minimum is: 0.000\n\n"
+            "default_ttl\n        Value is: 120.000 [seconds] (default)\n        Minimum is: 0.000\n\n"
         ),
         "{long}"
     );
     params.set("default_ttl", "1").expect("a time");
     let row = params.row(Spec::find("default_ttl").expect("there"));
-    assert!(row.long().contains("ParamValue is: 1.000 [seconds]\n        Default is: 120.000\n"));
+    assert!(row.long().contains("Value is: 1.000 [seconds]\n        Default is: 120.000\n"));
     let json = row.json();
     assert!(
         json.starts_with(
