@@ -1,5 +1,5 @@
-//! The entry point for fuzzing; nothing else calls it but tests of engines whose requests go on over
-//! HTTP/1.
+//! The entry point for fuzzing; nothing else calls it but tests of engines whose requests go on
+//! over HTTP/1.
 
 use base::Limits;
 use message::{Framing, HeaderId, Method, Request, Upgrade};
