@@ -9,6 +9,7 @@ use super::counters::{self, Counters};
 use super::origin::Origin;
 use super::peer::Peer;
 use super::scenario::{Ask, Expect, Scenario, Step, read};
+use crate::strict::ParsedRequest;
 
 /// The number of times, every 10 ms, that an origin is looked at for requests that are to come.
 const LOOKS: usize = 1000;
@@ -42,7 +43,7 @@ pub(super) fn play(peer: &mut Peer, scenario: &Scenario) -> Result<Record, Strin
         }
         thread::sleep(Duration::from_millis(10));
     }
-    stage.origins();
+    stage.origins(scenario);
     let Stage { record, clients, .. } = stage;
     drop(clients);
     peer.restore(scenario)?;
@@ -205,12 +206,16 @@ impl Stage<'_> {
         origin.map_or(0, |origin| origin.seen().len())
     }
 
-    fn origins(&mut self) {
+    fn origins(&mut self, scenario: &Scenario) {
+        let mut programs = scenario.labels.values().chain([&scenario.vcl]);
+        let has_probes = programs.any(|program| program.contains("probe"));
         for origin in &self.peer.origins {
             let seen = origin.seen();
             self.record.garbled |= seen.iter().any(Result::is_err);
             let mut events: Vec<Event> = seen
                 .iter()
+                // A last one of the scenario before.
+                .filter(|seen| has_probes || !seen.as_ref().is_ok_and(is_probe))
                 .map(|seen| Event {
                     head: format!("{} was asked", origin.name()),
                     lines: compare::request(seen),
@@ -238,4 +243,9 @@ impl Stage<'_> {
     fn fails(&mut self, line: usize, what: &str) {
         self.record.failed.push(format!("{line}: {what}"));
     }
+}
+
+/// Returns true if a request looks after a backend's health.
+fn is_probe(request: &ParsedRequest) -> bool {
+    request.values("user-agent").iter().any(|agent| agent.ends_with(b"Health Probe"))
 }
