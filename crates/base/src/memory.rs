@@ -7,9 +7,12 @@
 //! stored responses make room. One client's connection may hold at most a part of what is left of
 //! that share, so that those who come later find some.
 //!
+//! Connections themselves take a part of the share that has a bound: see [`Opened`].
+//!
 //! The account only counts and says no. The store decides which responses leave to make room.
 
 mod cushion;
+mod opened;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,6 +22,7 @@ use parking_lot::Mutex;
 
 pub use cushion::ClientId;
 use cushion::Cushion;
+pub use opened::Opened;
 
 /// The part of an unused share that one account may take: one in so many. The part shrinks with the
 /// square of what is left: of a share, `n` greedy accounts leave one part in `1 + n / PARTS`, in
@@ -50,6 +54,10 @@ pub struct Memory {
     held_max: AtomicU64,
     /// Of those held, the bytes that accounts hold which hold little, for want of other room.
     cushion: Cushion,
+    /// Of those held, the bytes that connections take by being open.
+    opened: AtomicU64,
+    /// Of these, the bytes that were kept for new connections.
+    door: AtomicU64,
     /// The last account that asked found no room, and nothing could make any.
     is_tight: AtomicBool,
     room: OnceLock<Room>,
@@ -75,6 +83,8 @@ impl Memory {
             held: AtomicU64::new(0),
             held_max: AtomicU64::new(held_max),
             cushion: Cushion::default(),
+            opened: AtomicU64::new(0),
+            door: AtomicU64::new(0),
             is_tight: AtomicBool::new(false),
             room: OnceLock::new(),
         })
@@ -127,9 +137,9 @@ impl Memory {
         self.common().saturating_sub(self.used())
     }
 
-    /// The budget but for what is kept for accounts that hold little.
+    /// The budget but for what is kept for accounts that hold little, and for new connections.
     fn common(&self) -> u64 {
-        self.budget().saturating_sub(self.cushion_max())
+        self.budget().saturating_sub(self.cushion_max() + self.door_max())
     }
 
     fn cushion_max(&self) -> u64 {
@@ -540,7 +550,7 @@ mod tests {
     fn what_is_stored_leaves_a_little_for_clients_and_makes_room_for_more() {
         let memory = Memory::new(16 * MIB, 8 * MIB);
         assert!(!memory.try_store(16 * MIB));
-        assert!(memory.try_store(14 * MIB));
+        assert!(memory.try_store(14 * MIB - MIB / 2));
         assert_eq!(memory.left_to_store(), MIB);
         assert!(memory.try_store(MIB));
         assert!(!memory.try_store(1) && memory.left_to_store() == 0);
@@ -566,9 +576,10 @@ mod tests {
             })
         });
         let more = account.hold(GRAIN).expect("something leaves");
-        assert_eq!((memory.used(), memory.held()), (15 * MIB, FLOOR + GRAIN));
+        let stored = 15 * MIB - MIB / 2;
+        assert_eq!((memory.used(), memory.held()), (stored, FLOOR + GRAIN));
         drop((held, more));
-        assert_eq!((memory.used(), memory.held()), (15 * MIB - FLOOR - GRAIN, 0));
+        assert_eq!((memory.used(), memory.held()), (stored - FLOOR - GRAIN, 0));
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct Stats {
     pub bytes: u64,
     /// Of these, the bytes held for clients.
     pub held: u64,
+    /// Of those held, the bytes that connections take by being open.
+    pub opened: u64,
     /// Bytes that may be held for clients.
     pub held_max: u64,
     /// Bytes that may be in use.
@@ -129,6 +131,7 @@ impl Ledger {
             markers: read(&self.markers),
             bytes: self.memory.used(),
             held: self.memory.held(),
+            opened: self.memory.opened(),
             held_max: self.memory.held_max(),
             budget: self.memory.budget(),
             evictions: read(&self.evictions),

@@ -24,6 +24,12 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
         ("memory_budget_bytes", Gauge, "Bytes that may be in use.", store.budget),
         ("memory_held_bytes", Gauge, "Of the bytes in use, those held for clients.", store.held),
         (
+            "memory_connections_bytes",
+            Gauge,
+            "Of the bytes held, those that client connections take by being open.",
+            store.opened,
+        ),
+        (
             "memory_held_max_bytes",
             Gauge,
             "Bytes that may be held for clients (limit client_memory).",

@@ -149,8 +149,7 @@ impl Connection {
     /// Says that `bytes` of what came as [`Event::Data`] are used up, so that the client may send
     /// as many more. Those of a stream that is gone were given back with it.
     pub fn used(&mut self, at: StreamAt, bytes: usize, out: &mut Vec<u8>) {
-        let stream = self.streams.get_mut(at.place);
-        if stream.id == at.id {
+        if let Some(stream) = self.streams.of_mut(at) {
             stream.held -= bytes as u32;
             self.used_at(Some(at.place), bytes, out);
         }
@@ -168,8 +167,7 @@ impl Connection {
 
     /// Says that no more of a request's body is wanted; what still comes is dropped.
     pub fn refuse_body(&mut self, at: StreamAt, out: &mut Vec<u8>) {
-        let stream = self.streams.get_mut(at.place);
-        if stream.id == at.id {
+        if let Some(stream) = self.streams.of_mut(at) {
             stream.takes = false;
             let held = stream.held;
             self.used(at, held as usize, out);

@@ -377,6 +377,11 @@ impl Connection {
         event
     }
 
+    /// Gives back memory that an idle connection does not need.
+    pub fn fit(&mut self) {
+        self.streams.fit();
+    }
+
     /// Bytes kept of a frame or a field block that is not whole.
     pub fn kept(&self) -> usize {
         self.held.len() + self.block.len()

@@ -66,10 +66,7 @@ impl Connection {
     /// Says that `more` bytes of a response's body are there to be sent, and with `ends` that no
     /// more follow.
     pub fn offer(&mut self, at: StreamAt, more: u64, ends: bool) {
-        let stream = self.streams.get_mut(at.place);
-        if stream.id != at.id {
-            return;
-        }
+        let Some(stream) = self.streams.of_mut(at) else { return };
         stream.offered += more;
         stream.ends |= ends;
         self.requeue(at.place);
@@ -102,12 +99,10 @@ impl Connection {
     /// The caller writes it at once, in frames of [`Connection::data_head`], then says
     /// [`Connection::sent_all`].
     pub fn take(&mut self, at: StreamAt, bytes: usize) -> bool {
-        let stream = self.streams.get_mut(at.place);
+        let Some(stream) = self.streams.of_mut(at) else { return false };
         let window = bytes as i64;
-        let may = self.queues.is_empty()
-            && stream.id == at.id
-            && stream.send_window >= window
-            && self.send_window >= window;
+        let may =
+            self.queues.is_empty() && stream.send_window >= window && self.send_window >= window;
         if may {
             stream.send_window -= window;
             self.send_window -= window;
@@ -180,10 +175,7 @@ impl Connection {
     /// Says that all bytes of a grant with `ends` were written: the stream is over, and a request
     /// of which more was to come is told that nobody waits for it (RFC 9113 8.1).
     pub fn sent_all(&mut self, at: StreamAt, out: &mut Vec<u8>) {
-        let stream = self.streams.get_mut(at.place);
-        if stream.id != at.id {
-            return;
-        }
+        let Some(stream) = self.streams.of(at) else { return };
         if stream.receives {
             Self::say_reset(at.id, Code::None, out);
             self.forget(at, Was::Reset);
@@ -269,16 +261,14 @@ impl Connection {
 
     /// Returns true if bytes of a stream wait that only the client's windows hold back.
     pub fn is_held_back(&self, at: StreamAt) -> bool {
-        let stream = self.streams.get(at.place);
-        stream.id == at.id
-            && stream.offered > 0
-            && (stream.send_window <= 0 || self.send_window <= 0)
+        self.streams.of(at).is_some_and(|stream| {
+            stream.offered > 0 && (stream.send_window <= 0 || self.send_window <= 0)
+        })
     }
 
     /// Returns true if bytes of a stream wait that its own window holds back.
     pub fn is_shut_to(&self, at: StreamAt) -> bool {
-        let stream = self.streams.get(at.place);
-        stream.id == at.id && stream.offered > 0 && stream.send_window <= 0
+        self.streams.of(at).is_some_and(|stream| stream.offered > 0 && stream.send_window <= 0)
     }
 
     /// Returns true if bytes of any stream wait that the connection's window holds back.

@@ -1,5 +1,7 @@
 //! The streams of a connection that are under way, and what is remembered of those before.
 
+use crate::connection::StreamAt;
+
 /// Most that one window may hold (RFC 9113 6.9.1).
 pub(crate) const WINDOW_MAX: i64 = 0x7fff_ffff;
 
@@ -57,6 +59,9 @@ pub(crate) enum Was {
     Reset,
 }
 
+/// Places that an idle connection keeps: browsers seldom ask for more at once.
+const KEPT: usize = 32;
+
 /// Streams that are over and still remembered.
 const REMEMBERED: usize = 128;
 
@@ -73,9 +78,23 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
+    /// The number of places there are.
+    #[cfg(test)]
+    pub(crate) fn places_kept(&self) -> usize {
+        self.ids.len()
+    }
+
     pub(crate) fn new() -> Self {
         let over = Vec::new();
         Self { ids: Vec::new(), streams: Vec::new(), free: Vec::new(), open: 0, over, oldest: 0 }
+    }
+
+    /// Gives back memory that many streams at once have taken, if none is left.
+    pub(crate) fn fit(&mut self) {
+        if self.open == 0 && self.ids.len() > KEPT {
+            *self =
+                Self { over: std::mem::take(&mut self.over), oldest: self.oldest, ..Self::new() };
+        }
     }
 
     /// The number of streams under way.
@@ -91,6 +110,16 @@ impl Streams {
     /// The stream at a place; 0 when there is none.
     pub(crate) fn id_at(&self, place: usize) -> u32 {
         self.ids.get(place).copied().unwrap_or(0)
+    }
+
+    /// A stream, if it is still there; its place may be gone, too.
+    pub(crate) fn of(&self, at: StreamAt) -> Option<&Stream> {
+        self.streams.get(at.place).filter(|stream| stream.id == at.id)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn of_mut(&mut self, at: StreamAt) -> Option<&mut Stream> {
+        self.streams.get_mut(at.place).filter(|stream| stream.id == at.id)
     }
 
     pub(crate) fn get(&self, at: usize) -> &Stream {

@@ -198,6 +198,39 @@ fn a_request_is_answered_and_its_stream_is_gone() {
 }
 
 #[test]
+fn an_idle_connection_keeps_little_of_many_streams_and_knows_them_still() {
+    let mut server = Server::ready();
+    let ids = || (0..100).map(|n| 2 * n + 1);
+    let gone: Vec<_> = ids()
+        .map(|id| {
+            server.read(&get(id, "/a")).expect("a request");
+            server.at(id)
+        })
+        .collect();
+    server.engine.fit();
+    assert_eq!(server.engine.streams.places_kept(), 100, "it is not idle");
+    ids().for_each(|id| server.answer(id, 0));
+    server.engine.fit();
+    assert_eq!(server.engine.streams.places_kept(), 0);
+    server.out.clear();
+    // Who does not know yet that a stream is over may still speak of it.
+    for at in gone {
+        server.engine.used(at, 1, &mut server.out);
+        server.engine.refuse_body(at, &mut server.out);
+        server.engine.offer(at, 1, true);
+        server.engine.offer_trailers(at);
+        server.engine.sent_all(at, &mut server.out);
+        server.engine.reset(at, Code::Cancel, &mut server.out);
+        assert!(!server.engine.take(at, 1) && !server.engine.has(at));
+        assert!(!server.engine.is_held_back(at) && !server.engine.is_shut_to(at));
+    }
+    assert_eq!(server.kinds(), []);
+    let late = framed(kind::WINDOW_UPDATE, 0, 199, &[0, 0, 0, 1]);
+    assert_eq!(server.read(&late), Ok(vec![]), "it is remembered");
+    assert_eq!(server.read(&get(201, "/b")), Ok(vec![asked(201, "/b", true)]));
+}
+
+#[test]
 fn a_block_may_come_in_pieces_and_with_padding_and_priority() {
     let whole = block("GET", "/long", &[("x-a", "1")]);
     let (first, rest) = whole.split_at(20);

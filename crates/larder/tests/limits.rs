@@ -95,6 +95,83 @@ async fn connections_beyond_the_limit_are_closed_at_once_and_room_comes_back() {
     .await;
 }
 
+/// Limits with which some seventy connections find room, and an upload may take its time.
+const FEW: &str = "connection_memory = 1\nbody_timeout = \"10m\"\nbody_rate_leeway = \"10m\"\n\
+                   [memory]\nsize = \"64MiB\"";
+
+/// A daemon of one core with so little memory for connections, and the number of those that find
+/// room.
+async fn with_room_for_few() -> (Stage, usize) {
+    let origin = Scripted::start().await.expect("an origin");
+    origin.on("/page", Script::cacheable("page"));
+    let file = Setup { limits: FEW, ..Setup::default() }.file(&origin);
+    let file = file.replacen("workers = 2", "workers = 1", 1);
+    let stage = Stage { origin, daemon: Daemon::start(&file).expect("larder starts") };
+    stage.origin.on("/upload", Script::ok("", "taken"));
+    let room = stage.metric("larder_memory_held_max_bytes").await / 100 / (4 * 1024);
+    (stage, room as usize)
+}
+
+/// A connection that is in the middle of an upload.
+async fn uploading(stage: &Stage) -> Raw {
+    let mut stream = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
+    let begun = request("POST", "/upload", "Expect: 100-continue\r\nContent-Length: 4\r\n");
+    stream.write_all(&begun).await.expect("sent");
+    let mut interim = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+    stream.read_exact(&mut interim).await.expect("it is being dealt with");
+    Raw::over(stream).patience(PATIENCE)
+}
+
+/// Asserts that the upload of a connection is taken.
+async fn finishes(mut raw: Raw) {
+    raw.send(b"body", Pieces::Whole).await.expect("sent");
+    assert_eq!(whole(raw.reply("POST").await, "/upload").status, 200);
+}
+
+#[tokio::test]
+async fn connections_that_wait_for_a_request_make_room_for_new_ones() {
+    let (stage, room) = with_room_for_few().await;
+    let busy = uploading(&stage).await;
+    let mut idle = Vec::new();
+    for _ in 0..3 * room {
+        let mut raw = stage.connect().await;
+        assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").status, 200);
+        idle.push(raw);
+    }
+    assert_eq!(idle.remove(0).rest().await, (Vec::new(), End::Closed));
+    assert!(stage.limit_hits("connection_memory").await > 2 * room as u64);
+    assert_eq!(stage.metric("larder_connections_refused_total").await, 0);
+    finishes(busy).await;
+    drop(idle);
+    eventually("nothing held", async || {
+        stage.metric("larder_memory_connections_bytes").await == 0
+            && stage.metric("larder_memory_held_bytes").await == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn where_all_connections_are_busy_new_ones_are_refused_and_those_stay() {
+    let (stage, room) = with_room_for_few().await;
+    let mut busy = Vec::new();
+    for _ in 0..room {
+        busy.push(uploading(&stage).await);
+    }
+    let (received, end) = stage.connect().await.rest().await;
+    assert_eq!(received, [0; 0]);
+    assert_ne!(end, End::Open);
+    stage.daemon.limit_counted("connection_memory", 1).await;
+    stage.daemon.counted("larder_connections_refused_total", 1).await;
+    for raw in busy {
+        finishes(raw).await;
+    }
+    eventually("room", async || {
+        let mut raw = stage.connect().await;
+        matches!(raw.get("/page").await, Ok(Seen::Complete(reply)) if reply.status == 200)
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn loopback_has_no_limit_per_address() {
     let stage = with_limits("connections_per_ip = 1").await;

@@ -30,6 +30,8 @@ const HEAD_BYTES: u64 = 2 * 1024;
 const REPLY_BYTES: u64 = 2 * 1024;
 /// Bytes by which a passing body may always be ahead of its client, however little memory there is.
 pub(crate) const SMALLEST_WINDOW: u64 = 4 * 1024;
+/// Bytes of a head that is not whole which a connection has room for merely by being open.
+const SPARE_BYTES: u64 = 1024;
 /// Bytes that a tunnel takes besides its request's head and the bytes on their way.
 const TUNNEL_BYTES: u64 = 4 * 1024;
 
@@ -102,17 +104,28 @@ impl Buffered {
     }
 
     /// The same for what has begun and may never end: who would keep much of it leaves the last
-    /// of the memory to others.
+    /// of the memory to others. It belongs to nothing that is counted, so a little of it counts,
+    /// too.
     ///
     /// # Errors
     /// As [`Buffered::set`].
     pub(crate) fn set_begun(&mut self, bytes: u64, core: &CoreCtx) -> Result<(), Full> {
-        let is_more = bytes > self.0.as_ref().map_or(SMALLEST_WINDOW, Held::bytes);
-        let account = is_more.then(|| open(core));
-        if account.as_ref().is_some_and(|account| bytes > account.left()) {
-            return Err(Full::Share);
+        match &mut self.0 {
+            Some(held) if bytes <= held.bytes() => held.shrink_to(bytes),
+            Some(held) if bytes <= SMALLEST_WINDOW => held.grow_anyway(bytes - held.bytes()),
+            None if bytes <= SPARE_BYTES => {}
+            None if bytes <= SMALLEST_WINDOW => {
+                self.0 = Some(open(core).hold_anyway(bytes));
+            }
+            _ => {
+                let account = open(core);
+                if bytes > account.left() {
+                    return Err(Full::Share);
+                }
+                return self.set(bytes, || account);
+            }
         }
-        self.set(bytes, || account.unwrap_or_else(|| open(core)))
+        Ok(())
     }
 
     /// The same for what is there already, whether there is room or not.

@@ -5,11 +5,19 @@
 //! nothing there. The price is a second's coarseness, which no client-facing timeout minds.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use base::{Counter, Limit, Limits};
 use flow::vcl::Times;
+
+/// Of a core's connections, one in so many is ended when there is no memory for a new one, at least
+/// one and at most [`ENDED_AT_ONCE`]: looking for them takes a look at all.
+const ENDED_PART: usize = 256;
+const ENDED_AT_ONCE: usize = 32;
+/// Milliseconds for which all connections are believed busy once they were.
+const BUSY_MS: u64 = 100;
 
 /// The activity of a connection, as far as timeouts go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +86,7 @@ fn millis(seconds: f64) -> u64 {
 /// The counter for a connection that `limit` ended; `None` if the connection's end came before.
 fn counter_of(limit: Limit) -> Option<Counter> {
     Some(match limit {
-        Limit::IdleTimeout | Limit::DrainWait => Counter::ClosedIdle,
+        Limit::IdleTimeout | Limit::DrainWait | Limit::ConnectionMemory => Counter::ClosedIdle,
         Limit::HandshakeTimeout => Counter::ClosedHandshake,
         Limit::HeaderTimeout => Counter::ClosedHead,
         Limit::BodyTimeout | Limit::BodyMinRate => Counter::ClosedBody,
@@ -316,6 +324,8 @@ impl Guard {
 pub(crate) struct Sweep {
     guards: RefCell<Vec<Option<Rc<Guard>>>>,
     free: RefCell<Vec<usize>>,
+    /// Until when all of them are believed busy.
+    busy_ms: Cell<u64>,
 }
 
 impl Sweep {
@@ -353,6 +363,44 @@ impl Sweep {
                 guard.wake();
             }
         }
+    }
+
+    /// Ends some of the connections that nothing is lost with, unless others that were ended before
+    /// have not left yet: those first that are only read off, then those that have waited longest
+    /// for a request. `noted` is called for each. False if all connections are busy.
+    pub(crate) fn end_idle(&self, now_ms: u64, noted: impl Fn()) -> bool {
+        if now_ms < self.busy_ms.get() {
+            return false;
+        }
+        let at_once = (self.open() / ENDED_PART).clamp(1, ENDED_AT_ONCE);
+        let guards = self.guards.borrow();
+        let (mut idle, mut leaving) = (BinaryHeap::new(), false);
+        for (place, guard) in guards.iter().enumerate() {
+            let Some(guard) = guard else { continue };
+            leaving |= guard.expired.get() == Some(Limit::ConnectionMemory);
+            let waits = match guard.phase.get() {
+                Phase::Linger => false,
+                Phase::New | Phase::Idle => true,
+                _ => continue,
+            };
+            if guard.expired.get().is_none() {
+                idle.push((waits, guard.since_ms.get(), place));
+                if idle.len() > at_once {
+                    idle.pop();
+                }
+            }
+        }
+        let found = leaving || !idle.is_empty();
+        self.busy_ms.set(if found { 0 } else { now_ms + BUSY_MS });
+        if !leaving {
+            for (.., place) in idle {
+                if let Some(guard) = &guards[place] {
+                    noted();
+                    guard.expire(Limit::ConnectionMemory);
+                }
+            }
+        }
+        found
     }
 
     /// Ends every tunnel: the time to drain is over.
@@ -493,6 +541,40 @@ mod tests {
         sweep.end_tunnels();
         let ended = guards.map(|guard| guard.expired.get().is_some());
         assert_eq!(ended, [false, true, true, false]);
+    }
+
+    #[test]
+    fn for_newcomers_those_leave_that_have_waited_longest_and_busy_ones_stay() {
+        let sweep = Sweep::default();
+        let all = 4 * ENDED_PART;
+        let guards: Vec<_> = (0..all).map(|n| Guard::new(9_000 - n as u64)).collect();
+        guards.iter().for_each(|guard| _ = sweep.join(Rc::clone(guard)));
+        guards[0].enter(Phase::Linger, 9_000);
+        let busy = [Phase::Busy, Phase::Head, Phase::Handshake, Phase::Tunnel, Phase::TunnelEnd];
+        for (n, phase) in busy.into_iter().enumerate() {
+            guards[all - 1 - n].enter_since(phase, 0);
+        }
+        let noted = Cell::new(0);
+        let end = || sweep.end_idle(9_000, || noted.set(noted.get() + 1));
+        assert!(end());
+        let ended: Vec<_> = (0..all).filter(|n| guards[*n].expired.get().is_some()).collect();
+        assert_eq!(ended, [0, all - 8, all - 7, all - 6]);
+        assert!(end());
+        assert_eq!(noted.get(), 4, "those that were told to leave come first");
+        assert_eq!(guards[all - 6].end(), Counter::ClosedIdle);
+    }
+
+    #[test]
+    fn where_all_are_busy_nobody_looks_again_for_a_while() {
+        let sweep = Sweep::default();
+        let guard = Guard::new(0);
+        sweep.join(Rc::clone(&guard));
+        guard.enter(Phase::Busy, 0);
+        assert!(!sweep.end_idle(1_000, || {}));
+        guard.enter(Phase::Idle, 1_000);
+        assert!(!sweep.end_idle(1_000 + BUSY_MS - 1, || {}));
+        assert!(sweep.end_idle(1_000 + BUSY_MS, || {}));
+        assert_eq!(guard.expired.get(), Some(Limit::ConnectionMemory));
     }
 
     #[test]

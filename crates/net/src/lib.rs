@@ -22,6 +22,7 @@ mod pace;
 mod peers;
 mod proxied;
 mod pulse;
+mod room;
 mod segments;
 mod stream;
 mod syslog;

@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use base::descriptors::is_kept;
+use base::memory::Opened;
 use base::{Counter, Limit};
 use flow::finish::Records;
 use flow::{Core, Peer, Shared};
@@ -28,6 +29,7 @@ use crate::listener::{self, At, Bound, Listener, SocketFile};
 use crate::peers::{Entry, Peers, Refused};
 use crate::proxied::{self, Begun, Ends};
 use crate::pulse::Pulse;
+use crate::room;
 use crate::stream::Stream;
 use crate::wait;
 use crate::wire::Wire;
@@ -384,7 +386,14 @@ impl Gate {
         let accept = || self.accept(&listener, stopped.clone());
         keep(accept, || self.core.note_panic()).await;
         // What the kernel has queued by now would be reset together with the listener.
-        listener.close(|wire, remote| self.admit(wire, remote));
+        listener.close(|wire, remote| {
+            let Some(newcomer) = self.admit(wire, remote) else { return };
+            let mut opened = room::none(&self.core);
+            match room::hold(&self.core, &mut opened, room::of_new(self.listen.tls)) {
+                true => self.begin(newcomer, opened),
+                false => room::refuse(&self.core),
+            }
+        });
     }
 
     async fn accept(&self, listener: &Listener, mut stopped: watch::Receiver<Stop>) {
@@ -409,7 +418,14 @@ impl Gate {
                     counters.inc(Counter::ConnectionsRefused);
                     counters.limit(Limit::DescriptorsReserve);
                 }
-                Ok((wire, remote)) => self.admit(wire, remote),
+                Ok((wire, remote)) => {
+                    let Some(newcomer) = self.admit(wire, remote) else { continue };
+                    let (mut opened, bytes) =
+                        (room::none(&self.core), room::of_new(self.listen.tls));
+                    if room::make(&self.core, &mut opened, bytes).await {
+                        self.begin(newcomer, opened);
+                    }
+                }
                 Err(error) => {
                     self.core.flow.counters.inc(Counter::AcceptErrors);
                     if error.kind() != io::ErrorKind::ConnectionAborted {
@@ -420,7 +436,8 @@ impl Gate {
         }
     }
 
-    fn admit(&self, wire: Wire, remote: Option<SocketAddr>) {
+    /// Checks that a connection may come in, and counts it.
+    fn admit(&self, wire: Wire, remote: Option<SocketAddr>) -> Option<Newcomer> {
         let core = &self.core;
         let counters = &core.flow.counters;
         counters.inc(Counter::Connections);
@@ -429,7 +446,7 @@ impl Gate {
         ends.door = self.listen.door;
         if self.listen.proxy && !live.trusted.has(ends.peer) {
             counters.inc(Counter::ProxyRefused);
-            return;
+            return None;
         }
         let max = match live.limits.connections {
             0 => self.connections,
@@ -443,24 +460,40 @@ impl Gate {
             Ok(entry)
         });
         match entered {
-            Ok(entry) => {
-                let guard = Guard::new(core.flow.now().mono_ms);
-                let place = core.sweep.join(Rc::clone(&guard));
-                let end = Rc::clone(&guard);
-                counters.inc(Counter::ConnectionsOpen);
-                let open = Open { core: Rc::clone(core), place, entry, end };
-                let Listen { tls, h2c, door, .. } = self.listen;
-                let h2c = live.h2c.unwrap_or(h2c);
-                let arrived = Arrived { wire, guard, open, tls, h2c, door };
-                if self.listen.proxy {
-                    tokio::task::spawn_local(arrived.serve_proxied(remote));
-                } else {
-                    tokio::task::spawn_local(arrived.serve(ends, Vec::new()));
-                }
+            Ok(entry) => Some(Newcomer { wire, remote, ends, entry }),
+            Err(refused) => {
+                refuse(core, refused);
+                None
             }
-            Err(refused) => refuse(core, refused),
         }
     }
+
+    /// Begins to serve a connection, `opened` being the memory that is held for it.
+    fn begin(&self, newcomer: Newcomer, opened: Opened) {
+        let Newcomer { wire, remote, ends, entry } = newcomer;
+        let core = &self.core;
+        let guard = Guard::new(core.flow.now().mono_ms);
+        let place = core.sweep.join(Rc::clone(&guard));
+        let end = Rc::clone(&guard);
+        core.flow.counters.inc(Counter::ConnectionsOpen);
+        let open = Open { core: Rc::clone(core), place, entry, opened, end };
+        let Listen { tls, h2c, door, .. } = self.listen;
+        let h2c = core.flow.live().h2c.unwrap_or(h2c);
+        let arrived = Arrived { wire, guard, open, tls, h2c, door };
+        if self.listen.proxy {
+            tokio::task::spawn_local(arrived.serve_proxied(remote));
+        } else {
+            tokio::task::spawn_local(arrived.serve(ends, Vec::new()));
+        }
+    }
+}
+
+/// A connection that may come in if there is memory for it.
+struct Newcomer {
+    wire: Wire,
+    remote: Option<SocketAddr>,
+    ends: Ends,
+    entry: Entry,
 }
 
 /// Counts a connection that is closed at once.
@@ -505,7 +538,7 @@ impl Arrived {
 
     /// Serves it, `received` being what has come already.
     async fn serve(self, ends: Ends, received: Vec<u8>) {
-        let Self { mut wire, guard, open, tls, h2c, .. } = self;
+        let Self { mut wire, guard, mut open, tls, h2c, .. } = self;
         let core = Rc::clone(&open.core);
         let conn = if tls {
             // Without certificates there is nothing to agree on.
@@ -519,6 +552,9 @@ impl Arrived {
             let now = core.flow.now();
             guard.enter(Phase::New, now.mono_ms);
             if secured.is_http2() {
+                if !room::make(&core, &mut open.opened, room::H2_BYTES).await {
+                    return stream.close();
+                }
                 h2::serve(stream, Some(secured), ends, guard, Vec::new(), core).await;
                 return drop(open);
             }
@@ -526,6 +562,9 @@ impl Arrived {
         } else {
             let mut received = received;
             if h2c && h2::begins(&mut wire, &mut received, &guard, &core).await {
+                if !room::make(&core, &mut open.opened, room::H2_BYTES).await {
+                    return;
+                }
                 h2::serve(Stream::Plain(wire), None, ends, guard, received, core).await;
                 return drop(open);
             }
@@ -544,6 +583,8 @@ struct Open {
     core: Rc<CoreCtx>,
     place: usize,
     entry: Entry,
+    /// Memory that it takes by being open.
+    opened: Opened,
     /// It knows why the connection ends.
     end: Rc<Guard>,
 }

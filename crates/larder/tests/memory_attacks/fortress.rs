@@ -146,8 +146,16 @@ impl Fortress {
 
     /// With the origins and sites that `sites` writes for an origin at an address.
     pub(crate) async fn with(sites: impl FnOnce(SocketAddr) -> String) -> Self {
+        Self::listening("", sites).await
+    }
+
+    /// The same with one more listener.
+    pub(crate) async fn listening(
+        listener: &str,
+        sites: impl FnOnce(SocketAddr) -> String,
+    ) -> Self {
         let turn = TURN.lock().await;
-        Self::built(turn, sites, Some(MEMORY)).await
+        Self::built(turn, listener, sites, Some(MEMORY)).await
     }
 
     /// With a site that has a VCL, in which `PORT` is the origin's.
@@ -166,7 +174,7 @@ impl Fortress {
     pub(crate) async fn contained(container: u64) -> Option<Self> {
         let turn = TURN.lock().await;
         let _inside = Container::enter(container)?;
-        let mut fortress = Self::built(turn, site, None).await;
+        let mut fortress = Self::built(turn, "", site, None).await;
         // A tenth more is for the kernel to give or to refuse.
         fortress.memory = container / 11 * 10;
         Some(fortress)
@@ -174,6 +182,7 @@ impl Fortress {
 
     async fn built(
         turn: MutexGuard<'static, ()>,
+        more: &str,
         sites: impl FnOnce(SocketAddr) -> String,
         memory: Option<u64>,
     ) -> Self {
@@ -189,7 +198,7 @@ impl Fortress {
         });
         let size = memory.map_or_else(|| "auto".to_owned(), |bytes| format!("{}MiB", bytes >> 20));
         let file = format!(
-            "listen = \"127.0.0.1:0 h2c\"\nworkers = 2\ntrusted_proxies = \"127.0.0.1\"\n\
+            "listen = [\"127.0.0.1:0 h2c\", {more}]\nworkers = 2\ntrusted_proxies = \"127.0.0.1\"\n\
              [memory]\nsize = \"{size}\"\n{}",
             sites(address)
         );
@@ -239,11 +248,12 @@ impl Fortress {
         self.stands("afterwards").await;
     }
 
-    /// Waits until the daemon holds so many bytes for clients.
+    /// Waits until the daemon holds so many bytes for clients beside their connections.
     pub(crate) async fn holds(&self, what: &str, bytes: RangeInclusive<f64>) {
         eventually(what, async || {
-            let held = self.daemon.metric("larder_memory_held_bytes", "").await.expect("metrics");
-            bytes.contains(&held)
+            let of = async |name| self.daemon.metric(name, "").await.expect("metrics");
+            let open = of("larder_memory_connections_bytes").await;
+            bytes.contains(&(of("larder_memory_held_bytes").await - open))
         })
         .await;
     }

@@ -14,3 +14,4 @@ mod fortress;
 mod ahead;
 mod bodies;
 mod held;
+mod idle;

@@ -58,6 +58,11 @@ impl Mail {
         self.items.borrow_mut().pop_front()
     }
 
+    /// Gives back the room for more than `kept` messages.
+    pub(crate) fn fit(&self, kept: usize) {
+        self.items.borrow_mut().shrink_to(kept);
+    }
+
     /// Wakes the calling task when something comes.
     pub(crate) fn register(&self, cx: &Context<'_>) {
         let mut taker = self.taker.borrow_mut();

@@ -93,6 +93,8 @@ pub(crate) struct H2 {
 enum End {
     /// The client may still be sending, and should read why.
     Linger,
+    /// At once, but in order.
+    Close,
     /// Nobody is there.
     Gone,
 }
@@ -146,6 +148,7 @@ pub(crate) async fn serve(
     let H2 { mut stream, guard, .. } = connection.leave(&core);
     match end {
         End::Linger => Box::pin(wait::linger(&mut stream, &guard, &core)).await,
+        End::Close => stream.close(),
         End::Gone => {}
     }
 }

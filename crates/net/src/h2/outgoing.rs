@@ -53,9 +53,17 @@ impl Outgoing {
 
     /// Gives the buffer back when nothing waits in it.
     pub(crate) fn give_back(&mut self, buffer: &mut Vec<u8>) {
-        if self.is_empty() && buffer.capacity() == 0 {
-            *buffer = std::mem::take(&mut self.bytes);
+        if self.is_empty() {
+            let own = std::mem::take(&mut self.bytes);
+            if buffer.capacity() == 0 {
+                *buffer = own;
+            }
         }
+    }
+
+    /// Gives back the room for more than `kept` pieces.
+    pub(crate) fn forget(&mut self, kept: usize) {
+        self.pieces.shrink_to(kept);
     }
 
     /// Gives back the room that nothing is in, where it is worth a copy.

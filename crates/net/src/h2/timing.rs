@@ -13,6 +13,9 @@ use crate::guard::Phase;
 /// Milliseconds between two looks for streams that stand still.
 const TICK_MS: u64 = 1_000;
 
+/// Lanes, messages and pieces for which an idle connection keeps room.
+const KEPT: usize = 8;
+
 impl H2 {
     pub(super) fn phase(&self) -> Phase {
         match self.engine.streams() {
@@ -29,12 +32,26 @@ impl H2 {
         if self.phase == Phase::Busy || self.phase == Phase::New {
             self.worked_ms = now_ms;
         }
-        self.phase = self.phase();
+        let now = self.phase();
+        let before = std::mem::replace(&mut self.phase, now);
+        if self.phase == Phase::Idle && before != Phase::Idle {
+            self.give_back();
+        }
         match self.phase {
             Phase::Idle => self.guard.enter_since(Phase::Idle, self.worked_ms),
             phase => self.guard.enter(phase, now_ms),
         }
         self.guard.ticks(self.phase == Phase::Busy);
+    }
+
+    /// Gives back what many requests at once have taken: none is left.
+    fn give_back(&mut self) {
+        self.engine.fit();
+        self.mail.fit(KEPT);
+        self.out.forget(KEPT);
+        self.lanes.truncate(KEPT);
+        self.lanes.shrink_to(KEPT);
+        self.uploads.shrink_to(KEPT);
     }
 
     /// Looks for streams that stand still, and for reasons to end the connection.
@@ -133,7 +150,8 @@ impl H2 {
 
     /// A limit ended the connection.
     pub(super) fn expired(&mut self, limit: Limit) -> End {
-        let in_order = matches!(limit, Limit::IdleTimeout | Limit::DrainWait);
+        let makes_room = limit == Limit::ConnectionMemory;
+        let in_order = makes_room || matches!(limit, Limit::IdleTimeout | Limit::DrainWait);
         let code = if in_order { Code::None } else { Code::EnhanceYourCalm };
         let fatal = Fatal { code, limit: Some(limit), reason: "a limit of this end's" };
         if self.out.is_empty() {
@@ -141,6 +159,9 @@ impl H2 {
             let bytes = std::mem::take(&mut self.out.bytes);
             // As much as the socket takes at once.
             self.stream.write_now(&bytes);
+        }
+        if makes_room {
+            return End::Close;
         }
         if !in_order {
             return End::Gone;

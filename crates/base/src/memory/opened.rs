@@ -1,0 +1,141 @@
+//! Bytes that connections take merely by being open.
+//!
+//! They may take a part of the clients' share and no more, so that those that are open find room
+//! for requests. A little memory is kept for newcomers alone: they come in however much the others
+//! hold.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{Memory, PARTS};
+
+/// The bytes that one open connection takes, given back when dropped. They are counted to the byte:
+/// accounts round up, which would cost a connection that does nothing half as much again.
+#[derive(Debug)]
+pub struct Opened {
+    memory: Arc<Memory>,
+    bytes: u64,
+    /// Of these, the bytes that were kept for new connections.
+    door: u64,
+}
+
+impl Memory {
+    /// Bytes that are kept for new connections: room for half as much as accounts that hold little
+    /// find.
+    pub(super) fn door_max(&self) -> u64 {
+        self.cushion_max() / 2
+    }
+
+    /// Of the bytes held, those that connections take by being open.
+    pub fn opened(&self) -> u64 {
+        self.opened.load(Ordering::Relaxed)
+    }
+}
+
+impl Opened {
+    /// A connection for which nothing is reserved yet.
+    pub fn none(memory: &Arc<Memory>) -> Self {
+        Self { memory: Arc::clone(memory), bytes: 0, door: 0 }
+    }
+
+    /// Reserves `bytes` more, of the `percent` of the clients' share that connections may take;
+    /// false where there is not so much.
+    pub fn grow(&mut self, bytes: u64, percent: u64) -> bool {
+        let memory = &self.memory;
+        let most = (u128::from(memory.held_max()) * u128::from(percent) / 100) as u64;
+        let more = |opened: u64| opened.checked_add(bytes).filter(|next| *next <= most);
+        if memory.opened.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+            return false;
+        }
+        if !memory.hold(0, bytes, PARTS) {
+            let most = memory.door_max();
+            let more = |kept: u64| kept.checked_add(bytes).filter(|next| *next <= most);
+            if memory.door.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+                memory.opened.fetch_sub(bytes, Ordering::Relaxed);
+                return false;
+            }
+            memory.hold_anyway(bytes);
+            self.door += bytes;
+        }
+        self.bytes += bytes;
+        true
+    }
+
+    /// Gives back what exceeds `bytes`.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        let more = self.bytes.saturating_sub(bytes);
+        let kept = more.min(self.door);
+        self.bytes -= more;
+        self.door -= kept;
+        self.memory.opened.fetch_sub(more, Ordering::Relaxed);
+        self.memory.door.fetch_sub(kept, Ordering::Relaxed);
+        self.memory.let_go(more);
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Account, FLOOR};
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn grown(memory: &Arc<Memory>, bytes: u64, percent: u64) -> Option<Opened> {
+        let mut opened = Opened::none(memory);
+        opened.grow(bytes, percent).then_some(opened)
+    }
+
+    fn all(memory: &Arc<Memory>, bytes: u64, percent: u64) -> Vec<Opened> {
+        std::iter::from_fn(|| grown(memory, bytes, percent)).collect()
+    }
+
+    #[test]
+    fn connections_take_their_part_of_the_share_to_the_byte_and_give_it_back() {
+        let memory = Memory::new(16 * MIB, 8 * MIB);
+        let mut open = all(&memory, 5_000, 50);
+        assert_eq!(open.len() as u64, 4 * MIB / 5_000);
+        assert_eq!(memory.held(), 5_000 * open.len() as u64);
+        assert_eq!((memory.opened(), memory.used()), (memory.held(), memory.held()));
+        let mut first = open.swap_remove(0);
+        assert!(!first.grow(5_000, 50));
+        drop(open.pop());
+        assert!(first.grow(5_000, 50), "one has left");
+        assert!(grown(&memory, 5_000, 50).is_none());
+        first.shrink_to(1_000);
+        assert!(grown(&memory, 4_000, 50).is_some());
+        drop((first, open));
+        assert_eq!((memory.opened(), memory.held(), memory.used()), (0, 0, 0));
+    }
+
+    #[test]
+    fn connections_leave_room_for_what_they_ask() {
+        let memory = Memory::new(16 * MIB, 8 * MIB);
+        let open = all(&memory, 5_000, 75);
+        let account = Account::open(&memory, u64::MAX);
+        assert!(account.hold_request(FLOOR).is_ok());
+        assert!(grown(&memory, 5_000, 75).is_none());
+        drop(open);
+    }
+
+    #[test]
+    fn where_everything_is_in_use_newcomers_and_small_requests_have_each_their_own() {
+        let memory = Memory::new(16 * MIB, 8 * MIB);
+        let others = Account::open(&memory, u64::MAX);
+        let held = others.hold_anyway(8 * MIB);
+        let small = || Account::open(&memory, u64::MAX).hold_request(FLOOR).ok();
+        let small: Vec<_> = std::iter::from_fn(small).collect();
+        assert_eq!(small.len() as u64, MIB / 2 / FLOOR, "one client's half of an eighth");
+        let open = all(&memory, 8_192, 75);
+        assert_eq!(memory.opened(), MIB / 2, "half of an eighth");
+        drop((open, small, held));
+        assert!(grown(&memory, 8_192, 75).is_some());
+        assert_eq!((memory.used(), memory.opened()), (0, 0));
+        assert_eq!(memory.door.load(Ordering::Relaxed), 0);
+    }
+}
