@@ -17,7 +17,7 @@ where
 {
     while !run(begin()).await {
         noted();
-        tokio::time::sleep(PAUSE).await;
+        rt::time::sleep(PAUSE).await;
     }
 }
 
@@ -42,7 +42,7 @@ mod tests {
         let (begun, noted) = (Cell::new(0), Cell::new(0));
         let begin = || async {
             begun.set(begun.get() + 1);
-            tokio::task::yield_now().await;
+            rt::yield_now().await;
             assert!(begun.get() > 2, "a bug");
         };
         keep(begin, || noted.set(noted.get() + 1)).await;

@@ -113,7 +113,7 @@ impl FileTail {
         let (file, start) = (&self.file, self.range.start);
         let cold = self.cold.get_or_insert_with(|| {
             let (file, end) = (Arc::clone(file), self.range.end.min(start + COLD_BYTES));
-            tokio::task::spawn_blocking(move || file.read(start..end))
+            rt::blocking(move || file.read(start..end))
         });
         let read = ready!(Pin::new(cold).poll(cx));
         self.cold = None;
@@ -217,7 +217,7 @@ pub(crate) async fn read(
         return Ok(bytes);
     }
     let file = Arc::clone(file);
-    tokio::task::spawn_blocking(move || file.read(range)).await.map_err(io::Error::other)?
+    rt::blocking(move || file.read(range)).await.map_err(io::Error::other)?
 }
 
 /// Appends `range` of a file to `out`; false when it is not wholly at hand, and nothing was

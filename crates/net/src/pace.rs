@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::time::{Instant, Sleep};
+use rt::time::{Instant, Sleep};
 
 /// Bytes that are sent at once at least, where there are as many: fewer cost more in calls than
 /// they smooth.
@@ -74,7 +74,7 @@ impl Pace {
                 Ok(allowed) => return Poll::Ready(allowed),
                 Err(wait) => wait,
             };
-            let mut sleep = Box::pin(tokio::time::sleep(wait));
+            let mut sleep = Box::pin(rt::time::sleep(wait));
             if sleep.as_mut().poll(cx).is_pending() {
                 *self.sleep.borrow_mut() = Some(sleep);
                 return Poll::Pending;

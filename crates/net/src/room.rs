@@ -49,7 +49,7 @@ pub(crate) async fn make(core: &CoreCtx, opened: &mut Opened, bytes: u64) -> boo
             break;
         }
         // They leave in the turn that comes.
-        tokio::task::yield_now().await;
+        rt::yield_now().await;
     }
     refuse(core);
     false

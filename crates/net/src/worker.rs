@@ -198,7 +198,7 @@ impl Server {
         let last = Instant::now() + grace + OVERTIME;
         for thread in self.threads {
             while !thread.is_finished() && Instant::now() < last {
-                thread::sleep(ASK_PAUSE);
+                rt::pause(ASK_PAUSE);
             }
             if thread.is_finished() {
                 _ = thread.join();
@@ -286,16 +286,16 @@ impl Worker {
                     connections: self.connections,
                     listen,
                 };
-                tokio::task::spawn_local(gate.keep_accepting(listener, self.stopped.clone()))
+                rt::spawn_local(gate.keep_accepting(listener, self.stopped.clone()))
             })
             .collect();
         let flushing = Rc::clone(&core);
-        tokio::task::spawn_local(async move {
+        rt::spawn_local(async move {
             keep(|| flushing.flow.log.keep_flushing(), || flushing.note_panic()).await;
         });
-        tokio::task::spawn_local(watch_turns(Rc::clone(&core), self.pulse.clone(), index));
+        rt::spawn_local(watch_turns(Rc::clone(&core), self.pulse.clone(), index));
         let mut stopped = self.stopped;
-        let mut tick = tokio::time::interval(Duration::from_secs(1));
+        let mut tick = rt::time::interval(Duration::from_secs(1));
         let grace = loop {
             tokio::select! {
                 _ = tick.tick() => {
@@ -318,7 +318,7 @@ impl Worker {
             // It ends when it has seen the same word.
             _ = task.await;
         }
-        let mut tick = tokio::time::interval(Duration::from_millis(50));
+        let mut tick = rt::time::interval(Duration::from_millis(50));
         while !core.sweep.is_empty() && core.flow.now().mono_ms < deadline {
             sweep(&core);
             tick.tick().await;
@@ -329,7 +329,7 @@ impl Worker {
             core.flow.counters.limit(Limit::DrainTime);
             let (limit, open) = (Limit::DrainTime.name(), core.sweep.open());
             eprintln!("larder: core {index} ends with {open} connections open (limit: {limit})");
-            tokio::time::sleep(LAST_WORDS).await;
+            rt::time::sleep(LAST_WORDS).await;
         }
         core.flow.log.flush();
     }
@@ -338,8 +338,8 @@ impl Worker {
 /// Notes how long the core does one thing: that much later than it should it is asked again.
 async fn watch_turns(core: Rc<CoreCtx>, pulse: Pulse, index: usize) {
     loop {
-        let due = tokio::time::Instant::now() + TURN;
-        tokio::time::sleep_until(due).await;
+        let due = rt::time::Instant::now() + TURN;
+        rt::time::sleep_until(due).await;
         let ms = due.elapsed().as_millis() as u64;
         core.flow.counters.peak(Counter::LongestTurn, ms);
         if ms > LONG_TURN_MS {
@@ -400,7 +400,7 @@ impl Gate {
         // Nothing but a stop is ever said.
         self.accept_until(listener, stopped.changed()).await;
         if listener.turn_away() {
-            self.accept_until(listener, tokio::time::sleep(HANDSHAKES)).await;
+            self.accept_until(listener, rt::time::sleep(HANDSHAKES)).await;
         }
     }
 
@@ -429,7 +429,7 @@ impl Gate {
                 Err(error) => {
                     self.core.flow.counters.inc(Counter::AcceptErrors);
                     if error.kind() != io::ErrorKind::ConnectionAborted {
-                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                        rt::time::sleep(ACCEPT_PAUSE).await;
                     }
                 }
             }
@@ -481,9 +481,9 @@ impl Gate {
         let h2c = core.flow.live().h2c.unwrap_or(h2c);
         let arrived = Arrived { wire, guard, open, tls, h2c, door };
         if self.listen.proxy {
-            tokio::task::spawn_local(arrived.serve_proxied(remote));
+            rt::spawn_local(arrived.serve_proxied(remote));
         } else {
-            tokio::task::spawn_local(arrived.serve(ends, Vec::new()));
+            rt::spawn_local(arrived.serve(ends, Vec::new()));
         }
     }
 }

@@ -378,7 +378,7 @@ impl H2 {
             }
             Start::Reply(reply) => {
                 let task = self.task(core, at, asked);
-                let running = tokio::task::spawn_local(task.hand_over(reply));
+                let running = rt::spawn_local(task.hand_over(reply));
                 self.set_task(at, &running);
             }
             Start::Slow(slow) => self.wait(core, at, &asked, slow, ends),
@@ -456,7 +456,7 @@ impl H2 {
     ) {
         let Some(asked) = self.lane(at).and_then(|lane| lane.asked.clone()) else { return };
         let task = self.task(core, at, asked);
-        let running = tokio::task::spawn_local(task.answer(slow, body));
+        let running = rt::spawn_local(task.answer(slow, body));
         self.set_task(at, &running);
     }
 

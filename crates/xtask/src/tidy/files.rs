@@ -20,7 +20,7 @@ const READS_CLOCKS: &[&str] =
 
 /// Crates that ask `rt` for the time, timers, tasks and blocking work, so that a simulation can run
 /// them.
-const ASKS_RT: &[&str] = &["cache", "origin", "flow", "acme", "admin", "daemon"];
+const ASKS_RT: &[&str] = &["cache", "origin", "flow", "net", "acme", "admin", "daemon"];
 /// The same, past `rt`.
 const PAST_RT: &[&str] = &[
     "tokio::time",
