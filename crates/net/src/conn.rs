@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 
 use base::memory::Full;
 use base::{Counter, Limit, Limits, Now};
-use flow::finish::{Started, Told};
+use flow::finish::Started;
 use flow::reply::Head;
 use flow::{Client, LiveRef, Part, Peer, Reply, ReplyBody, Slow, Start};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
@@ -23,6 +23,7 @@ use tokio::io::ReadBuf;
 
 use crate::account::{self, Buffered};
 use crate::core::{CoreCtx, Scratch};
+use crate::exchange::{Moved, Note};
 use crate::file;
 use crate::guard::{Guard, Phase};
 use crate::last::Last;
@@ -385,21 +386,10 @@ impl Conn {
                 let body_out = reply.length().unwrap_or(0);
                 let behind = if copies_body(&stop) { body_out } else { 0 };
                 let head_out = ((out.len() - before) as u64).saturating_sub(behind);
-                let (request, reply_us, body_in, cut_off) = (Some(&*request), None, 0, false);
-                let started = &started;
-                let told = Told {
-                    client,
-                    live,
-                    request,
-                    received: &[],
-                    started,
-                    reply_us,
-                    head_out,
-                    body_in,
-                    body_out,
-                    cut_off,
-                };
-                core.flow.log.answered(&reply, &told);
+                let moved = Moved { head_out, body_out, body_in: 0 };
+                let (request, started) = (&*request, &started);
+                let note = Note { client, live, request, started, reply_us: None };
+                note.over(core, &reply, moved, false);
                 return stop;
             }
             Start::Reply(reply) => Answer::Reply(reply),

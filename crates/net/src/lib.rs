@@ -10,6 +10,7 @@ mod conn;
 mod core;
 mod diag;
 mod early;
+mod exchange;
 mod file;
 mod grip;
 mod guard;

@@ -9,13 +9,14 @@ use std::task::{Context, Poll, ready};
 use base::memory::Full;
 use base::{Account, Counter, Counters, Limit, Limits};
 use cache::{Body, BodyWriter, Passage, Reader};
-use flow::{Live, Reply, pages};
+use flow::{Live, Reply};
 use h1::BodyReader;
-use message::{Framing, Status};
+use message::Framing;
 use tokio::io::ReadBuf;
 
 use crate::account::{self, Buffered};
 use crate::core::CoreCtx;
+use crate::exchange::BodyFault;
 use crate::guard::{Guard, Phase};
 use crate::stream::Both;
 
@@ -33,20 +34,12 @@ pub(crate) struct Upload {
     declared: Option<u64>,
     received: u64,
     max: u64,
-    fault: Option<Fault>,
+    fault: Option<BodyFault>,
     ended: bool,
     /// When the request was whole.
     whole_ms: u64,
     /// The client has ended its side together with its request, and waits for the answer.
     half_closed: bool,
-}
-
-/// Why a body cannot be taken further.
-enum Fault {
-    Framing(h1::BodyError),
-    TooLarge,
-    Slow(Limit),
-    Gone,
 }
 
 impl Upload {
@@ -89,13 +82,11 @@ impl Upload {
 
     /// Refuses a body that is declared to be too large, before a byte of it is asked for; whether
     /// it is.
-    pub(crate) fn refuse_declared(&mut self, core: &CoreCtx) -> bool {
-        let refused = self.declared.is_some_and(|length| length > self.max);
-        if refused {
-            core.flow.counters.limit(Limit::RequestBodyBytes);
-            self.fault = Some(Fault::TooLarge);
-        }
-        refused
+    pub(crate) fn refuse_declared(&mut self, core: &CoreCtx, limits: &Limits) -> bool {
+        let counters = &core.flow.counters;
+        let declared = self.declared;
+        self.fault = declared.and_then(|all| BodyFault::of_declared(all, limits, counters));
+        self.fault.is_some()
     }
 
     /// Opens the window through which the body is taken.
@@ -118,20 +109,7 @@ impl Upload {
 
     /// The answer to a request whose body cannot be taken further.
     pub(crate) fn refusal(&self) -> Option<Reply> {
-        let (code, reason, limit) = match self.fault.as_ref()? {
-            Fault::Framing(error) => (400, error.to_string(), error.limit()),
-            Fault::TooLarge => {
-                let limit = Limit::RequestBodyBytes;
-                let name = limit.name();
-                (413, format!("The request's body is too large (limit: {name})."), Some(limit))
-            }
-            Fault::Slow(limit) => {
-                let name = limit.name();
-                (408, format!("The request's body came too slowly (limit: {name})."), Some(*limit))
-            }
-            Fault::Gone => (400, "The request's body ended early.".to_owned(), None),
-        };
-        Some(pages::refused(Status::new(code)?, &reason).because_of(limit))
+        self.fault.as_ref()?.page()
     }
 
     /// Bytes of the body received.
@@ -246,7 +224,7 @@ impl Upload {
             if ready!(writer.poll_room(cx)).is_err() {
                 break Ok(());
             }
-            match self.decode() {
+            match self.decode(&core.flow.counters) {
                 Ok(_) if self.ended => break Ok(()),
                 Ok(true) => {}
                 Ok(false) => match ready!(self.poll_fill(cx, core, guard, stream)) {
@@ -267,12 +245,6 @@ impl Upload {
             // Nobody takes it any more: an early answer, or a failed origin.
             Ok(()) => {}
             Err(fault) => {
-                let limit = match &fault {
-                    Fault::TooLarge => Some(Limit::RequestBodyBytes),
-                    Fault::Framing(error) => error.limit(),
-                    Fault::Slow(_) | Fault::Gone => None,
-                };
-                limit.into_iter().for_each(|limit| core.flow.counters.limit(limit));
                 self.fault = Some(fault);
                 if let Some(writer) = writer {
                     writer.abort();
@@ -283,8 +255,9 @@ impl Upload {
     }
 
     /// Decodes one piece of what is held and passes it on; false when more must be received first.
-    fn decode(&mut self) -> Result<bool, Fault> {
-        let step = self.reader.read(self.held.rest()).map_err(Fault::Framing)?;
+    fn decode(&mut self, counters: &Counters) -> Result<bool, BodyFault> {
+        let read = self.reader.read(self.held.rest());
+        let step = read.map_err(|error| BodyFault::framing(&error, counters))?;
         if let Some(writer) = &mut self.writer {
             // Whether there is room for more is asked before the next piece.
             _ = writer.push(&self.held.rest()[step.data.clone()]);
@@ -293,7 +266,7 @@ impl Upload {
         self.held.take(step.consumed);
         self.ended = step.done;
         if self.received > self.max {
-            return Err(Fault::TooLarge);
+            return Err(BodyFault::too_large(counters));
         }
         Ok(step.consumed > 0)
     }
@@ -304,7 +277,7 @@ impl Upload {
         core: &CoreCtx,
         guard: &Guard,
         stream: &Both<'_>,
-    ) -> Poll<Result<(), Fault>> {
+    ) -> Poll<Result<(), BodyFault>> {
         let mut scratch = core.scratch.borrow_mut();
         let room = account::reads(&self.account).max(stream.borrow().least_read());
         let mut buf = ReadBuf::new(&mut scratch.input[..room]);
@@ -312,10 +285,10 @@ impl Upload {
         if polled.is_pending()
             && let Poll::Ready(limit) = guard.poll_expired(cx)
         {
-            return Poll::Ready(Err(Fault::Slow(limit)));
+            return Poll::Ready(Err(BodyFault::slow(limit)));
         }
         if ready!(polled).is_err() || buf.filled().is_empty() {
-            return Poll::Ready(Err(Fault::Gone));
+            return Poll::Ready(Err(BodyFault::gone()));
         }
         let filled = buf.filled();
         self.held.add(filled, &self.account);
@@ -349,7 +322,7 @@ impl Upload {
         let allowed = self.received.saturating_add(limits.drain_bytes);
         guard.enter(Phase::Linger, core.flow.now().mono_ms);
         while !self.ended {
-            match self.decode() {
+            match self.decode(&core.flow.counters) {
                 Ok(_) if self.received > allowed => {
                     core.flow.counters.limit(Limit::DrainBytes);
                     return false;

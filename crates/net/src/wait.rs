@@ -12,7 +12,6 @@ use std::task::Poll;
 use base::{Account, Counter, Held, Limit};
 use bytes::Bytes;
 use cache::Reader;
-use flow::finish::{Started, Told};
 use flow::{Front, LiveRef, Part, Peer, Reply, ReplyBody, Tunnel, pages};
 use h1::encode::{self, BodyFraming};
 use message::trailers::are_taken;
@@ -23,6 +22,7 @@ use crate::account::{self, Buffered};
 use crate::conn::{Answer, Conn, SEALED_COPY_MAX, Step, Then, Waiting, append, end_after};
 use crate::core::CoreCtx;
 use crate::early::Early;
+use crate::exchange::{self, Moved, Note};
 use crate::guard::{Guard, Phase};
 use crate::peers::Entry;
 use crate::segments::{Segments, Tail, copy_range};
@@ -38,9 +38,6 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 const COPY_MAX: usize = 4 * 1024;
 /// Bytes of small parts that leave together.
 const GATHERED_MAX: usize = 64 * 1024;
-
-/// The status that nginx logs for a client that left before its answer; never sent.
-const CLIENT_CLOSED: u16 = 499;
 
 /// Serves a connection to its end.
 pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
@@ -162,7 +159,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     }
     let wanted = matches!(answer, Answer::Slow(_))
         && request.framing != Framing::None
-        && !upload.refuse_declared(core);
+        && !upload.refuse_declared(core, &live.limits);
     let late = request.expect_continue && answer.continues_late();
     let awaited = wanted && request.expect_continue && !late && upload.is_untouched();
     if awaited && say_continue(&guard, core, stream).await.is_err() {
@@ -188,8 +185,8 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
             upload.beside(core, &guard, stream, answer, true).await
         }
     };
-    let note = Note::new(core, client, (&live, &request, &started));
-    let Some(reply) = reply else { return note.gone(upload.received()) };
+    let note = Note::ready_now(core, client, (&live, &request, &started));
+    let Some(reply) = reply else { return gone(core, &note, &upload) };
     let mut reply = upload.refusal().unwrap_or(reply);
     // A body that was not read to its end here is read off afterwards, if it is short.
     let keep =
@@ -215,6 +212,12 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     }
     conn.go_on(upload.take_rest());
     Then::Next
+}
+
+/// The client has left before its answer came.
+fn gone(core: &CoreCtx, note: &Note<'_>, upload: &Upload) -> Then {
+    note.gone(core, upload.received());
+    Then::Close
 }
 
 /// Has the client send its body.
@@ -267,54 +270,6 @@ fn hold_place(
     }
 }
 
-/// Facts about an exchange for the log, as far as they are known before its answer is sent.
-struct Note<'a> {
-    core: &'a CoreCtx,
-    client: Peer,
-    live: &'a LiveRef,
-    request: &'a Request,
-    started: &'a Started,
-    /// When the answer was ready.
-    ready_us: u64,
-}
-
-impl<'a> Note<'a> {
-    fn new(
-        core: &'a CoreCtx,
-        client: Peer,
-        (live, request, started): (&'a LiveRef, &'a Request, &'a Started),
-    ) -> Self {
-        let ready_us = core.flow.log.micros(core.flow.now());
-        Self { core, client, live, request, started, ready_us }
-    }
-
-    fn over(&self, reply: &Reply, sent: &Sent, body_in: u64, cut_off: bool) {
-        let told = Told {
-            client: self.client,
-            live: self.live,
-            request: Some(self.request),
-            received: &[],
-            started: self.started,
-            reply_us: Some(self.ready_us),
-            head_out: sent.head_bytes,
-            body_in: body_in + sent.tunnelled_in,
-            body_out: sent.body_bytes,
-            cut_off,
-        };
-        self.core.flow.log.answered(reply, &told);
-    }
-
-    /// The client has left before its answer came. The log says so as nginx's does.
-    fn gone(&self, body_in: u64) -> Then {
-        self.core.flow.counters.inc(Counter::Aborted);
-        if let Some(status) = Status::new(CLIENT_CLOSED) {
-            let reply = pages::refused(status, "The client left before its answer came.");
-            self.over(&reply, &Sent::default(), body_in, true);
-        }
-        Then::Close
-    }
-}
-
 /// A reply that has left.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
@@ -355,7 +310,12 @@ impl Sending<'_> {
         let sent = self.send_or_say(stream, upload, reply).await;
         self.guard.receive_done();
         let left = sent.unwrap_or_else(|_| self.broken_off(self.guard.sent_in_all() - before));
-        note.over(reply, &left, upload.received(), sent.is_err());
+        let moved = Moved {
+            head_out: left.head_bytes,
+            body_out: left.body_bytes,
+            body_in: upload.received() + left.tunnelled_in,
+        };
+        note.over(self.core, reply, moved, sent.is_err());
         sent
     }
 
@@ -382,8 +342,7 @@ impl Sending<'_> {
     ) -> Result<Sent, SendError> {
         match self.send(stream, upload, reply).await {
             Err(SendError::Early) => {
-                let reason = "The origin's answer broke off before the first byte of its body.";
-                *reply = pages::refused(Status::BAD_GATEWAY, reason);
+                *reply = exchange::broke_off();
                 self.send(stream, upload, reply).await
             }
             sent => sent,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use base::memory::Full;
 use base::{Counter, Limit, Now};
 use bytes::Bytes;
-use flow::finish::{Started, Told};
+use flow::finish::Started;
 use flow::{LiveRef, Part, Parts, Reply, ReplyBody, pages};
 use h2::{Code, Connection, RequestError, StreamAt};
 use message::{Request, Status};
@@ -16,27 +16,18 @@ use super::outgoing::BATCH;
 use super::{H2, head};
 use crate::account;
 use crate::core::CoreCtx;
+use crate::exchange::{Moved, Note};
 use crate::file;
 
 impl H2 {
-    /// Answers a request with a refusal instead of what was to come.
-    pub(super) fn refuse(
-        &mut self,
-        core: &Rc<CoreCtx>,
-        at: StreamAt,
-        status: u16,
-        reason: &str,
-        limit: Option<Limit>,
-    ) {
+    /// Answers a request with the page of a refusal instead of what was to come.
+    pub(super) fn refuse(&mut self, core: &Rc<CoreCtx>, at: StreamAt, page: Option<Reply>) {
         let Some(lane) = self.lane(at) else { return };
         (lane.task, lane.waiting, lane.upload) = (None, None, None);
         let answered = lane.reply.is_some();
         self.engine.refuse_body(at, &mut self.out.bytes);
-        match Status::new(status) {
-            Some(status) if !answered => {
-                let reply = Box::new(pages::refused(status, reason).because_of(limit));
-                self.begin_reply(core, at, reply, None, None);
-            }
+        match page {
+            Some(page) if !answered => self.begin_reply(core, at, Box::new(page), None, None),
             _ => self.cut(core, at, Code::Cancel),
         }
     }
@@ -95,19 +86,11 @@ impl H2 {
         let mut reply = account::no_memory(core);
         match self.answer_now(core, live, at, &mut reply, started.at) {
             Some(head_out) => {
-                let told = Told {
-                    client: self.ends.peer,
-                    live,
-                    request: Some(request),
-                    received: &[],
-                    started,
-                    reply_us: None,
-                    head_out,
-                    body_in: 0,
-                    body_out: reply.length().unwrap_or(0),
-                    cut_off: false,
-                };
-                core.flow.log.answered(&reply, &told);
+                let body_out = reply.length().unwrap_or(0);
+                let moved = Moved { head_out, body_out, body_in: 0 };
+                let client = self.ends.peer;
+                let note = Note { client, live, request, started, reply_us: None };
+                note.over(core, &reply, moved, false);
             }
             // Not even that can leave now.
             None => self.engine.reset(at, Code::RefusedStream, &mut self.out.bytes),

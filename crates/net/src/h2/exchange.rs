@@ -20,6 +20,7 @@ use super::lane::Asked;
 use super::mail::{Feed, Item, Promise};
 use crate::account;
 use crate::core::CoreCtx;
+use crate::exchange;
 use crate::file;
 use crate::guard::Guard;
 use crate::peers::Entry;
@@ -146,8 +147,7 @@ impl Task {
         let mut left = length.unwrap_or(u64::MAX);
         let mut next = match first.await {
             Some(Err(_)) => {
-                let reason = "The origin's answer broke off before the first byte of its body.";
-                let page = Box::new(pages::refused(Status::BAD_GATEWAY, reason));
+                let page = Box::new(exchange::broke_off());
                 return self.promise.keep(Item::Reply { reply: page, feed: None, length: None });
             }
             first => first,

@@ -28,7 +28,7 @@ use std::task::{Context, Poll, ready};
 
 use base::{Account, Counter, Limit, Now};
 use cache::Passage;
-use flow::finish::{Started, Told};
+use flow::finish::Started;
 use flow::{Client, LiveRef, Part, Start, pages};
 use h2::{Code, Connection, Event, Fatal, Settings, StreamAt};
 use message::{Framing, Request, Scheme, Status, Upgrade as Change};
@@ -44,14 +44,13 @@ use self::rate::Behind;
 use crate::account::{self, Buffered, SMALLEST_WINDOW};
 use crate::conn::Work;
 use crate::core::{CoreCtx, Scratch};
+use crate::exchange::{self as common, BodyFault, Moved, Note};
 use crate::guard::{Guard, Phase};
 use crate::proxied::{Ends, View};
 use crate::stream::Stream;
 use crate::wait;
 use crate::wire::Wire;
 
-/// The status that nginx logs for a client that left before its answer; never sent.
-const CLIENT_CLOSED: u16 = 499;
 /// Bytes that wait in the kernel at most, before those that are in flight.
 const UNSENT_BYTES: u32 = 128 * 1024;
 
@@ -339,19 +338,11 @@ impl H2 {
         let start = match start {
             Start::Reply(mut reply) => {
                 if let Some(head_out) = self.answer_now(core, live, at, &mut reply, now) {
-                    let told = Told {
-                        client,
-                        live,
-                        request: Some(&*request),
-                        received: &[],
-                        started: &started,
-                        reply_us: None,
-                        head_out,
-                        body_in: 0,
-                        body_out: reply.length().unwrap_or(0),
-                        cut_off: false,
-                    };
-                    return core.flow.log.answered(&reply, &told);
+                    let body_out = reply.length().unwrap_or(0);
+                    let moved = Moved { head_out, body_out, body_in: 0 };
+                    let (request, started) = (&*request, &started);
+                    let note = Note { client, live, request, started, reply_us: None };
+                    return note.over(core, &reply, moved, false);
                 }
                 Start::Reply(reply)
             }
@@ -420,9 +411,9 @@ impl H2 {
         let limits = &asked.live.limits;
         let request = &asked.request;
         if let Framing::Length(length) = request.framing
-            && length > limits.request_body_bytes
+            && let Some(fault) = BodyFault::of_declared(length, limits, &core.flow.counters)
         {
-            return self.too_large(core, at);
+            return self.refuse(core, at, fault.page());
         }
         if ends {
             return self.start(core, at, slow, None);
@@ -489,7 +480,9 @@ impl H2 {
                     self.engine.offer_trailers(at);
                 }
                 Item::Broke if lane.reply.is_none() => {
-                    self.refuse(core, at, 500, "The request could not be dealt with.", None);
+                    let reason = "The request could not be dealt with.";
+                    let page = pages::refused(Status::INTERNAL_SERVER_ERROR, reason);
+                    self.refuse(core, at, Some(page));
                 }
                 Item::Broke => self.cut(core, at, Code::Internal),
             }
@@ -563,19 +556,15 @@ impl H2 {
         let lane = std::mem::take(lane);
         self.reserved -= lane.window;
         if let (Some(asked), Some(reply)) = (&lane.asked, &lane.reply) {
-            let told = Told {
+            let note = Note {
                 client: asked.client,
                 live: &asked.live,
-                request: Some(&asked.request),
-                received: &[],
+                request: &asked.request,
                 started: &asked.started,
                 reply_us: Some(lane.reply_us),
-                head_out: lane.head_out,
-                body_in: lane.received,
-                body_out: lane.sent,
-                cut_off: lane.cut_off,
             };
-            core.flow.log.answered(reply, &told);
+            let Lane { head_out, sent: body_out, received: body_in, .. } = lane;
+            note.over(core, reply, Moved { head_out, body_out, body_in }, lane.cut_off);
         }
     }
 
@@ -594,8 +583,7 @@ impl H2 {
         let Some(lane) = self.lane(at) else { return };
         core.flow.counters.inc(Counter::Aborted);
         if lane.reply.is_none() {
-            lane.reply =
-                Status::new(CLIENT_CLOSED).map(|status| Box::new(pages::refused(status, "")));
+            lane.reply = common::client_left().map(Box::new);
             lane.reply_us = core.flow.log.micros(core.flow.now());
         }
         lane.cut_off = true;

@@ -8,6 +8,7 @@ use h2::{Code, Fatal, StreamAt};
 use super::{End, H2};
 use crate::conn::may_stay;
 use crate::core::CoreCtx;
+use crate::exchange::BodyFault;
 use crate::guard::Phase;
 
 /// Milliseconds between two looks for streams that stand still.
@@ -84,9 +85,7 @@ impl H2 {
                 self.cut(core, at, Code::Cancel);
             } else if let Some(limit) = self.upload_overdue(at, limits, now.mono_ms, since_ms) {
                 core.flow.counters.limit(limit);
-                let name = limit.name();
-                let reason = format!("The request's body came too slowly (limit: {name}).");
-                self.refuse(core, at, 408, &reason, Some(limit));
+                self.refuse(core, at, BodyFault::slow(limit).page());
             }
         }
         let (rate, leeway_ms) = (limits.send_min_rate, limits.send_rate_leeway);

@@ -10,6 +10,7 @@ use message::Trailers;
 use super::H2;
 use super::lane::Taken;
 use crate::core::CoreCtx;
+use crate::exchange::BodyFault;
 
 impl H2 {
     /// Part of a request's body.
@@ -31,7 +32,8 @@ impl H2 {
         lane.received = upload.given();
         let limits = &asked.live.limits;
         if upload.given() > limits.request_body_bytes {
-            return self.too_large(core, at);
+            let fault = BodyFault::too_large(&core.flow.counters);
+            return self.refuse(core, at, fault.page());
         }
         let enough = limits.body_buffer_bytes.min(limits.window_bytes / 4);
         let ready = if upload.given() >= enough { lane.waiting.take() } else { None };
@@ -107,11 +109,5 @@ impl H2 {
             self.start(core, at, slow, Some(reader));
         }
         self.look_at_upload(at, cx);
-    }
-
-    pub(super) fn too_large(&mut self, core: &Rc<CoreCtx>, at: StreamAt) {
-        core.flow.counters.limit(Limit::RequestBodyBytes);
-        let reason = "The request's body is too large (limit: request_body_bytes).";
-        self.refuse(core, at, 413, reason, Some(Limit::RequestBodyBytes));
     }
 }
