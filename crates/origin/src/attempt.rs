@@ -27,7 +27,7 @@ pub(crate) struct Call<'a> {
     pub(crate) timeouts: Timeouts,
     pub(crate) total: Deadline,
     /// For a FastCGI server.
-    pub(crate) cgi: Option<&'a Cgi>,
+    pub(crate) cgi: Option<&'a Cgi<'a>>,
     /// Bytes read at once.
     pub(crate) read_at_most: usize,
     /// Bytes that a new connection begins with.
@@ -120,31 +120,7 @@ impl Call<'_> {
         upload: &mut Upload<'_>,
         events: &mut dyn Events,
     ) -> Result<Answer, Failure> {
-        let mut work = Workspace::lend(self.core);
-        work.reader.take_line_feeds(self.server.lenient);
-        work.out.extend_from_slice(&self.first);
-        match self.cgi {
-            None => h1::encode::request_head(&mut work.out, self.request),
-            Some(cgi) => {
-                cgi.encode(&mut work.out, self.request, upload.has_body());
-                work.talk.about(&self.server.name, self.request, &cgi.caller);
-            }
-        }
-        let head = work.out.len() as u64;
-        let mut attempt = Attempt {
-            call: self,
-            upload,
-            events,
-            link,
-            work,
-            writer: Writer::default(),
-            response: Response::new(Status::OK),
-            blocked: false,
-            sending: Sending::UnderWay,
-            answered: false,
-            seen_interim: 0,
-            switched: None,
-        };
+        let (mut attempt, head) = self.begin(link, upload, events);
         let answered = attempt.head().await;
         self.server.tally.sent(attempt.writer.written(), head);
         match answered {
@@ -163,6 +139,42 @@ impl Call<'_> {
                 Err(Failure { error, answered: attempt.answered, reach: attempt.reach() })
             }
         }
+    }
+
+    /// A try that has written nothing yet, and the bytes of the head it will write. What is made
+    /// here takes no room in the future that waits.
+    fn begin<'b, 'c>(
+        &'c self,
+        link: Link,
+        upload: &'c mut Upload<'b>,
+        events: &'c mut dyn Events,
+    ) -> (Attempt<'c, 'b, 'c>, u64) {
+        let mut work = Workspace::lend(self.core);
+        work.reader.take_line_feeds(self.server.lenient);
+        work.out.extend_from_slice(&self.first);
+        match self.cgi {
+            None => h1::encode::request_head(&mut work.out, self.request),
+            Some(cgi) => {
+                cgi.encode(&mut work.out, self.request, upload.has_body());
+                work.talk.about(&self.server.name, self.request, cgi.caller);
+            }
+        }
+        let head = work.out.len() as u64;
+        let attempt = Attempt {
+            call: self,
+            upload,
+            events,
+            link,
+            work,
+            writer: Writer::default(),
+            response: Response::new(Status::OK),
+            blocked: false,
+            sending: Sending::UnderWay,
+            answered: false,
+            seen_interim: 0,
+            switched: None,
+        };
+        (attempt, head)
     }
 }
 

@@ -60,7 +60,7 @@ impl CorePool {
         request: &Request,
         body: RequestBody<'_>,
         hash: u64,
-        caller: Caller,
+        caller: &Caller,
         events: &mut dyn Events,
     ) -> Result<Exchange, Error> {
         let core = &self.core;
@@ -69,7 +69,7 @@ impl CorePool {
         let mut body = body;
         let mut cgi = None;
         if origin.protocol() == Protocol::FastCgi {
-            match self.script(origin, &request, caller.clone()).await? {
+            match self.script(origin, &request, caller).await? {
                 Ok(script) => cgi = Some(script),
                 Err(answered) => return Ok(answered),
             }
@@ -83,7 +83,7 @@ impl CorePool {
         }
         core.counters.inc(Counter::Fetches);
         origin.budget().deposit();
-        let sender = Sender {
+        let mut sender = Sender {
             core,
             origin,
             request: &request,
@@ -117,12 +117,12 @@ impl CorePool {
     }
 
     /// The script that answers `request`, or the answer when there is none.
-    async fn script(
+    async fn script<'a>(
         &self,
         origin: &Arc<Origin>,
         request: &Request,
-        caller: Caller,
-    ) -> Result<Result<Cgi, Exchange>, Error> {
+        caller: &'a Caller,
+    ) -> Result<Result<Cgi<'a>, Exchange>, Error> {
         let core = &self.core;
         let config = origin.config();
         let scripts = config
@@ -178,7 +178,7 @@ struct Sender<'a, 'b> {
     origin: &'a Arc<Origin>,
     request: &'a Request,
     upload: Upload<'b>,
-    cgi: Option<&'a Cgi>,
+    cgi: Option<&'a Cgi<'a>>,
     /// Bytes read at once.
     read_at_most: usize,
     timeouts: Timeouts,
@@ -194,7 +194,7 @@ struct Sender<'a, 'b> {
 }
 
 impl Sender<'_, '_> {
-    async fn send(mut self, hash: u64) -> Result<Exchange, Error> {
+    async fn send(&mut self, hash: u64) -> Result<Exchange, Error> {
         loop {
             let now_ms = rt::now().mono_ms;
             let at = self

@@ -287,7 +287,8 @@ impl Server {
     async fn connect_to(&self, address: SocketAddr) -> io::Result<Stream> {
         self.reserved.admit(address)?;
         match &self.secure {
-            Some(secure) => Stream::connect_tls(address, secure).await,
+            // Boxed: a handshake is rare, and who connects without need not be as large.
+            Some(secure) => Box::pin(Stream::connect_tls(address, secure)).await,
             // Never in plain text where TLS was asked for.
             None if self.config.tls => Err(io::Error::other("TLS: no name to verify")),
             None => Stream::connect_tcp(address).await,

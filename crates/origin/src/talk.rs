@@ -40,14 +40,14 @@ pub struct Caller {
 
 /// The input of a FastCGI request beside the HTTP one.
 #[derive(Clone, Debug)]
-pub(crate) struct Cgi {
+pub(crate) struct Cgi<'a> {
     pub(crate) found: Rc<Found>,
-    pub(crate) caller: Caller,
+    pub(crate) caller: &'a Caller,
     /// The connection is to stay open.
     pub(crate) keep: bool,
 }
 
-impl Cgi {
+impl Cgi<'_> {
     /// Appends the request but for its body; one without body is ended.
     pub(crate) fn encode(&self, out: &mut Vec<u8>, request: &Request, has_body: bool) {
         let (name, path_info) = match &self.found.target {
@@ -55,7 +55,7 @@ impl Cgi {
             // Only scripts are asked for.
             _ => (&b""[..], &b""[..]),
         };
-        let Caller { client, ends, .. } = self.caller;
+        let Caller { client, ends, .. } = *self.caller;
         let peer = ends.map(|(peer, _)| peer);
         let env = Environment {
             script: Script { root: &self.found.root, name, path_info },

@@ -1,6 +1,6 @@
 //! A request on its way to an origin, with what goes into records and traces of it.
 
-use origin::{Caller, Exchange, RequestBody};
+use origin::{Exchange, RequestBody};
 
 use super::{Fetch, Target};
 use crate::interims::Told;
@@ -46,7 +46,8 @@ pub(crate) async fn send(
     core.log.note_bereq(fetch.trace.as_deref(), &fetch.request, &target.origin);
     let started_us = core.micros();
     fetch.note(|trace| trace.note_begun(started_us));
-    let caller = Caller { timeouts: target.timeouts, ..fetch.caller.clone() };
+    fetch.caller.timeouts = target.timeouts;
+    let (core, caller) = (&fetch.core, &fetch.caller);
     let told = &mut Told(fetch.interims.as_deref());
     let body = match &mut source {
         Some(source) => RequestBody::Stream(Box::new(source)),

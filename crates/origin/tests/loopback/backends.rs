@@ -35,7 +35,7 @@ fn heads(of: &Mutex<Vec<String>>) -> Vec<String> {
     of.lock().clone()
 }
 
-async fn get_as(client: &Client, caller: Caller) -> Result<String, Error> {
+async fn get_as(client: &Client, caller: &Caller) -> Result<String, Error> {
     let (get, mut events) = (request(Method::Get), ());
     let sending = client.pool.send(&client.origin, &get, RequestBody::None, 0, caller, &mut events);
     let mut exchange = tokio::time::timeout(LONG, sending).await.expect("an outcome")?;
@@ -68,7 +68,7 @@ async fn a_proxy_header_tells_of_the_client_on_a_connection_of_its_own() {
         let peer = SocketAddr::from(([192, 0, 2, 1], port));
         let own = SocketAddr::from(([192, 0, 2, 2], 80));
         let caller = Caller { ends: Some((peer, own)), ..Caller::default() };
-        get_as(&client, caller).await.expect("a response");
+        get_as(&client, &caller).await.expect("a response");
     }
     for (head, port) in heads(&seen).iter().zip([1001, 1002]) {
         let line = format!("hello\nPROXY TCP4 192.0.2.1 192.0.2.2 {port} 80\r\nGET /a?b ");
@@ -105,7 +105,7 @@ async fn a_request_may_have_timeouts_of_its_own() {
     let client = Client::new(&[&server.url], |_| {});
     let timeouts = Timeouts { first_byte_ms: 30, ..client.origin.config().timeouts };
     let caller = Caller { timeouts: Some(timeouts), ..Caller::default() };
-    let error = get_as(&client, caller).await.expect_err("no answer");
+    let error = get_as(&client, &caller).await.expect_err("no answer");
     let ours = matches!(error, Error::Timeout { step: Step::FirstByte, after_ms: 30, .. });
     assert!(ours, "{error}");
 }

@@ -167,8 +167,8 @@ impl Client {
         body: RequestBody<'_>,
     ) -> Result<Exchange, Error> {
         let mut events = ();
-        let sending =
-            self.pool.send(&self.origin, request, body, 0, origin::Caller::default(), &mut events);
+        let caller = origin::Caller::default();
+        let sending = self.pool.send(&self.origin, request, body, 0, &caller, &mut events);
         tokio::time::timeout(LONG, sending).await.expect("an outcome")
     }
 

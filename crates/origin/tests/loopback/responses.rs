@@ -106,7 +106,7 @@ async fn interim_responses_are_told_before_the_final_one_and_100_is_not() {
         let get = request(Method::Get);
         let caller = origin::Caller::default();
         let (pool, origin) = (&client.pool, &client.origin);
-        let sending = pool.send(origin, &get, RequestBody::None, 0, caller, &mut hints);
+        let sending = pool.send(origin, &get, RequestBody::None, 0, &caller, &mut hints);
         let mut exchange = sending.await.expect("a response");
         assert_eq!(exchange.response.status.code(), 200);
         assert!(!exchange.response.headers.contains(HeaderId::Link));

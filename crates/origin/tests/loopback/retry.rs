@@ -64,7 +64,7 @@ async fn a_stale_connection_costs_a_new_one_and_nothing_else() {
     let mut log = Log::default();
     let get = request(Method::Get);
     let caller = origin::Caller::default();
-    let sending = client.pool.send(&client.origin, &get, RequestBody::None, 0, caller, &mut log);
+    let sending = client.pool.send(&client.origin, &get, RequestBody::None, 0, &caller, &mut log);
     let mut exchange = sending.await.expect("a response");
     assert_eq!((exchange.reused, exchange.tries), (false, 2));
     assert_eq!(read(&mut exchange).await.expect("a body"), "ok");
