@@ -55,7 +55,7 @@ pub(crate) struct Fetch {
     /// Notes for the record of the request that caused the fetch.
     pub(crate) trace: Option<Rc<Trace>>,
     /// The record of the fetch itself, if no client waits for it.
-    pub(crate) background: Option<Background>,
+    pub(crate) background: Option<Box<Background>>,
 }
 
 impl Fetch {
@@ -236,18 +236,24 @@ pub(crate) enum Fetched<J: Judge> {
 /// The news that the causing request waits for.
 pub(crate) type News<J> = (Fetched<J>, <J as Judge>::Report);
 
-/// A fetch under way.
-struct Job<J: Judge> {
-    fetch: Fetch,
-    judge: J,
+/// A fetch with its judge.
+pub(crate) struct Job<J: Judge> {
+    pub(crate) fetch: Fetch,
+    pub(crate) judge: J,
     tell: Option<oneshot::Sender<News<J>>>,
 }
 
-/// Starts `fetch`; its result arrives on the channel.
-pub(crate) fn start<J: Judge>(fetch: Fetch, judge: J) -> oneshot::Receiver<News<J>> {
+impl<J: Judge> Job<J> {
+    /// A fetch that has not begun. Boxed at once, it moves from step to step as a pointer.
+    pub(crate) fn new(fetch: Fetch, judge: J) -> Box<Self> {
+        Box::new(Self { fetch, judge, tell: None })
+    }
+}
+
+/// Starts `job`; its result arrives on the channel.
+pub(crate) fn start<J: Judge>(mut job: Box<Job<J>>) -> oneshot::Receiver<News<J>> {
     let (tell, told) = oneshot::channel();
-    // Boxed, it moves from step to step as a pointer.
-    let job = Box::new(Job { fetch, judge, tell: Some(tell) });
+    job.tell = Some(tell);
     // Boxed, it is written once; the runtime copies what it is given at every turn of its life.
     rt::spawn_local(Box::pin(job.run()));
     told

@@ -13,7 +13,7 @@ use crate::ask::{Ask, Front};
 use crate::core::Core;
 use crate::decide::{Judgement, freshness, goes_alone, judge, refusal};
 use crate::declared::{self, ByPolicy, Instead};
-use crate::fetch::{self, Fetch, Fetched, Upload};
+use crate::fetch::{self, Fetched, Job, Upload};
 use crate::files as from_files;
 use crate::key::select_by;
 use crate::pages::{self, Problem};
@@ -73,7 +73,8 @@ impl Slow {
                 Some(reply) => reply,
                 None => Box::pin(Self { way: *way, ..self }.answer(core, ask, body)).await,
             },
-            Way::Purge(order, answers) => purge(core, ask, *order, answers).await,
+            // Boxed: it is rare, and larger than a fetch.
+            Way::Purge(order, answers) => Box::pin(purge(core, ask, *order, answers)).await,
             // Taken out before.
             Way::Vcl(_) => pages::problem(request, Problem::Internal),
             _ if let Some(problem) = refusal(request, ask.live) => pages::problem(request, problem),
@@ -154,7 +155,7 @@ async fn take_part(
             }
             (_, false) => Verdict::End(End::Beside),
         });
-        let (pair, reason) = match role {
+        let (job, reason) = match role {
             Role::End(End::Reply(reply)) => return reply,
             Role::Full => {
                 core.counters.limit(Limit::Waiters);
@@ -176,7 +177,7 @@ async fn take_part(
             Role::End(End::Pass) => (ByPolicy::pass(core, &ask), Forward::Bypass),
             Role::End(End::Beside) => (ByPolicy::beside(core, &ask, old), reason),
         };
-        return fetch_own(core, &ask, pair, reason, None).await;
+        return fetch_own(core, &ask, job, reason, None).await;
     }
 }
 
@@ -241,12 +242,12 @@ fn take(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Option<Reply> {
 async fn fetch_own(
     core: &Rc<Core>,
     ask: &Ask<'_>,
-    (mut fetch, judge): (Fetch, ByPolicy),
+    mut job: Box<Job<ByPolicy>>,
     reason: Forward,
     body: Option<Reader>,
 ) -> Reply {
-    fetch.upload = Upload::of(body);
-    let fetched = fetch::start(fetch, judge).await;
+    job.fetch.upload = Upload::of(body);
+    let fetched = fetch::start(job).await;
     let served = |stored| Served::Fetched { reason, stored, collapsed: false };
     let ask = &Ask { now: core.now(), ..*ask };
     let Ok((fetched, ())) = fetched else {

@@ -23,7 +23,8 @@ use crate::carry::{Carried, Selected};
 use crate::core::Core;
 use crate::decide::freshness;
 use crate::fetch::{
-    self, Ask, Body, Fate, Fetch, Judge, Mark, Plan, Target, Times, Unstored, Upload, new_object,
+    self, Ask, Body, Fate, Fetch, Job, Judge, Mark, Plan, Target, Times, Unstored, Upload,
+    new_object,
 };
 use crate::finish::Background;
 use crate::forward::{self, Errand};
@@ -91,8 +92,8 @@ pub(crate) struct ByPolicy {
     tries: u64,
 }
 
-/// A fetch with its judge.
-type Pair = (Fetch, ByPolicy);
+/// A fetch that this policy judges.
+type Own = Box<Job<ByPolicy>>;
 
 impl ByPolicy {
     /// A fetch for the store, with the right to answer all waiters.
@@ -102,9 +103,10 @@ impl ByPolicy {
         key: &KeyBuf,
         lead: Lead,
         old: Option<Arc<Object>>,
-    ) -> Pair {
-        let (fetch, judge) = Self::bare(core, ask, key.hash());
-        (Fetch { lead: Some(lead), old, ..fetch }, judge)
+    ) -> Own {
+        let mut own = Self::bare(core, ask, key.hash());
+        (own.fetch.lead, own.fetch.old) = (Some(lead), old);
+        own
     }
 
     /// A fetch for one request whose response may still be stored; `spare` may stand in for it.
@@ -114,31 +116,36 @@ impl ByPolicy {
         key: &KeyBuf,
         lead: Lead,
         spare: Option<Arc<Object>>,
-    ) -> Pair {
-        let (fetch, judge) = Self::bare(core, ask, key.hash());
-        (Fetch { lead: Some(lead), ..fetch }, Self { own: true, spare, ..judge })
+    ) -> Own {
+        let mut own = Self::bare(core, ask, key.hash());
+        own.fetch.lead = Some(lead);
+        (own.judge.own, own.judge.spare) = (true, spare);
+        own
     }
 
     /// A fetch past the store.
-    pub(crate) fn pass(core: &Rc<Core>, ask: &Asker<'_>) -> Pair {
+    pub(crate) fn pass(core: &Rc<Core>, ask: &Asker<'_>) -> Own {
         let key_hash = core.shared.seed.hash(&ask.request.target);
-        let (fetch, judge) = Self::bare(core, ask, key_hash);
-        (fetch, Self { own: true, ..judge })
+        let mut own = Self::bare(core, ask, key_hash);
+        own.judge.own = true;
+        own
     }
 
     /// A fetch past the store because the object stored there is for others; `spare` may stand in.
-    pub(crate) fn beside(core: &Rc<Core>, ask: &Asker<'_>, spare: Option<Arc<Object>>) -> Pair {
-        let (fetch, judge) = Self::pass(core, ask);
-        (fetch, Self { beside: true, spare, ..judge })
+    pub(crate) fn beside(core: &Rc<Core>, ask: &Asker<'_>, spare: Option<Arc<Object>>) -> Own {
+        let mut own = Self::pass(core, ask);
+        (own.judge.beside, own.judge.spare) = (true, spare);
+        own
     }
 
     /// A fetch past the store that may change the protocol.
-    pub(crate) fn upgrade(core: &Rc<Core>, ask: &Asker<'_>) -> Pair {
-        let (fetch, judge) = Self::pass(core, ask);
-        (fetch, Self { upgrade: true, ..judge })
+    pub(crate) fn upgrade(core: &Rc<Core>, ask: &Asker<'_>) -> Own {
+        let mut own = Self::pass(core, ask);
+        own.judge.upgrade = true;
+        own
     }
 
-    fn bare(core: &Rc<Core>, ask: &Asker<'_>, key_hash: u64) -> Pair {
+    fn bare(core: &Rc<Core>, ask: &Asker<'_>, key_hash: u64) -> Own {
         let passage = ask.front.passage(&ask.live.limits);
         let fetch = Fetch {
             core: Rc::clone(core),
@@ -171,7 +178,7 @@ impl ByPolicy {
             sent: ask.now,
             tries: 0,
         };
-        (fetch, judge)
+        Job::new(fetch, judge)
     }
 }
 
@@ -185,10 +192,11 @@ pub(crate) fn refresh(
 ) {
     let trace = Rc::new(Trace::default());
     let ask = &Asker { trace: Some(&trace), ..*ask };
-    let (mut fetch, judge) = ByPolicy::store(core, ask, key, lead, Some(Arc::clone(old)));
+    let mut own = ByPolicy::store(core, ask, key, lead, Some(Arc::clone(old)));
     let numbers = (ask.notes.rule, key.hash(), cause);
-    fetch.background = Some(Background::begin(core, ask.site, ask.request, numbers, &trace));
-    drop(fetch::start(fetch, judge));
+    let background = Background::begin(core, ask.site, ask.request, numbers, &trace);
+    own.fetch.background = Some(Box::new(background));
+    drop(fetch::start(own));
 }
 
 impl Judge for ByPolicy {

@@ -18,7 +18,7 @@ use super::found::may_confirm;
 use super::note;
 use super::step::Missing;
 use super::turn::Turn;
-use crate::fetch::{self, Fetch, Upload};
+use crate::fetch::{self, Fetch, Job, Upload};
 use crate::finish::Background;
 use crate::reply::stored_head;
 use crate::trace::Trace;
@@ -27,12 +27,12 @@ use crate::trace::Trace;
 pub(crate) fn refresh(turn: &Turn, env: &Env<'_>, lead: Lead, stale: &Arc<Object>) {
     let missing = Missing { lead, stale: Some(Arc::clone(stale)) };
     let trace = Rc::new(Trace::default());
-    let (mut fetch, mut judge) = job(turn, env, Some(missing), &mut Upload::None, &trace);
-    judge.state.is_bgfetch = true;
+    let mut job = job(turn, env, Some(missing), &mut Upload::None, &trace);
+    job.judge.state.is_bgfetch = true;
     let numbers = (0, turn.key.hash(), turn.state.xid);
-    fetch.background =
-        Some(Background::begin(env.stage.core, env.site, &turn.req, numbers, &trace));
-    drop(fetch::start(fetch, judge));
+    let background = Background::begin(env.stage.core, env.site, &turn.req, numbers, &trace);
+    job.fetch.background = Some(Box::new(background));
+    drop(fetch::start(job));
 }
 
 /// The backend request of a turn: for the store, which has `stale`, or else for itself.
@@ -71,7 +71,7 @@ pub(crate) fn job(
     missing: Option<Missing>,
     upload: &mut Upload,
     trace: &Rc<Trace>,
-) -> (Fetch, ByProgram) {
+) -> Box<Job<ByProgram>> {
     let purpose = if missing.is_none() { Purpose::Pass } else { Purpose::Fetch };
     let stale = missing.as_ref().and_then(|missing| missing.stale.as_ref());
     let (mut bereq, mut state) = bereq(turn, env, (purpose, stale));
@@ -95,7 +95,7 @@ pub(crate) fn assemble(
     upload: &mut Upload,
     missing: Option<Missing>,
     trace: &Rc<Trace>,
-) -> (Fetch, ByProgram) {
+) -> Box<Job<ByProgram>> {
     let upload = match upload {
         Upload::Kept(body) => Upload::Kept(body.clone()),
         Upload::None => Upload::None,
@@ -137,7 +137,7 @@ pub(crate) fn assemble(
         trace: Some(Rc::clone(trace)),
         background: None,
     };
-    (fetch, judge)
+    Job::new(fetch, judge)
 }
 
 /// Asks the origin to confirm what is stored, with the fields as they came.

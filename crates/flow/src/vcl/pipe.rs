@@ -26,7 +26,7 @@ use super::turn::Turn;
 use super::xids::Sent;
 use crate::body::ReplyBody;
 use crate::carry::carry;
-use crate::fetch::{self, Fetch, Upload};
+use crate::fetch::{self, Fetch, Job, Upload};
 use crate::reply::{Forward, Reply, Served};
 use crate::trace::Trace;
 
@@ -70,26 +70,27 @@ pub(crate) async fn pipe(
         (Upgrade::None, _) | (_, false) => Upgrade::None,
         _ => Upgrade::Granted,
     };
-    let (mut fetch, mut judge) = job::assemble(turn, env, (bereq, state), upload, None, trace);
+    let mut job = job::assemble(turn, env, (bereq, state), upload, None, trace);
+    let Job { fetch, judge, .. } = &mut *job;
     judge.sent = Some(Sent::new(&env.stage.core.shared.vcl.xids, turn.state.xid, None));
     turn.close = true;
     // What `vcl_pipe` has said to directors is kept with the client's task.
     std::mem::swap(&mut turn.task, &mut judge.task);
-    let leaf = judge.resolve(&mut fetch);
+    let leaf = judge.resolve(fetch);
     std::mem::swap(&mut turn.task, &mut judge.task);
     let Some(leaf) = leaf else {
         turn.note_fetch_error("No backend");
         return Err(Step::Synth(said(503, "")));
     };
     *trace.backend.borrow_mut() = Some(Arc::clone(&leaf));
-    let exchange = match hand_over(&judge, &mut fetch, &leaf).await {
+    let exchange = match hand_over(judge, fetch, &leaf).await {
         Ok(exchange) => exchange,
         Err(why) => {
             turn.note_fetch_error(&why);
             return Err(Step::Synth(said(503, "")));
         }
     };
-    Ok(answer(turn, env, exchange, &fetch))
+    Ok(answer(turn, env, exchange, fetch))
 }
 
 /// Sends the request to its backend.

@@ -52,12 +52,12 @@ impl Waiting {
                     Step::Lookup
                 }
                 Halt::Fetch(missing) => {
-                    let (fetch, judge) = job(&turn, env, Some(missing), &mut upload, trace);
-                    fetched(&mut turn, env, fetch::start(fetch, judge).await)
+                    let job = job(&turn, env, Some(missing), &mut upload, trace);
+                    fetched(&mut turn, env, fetch::start(job).await)
                 }
                 Halt::Pass => {
-                    let (fetch, judge) = job(&turn, env, None, &mut upload, trace);
-                    fetched(&mut turn, env, fetch::start(fetch, judge).await)
+                    let job = job(&turn, env, None, &mut upload, trace);
+                    fetched(&mut turn, env, fetch::start(job).await)
                 }
                 Halt::Pipe => match super::pipe::pipe(&mut turn, env, &mut upload, trace).await {
                     Ok(reply) => return reply,
