@@ -57,7 +57,7 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
                     }
                 }
             }
-            Step::Wait(waiting) => Box::pin(exchange(&mut conn, &core, *waiting)).await,
+            Step::Wait(waiting) => Box::pin(exchange(&mut conn, &core, waiting)).await,
         };
         match then {
             Then::Next => conn.guard.enter(Phase::Idle, core.flow.now().mono_ms),
@@ -143,8 +143,8 @@ fn hold_unsent(
 }
 
 /// One request's exchange: its body goes up while its answer is awaited and sent.
-async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then {
-    let Waiting { before, mut request, live, answer, client, keep, started } = waiting;
+async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) -> Then {
+    let Waiting { before, mut request, live, answer, client, keep, started } = *waiting;
     let guard = Rc::clone(&conn.guard);
     let held = std::mem::take(&mut conn.held);
     let ends = conn.ends.pair(&conn.stream);
@@ -173,10 +173,10 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
         upload.gather(core, &guard, stream, &live.limits).await;
     }
     let mut early = Early::new(request.version);
-    let reply = match (answer, upload.refusal()) {
-        (Answer::Reply(reply), _) => Some(reply),
-        (Answer::Slow(_), refusal @ Some(_)) => refusal,
-        (Answer::Slow(slow), None) => {
+    let reply = match answer {
+        Answer::Reply(reply) => Some(reply),
+        Answer::Slow(_) if upload.refusal().is_some() => upload.refusal(),
+        Answer::Slow(slow) => {
             let interims = early.interims();
             let (interims, account) = (interims.as_ref(), Some(&account));
             let front = Front { interims, ends, window, account };
