@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -64,6 +65,9 @@ impl Addresses {
     }
 }
 
+/// Milliseconds for which a socket that was connected to counts as none that is reserved.
+const ADMITTED_MS: u64 = 1_000;
+
 /// One server.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -91,6 +95,9 @@ pub(crate) struct Server {
     lenience_told: AtomicBool,
     secure: Option<tls::Peer>,
     reserved: Arc<Reserved>,
+    /// Until then its socket is known to be none that is reserved, in milliseconds of the monotonic
+    /// clock.
+    admitted_until_ms: AtomicU64,
     /// The operator's order, as [`Order`].
     order: AtomicU8,
     answer: ArcSwapOption<Addresses>,
@@ -142,6 +149,7 @@ impl Server {
                 _ => None,
             },
             reserved: Arc::clone(&origin.reserved),
+            admitted_until_ms: AtomicU64::new(0),
             order: AtomicU8::new(Order::Auto as u8),
             answer: ArcSwapOption::empty(),
             answered: Notify::new(),
@@ -254,9 +262,7 @@ impl Server {
         deadline: Deadline,
     ) -> Result<(Stream, Option<SocketAddr>), Error> {
         if let Address::Unix(path) = &self.config.address {
-            let connected =
-                self.reserved.admit_socket(path).and_then(|()| Stream::connect_unix(path));
-            return match connected {
+            return match self.connect_socket(path, rt::now().mono_ms) {
                 Ok(stream) => Ok((stream, None)),
                 Err(source) => Err(Error::Connect { server: Arc::clone(&self.name), source }),
             };
@@ -282,6 +288,20 @@ impl Server {
             Some(source) => Error::Connect { server: Arc::clone(&self.name), source },
             None => self.late(deadline),
         })
+    }
+
+    /// Connects to a unix socket that is not reserved. The files are looked at once in a while: a
+    /// connection per request would look at two for each.
+    fn connect_socket(&self, path: &Path, now_ms: u64) -> io::Result<Stream> {
+        let is_known = now_ms < self.admitted_until_ms.load(Ordering::Relaxed);
+        if !is_known {
+            self.reserved.admit_socket(path)?;
+        }
+        let stream = Stream::connect_unix(path)?;
+        if !is_known {
+            self.admitted_until_ms.store(now_ms.saturating_add(ADMITTED_MS), Ordering::Relaxed);
+        }
+        Ok(stream)
     }
 
     async fn connect_to(&self, address: SocketAddr) -> io::Result<Stream> {
@@ -539,6 +559,8 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use base::Limits;
+
     use super::*;
 
     fn answer(ports: &[u16]) -> Addresses {
@@ -548,6 +570,27 @@ mod tests {
 
     fn ports(answer: &Addresses, start: usize) -> Vec<u16> {
         answer.order(start).map(|(_, address)| address.port()).collect()
+    }
+
+    #[test]
+    fn a_socket_that_is_not_reserved_is_looked_at_again_after_a_while() {
+        let folder = std::env::temp_dir().join(format!("larder-admitted-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let (admin, script) = (folder.join("admin.sock"), folder.join("script.sock"));
+        let bind = |path| std::os::unix::net::UnixListener::bind(path).expect("a socket");
+        let _listeners = [bind(&admin), bind(&script)];
+        let url = format!("fastcgi+unix:{}", script.display());
+        let config = crate::parse_server(&url).expect("a good URL");
+        let mut origin = OriginConfig::with_limits("o", vec![config.clone()], &Limits::default());
+        origin.reserved = Arc::new(Reserved::new([], vec![admin.clone()]));
+        let server = Server::new(config, &origin);
+        assert!(server.connect_socket(&script, 5).is_ok());
+        std::fs::remove_file(&script).expect("removed");
+        assert!(server.connect_socket(&script, 5 + ADMITTED_MS).is_err(), "nothing is there");
+        std::os::unix::fs::symlink(&admin, &script).expect("a link");
+        let refused = server.connect_socket(&script, 6 + ADMITTED_MS).expect_err("reserved");
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+        std::fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]
