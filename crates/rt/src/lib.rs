@@ -66,6 +66,10 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
+    #[cfg(feature = "simulation")]
+    if simulation::is_on() {
+        return tokio::task::spawn_local(simulation::unsteady(future));
+    }
     tokio::spawn(future)
 }
 

@@ -40,7 +40,7 @@ impl Drop for End {
 /// # Errors
 /// The runtime cannot be made.
 pub fn run<F: Future>(seed: u64, future: F) -> io::Result<F::Output> {
-    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build()?;
     let local = LocalSet::new();
     let _end = End;
     Ok(local.block_on(&runtime, async {

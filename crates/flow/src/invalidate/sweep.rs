@@ -36,9 +36,9 @@ impl Shared {
     /// The same without waiting for it.
     pub(super) fn sweep_beside(self: &Arc<Self>, until: u32, now_ms: u64) {
         // Outside of a runtime (a program's start) the next sweep will do.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        if tokio::runtime::Handle::try_current().is_ok() {
             let shared = Arc::clone(self);
-            runtime.spawn(async move { shared.sweep(until, now_ms).await });
+            rt::spawn(async move { shared.sweep(until, now_ms).await });
         }
     }
 }
