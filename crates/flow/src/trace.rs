@@ -125,6 +125,11 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// Returns true if the request waited for another request's fetch.
+    pub fn has_waited(&self) -> bool {
+        self.wait_us.get().is_some()
+    }
+
     /// Notes why an answer is not stored.
     pub(crate) fn note_why(&self, why: Why) {
         self.not_stored.set(why.as_str());

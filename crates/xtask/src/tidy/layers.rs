@@ -39,7 +39,7 @@ const LAYERS: &[(&str, u32)] = &[
 ];
 
 /// Tools and test helpers: nothing that ships depends on them, other than for its tests.
-const TOOLS: &[&str] = &["counts", "testkit", "xtask"];
+const TOOLS: &[&str] = &["counts", "sim", "testkit", "xtask"];
 
 /// Within the layers, who may use whom more narrowly: the hourglass's front meets its back only in
 /// `flow`.
@@ -69,7 +69,10 @@ const NARROWED: &[(&str, &[&str])] = &[
 /// Dependencies that only some crates may name: what touches sockets, timers or the command line
 /// stays out of the pure crates.
 const RESTRICTED: &[(&str, &[&str])] = &[
-    ("tokio", &["rt", "acme", "admin", "origin", "flow", "net", "daemon", "larder", "testkit"]),
+    (
+        "tokio",
+        &["rt", "acme", "admin", "origin", "flow", "net", "daemon", "larder", "testkit", "sim"],
+    ),
     ("socket2", &["origin", "net", "daemon"]),
     ("hyper", &["admin"]),
     ("hyper-util", &["admin"]),

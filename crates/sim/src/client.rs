@@ -1,0 +1,196 @@
+//! Clients: they ask, read slowly, leave, and hand every answer to the book.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Account;
+use cache::Reader;
+use flow::{Client, Front, LiveRef, Part, Parts, Reply, ReplyBody, Start};
+use h1::{HeadLimits, Progress, RequestReader};
+use message::{Request, Scheme};
+use policy::Peer;
+use rt::simulation::random;
+use tokio::time::{sleep, timeout};
+
+use crate::book::{Asked, Seen};
+use crate::http;
+use crate::world::World;
+
+/// No request takes longer than all limits on its way together.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Bytes of bodies in transit that a client may hold.
+const HELD_BYTES: u64 = 256 << 10;
+
+/// One client's life: some requests, one after the other.
+pub(crate) async fn live(world: Rc<World>, number: u64) {
+    for _ in 0..world.plan.requests {
+        sleep(Duration::from_millis(random(world.plan.pause_ms))).await;
+        let (asked, text) = draw(&world);
+        world.book.note(format_args!("client {number} asks for {}", asked.resource));
+        let leaves = !world.plan.quiet && random(8) == 0;
+        let patience = if leaves { Duration::from_millis(random(1_000)) } else { PATIENCE };
+        let done = timeout(patience, ask(&world, &asked, &text)).await;
+        match done {
+            Ok(outcome) => world.book.note(format_args!("client {number}: {outcome}")),
+            Err(_) if leaves => {
+                world.left.set(world.left.get() + 1);
+                world.book.note(format_args!("client {number} leaves"))
+            }
+            Err(_) => {
+                world.book.fail(|| format!("no answer to client {number}: {asked:?}"));
+                return;
+            }
+        };
+    }
+}
+
+/// A request: what the book needs to know, and its text.
+fn draw(world: &World) -> (Asked, String) {
+    let plan = &world.plan;
+    let at = random(plan.resources.len() as u64).min(random(plan.resources.len() as u64)) as usize;
+    let resource = &plan.resources[at];
+    let variant = if resource.varies { random(3) } else { 0 };
+    let host = ["d.example", "v.example"][resource.site];
+    let method = if !plan.quiet && random(12) == 0 { "HEAD" } else { "GET" };
+    let mut text =
+        format!("{method} {} HTTP/1.1\r\nHost: {host}\r\nX-Variant: {variant}\r\n", resource.path);
+    if !plan.quiet {
+        match random(12) {
+            0 | 1 => {
+                let from = random(resource.bytes_max);
+                text.push_str(&format!("Range: bytes={from}-{}\r\n", from + random(2_000)));
+            }
+            2 => {
+                let content = world.content_now(at, variant);
+                text.push_str(&format!("If-None-Match: \"c{content}\"\r\n"));
+            }
+            _ => {}
+        }
+    }
+    text.push_str("\r\n");
+    let tick = world.book.note(format_args!("  {}", text.replace("\r\n", "; ")));
+    (Asked { resource: at, variant, tick, ms: rt::now().mono_ms }, text)
+}
+
+/// Reads the text of a request.
+pub(crate) fn read_request(text: &str) -> Request {
+    let mut request = Request::new();
+    let limits = HeadLimits::from(&base::Limits::default());
+    let read = RequestReader::new().read(text.as_bytes(), &limits, Scheme::Http, &mut request);
+    assert!(matches!(read, Ok(Progress::Complete(_))), "{read:?}: {text}");
+    request
+}
+
+/// Sends a request and returns the reply, as a connection does.
+pub(crate) async fn reply_to(
+    world: &World,
+    request: &mut Request,
+    account: Option<&Arc<Account>>,
+) -> (LiveRef, Reply) {
+    let live = world.core.live();
+    let client = Client {
+        peer: Peer::Host("192.0.2.7".parse().expect("an address")),
+        near: false,
+        secured: None,
+        line: None,
+    };
+    world.asked.set(world.asked.get() + 1);
+    let (start, _) = world.core.start(&live, request, &client, world.core.now());
+    let reply = match start {
+        Start::Reply(reply) => reply,
+        Start::Slow(slow) => {
+            let front = Front { account, ..Front::default() };
+            slow.run(&world.core, request, None, front).await
+        }
+    };
+    (live, reply)
+}
+
+async fn ask(world: &World, asked: &Asked, text: &str) -> String {
+    let mut request = read_request(text);
+    let account = Account::open(world.core.shared.cache.memory(), HELD_BYTES);
+    let (live, mut reply) = reply_to(world, &mut request, Some(&account)).await;
+    let mut head = Vec::new();
+    reply.write_head(&live, &mut head);
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let seen = Seen {
+        status: reply.status.code(),
+        serial: http::number(&head, "x-serial"),
+        word: reply.served.word(),
+        range: http::content_range(&head),
+        waited: reply.about.trace.as_ref().is_some_and(|trace| trace.has_waited()),
+    };
+    world.book.note(format_args!("  {seen:?}"));
+    world.book.judge_head(asked, &seen, &world.plan.resources, world.plan.quiet);
+    let promised = reply.length();
+    let body = std::mem::replace(&mut reply.body, ReplyBody::None);
+    if matches!(body, ReplyBody::None | ReplyBody::Head(_)) {
+        return "a head".to_owned();
+    }
+    match take(world, body, &account).await {
+        Some(body) => {
+            if promised.is_some_and(|promised| promised != body.len() as u64) {
+                world.book.fail(|| {
+                    format!("{} bytes instead of {promised:?}: {asked:?} {seen:?}", body.len())
+                });
+            }
+            world.book.judge_body(asked, &seen, &body);
+            format!("{} bytes", body.len())
+        }
+        None => {
+            if world.plan.quiet {
+                world.book.fail(|| format!("nothing failed, and yet: {asked:?} {seen:?} cut"));
+            }
+            "a cut body".to_owned()
+        }
+    }
+}
+
+/// Reads a body; `None` if it breaks off.
+async fn take(world: &World, body: ReplyBody, account: &Arc<Account>) -> Option<Vec<u8>> {
+    let mut all = Vec::new();
+    match body {
+        ReplyBody::Parts(parts) => {
+            for part in all_of(parts) {
+                dawdle(world).await;
+                match part {
+                    Part::Bytes(bytes) => all.extend_from_slice(&bytes),
+                    Part::Stored(object, range) => {
+                        let whole = object.whole()?;
+                        let bytes: Vec<u8> = whole.pieces().flatten().copied().collect();
+                        all.extend_from_slice(bytes.get(range.start as usize..range.end as usize)?);
+                    }
+                    Part::File(..) => return None,
+                }
+            }
+        }
+        ReplyBody::Stream { reader, length } => {
+            let mut reader: Reader = reader;
+            reader.hold_for(account);
+            let most = length.unwrap_or(u64::MAX);
+            while (all.len() as u64) < most {
+                dawdle(world).await;
+                match reader.next().await {
+                    Ok(Some(bytes)) => all.extend_from_slice(&bytes),
+                    Ok(None) => break,
+                    Err(_) => return None,
+                }
+            }
+            all.truncate(usize::try_from(most).unwrap_or(usize::MAX).min(all.len()));
+        }
+        _ => {}
+    }
+    Some(all)
+}
+
+fn all_of(parts: Parts) -> Vec<Part> {
+    parts.collect()
+}
+
+/// Takes some time over the next piece, now and then.
+async fn dawdle(world: &World) {
+    if !world.plan.quiet && random(10) == 0 {
+        sleep(Duration::from_millis(random(400))).await;
+    }
+}

@@ -1,0 +1,27 @@
+//! Heads as text: as much of HTTP/1.1 as the simulated origins and clients need. It shares no code
+//! with the engine.
+
+/// The value of a field.
+pub(crate) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().skip(1).find_map(|line| {
+        let (field, value) = line.split_once(':')?;
+        field.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
+}
+
+/// A field's value as a number.
+pub(crate) fn number(head: &str, name: &str) -> Option<u64> {
+    field(head, name)?.parse().ok()
+}
+
+/// The first byte and the end of the part that Content-Range names, and the length of the whole.
+pub(crate) fn content_range(head: &str) -> Option<(u64, u64, u64)> {
+    let (range, of) = field(head, "content-range")?.strip_prefix("bytes ")?.split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    Some((first.parse().ok()?, last.parse::<u64>().ok()? + 1, of.parse().ok()?))
+}
+
+/// The number of the content that an entity tag names.
+pub(crate) fn content_of(tag: &str) -> Option<u64> {
+    tag.trim_start_matches("W/").trim_matches('"').strip_prefix('c')?.parse().ok()
+}

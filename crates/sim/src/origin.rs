@@ -1,0 +1,283 @@
+//! The origin: it answers over a unix socket in the same process, and breaks as the seed says.
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rt::simulation::random;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::sleep;
+
+use crate::book::{Serial, bytes};
+use crate::http;
+use crate::plan::Resource;
+use crate::world::World;
+
+/// Faults of an origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// It never answers.
+    Silent,
+    /// It hangs up without an answer.
+    Closed,
+    /// 503.
+    Error,
+    /// The body breaks off.
+    Cut,
+    /// The body stops, and the connection stays.
+    Stalled,
+}
+
+/// Accepts connections until it is aborted.
+pub(crate) async fn serve(world: Rc<World>, listener: UnixListener) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let world = Rc::clone(&world);
+        rt::spawn_local(async move {
+            // A peer that is gone is no news.
+            _ = talk(&world, stream).await;
+        });
+    }
+}
+
+async fn talk(world: &World, mut stream: UnixStream) -> io::Result<()> {
+    let mut unread = Vec::new();
+    loop {
+        let end = loop {
+            if let Some(at) = unread.windows(4).position(|four| four == b"\r\n\r\n") {
+                break at + 4;
+            }
+            if stream.read_buf(&mut unread).await? == 0 {
+                return Ok(());
+            }
+        };
+        let rest = unread.split_off(end);
+        let head = String::from_utf8_lossy(&std::mem::replace(&mut unread, rest)).into_owned();
+        let keeps = answer(world, &mut stream, &head).await?;
+        if !keeps {
+            return Ok(());
+        }
+    }
+}
+
+fn fault(world: &World) -> Fault {
+    if random(1_000) >= world.plan.faults {
+        return Fault::None;
+    }
+    match random(8) {
+        0 => Fault::Silent,
+        1 => Fault::Closed,
+        2 | 3 => Fault::Error,
+        4..7 => Fault::Cut,
+        _ => Fault::Stalled,
+    }
+}
+
+async fn doze(world: &World) {
+    let most = match random(12) {
+        0 => 1_500,
+        1..5 => 40,
+        _ => return,
+    };
+    let most = if world.plan.quiet { 40 } else { most };
+    sleep(Duration::from_millis(random(most))).await;
+}
+
+/// Answers one request; false when the connection is over.
+async fn answer(world: &World, stream: &mut UnixStream, head: &str) -> io::Result<bool> {
+    let target = head.split(' ').nth(1).unwrap_or_default();
+    let site = usize::from(http::field(head, "host").is_some_and(|host| host.starts_with('v')));
+    let found = world.plan.resources.iter().position(|one| one.path == target && one.site == site);
+    let Some(number) = found else {
+        world.book.fail(|| format!("no client asked for {target} of {site}"));
+        return Ok(false);
+    };
+    let resource = &world.plan.resources[number];
+    let variant = if resource.varies { http::number(head, "x-variant").unwrap_or(0) } else { 0 };
+    let under_way = world.book.fetch_began(number, variant);
+    world.book.note(format_args!("origin asked for {number}.{variant}: {under_way} under way"));
+    if world.plan.quiet && !resource.private && under_way > 1 {
+        world.book.fail(|| format!("{under_way} fetches at once of {resource:?}"));
+    }
+    let kept = respond(world, stream, head, (number, variant)).await;
+    world.book.fetch_ended(number, variant);
+    kept
+}
+
+async fn respond(
+    world: &World,
+    stream: &mut UnixStream,
+    head: &str,
+    (number, variant): (usize, u64),
+) -> io::Result<bool> {
+    let resource = &world.plan.resources[number];
+    let fault = fault(world);
+    let (born_tick, born_ms) = (world.book.note(format_args!("  {fault:?}")), rt::now().mono_ms);
+    let content = world.content(number, variant);
+    doze(world).await;
+    match fault {
+        Fault::Silent => {
+            // Until the other side gives up.
+            _ = stream.read(&mut [0]).await;
+            return Ok(false);
+        }
+        Fault::Closed => return Ok(false),
+        Fault::Error => {
+            let text = "HTTP/1.1 503 Broken\r\nContent-Length: 3\r\n\r\nno\n";
+            stream.write_all(text.as_bytes()).await?;
+            return Ok(true);
+        }
+        Fault::None | Fault::Cut | Fault::Stalled => {}
+    }
+    let known = http::field(head, "if-none-match").and_then(http::content_of);
+    if resource.has_etag && known == Some(content) {
+        world.book.note(format_args!("  304 of content {content}"));
+        world.book.confirm(number, variant, content);
+        let text = format!("HTTP/1.1 304 Same\r\n{}\r\n", fields(resource, content));
+        stream.write_all(text.as_bytes()).await?;
+        return Ok(true);
+    }
+    give(world, stream, head, Given { number, variant, content, fault, born_tick, born_ms }).await
+}
+
+/// A response that is about to be given.
+struct Given {
+    number: usize,
+    variant: u64,
+    content: u64,
+    fault: Fault,
+    born_tick: u64,
+    born_ms: u64,
+}
+
+async fn give(
+    world: &World,
+    stream: &mut UnixStream,
+    head: &str,
+    given: Given,
+) -> io::Result<bool> {
+    let Given { number, variant, content, fault, born_tick, born_ms } = given;
+    let resource = &world.plan.resources[number];
+    let length = 1 + content.wrapping_mul(0x9e37_79b9) % resource.bytes_max;
+    let serial = Serial {
+        resource: number,
+        variant,
+        content,
+        length,
+        born_tick,
+        born_ms,
+        head_ms: u64::MAX,
+    };
+    let serial = world.book.enter(serial);
+    world.book.note(format_args!("  response {serial}, content {content}, {length} bytes"));
+    let is_head = head.starts_with("HEAD");
+    let framing = Framing::draw(world, fault);
+    let mut out = format!("HTTP/1.1 200 OK\r\nX-Serial: {serial}\r\n{}", fields(resource, content));
+    out.push_str(&framing.field(length));
+    let closes = framing == Framing::Close || random(10) == 0;
+    if closes {
+        out.push_str("Connection: close\r\n");
+    }
+    out.push_str("\r\n");
+    send(stream, out.as_bytes()).await?;
+    world.book.headed(serial);
+    if !is_head {
+        let whole = match fault {
+            Fault::None => length,
+            _ => random(length),
+        };
+        send_body(world, stream, framing, &bytes(content, 0, whole)).await?;
+        match fault {
+            Fault::None => stream.write_all(framing.end()).await?,
+            Fault::Stalled => {
+                _ = stream.read(&mut [0]).await;
+                return Ok(false);
+            }
+            _ => return Ok(false),
+        }
+    }
+    Ok(!closes)
+}
+
+fn fields(resource: &Resource, content: u64) -> String {
+    let Resource { ttl_s, grace_s, error_s, tag, .. } = resource;
+    let mut out = match resource.private {
+        true => "Cache-Control: private, no-store\r\n".to_owned(),
+        false => format!(
+            "Cache-Control: max-age={ttl_s}, stale-while-revalidate={grace_s}, stale-if-error={error_s}\r\nX-Grace: {grace_s}s\r\n"
+        ),
+    };
+    out.push_str(&format!("Surrogate-Key: t{tag}\r\nX-Content: {content}\r\n"));
+    if resource.has_etag {
+        out.push_str(&format!("ETag: \"c{content}\"\r\n"));
+    }
+    if resource.varies {
+        out.push_str("Vary: X-Variant\r\n");
+    }
+    out
+}
+
+/// Framing of a body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    Length,
+    Chunked,
+    Close,
+}
+
+impl Framing {
+    fn draw(world: &World, fault: Fault) -> Self {
+        match random(6) {
+            0 if fault == Fault::None && !world.plan.quiet => Self::Close,
+            0..3 => Self::Chunked,
+            _ => Self::Length,
+        }
+    }
+
+    fn field(self, length: u64) -> String {
+        match self {
+            Self::Length => format!("Content-Length: {length}\r\n"),
+            Self::Chunked => "Transfer-Encoding: chunked\r\n".to_owned(),
+            Self::Close => String::new(),
+        }
+    }
+
+    fn end(self) -> &'static [u8] {
+        if self == Self::Chunked { b"0\r\n\r\n" } else { b"" }
+    }
+}
+
+/// Sends bytes in one piece or in two.
+async fn send(stream: &mut UnixStream, bytes: &[u8]) -> io::Result<()> {
+    let at = if random(4) == 0 { random(bytes.len() as u64 + 1) as usize } else { 0 };
+    stream.write_all(&bytes[..at]).await?;
+    if at > 0 {
+        sleep(Duration::from_millis(random(20))).await;
+    }
+    stream.write_all(&bytes[at..]).await
+}
+
+async fn send_body(
+    world: &World,
+    stream: &mut UnixStream,
+    framing: Framing,
+    mut left: &[u8],
+) -> io::Result<()> {
+    let least = if world.plan.quiet { 3_000 } else { 1 };
+    let piece = (least + random(20_000)) as usize;
+    while !left.is_empty() {
+        let (now, later) = left.split_at(piece.min(left.len()));
+        if framing == Framing::Chunked {
+            let chunk = [format!("{:x}\r\n", now.len()).as_bytes(), now, b"\r\n"].concat();
+            send(stream, &chunk).await?;
+        } else {
+            send(stream, now).await?;
+        }
+        left = later;
+        if !left.is_empty() {
+            doze(world).await;
+        }
+    }
+    Ok(())
+}

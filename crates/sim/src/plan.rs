@@ -1,0 +1,89 @@
+//! The constants of a schedule, drawn from its seed.
+
+/// The nature of one resource's responses.
+#[derive(Clone, Debug)]
+pub(crate) struct Resource {
+    /// The site that it belongs to: 0 has a declared policy, 1 a program.
+    pub(crate) site: usize,
+    pub(crate) path: String,
+    pub(crate) ttl_s: u64,
+    pub(crate) grace_s: u64,
+    pub(crate) error_s: u64,
+    pub(crate) varies: bool,
+    pub(crate) private: bool,
+    pub(crate) has_etag: bool,
+    pub(crate) tag: u64,
+    pub(crate) bytes_max: u64,
+}
+
+/// One schedule's constants.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    /// Nothing fails, nothing is purged, nobody leaves: requests must collapse.
+    pub(crate) quiet: bool,
+    pub(crate) budget_bytes: u64,
+    pub(crate) resources: Vec<Resource>,
+    pub(crate) clients: u64,
+    pub(crate) requests: u64,
+    pub(crate) purges: u64,
+    /// The longest pause between two requests of a client.
+    pub(crate) pause_ms: u64,
+    /// Origin's answers in a thousand that are faults of some kind.
+    pub(crate) faults: u64,
+}
+
+/// A generator of its own: the plan is drawn before the simulation runs.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n
+    }
+
+    fn of<T: Copy, const N: usize>(&mut self, choices: [T; N]) -> T {
+        choices[self.below(N as u64) as usize]
+    }
+}
+
+impl Plan {
+    /// The plan of `seed`.
+    pub(crate) fn draw(seed: u64) -> Self {
+        let mut draw = Draw(seed ^ 0x5eed);
+        let quiet = draw.below(5) == 0;
+        let count = 1 + draw.below(4);
+        let resources = (0..count).map(|number| resource(&mut draw, number, quiet)).collect();
+        let tight = !quiet && draw.below(3) == 0;
+        Self {
+            seed,
+            quiet,
+            budget_bytes: if tight { 60_000 + draw.below(200_000) } else { 16 << 20 },
+            resources,
+            clients: 2 + draw.below(6),
+            requests: 3 + draw.below(8),
+            purges: draw.below(8),
+            pause_ms: draw.of([5, 100, 1_500, 4_000]),
+            faults: if quiet { 0 } else { draw.of([0, 50, 200, 500]) },
+        }
+    }
+}
+
+fn resource(draw: &mut Draw, number: u64, quiet: bool) -> Resource {
+    let (grace, error) = ([0, 1, 5], [0, 3, 20]);
+    Resource {
+        site: draw.below(2) as usize,
+        path: format!("/r/{number}"),
+        ttl_s: draw.of([1, 2, 10]),
+        grace_s: if quiet { 0 } else { draw.of(grace) },
+        error_s: if quiet { 0 } else { draw.of(error) },
+        varies: !quiet && draw.below(3) == 0,
+        private: draw.below(5) == 0,
+        has_etag: draw.below(2) == 0,
+        tag: draw.below(2),
+        bytes_max: draw.of([10, 3_000, 30_000, if quiet { 30_000 } else { 150_000 }]),
+    }
+}

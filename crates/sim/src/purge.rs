@@ -1,0 +1,76 @@
+//! Purges by everybody who may: an operator, and clients of a program.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use ban::Expression;
+use flow::invalidate::{Sites, Target, Url, What};
+use policy::Peer;
+use rt::simulation::random;
+use tokio::time::sleep;
+
+use crate::book::Scope;
+use crate::client::{read_request, reply_to};
+use crate::world::World;
+
+/// The longest that an operator waits for the count of what was hit.
+const COUNT_MS: u64 = 200;
+
+/// Purges at moments of the seed.
+pub(crate) async fn live(world: Rc<World>) {
+    let span_ms = world.plan.pause_ms * world.plan.requests / (world.plan.purges + 1) + 2;
+    for _ in 0..world.plan.purges {
+        sleep(Duration::from_millis(random(span_ms))).await;
+        let number = random(world.plan.resources.len() as u64) as usize;
+        let site = world.plan.resources[number].site;
+        match random(4) {
+            0 => by_operator(&world, Scope::All, Target::Many(What::Everything)).await,
+            1 if site == 0 => {
+                let tag = random(2);
+                let tags = vec![format!("t{tag}").into_bytes()];
+                by_operator(&world, Scope::Tag(tag), Target::Many(What::Tags(tags))).await;
+            }
+            _ if site == 0 => one(&world, number).await,
+            turn => by_program(&world, number, if turn == 1 { "BAN" } else { "PURGE" }).await,
+        }
+    }
+}
+
+/// Purges one resource of the declared site, by its URL or by an expression.
+async fn one(world: &World, number: usize) {
+    let path = &world.plan.resources[number].path;
+    let what = if random(2) == 0 {
+        Target::Url(Url {
+            host: b"d.example".to_vec(),
+            port: None,
+            target: path.clone().into_bytes(),
+            client: Peer::Local,
+        })
+    } else {
+        let text = format!("req.url == {path} && req.http.host ~ ^d");
+        let expression = Expression::parse(&text).expect("an expression");
+        Target::Many(What::of_expression(expression).expect("no surrogate keys"))
+    };
+    by_operator(world, Scope::Resource(number), what).await;
+}
+
+async fn by_operator(world: &World, scope: Scope, what: Target) {
+    let purge = world.book.purge_began(scope);
+    let (shared, now) = (&world.core.shared, world.core.now());
+    let one = shared.invalidation(what, false, Sites::Every, now);
+    match shared.invalidate(None, [one], now, COUNT_MS).await {
+        Ok(_) => world.book.purge_answered(purge),
+        Err(why) => world.book.fail(|| format!("a purge was refused: {why}")),
+    }
+}
+
+async fn by_program(world: &World, number: usize, method: &str) {
+    let path = &world.plan.resources[number].path;
+    let text = format!("{method} {path} HTTP/1.1\r\nHost: v.example\r\n\r\n");
+    let purge = world.book.purge_began(Scope::Resource(number));
+    let (_, reply) = reply_to(world, &mut read_request(&text), None).await;
+    match reply.status.code() {
+        200 => world.book.purge_answered(purge),
+        status => world.book.fail(|| format!("{method} was answered by {status}")),
+    }
+}

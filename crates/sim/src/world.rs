@@ -1,0 +1,266 @@
+//! The daemon's part of a schedule: one core, its store, and two sites over one origin; and what
+//! must be left of them in the end.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use base::{Counter, HashSeed, Limits};
+use cache::{Cache, Config};
+use flow::vcl::Sight;
+use flow::vcl::link::{Settings, connect_all};
+use flow::{Announce, CertificateFields, CidrSet, Core, Live, Shared, Site};
+use h1::HeadLimits;
+use origin::{Address, Origin, OriginConfig, Protocol, Reserved, ServerConfig};
+use policy::{Declared, HostTable, SiteRules};
+use rt::simulation::random;
+use tokio::net::UnixListener;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use vcl::params::Params;
+use vcl::program::{Input, Instance, Program, Rules};
+use vcl::source::NoFiles;
+
+use crate::book::Book;
+use crate::origin::serve;
+use crate::plan::Plan;
+
+/// Everything that may go on behind the last answer is over after so long.
+const REST: Duration = Duration::from_secs(300);
+
+/// The program of the second site; SOCKET stands for the origin's path.
+const PROGRAM: &str = r#"vcl 4.1;
+import std;
+backend b { .path = "SOCKET"; .first_byte_timeout = 4s; .between_bytes_timeout = 3s; }
+sub vcl_recv {
+    if (req.method == "PURGE") { return (purge); }
+    if (req.method == "BAN") { ban("obj.http.x-path == " + req.url); return (synth(200)); }
+}
+sub vcl_backend_response {
+    set beresp.http.x-path = bereq.url;
+    set beresp.grace = std.duration(beresp.http.x-grace, 0s);
+}
+"#;
+
+/// One schedule under way.
+pub(crate) struct World {
+    pub(crate) book: Rc<Book>,
+    pub(crate) plan: Plan,
+    pub(crate) core: Rc<Core>,
+    /// Requests made, and those of them whose clients left.
+    pub(crate) asked: Cell<u64>,
+    pub(crate) left: Cell<u64>,
+    origin: Arc<Origin>,
+    /// The content that a resource's variant has now.
+    contents: RefCell<BTreeMap<(usize, u64), u64>>,
+    next_content: Cell<u64>,
+    listener: RefCell<Option<JoinHandle<()>>>,
+    socket: PathBuf,
+}
+
+impl World {
+    /// Builds what `plan` says, with its origin listening.
+    pub(crate) fn build(book: &Rc<Book>, plan: Plan) -> Rc<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("larder-sim-{}-{number}", std::process::id());
+        let socket = std::env::temp_dir().join(name);
+        // One that is left by a process of the same number would be in the way.
+        _ = std::fs::remove_file(&socket);
+        let listener = UnixListener::bind(&socket).expect("a socket in the temporary directory");
+        let origin = connect(&socket);
+        let seed = HashSeed::from_u64(plan.seed);
+        let params = Params::default();
+        let live = |vcl| live(seed, &origin, vcl, &params);
+        let shared = Shared::with_seed(store(&plan), live(None), seed);
+        let text = PROGRAM.replace("SOCKET", &socket.to_string_lossy());
+        shared.replace(live(Some(start(&text, &shared, &params))));
+        let world = Rc::new(Self {
+            book: Rc::clone(book),
+            core: Core::new(shared),
+            asked: Cell::new(0),
+            left: Cell::new(0),
+            origin,
+            contents: RefCell::default(),
+            next_content: Cell::new(0),
+            listener: RefCell::default(),
+            socket,
+            plan,
+        });
+        let serving = rt::spawn_local(serve(Rc::clone(&world), listener));
+        *world.listener.borrow_mut() = Some(serving);
+        world
+    }
+
+    /// The content that a resource's variant has; it changes now and then.
+    pub(crate) fn content(&self, resource: usize, variant: u64) -> u64 {
+        if random(3) == 0 {
+            self.contents.borrow_mut().remove(&(resource, variant));
+        }
+        self.content_now(resource, variant)
+    }
+
+    /// The content that a resource's variant has now.
+    pub(crate) fn content_now(&self, resource: usize, variant: u64) -> u64 {
+        let fresh = || {
+            self.next_content.set(self.next_content.get() + 1);
+            self.next_content.get()
+        };
+        *self.contents.borrow_mut().entry((resource, variant)).or_insert_with(fresh)
+    }
+
+    /// Waits until everything is over, and looks at what is left.
+    pub(crate) async fn settle(&self) {
+        sleep(REST).await;
+        let (shared, book) = (&self.core.shared, &self.book);
+        let memory = shared.cache.memory();
+        if memory.held() != 0 {
+            book.fail(|| format!("{} bytes are held for nobody", memory.held()));
+        }
+        if self.origin.in_flight() != 0 {
+            book.fail(|| format!("{} exchanges with nobody", self.origin.in_flight()));
+        }
+        let requests = shared.counters.sum(Counter::Requests);
+        if requests != self.asked.get() {
+            book.fail(|| format!("{requests} requests counted of {}", self.asked.get()));
+        }
+        shared.cache.clear();
+        shared.cache.sweep(u32::MAX, u64::MAX, &mut || ());
+        let stats = shared.cache.stats();
+        if (stats.bytes, stats.objects, stats.markers) != (0, 0, 0) {
+            book.fail(|| format!("an empty store: {stats:?}"));
+        }
+        if let Some(listener) = self.listener.borrow_mut().take() {
+            listener.abort();
+        }
+        // Its name is of no more use, and nobody minds if it stays.
+        _ = std::fs::remove_file(&self.socket);
+        book.note(format_args!("over: {} evictions, {} stores", stats.evictions, stats.stores));
+    }
+}
+
+/// Chores of once a second.
+pub(crate) async fn sweep(world: Rc<World>) {
+    loop {
+        sleep(Duration::from_secs(1)).await;
+        world.core.sweep(world.core.now());
+        let stats = world.core.shared.cache.stats();
+        // Bytes that are there already are counted as held, even where there is no room for them.
+        if stats.bytes - stats.held > stats.budget {
+            world.book.fail(|| format!("over the budget: {stats:?}"));
+        }
+    }
+}
+
+fn connect(socket: &std::path::Path) -> Arc<Origin> {
+    let server = ServerConfig {
+        address: Address::Unix(socket.to_owned()),
+        protocol: Protocol::Http,
+        weight: 1,
+        tls: false,
+    };
+    let mut config = OriginConfig::with_limits("o", vec![server], &limits());
+    config.eject.failures = 0;
+    Origin::new(config)
+}
+
+fn limits() -> Limits {
+    Limits {
+        first_byte_timeout: 4_000,
+        between_bytes_timeout: 3_000,
+        total_timeout: 60_000,
+        ..Limits::default()
+    }
+}
+
+fn store(plan: &Plan) -> Arc<Cache> {
+    let limits = limits();
+    Cache::new(Config {
+        budget_bytes: plan.budget_bytes,
+        held_bytes_max: plan.budget_bytes / 2,
+        max_variants: 10,
+        object_bytes_max: 60_000,
+        waiters_max: 100,
+        window_bytes: limits.window_bytes,
+        hit_for_miss_ms: limits.hit_for_miss_ttl,
+        bans_max: limits.bans as usize,
+    })
+}
+
+fn start(text: &str, shared: &Arc<Shared>, params: &Params) -> Arc<Instance> {
+    let rules = Rules { storages: &["s0"], labels: &[], include_depth: 10, unused_is_error: true };
+    let input = Input { name: "sim.vcl", text: text.as_bytes(), loader: &NoFiles, rules };
+    let compiled = Program::compile(&input).unwrap_or_else(|error| panic!("{error}"));
+    let (live, log, now) = (shared.live(), RefCell::default(), rt::now());
+    let world = Sight::without_request(shared, &live, now, &log);
+    let instance = compiled
+        .program
+        .start(&world, now.unix_ms as f64 / 1_000.0)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let (limits, reserved) = (limits(), Arc::new(Reserved::default()));
+    let settings = Settings { params, limits: &limits, reserved: &reserved, pace: None };
+    connect_all(&instance.backends(), &settings).expect("a path needs no lookup");
+    instance
+}
+
+fn site(number: u32, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>) -> Arc<Site> {
+    let mut rules = SiteRules::default();
+    rules.settings.stale_if_unreachable_ms = Some(0);
+    Arc::new(Site {
+        name: ["d.example", "v.example"][number as usize].to_owned(),
+        number,
+        vcl,
+        policy: Arc::new(Declared::new(rules)),
+        origins: vec![Arc::clone(origin)],
+        files: Vec::new(),
+        beside_scripts: vec![None],
+        page_caches: vec![None],
+        accel: vec![None],
+        client_auth: None,
+        certificate_fields: CertificateFields::default(),
+        purge: None,
+        by_htcp: false,
+        server_timing: false,
+        shows_tags: true,
+        shows_surrogate_control: false,
+        hsts: None,
+    })
+}
+
+fn live(seed: HashSeed, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>, params: &Params) -> Live {
+    let listed = vec![site(0, origin, None), site(1, origin, vcl)];
+    let mut sites = HostTable::new(seed);
+    for site in &listed {
+        sites.insert(&site.name, Arc::clone(site)).expect("a host of its own");
+    }
+    let limits = limits();
+    Live {
+        sites,
+        listed,
+        tls: None,
+        trusted: CidrSet::default(),
+        hsts: Vec::new(),
+        head_limits: HeadLimits::from(&limits),
+        limits,
+        announce: Announce {
+            cache_status: false,
+            x_cache: false,
+            detail: false,
+            server_timing: false,
+        },
+        tracing: None,
+        pseudonym: "larder".to_owned(),
+        params: Arc::new(params.clone()),
+        labels: Default::default(),
+        identity: "sim".into(),
+        h2c: None,
+        health_check: None,
+        hostname: "sim".into(),
+        endpoints: Default::default(),
+        storages: ["s0", "Transient"].map(Into::into).into(),
+    }
+}
