@@ -12,6 +12,9 @@ use crate::plan::Resource;
 /// Milliseconds by which times may differ for rounding.
 const SLACK_MS: u64 = 3;
 
+/// Milliseconds after which a cut is known to everybody.
+const CUT_MS: u64 = 5;
+
 /// The bytes of a content, from `from` on.
 pub(crate) fn bytes(content: u64, from: u64, until: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity((until - from) as usize + 32);
@@ -37,6 +40,8 @@ pub(crate) struct Serial {
     pub(crate) born_ms: u64,
     /// When the last byte of its head was sent.
     pub(crate) head_ms: u64,
+    /// When its connection was cut before the end of its body.
+    pub(crate) cut_ms: u64,
 }
 
 /// The responses that a purge selects.
@@ -168,6 +173,11 @@ impl Book {
         self.serials.borrow_mut()[serial as usize].head_ms = rt::now().mono_ms;
     }
 
+    /// Notes that a response is cut off.
+    pub(crate) fn cut(&self, serial: u64) {
+        self.serials.borrow_mut()[serial as usize].cut_ms = rt::now().mono_ms;
+    }
+
     pub(crate) fn serial(&self, number: u64) -> Option<Serial> {
         self.serials.borrow().get(number as usize).cloned()
     }
@@ -231,6 +241,9 @@ impl Book {
         }
         if resource.varies && serial.variant != asked.variant {
             self.fail(|| format!("a response of another variant: {asked:?} {serial:?}"));
+        }
+        if asked.ms > serial.cut_ms.saturating_add(CUT_MS) {
+            self.fail(|| format!("a cut response was kept: {asked:?} {serial:?}"));
         }
         self.judge_purges(asked, number, &serial, resource);
         if resource.private {

@@ -168,6 +168,7 @@ async fn give(
         born_tick,
         born_ms,
         head_ms: u64::MAX,
+        cut_ms: u64::MAX,
     };
     let serial = world.book.enter(serial);
     world.book.note(format_args!("  response {serial}, content {content}, {length} bytes"));
@@ -189,12 +190,18 @@ async fn give(
         };
         send_body(world, stream, framing, &bytes(content, 0, whole)).await?;
         match fault {
-            Fault::None => stream.write_all(framing.end()).await?,
+            Fault::None => {
+                doze(world).await;
+                stream.write_all(framing.end()).await?;
+            }
             Fault::Stalled => {
                 _ = stream.read(&mut [0]).await;
                 return Ok(false);
             }
-            _ => return Ok(false),
+            _ => {
+                world.book.cut(serial);
+                return Ok(false);
+            }
         }
     }
     Ok(!closes)
@@ -265,7 +272,8 @@ async fn send_body(
     mut left: &[u8],
 ) -> io::Result<()> {
     let least = if world.plan.quiet { 3_000 } else { 1 };
-    let piece = (least + random(20_000)) as usize;
+    // In at most forty pieces: the slowest origin is done before a client's patience ends.
+    let piece = ((least + random(20_000)) as usize).max(left.len() / 40);
     while !left.is_empty() {
         let (now, later) = left.split_at(piece.min(left.len()));
         if framing == Framing::Chunked {
