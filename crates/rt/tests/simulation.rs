@@ -71,3 +71,28 @@ fn a_simulation_ends_with_its_run_even_by_a_panic() {
     let ended = std::panic::catch_unwind(|| run(1, async { assert_eq!(random(1), 1) }));
     assert!(ended.is_err() && !is_on());
 }
+
+#[test]
+fn a_task_of_any_thread_may_begin_work_that_blocks() {
+    let three = run(5, async {
+        let task = rt::spawn(async { rt::blocking(|| 3).await });
+        task.await.expect("no panic").expect("no panic")
+    });
+    assert_eq!(three.expect("a runtime"), 3);
+}
+
+#[test]
+fn a_simulation_has_unix_sockets() {
+    let read = run(7, async {
+        let (mut near, mut far) = tokio::net::UnixStream::pair().expect("sockets");
+        let writer = rt::spawn_local(async move {
+            rt::time::sleep(Duration::from_secs(60)).await;
+            tokio::io::AsyncWriteExt::write_all(&mut near, b"late").await.expect("written");
+        });
+        let mut all = Vec::new();
+        tokio::io::AsyncReadExt::read_to_end(&mut far, &mut all).await.expect("read");
+        writer.await.expect("no panic");
+        all
+    });
+    assert_eq!(read.expect("a runtime"), b"late");
+}
