@@ -199,20 +199,19 @@ fn change(file: &Path, by: impl FnOnce(String) -> Result<String, String>) -> Res
     fs::write(file, by(text)?).map_err(failed)
 }
 
-/// Builds the simulator of the copy, beside the tree's own so that dependencies are shared.
+/// Builds the simulator of the copy in a directory of its own: in the tree's, Cargo would take the
+/// crates of one for those of the other.
 fn build(root: &Path, copy: &Path) -> Result<PathBuf, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let built = Command::new(cargo)
         .args(["build", "-p", "sim", "--bin", "sim"])
         .current_dir(copy)
-        .env("CARGO_TARGET_DIR", root.join("target"))
+        .env("CARGO_TARGET_DIR", root.join("target/mutants/build"))
         .status();
     if !built.is_ok_and(|status| status.success()) {
         return Err("the copy cannot be built".to_owned());
     }
-    let binary = root.join("target/mutants/sim");
-    fs::copy(root.join("target/debug/sim"), &binary).map_err(|error| error.to_string())?;
-    Ok(binary)
+    Ok(root.join("target/mutants/build/debug/sim"))
 }
 
 /// Has the simulator look for each bug. Returns true if it found all, and nothing without a bug.
