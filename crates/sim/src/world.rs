@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,15 +12,16 @@ use std::time::Duration;
 use base::{Counter, HashSeed, Limits};
 use cache::{Cache, Config};
 use flow::vcl::Sight;
-use flow::vcl::link::{Settings, connect_all};
+use flow::vcl::link::Connected;
 use flow::{Announce, CertificateFields, CidrSet, Core, Live, Shared, Site};
 use h1::HeadLimits;
-use origin::{Address, Origin, OriginConfig, Protocol, Reserved, ServerConfig};
+use origin::{Address, EjectConfig, Origin, OriginConfig, Protocol, ServerConfig};
 use policy::{Declared, HostTable, SiteRules};
 use rt::simulation::random;
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
+use vcl::backend::Backend;
 use vcl::params::Params;
 use vcl::program::{Input, Instance, Program, Rules};
 use vcl::source::NoFiles;
@@ -72,13 +73,13 @@ impl World {
         // One that is left by a process of the same number would be in the way.
         _ = std::fs::remove_file(&socket);
         let listener = UnixListener::bind(&socket).expect("a socket in the temporary directory");
-        let origin = connect(&socket);
+        let origin = Origin::new(at(&socket));
         let seed = HashSeed::from_u64(plan.seed);
         let params = Params::default();
         let live = |vcl| live(seed, &origin, vcl, &params);
         let shared = Shared::with_seed(store(&plan), live(None), seed);
         let text = PROGRAM.replace("SOCKET", &socket.to_string_lossy());
-        shared.replace(live(Some(start(&text, &shared, &params))));
+        shared.replace(live(Some(start(&text, &shared))));
         let world = Rc::new(Self {
             book: Rc::clone(book),
             core: Core::new(shared),
@@ -156,16 +157,32 @@ pub(crate) async fn sweep(world: Rc<World>) {
     }
 }
 
-fn connect(socket: &std::path::Path) -> Arc<Origin> {
+/// The origin at a socket, of which nothing is left out however often it fails.
+fn at(socket: &Path) -> OriginConfig {
     let server = ServerConfig {
         address: Address::Unix(socket.to_owned()),
         protocol: Protocol::Http,
         weight: 1,
         tls: false,
     };
-    let mut config = OriginConfig::with_limits("o", vec![server], &limits());
-    config.eject.failures = 0;
-    Origin::new(config)
+    OriginConfig {
+        eject: EjectConfig { failures: 0, ..EjectConfig::default() },
+        ..OriginConfig::with_limits("o", vec![server], &limits())
+    }
+}
+
+/// Connects a program's backends as the daemon does: no queue, no retries.
+fn connect(backend: &Backend) {
+    let Backend::Leaf(leaf) = backend else { return };
+    let socket = leaf.spec.path.as_deref().expect("the program has one");
+    let config = OriginConfig {
+        client_share_percent: 100,
+        queue: 0,
+        retries: 0,
+        lenient: true,
+        ..at(Path::new(socket))
+    };
+    leaf.set_link(Arc::new(Connected::new(config)));
 }
 
 fn limits() -> Limits {
@@ -191,7 +208,7 @@ fn store(plan: &Plan) -> Arc<Cache> {
     })
 }
 
-fn start(text: &str, shared: &Arc<Shared>, params: &Params) -> Arc<Instance> {
+fn start(text: &str, shared: &Arc<Shared>) -> Arc<Instance> {
     let rules = Rules { storages: &["s0"], labels: &[], include_depth: 10, unused_is_error: true };
     let input = Input { name: "sim.vcl", text: text.as_bytes(), loader: &NoFiles, rules };
     let compiled = Program::compile(&input).unwrap_or_else(|error| panic!("{error}"));
@@ -201,9 +218,7 @@ fn start(text: &str, shared: &Arc<Shared>, params: &Params) -> Arc<Instance> {
         .program
         .start(&world, now.unix_ms as f64 / 1_000.0)
         .unwrap_or_else(|error| panic!("{error}"));
-    let (limits, reserved) = (limits(), Arc::new(Reserved::default()));
-    let settings = Settings { params, limits: &limits, reserved: &reserved, pace: None };
-    connect_all(&instance.backends(), &settings).expect("a path needs no lookup");
+    instance.backends().iter().for_each(connect);
     instance
 }
 
