@@ -24,13 +24,15 @@ const HELD_BYTES: u64 = 256 << 10;
 
 /// One client's life: some requests, one after the other.
 pub(crate) async fn live(world: Rc<World>, number: u64) {
+    let account = Account::open(world.core.shared.cache.memory(), HELD_BYTES);
+    world.accounts.borrow_mut().push(Arc::clone(&account));
     for _ in 0..world.plan.requests {
         sleep(Duration::from_millis(random(world.plan.pause_ms))).await;
         let (asked, text) = draw(&world);
         world.book.note(format_args!("client {number} asks for {}", asked.resource));
         let leaves = !world.plan.quiet && random(8) == 0;
         let patience = if leaves { Duration::from_millis(random(1_000)) } else { PATIENCE };
-        let done = timeout(patience, ask(&world, &asked, &text)).await;
+        let done = timeout(patience, ask(&world, &asked, &text, &account)).await;
         match done {
             Ok(outcome) => world.book.note(format_args!("client {number}: {outcome}")),
             Err(_) if leaves => {
@@ -107,10 +109,9 @@ pub(crate) async fn reply_to(
     (live, reply)
 }
 
-async fn ask(world: &World, asked: &Asked, text: &str) -> String {
+async fn ask(world: &World, asked: &Asked, text: &str, account: &Arc<Account>) -> String {
     let mut request = read_request(text);
-    let account = Account::open(world.core.shared.cache.memory(), HELD_BYTES);
-    let (live, mut reply) = reply_to(world, &mut request, Some(&account)).await;
+    let (live, mut reply) = reply_to(world, &mut request, Some(account)).await;
     let mut head = Vec::new();
     reply.write_head(&live, &mut head);
     let head = String::from_utf8_lossy(&head).into_owned();
@@ -128,7 +129,7 @@ async fn ask(world: &World, asked: &Asked, text: &str) -> String {
     if matches!(body, ReplyBody::None | ReplyBody::Head(_)) {
         return "a head".to_owned();
     }
-    match take(world, body, &account).await {
+    match take(world, body, account).await {
         Some(body) => {
             if promised.is_some_and(|promised| promised != body.len() as u64) {
                 world.book.fail(|| {

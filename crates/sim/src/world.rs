@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use base::{Counter, HashSeed, Limits};
+use base::{Account, Counter, HashSeed, Limits};
 use cache::{Cache, Config};
 use flow::vcl::Sight;
 use flow::vcl::link::Connected;
@@ -55,6 +55,8 @@ pub(crate) struct World {
     /// Requests made, and those of them whose clients left.
     pub(crate) asked: Cell<u64>,
     pub(crate) left: Cell<u64>,
+    /// The accounts of all clients.
+    pub(crate) accounts: RefCell<Vec<Arc<Account>>>,
     origin: Arc<Origin>,
     /// The content that a resource's variant has now.
     contents: RefCell<BTreeMap<(usize, u64), u64>>,
@@ -85,6 +87,7 @@ impl World {
             core: Core::new(shared),
             asked: Cell::new(0),
             left: Cell::new(0),
+            accounts: RefCell::default(),
             origin,
             contents: RefCell::default(),
             next_content: Cell::new(0),
@@ -119,6 +122,12 @@ impl World {
         sleep(REST).await;
         let (shared, book) = (&self.core.shared, &self.book);
         let memory = shared.cache.memory();
+        // An account's end gives everything back: each is looked at before.
+        let kept: u64 = self.accounts.borrow().iter().map(|account| account.held()).sum();
+        if kept != 0 {
+            book.fail(|| format!("{kept} bytes are held for clients that have left"));
+        }
+        self.accounts.borrow_mut().clear();
         if memory.held() != 0 {
             book.fail(|| format!("{} bytes are held for nobody", memory.held()));
         }

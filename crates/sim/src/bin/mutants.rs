@@ -34,8 +34,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant(
         "a waiter uses what was banned while it waited",
         "crates/flow/src/slow.rs",
-        "if core.shared.cache.may_use(&object)",
-        "if ({M} || core.shared.cache.may_use(&object))",
+        "let is_for_it = core.shared.cache.may_use(&object)",
+        "let is_for_it = ({M} || core.shared.cache.may_use(&object))",
     ),
     Mutant(
         "the first waiter is not woken",
