@@ -139,12 +139,6 @@ const MUTANTS: &[Mutant] = &[
         "of.start + wanted.start..of.start + wanted.end",
         "of.start + wanted.start + u64::from({M} && wanted.start > 0)..of.start + wanted.end",
     ),
-    Mutant(
-        "a 304 revives what was purged",
-        "crates/cache/src/shard.rs",
-        "if object.is_broken() || replaced.is_some_and(|old| !old.is_live()) {",
-        "if object.is_broken() || (!{M} && replaced.is_some_and(|old| !old.is_live())) {",
-    ),
 ];
 
 /// The condition that chooses one of them.
