@@ -451,6 +451,24 @@ fn read_code(folder: &std::path::Path, code: &mut String) {
 }
 
 #[tokio::test]
+async fn an_origin_that_does_not_take_an_upload_is_no_reason_to_close_the_client() {
+    let stage = with_limits("body_timeout = \"1s\"").await;
+    let late = Script::default().without_reading_body().delay_ms(4_000);
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate";
+    stage.origin.on("/late", late.send(answer.to_vec()));
+    let stream = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
+    let (mut read, mut write) = stream.into_split();
+    let mut bytes = request("POST", "/late", "Content-Length: 33554432\r\n");
+    bytes.extend(pattern(32 << 20));
+    let sending = tokio::spawn(async move { write.write_all(&bytes).await });
+    let mut first = [0; b"HTTP/1.1 200".len()];
+    read.read_exact(&mut first).await.expect("an answer");
+    assert_eq!(&first, b"HTTP/1.1 200");
+    assert_eq!(stage.limit_hits("body_timeout").await, 0);
+    sending.abort();
+}
+
+#[tokio::test]
 async fn a_slow_origin_is_no_reason_to_close_the_client() {
     let limits = "idle_timeout = \"1s\"\nheader_timeout = \"1s\"\nbody_timeout = \"1s\"\n\
                   send_timeout = \"1s\"";

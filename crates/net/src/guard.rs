@@ -12,6 +12,8 @@ use std::task::{Context, Poll, Waker};
 use base::{Counter, Limit, Limits};
 use flow::vcl::Times;
 
+use crate::rate::Behind;
+
 /// Of a core's connections, one in so many is ended when there is no memory for a new one, at least
 /// one and at most [`ENDED_AT_ONCE`]: looking for them takes a look at all.
 const ENDED_PART: usize = 256;
@@ -46,21 +48,31 @@ pub(crate) enum Phase {
 #[derive(Debug, Default)]
 struct Transfer {
     active: Cell<bool>,
-    since_ms: Cell<u64>,
     moved_ms: Cell<u64>,
-    bytes: Cell<u64>,
+    /// When it was last looked at, or went on.
+    looked_ms: Cell<u64>,
+    behind: Cell<Behind>,
 }
 
 impl Transfer {
     fn start(&self, now_ms: u64) {
-        self.active.set(true);
-        self.since_ms.set(now_ms);
-        self.moved_ms.set(now_ms);
-        self.bytes.set(0);
+        self.behind.take();
+        self.active.set(false);
+        self.go_on(now_ms);
+    }
+
+    /// The client is what it waits for, again.
+    fn go_on(&self, now_ms: u64) {
+        if !self.active.replace(true) {
+            self.moved_ms.set(now_ms);
+            self.looked_ms.set(now_ms);
+        }
     }
 
     fn moved(&self, bytes: usize, now_ms: u64) {
-        self.bytes.set(self.bytes.get() + bytes as u64);
+        let mut behind = self.behind.get();
+        behind.moved(bytes as u64);
+        self.behind.set(behind);
         self.moved_ms.set(now_ms);
     }
 
@@ -72,9 +84,11 @@ impl Transfer {
         if now_ms.saturating_sub(self.moved_ms.get()) > stall_ms {
             return Some(Overdue::Stall);
         }
-        let elapsed_ms = now_ms.saturating_sub(self.since_ms.get());
-        let due = rate.saturating_mul(elapsed_ms) / 1000;
-        (elapsed_ms > leeway_ms && self.bytes.get() < due).then_some(Overdue::Rate)
+        let waited_ms = now_ms.saturating_sub(self.looked_ms.replace(now_ms));
+        let mut behind = self.behind.get();
+        let is_slow = behind.waited(waited_ms, rate, leeway_ms);
+        self.behind.set(behind);
+        is_slow.then_some(Overdue::Rate)
     }
 }
 
@@ -165,17 +179,28 @@ impl Guard {
         self.receive.moved(bytes, now_ms);
     }
 
+    /// The request's body goes on coming, or waits for the client no more.
+    pub(crate) fn receives(&self, goes_on: bool, now_ms: impl FnOnce() -> u64) {
+        match goes_on {
+            true if self.receive.active.get() => {}
+            true => self.receive.go_on(now_ms()),
+            false => self.receive_done(),
+        }
+    }
+
     pub(crate) fn receive_done(&self) {
         self.receive.active.set(false);
     }
 
+    /// Something is to be sent, and the client is what it waits for.
     pub(crate) fn sending(&self, now_ms: u64) {
-        self.send.start(now_ms);
+        self.send.go_on(now_ms);
     }
 
     /// A response over HTTP/1 begins to be sent: from here on all of it is timed.
     pub(crate) fn answering(&self, now_ms: u64) {
         self.answer_ms.set(now_ms);
+        self.send.start(now_ms);
     }
 
     /// The timeouts that programs have set.
@@ -196,13 +221,6 @@ impl Guard {
     /// Bytes noted by [`Guard::sent`] over all transfers.
     pub(crate) fn sent_in_all(&self) -> u64 {
         self.sent_in_all.get()
-    }
-
-    /// As [`Guard::sending`], unless it was said already.
-    pub(crate) fn keep_sending(&self, now_ms: u64) {
-        if !self.send.active.get() {
-            self.sending(now_ms);
-        }
     }
 
     /// Sets whether the connection's task is woken at every sweep.
@@ -486,11 +504,33 @@ mod tests {
         slow.enter(Phase::Busy, 0);
         stalled.sending(0);
         slow.receiving(0);
-        for t in 1..=11 {
+        for t in 1..=10 {
             slow.received(1, t * 1000);
+            assert_eq!(ends(&sweep, t * 1000), []);
         }
+        slow.received(1, 11_000);
         assert_eq!(ends(&sweep, 11_000), [Limit::BodyMinRate]);
         assert_eq!(ends(&sweep, 30_001), [Limit::SendTimeout]);
+    }
+
+    #[test]
+    fn what_a_client_has_taken_fast_is_no_credit_and_time_counts_only_while_it_is_waited_for() {
+        let sweep = Sweep::default();
+        let guard = Guard::new(0);
+        sweep.join(Rc::clone(&guard));
+        guard.enter(Phase::Busy, 0);
+        guard.answering(0);
+        guard.sent(1 << 30, 0);
+        guard.send_done();
+        assert_eq!(ends(&sweep, 3_000_000), [], "nothing was there to be sent");
+        let ended = (3_000..).find(|second| {
+            guard.sending(second * 1000);
+            guard.sent(1, second * 1000);
+            !ends(&sweep, second * 1000).is_empty()
+        });
+        let leeway_s = Limits::default().send_rate_leeway / 1000;
+        assert_eq!(ended, Some(3_000 + leeway_s + 1));
+        assert_eq!(guard.expired.get(), Some(Limit::SendMinRate));
     }
 
     #[test]

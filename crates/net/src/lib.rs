@@ -23,6 +23,7 @@ mod pace;
 mod peers;
 mod proxied;
 mod pulse;
+mod rate;
 mod room;
 mod segments;
 mod stream;

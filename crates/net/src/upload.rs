@@ -221,7 +221,10 @@ impl Upload {
             if self.received >= enough {
                 return Poll::Ready(());
             }
-            if ready!(writer.poll_room(cx)).is_err() {
+            let room = writer.poll_room(cx);
+            // Not the client is slow where nobody takes what it has sent.
+            guard.receives(room.is_ready(), || core.flow.now().mono_ms);
+            if ready!(room).is_err() {
                 break Ok(());
             }
             match self.decode(&core.flow.counters) {

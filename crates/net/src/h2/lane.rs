@@ -16,7 +16,7 @@ use tokio::task::AbortHandle;
 
 use super::mail::Feed;
 use super::outgoing::Outgoing;
-use super::rate::Behind;
+use crate::rate::Behind;
 
 /// A request that is not answered at once, and what belongs to it.
 pub(crate) struct Asked {

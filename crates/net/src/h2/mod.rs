@@ -14,7 +14,6 @@ mod lane;
 mod mail;
 mod outgoing;
 mod prepared;
-mod rate;
 mod timing;
 mod uploads;
 
@@ -40,13 +39,13 @@ use self::lane::{Asked, Lane, Running, Source, Upload};
 use self::mail::{Item, Mail, Promise};
 use self::outgoing::Outgoing;
 pub(crate) use self::prepared::Prepared;
-use self::rate::Behind;
 use crate::account::{self, Buffered, SMALLEST_WINDOW};
 use crate::conn::Work;
 use crate::core::{CoreCtx, Scratch};
 use crate::exchange::{self as common, BodyFault, Moved, Note};
 use crate::guard::{Guard, Phase};
 use crate::proxied::{Ends, View};
+use crate::rate::Behind;
 use crate::stream::Stream;
 use crate::wait;
 use crate::wire::Wire;
@@ -519,7 +518,7 @@ impl H2 {
         let now_ms = core.flow.now().mono_ms;
         match done {
             Poll::Pending => {
-                self.guard.keep_sending(now_ms);
+                self.guard.sending(now_ms);
                 if moved > 0 || self.stream.wire_bytes() > before {
                     self.guard.sent(moved, now_ms);
                 }
