@@ -88,7 +88,7 @@ pub(crate) fn kind(fd: &OwnedFd) -> Kind {
 
 /// Parts of a file's head that are not in the file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Said<'a> {
+pub(crate) struct HeadParts<'a> {
     pub(crate) kind: &'a str,
     pub(crate) cache_control: Option<&'a str>,
     /// The coding that the file is in: as Content-Encoding names it.
@@ -98,7 +98,7 @@ pub(crate) struct Said<'a> {
 }
 
 impl Opened {
-    pub(crate) fn new(fd: OwnedFd, stat: &Stat, said: Said<'_>) -> Self {
+    pub(crate) fn new(fd: OwnedFd, stat: &Stat, said: HeadParts<'_>) -> Self {
         let identity = Identity::of(stat);
         let suffix = said.coding.map(|coding| format!("-{coding}")).unwrap_or_default();
         let etag = identity.etag(&suffix);
@@ -265,10 +265,14 @@ mod tests {
     use crate::folder::Folder;
     use crate::open::{self, Depth};
 
-    const SAID: Said<'_> =
-        Said { kind: "text/css", cache_control: Some("no-cache"), coding: None, vary: "Cookie" };
+    const SAID: HeadParts<'_> = HeadParts {
+        kind: "text/css",
+        cache_control: Some("no-cache"),
+        coding: None,
+        vary: "Cookie",
+    };
 
-    fn opened(folder: &Folder, said: Said<'_>) -> Opened {
+    fn opened(folder: &Folder, said: HeadParts<'_>) -> Opened {
         let root = open::directory(&folder.path(""), Depth::Full).expect("a directory");
         let fd = open::below(&root, b"a", Depth::Full).expect("a file");
         let Kind::File(stat) = kind(&fd) else { panic!("a regular file") };
@@ -296,7 +300,7 @@ mod tests {
     fn the_tag_changes_with_the_file_and_with_its_coding() {
         let folder = Folder::new("tag");
         folder.file("a", "abc");
-        let (one, coded) = (opened(&folder, SAID), Said { coding: Some("br"), ..SAID });
+        let (one, coded) = (opened(&folder, SAID), HeadParts { coding: Some("br"), ..SAID });
         assert!(one.is_same(&opened(&folder, SAID)));
         let other = opened(&folder, coded);
         assert_ne!(one.etag(), other.etag());

@@ -13,7 +13,7 @@ use crate::config::{Config, Neighbour};
 use crate::hidden::is_dotted;
 use crate::look::{Look, Page};
 use crate::open::{self, Depth, Failure, WouldBlock};
-use crate::opened::{Kind, Opened, Said, kind};
+use crate::opened::{HeadParts, Kind, Opened, kind};
 use crate::types::is_compressible;
 
 /// A directory whose files are served.
@@ -163,7 +163,7 @@ impl Root {
             vary.insert(0, "Accept-Encoding".to_owned());
         }
         let vary = vary.join(", ");
-        let said = Said {
+        let said = HeadParts {
             kind: &content_type,
             cache_control: rule.map(|rule| rule.value.as_str()),
             coding: None,
@@ -171,7 +171,7 @@ impl Root {
         };
         let plain = Opened::new(fd, stat, said);
         let coded = neighbours.into_iter().map(|(coding, fd, stat)| {
-            let said = Said { coding: Some(coding.token()), ..said };
+            let said = HeadParts { coding: Some(coding.token()), ..said };
             (coding, Arc::new(Opened::new(fd, &stat, said)))
         });
         // What was compressed before the last change is of no use any more.

@@ -78,7 +78,7 @@ pub fn explain(
 }
 
 /// An outcome, and the outcome in words.
-type Told = (Foreseen, String);
+pub(crate) type Ending = (Foreseen, String);
 
 struct Teller<'s> {
     shared: &'s Arc<Shared>,
@@ -94,7 +94,7 @@ impl Teller<'_> {
         request: &mut Request,
         client: &Client<'_>,
         now: Now,
-    ) -> Told {
+    ) -> Ending {
         let site = match decide::enter(self.shared, live, request, client) {
             Entry::Site(site) => Arc::clone(site),
             Entry::Challenge(_) => {
@@ -138,7 +138,7 @@ impl Teller<'_> {
         self.follow(&ask, verdict)
     }
 
-    fn follow(&mut self, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Told {
+    fn follow(&mut self, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Ending {
         let beside = from_files::likely_root(ask);
         if let ReceiveVerdict::Lookup | ReceiveVerdict::Pass = verdict
             && let Some(reply) = beside.and_then(|root| self.found(ask, root))
@@ -177,7 +177,7 @@ impl Teller<'_> {
     }
 
     /// Foretells the outcome of a request for files.
-    fn file(&mut self, ask: &Ask<'_>, root: u32) -> Told {
+    fn file(&mut self, ask: &Ask<'_>, root: u32) -> Ending {
         let root = ask.site.files.get(root as usize).cloned();
         let reply = match root {
             Some(root) => from_files::answer(ask, &look(ask, &root)),
@@ -199,7 +199,7 @@ impl Teller<'_> {
         Some(reply)
     }
 
-    fn purge(&mut self, site: &Site, read: Result<Asked, Refusal>) -> Told {
+    fn purge(&mut self, site: &Site, read: Result<Asked, Refusal>) -> Ending {
         let place = site.policy.place(&Notes::default(), "purge").cloned();
         let (why, summary) = match read {
             Ok(Asked::Refresh) => (
@@ -228,7 +228,7 @@ impl Teller<'_> {
     }
 
     /// Foretells the refusal of a request that must wait, if it is refused.
-    fn refused(&mut self, ask: &Ask<'_>) -> Option<Told> {
+    fn refused(&mut self, ask: &Ask<'_>) -> Option<Ending> {
         let problem = decide::refusal(ask.request, ask.live)?;
         let reply = pages::problem(ask.request, problem);
         self.steps.push(Step::new("refused", error_of(&reply)).decisive());
@@ -243,7 +243,7 @@ fn look(ask: &Ask<'_>, root: &Arc<Root>) -> Look {
 }
 
 /// Returns the outcome that is the answer `reply`; `from` says where the answer is from.
-fn answered(reply: &Reply, from: &str) -> Told {
+fn answered(reply: &Reply, from: &str) -> Ending {
     let (served, status) = (reply.served, reply.status);
     let foreseen = Foreseen::Answer { served, status: Some(status) };
     (foreseen, format!("would be answered {from}, with status {status}"))

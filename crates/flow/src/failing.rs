@@ -13,7 +13,7 @@ const KEYS_MAX: usize = 100_000;
 
 /// The last failed fetch of a key.
 #[derive(Clone, Copy)]
-struct Failure {
+struct LastFailure {
     /// The origin could not be reached; otherwise it answered with an error.
     unreachable: bool,
     /// Monotonic milliseconds of the next try.
@@ -22,7 +22,7 @@ struct Failure {
 
 /// One core's failing keys, by their hash.
 #[derive(Default)]
-pub(crate) struct Failing(RefCell<HashMap<u64, Failure>>);
+pub(crate) struct Failing(RefCell<HashMap<u64, LastFailure>>);
 
 impl Failing {
     /// Notes the end of a fetch for the store at `now_ms`: `Some(unreachable)` when it failed.
@@ -30,7 +30,7 @@ impl Failing {
         let mut failing = self.0.borrow_mut();
         match failed {
             Some(unreachable) if failing.len() < KEYS_MAX => {
-                failing.insert(key_hash, Failure { unreachable, retry_ms: now_ms + RETRY_MS });
+                failing.insert(key_hash, LastFailure { unreachable, retry_ms: now_ms + RETRY_MS });
             }
             Some(_) => {}
             None => _ = failing.remove(&key_hash),

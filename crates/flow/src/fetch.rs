@@ -85,7 +85,7 @@ pub(crate) trait Judge: Sized + 'static {
     fn ends_with_client(&self, fetch: &Fetch) -> bool;
 
     /// Prepares one try: `fetch.request` becomes the request to send.
-    fn ask(&mut self, fetch: &mut Fetch) -> Ask<Self>;
+    fn ask(&mut self, fetch: &mut Fetch) -> Attempt<Self>;
 
     /// Judges the head of a response.
     fn answered(&mut self, fetch: &mut Fetch, exchange: Box<Exchange>) -> Fate<Self>;
@@ -116,7 +116,7 @@ pub(crate) trait Judge: Sized + 'static {
 }
 
 /// The next step of a fetch before anything is sent.
-pub(crate) enum Ask<J: Judge> {
+pub(crate) enum Attempt<J: Judge> {
     /// Send `fetch.request` there.
     Send(Target),
     /// Send nothing.

@@ -52,9 +52,9 @@ impl Interims {
 }
 
 /// Receiver of a fetch's events. It passes interim responses on where somebody wants them.
-pub(crate) struct Told<'a>(pub(crate) Option<&'a Interims>);
+pub(crate) struct Announcer<'a>(pub(crate) Option<&'a Interims>);
 
-impl Events for Told<'_> {
+impl Events for Announcer<'_> {
     fn interim(&mut self, response: Response) {
         if let Some(interims) = self.0 {
             interims.put(response);

@@ -12,7 +12,7 @@ use message::{Request, Status};
 pub(crate) use purge::{Answers, Asked, Order, Refusal, Share};
 
 pub use carry_out::Page;
-pub use listing::{Listing, Seen};
+pub use listing::{Listed, Listing};
 pub(crate) use reach::find;
 
 use crate::core::Core;

@@ -20,7 +20,7 @@ use crate::pages::{self, Problem};
 use crate::purge::{Answers, Order, Share};
 use crate::reply::{Forward, Reply, Served};
 use crate::trace::Trace;
-use crate::wait::{self, Part, Role, Verdict};
+use crate::wait::{self, FetchPart, Role, Verdict};
 use crate::way::{Slow, Start, Way};
 
 /// The number of fetches of others that a request waits for before it fetches for itself, if none
@@ -137,26 +137,26 @@ async fn take_part(
 ) -> Reply {
     ask.note(|trace| trace.key.set(key.hash()));
     // Alone it looks at everything that is stored.
-    let mut part = Part::new(coalesce, old.clone().filter(|_| coalesce), WAITS_MAX);
+    let mut part = FetchPart::new(coalesce, old.clone().filter(|_| coalesce), WAITS_MAX);
     loop {
         let begin = |options: BeginOptions<'_>| core.begin(&ask, key, options).into();
         let role = part.take(begin, |object, coalesces| match (judge(&ask, object), coalesces) {
             (Judgement::Deliver(served), true) => {
-                take(&ask, object, served).map_or(Verdict::Alone, |r| Verdict::End(End::Reply(r)))
+                take(&ask, object, served).map_or(Verdict::Alone, |r| Verdict::End(Met::Reply(r)))
             }
-            (Judgement::Pass, true) => Verdict::End(End::Pass),
+            (Judgement::Pass, true) => Verdict::End(Met::Pass),
             (Judgement::Private, true) => Verdict::Alone,
             (Judgement::Fetch, true) => {
                 old = Some(Arc::clone(object));
                 Verdict::Replace
             }
             (Judgement::Deliver(_), false) => {
-                Verdict::End(take(&ask, object, Served::Hit).map_or(End::Beside, End::Reply))
+                Verdict::End(take(&ask, object, Served::Hit).map_or(Met::Beside, Met::Reply))
             }
-            (_, false) => Verdict::End(End::Beside),
+            (_, false) => Verdict::End(Met::Beside),
         });
         let (job, reason) = match role {
-            Role::End(End::Reply(reply)) => return reply,
+            Role::End(Met::Reply(reply)) => return reply,
             Role::Full => {
                 core.counters.limit(Limit::Waiters);
                 return pages::problem(ask.request, Problem::TooManyWaiters);
@@ -174,8 +174,8 @@ async fn take_part(
                 let reason = if part.coalesces() { Forward::HitForMiss } else { reason };
                 (ByPolicy::alone(core, &ask, key, lead, old), reason)
             }
-            Role::End(End::Pass) => (ByPolicy::pass(core, &ask), Forward::Bypass),
-            Role::End(End::Beside) => (ByPolicy::beside(core, &ask, old), reason),
+            Role::End(Met::Pass) => (ByPolicy::pass(core, &ask), Forward::Bypass),
+            Role::End(Met::Beside) => (ByPolicy::beside(core, &ask, old), reason),
         };
         return fetch_own(core, &ask, job, reason, None).await;
     }
@@ -183,7 +183,7 @@ async fn take_part(
 
 /// The end of a request that has met a stored object instead of a fetch.
 #[expect(clippy::large_enum_variant, reason = "it lives for a moment")]
-enum End {
+enum Met {
     Reply(Reply),
     /// Past the store.
     Pass,

@@ -60,7 +60,7 @@ pub(crate) enum Role<E, L = Lead, T = Ticket> {
 }
 
 /// A request that takes part in the fetches of its key until one gives what it can use.
-pub(crate) struct Part {
+pub(crate) struct FetchPart {
     coalesces: bool,
     /// An object that the request cannot use.
     rejected: Option<Arc<Object>>,
@@ -68,7 +68,7 @@ pub(crate) struct Part {
     rounds: u32,
 }
 
-impl Part {
+impl FetchPart {
     /// A request that waits for fetches of others up to `rounds` times if it `coalesces`, and
     /// cannot use `rejected`.
     pub(crate) fn new(coalesces: bool, rejected: Option<Arc<Object>>, rounds: u32) -> Self {

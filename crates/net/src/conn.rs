@@ -131,7 +131,7 @@ impl Answer {
 }
 
 /// Why the loop over the received requests stopped before it ran out of bytes.
-enum Stop {
+enum Pause {
     /// A body too large to be copied comes next, or the end.
     Send(Option<Tail>, Then),
     Wait(Box<Waiting>),
@@ -234,7 +234,7 @@ impl Conn {
         work: &mut Work,
         bytes: &[u8],
         (now, read_us): (Now, u64),
-    ) -> Option<Stop> {
+    ) -> Option<Pause> {
         let live = core.flow.live();
         let scheme = match self.secured {
             None => Scheme::Http,
@@ -273,7 +273,7 @@ impl Conn {
                     core.flow.counters.inc(Counter::BadRequests);
                     self.guard.ends_as(Counter::ClosedMalformed);
                     used = bytes.len();
-                    stop = Some(Stop::Send(None, Then::Close));
+                    stop = Some(Pause::Send(None, Then::Close));
                 }
                 Err(error) => {
                     let reply = self.unreadable(core, &error, bytes);
@@ -319,10 +319,10 @@ impl Conn {
         received: &[u8],
         begun: Started,
         work: &mut Work,
-    ) -> Stop {
+    ) -> Pause {
         let started = Started { head_bytes: received.len(), ..begun };
         self.refuse(core, &core.flow.live(), (reply, received), &started, &mut work.output);
-        Stop::Send(None, Then::Linger)
+        Pause::Send(None, Then::Linger)
     }
 
     /// Appends the refusal of what cannot be read, and notes it.
@@ -358,7 +358,7 @@ impl Conn {
         live: &LiveRef,
         work: &mut Work,
         mut started: Started,
-    ) -> Option<Stop> {
+    ) -> Option<Pause> {
         let now = started.at;
         self.served += 1;
         let limits = &live.limits;
@@ -395,7 +395,7 @@ impl Conn {
             Start::Reply(reply) => Answer::Reply(reply),
             Start::Slow(slow) => Answer::Slow(slow),
         };
-        Some(Stop::Wait(Box::new(Waiting {
+        Some(Pause::Wait(Box::new(Waiting {
             before: None,
             request: std::mem::take(request),
             live: Rc::clone(live),
@@ -423,12 +423,12 @@ impl Conn {
         cx: &mut Context<'_>,
         core: &CoreCtx,
         output: &mut Vec<u8>,
-        stop: Option<Stop>,
+        stop: Option<Pause>,
     ) -> Option<Step> {
         let (tail, then) = match stop {
             None => (None, Then::Next),
-            Some(Stop::Send(tail, then)) => (tail, then),
-            Some(Stop::Wait(mut waiting)) => {
+            Some(Pause::Send(tail, then)) => (tail, then),
+            Some(Pause::Wait(mut waiting)) => {
                 if !output.is_empty() {
                     let mut before = Segments::new(std::mem::take(output), None);
                     match before.poll_write(cx, &mut self.stream, core) {
@@ -486,7 +486,7 @@ fn reply_now(
     reply: &Reply,
     (keep, copy_max, now): (bool, u64, Now),
     output: &mut Vec<u8>,
-) -> Option<Stop> {
+) -> Option<Pause> {
     let keep = keep && !reply.close;
     let then = if keep { Then::Next } else { Then::Close };
     append(live, request, reply, keep, output);
@@ -504,12 +504,12 @@ fn reply_now(
         Some(Part::Bytes(body)) => output.extend_from_slice(body),
         None => {}
     }
-    (large.is_some() || !keep).then_some(Stop::Send(large, then))
+    (large.is_some() || !keep).then_some(Pause::Send(large, then))
 }
 
 /// Returns true if the body went the way of its head: nothing large is left to be sent after it.
-fn copies_body(stop: &Option<Stop>) -> bool {
-    !matches!(stop, Some(Stop::Send(Some(_), _)))
+fn copies_body(stop: &Option<Pause>) -> bool {
+    !matches!(stop, Some(Pause::Send(Some(_), _)))
 }
 
 /// Writes a reply's head with the framing this client understands.

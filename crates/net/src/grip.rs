@@ -21,11 +21,11 @@ use crate::pace::Pace;
 #[derive(Debug)]
 pub(crate) struct Grip {
     guard: Rc<Guard>,
-    socket: RefCell<Option<Socket>>,
+    socket: RefCell<Option<GripSocket>>,
 }
 
 #[derive(Debug)]
-struct Socket {
+struct GripSocket {
     fd: OwnedFd,
     family: AddressFamily,
     pace: Rc<Pace>,
@@ -41,7 +41,7 @@ impl Grip {
     }
 
     /// Asks the socket. Without a socket that speaks TCP, the error is `Unsupported`.
-    fn of_tcp<T>(&self, ask: impl FnOnce(&Socket) -> io::Result<T>) -> io::Result<T> {
+    fn of_tcp<T>(&self, ask: impl FnOnce(&GripSocket) -> io::Result<T>) -> io::Result<T> {
         match &*self.socket.borrow() {
             Some(socket) if socket.family != AddressFamily::UNIX => ask(socket),
             _ => Err(io::ErrorKind::Unsupported.into()),
@@ -60,7 +60,7 @@ impl Connection for Grip {
 
     fn set_tos(&self, tos: u8) -> io::Result<()> {
         let socket = self.socket.borrow();
-        let Some(Socket { fd, family, .. }) = &*socket else { return Ok(()) };
+        let Some(GripSocket { fd, family, .. }) = &*socket else { return Ok(()) };
         match *family {
             AddressFamily::INET => Ok(sockopt::set_ip_tos(fd, tos)?),
             AddressFamily::INET6 => Ok(sockopt::set_ipv6_tclass(fd, tos.into())?),
@@ -110,7 +110,7 @@ impl Known {
         let fd = fd().ok()?;
         let family = getsockname(fd.as_fd()).ok()?.address_family();
         let pace = Rc::new(Pace::new());
-        *self.grip.socket.borrow_mut() = Some(Socket { fd, family, pace: Rc::clone(&pace) });
+        *self.grip.socket.borrow_mut() = Some(GripSocket { fd, family, pace: Rc::clone(&pace) });
         Some(pace)
     }
 }

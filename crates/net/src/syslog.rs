@@ -27,14 +27,14 @@ pub enum SyslogAt {
     Address(SocketAddr),
 }
 
-enum Socket {
+enum SyslogSocket {
     Unix(UnixDatagram),
     Udp(UdpSocket),
 }
 
 /// An open way there.
 pub(crate) struct Syslog {
-    socket: Socket,
+    socket: SyslogSocket,
     head: String,
 }
 
@@ -50,7 +50,7 @@ impl Syslog {
                 let socket = UnixDatagram::unbound()?;
                 socket.connect(path)?;
                 socket.set_write_timeout(Some(PATIENCE))?;
-                (Socket::Unix(socket), format!("<{PRIORITY}>larder[{pid}]: "))
+                (SyslogSocket::Unix(socket), format!("<{PRIORITY}>larder[{pid}]: "))
             }
             SyslogAt::Address(address) => {
                 let any = match address {
@@ -61,7 +61,7 @@ impl Syslog {
                 socket.connect(address)?;
                 socket.set_write_timeout(Some(PATIENCE))?;
                 // The line itself says when; `-` is for what is not said.
-                (Socket::Udp(socket), format!("<{PRIORITY}>1 - - larder {pid} - - "))
+                (SyslogSocket::Udp(socket), format!("<{PRIORITY}>1 - - larder {pid} - - "))
             }
         };
         Ok(Self { socket, head })
@@ -73,8 +73,8 @@ impl Syslog {
         message.extend_from_slice(line);
         message.truncate(MESSAGE_BYTES);
         match &self.socket {
-            Socket::Unix(socket) => socket.send(message)?,
-            Socket::Udp(socket) => socket.send(message)?,
+            SyslogSocket::Unix(socket) => socket.send(message)?,
+            SyslogSocket::Udp(socket) => socket.send(message)?,
         };
         Ok(())
     }

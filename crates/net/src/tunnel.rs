@@ -144,7 +144,7 @@ enum State {
 
 /// One direction.
 #[derive(Debug, Default)]
-struct Lane {
+struct Direction {
     state: State,
     /// Read, and not written before `at`; empty as long as the target takes what comes.
     held: Vec<u8>,
@@ -156,7 +156,7 @@ struct Lane {
 /// The source broke.
 struct SourceBroke;
 
-impl Lane {
+impl Direction {
     fn holding(held: Vec<u8>) -> Self {
         Self { held, ..Self::default() }
     }
@@ -242,8 +242,8 @@ pub(crate) struct Run<'a> {
     guard: &'a Guard,
     account: &'a Arc<Account>,
     origin: Box<Tunnel>,
-    up: Lane,
-    down: Lane,
+    up: Direction,
+    down: Direction,
     place: Option<Entry>,
 }
 
@@ -259,9 +259,9 @@ impl<'a> Run<'a> {
     ) -> Self {
         core.flow.counters.inc(Counter::Tunnels);
         core.flow.counters.inc(Counter::TunnelsOpen);
-        let mut up = Lane::holding(early);
+        let mut up = Direction::holding(early);
         up.buffered.set_anyway(up.held.capacity() as u64, account);
-        Self { core, guard, account, origin, up, down: Lane::default(), place }
+        Self { core, guard, account, origin, up, down: Direction::default(), place }
     }
 
     /// Carries bytes until both sides have ended, one breaks, or a limit says enough; the result is
@@ -270,7 +270,7 @@ impl<'a> Run<'a> {
         self.guard.enter(Phase::Tunnel, self.core.flow.now().mono_ms);
         let ended = poll_fn(|cx| self.poll(cx, &mut **client.borrow_mut())).await;
         // A limit, or the end of a drain, ends both sides in order.
-        if ended != End::Expired {
+        if ended != TunnelEnd::Expired {
             if self.up.state != State::Ended {
                 self.origin.cut();
             }
@@ -281,10 +281,10 @@ impl<'a> Run<'a> {
         (self.up.moved, self.down.moved)
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, client: &mut impl Side) -> Poll<End> {
+    fn poll(&mut self, cx: &mut Context<'_>, client: &mut impl Side) -> Poll<TunnelEnd> {
         let Self { core, guard, account, origin, up, down, .. } = self;
         if guard.poll_expired(cx).is_ready() {
-            return Poll::Ready(End::Expired);
+            return Poll::Ready(TunnelEnd::Expired);
         }
         let (sent, got) = (up.moved, down.moved);
         let held = (*core, *account);
@@ -300,10 +300,10 @@ impl<'a> Run<'a> {
             counters.add(Counter::TunnelBytesOut, got);
         }
         if lanes.iter().any(|lane| matches!(lane, Poll::Ready(Err(SourceBroke)))) {
-            return Poll::Ready(End::Broken);
+            return Poll::Ready(TunnelEnd::Broken);
         }
         match (up.is_over(), down.is_over()) {
-            (true, true) => return Poll::Ready(End::Both),
+            (true, true) => return Poll::Ready(TunnelEnd::Both),
             (false, false) => {}
             _ => guard.enter(Phase::TunnelEnd, core.flow.now().mono_ms),
         }
@@ -321,7 +321,7 @@ impl Drop for Run<'_> {
 
 /// The reason for a tunnel's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum TunnelEnd {
     /// Nothing more comes from either side.
     Both,
     /// One side broke.

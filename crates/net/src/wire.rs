@@ -17,33 +17,33 @@ use crate::pace::Pace;
 
 /// A connected socket.
 pub(crate) struct Wire {
-    socket: Socket,
+    socket: WireSocket,
     /// The pace at which it sends, where a program may set one.
     pace: Option<Rc<Pace>>,
 }
 
-enum Socket {
+enum WireSocket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
 impl From<TcpStream> for Wire {
     fn from(tcp: TcpStream) -> Self {
-        Self { socket: Socket::Tcp(tcp), pace: None }
+        Self { socket: WireSocket::Tcp(tcp), pace: None }
     }
 }
 
 impl From<UnixStream> for Wire {
     fn from(unix: UnixStream) -> Self {
-        Self { socket: Socket::Unix(unix), pace: None }
+        Self { socket: WireSocket::Unix(unix), pace: None }
     }
 }
 
 impl AsFd for Wire {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.socket {
-            Socket::Tcp(tcp) => tcp.as_fd(),
-            Socket::Unix(unix) => unix.as_fd(),
+            WireSocket::Tcp(tcp) => tcp.as_fd(),
+            WireSocket::Unix(unix) => unix.as_fd(),
         }
     }
 }
@@ -52,16 +52,16 @@ impl Wire {
     /// This end's address; none over a unix socket.
     pub(crate) fn local_addr(&self) -> Option<SocketAddr> {
         match &self.socket {
-            Socket::Tcp(tcp) => tcp.local_addr().ok(),
-            Socket::Unix(_) => None,
+            WireSocket::Tcp(tcp) => tcp.local_addr().ok(),
+            WireSocket::Unix(_) => None,
         }
     }
 
     /// The owner of the process at the other end of a unix socket.
     pub(crate) fn owner(&self) -> Option<Owner> {
         match &self.socket {
-            Socket::Tcp(_) => None,
-            Socket::Unix(unix) => {
+            WireSocket::Tcp(_) => None,
+            WireSocket::Unix(unix) => {
                 let cred = unix.peer_cred().ok()?;
                 Some(Owner { uid: cred.uid(), gid: cred.gid() })
             }
@@ -74,8 +74,8 @@ impl Wire {
     /// The system's: none is left.
     pub(crate) fn second(&self) -> io::Result<OwnedFd> {
         match &self.socket {
-            Socket::Tcp(tcp) => tcp.as_fd().try_clone_to_owned(),
-            Socket::Unix(unix) => unix.as_fd().try_clone_to_owned(),
+            WireSocket::Tcp(tcp) => tcp.as_fd().try_clone_to_owned(),
+            WireSocket::Unix(unix) => unix.as_fd().try_clone_to_owned(),
         }
     }
 
@@ -88,7 +88,7 @@ impl Wire {
     /// be kept.
     pub(crate) fn tcp(&self) -> Option<&TcpStream> {
         match &self.socket {
-            Socket::Tcp(tcp) if self.pace.is_none() => Some(tcp),
+            WireSocket::Tcp(tcp) if self.pace.is_none() => Some(tcp),
             _ => None,
         }
     }
@@ -104,14 +104,14 @@ impl Wire {
     /// Has the connection end with a reset. Unix sockets know none: there the cut answer's framing
     /// alone tells.
     pub(crate) fn reset_at_end(&self) {
-        if let Socket::Tcp(tcp) = &self.socket {
+        if let WireSocket::Tcp(tcp) = &self.socket {
             _ = tcp.set_zero_linger();
         }
     }
 
     /// Has the kernel hold no more than `bytes` that have not left yet.
     pub(crate) fn hold_unsent(&self, bytes: u32) {
-        if let Socket::Tcp(tcp) = &self.socket {
+        if let WireSocket::Tcp(tcp) = &self.socket {
             // Without it what is urgent only waits longer.
             _ = SockRef::from(tcp).set_tcp_notsent_lowat(bytes);
         }
@@ -120,16 +120,16 @@ impl Wire {
     /// Writes what goes out at once.
     pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.wrote(match &self.socket {
-            Socket::Tcp(tcp) => tcp.try_write(bytes),
-            Socket::Unix(unix) => unix.try_write(bytes),
+            WireSocket::Tcp(tcp) => tcp.try_write(bytes),
+            WireSocket::Unix(unix) => unix.try_write(bytes),
         })
     }
 
     /// Writes what goes out at once.
     pub(crate) fn try_write_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.wrote(match &self.socket {
-            Socket::Tcp(tcp) => tcp.try_write_vectored(slices),
-            Socket::Unix(unix) => unix.try_write_vectored(slices),
+            WireSocket::Tcp(tcp) => tcp.try_write_vectored(slices),
+            WireSocket::Unix(unix) => unix.try_write_vectored(slices),
         })
     }
 }
@@ -141,8 +141,8 @@ impl AsyncRead for Wire {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match &mut self.get_mut().socket {
-            Socket::Tcp(tcp) => Pin::new(tcp).poll_read(cx, buf),
-            Socket::Unix(unix) => Pin::new(unix).poll_read(cx, buf),
+            WireSocket::Tcp(tcp) => Pin::new(tcp).poll_read(cx, buf),
+            WireSocket::Unix(unix) => Pin::new(unix).poll_read(cx, buf),
         }
     }
 }
@@ -159,8 +159,8 @@ impl AsyncWrite for Wire {
             Some(pace) => &bytes[..ready!(pace.poll_allowed(cx, bytes.len()))],
         };
         let written = match &mut this.socket {
-            Socket::Tcp(tcp) => Pin::new(tcp).poll_write(cx, bytes),
-            Socket::Unix(unix) => Pin::new(unix).poll_write(cx, bytes),
+            WireSocket::Tcp(tcp) => Pin::new(tcp).poll_write(cx, bytes),
+            WireSocket::Unix(unix) => Pin::new(unix).poll_write(cx, bytes),
         };
         written.map(|wrote| this.wrote(wrote))
     }
@@ -176,8 +176,8 @@ impl AsyncWrite for Wire {
             return self.poll_write(cx, first.map_or(&[], |slice| slice));
         }
         match &mut self.get_mut().socket {
-            Socket::Tcp(tcp) => Pin::new(tcp).poll_write_vectored(cx, slices),
-            Socket::Unix(unix) => Pin::new(unix).poll_write_vectored(cx, slices),
+            WireSocket::Tcp(tcp) => Pin::new(tcp).poll_write_vectored(cx, slices),
+            WireSocket::Unix(unix) => Pin::new(unix).poll_write_vectored(cx, slices),
         }
     }
 
@@ -191,8 +191,8 @@ impl AsyncWrite for Wire {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().socket {
-            Socket::Tcp(tcp) => Pin::new(tcp).poll_shutdown(cx),
-            Socket::Unix(unix) => Pin::new(unix).poll_shutdown(cx),
+            WireSocket::Tcp(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            WireSocket::Unix(unix) => Pin::new(unix).poll_shutdown(cx),
         }
     }
 }

@@ -19,7 +19,7 @@ use vcl::params::{Param, Params};
 
 /// Settings that backends are connected with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings<'a> {
+pub(crate) struct LinkSettings<'a> {
     /// Varnish's parameters.
     pub(crate) params: &'a Params,
     /// Limits.
@@ -34,7 +34,7 @@ pub(crate) struct Settings<'a> {
 ///
 /// # Errors
 /// The declaration cannot be used; the text says why.
-pub(crate) fn connect(leaf: &Leaf, settings: &Settings<'_>) -> Result<(), String> {
+pub(crate) fn connect(leaf: &Leaf, settings: &LinkSettings<'_>) -> Result<(), String> {
     if leaf.link().is_none() {
         let config = origin_of(&leaf.name, &leaf.spec, settings)
             .map_err(|error| format!("backend {}: {error}", leaf.name))?;
@@ -48,7 +48,7 @@ pub(crate) fn connect(leaf: &Leaf, settings: &Settings<'_>) -> Result<(), String
 ///
 /// # Errors
 /// The first declaration that cannot be used; the text says why.
-pub(crate) fn connect_all(backends: &[Backend], settings: &Settings<'_>) -> Result<(), String> {
+pub(crate) fn connect_all(backends: &[Backend], settings: &LinkSettings<'_>) -> Result<(), String> {
     let mut result = Ok(());
     each(backends, &mut |leaf| {
         if result.is_ok() {
@@ -93,9 +93,9 @@ fn each(backends: &[Backend], what: &mut dyn FnMut(&Leaf)) {
 fn origin_of(
     name: &str,
     spec: &BackendSpec,
-    settings: &Settings<'_>,
+    settings: &LinkSettings<'_>,
 ) -> Result<OriginConfig, String> {
-    let Settings { params, limits, reserved, pace } = settings;
+    let LinkSettings { params, limits, reserved, pace } = settings;
     let address = address(spec, params)?;
     let server = ServerConfig { address, protocol: Protocol::Http, weight: 1, tls: false };
     let proxy = match spec.proxy_header {
@@ -203,7 +203,7 @@ mod tests {
     fn made(spec: &BackendSpec) -> Result<OriginConfig, String> {
         let (params, limits, reserved) = (Params::default(), Limits::default(), Arc::default());
         let settings =
-            Settings { params: &params, limits: &limits, reserved: &reserved, pace: None };
+            LinkSettings { params: &params, limits: &limits, reserved: &reserved, pace: None };
         origin_of("b", spec, &settings)
     }
 
@@ -215,7 +215,7 @@ mod tests {
         let leaf = Leaf::new("b", spec);
         let (params, limits, reserved) = (Params::default(), Limits::default(), Arc::default());
         let settings =
-            Settings { params: &params, limits: &limits, reserved: &reserved, pace: None };
+            LinkSettings { params: &params, limits: &limits, reserved: &reserved, pace: None };
         connect(&leaf, &settings).expect("a good backend");
         leaf
     }
@@ -304,7 +304,7 @@ mod tests {
         let leaf = Leaf::new("app", at("127.0.0.1", "no"));
         let (params, limits, reserved) = (Params::default(), Limits::default(), Arc::default());
         let settings =
-            Settings { params: &params, limits: &limits, reserved: &reserved, pace: None };
+            LinkSettings { params: &params, limits: &limits, reserved: &reserved, pace: None };
         let error = connect_all(&[Backend::None, Backend::Leaf(leaf)], &settings);
         assert!(error.expect_err("no port").starts_with("backend app: "));
     }

@@ -24,7 +24,7 @@ use vcl::ctx::Tag;
 use vcl::params::{Param, Params};
 use vcl::program::{Input, Instance, Program, Rules};
 
-use link::Settings;
+use link::LinkSettings;
 pub(crate) use loader::Files;
 pub(crate) use registry::State;
 use registry::{Loaded, Registry, refuse};
@@ -338,7 +338,7 @@ impl Vcls {
             }
         })?;
         let params = self.params();
-        let settings = Settings {
+        let settings = LinkSettings {
             params: &params,
             limits: &live.limits,
             reserved: &place.reserved,

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use vcl::backend::{Backend, Leaf};
 
-use super::link::{self, Settings};
+use super::link::{self, LinkSettings};
 
 /// Largest file that `std.fileread` reads.
 const FILE_BYTES: u64 = 16 << 20;
@@ -113,7 +113,7 @@ impl Outside for World {
         let live = shared.live();
         let limits: &Limits = &live.limits;
         self.pace.set(u32::try_from(limits.director_new_hosts).unwrap_or(u32::MAX));
-        let settings = Settings {
+        let settings = LinkSettings {
             params: &live.params,
             limits,
             reserved: &self.reserved,

@@ -18,12 +18,12 @@ use origin::{Caller, Exchange, Protocol, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
 use vcl::told::Told;
 
-use crate::ask::{Ask as Asker, Front};
+use crate::ask::{Ask, Front};
 use crate::carry::{Carried, Selected};
 use crate::core::Core;
 use crate::decide::freshness;
 use crate::fetch::{
-    self, Ask, Body, Fate, Fetch, Job, Judge, Mark, Plan, Target, Times, Unstored, Upload,
+    self, Attempt, Body, Fate, Fetch, Job, Judge, Mark, Plan, Target, Times, Unstored, Upload,
     new_object,
 };
 use crate::finish::Background;
@@ -99,7 +99,7 @@ impl ByPolicy {
     /// A fetch for the store, with the right to answer all waiters.
     pub(crate) fn store(
         core: &Rc<Core>,
-        ask: &Asker<'_>,
+        ask: &Ask<'_>,
         key: &KeyBuf,
         lead: Lead,
         old: Option<Arc<Object>>,
@@ -112,7 +112,7 @@ impl ByPolicy {
     /// A fetch for one request whose response may still be stored; `spare` may stand in for it.
     pub(crate) fn alone(
         core: &Rc<Core>,
-        ask: &Asker<'_>,
+        ask: &Ask<'_>,
         key: &KeyBuf,
         lead: Lead,
         spare: Option<Arc<Object>>,
@@ -124,7 +124,7 @@ impl ByPolicy {
     }
 
     /// A fetch past the store.
-    pub(crate) fn pass(core: &Rc<Core>, ask: &Asker<'_>) -> Own {
+    pub(crate) fn pass(core: &Rc<Core>, ask: &Ask<'_>) -> Own {
         let key_hash = core.shared.seed.hash(&ask.request.target);
         let mut own = Self::bare(core, ask, key_hash);
         own.judge.own = true;
@@ -132,20 +132,20 @@ impl ByPolicy {
     }
 
     /// A fetch past the store because the object stored there is for others; `spare` may stand in.
-    pub(crate) fn beside(core: &Rc<Core>, ask: &Asker<'_>, spare: Option<Arc<Object>>) -> Own {
+    pub(crate) fn beside(core: &Rc<Core>, ask: &Ask<'_>, spare: Option<Arc<Object>>) -> Own {
         let mut own = Self::pass(core, ask);
         (own.judge.beside, own.judge.spare) = (true, spare);
         own
     }
 
     /// A fetch past the store that may change the protocol.
-    pub(crate) fn upgrade(core: &Rc<Core>, ask: &Asker<'_>) -> Own {
+    pub(crate) fn upgrade(core: &Rc<Core>, ask: &Ask<'_>) -> Own {
         let mut own = Self::pass(core, ask);
         own.judge.upgrade = true;
         own
     }
 
-    fn bare(core: &Rc<Core>, ask: &Asker<'_>, key_hash: u64) -> Own {
+    fn bare(core: &Rc<Core>, ask: &Ask<'_>, key_hash: u64) -> Own {
         let passage = ask.front.passage(&ask.live.limits);
         let fetch = Fetch {
             core: Rc::clone(core),
@@ -185,13 +185,13 @@ impl ByPolicy {
 /// Starts the background fetch of a stale object, caused by transaction number `cause`.
 pub(crate) fn refresh(
     core: &Rc<Core>,
-    ask: &Asker<'_>,
+    ask: &Ask<'_>,
     key: &KeyBuf,
     (lead, old): (Lead, &Arc<Object>),
     cause: u64,
 ) {
     let trace = Rc::new(Trace::default());
-    let ask = &Asker { trace: Some(&trace), ..*ask };
+    let ask = &Ask { trace: Some(&trace), ..*ask };
     let mut own = ByPolicy::store(core, ask, key, lead, Some(Arc::clone(old)));
     let numbers = (ask.notes.rule, key.hash(), cause);
     let background = Background::begin(core, ask.site, ask.request, numbers, &trace);
@@ -209,26 +209,26 @@ impl Judge for ByPolicy {
         self.own && self.request.method.is_safe()
     }
 
-    fn ask(&mut self, fetch: &mut Fetch) -> Ask<Self> {
+    fn ask(&mut self, fetch: &mut Fetch) -> Attempt<Self> {
         fetch.request = self.origin_request(fetch);
         let pass = fetch.lead.is_none();
         let mut ctx = FetchCtx { request: &mut fetch.request, pass, notes: &mut self.notes };
         if let FetchVerdict::Synth(synthetic) = self.site.policy.fetch(&mut ctx) {
-            return Ask::Fate(Fate::Instead(Instead::Synthetic(synthetic), None));
+            return Attempt::Fate(Fate::Instead(Instead::Synthetic(synthetic), None));
         }
         let number = self.notes.origin as usize;
         let Some(origin) = self.site.origins.get(number) else {
             let reason = "This site has no origin to ask.".to_owned();
             let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason, limit: None };
             let failure = Failure { problem, stale: None, unreachable: false };
-            return Ask::Fate(self.fail(fetch, failure));
+            return Attempt::Fate(self.fail(fetch, failure));
         };
         if origin.protocol() == Protocol::Http {
             self.pass_trailers(fetch);
         }
         self.sent = fetch.now();
         fetch.note(|trace| trace.origin.set(Some(self.notes.origin)));
-        Ask::Send(Target {
+        Attempt::Send(Target {
             origin: Arc::clone(origin),
             timeouts: None,
             with_body: true,
@@ -252,9 +252,9 @@ impl Judge for ByPolicy {
             return Fate::Instead(Instead::Switched(Box::new(Switched { response, tunnel })), None);
         }
         let plan = match self.plan(fetch, &mut exchange, &said) {
-            Verdict::Use(plan) => plan,
-            Verdict::Retry if self.may_try_again(fetch) => return Fate::Try,
-            Verdict::Retry | Verdict::Fail => return self.refuse(fetch, status),
+            Judged::Use(plan) => plan,
+            Judged::Retry if self.may_try_again(fetch) => return Fate::Try,
+            Judged::Retry | Judged::Fail => return self.refuse(fetch, status),
         };
         if let Some(named) = said.file {
             let file = self.name_file(fetch, &exchange, &named);
@@ -306,7 +306,7 @@ impl Judge for ByPolicy {
 }
 
 /// The policy's verdict on a response.
-enum Verdict {
+enum Judged {
     Use(StorePlan),
     Retry,
     Fail,
@@ -314,7 +314,7 @@ enum Verdict {
 
 impl ByPolicy {
     fn origin_request(&self, fetch: &Fetch) -> Request {
-        let ask = Asker {
+        let ask = Ask {
             live: &fetch.live,
             site: &self.site,
             request: &self.request,
@@ -363,7 +363,7 @@ impl ByPolicy {
 
     /// Makes the plan for a response: RFC 9111 first, then policy. A server error yields to a stale
     /// object that may stand in.
-    fn plan(&self, fetch: &Fetch, exchange: &mut Exchange, said: &Said) -> Verdict {
+    fn plan(&self, fetch: &Fetch, exchange: &mut Exchange, said: &Said) -> Judged {
         let (now, request) = (fetch.now(), &fetch.request);
         let times = store::Exchange { request_ms: self.sent.unix_ms, response_ms: now.unix_ms };
         let rules = self.site.policy.store_rules(&self.notes);
@@ -373,13 +373,13 @@ impl ByPolicy {
         });
         let mut ctx = ResponseCtx { request, response, plan: &mut plan, notes: &self.notes };
         match self.site.policy.response(&mut ctx) {
-            BackendResponse::Retry => return Verdict::Retry,
-            BackendResponse::Fail => return Verdict::Fail,
+            BackendResponse::Retry => return Judged::Retry,
+            BackendResponse::Fail => return Judged::Fail,
             BackendResponse::Deliver => {}
         }
         let failed = matches!(exchange.response.status.code(), 500 | 502 | 503 | 504);
         let stand_in = self.stand_in(fetch, |times| times.may_serve_on_error(now.mono_ms));
-        if failed && stand_in.is_some() { Verdict::Fail } else { Verdict::Use(plan) }
+        if failed && stand_in.is_some() { Judged::Fail } else { Judged::Use(plan) }
     }
 
     /// Stores the response if the plan allows it; otherwise passes it on.

@@ -9,14 +9,14 @@ use policy::{FetchCtx, FetchVerdict, Step, told::shown};
 
 use super::stored::body_limit;
 use super::words::duration;
-use super::{Foreseen, Teller, Told};
+use super::{Ending, Foreseen, Teller};
 use crate::ask::Ask;
 use crate::forward::{self, Errand};
 use crate::reply::Forward;
 
 impl Teller<'_> {
     /// Foretells the outcome of a request that goes past the store; `summary` says why.
-    pub(super) fn pass(&mut self, ask: &Ask<'_>, reason: Forward, summary: String) -> Told {
+    pub(super) fn pass(&mut self, ask: &Ask<'_>, reason: Forward, summary: String) -> Ending {
         if let Some(told) = self.refused(ask) {
             return told;
         }

@@ -14,7 +14,7 @@ use policy::{Place, Step, told::shown};
 
 use super::variants::variants;
 use super::words::duration;
-use super::{Foreseen, Teller, Told, answered};
+use super::{Ending, Foreseen, Teller, answered};
 use crate::ask::Ask;
 use crate::decide::{self, Ground, Next, freshness_until};
 use crate::declared;
@@ -25,7 +25,7 @@ use crate::surrogate;
 
 impl Teller<'_> {
     /// Foretells the outcome of a request that the store is asked for.
-    pub(super) fn lookup(&mut self, ask: &Ask<'_>) -> Told {
+    pub(super) fn lookup(&mut self, ask: &Ask<'_>) -> Ending {
         let mut key = KeyBuf::new();
         crate::key::make_key(&self.shared.seed, ask.site, ask.request, &ask.notes, &mut key);
         self.key = key.hash();
@@ -80,7 +80,7 @@ impl Teller<'_> {
         old: Option<Arc<Object>>,
         waits: bool,
         alone: bool,
-    ) -> Told {
+    ) -> Ending {
         if let Some((root, path)) = from_files::page_of(ask)
             && let Some(reply) = self.page(ask, root, &path)
         {
@@ -124,7 +124,7 @@ impl Teller<'_> {
 }
 
 /// Foretells the answer that a client gets from a stored response.
-fn deliver_stored(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Told {
+fn deliver_stored(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Ending {
     // A body that is still coming would take note of a reader.
     let whole = object.whole().is_some();
     let status = whole.then(|| declared::stored(ask, object, served).status);

@@ -4,7 +4,7 @@ use message::Request;
 
 use super::collect;
 use super::send::{Sent, send_to};
-use super::{Ask, Fate, Fetched, Job, Judge};
+use super::{Attempt, Fate, Fetched, Job, Judge};
 use crate::carry::drain;
 
 impl<J: Judge> Job<J> {
@@ -53,8 +53,8 @@ impl<J: Judge> Job<J> {
 
     async fn attempt(&mut self) -> Fate<J> {
         let target = match self.judge.ask(&mut self.fetch) {
-            Ask::Send(target) => target,
-            Ask::Fate(fate) => return fate,
+            Attempt::Send(target) => target,
+            Attempt::Fate(fate) => return fate,
         };
         match send_to(&mut self.fetch, target).await {
             Ok(Sent::Answered(exchange)) => self.judge.answered(&mut self.fetch, exchange),

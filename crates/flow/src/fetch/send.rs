@@ -3,7 +3,7 @@
 use origin::{Exchange, RequestBody};
 
 use super::{Fetch, Target};
-use crate::interims::Told;
+use crate::interims::Announcer;
 
 /// The outcome of a try.
 pub(super) enum Sent {
@@ -48,7 +48,7 @@ pub(crate) async fn send(
     fetch.note(|trace| trace.note_begun(started_us));
     fetch.caller.timeouts = target.timeouts;
     let (core, caller) = (&fetch.core, &fetch.caller);
-    let told = &mut Told(fetch.interims.as_deref());
+    let told = &mut Announcer(fetch.interims.as_deref());
     let body = match &mut source {
         Some(source) => RequestBody::Stream(Box::new(source)),
         None => RequestBody::None,

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use purge::Applied;
 
-use super::plan::{Bans, Plan, Planner};
+use super::plan::{Bans, InvalidationPlan, Planner};
 use super::{Id, Invalidation, Journal, NotDone, Sites, Target};
 use crate::live::{Live, Shared};
 
@@ -58,7 +58,7 @@ pub(crate) enum Haste {
 }
 
 /// Invalidations that take effect together or not at all.
-type Plans = SmallVec<[Plan; 1]>;
+type Plans = SmallVec<[InvalidationPlan; 1]>;
 
 /// Invalidations made beyond which a batch is carried out on another thread.
 const AT_ONCE_MAX: usize = 16;
@@ -95,23 +95,24 @@ impl Shared {
     ) -> Result<Outcome, NotDone> {
         let plans = self.plan(live, batch, now)?;
         let is_recorded = self.door.journal.get().is_some();
-        let long = is_recorded || plans.len() > AT_ONCE_MAX || plans.iter().any(Plan::is_long);
+        let long =
+            is_recorded || plans.len() > AT_ONCE_MAX || plans.iter().any(InvalidationPlan::is_long);
         let entered = if long {
             // Another thread's: it may wait for the journal, and where there are many bans it
             // completes the oldest first.
             let shared = Arc::clone(self);
             let entering = rt::blocking(move || {
-                if plans.iter().any(Plan::is_long) {
+                if plans.iter().any(InvalidationPlan::is_long) {
                     shared.cache.complete_bans(now.mono_ms);
                 }
-                shared.enter(plans, Source::New)
+                shared.enter(plans, BatchSource::New)
             });
             match entering.await {
                 Ok(entered) => entered?,
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             }
         } else {
-            self.enter(plans, Source::New)?
+            self.enter(plans, BatchSource::New)?
         };
         let Some(newest) = entered.newest_ban() else { return Ok(entered.outcome(false)) };
         let sweep = self.sweep(newest, now.mono_ms);
@@ -131,7 +132,8 @@ impl Shared {
         haste: Haste,
     ) -> Result<Outcome, NotDone> {
         let plans = self.plan(live, batch, now)?;
-        let source = if haste == Haste::Regardless { Source::Regardless } else { Source::New };
+        let source =
+            if haste == Haste::Regardless { BatchSource::Regardless } else { BatchSource::New };
         let entered = self.enter(plans, source)?;
         if let Some(newest) = entered.newest_ban() {
             let all = haste == Haste::Counted && self.cache.sweep_first(COUNT_PLACES);
@@ -153,7 +155,7 @@ impl Shared {
         number: u32,
         now: Now,
     ) -> Result<Outcome, NotDone> {
-        self.apply_record(record, Source::Replayed(number), now)
+        self.apply_record(record, BatchSource::Replayed(number), now)
     }
 
     /// Puts a ban of another store in force, by its [`cache::Ban::data`] and at least its number,
@@ -167,13 +169,13 @@ impl Shared {
         number: u32,
         now: Now,
     ) -> Result<(), NotDone> {
-        self.apply_record(data, Source::Restored(number), now).map(|_| ())
+        self.apply_record(data, BatchSource::Restored(number), now).map(|_| ())
     }
 
     fn apply_record(
         self: &Arc<Self>,
         record: &[u8],
-        source: Source,
+        source: BatchSource,
         now: Now,
     ) -> Result<Outcome, NotDone> {
         let plans = self.plan(None, [Invalidation::decode(record)?], now)?;
@@ -195,14 +197,14 @@ impl Shared {
     }
 
     /// Every invalidation comes by here.
-    fn enter(&self, mut plans: Plans, source: Source) -> Result<Entered, NotDone> {
+    fn enter(&self, mut plans: Plans, source: BatchSource) -> Result<Entered, NotDone> {
         let mut applied = self.door.applied.lock();
         if !source.is_restored() {
             plans.retain(|plan| !applied.has(plan.invalidation.id));
         }
         let (journal, mut number) = match source {
-            Source::New | Source::Regardless => (self.door.journal.get(), 0),
-            Source::Replayed(number) | Source::Restored(number) => (None, number),
+            BatchSource::New | BatchSource::Regardless => (self.door.journal.get(), 0),
+            BatchSource::Replayed(number) | BatchSource::Restored(number) => (None, number),
         };
         if let Some(journal) = journal
             && !plans.is_empty()
@@ -212,7 +214,7 @@ impl Shared {
                 Ok(least) => number = least.unwrap_or(0),
                 Err(why) => {
                     self.count_refused(batch.len() as u64);
-                    if source == Source::New {
+                    if source == BatchSource::New {
                         return Err(NotDone::Refused { journal: journal.name().to_owned(), why });
                     }
                 }
@@ -237,7 +239,7 @@ impl Shared {
 
 /// Where a batch comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum BatchSource {
     /// Somebody wants it, and can be told that it is refused.
     New,
     /// It must be done, recorded or not.
@@ -248,7 +250,7 @@ enum Source {
     Restored(u32),
 }
 
-impl Source {
+impl BatchSource {
     fn is_restored(self) -> bool {
         matches!(self, Self::Restored(_))
     }

@@ -16,7 +16,7 @@ use crate::live::{Live, Shared, Site};
 use crate::tags;
 
 /// An invalidation and what carries it out.
-pub(super) struct Plan {
+pub(super) struct InvalidationPlan {
     pub(super) invalidation: Invalidation,
     /// When it was made, by the monotonic clock.
     made_ms: u64,
@@ -38,7 +38,7 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// A site it is for is unknown.
-    pub(super) fn plan(&self, invalidation: Invalidation) -> Result<Plan, NotDone> {
+    pub(super) fn plan(&self, invalidation: Invalidation) -> Result<InvalidationPlan, NotDone> {
         let made_ms = invalidation.made_ms(self.now);
         let (mut keys, mut times, mut bans) = (SmallVec::new(), None, Vec::new());
         match &invalidation.what {
@@ -60,7 +60,7 @@ impl Planner<'_> {
                 }
             }
         }
-        Ok(Plan { invalidation, made_ms, keys, times, bans })
+        Ok(InvalidationPlan { invalidation, made_ms, keys, times, bans })
     }
 
     fn live(&self) -> Arc<Live> {
@@ -121,7 +121,7 @@ impl Planner<'_> {
     }
 }
 
-impl Plan {
+impl InvalidationPlan {
     /// Returns true if the plan may take longer than the removal of some keys.
     pub(super) fn is_long(&self) -> bool {
         !self.bans.is_empty()

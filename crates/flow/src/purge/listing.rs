@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 
 /// A stored response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct Listed {
     /// Its URL.
     pub url: String,
     /// Names that it varies by.
@@ -43,7 +43,7 @@ pub struct Seen {
     pub tags: usize,
 }
 
-impl Seen {
+impl Listed {
     fn of(object: &Object, under: &Under<'_>, now_ms: u64) -> Self {
         let scheme = if under.secure { "https" } else { "http" };
         let (authority, target) = (under.authority(), under.target);
@@ -72,7 +72,7 @@ impl Seen {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// The responses.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<Listed>,
     /// More responses match than `seen` has.
     pub more: bool,
 }
@@ -107,7 +107,7 @@ impl Shared {
                 }
                 listing.more = listing.seen.len() == most;
                 if !listing.more {
-                    listing.seen.push(Seen::of(object, &Under::of(object), now_ms));
+                    listing.seen.push(Listed::of(object, &Under::of(object), now_ms));
                 }
                 !listing.more
             });

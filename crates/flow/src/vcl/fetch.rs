@@ -26,10 +26,10 @@ use super::found::may_confirm;
 use super::link::Connected;
 use super::loops;
 use super::world::{Runner, Sight};
-use super::xids::Sent;
+use super::xids::Outstanding;
 use super::{send, storages};
 use crate::carry::Carried;
-use crate::fetch::{Ask, Body, Fate, Fetch, Judge};
+use crate::fetch::{Attempt, Body, Fate, Fetch, Judge};
 use crate::reply::stored_head;
 
 /// A program's report of a fetch to the request that caused it.
@@ -70,7 +70,7 @@ pub(crate) struct ByProgram {
     /// The request that it is for, as it is kept with the response.
     pub(crate) asked: Box<[u8]>,
     /// The mark of a request that is with a backend.
-    pub(crate) sent: Option<Sent>,
+    pub(crate) sent: Option<Outstanding>,
     /// The backend that was asked last.
     pub(crate) leaf: Option<Arc<Leaf>>,
     pub(crate) lines: RefCell<Vec<Line>>,
@@ -100,7 +100,7 @@ impl Judge for ByProgram {
     }
 
     /// `vcl_backend_fetch`.
-    fn ask(&mut self, fetch: &mut Fetch) -> Ask<Self> {
+    fn ask(&mut self, fetch: &mut Fetch) -> Attempt<Self> {
         let number = self.state.xid.to_string();
         let shared = &fetch.core.shared;
         self.sent = None;
@@ -108,26 +108,26 @@ impl Judge for ByProgram {
             loops::leave_own_numbers(&mut fetch.request.headers, &shared.vcl.xids);
         }
         let led = fetch.lead.as_ref().map(|_| fetch.key_hash);
-        self.sent = Some(Sent::new(&shared.vcl.xids, self.state.xid, led));
+        self.sent = Some(Outstanding::new(&shared.vcl.xids, self.state.xid, led));
         fetch.request.headers.push(HeaderId::XVarnish, number.as_bytes());
         match self.call(fetch, Sub::BackendFetch, None) {
             Action::Fetch => {}
-            Action::Error(said) => return Ask::Fate(self.error(fetch, Some(said))),
-            action => return Ask::Fate(Self::give_up(fetch, &action)),
+            Action::Error(said) => return Attempt::Fate(self.error(fetch, Some(said))),
+            action => return Attempt::Fate(Self::give_up(fetch, &action)),
         }
         let Some(leaf) = self.resolve(fetch) else {
-            return Ask::Fate(self.fail(fetch, "No backend"));
+            return Attempt::Fate(self.fail(fetch, "No backend"));
         };
         fetch.note(|trace| *trace.backend.borrow_mut() = Some(Arc::clone(&leaf)));
         if !leaf.is_healthy() {
             self.count(Count::BackendUnhealthy);
             Connected::of(&leaf).inspect(|connected| connected.turn_away());
             let why = format!("backend {}: unhealthy", leaf.name);
-            return Ask::Fate(self.fail(fetch, &why));
+            return Attempt::Fate(self.fail(fetch, &why));
         }
         match send::prepare(self, fetch, &leaf) {
-            Ok(target) => Ask::Send(target),
-            Err(why) => Ask::Fate(self.fail(fetch, &why)),
+            Ok(target) => Attempt::Send(target),
+            Err(why) => Attempt::Fate(self.fail(fetch, &why)),
         }
     }
 

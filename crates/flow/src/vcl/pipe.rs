@@ -23,7 +23,7 @@ use super::job;
 use super::send;
 use super::step::{Step, said};
 use super::turn::Turn;
-use super::xids::Sent;
+use super::xids::Outstanding;
 use crate::body::ReplyBody;
 use crate::carry::carry;
 use crate::fetch::{self, Fetch, Job, Upload};
@@ -72,7 +72,7 @@ pub(crate) async fn pipe(
     };
     let mut job = job::assemble(turn, env, (bereq, state), upload, None, trace);
     let Job { fetch, judge, .. } = &mut *job;
-    judge.sent = Some(Sent::new(&env.stage.core.shared.vcl.xids, turn.state.xid, None));
+    judge.sent = Some(Outstanding::new(&env.stage.core.shared.vcl.xids, turn.state.xid, None));
     turn.close = true;
     // What `vcl_pipe` has said to directors is kept with the client's task.
     std::mem::swap(&mut turn.task, &mut judge.task);

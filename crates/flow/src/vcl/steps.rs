@@ -18,7 +18,7 @@ use super::found::{self, Age};
 use super::loops;
 use super::step::{Halt, HaltOn, Missing, Source, Step, StepOn, said};
 use super::turn::Turn;
-use crate::wait::{Part, Role, Verdict};
+use crate::wait::{FetchPart, Role, Verdict};
 
 /// The number of times that a request waits for others before it fetches for itself.
 const WAITS_MAX: u32 = 10;
@@ -217,7 +217,8 @@ impl Turn {
     ) -> StepOn<S> {
         // A request of the very fetch would wait for itself.
         let coalesce = coalesce && !loops::is_awaited_by(env, self.key.hash());
-        let mut part = Part::new(coalesce, stale.cloned(), WAITS_MAX.saturating_sub(self.waits));
+        let mut part =
+            FetchPart::new(coalesce, stale.cloned(), WAITS_MAX.saturating_sub(self.waits));
         let role = part.take(
             |options| S::begin(self, env, options),
             // It came meanwhile, unless this request wants nothing that is stored.

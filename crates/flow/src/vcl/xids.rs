@@ -27,12 +27,12 @@ impl Default for Xids {
 }
 
 /// A request that is with a backend, until this is dropped.
-pub(crate) struct Sent {
+pub(crate) struct Outstanding {
     out: Arc<Out>,
     number: u64,
 }
 
-impl Sent {
+impl Outstanding {
     /// One with this number, which leads the fetch of the object whose key has the hash `led`.
     pub(crate) fn new(xids: &Xids, number: u64, led: Option<u64>) -> Self {
         xids.out.lock().insert(number, led);
@@ -40,7 +40,7 @@ impl Sent {
     }
 }
 
-impl Drop for Sent {
+impl Drop for Outstanding {
     fn drop(&mut self) {
         self.out.lock().remove(&self.number);
     }

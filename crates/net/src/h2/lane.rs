@@ -34,7 +34,7 @@ pub(crate) struct Lane {
     /// The stream's number; 0 when the place is free.
     pub(crate) id: u32,
     pub(crate) asked: Option<Rc<Asked>>,
-    pub(crate) upload: Option<Upload>,
+    pub(crate) upload: Option<StreamUpload>,
     /// Waits for enough of the request's body.
     pub(crate) waiting: Option<(Box<Slow>, Reader)>,
     pub(crate) task: Option<Running>,
@@ -120,7 +120,7 @@ impl Source {
 }
 
 /// A request's body on its way to whoever takes it.
-pub(crate) struct Upload {
+pub(crate) struct StreamUpload {
     /// None when the body is whole.
     writer: Option<BodyWriter>,
     watch: Watch,
@@ -143,7 +143,7 @@ pub(crate) enum Taken {
     Unwanted,
 }
 
-impl Upload {
+impl StreamUpload {
     pub(crate) fn new(writer: BodyWriter, now_ms: u64) -> Self {
         let watch = writer.watch();
         Self {

@@ -35,7 +35,7 @@ use tls::Secured;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use self::exchange::Task;
-use self::lane::{Asked, Lane, Running, Source, Upload};
+use self::lane::{Asked, Lane, Running, Source, StreamUpload};
 use self::mail::{Item, Mail, Promise};
 use self::outgoing::Outgoing;
 pub(crate) use self::prepared::Prepared;
@@ -429,7 +429,7 @@ impl H2 {
         let now_ms = core.flow.now().mono_ms;
         let gathers = limits.body_buffer_bytes > 0 && request.upgrade == Change::None && !late;
         let Some(lane) = self.lane(at) else { return };
-        lane.upload = Some(Upload::new(writer, now_ms));
+        lane.upload = Some(StreamUpload::new(writer, now_ms));
         if gathers {
             lane.waiting = Some((slow, reader));
         } else {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use base::Now;
 use cache::Object;
 use message::Request;
-use policy::{Peer, Step as Told};
+use policy::Peer;
 use vcl::ctx::{ReqState, Task};
 use vcl::program::Instance;
 use vcl::rules::heads::Purpose;
@@ -28,6 +28,7 @@ use super::pipe;
 use super::step::{HaltOn, Step, StepOn};
 use super::turn::Turn;
 use crate::ask::{Front, LiveRef};
+use crate::explain::Ending;
 use crate::explain::foreseen::Foreseen;
 use crate::live::{Shared, Site};
 use crate::reply::Forward;
@@ -37,18 +38,16 @@ use rehearsal::Rehearsal;
 pub(crate) struct Foretold {
     pub(crate) foreseen: Foreseen,
     pub(crate) summary: String,
-    pub(crate) steps: Vec<Told>,
+    pub(crate) steps: Vec<policy::Step>,
     /// The request as the program leaves it.
     pub(crate) request: Request,
     /// Hash of its key; 0 when none was made.
     pub(crate) key: u64,
 }
 
-/// An outcome, and the outcome in words.
-type End = (Foreseen, String);
 /// The surroundings of a rehearsal.
 type Scene<'a> = Env<'a, Rehearsal<'a>>;
-type Halt<'a> = HaltOn<Rehearsal<'a>>;
+type Halted<'a> = HaltOn<Rehearsal<'a>>;
 
 /// Foretells the outcome of `asked`, from `peer`, in the program of `site`.
 pub(crate) fn foretell(
@@ -78,19 +77,19 @@ pub(crate) fn foretell(
 }
 
 /// Goes as far as it goes without an origin.
-fn go(turn: &mut Turn, env: &Scene<'_>) -> End {
+fn go(turn: &mut Turn, env: &Scene<'_>) -> Ending {
     let mut step: StepOn<Rehearsal<'_>> = Step::Start;
     loop {
-        let halt: Halt<'_> = turn.advance(env, step);
+        let halt: Halted<'_> = turn.advance(env, step);
         let end = match halt {
-            Halt::Reply(reply) => Ok(env.stage.answered(&reply)),
-            Halt::Wait(()) => {
+            Halted::Reply(reply) => Ok(env.stage.answered(&reply)),
+            Halted::Wait(()) => {
                 let reason = Forward::UriMiss;
                 let foreseen = Foreseen::Fetch { reason, stale: false, waits: true };
                 let why = "would wait for another request's fetch of the same";
                 Ok((foreseen, why.to_owned()))
             }
-            Halt::Fetch(missing) => {
+            Halted::Fetch(missing) => {
                 let reason = match &missing.stale {
                     _ if turn.state.is_hitmiss => Forward::HitForMiss,
                     Some(_) => Forward::Stale,
@@ -98,8 +97,8 @@ fn go(turn: &mut Turn, env: &Scene<'_>) -> End {
                 };
                 Ok(fetch(turn, env, reason, missing.stale.as_ref()))
             }
-            Halt::Pass => Ok(fetch(turn, env, Forward::Bypass, None)),
-            Halt::Pipe => self::pipe(turn, env),
+            Halted::Pass => Ok(fetch(turn, env, Forward::Bypass, None)),
+            Halted::Pipe => self::pipe(turn, env),
         };
         match end {
             Ok(end) => return end,
@@ -109,7 +108,7 @@ fn go(turn: &mut Turn, env: &Scene<'_>) -> End {
 }
 
 /// Foretells `vcl_pipe`, and what follows.
-fn pipe<'a>(turn: &mut Turn, env: &Scene<'a>) -> Result<End, StepOn<Rehearsal<'a>>> {
+fn pipe<'a>(turn: &mut Turn, env: &Scene<'a>) -> Result<Ending, StepOn<Rehearsal<'a>>> {
     let (mut bereq, mut state) = pipe::bereq(turn, env);
     match env.stage.run_pipe(turn, env, &mut bereq, &mut state) {
         Action::Pipe => {}
@@ -122,7 +121,7 @@ fn pipe<'a>(turn: &mut Turn, env: &Scene<'a>) -> Result<End, StepOn<Rehearsal<'a
 }
 
 /// Foretells a fetch; `stale` is stored, and may be confirmed by it.
-fn fetch(turn: &mut Turn, env: &Scene<'_>, reason: Forward, stale: Option<&Arc<Object>>) -> End {
+fn fetch(turn: &mut Turn, env: &Scene<'_>, reason: Forward, stale: Option<&Arc<Object>>) -> Ending {
     let private = reason == Forward::Bypass;
     let purpose = if private { Purpose::Pass } else { Purpose::Fetch };
     let (mut bereq, mut state) = job::bereq(turn, env, (purpose, stale));

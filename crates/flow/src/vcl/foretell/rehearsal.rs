@@ -14,9 +14,10 @@ use vcl::sub::{Action, Sub};
 use vcl::told::Line;
 use vcl::words::{changes, field_changes, in_words, place, text};
 
-use super::{End, Scene, facts};
+use super::{Scene, facts};
 use crate::ask::{Ask, Front};
 use crate::body::ReplyBody;
+use crate::explain::Ending;
 use crate::explain::foreseen::Foreseen;
 use crate::explain::variants::variants;
 use crate::key::select_by;
@@ -72,7 +73,7 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Returns the outcome that is the answer `reply`.
-    pub(super) fn answered(&self, reply: &Reply) -> End {
+    pub(super) fn answered(&self, reply: &Reply) -> Ending {
         let (served, status) = (reply.served, reply.status);
         let summary = match served {
             _ if self.unanswered.get() => "vcl_synth failed, too".to_owned(),
