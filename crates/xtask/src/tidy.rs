@@ -8,6 +8,7 @@ mod files;
 mod functions;
 mod layers;
 mod mask;
+mod names;
 mod words;
 
 /// One broken rule.
@@ -26,10 +27,12 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     let mut problems = layers::check(root)?;
     let sources = sources(root)?;
     let count = sources.len();
+    let mut names = names::Names::default();
     for file in sources {
         let text =
             fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+        names.add(&name, &text);
         let found = files::check(&name, &text);
         problems.extend(found.into_iter().map(|(line, what)| Problem {
             file: name.clone(),
@@ -37,6 +40,7 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
             what,
         }));
     }
+    problems.extend(names.problems());
     problems.sort();
     if problems.is_empty() {
         return Ok(format!("tidy: {count} files, no problem"));

@@ -102,7 +102,7 @@ fn long_functions(name: &str, masked: &Masked) -> Vec<(usize, String)> {
 }
 
 /// Tells whether the file called `name` is compiled for tests only.
-fn is_test_file(name: &str) -> bool {
+pub(super) fn is_test_file(name: &str) -> bool {
     name.split('/').any(|part| part == "tests" || part == "tests.rs")
 }
 
