@@ -61,7 +61,7 @@ fn watch() -> Value {
                 "description": "Of which transactions, in the language of `larder log -q`.",
                 "examples": ["resp.status >= 500"],
             },
-            "secrets": flag("Values of Authorization, Cookie and the like as they are."),
+            "secrets": flag("Values that are masked otherwise, as of Authorization and Cookie."),
         },
     })
 }

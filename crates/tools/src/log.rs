@@ -51,8 +51,9 @@ pub struct LogArgs {
     #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true,
           value_delimiter = ',', default_missing_value = "")]
     headers: Option<Vec<String>>,
-    /// With --headers or -F: values of Authorization, Cookie and the like as they are. Without it
-    /// they are masked.
+    /// With --headers or -F: values of Authorization, Proxy-Authorization, Cookie, Set-Cookie,
+    /// X-Api-Key, X-Auth-Token, X-CSRF-Token, X-XSRF-Token and X-Amz-Security-Token as they are.
+    /// Without it they are masked.
     #[arg(long)]
     secrets: bool,
     /// Lines of this format, with varnishncsa's formatters (%h "%r" %s %{X-Cache}o ...) or nginx's
