@@ -121,7 +121,7 @@ counters! {
     OriginRetries origin_retries_total Counter "Origin requests tried again.";
     OriginBytesIn origin_bytes_in_total Counter "Bytes read from origins.";
     OriginLineFeeds origin_line_feeds_total Counter "Response heads of origins with lines that ended without CR, taken because of `lenient_origin`.";
-    Stores stores_total Counter "Responses stored.";
+    Stores stores_total Counter "Responses that began to be stored. One whose body then breaks off is counted, too.";
     StoreRefused store_refused_total Counter "Responses not stored for want of room.";
     Invalidations invalidations_total Counter "Stored responses removed by invalidation or purge.";
     InvalidationsRefused invalidations_refused_total Counter "Invalidations that the journal did not record. None took effect, but for those after methods that are not safe.";
