@@ -108,7 +108,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// The session of what no client asked for: `vcl_init` and the like.
+    /// The session of work that no client asked for, as `vcl_init`.
     pub fn nobody() -> Self {
         Self {
             client: None,

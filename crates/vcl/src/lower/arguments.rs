@@ -123,7 +123,7 @@ impl Lowering<'_> {
         Some(returned(Term::Method(Box::new(invoke)), method.returns, call.span))
     }
 
-    /// `value.lower()` and the like, where `head` is a name.
+    /// A method of a value, as `value.lower()`, where `head` is a name.
     fn method_of_type(&mut self, head: &str, last: &str, call: &CallExpr) -> Option<Typed> {
         if !METHODS.contains(&last) {
             self.unknown_function(call);
@@ -137,7 +137,7 @@ impl Lowering<'_> {
         self.apply_method(object, last, call)
     }
 
-    /// `(expression).lower()` and the like.
+    /// A method of an expression, as `(expression).lower()`.
     pub(super) fn method_call(&mut self, object: &ast::Expr, call: &CallExpr) -> Option<Typed> {
         let wanted = if &*call.name.text == "resolve" { Type::Backend } else { Type::String };
         let object = self.expr(object, wanted)?;

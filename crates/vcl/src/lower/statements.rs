@@ -149,7 +149,8 @@ impl Lowering<'_> {
         None
     }
 
-    /// Of strings and the like, `+=` is all there is beside `=`.
+    /// Checks that an operator goes with a type: numbers and times take all, STRING and BODY `=`
+    /// and `+=`, others `=` alone.
     fn only_adds(&mut self, op: SetOp, ty: Type, span: Span) -> Option<()> {
         let allowed = match ty {
             Type::String | Type::Body => matches!(op, SetOp::Assign | SetOp::Add),

@@ -168,7 +168,7 @@ impl PatternReader<'_> {
         }
     }
 
-    /// After `(`: a group that captures, or `(?:`, `(?i:`, `(?i)` and the like with `s` or without.
+    /// After `(`: a group that captures, or `?`, flags among `i`, `s` and `-`, then `:` or `)`.
     fn open(&mut self) -> Option<Before> {
         match self.rest {
             [b'?', rest @ ..] => {

@@ -25,7 +25,7 @@ pub(crate) enum Cond {
     Any(Box<[Self]>),
     /// `~` with a pattern. What is no string is matched as an empty one.
     Match(Text, Arc<Regex>),
-    /// `==` of strings. What is no string equals nothing, not even the like.
+    /// `==` of strings. A value that is no string equals nothing, not even another such value.
     Same(Box<(Text, Text)>),
     /// Strings in order, byte by byte. What is no string is greater than any, and any than it.
     TextOrder(Order, Box<(Text, Text)>),

@@ -2,7 +2,7 @@
 
 use super::functions::{functions, test_lines};
 use super::mask::{Masked, mask};
-use super::words::questions;
+use super::words::{questions, vague};
 
 /// A file beyond this tells more than one story (STYLE.md).
 const FILE_LINES: usize = 800;
@@ -50,6 +50,7 @@ pub(crate) fn check(name: &str, source: &str) -> Vec<(usize, String)> {
     problems.extend(left_overs(&masked));
     problems.extend(clocks(name, &masked));
     problems.extend(questions(source));
+    problems.extend(vague(source));
     problems
 }
 

@@ -1,8 +1,33 @@
-//! The rule for the first words of doc comments (STYLE.md): a noun or a verb tells what a thing is
-//! or does, where a question leaves that to the reader.
+//! Rules for the words of doc comments (STYLE.md). A noun or a verb at the beginning tells what a
+//! thing is or does, where a question leaves that to the reader; no words stand for a list that
+//! the reader would have to guess.
 
 /// Words that begin a question.
 const QUESTIONS: [&str; 5] = ["What", "Whether", "Who", "Which", "How"];
+
+/// Words of a line that say less than they seem to.
+const VAGUE: [&str; 1] = ["the like"];
+
+/// Finds lines of doc comments with vague words.
+pub(super) fn vague(source: &str) -> Vec<(usize, String)> {
+    let lines = source.lines().zip(1..);
+    let texts = lines.filter_map(|(line, number)| Some((doc_text(line)?, number)));
+    let hits = texts.flat_map(|(text, number)| {
+        VAGUE.into_iter().filter(move |words| has_words(text, words)).map(move |words| {
+            (number, format!("a doc comment names what it is about, without `{words}`"))
+        })
+    });
+    hits.collect()
+}
+
+/// Tells whether `text` has `words` with no letter next to them.
+fn has_words(text: &str, words: &str) -> bool {
+    text.match_indices(words).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + words.len()..].chars().next();
+        ![before, after].into_iter().flatten().any(char::is_alphanumeric)
+    })
+}
 
 /// Finds doc comments that begin with a question's word.
 pub(super) fn questions(source: &str) -> Vec<(usize, String)> {
@@ -35,6 +60,24 @@ fn first_word(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn vague_words_are_found_in_doc_comments_only_and_only_whole() {
+        let [doc, like] = ["///", "the like"];
+        for (source, lines) in [
+            (
+                format!("{doc} Cookies and {like}.\n{doc} Others.\n{doc} Of {like}, one.\n"),
+                vec![1, 3],
+            ),
+            (
+                format!("// Cookies and {like}.\n{doc} {like}lihood\n{doc} breathe {like}ly\n"),
+                vec![],
+            ),
+        ] {
+            let found: Vec<usize> = vague(&source).into_iter().map(|(line, _)| line).collect();
+            assert_eq!(found, lines, "{source}");
+        }
+    }
 
     #[test]
     fn a_question_at_the_beginning_of_a_doc_comment_is_found_and_nothing_else() {
