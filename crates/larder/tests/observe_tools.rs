@@ -37,7 +37,7 @@ fn text(bytes: &[u8]) -> String {
 /// `/own` past the store. It has one core: records of several are in the order in which responses
 /// ended, which is chance.
 async fn visited() -> Stage {
-    let stage = Setup { top: "workers = 1\n", ..Setup::default() }.start().await;
+    let stage = Setup { one_core: true, ..Setup::default() }.start().await;
     stage.origin.on("/page?a=1", Script::cacheable("page"));
     stage.origin.on("/own", Script::ok("Cache-Control: no-store\r\n", "own"));
     stage.origin.on(

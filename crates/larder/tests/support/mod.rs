@@ -32,6 +32,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Setup<'a> {
     /// Keys at the top of the file.
     pub(crate) top: &'a str,
+    /// One core instead of two.
+    pub(crate) one_core: bool,
     /// Keys of `[limits]`.
     pub(crate) limits: &'a str,
     /// Keys of the one origin.
@@ -43,11 +45,12 @@ pub(crate) struct Setup<'a> {
 impl Setup<'_> {
     /// The whole file. Ejection is off: the origin's one server fails on purpose.
     pub(crate) fn file(&self, origin: &Scripted) -> String {
-        let Self { top, limits, origin: more, site } = self;
+        let Self { top, one_core, limits, origin: more, site } = self;
+        let workers = if *one_core { 1 } else { 2 };
         let addr = origin.addr();
         format!(
             r#"listen = "127.0.0.1:0"
-workers = 2
+workers = {workers}
 {top}
 [limits]
 {limits}
