@@ -2,8 +2,8 @@
 //!
 //! [`run`] plays one schedule. Its seed decides everything: what the site serves, what origins do
 //! and break, who asks when and leaves when, what is purged, and in which order tasks run. It is
-//! held against the truth in [`book`], which shares no code with what it tests. The same seed gives
-//! the same [`Tally::digest`].
+//! held against the truth in module `book`, which shares no code with what it tests. The same seed
+//! gives the same [`Tally::digest`].
 
 mod book;
 mod client;
