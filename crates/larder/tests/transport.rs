@@ -491,3 +491,19 @@ async fn a_trace_with_a_body_ends_its_connection() {
     assert_eq!((reply.status, reply.closes()), (405, false), "without one it goes on");
     assert_eq!(stage.received().len(), 0);
 }
+
+#[tokio::test]
+async fn a_client_that_ends_within_its_framing_is_closed_at_once() {
+    let stage = Stage::new().await;
+    stage.origin.on("/page", Script::ok("Cache-Control: no-store\r\n", TEXT));
+    let head = "POST /page HTTP/1.1\r\nHost: larder.test\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for rest in ["a", "a;ext", "5\r\nhello", "5\r\nhello\r\n0\r\nX-Trailer: val"] {
+        let mut stream = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
+        stream.write_all(format!("{head}{rest}").as_bytes()).await.expect("sent");
+        stream.shutdown().await.expect("ended");
+        let mut received = Vec::new();
+        // Limits on slow bodies would end it later than that.
+        let read = timeout(Duration::from_secs(20), stream.read_to_end(&mut received)).await;
+        assert!(read.is_ok(), "{rest:?}: open still");
+    }
+}

@@ -5,11 +5,12 @@ mod support;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use support::{PATIENCE, Setup, Stage, eventually, sent_field};
 use testkit::client::request;
-use testkit::larder::Daemon;
+use testkit::larder::{Daemon, binary};
 use testkit::origin::{Script, Scripted};
 use testkit::reply::{End, Reply, Seen, read_reply};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -177,4 +178,35 @@ async fn a_socket_left_behind_is_replaced_and_one_in_use_is_not() {
         fs::read_to_string(place.file()).is_ok_and(|text| text == "precious")
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_file_in_the_place_of_the_admin_socket_is_left_alone() {
+    let place = Place::new("admin-file");
+    fs::write(place.file(), "precious").expect("a file");
+    let config = place.file().with_file_name("larder.toml");
+    let origin = Scripted::start().await.expect("a port for the origin");
+    fs::write(&config, Setup::default().file(&origin)).expect("a configuration");
+    let errors = place.file().with_file_name("errors");
+    let mut daemon = Command::new(binary().expect("a binary"))
+        .args(["serve", "--config"])
+        .arg(&config)
+        .arg("--admin-socket")
+        .arg(place.file())
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&errors).expect("a file"))
+        .spawn()
+        .expect("it starts");
+    let said = async |what: &str| {
+        eventually(what, async || {
+            fs::read_to_string(&errors).is_ok_and(|said| said.contains(what))
+        })
+        .await;
+    };
+    said("is no socket, and stays").await;
+    // It serves all the same.
+    said("listening on").await;
+    daemon.kill().expect("a child");
+    daemon.wait().expect("a child");
+    assert_eq!(fs::read_to_string(place.file()).expect("it is there"), "precious");
 }
