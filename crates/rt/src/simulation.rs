@@ -19,7 +19,33 @@ const PUT_OFF: u64 = 4;
 #[derive(Clone, Copy)]
 struct Running {
     began: Instant,
-    state: u64,
+    state: Draws,
+}
+
+/// Numbers that a seed decides: SplitMix64 (Steele, Lea and Flood, 2014).
+#[derive(Clone, Copy, Debug)]
+pub struct Draws(u64);
+
+impl Draws {
+    /// The draws of `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number below `below` (0 if that is 0).
+    pub fn below(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        mixed.checked_rem(below).unwrap_or(0)
+    }
+
+    /// One of `choices`.
+    pub fn of<T: Copy, const N: usize>(&mut self, choices: [T; N]) -> T {
+        choices[self.below(N as u64) as usize]
+    }
 }
 
 thread_local! {
@@ -44,7 +70,7 @@ pub fn run<F: Future>(seed: u64, future: F) -> io::Result<F::Output> {
     let local = LocalSet::new();
     let _end = End;
     Ok(local.block_on(&runtime, async {
-        RUNNING.set(Some(Running { began: Instant::now(), state: seed }));
+        RUNNING.set(Some(Running { began: Instant::now(), state: Draws::new(seed) }));
         future.await
     }))
 }
@@ -60,14 +86,9 @@ pub fn is_on() -> bool {
 /// Outside a simulation, where nothing may depend on it.
 pub fn random(below: u64) -> u64 {
     let Some(mut running) = RUNNING.get() else { panic!("no simulation runs on this thread") };
-    // SplitMix64 (Steele, Lea and Flood, 2014).
-    running.state = running.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let drawn = running.state.below(below);
     RUNNING.set(Some(running));
-    let mut mixed = running.state;
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^= mixed >> 31;
-    mixed.checked_rem(below).unwrap_or(0)
+    drawn
 }
 
 pub(crate) fn now() -> Option<Now> {

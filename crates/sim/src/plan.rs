@@ -1,5 +1,7 @@
 //! The constants of a schedule, drawn from its seed.
 
+use rt::simulation::Draws;
+
 /// The nature of one resource's responses.
 #[derive(Clone, Debug)]
 pub(crate) struct Resource {
@@ -33,27 +35,11 @@ pub(crate) struct Plan {
     pub(crate) faults: u64,
 }
 
-/// A generator of its own: the plan is drawn before the simulation runs.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
-    }
-
-    fn of<T: Copy, const N: usize>(&mut self, choices: [T; N]) -> T {
-        choices[self.below(N as u64) as usize]
-    }
-}
-
 impl Plan {
     /// The plan of `seed`.
     pub(crate) fn draw(seed: u64) -> Self {
-        let mut draw = Draw(seed ^ 0x5eed);
+        // The simulation itself draws from the seed.
+        let mut draw = Draws::new(seed ^ 0x5eed);
         let quiet = draw.below(5) == 0;
         let count = 1 + draw.below(4);
         let resources = (0..count).map(|number| resource(&mut draw, number, quiet)).collect();
@@ -72,7 +58,7 @@ impl Plan {
     }
 }
 
-fn resource(draw: &mut Draw, number: u64, quiet: bool) -> Resource {
+fn resource(draw: &mut Draws, number: u64, quiet: bool) -> Resource {
     let (grace, error) = ([0, 1, 5], [0, 3, 20]);
     Resource {
         site: draw.below(2) as usize,
