@@ -123,14 +123,16 @@ impl Ban {
         self.objects.load(Ordering::Relaxed)
     }
 
-    /// The same, each response as often as it has one of the tags that are meant.
+    /// The same as Varnish's xkey counts: each response once for every pair of a tag of its own and
+    /// an equal one that is meant. A soft ban counts a response once, if it was fresh.
     pub fn finds(&self) -> u64 {
         self.finds.load(Ordering::Relaxed)
     }
 
+    /// Counts a response that leaves.
     pub(crate) fn met(&self, record: &Record) {
         let tags = self.which.tags.as_ref().zip(record.stored_tags());
-        let finds = tags.map_or(1, |(tags, theirs)| tags.shared_with(theirs));
+        let finds = tags.map_or(1, |(tags, theirs)| tags.pairs_with(theirs));
         self.objects.fetch_add(1, Ordering::Relaxed);
         self.finds.fetch_add(finds, Ordering::Relaxed);
     }
@@ -255,15 +257,20 @@ impl Bans {
         for ban in met {
             match ban.soft {
                 Some(since_ms) => {
-                    record.expire(since_ms);
+                    // Of several who test at the same time one makes it stale.
+                    if record.expire(since_ms) && is_live {
+                        ban.finds.fetch_add(1, Ordering::Relaxed);
+                    }
                     softly.push(ban);
                 }
                 None => return Passed::No(Some(Arc::clone(ban))),
             }
         }
-        // Of several who test at the same time one counts.
+        // Of several who test at the same time one is the first to say that all are passed.
         if record.pass(list.newest) == from && is_live {
-            softly.into_iter().for_each(|ban| ban.met(record));
+            for ban in softly {
+                ban.objects.fetch_add(1, Ordering::Relaxed);
+            }
         }
         Passed::Yes
     }

@@ -452,9 +452,9 @@ impl Record {
         self.passed.fetch_max(number, Ordering::AcqRel)
     }
 
-    /// Freshness ends at `now_ms` at the latest.
-    pub(crate) fn expire(&self, now_ms: i64) {
-        self.fresh_until.fetch_min(now_ms, Ordering::Relaxed);
+    /// Freshness ends at `now_ms` at the latest; returns true if it would have ended later.
+    pub(crate) fn expire(&self, now_ms: i64) -> bool {
+        self.fresh_until.fetch_min(now_ms, Ordering::Relaxed) > now_ms
     }
 
     /// Freshness ends at `until_ms` (monotonic milliseconds), and what follows it takes this long;

@@ -429,7 +429,9 @@ impl<L: Lower> Shard<L> {
     pub(crate) fn expire(&mut self, h32: u32, key: &[u8], now_ms: i64) -> usize {
         let cold = self.forget_cold(h32, Leaving::AllBut(&[]));
         let Some(slot) = self.find(h32, key) else { return cold };
-        slot.variants().iter().for_each(|object| object.expire(now_ms));
+        for object in slot.variants() {
+            object.expire(now_ms);
+        }
         if let Slot::Many(_, more) = slot {
             more.leads.iter().for_each(|busy| busy.expire(now_ms));
         }

@@ -3,7 +3,8 @@
 /// Bytes of the number of an object's tags, behind them.
 pub(crate) const COUNT_BYTES: usize = 4;
 
-/// Surrogate keys, hashed: sorted, each once.
+/// Surrogate keys, hashed and sorted. A key may stand there several times: each time counts in
+/// [`Ban::finds`](crate::Ban::finds).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags(Box<[u64]>);
 
@@ -11,7 +12,6 @@ impl Tags {
     /// These hashes, in any order.
     pub fn new(mut hashes: Vec<u64>) -> Self {
         hashes.sort_unstable();
-        hashes.dedup();
         Self(hashes.into())
     }
 
@@ -38,9 +38,9 @@ impl Tags {
         theirs.iter().any(|tag| self.0.binary_search(&tag).is_ok())
     }
 
-    /// The number of tags that are among `theirs`, too.
-    pub(crate) fn shared_with(&self, theirs: Stored<'_>) -> u64 {
-        self.iter().filter(|tag| theirs.contains(*tag)).count() as u64
+    /// The number of pairs of a tag and an equal one among `theirs`.
+    pub(crate) fn pairs_with(&self, theirs: Stored<'_>) -> u64 {
+        self.iter().map(|tag| theirs.count(tag)).sum()
     }
 }
 
@@ -65,6 +65,12 @@ impl Stored<'_> {
     fn contains(self, tag: u64) -> bool {
         self.0.binary_search_by_key(&tag, |bytes| u64::from_le_bytes(*bytes)).is_ok()
     }
+
+    fn count(self, tag: u64) -> u64 {
+        let from = self.0.partition_point(|bytes| u64::from_le_bytes(*bytes) < tag);
+        let equal = |bytes: &&[u8; 8]| u64::from_le_bytes(**bytes) == tag;
+        self.0[from..].iter().take_while(equal).count() as u64
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -81,7 +87,15 @@ mod tests {
             assert_eq!(Tags::new(tags.clone()).meets(Stored(&many)), met, "{tags:?}");
         }
         let long = Tags::new((10..100).chain([5, 5]).collect());
-        assert_eq!(long.len(), 91);
+        assert_eq!(long.len(), 92);
         assert!(long.meets(Stored(&many)) && !long.meets(Stored(&bytes(&[1, 9]))));
+    }
+
+    #[test]
+    fn tags_that_are_said_again_count_again() {
+        let bytes = [3_u64, 5, 5, 5, 9].map(u64::to_le_bytes);
+        for (tags, pairs) in [(vec![], 0), (vec![4], 0), (vec![5], 3), (vec![9, 5, 9, 5], 8)] {
+            assert_eq!(Tags::new(tags.clone()).pairs_with(Stored(&bytes)), pairs, "{tags:?}");
+        }
     }
 }

@@ -9,7 +9,8 @@ pub(crate) fn hash(seed: &HashSeed, tag: &[u8]) -> u64 {
     seed.hash(tag)
 }
 
-/// The tags in `headers`; `None` when there is no field for them.
+/// The tags in `headers`; `None` if there is no field for them. Each stands there once, and once
+/// more for each time that `xkey` repeats it.
 ///
 /// # Errors
 /// The limit that they are beyond: by those left out a response could not be invalidated.
@@ -28,6 +29,12 @@ pub(crate) fn read(
     }
     let mut hashes = Vec::new();
     tags::of_response(headers, |tag| hashes.push(hash(seed, tag)));
+    hashes.sort_unstable();
+    hashes.dedup();
+    let mut xkey = Vec::new();
+    tags::of_xkey(headers, |tag| xkey.push(hash(seed, tag)));
+    xkey.sort_unstable();
+    hashes.extend(xkey.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]));
     let tags = Tags::new(hashes);
     if tags.len() as u64 > limits.tags { Err(Limit::Tags) } else { Ok(Some(tags)) }
 }

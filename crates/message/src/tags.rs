@@ -21,6 +21,9 @@ const PLAIN: [&[u8]; 9] = [
     b"purge-cache-tags",
 ];
 
+/// The fields that Varnish's xkey reads.
+const XKEY: [&[u8]; 2] = [b"xkey", b"x-hashtwo"];
+
 /// RFC 9875 2.
 const CACHE_GROUPS: &[u8] = b"cache-groups";
 
@@ -46,6 +49,14 @@ pub fn of_response(headers: &HeaderBlock, mut each: impl FnMut(&[u8])) {
         }
     }
     groups(headers.values_named(CACHE_GROUPS), each);
+}
+
+/// Hands every tag in the fields that Varnish's xkey reads to `each`. A tag that they name twice
+/// counts twice there.
+pub fn of_xkey(headers: &HeaderBlock, mut each: impl FnMut(&[u8])) {
+    for name in XKEY {
+        headers.values_named(name).flat_map(plain).for_each(&mut each);
+    }
 }
 
 /// The tags of one value of any field but Cache-Groups.

@@ -39,7 +39,7 @@ impl Default for Node {
 pub struct Outcome {
     /// Stored responses that it selected.
     pub objects: u64,
-    /// The same, each response as often as it has one of the surrogate keys that were given.
+    /// The same as Varnish's xkey counts ([`cache::Ban::finds`]).
     pub finds: u64,
     /// Not everything has been looked at yet. What is still there is not used any more.
     pub pending: bool,

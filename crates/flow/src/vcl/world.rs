@@ -167,10 +167,7 @@ impl World for Sight<'_> {
             return Ok(0);
         }
         let what = What::Tags(keys.iter().map(|key| key.to_vec()).collect());
-        let done = self.invalidate(Target::Many(what), soft, Haste::Counted)?;
-        // A response that is stale already is not found by its next key; one that is to go is found
-        // until it is gone.
-        Ok(if soft { done.objects } else { done.finds })
+        Ok(self.invalidate(Target::Many(what), soft, Haste::Counted)?.finds)
     }
 
     fn random(&self) -> f64 {

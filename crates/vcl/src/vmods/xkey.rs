@@ -24,7 +24,8 @@ const PARAMS: &[Parameter] = &[must("keys", Type::String)];
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "purge",
-        about: "Removes every object with one of these keys. How many there were.",
+        about: "Removes every object with one of these keys. How many there were: an object counts \
+                once for each pair of a key that it names and an equal one of these.",
         returns: Type::Int,
         params: PARAMS,
         from: Subs::BOTH,
@@ -32,8 +33,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "softpurge",
-        about: "Makes every object with one of these keys stale; grace and keep remain. How many \
-                there were.",
+        about: "Makes every fresh object with one of these keys stale; grace and keep remain. How \
+                many there were.",
         returns: Type::Int,
         params: PARAMS,
         from: Subs::BOTH,
@@ -42,9 +43,7 @@ const FUNCTIONS: &[Function] = &[
 ];
 
 fn purge(ctx: &Ctx<'_>, args: &[Value], soft: bool) -> Result<Value, Failure> {
-    let mut keys: Vec<&[u8]> = tags::plain(args.bytes(0)).collect();
-    keys.sort_unstable();
-    keys.dedup();
+    let keys: Vec<&[u8]> = tags::plain(args.bytes(0)).collect();
     let count = match keys.as_slice() {
         [] => 0,
         keys => {
@@ -64,14 +63,15 @@ mod tests {
     use crate::testing::Bench;
 
     #[test]
-    fn every_key_is_purged_once() {
+    fn keys_are_purged_as_they_are_written() {
         let mut bench = Bench::bare();
         let keys = Value::String(Some(Bytes::from_static(b"b, a  b,,c\ta")));
         for (soft, function) in [(false, &FUNCTIONS[0]), (true, &FUNCTIONS[1])] {
             let count = (function.call)(&mut bench.ctx(Sub::Recv), std::slice::from_ref(&keys));
-            assert!(matches!(count, Ok(Value::Int(3))));
+            assert!(matches!(count, Ok(Value::Int(5))));
             let purged = bench.world.key_purges.borrow_mut().pop();
-            assert_eq!(purged, Some((vec![b"a".to_vec(), b"b".to_vec(), b"c".to_vec()], soft)));
+            let keys = [b"b", b"a", b"b", b"c", b"a"].map(|key| key.to_vec());
+            assert_eq!(purged, Some((keys.to_vec(), soft)));
         }
     }
 
