@@ -13,7 +13,7 @@ mod upload;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::Now;
+use base::{Counter, Now};
 use bytes::Bytes;
 use cache::{Flags, Lead, NewObject, Object, Passage, Reader};
 use message::{Request, Response};
@@ -254,12 +254,30 @@ impl<J: Judge> Job<J> {
 pub(crate) fn start<J: Judge>(mut job: Box<Job<J>>) -> oneshot::Receiver<News<J>> {
     let (tell, told) = oneshot::channel();
     job.tell = Some(tell);
+    let count = CountPanic(Rc::clone(&job.fetch.core));
     // Boxed, it is written once; the runtime copies what it is given at every turn of its life.
-    rt::spawn_local(Box::pin(job.run()));
+    rt::spawn_local(Box::pin(async move {
+        let _count = count;
+        job.run().await;
+    }));
     told
+}
+
+/// Counts the panic that ends a fetch, and only the fetch, whoever waits for it.
+struct CountPanic(Rc<Core>);
+
+impl Drop for CountPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.counters.inc(Counter::Panics);
+        }
+    }
 }
 
 /// Flags of a mark that is stored as an object.
 pub(crate) fn mark_flags(is_pass: bool) -> Flags {
     Flags { hit_for_pass: is_pass, hit_for_miss: !is_pass, ..Flags::default() }
 }
+
+#[cfg(test)]
+mod tests;

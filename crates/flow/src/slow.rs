@@ -251,8 +251,7 @@ async fn fetch_own(
     let served = |stored| Served::Fetched { reason, stored, collapsed: false };
     let ask = &Ask { now: core.now(), ..*ask };
     let Ok((fetched, ())) = fetched else {
-        // The fetch ended by a bug, which ends only the fetch.
-        core.counters.inc(Counter::Panics);
+        // The fetch ended by a bug, which ends only the fetch and is counted there.
         return pages::problem(ask.request, Problem::Internal);
     };
     let instead = match fetched {

@@ -53,11 +53,11 @@ impl Waiting {
                 }
                 Halt::Fetch(missing) => {
                     let job = job(&turn, env, Some(missing), &mut upload, trace);
-                    fetched(&mut turn, env, fetch::start(job).await)
+                    fetched(&mut turn, fetch::start(job).await)
                 }
                 Halt::Pass => {
                     let job = job(&turn, env, None, &mut upload, trace);
-                    fetched(&mut turn, env, fetch::start(job).await)
+                    fetched(&mut turn, fetch::start(job).await)
                 }
                 Halt::Pipe => match super::pipe::pipe(&mut turn, env, &mut upload, trace).await {
                     Ok(reply) => return reply,
@@ -73,12 +73,10 @@ impl Waiting {
 /// Returns the step that follows a fetch.
 fn fetched(
     turn: &mut Turn,
-    env: &Env<'_>,
     told: Result<News<ByProgram>, oneshot::error::RecvError>,
 ) -> Step {
     let Ok((fetched, report)) = told else {
-        // It ended by a bug.
-        env.stage.core.counters.inc(Counter::Panics);
+        // It ended by a bug, which is counted there.
         turn.note_error("the fetch ended by a fault of this proxy");
         return Step::Synth(said(503, ""));
     };

@@ -1,6 +1,6 @@
 //! Requests through programs, with an origin on the loopback.
 
-mod rig;
+pub(crate) mod rig;
 
 use rig::Rig;
 

@@ -125,8 +125,8 @@ fn serve(stream: TcpStream, asked: &Asked, answers: &Answers) {
 
 /// An answer as a client sees it.
 #[derive(Debug)]
-pub(super) struct Seen {
-    pub(super) status: u16,
+pub(crate) struct Seen {
+    pub(crate) status: u16,
     pub(super) head: String,
     pub(super) body: String,
     pub(super) close: bool,
@@ -148,17 +148,17 @@ impl Seen {
 }
 
 /// The core with its program.
-pub(super) struct Rig {
+pub(crate) struct Rig {
     runtime: Runtime,
     local: LocalSet,
-    pub(super) core: Rc<Core>,
+    pub(crate) core: Rc<Core>,
     pub(super) origin: Backdrop,
     line: Line,
 }
 
 impl Rig {
     /// With the program `text`, in which `ORIGIN` is the backend `b`.
-    pub(super) fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         Self::with(text, &[])
     }
 
@@ -198,7 +198,7 @@ impl Rig {
 
     /// The answer to a request: its first line and fields, a line each, and a body behind an empty
     /// line.
-    pub(super) fn ask(&self, text: &str) -> Seen {
+    pub(crate) fn ask(&self, text: &str) -> Seen {
         let asking = async {
             let seen = self.answer(text).await;
             // What goes on behind the answer comes to its end.
@@ -208,6 +208,11 @@ impl Rig {
             seen
         };
         self.local.block_on(&self.runtime, asking)
+    }
+
+    /// Runs `work` where the rig's fetches run.
+    pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> T {
+        self.local.block_on(&self.runtime, work)
     }
 
     /// Holds up sweeps of the store until it is dropped.

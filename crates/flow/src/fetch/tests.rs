@@ -1,0 +1,96 @@
+//! A policy that breaks off: what becomes of its fetch, and of everybody else.
+
+use std::rc::Rc;
+
+use base::Counter;
+use bytes::Bytes;
+use cache::Passage;
+use message::Request;
+use origin::{Caller, Exchange};
+
+use super::{Attempt, Fate, Fetch, Job, Judge, Upload, start};
+use crate::carry::Carried;
+use crate::core::Core;
+use crate::vcl::tests::rig::Rig;
+
+/// A policy with a bug.
+struct Broken;
+
+impl Judge for Broken {
+    type Instead = ();
+    type Facts = ();
+    type Pending = ();
+    type Report = ();
+
+    fn ends_with_client(&self, _: &Fetch) -> bool {
+        false
+    }
+
+    fn ask(&mut self, _: &mut Fetch) -> Attempt<Self> {
+        panic!("a bug of the policy")
+    }
+
+    fn answered(&mut self, _: &mut Fetch, _: Box<Exchange>) -> Fate<Self> {
+        Fate::Try
+    }
+
+    fn unanswered(&mut self, _: &mut Fetch, _: &origin::Error) -> Fate<Self> {
+        Fate::Try
+    }
+
+    fn collected(&mut self, _: &mut Fetch, (): (), _: Result<Bytes, String>) -> Fate<Self> {
+        Fate::Try
+    }
+
+    fn found_file(&mut self, _: &mut Fetch, _: Vec<u8>) -> Fate<Self> {
+        Fate::Try
+    }
+
+    fn carried(&mut self, _: &Carried) {}
+
+    fn report(&mut self) {}
+
+    fn told(&mut self, (): ()) -> Option<Box<vcl::told::Told>> {
+        None
+    }
+}
+
+fn broken(core: &Rc<Core>) -> Box<Job<Broken>> {
+    let fetch = Fetch {
+        core: Rc::clone(core),
+        live: core.live(),
+        request: Request::new(),
+        upload: Upload::None,
+        key_hash: 0,
+        lead: None,
+        old: None,
+        interims: None,
+        caller: Caller {
+            client: None,
+            ends: None,
+            read_at_most: 0,
+            account: None,
+            timeouts: None,
+        },
+        passage: Passage::from(1024),
+        trace: None,
+        background: None,
+    };
+    Job::new(fetch, Broken)
+}
+
+#[test]
+fn a_fetch_that_panics_is_counted_and_ends_alone() {
+    let rig = Rig::new("ORIGIN");
+    let core = &rig.core;
+    rig.run(async {
+        assert!(start(broken(core)).await.is_err(), "whoever waits is told");
+        assert_eq!(core.counters.value(Counter::Panics), 1);
+        // Nobody waits for a fetch in the background.
+        drop(start(broken(core)));
+        assert!(start(broken(core)).await.is_err());
+    });
+    assert_eq!(core.counters.value(Counter::Panics), 3);
+    assert_eq!(rig.ask("GET /a").status, 200);
+    assert_eq!(core.counters.value(Counter::Panics), 3);
+}
