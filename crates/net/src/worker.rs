@@ -230,6 +230,14 @@ fn of_core(index: usize, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("core {index} cannot start: {error}"))
 }
 
+/// A core's runtime. Work that blocks has at most `threads` at once; more of it waits.
+fn runtime(threads: usize) -> io::Result<tokio::runtime::LocalRuntime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(threads)
+        .build_local(tokio::runtime::LocalOptions::default())
+}
+
 struct Worker {
     shared: Arc<Shared>,
     peers: Arc<Peers>,
@@ -244,10 +252,7 @@ impl Worker {
     /// Runs a core. Whether it accepts is said to `ready`.
     fn run(self, index: usize, doors: Vec<Door>, ready: mpsc::Sender<io::Result<()>>) {
         pin_to(index);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .max_blocking_threads(self.shared.live().limits.blocking_threads as usize)
-            .build_local(tokio::runtime::LocalOptions::default());
+        let runtime = runtime(self.shared.live().limits.blocking_threads as usize);
         // Nobody waits for a word any more where another core has failed before.
         let runtime = match runtime {
             Ok(runtime) => runtime,
@@ -603,8 +608,40 @@ impl Drop for Open {
 #[cfg(test)]
 mod tests {
     use std::os::fd::OwnedFd;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+
+    #[test]
+    fn work_that_blocks_waits_for_a_thread() {
+        let (begun, at_once) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (release, released) = mpsc::channel::<()>();
+        let released = Arc::new(parking_lot::Mutex::new(released));
+        let most = runtime(2).expect("a runtime").block_on(async {
+            let work = (0..6).map(|_| {
+                let (begun, at_once) = (Arc::clone(&begun), Arc::clone(&at_once));
+                let released = Arc::clone(&released);
+                rt::blocking(move || {
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    let beside = at_once.fetch_add(1, Ordering::SeqCst);
+                    _ = released.lock().recv();
+                    at_once.fetch_sub(1, Ordering::SeqCst);
+                    beside + 1
+                })
+            });
+            let work: Vec<_> = work.collect();
+            while begun.load(Ordering::SeqCst) < 2 {
+                rt::time::sleep(Duration::from_millis(1)).await;
+            }
+            drop(release);
+            let mut most = 0;
+            for one in work {
+                most = most.max(one.await.expect("no panic"));
+            }
+            most
+        });
+        assert_eq!((begun.load(Ordering::SeqCst), most), (6, 2));
+    }
 
     #[test]
     fn a_socket_that_cannot_be_listened_on_is_an_error_with_its_address() {
