@@ -10,6 +10,7 @@ pub mod descriptors;
 pub mod hash;
 pub mod limits;
 pub mod memory;
+pub mod say;
 pub mod tally;
 pub mod units;
 

@@ -38,7 +38,7 @@ pub(crate) async fn bind(
     };
     let (listeners, problems) = Listeners::bind(&socket, addresses, &tokens_folder(config)).await;
     for problem in problems {
-        eprintln!("larder: {problem}");
+        base::say!("larder: {problem}");
     }
     let settings =
         Settings { hosts: config.hosts.clone(), open_metrics: config.open_metrics, audit };
@@ -70,7 +70,7 @@ pub(crate) fn serve(
     (listeners, settings): (Listeners, Settings),
 ) {
     for address in listeners.addresses() {
-        eprintln!("larder: admin listening on {address}");
+        base::say!("larder: admin listening on {address}");
     }
     listeners.serve(Arc::new(Face { daemon: Arc::clone(daemon), live }), settings);
 }

@@ -114,6 +114,6 @@ impl Answers for Responder {
             }
             Event::Account { .. } | Event::Obtained { .. } | Event::Aside { .. } => {}
         }
-        eprintln!("larder: {event}");
+        base::say!("larder: {event}");
     }
 }

@@ -39,13 +39,13 @@ struct Exporter {
 pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Tracing>) {
     let Some(config) = config.cloned() else { return };
     let Some(ring) = &daemon.ring else {
-        eprintln!("larder: no traces: they are made of what is in the log ring, which is off");
+        base::say!("larder: no traces: they are made of what is in the log ring, which is off");
         return;
     };
     // At once, so that nothing is left out that clients ask for.
     let follower = match Follower::open(ring.folder(), From::Now) {
         Ok(follower) => follower,
-        Err(e) => return eprintln!("larder: no traces: {}: {e}", ring.folder().display()),
+        Err(e) => return base::say!("larder: no traces: {}: {e}", ring.folder().display()),
     };
     let (counters, own) = (daemon.shared.counters.register(), Arc::clone(daemon));
     let (folder, mut first) = (ring.folder().to_owned(), Some(follower));
@@ -56,7 +56,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Tracing>) {
         async move {
             match follower {
                 Ok(follower) => exporter.run(follower).await,
-                Err(e) => eprintln!("larder: no traces any more: {e}"),
+                Err(e) => base::say!("larder: no traces any more: {e}"),
             }
         }
     });
@@ -86,7 +86,7 @@ impl Exporter {
             follower = back;
             match found {
                 Ok(found) => self.deliver(found).await,
-                Err(e) => return eprintln!("larder: no more traces: the log ring: {e}"),
+                Err(e) => return base::say!("larder: no more traces: the log ring: {e}"),
             }
         }
     }
@@ -114,7 +114,7 @@ impl Exporter {
             && !self.fails
         {
             let config::Tracing { host, port, .. } = &self.config;
-            eprintln!("larder: traces do not reach {host}:{port}: {error}");
+            base::say!("larder: traces do not reach {host}:{port}: {error}");
         }
         self.fails = result.is_err();
     }

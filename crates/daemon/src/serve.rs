@@ -60,7 +60,7 @@ pub fn run(source: Source) -> Result<(), String> {
     for listen in server.addresses() {
         let tls = if listen.tls { " (TLS)" } else { "" };
         let proxy = if listen.proxy { " (PROXY protocol)" } else { "" };
-        eprintln!("larder: listening on {}{tls}{proxy}", listen.at);
+        base::say!("larder: listening on {}{tls}{proxy}", listen.at);
     }
     daemon.notify.ready("serving");
     let watchdog = Watchdog::of_environment(server.pulse());
@@ -79,7 +79,7 @@ pub fn run(source: Source) -> Result<(), String> {
         }
     });
     daemon.notify.stopping();
-    eprintln!("larder: finishing requests under way");
+    base::say!("larder: finishing requests under way");
     server.drain(Duration::from_millis(daemon.shared.live().limits.drain_time));
     daemon.vcls.end();
     if let Some(log) = &daemon.log {
@@ -99,7 +99,7 @@ async fn tell_of_turns(pulse: net::Pulse) {
     loop {
         look.tick().await;
         if let Some((core, ms)) = pulse.take_longest() {
-            eprintln!("larder: core {core} did one thing for {ms} ms while its requests waited");
+            base::say!("larder: core {core} did one thing for {ms} ms while its requests waited");
         }
     }
 }
@@ -186,9 +186,9 @@ impl Daemon {
                     }
                 }
                 _ = hangup.recv() => match self.reload() {
-                    Ok(_) => eprintln!("larder: configuration reloaded"),
+                    Ok(_) => base::say!("larder: configuration reloaded"),
                     Err(problems) => {
-                        eprintln!("{problems}\nlarder: the running configuration stays");
+                        base::say!("{problems}\nlarder: the running configuration stays");
                     }
                 },
             }
@@ -214,7 +214,7 @@ pub fn listeners(config: &Config, given: &Sockets) -> Result<Vec<net::Listen>, S
         listen.extend(sockets.into_iter().map(|at| net::Listen { at, tls, h2c, proxy, door }));
     }
     for unused in given.unused(&names) {
-        eprintln!("larder: warning: nothing listens on the given socket {unused}: see `listen`");
+        base::say!("larder: warning: nothing listens on the given socket {unused}: see `listen`");
     }
     Ok(listen)
 }

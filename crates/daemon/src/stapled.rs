@@ -31,5 +31,5 @@ pub(crate) fn note(counters: &Arc<Counters>, event: &StapleEvent) {
             limit.iter().for_each(|limit| counters.limit(*limit));
         }
     }
-    eprintln!("larder: {event}");
+    base::say!("larder: {event}");
 }

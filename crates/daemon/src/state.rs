@@ -223,7 +223,7 @@ impl Daemon {
             [] => "configuration reloaded".to_owned(),
             fixed => {
                 let fixed = format!("what takes a restart stays as it was: {}", fixed.join(", "));
-                eprintln!("larder: {fixed}");
+                base::say!("larder: {fixed}");
                 format!("configuration reloaded; {fixed}")
             }
         })
@@ -235,7 +235,7 @@ impl Daemon {
         let mut running = self.running.lock();
         let (renewed, refused) = running.material.renew();
         if !refused.is_empty() {
-            eprintln!("{}\nlarder: the certificates in use stay", render(&refused));
+            base::say!("{}\nlarder: the certificates in use stay", render(&refused));
         }
         if !renewed {
             return;
@@ -245,9 +245,9 @@ impl Daemon {
                 let config = running.config.clone();
                 let material = std::mem::take(&mut running.material);
                 self.replace(&mut running, config, material, tls);
-                eprintln!("larder: certificates renewed");
+                base::say!("larder: certificates renewed");
             }
-            Err(problem) => eprintln!("{problem}"),
+            Err(problem) => base::say!("{problem}"),
         }
     }
 

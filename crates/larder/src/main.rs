@@ -96,7 +96,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("{message}");
+            base::say!("{message}");
             ExitCode::FAILURE
         }
     }

@@ -165,7 +165,7 @@ impl VarnishdArgs {
 
     /// Says what has no effect.
     fn tell(&self) {
-        let note = |text: String| eprintln!("larder: note: {text}");
+        let note = |text: String| base::say!("larder: note: {text}");
         if self.debug {
             note("-d: the CLI is spoken on -T only".to_owned());
         }
@@ -261,7 +261,7 @@ fn storage_bytes(spec: &str) -> Result<Option<u64>, String> {
     let size = match kind {
         "malloc" | "default" | "umem" | "debug" => words.next(),
         "file" => {
-            eprintln!("larder: note: -s {spec}: kept in memory; there is no file storage");
+            base::say!("larder: note: -s {spec}: kept in memory; there is no file storage");
             words.nth(1)
         }
         "persistent" | "deprecated_persistent" => {

@@ -333,7 +333,7 @@ impl Worker {
         if !core.sweep.is_empty() {
             core.flow.counters.limit(Limit::DrainTime);
             let (limit, open) = (Limit::DrainTime.name(), core.sweep.open());
-            eprintln!("larder: core {index} ends with {open} connections open (limit: {limit})");
+            base::say!("larder: core {index} ends with {open} connections open (limit: {limit})");
             rt::time::sleep(LAST_WORDS).await;
         }
         core.flow.log.flush();

@@ -146,7 +146,7 @@ fn find(socket: &Path) -> Result<PathBuf, String> {
         .into_iter()
         .find(|folder| folder.join("core-0").exists());
     if let Some(folder) = left {
-        eprintln!("{failure}\nlarder: reading what it left in {}", folder.display());
+        base::say!("{failure}\nlarder: reading what it left in {}", folder.display());
         return Ok(folder);
     }
     Err(format!(

@@ -222,15 +222,15 @@ fn follow(feed: &mut Feed, form: &Form) -> Result<(), String> {
             return Ok(());
         }
         if polled.lost > 0 {
-            eprintln!("larder: {} requests were lost: this reader is too slow", polled.lost);
+            base::say!("larder: {} requests were lost: this reader is too slow", polled.lost);
         }
         if polled.restarted {
             waiting = false;
-            eprintln!("larder: the daemon was started anew");
+            base::say!("larder: the daemon was started anew");
         } else if polled.records == 0 {
             if !waiting && (polled.ended || feed.is_left_over()) {
                 waiting = true;
-                eprintln!("larder: the daemon has ended; waiting for the next (Ctrl-C ends this)");
+                base::say!("larder: the daemon has ended; waiting for the next (Ctrl-C ends this)");
             }
             thread::sleep(LOOK);
         }

@@ -175,7 +175,7 @@ mod tests {
         /// None where the tests are not run by root.
         fn new() -> Option<Self> {
             if !rustix::process::geteuid().is_root() {
-                eprintln!("skipped: only root can give files away");
+                base::say!("skipped: only root can give files away");
                 return None;
             }
             static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -107,9 +107,7 @@ fn told(daemon: &Daemon, call: &Call, done: Result<Reply, Reply>) -> Result<Repl
         let line: Vec<_> = words.map(|word| word.chars().take(80).collect::<String>()).collect();
         let line = line.join(" ");
         let status = reply.status as u16;
-        // One write: lines of others fall between those of one that is put together.
-        let told = format!("larder: Varnish CLI: {}: {how} ({status})\n", line.escape_debug());
-        eprint!("{told}");
+        base::say!("larder: Varnish CLI: {}: {how} ({status})", line.escape_debug());
     }
     done
 }

@@ -551,7 +551,7 @@ impl Vcls {
             let made = self.make(&files, &name, one.from, prepared.made.len());
             let (instance, said) = made.map_err(|refused| refused.text)?;
             if !said.is_empty() {
-                eprintln!("larder: VCL {name}: {}", said.trim_end());
+                base::say!("larder: VCL {name}: {}", said.trim_end());
             }
             let file = one.file.map(std::path::Path::to_owned);
             prepared.made.push(Made { name, instance, file, active: one.active });
@@ -668,6 +668,6 @@ fn seconds(now: base::Now) -> f64 {
 /// Tells what a program has logged without a request.
 fn tell(name: &str, lines: &[(Tag, Box<[u8]>)]) {
     for (_, text) in lines {
-        eprintln!("larder: VCL {name}: {}", String::from_utf8_lossy(text).escape_debug());
+        base::say!("larder: VCL {name}: {}", String::from_utf8_lossy(text).escape_debug());
     }
 }

@@ -40,7 +40,7 @@ impl Outside for World {
     fn syslog(&self, priority: i64, text: &[u8]) {
         // The service manager's journal takes the level from this prefix (sd-daemon(3)).
         let level = priority.rem_euclid(8);
-        eprintln!("<{level}>larder: VCL: {}", String::from_utf8_lossy(text).escape_debug());
+        base::say!("<{level}>larder: VCL: {}", String::from_utf8_lossy(text).escape_debug());
     }
 
     fn env(&self, name: &str) -> Option<Bytes> {
@@ -124,7 +124,7 @@ impl Outside for World {
                 let leaf = [Backend::Leaf(Arc::clone(leaf))];
                 link::warm(&leaf, &self.runtime, shared.journal());
             }
-            Err(why) => eprintln!("larder: {why}"),
+            Err(why) => base::say!("larder: {why}"),
         }
     }
 }

@@ -71,10 +71,7 @@ impl Waiting {
 }
 
 /// Returns the step that follows a fetch.
-fn fetched(
-    turn: &mut Turn,
-    told: Result<News<ByProgram>, oneshot::error::RecvError>,
-) -> Step {
+fn fetched(turn: &mut Turn, told: Result<News<ByProgram>, oneshot::error::RecvError>) -> Step {
     let Ok((fetched, report)) = told else {
         // It ended by a bug, which is counted there.
         turn.note_error("the fetch ended by a fault of this proxy");

@@ -32,6 +32,9 @@ const PAST_RT: &[&str] = &[
     "System.micros(",
 ];
 
+/// Crates whose lines on standard error are a service's log, or stand beside it.
+const SAYS_LINES: &[&str] = &["admin", "daemon", "larder", "net", "tools"];
+
 /// Broken rules in a file called `name`, each with its line.
 pub(crate) fn check(name: &str, source: &str) -> Vec<(usize, String)> {
     let masked = mask(source);
@@ -48,15 +51,15 @@ pub(crate) fn check(name: &str, source: &str) -> Vec<(usize, String)> {
     problems.extend(long_functions(name, &masked));
     problems.extend(long_lines(source, &masked));
     problems.extend(left_overs(&masked));
-    problems.extend(clocks(name, &masked));
+    problems.extend(calls(name, &masked));
     problems.extend(questions(source));
     problems.extend(vague(source));
     problems
 }
 
-/// Readings of a clock where time should come in as a value (`base::Now`), and calls of what `rt`
-/// is there for.
-fn clocks(name: &str, masked: &Masked) -> Vec<(usize, String)> {
+/// Readings of a clock where time should come in as a value (`base::Now`), calls of what `rt` is
+/// there for, and lines for the log that are not written in one piece.
+fn calls(name: &str, masked: &Masked) -> Vec<(usize, String)> {
     let owner = name.split('/').nth(1).unwrap_or_default();
     let mut rules: Vec<(&[&str], &str)> = Vec::new();
     if !READS_CLOCKS.contains(&owner) {
@@ -65,6 +68,9 @@ fn clocks(name: &str, masked: &Masked) -> Vec<(usize, String)> {
     }
     if ASKS_RT.contains(&owner) {
         rules.push((PAST_RT, "goes past `rt`, so that no simulation can run it"));
+    }
+    if SAYS_LINES.contains(&owner) {
+        rules.push((&["eprintln!("], "writes a line in pieces; take `base::say!`"));
     }
     if rules.is_empty() || is_test_file(name) {
         return Vec::new();
