@@ -6,7 +6,7 @@ mod support;
 
 use std::time::Duration;
 
-use support::{PATIENCE, Setup, Stage, eventually, pattern, raise_descriptors, whole};
+use support::{PATIENCE, Setup, Stage, eventually, pattern, pause, raise_descriptors, whole};
 use testkit::client::{Pieces, Raw, request};
 use testkit::larder::Daemon;
 use testkit::origin::{Script, Scripted};
@@ -261,6 +261,27 @@ async fn a_client_that_does_not_read_is_cut() {
 }
 
 #[tokio::test]
+async fn a_small_answer_frees_its_origin_before_its_client_reads_it() {
+    let stage = with_limits("").await;
+    let body = pattern(200_000);
+    let text = String::from_utf8(body.clone()).expect("letters");
+    stage.origin.on("/small", Script::ok("Cache-Control: no-store\r\n", &text));
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(2 * 1024).expect("a small buffer");
+    let mut stream = socket.connect(stage.daemon.addr()).await.expect("a connection");
+    stream.write_all(&request("GET", "/small", "Connection: close\r\n")).await.expect("sent");
+    eventually("it is asked for", async || stage.origin.seen("/small") == 1).await;
+    eventually("the origin's connection is free", async || {
+        stage.metric("larder_server_in_flight").await == 0
+    })
+    .await;
+    let mut received = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut received)).await;
+    read.expect("in time").expect("read");
+    assert!(received.ends_with(&body), "{} bytes", received.len());
+}
+
+#[tokio::test]
 async fn idle_connections_are_closed() {
     let stage = with_limits("idle_timeout = \"1s\"").await;
     let mut unused = stage.connect().await;
@@ -346,7 +367,9 @@ async fn the_last_request_of_a_connection_is_told_so() {
 async fn a_connection_that_has_lived_long_enough_ends_with_its_next_answer() {
     let stage = with_limits("connection_lifetime = \"1ms\"").await;
     let mut raw = stage.connect().await;
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    eventually("it is open", async || stage.metric("larder_connections_open").await == 1).await;
+    // Metrics are asked for over a connection of their own, which takes a millisecond and more.
+    pause(2).await;
     assert!(whole(raw.get("/page").await.expect("sent"), "/page").closes());
     stage.daemon.limit_counted("connection_lifetime", 1).await;
 }

@@ -63,6 +63,26 @@ async fn a_stream_whose_window_opens_byte_by_byte_ends_and_frees_its_origin_conn
 }
 
 #[tokio::test]
+async fn a_small_answer_frees_its_origin_before_its_client_reads_it() {
+    let stage = limited("").await;
+    let body = pattern(50_000);
+    let text = String::from_utf8(body.clone()).expect("letters");
+    stage.origin.on("/small", Script::ok("Cache-Control: no-store\r\n", &text));
+    let settings = [(setting::INITIAL_WINDOW_SIZE, 1)];
+    let mut client = greeted(&stage.daemon, Manners::OWN_WINDOWS, &settings).await;
+    let stream = client.ask(&Request::get("/small"), true).await.expect("sent");
+    eventually("it is asked for", async || stage.origin.seen("/small") == 1).await;
+    origin_is_free(&stage).await;
+    let got = |judge: &testkit::h2::Judge| judge.exchange(stream).map_or(0, |seen| seen.body.len());
+    assert!(got(client.judge()) <= 1, "it waits for its client");
+    for of in [0, stream] {
+        client.send_frame(&Frame::window_update(of, 1 << 20)).await.expect("sent");
+    }
+    let Fate::Answered(answer) = client.outcome(stream).await else { panic!("no answer") };
+    assert!(answer.body == body, "whole");
+}
+
+#[tokio::test]
 async fn a_connection_whose_window_opens_byte_by_byte_ends() {
     let stage = stage("").await;
     let settings = [(setting::INITIAL_WINDOW_SIZE, 1 << 20)];
