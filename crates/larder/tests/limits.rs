@@ -532,3 +532,20 @@ async fn who_waits_for_a_connection_to_an_origin_is_counted() {
     stage.daemon.limit_counted("origin_connections", 1).await;
     stage.daemon.limit_counted("origin_queue_timeout", 1).await;
 }
+
+#[tokio::test]
+async fn an_upload_goes_on_where_memory_is_too_scarce_to_gather_it() {
+    let limits = "[memory]\nsize = \"8MiB\"\n";
+    let stage = with_limits(&format!("client_memory = 5\n{limits}")).await;
+    stage.origin.on("/form", Script::ok("", "taken"));
+    let mut raw = stage.connect().await;
+    let head = "POST /form HTTP/1.1\r\nHost: a\r\nContent-Length: 15000\r\n\r\n";
+    raw.send(head.as_bytes(), Pieces::Whole).await.expect("sent");
+    for _ in 0..15 {
+        // Less than is gathered, and more than the window holds.
+        raw.send(&[b'x'; 1_000], Pieces::Whole).await.expect("sent");
+        pause(5).await;
+    }
+    let reply = whole(raw.reply("POST").await, "/form");
+    assert_eq!((reply.status, reply.text().as_str()), (200, "taken"));
+}

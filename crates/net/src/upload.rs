@@ -117,8 +117,9 @@ impl Upload {
         self.received
     }
 
-    /// Receives the body into the window until it is whole or the limit `body_buffer_bytes` is
-    /// reached, so that a client's slowness is not the origin's (nginx: `client_body_buffer_size`).
+    /// Receives the body into the window until it is whole, the limit `body_buffer_bytes` is
+    /// reached or the window is full, which is narrow where memory is scarce. A client's slowness
+    /// is thus not the origin's (nginx: `client_body_buffer_size`).
     pub(crate) async fn gather(
         &mut self,
         core: &CoreCtx,
@@ -126,9 +127,14 @@ impl Upload {
         stream: &Both<'_>,
         limits: &Limits,
     ) {
-        // A full window has nobody to empty it yet.
-        let enough = limits.body_buffer_bytes.min(limits.window_bytes);
-        poll_fn(|cx| self.poll_move(cx, core, guard, stream, enough)).await;
+        let enough = limits.body_buffer_bytes;
+        poll_fn(|cx| {
+            let moved = self.poll_move(cx, core, guard, stream, enough);
+            // A full window has nobody to empty it yet.
+            let room = self.writer.as_mut().map(|writer| writer.poll_room(cx));
+            if matches!(room, Some(Poll::Pending)) { Poll::Ready(()) } else { moved }
+        })
+        .await;
         if self.writer.is_none() {
             guard.receive_done();
         } else if limits.body_buffer_bytes > 0 {

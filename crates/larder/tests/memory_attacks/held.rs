@@ -3,12 +3,15 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use testkit::client::request;
 use testkit::h2::{Frame, PREFACE, Request};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 
 use crate::bodies;
-use crate::fortress::{ATTACKER, Fortress};
+use crate::fortress::{ATTACKER, ATTACKS, Fortress, site};
+use crate::support::eventually;
 use crate::support::folder::Folder;
 
 /// Bytes of each upload: less than the limit `spool_bytes`.
@@ -71,6 +74,46 @@ async fn spooled_uploads_take_what_is_allowed() {
     for task in open {
         task.abort();
     }
+}
+
+/// Connections over HTTP/1 that upload to an origin that does not read.
+const UNREAD: usize = 300;
+
+/// An upload of a known length, of which as much is sent as is taken.
+async fn upload_unread(addr: SocketAddr, number: usize) {
+    let Ok(mut stream) = TcpStream::connect(addr).await else { return };
+    let length = "Content-Length: 100000000\r\n";
+    let head = request("POST", &format!("/never/{number}"), &format!("{ATTACKS}{length}"));
+    let mut sent = stream.write_all(&head).await;
+    let piece = vec![b'x'; 64 * 1024];
+    while sent.is_ok() {
+        sent = stream.write_all(&piece).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_that_nobody_reads_take_what_is_allowed() {
+    // What a client has sent ahead keeps the end of its connection from being seen: the upload ends
+    // when the origin's time is over.
+    let patient = "connect_timeout = \"30s\"";
+    let brief = format!("{patient}\nbetween_bytes_timeout = \"5s\"");
+    let fortress = Fortress::with(|origin| site(origin).replacen(patient, &brief, 1)).await;
+    let mut open = JoinSet::new();
+    for n in 0..UNREAD {
+        open.spawn(upload_unread(fortress.daemon.addr(), n));
+        if n % 100 == 99 {
+            fortress.stands(&format!("{} uploads", n + 1)).await;
+        }
+    }
+    eventually("the origin has uploads that it does not read", async || {
+        let waiting = fortress.daemon.metric("larder_server_in_flight", "").await;
+        waiting.expect("metrics") > 50.0
+    })
+    .await;
+    fortress.stands("while they wait").await;
+    open.shutdown().await;
+    fortress.gives_back().await;
+    fortress.stands("afterwards").await;
 }
 
 /// Heads that are long when they are read: seven references to a field of four kilobytes in each.
