@@ -1,4 +1,4 @@
-//! `config::load_str`: any text is a configuration or a list of complaints, each of which renders
+//! `config::load_str`: any text is a configuration or a list of complaints. Each complaint renders
 //! with its place.
 #![no_main]
 

@@ -94,7 +94,7 @@ struct Held {
     renew_at_secs: u64,
     /// When the authority suggests to renew it, once it was asked.
     window: Option<Span>,
-    /// When it is asked next, on the monotonic clock; none when it cannot be.
+    /// When it is asked next, on the monotonic clock; `None` if it cannot be.
     ask_at_ms: Option<u64>,
 }
 

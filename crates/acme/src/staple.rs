@@ -63,7 +63,7 @@ pub enum StapleEvent {
         /// The answer's end, in seconds since 1970.
         until_secs: u64,
     },
-    /// There is none that could be shown.
+    /// No status could be shown.
     Failed {
         /// The certificate.
         of: String,

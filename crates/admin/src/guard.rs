@@ -33,7 +33,7 @@ impl Names {
     }
 }
 
-/// The host of an authority; `None` when it is none.
+/// The host of an authority; `None` if it is not one.
 fn host_of(authority: &str) -> Option<&str> {
     let end = match authority.strip_prefix('[') {
         Some(rest) => rest.find(']')? + 2,

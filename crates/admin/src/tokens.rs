@@ -21,7 +21,7 @@ const TOKEN_BYTES: usize = 32;
 /// Characters that a token in a file has at least, whoever wrote it.
 const TOKEN_MIN: usize = 32;
 
-/// Addresses of which wrong tokens are remembered; all of them are this machine's.
+/// Addresses whose wrong tokens are remembered; all of them are this machine's.
 const ADDRESSES_MAX: usize = 1024;
 
 /// The time in which wrong tokens of one address are counted.

@@ -2,7 +2,7 @@
 
 use crate::expression::{Expression, Facts};
 
-/// A response of which everything is the fuzzer's.
+/// A response in which everything is the fuzzer's.
 struct Sample<'a>(&'a [u8]);
 
 impl Facts for Sample<'_> {

@@ -24,7 +24,7 @@ pub fn is_kept(descriptor: &impl AsFd) -> bool {
     descriptor.as_fd().as_raw_fd() >= KEPT_FROM.load(Ordering::Relaxed)
 }
 
-/// A descriptor that is none of those.
+/// Any other descriptor.
 ///
 /// # Errors
 /// As if there were no more (`EMFILE`).

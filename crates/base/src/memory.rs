@@ -75,7 +75,7 @@ impl fmt::Debug for Memory {
 }
 
 impl Memory {
-    /// A budget of `bytes`, of which at most `held_max` may be held for clients.
+    /// A budget of `bytes`; at most `held_max` of them may be held for clients.
     pub fn new(bytes: u64, held_max: u64) -> Arc<Self> {
         Arc::new(Self {
             used: AtomicU64::new(0),

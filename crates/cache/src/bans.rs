@@ -102,7 +102,7 @@ impl Ban {
         &self.text
     }
 
-    /// Since when what it meets is stale, in milliseconds of the monotonic clock; none when that
+    /// Since when what it meets is stale, in milliseconds of the monotonic clock; `None` if that
     /// leaves.
     pub fn stale_since_ms(&self) -> Option<i64> {
         self.soft
@@ -143,7 +143,7 @@ impl Ban {
     }
 }
 
-/// Bans of which something stored, or being fetched, may not know yet.
+/// Bans that something stored, or being fetched, may not have been tested by.
 #[derive(Clone, Debug, Default)]
 struct List {
     /// In the order of their numbers.
@@ -160,7 +160,7 @@ struct List {
 pub(crate) enum Passed {
     /// The object may be used.
     Yes,
-    /// It has been banned; by a ban that is no longer known when there is none.
+    /// It has been banned; `None` for a ban that is no longer known.
     No(Option<Arc<Ban>>),
 }
 
@@ -242,7 +242,7 @@ impl Bans {
     }
 
     /// The bans that a response meets and has not been tested against, without anything being done
-    /// about it; none when some of those are no longer known, which counts as a hard one.
+    /// about it; `None` if some of those are no longer known, which counts as a hard one.
     pub(crate) fn foresee(&self, record: &Record) -> Option<Vec<Arc<Ban>>> {
         Some(self.list().met(record, record.passed())?.map(Arc::clone).collect())
     }
@@ -281,7 +281,7 @@ impl Bans {
         record.passed() <= self.newest() && matches!(self.test(record, false), Passed::Yes)
     }
 
-    /// No bans, of which `newest` is the newest that there was.
+    /// No bans; `newest` is the newest that there was.
     pub(crate) fn after(newest: u32) -> Self {
         let list = List { newest, swept: newest, forgotten: newest, ..List::default() };
         Self {
@@ -317,7 +317,7 @@ impl Bans {
 }
 
 impl List {
-    /// Bans later than number `from` that a response meets; none when some of them may be
+    /// Bans later than number `from` that a response meets; `None` if some of them may be
     /// forgotten.
     fn met<'l>(
         &'l self,

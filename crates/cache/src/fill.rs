@@ -33,8 +33,8 @@ pub(crate) const WINDOW_CHUNK_BYTES: usize = 4096;
 pub struct Passage {
     /// Bytes after which its writer has to wait.
     pub bytes: u64,
-    /// The client for whom they are held; none where something else bounds them. A client that has
-    /// no more memory gets the smallest window, which is counted with its request.
+    /// The client for whom they are held; `None` where something else bounds them. A client
+    /// without memory left gets the smallest window, which is counted with its request.
     pub account: Option<Arc<Account>>,
 }
 
@@ -156,13 +156,13 @@ impl Cursor {
         self.at = offset;
     }
 
-    /// The place of the next byte in the cursor's chunk, which is `len` long so far; none where it
-    /// lies behind.
+    /// The place of the next byte in the cursor's chunk, which is `len` long so far; `None` where
+    /// it lies behind.
     fn within(&self, len: usize) -> Option<usize> {
         usize::try_from(self.at - self.begins).ok().filter(|at| *at < len)
     }
 
-    /// Takes what is left of a piece that begins at the offset `begins`; none where the next byte
+    /// Takes what is left of a piece that begins at the offset `begins`; `None` where the next byte
     /// lies behind it.
     pub(crate) fn take(&mut self, piece: &Bytes, begins: u64) -> Option<Bytes> {
         let at = usize::try_from(self.at - begins).ok().filter(|at| *at < piece.len())?;

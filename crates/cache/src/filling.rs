@@ -225,7 +225,7 @@ impl<L: Lower> Filling<L> {
         }
     }
 
-    /// Brings memory for `more` bytes or some of them; false when there is none.
+    /// Brings memory for `more` bytes or some of them; false if there is no memory.
     fn extend(&self, more: usize) -> bool {
         let (chunks, tail) = self.fill.shape();
         let widen = chunks == 0 && tail > 0 && tail < SECOND_BYTES && self.fill.declared.is_none();

@@ -113,8 +113,8 @@ impl<L: Lower> Lead<L> {
         if is_key && self.cache.bans.may_raise(&record) { Ok(record) } else { Err(()) }
     }
 
-    /// Stores the response of which `record` brings the record and which costs so much, and whose
-    /// body is to be pushed; `place` is where it came up from.
+    /// Stores a response, whose body is to be pushed. `record` brings its record, and it costs so
+    /// much; `place` is where it came up from.
     fn begin_body(
         mut self,
         (cost, length): (u64, Option<u64>),

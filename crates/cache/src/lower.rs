@@ -27,9 +27,9 @@ pub trait Lower: fmt::Debug + Send + Sync + 'static {
     /// The index has no entry for what is at `place` any more.
     fn forget(&self, place: Self::Place);
 
-    /// The newest ban that everything it keeps has passed; none where it keeps nothing. Later ones
-    /// are remembered for it, as long as there are not too many of them, and a cache over a tier
-    /// that has kept something numbers its bans from there.
+    /// The newest ban that everything it keeps has passed; `None` where it keeps nothing. Later
+    /// ones are remembered for it, as long as they are not too many, and a cache over a tier that
+    /// has kept something numbers its bans from there.
     fn passed(&self) -> Option<u32>;
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::size;
 
-/// Several pieces in order, none of them empty, each of which is found by the bytes before it.
+/// Several pieces in order, none of them empty; each is found by the bytes before it.
 #[derive(Debug)]
 pub struct Pieces {
     chunks: Box<[Bytes]>,

@@ -177,7 +177,7 @@ impl Reader {
     }
 
     /// Has the next bytes be those from `offset` of the body on: they may not have come yet, and
-    /// there are none where the body ends before. What is passed over is not read.
+    /// the body may end before. What is passed over is not read.
     ///
     /// Back goes only a reader of a stored body. What a window has let go is gone: its reader reads
     /// nothing but [`Aborted`] then.

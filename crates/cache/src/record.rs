@@ -40,7 +40,7 @@ pub struct NewObject {
     pub flags: Flags,
     /// Surrogate keys.
     pub tags: Tags,
-    /// Bytes the caller keeps with it, of which the cache knows nothing; empty for none.
+    /// Bytes that the caller keeps with it, opaque to the cache; often empty.
     pub note: Box<[u8]>,
     /// The length of the body that will be pushed, when it is known: zero for none. A body of any
     /// other length is aborted.
@@ -381,7 +381,7 @@ impl Record {
         &self.block
     }
 
-    /// The record with these numbers and this block; none where they do not belong together.
+    /// The record with these numbers and this block; `None` where they do not belong together.
     pub(crate) fn of_fields(fields: &Fields, block: Box<[u8]>) -> Option<Self> {
         let record = Self {
             flags: fields.flags,

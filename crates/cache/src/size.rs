@@ -1,7 +1,7 @@
 //! The real size of an allocation: the size classes of the allocator the binary uses (jemalloc).
 
 const PAGE_BYTES: usize = 4096;
-/// From here on blocks are pages of their own, of which only the touched ones are resident, and
+/// From here on blocks are pages of their own. Only the touched ones are resident, and
 /// begin somewhere in the first of one more.
 const LARGE_BYTES: usize = 16 * 1024;
 /// Strong and weak count in front of what an `Arc` holds.

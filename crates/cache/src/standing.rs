@@ -35,7 +35,7 @@ pub(crate) struct Standing {
     /// The weight that eviction counts for the object, in units of [`WEIGHT_BYTES`].
     weight: AtomicU32,
     place: AtomicU8,
-    /// To whom the bytes are given back; none when there was no room to reserve any.
+    /// To whom the bytes are given back; `None` if there was no room to reserve any.
     pub(crate) ledger: Option<Arc<Ledger>>,
 }
 

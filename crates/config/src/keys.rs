@@ -1,4 +1,4 @@
-//! The one table of keys: what `larder.toml` may say, where, of which type and with which default.
+//! The one table of keys: what `larder.toml` may say and where, its type and its default.
 //! The parser looks unknown keys up in it, its messages quote it, and the reference page is made
 //! from it.
 

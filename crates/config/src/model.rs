@@ -34,9 +34,9 @@ pub struct Config {
     pub memory: MemoryConfig,
     /// The admin listener.
     pub admin: AdminConfig,
-    /// The port that speaks Varnish's CLI; `None` when there is none.
+    /// The port that speaks Varnish's CLI; `None` if it is absent.
     pub varnish_cli: Option<VarnishCli>,
-    /// The port that takes HTCP; `None` when there is none.
+    /// The port that takes HTCP; `None` if it is absent.
     pub htcp: Option<Htcp>,
     /// Traces; `None` when trace context is passed on as it is.
     pub tracing: Option<Tracing>,
@@ -338,7 +338,7 @@ pub struct Htcp {
     pub listen: ListenSpec,
     /// Whose datagrams count.
     pub allow: CidrSet,
-    /// The interface through which multicast groups are joined; the routes' where there is none.
+    /// The interface through which multicast groups are joined; the routes' where it is absent.
     pub interface: Option<String>,
 }
 
@@ -429,7 +429,7 @@ pub enum CacheStatus {
 /// Where the VCL comes from that decides for sites which name none themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Programs {
-    /// There is none: settings decide.
+    /// No program: settings decide.
     #[default]
     None,
     /// This file, and where it is named.

@@ -13,7 +13,7 @@ pub(crate) struct Arenas {
 }
 
 impl Arenas {
-    /// All of the process; none where the allocator is another.
+    /// All of the process; `None` where the allocator is another.
     pub(crate) fn open() -> Option<Self> {
         let keep = b"arena.0.dirty_decay_ms\0"[..].name().mib().ok()?;
         Some(Self { keep, ms: -1 })

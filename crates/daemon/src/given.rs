@@ -57,7 +57,7 @@ impl Sockets {
     /// Where to listen for `fd:name`: every socket of that name.
     ///
     /// # Errors
-    /// When there is none.
+    /// No socket has this name.
     pub(crate) fn called(&self, name: &str) -> Result<Vec<At>, String> {
         let of_name = self.named.iter().filter(|(own, _)| own == name);
         let found: Vec<_> = of_name.map(|(_, given)| At::Given(Arc::clone(given))).collect();

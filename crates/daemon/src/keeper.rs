@@ -90,7 +90,7 @@ impl KeeperArgs {
     /// Starts it beside this process. It ends when this process has.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why it could not be started.
     pub fn start(&self) -> io::Result<()> {
         let flags = SocketFlags::CLOEXEC;
         let (own, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;

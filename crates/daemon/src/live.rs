@@ -58,7 +58,7 @@ impl Live {
         })
     }
 
-    /// One more viewer; none when there are `most` already.
+    /// One more viewer; `None` if there are `most` already.
     pub(crate) fn view(self: &Arc<Self>, most: u64) -> Option<Viewer> {
         let one_more = |viewers| (viewers < most).then_some(viewers + 1);
         if self.viewers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_err() {
@@ -83,7 +83,7 @@ impl Viewer {
         event("history", &self.live.history.lock().json())
     }
 
-    /// The next figures, as an event; none when there will be none any more.
+    /// The next figures, as an event; `None` if there will be none any more.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         self.updates.changed().await.ok()?;
         Some(self.updates.borrow_and_update().clone())
@@ -147,7 +147,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<Live>) {
     }
 }
 
-/// Works on what the ring tells, next to the runtime: it may be much. None when there is nothing to
+/// Works on what the ring tells, next to the runtime: it may be much. `None` if there is nothing to
 /// work on.
 async fn aside<T: Send + 'static>(
     view: Option<RingView>,

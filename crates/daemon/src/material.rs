@@ -30,7 +30,7 @@ pub struct Material {
     pairs: BTreeMap<(PathBuf, PathBuf), Watched<PairFiles, Arc<Pair>>>,
     upstreams: BTreeMap<usize, Upstream>,
     clients: BTreeMap<(PathBuf, bool), Watched<ClientFiles, ClientAuth>>,
-    /// Those that are ordered, by host; none while there is none.
+    /// Those that are ordered, by host; `None` until they have come.
     ordered: BTreeMap<String, Watched<PathBuf, Option<Arc<Pair>>>>,
     /// The verifier of the authority's own certificate, and the place where the configuration asks
     /// for it.
@@ -194,7 +194,7 @@ impl Material {
     }
 
     /// Every certificate: the site it is for, none for all; its file or its host; and its end, in
-    /// seconds since 1970, none while there is none.
+    /// seconds since 1970, `None` until it has come.
     pub(crate) fn certificates(&self, config: &Config) -> BTreeMap<(String, String), Option<u64>> {
         let mut all = BTreeMap::new();
         let mut note = |site: &str, files: &PairFiles| {
@@ -398,7 +398,7 @@ fn trusting(
         .map_err(|error| Box::new(place.error(error.to_string())))
 }
 
-/// A certificate that was ordered for `host`; none when there is none yet.
+/// A certificate that was ordered for `host`; `None` until it has come.
 fn read_stored(path: &Path, host: &str) -> Result<Option<Arc<Pair>>, String> {
     let pem = match keeper::read(path) {
         Ok(pem) => pem,

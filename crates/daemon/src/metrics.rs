@@ -54,7 +54,7 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
 }
 
 /// Every certificate that is there: its site (empty for all), its file or its host, and the seconds
-/// until it expires, fewer than none when it has.
+/// until it expires, negative ones afterwards.
 fn certificates(daemon: &Daemon) -> Vec<(String, String, i64)> {
     let now = rt::now().unix_secs();
     let left = |end: u64| i64::try_from(end).unwrap_or(i64::MAX).saturating_sub_unsigned(now);

@@ -7,7 +7,7 @@ use config::Config;
 use rustix::net::netdevice::name_to_index;
 use socket2::{Domain, InterfaceIndexOrAddress, Socket, Type};
 
-/// A port's socket, or why there is none.
+/// A port's socket, or the reason why it could not be opened.
 pub(crate) type Bound = (SocketAddr, io::Result<Socket>);
 
 /// The ports, bound while the daemon may: those below 1024 are root's.

@@ -305,7 +305,7 @@ impl Daemon {
         show(&self.running.lock().config)
     }
 
-    /// The file that the configuration is read from; none when flags are.
+    /// The file that the configuration is read from; `None` if flags are.
     pub(crate) fn config_file(&self) -> Option<String> {
         match &self.source.settings {
             Settings::File(path) => Some(path.display().to_string()),
@@ -410,7 +410,7 @@ fn tend(origin: Arc<Origin>, shared: &Shared) -> Tended {
     Tended { origin, work }
 }
 
-/// Starts a task of which there must always be one: after a bug, which is counted, it is begun
+/// Starts a task that must always be there: after a bug, which is counted, it is begun
 /// anew.
 pub(crate) fn keep_running<F>(
     shared: &Shared,

@@ -38,7 +38,7 @@ struct CliPort {
     daemon: Arc<Daemon>,
     counters: Arc<Counters>,
     lobby: Arc<Lobby>,
-    /// The secret that the daemon has made, once it is needed; none where it could not be written.
+    /// The secret that the daemon has made, once it is needed; `None` if it was not written.
     own: OnceLock<Option<Arc<[u8]>>>,
     /// Wrong answers are replied to one after the other.
     wrong: tokio::sync::Mutex<()>,

@@ -59,7 +59,7 @@ impl HeadReader {
     }
 
     /// Reads on. `buf` starts at the first byte of STDOUT and holds at each call the same bytes
-    /// plus maybe more; none while the head has not ended. `response` is written when it has,
+    /// plus maybe more; `None` while the head has not ended. `response` is written when it has,
     /// whatever it held.
     ///
     /// # Errors

@@ -39,7 +39,7 @@ pub struct Said {
 /// A file that an origin named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// A path, of which a root of [`Accel::redirects`] takes its prefix off.
+    /// A path; a root of [`Accel::redirects`] takes its prefix off.
     Redirect(Vec<u8>),
     /// A path on this machine.
     Sendfile(Vec<u8>),

@@ -36,7 +36,7 @@ pub(crate) struct Ask<'a> {
 /// The connection of a request, as it serves the request while the request waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Front<'a> {
-    /// Where the client waits for interim responses; none when it knows none (HTTP/1.0).
+    /// Where the client waits for interim responses; `None` if it knows none (HTTP/1.0).
     pub interims: Option<&'a Rc<Interims>>,
     /// The client's address and ours on that connection.
     pub ends: Option<(SocketAddr, SocketAddr)>,

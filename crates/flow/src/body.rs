@@ -130,9 +130,9 @@ impl Iterator for Parts {
 /// The body that follows the head of a reply.
 #[derive(Debug)]
 pub enum ReplyBody {
-    /// There is none, and the status has none (204, 304).
+    /// No body, and the status has none (204, 304).
     None,
-    /// There is none because the request was HEAD; the length GET would have, if known.
+    /// No body because the request was HEAD; the length that GET would have, if known.
     Head(Option<u64>),
     /// Bytes that are at hand, or in files.
     Parts(Parts),

@@ -18,7 +18,7 @@ pub struct Client<'a> {
     pub near: bool,
     /// The outcome of the TLS handshake; absent over a plain connection.
     pub secured: Option<&'a Secured>,
-    /// The connection, as programs see it; made up of `peer` where there is none.
+    /// The connection, as programs see it; made up of `peer` where it is absent.
     pub line: Option<&'a Line>,
 }
 

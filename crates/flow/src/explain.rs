@@ -46,7 +46,7 @@ pub struct Explanation {
     pub request: Request,
     /// Hash of its cache key; 0 when none was made.
     pub key: u64,
-    /// The site, and what its policy noted; none where no policy was asked.
+    /// The site, and what its policy noted; `None` where no policy was asked.
     decided: Option<(Arc<Site>, Notes)>,
 }
 

@@ -171,7 +171,7 @@ pub(crate) async fn page_on(core: &Rc<Core>, ask: &Ask<'_>) -> Option<Reply> {
     found(ask, &look)
 }
 
-/// The reply when there is a file; none when it is for others to answer.
+/// The reply when there is a file; `None` if it is for others to answer.
 pub(crate) fn found(ask: &Ask<'_>, look: &Look) -> Option<Reply> {
     match look {
         Look::Page(_) => Some(answer(ask, look)),
@@ -179,7 +179,7 @@ pub(crate) fn found(ask: &Ask<'_>, look: &Look) -> Option<Reply> {
     }
 }
 
-/// The answer to a request of which only files can say something.
+/// The answer to a request that only files can answer.
 pub(crate) fn answer(ask: &Ask<'_>, look: &Look) -> Reply {
     let request = ask.request;
     if !matches!(request.method, Method::Get | Method::Head) {

@@ -70,13 +70,13 @@ pub struct Told<'a> {
     pub client: Peer,
     /// The configuration it began with.
     pub live: &'a Live,
-    /// None when it could not be read.
+    /// `None` if it could not be read.
     pub request: Option<&'a Request>,
     /// The bytes that came of a request that could not be read.
     pub received: &'a [u8],
     /// The transaction's beginning.
     pub started: &'a Started,
-    /// When the answer was ready; none where it left at once.
+    /// When the answer was ready; `None` where it left at once.
     pub reply_us: Option<u64>,
     /// Bytes of the answer's head.
     pub head_out: u64,
@@ -91,7 +91,7 @@ pub struct Told<'a> {
 /// A core's side of the log, and what it counts by site and by time.
 #[derive(Debug)]
 pub struct CoreLog {
-    /// None when nobody wants records.
+    /// `None` if nobody wants records.
     sinks: Option<Sinks>,
     tally: RefCell<Tally>,
     counters: Arc<Counters>,

@@ -28,7 +28,7 @@ pub struct Site {
     pub name: String,
     /// Its index in [`Live::listed`].
     pub number: u32,
-    /// The VCL that decides in the place of everything below; none where its policy does.
+    /// The VCL that decides in the place of everything below; `None` where its policy does.
     pub vcl: Option<Arc<Instance>>,
     /// Its policy.
     pub policy: Arc<dyn Policy>,

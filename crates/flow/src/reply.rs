@@ -155,7 +155,7 @@ pub struct Reply {
     pub body: ReplyBody,
     /// The cache's part in the reply.
     pub served: Served,
-    /// Age to send, in seconds; none when the head speaks for itself.
+    /// Age to send, in seconds; `None` if the head speaks for itself.
     pub age_s: Option<u64>,
     /// Remaining lifetime to tell, in seconds; negative when stale.
     pub ttl_s: Option<i64>,
@@ -219,7 +219,7 @@ impl Reply {
         matches!(&self.body, ReplyBody::Stream { reader, .. } if reader.is_behind())
     }
 
-    /// The body's length, if it is known; 0 when there is none.
+    /// The body's length, if it is known; 0 if it is absent.
     pub fn length(&self) -> Option<u64> {
         self.body.length()
     }

@@ -115,7 +115,7 @@ async fn purge(core: &Rc<Core>, ask: &Ask<'_>, order: Order, answers: Answers) -
     }
 }
 
-/// Looks for a file beside the scripts, and goes on as policy said when there is none.
+/// Looks for a file beside the scripts, and goes on as policy said if it is absent.
 async fn look_beside(core: &Rc<Core>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
     if let Some(root) = from_files::beside_scripts(ask) {
         let look = from_files::look_on(core, ask, root).await;

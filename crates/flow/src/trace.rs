@@ -32,7 +32,7 @@ pub struct About {
 }
 
 impl About {
-    /// The site that was asked; none where no site has the host.
+    /// The site that was asked; `None` where no site has the host.
     pub fn site<'a>(&self, live: &'a Live) -> Option<&'a Arc<Site>> {
         live.listed.get(self.decided.site as usize)
     }

@@ -24,7 +24,7 @@ impl Budget {
     /// Spends one.
     ///
     /// # Errors
-    /// When there is none left; the connection ends then.
+    /// If nothing is left; the connection ends then.
     pub(crate) fn spend(&mut self, now_ms: u64, reason: &'static str) -> Result<(), Fatal> {
         if now_ms.saturating_sub(self.since_ms) >= PERIOD_MS {
             (self.since_ms, self.spent) = (now_ms, 0);

@@ -118,11 +118,11 @@ pub struct StreamAt {
     pub id: u32,
 }
 
-/// A DATA frame of which more is to come.
+/// A DATA frame that has not come to its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Incoming {
     pub(crate) id: u32,
-    /// Where its stream is; none when nobody wants it.
+    /// Where its stream is; `None` if nobody wants it.
     pub(crate) place: Option<usize>,
     /// Bytes of the frame to come.
     pub(crate) left: usize,
@@ -131,7 +131,7 @@ pub(crate) struct Incoming {
     pub(crate) ends: bool,
 }
 
-/// A field block of which more is to come.
+/// A field block that has not come to its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
     pub(crate) id: u32,
@@ -181,7 +181,7 @@ pub struct Connection {
     /// Said of streams that have not begun, the oldest first.
     pub(crate) early: Vec<(u32, Priority)>,
     pub(crate) receive_window: i64,
-    /// Bytes that were used, and of which the client does not know yet.
+    /// Bytes that were used, and that the client has not been told of.
     pub(crate) used: u32,
     /// Bytes that streams held when they ended.
     pub(crate) owed: u32,
@@ -281,7 +281,7 @@ impl Connection {
         self.streams.len() == 0 && (self.client_leaves || self.farewell == Farewell::Said)
     }
 
-    /// Reads on until something happens; none when `input` is used up.
+    /// Reads on until something happens; `None` if `input` is used up.
     ///
     /// `request` is where a request goes; `out` gets what the client must be told, and is to be
     /// sent before more is read.

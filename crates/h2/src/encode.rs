@@ -73,7 +73,7 @@ fn string(plain: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(plain);
 }
 
-/// Index of the first static entry with the name that an id stands for; 0 is none.
+/// Index of the first static entry with the name that an id stands for; 0 means absent.
 static FIRST: [u8; HeaderId::Other as usize] = {
     let mut first = [0; HeaderId::Other as usize];
     let mut at = STATIC.len();
@@ -223,7 +223,7 @@ const WAYS: usize = 128;
 #[derive(Debug)]
 pub struct Encoder {
     seed: HashSeed,
-    /// Hash of an entry and its number; 0 is none.
+    /// Hash of an entry and its number; 0 means absent.
     ways: Option<Box<[(u64, u64); WAYS]>>,
     /// Sizes of the entries, the oldest first.
     sizes: VecDeque<u32>,

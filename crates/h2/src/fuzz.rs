@@ -187,7 +187,7 @@ impl Said {
     }
 }
 
-/// Decodes a block, as fields in the order they came; none when it cannot be read.
+/// Decodes a block, as fields in the order they came; `None` if it cannot be read.
 pub fn decode(block: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut fields = Vec::new();
     let read = Decoder::new(4096).block(block, |_, name, value| {

@@ -179,7 +179,7 @@ impl Connection {
         Ok(said)
     }
 
-    /// Reads trailers, of which those are kept that may pass.
+    /// Reads trailers, and keeps those that may pass.
     fn read_trailers<'a>(
         &mut self,
         open: Open,

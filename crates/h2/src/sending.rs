@@ -173,7 +173,7 @@ impl Connection {
     }
 
     /// Says that all bytes of a grant with `ends` were written: the stream is over, and a request
-    /// of which more was to come is told that nobody waits for it (RFC 9113 8.1).
+    /// that has not come to its end is told that nobody waits for it (RFC 9113 8.1).
     pub fn sent_all(&mut self, at: StreamAt, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.of(at) else { return };
         if stream.receives {

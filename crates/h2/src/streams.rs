@@ -35,7 +35,7 @@ pub(crate) struct Stream {
     pub(crate) receive_window: i64,
     /// Bytes received and not yet used.
     pub(crate) held: u32,
-    /// Bytes that were used, and of which the client does not know yet.
+    /// Bytes that were used, and that the client has not been told of.
     pub(crate) used: u32,
     /// Bytes that may still be sent.
     pub(crate) send_window: i64,
@@ -107,7 +107,7 @@ impl Streams {
         self.ids.iter().position(|own| *own == id)
     }
 
-    /// The stream at a place; 0 when there is none.
+    /// The stream at a place; 0 if it is absent.
     pub(crate) fn id_at(&self, place: usize) -> u32 {
         self.ids.get(place).copied().unwrap_or(0)
     }

@@ -124,7 +124,7 @@ impl DynamicTable {
         self.evict(0);
     }
 
-    /// The entry at `index`, of both tables; 0 is none.
+    /// The entry at `index`, of both tables; 0 means absent.
     pub(crate) fn get(&self, index: usize) -> Option<Entry<'_>> {
         let at = index.checked_sub(1)?;
         if let Some((id, name, value)) = STATIC.get(at) {

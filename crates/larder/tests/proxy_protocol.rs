@@ -250,7 +250,7 @@ struct Balancer {
 }
 
 impl Balancer {
-    /// Starts `program` with a configuration made for `folder`; none where it is not installed.
+    /// Starts `program` with a configuration made for `folder`; `None` where it is not installed.
     fn start(program: &str, arguments: &[&str], config: impl Fn(&str) -> String) -> Option<Self> {
         let name = format!("larder-{program}-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);

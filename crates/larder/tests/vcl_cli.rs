@@ -272,7 +272,7 @@ impl Drop for Peer {
     }
 }
 
-/// A server that has connected to `master`, once it runs; none where there is no varnishd.
+/// A server that has connected to `master`, once it runs; `None` where there is no varnishd.
 async fn run(command: Command, master: &TcpListener, listen: &str) -> Option<(Peer, Cli)> {
     let Some(peer) = Peer::start(command, master, listen) else {
         eprintln!("skipped: no varnishd");

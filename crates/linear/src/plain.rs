@@ -81,7 +81,7 @@ fn class_end(bytes: &[u8], at: usize) -> usize {
     end
 }
 
-/// The pattern with `(?:)` where comments are; none where a comment stands before a quantifier or
+/// The pattern with `(?:)` where comments are; `None` where a comment stands before a quantifier or
 /// does not end.
 fn without_comments(pattern: &str) -> Option<String> {
     let mut text = pattern.to_owned();

@@ -47,7 +47,7 @@ pub fn all(bytes: &[u8], class: u8) -> bool {
     bytes.iter().fold(class, |left, b| left & CLASSES[usize::from(*b)]) != 0
 }
 
-/// The first position from `at` on whose byte is not of `class`; the end when there is none.
+/// The first position from `at` on whose byte is not of `class`, or else the end.
 #[inline]
 pub fn skip(buf: &[u8], at: usize, class: u8) -> usize {
     let rest = buf.get(at..).unwrap_or_default();
@@ -55,7 +55,7 @@ pub fn skip(buf: &[u8], at: usize, class: u8) -> usize {
 }
 
 /// The first position from `at` on whose byte may not stand in a field value: a control byte other
-/// than HTAB (RFC 9110 5.5). The end when there is none.
+/// than HTAB (RFC 9110 5.5), or else the end.
 #[inline]
 pub fn skip_value(buf: &[u8], mut at: usize) -> usize {
     loop {

@@ -10,7 +10,7 @@ use crate::header::is_token_byte;
 /// The statement of one proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Element<'a> {
-    /// The address that asked it; none when it does not say, or hides it (`unknown`, `_secret`).
+    /// The address that asked it; `None` if it does not say, or hides it (`unknown`, `_secret`).
     pub client: Option<IpAddr>,
     /// The scheme it was asked with.
     pub proto: Option<&'a [u8]>,

@@ -194,7 +194,7 @@ pub struct Request {
 /// The state of a wish to speak another protocol on the connection (RFC 9110 7.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Upgrade {
-    /// There is none.
+    /// No upgrade.
     #[default]
     None,
     /// The client has it. Nothing of it is forwarded.

@@ -57,7 +57,7 @@ impl Status {
         self.0 < 200 || self.0 == 204 || self.0 == 304
     }
 
-    /// The usual reason phrase, empty when there is none.
+    /// The usual reason phrase, empty if it is absent.
     pub const fn reason(self) -> &'static str {
         match self.0 {
             100 => "Continue",

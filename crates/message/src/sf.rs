@@ -85,7 +85,7 @@ impl<'a> Parameters<'a> {
 pub struct Member<'a> {
     /// Its key.
     pub key: &'a [u8],
-    /// Its value; [`BareItem::Boolean`] `true` when there is none.
+    /// Its value; [`BareItem::Boolean`] `true` if it is absent.
     pub value: Value<'a>,
     /// Its parameters.
     pub parameters: Parameters<'a>,

@@ -65,8 +65,8 @@ pub fn plain(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The groups of Cache-Groups or Cache-Group-Invalidation: strings of a list, whose parameters mean
-/// nothing. A member that is none is passed over: the RFC ignores the whole field then, and what
-/// was left out here could never be invalidated.
+/// nothing. A member that is not a tag is passed over: the RFC ignores the whole field then, and
+/// what was left out here could never be invalidated.
 pub fn groups<'a>(lines: impl Iterator<Item = &'a [u8]>, mut each: impl FnMut(&[u8])) {
     let mut unescaped = Vec::new();
     for member in list::members(lines) {

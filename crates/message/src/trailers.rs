@@ -101,7 +101,7 @@ pub fn are_taken(headers: &HeaderBlock) -> bool {
 }
 
 /// The names that a head announces (RFC 9110 6.6.2), without those whose fields never pass and
-/// those that do not for `passes`; none when nothing is left.
+/// those that do not for `passes`; `None` if nothing is left.
 pub fn announced(headers: &HeaderBlock, passes: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
     let mut names = Vec::new();
     for name in members(headers.values(HeaderId::Trailer)) {

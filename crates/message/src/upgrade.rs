@@ -56,7 +56,7 @@ impl Protocol {
     /// Reads a protocol as settings name it.
     ///
     /// # Errors
-    /// When it is none, or one that carries HTTP.
+    /// If it is not one, or one that carries HTTP.
     pub fn parse(text: &str) -> Result<Self, ProtocolError> {
         let (name, version) = match text.split_once('/') {
             Some((name, version)) => (name, Some(version)),
@@ -121,7 +121,7 @@ pub fn admitted(request: &Request, allowed: &[Protocol]) -> Option<Vec<u8>> {
 /// The protocol that `response`, a 101, changes to, spelt as `request` asked for it. `nominated`:
 /// its Connection names Upgrade.
 ///
-/// None when that is no answer to the request: it names no protocol, one that was not asked for or
+/// `None` if that is no answer to the request: it names no protocol, one that was not asked for or
 /// several, comes from HTTP/1.0, or does not prove that a WebSocket server wrote it (RFC 6455 4.1,
 /// where a client must give up too).
 pub fn switched(request: &Request, response: &Response, nominated: bool) -> Option<Vec<u8>> {

@@ -84,7 +84,7 @@ pub(crate) fn keep_for_tunnel(held: &mut Held, request: &Request) {
 pub(crate) struct Buffered(Option<Held>);
 
 impl Buffered {
-    /// Holds `bytes` instead of what was held before; `account` is asked for where there is none
+    /// Holds `bytes` instead of what was held before; `account` is asked for where nothing was held
     /// yet.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Tasks of which there must always be one.
+//! Tasks that must always be there.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};

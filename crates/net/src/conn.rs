@@ -72,7 +72,7 @@ struct Partial {
 }
 
 impl Partial {
-    /// Holds memory for it, `received` bytes of which are here.
+    /// Holds memory for it; `received` bytes of it are here.
     fn hold(&mut self, core: &CoreCtx, received: usize) -> Result<(), Full> {
         let bytes = received + self.request.memory();
         self.buffered.set_begun(bytes as u64, core)
@@ -163,7 +163,7 @@ impl Work {
 }
 
 impl Conn {
-    /// A connection of which `held` was received already.
+    /// A connection that `held` was received from already.
     pub(crate) fn new(
         stream: Stream,
         secured: Option<Secured>,
@@ -294,7 +294,7 @@ impl Conn {
         self.held = rest;
     }
 
-    /// Counts a request that cannot be read, the first bytes of which are `received`; the reply.
+    /// Counts a request that cannot be read and begins with `received`; the reply.
     fn unreadable(&self, core: &CoreCtx, error: &RequestError, received: &[u8]) -> Reply {
         core.flow.counters.inc(Counter::BadRequests);
         if *error == RequestError::Expectation {

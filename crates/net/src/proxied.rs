@@ -150,7 +150,7 @@ pub(crate) struct Begun {
     pub(crate) rest: Vec<u8>,
 }
 
-/// Reads the header; `None` when there is none and the connection is over.
+/// Reads the header; `None` if it is absent and the connection is over.
 pub(crate) async fn read(
     wire: &mut Wire,
     remote: Option<SocketAddr>,

@@ -119,7 +119,7 @@ impl Stream {
         }
     }
 
-    /// Bytes that were sealed together, of which some have not left; 0 when nothing waits here.
+    /// Bytes that were sealed together and have not all left; 0 when nothing waits here.
     pub(crate) fn unsent(&self) -> usize {
         match self {
             Self::Tls(secure) if !secure.session.is_sent() => secure.sealed,

@@ -71,7 +71,7 @@ impl Upload {
     /// Holds memory for what was received together with the request.
     ///
     /// # Errors
-    /// When there is none; nothing of it is left then.
+    /// If there is no memory. Nothing of it is left then.
     pub(crate) fn hold(&mut self) -> Result<(), Full> {
         let held = self.held.hold(&self.account);
         if held.is_err() {
@@ -143,7 +143,7 @@ impl Upload {
     }
 
     /// Runs `main` while the body is moved on; `main` decides when this ends. With `watch`, so does
-    /// a client that leaves: the result is none then.
+    /// a client that leaves: the result is `None` then.
     pub(crate) async fn beside<T>(
         &mut self,
         core: &CoreCtx,

@@ -126,7 +126,7 @@ async fn write_all(
     .await
 }
 
-/// Holds memory for what a client does not take yet; false when there is none for so much.
+/// Holds memory for what a client does not take yet; false if there is not so much.
 fn hold_unsent(
     core: &CoreCtx,
     stream: &Stream,
@@ -225,8 +225,8 @@ async fn say_continue(guard: &Guard, core: &CoreCtx, stream: &Both<'_>) -> io::R
     write_all(guard, core, stream, &mut Segments::new(CONTINUE.to_vec(), None)).await
 }
 
-/// Opens the account of a request; one that must wait holds memory for that, and is refused when
-/// there is none.
+/// Opens the account of a request; one that must wait holds memory for that, and is refused if
+/// there is not enough.
 fn hold_memory(
     core: &CoreCtx,
     client: Peer,
@@ -244,8 +244,8 @@ fn hold_memory(
     }
 }
 
-/// Holds memory for what was received with a request; whether it is lost, for there is none, and
-/// the answer to the request.
+/// Holds memory for what was received with a request; returns true if it is lost for want
+/// of memory, and the answer to the request.
 fn hold_ahead(core: &CoreCtx, upload: &mut Upload, answer: Answer) -> (bool, Answer) {
     match upload.hold() {
         Ok(()) => (false, answer),
@@ -253,7 +253,7 @@ fn hold_ahead(core: &CoreCtx, upload: &mut Upload, answer: Answer) -> (bool, Ans
     }
 }
 
-/// A request that may become a tunnel holds a place for it; refused when there is none.
+/// A request that may become a tunnel holds a place for it; refused if no place is free.
 fn hold_place(
     core: &CoreCtx,
     client: Peer,

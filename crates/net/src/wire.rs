@@ -84,7 +84,7 @@ impl Wire {
         self.pace = Some(pace);
     }
 
-    /// The TCP socket, for whoever writes to it by ways of its own; none where there is a pace to
+    /// The TCP socket, for whoever writes to it by ways of its own; `None` where there is a pace to
     /// be kept.
     pub(crate) fn tcp(&self) -> Option<&TcpStream> {
         match &self.socket {

@@ -26,7 +26,7 @@ pub struct Line {
     pub hit: Option<bool>,
 }
 
-/// Reads a line; none when it is of no known form.
+/// Reads a line; `None` if it is of no known form.
 pub fn parse(line: &str) -> Option<Line> {
     let line = line.trim_end_matches(['\r', '\n']);
     if line.starts_with('{') { json(line) } else { combined(line) }

@@ -73,7 +73,7 @@ enum Item {
     Method,
     Target,
     Path,
-    /// With its `?`; empty where there is none.
+    /// With its `?`; empty if it is absent.
     Query,
     Arguments,
     Argument(Vec<u8>),

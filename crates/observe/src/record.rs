@@ -297,7 +297,7 @@ pub struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// The values in order; none where the request has no such field.
+    /// The values in order; `None` where the request has no such field.
     pub fn iter(self) -> impl Iterator<Item = Option<&'a [u8]>> {
         let mut rest = self.bytes;
         std::iter::from_fn(move || {
@@ -422,7 +422,7 @@ impl<'a> Record<'a> {
         self
     }
 
-    /// The record at the beginning of `bytes`, and what follows it; none when there is no whole and
+    /// The record at the beginning of `bytes`, and what follows it; `None` if there is no whole and
     /// well-formed one.
     pub fn read(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let length = u32::from_le_bytes(*bytes.first_chunk()?) as usize;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Shows bytes as text of which no character does anything: what is not UTF-8, control characters
+/// Shows bytes as text in which no character does anything: what is not UTF-8, control characters
 /// and those that turn the direction of writing become `\xHH` or `\u{...}`.
 #[derive(Clone, Copy, Debug)]
 pub struct Printable<'a>(pub &'a [u8]);

@@ -270,7 +270,7 @@ impl Attempt<'_, '_, '_> {
         })
     }
 
-    /// Reads heads from the buffer up to the final one; none when that is not there yet.
+    /// Reads heads from the buffer up to the final one; `None` if that is not there yet.
     fn parse(&mut self) -> Result<Option<(Framing, bool)>, Error> {
         loop {
             let Call { core, server, request, .. } = self.call;
@@ -319,7 +319,7 @@ impl Attempt<'_, '_, '_> {
         Some((self.work.talk.framing(), cgi.keep))
     }
 
-    /// Reads a script's head out of the records in the buffer; none when it is not there yet. While
+    /// Reads a script's head out of the records in the buffer; `None` if it is not there yet. While
     /// the request is still being sent, it comes only when no more of the response can be held:
     /// scripts write before they have read everything, and what is handed out ends the sending.
     fn records_head(&mut self) -> Result<Option<(Framing, bool)>, Error> {

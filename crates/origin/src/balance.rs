@@ -22,7 +22,7 @@ impl Balancer {
         Self { how, owed: Mutex::new(vec![0; servers]) }
     }
 
-    /// The server for a request of `hash` that the servers in `tried` failed already; none when
+    /// The server for a request of `hash` that the servers in `tried` failed already; `None` if
     /// probes call every server sick.
     ///
     /// In this order: a half-open server whose trial is due; an open one not tried yet; an open

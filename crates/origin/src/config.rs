@@ -445,7 +445,7 @@ const FASTCGI_PORT: u16 = 9000;
 
 /// Reads a server's URL: `http://host`, `https://host:port`, `http://[::1]:8080`, `unix:/path`,
 /// `http+unix:/path`, and the same with `fastcgi` for `http`. The port is the scheme's, or 9000 for
-/// FastCGI, when there is none, the weight 1.
+/// FastCGI, if the URL has none; the weight is 1.
 pub fn parse_server(url: &str) -> Result<ServerConfig, ServerUrlError> {
     let url = url.trim();
     let scheme = |prefix: &str| {

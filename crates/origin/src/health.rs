@@ -158,7 +158,7 @@ pub struct ProbeHistory {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) good: bool,
-    /// To what it connected; none when it did not.
+    /// To what it connected; `None` if it did not.
     pub(crate) connected: Option<Family>,
     pub(crate) sent: bool,
     pub(crate) unsent: bool,

@@ -42,7 +42,7 @@ impl Origin {
         &self.config
     }
 
-    /// The Host that `request` is sent with in place of its own; none where it keeps that.
+    /// The Host that `request` is sent with in place of its own; `None` where it keeps that.
     pub fn host_for(&self, request: &Request) -> Option<&str> {
         let missing = self.config.host_default.as_deref().filter(|_| request.host.is_empty());
         self.config.host_header.as_deref().or(missing)
@@ -84,14 +84,14 @@ impl Origin {
     }
 
     /// The server that a request of this hash would go to at `now_ms` (of the monotonic clock), if
-    /// it came now; none when its probes call every one sick. Nothing is chosen by asking.
+    /// it came now; `None` if its probes call every one sick. Nothing is chosen by asking.
     pub fn likely(&self, hash: u64, now_ms: u64) -> Option<&Arc<str>> {
         let at = self.balancer.likely(&self.servers, hash, now_ms)?;
         Some(&self.servers[at].name)
     }
 
-    /// Has `order` count for the server of this name, as [`ServerStatus::name`] has it; false when
-    /// there is none.
+    /// Has `order` count for the server of this name, as [`ServerStatus::name`] has it; false for a
+    /// name that no server has.
     pub fn order(&self, server: &str, order: Order) -> bool {
         let mut found = false;
         for own in self.servers.iter().filter(|own| &*own.name == server) {

@@ -67,7 +67,7 @@ struct Waiter {
 }
 
 impl Places {
-    /// `all` places, of which none is taken.
+    /// `all` places, all of them free.
     pub(crate) fn new(all: u32, share: u32) -> Self {
         let state = State { free: all, ..State::default() };
         Self { all, share, free: AtomicU32::new(all), state: Mutex::new(state) }

@@ -36,7 +36,7 @@ pub(crate) struct Again {
 }
 
 /// Looks `host` up for ever; one that a client chose and that is not found, once. `make` gives a
-/// resolver, or none when the C library is to be asked.
+/// resolver, or `None` if the C library is to be asked.
 pub(crate) async fn resolve_for_ever(
     server: Arc<Server>,
     host: String,
@@ -134,7 +134,7 @@ pub fn look_up(host: &str) -> io::Result<Vec<IpAddr>> {
     Ok((host, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
 }
 
-/// A resolver as the system's settings say; none when they cannot be read.
+/// A resolver as the system's settings say; `None` if they cannot be read.
 pub(crate) fn system_resolver() -> Option<TokioResolver> {
     build(TokioResolver::builder_tokio().ok()?)
 }

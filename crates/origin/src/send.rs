@@ -116,7 +116,7 @@ impl CorePool {
         }
     }
 
-    /// The script that answers `request`, or the answer when there is none.
+    /// The script that answers `request`, or the answer if that script is missing.
     async fn script<'a>(
         &self,
         origin: &Arc<Origin>,

@@ -503,7 +503,7 @@ impl Server {
 #[derive(Debug)]
 pub(crate) struct Permit {
     server: Arc<Server>,
-    /// On whose account it has one of a bounded number of places; none where it has none.
+    /// On whose account it has one of a bounded number of places; `None` where it has none.
     place: Option<Option<Holder>>,
 }
 

@@ -47,7 +47,7 @@ impl Moved {
 }
 
 impl Tally {
-    /// Counts a request's bytes that left, of which `head` are its head's at most.
+    /// Counts a request's bytes that left; up to `head` of them are its head's.
     pub(crate) fn sent(&self, bytes: u64, head: u64) {
         add(&self.head_out, bytes.min(head));
         add(&self.body_out, bytes.saturating_sub(head));

@@ -1,4 +1,4 @@
-//! A connection whose server has changed its protocol: bytes both ways, of which nothing is known.
+//! A connection whose server has changed its protocol: bytes both ways, whose meaning is not known.
 //!
 //! Must never be kept for another request: it belongs to who asked for the change.
 

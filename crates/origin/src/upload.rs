@@ -43,7 +43,7 @@ impl<S: BodySource + ?Sized> BodySource for &mut S {
 
 /// A request's body; its length or coding is the request's `framing`.
 pub enum RequestBody<'a> {
-    /// There is none.
+    /// No body.
     None,
     /// It comes piece by piece.
     Stream(Box<dyn BodySource + 'a>),

@@ -82,7 +82,7 @@ impl CidrSet {
 /// in `allow` and `set_real_ip_from`).
 ///
 /// # Errors
-/// A text that is none of these; the message says what is expected.
+/// A text that is something else; the message says what is expected.
 pub fn parse_net(text: &str) -> Result<Net, &'static str> {
     if text == "unix:" {
         return Ok(Net::Unix);

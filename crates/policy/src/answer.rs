@@ -19,7 +19,7 @@ pub enum Answer {
 /// Why a redirect could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedirectError {
-    /// The status is none of 301, 302, 303, 307, 308.
+    /// The status is not one of 301, 302, 303, 307, 308.
     Status,
     /// The target is empty or has a byte that no Location has.
     Target,

@@ -162,7 +162,7 @@ impl Reading {
         Ok(Asked::Store(order, answers))
     }
 
-    /// Refuses what is said in a dialect that is none of these.
+    /// Refuses what is said in another dialect than these.
     fn refuse_foreign(self, request: &Request) -> Result<(), Refusal> {
         for (name, dialects) in &OWN_FIELDS {
             if !self.of.any(dialects) && request.headers.value_named(name).is_some() {

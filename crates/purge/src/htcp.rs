@@ -83,7 +83,7 @@ impl<'a> Clear<'a> {
     /// Reads a datagram.
     ///
     /// # Errors
-    /// When it is none, or another operation.
+    /// If it is not one, or another operation.
     pub fn read(datagram: &'a [u8]) -> Result<Self, Error> {
         let mut rest = datagram;
         let len = number(&mut rest).ok_or(Error::Malformed)?;

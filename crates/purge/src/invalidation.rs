@@ -106,7 +106,7 @@ pub struct NewTimes {
 }
 
 impl Invalidation {
-    /// The invalidation as bytes, the first of which is the version of what follows.
+    /// The invalidation as bytes. The first is the version of what follows.
     pub fn encode(&self) -> Vec<u8> {
         Wire::from(self.clone()).encode()
     }

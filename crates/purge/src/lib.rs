@@ -46,7 +46,7 @@ pub enum Refusal {
     Access,
     /// The method belongs to no dialect of this site.
     Method,
-    /// It is said in this dialect, which is none of this site's.
+    /// It is said in this dialect, which the site does not have.
     Foreign(Dialect),
     /// It is for one URL, and its Host names no site.
     Host,
@@ -54,7 +54,7 @@ pub enum Refusal {
     Missing(&'static str),
     /// A regular expression that cannot be used.
     Pattern,
-    /// A pattern of tags of which it is not known which tags it means.
+    /// A pattern of tags that cannot be told apart: stored tags are hashes.
     TagPattern,
 }
 

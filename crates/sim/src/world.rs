@@ -166,7 +166,7 @@ pub(crate) async fn sweep(world: Rc<World>) {
     }
 }
 
-/// The origin at a socket, of which nothing is left out however often it fails.
+/// The origin at a socket, which stays in use however often it fails.
 fn at(socket: &Path) -> OriginConfig {
     let server = ServerConfig {
         address: Address::Unix(socket.to_owned()),

@@ -38,7 +38,7 @@ impl ClientAuth {
     /// Trusts the authorities in `pem`, and them alone.
     ///
     /// # Errors
-    /// When there is none in it, or one cannot be used.
+    /// If none is in it, or one cannot be used.
     pub fn new(pem: &[u8], mode: AuthMode) -> Result<Self, MaterialError> {
         let wrong = |error: &dyn std::fmt::Display| MaterialError::Authorities(error.to_string());
         let mut roots = RootCertStore::empty();

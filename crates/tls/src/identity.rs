@@ -17,7 +17,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The bearer of `certificate`, which was verified; none when it cannot be read here.
+    /// The bearer of `certificate`, which was verified; `None` if it cannot be read here.
     pub(crate) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
         let sum = digest(&SHA1_FOR_LEGACY_USE_ONLY, certificate);

@@ -110,7 +110,7 @@ pub struct Inquiry {
 /// The parts of a certificate that concern its status.
 #[derive(Debug)]
 pub(crate) struct Said {
-    /// Whom to ask; none where it names nobody, or its issuer is not in the chain.
+    /// Whom to ask; `None` where it names nobody, or its issuer is not in the chain.
     pub(crate) inquiry: Option<Inquiry>,
     /// True if clients insist on an answer in the handshake.
     pub(crate) must_staple: bool,

@@ -127,7 +127,7 @@ impl Pair {
         self.names.first().map_or("a certificate without names", |name| name)
     }
 
-    /// Whom to ask whether the certificate is good; none where it names nobody, or the chain has
+    /// Whom to ask whether the certificate is good; `None` where it names nobody, or the chain has
     /// not its issuer.
     pub fn inquiry(&self) -> Option<&Inquiry> {
         self.said.inquiry.as_ref()

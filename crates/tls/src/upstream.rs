@@ -23,7 +23,7 @@ use crate::server::provider;
 #[derive(Clone)]
 pub struct Upstream {
     config: Arc<ClientConfig>,
-    /// The authorities as they came; none when nothing is verified.
+    /// The authorities as they came; `None` if nothing is verified.
     authorities: Option<Arc<[u8]>>,
     own: Option<Arc<Pair>>,
 }
@@ -83,7 +83,7 @@ impl Upstream {
     }
 
     /// A server to connect to, by the name or address that its certificate must be for, which it is
-    /// also told (SNI); none when no certificate can be for that.
+    /// also told (SNI); `None` if no certificate can be for that.
     pub fn peer(&self, host: &str) -> Option<Peer> {
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
         let name = ServerName::try_from(bare.to_owned()).ok()?;

@@ -172,8 +172,8 @@ impl Building {
         flags
     }
 
-    /// The addresses that an entry names; none where that is a fault, or where it may be that there
-    /// are none.
+    /// The addresses that an entry names; `None` where that is a fault, or where there may be
+    /// no address.
     fn hosts(
         &mut self,
         entry: &ast::AclEntry,

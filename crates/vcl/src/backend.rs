@@ -33,7 +33,7 @@ pub trait Director: fmt::Debug + Send + Sync {
     /// Its kind, as `backend.list` tells it: `round-robin`.
     fn kind(&self) -> &'static str;
 
-    /// The backend for this fetch; none when no healthy one is there. May be asked again.
+    /// The backend for this fetch; `None` if no healthy one is there. May be asked again.
     fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>>;
 
     /// Tells whether one of its backends is healthy, and when that changed last (seconds since
@@ -55,7 +55,7 @@ pub trait Director: fmt::Debug + Send + Sync {
         Listing::Plain
     }
 
-    /// Where an operator's word about it is kept; none where it can have none.
+    /// Where an operator's word about it is kept; `None` where it can have none.
     fn word(&self) -> Option<&Word> {
         None
     }
@@ -200,7 +200,7 @@ impl fmt::Debug for Leaf {
 }
 
 impl Backend {
-    /// Its name; `none` where there is none.
+    /// Its name; `none` where it is absent.
     pub fn name(&self) -> &str {
         match self {
             Self::None => "none",

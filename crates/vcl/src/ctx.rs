@@ -587,7 +587,7 @@ pub trait World {
     /// An environment variable.
     fn env(&self, name: &str) -> Option<Bytes>;
 
-    /// A file's content (`std.fileread`), kept once read; none when it cannot be read.
+    /// A file's content (`std.fileread`), kept once read; `None` if it cannot be read.
     fn file(&self, path: &str) -> Option<Bytes>;
 
     /// A file's content, read now, for what a program needs while it starts (`geoip2`).
@@ -604,7 +604,7 @@ pub trait World {
     /// Addresses of a host name, for `std.ip` and ACLs; from memory or the system's own tables.
     fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr>;
 
-    /// The request body, once it has been kept (`std.cache_req_body`); none when it has not.
+    /// The request body, once it has been kept (`std.cache_req_body`); `None` if it has not.
     fn body(&self) -> Option<&[u8]>;
 
     /// Returns true if the request body could be kept in `bytes_max`.
@@ -616,7 +616,7 @@ pub trait World {
     /// Returns true if `word` of the parameter `feature` is switched on.
     fn has_feature(&self, word: &str) -> bool;
 
-    /// Bytes free in and used by a storage; none when there is none of that name.
+    /// Bytes free in and used by a storage; `None` if no such name is known.
     fn storage(&self, name: &str) -> Option<(u64, u64)>;
 
     /// `server.hostname`

@@ -44,7 +44,7 @@ impl Header {
     }
 }
 
-/// The first value of a header; none when it is not there.
+/// The first value of a header; `None` if it is not there.
 pub fn get<'c>(ctx: &'c Ctx<'_>, header: &Header) -> Option<&'c [u8]> {
     if header.place == Place::Obj {
         return stored_value(ctx.obj?.head, header.name.as_bytes());
@@ -100,8 +100,8 @@ pub fn is_valid(value: &[u8]) -> bool {
     message::header::is_value(value)
 }
 
-/// The headers of a message; none where there is no such message, and for `obj`, whose head is not
-/// taken apart.
+/// The headers of a message; `None` where there is no such message, and for `obj`, whose head is
+/// not taken apart.
 pub fn block<'c>(ctx: &'c Ctx<'_>, place: Place) -> Option<&'c HeaderBlock> {
     match place {
         Place::Req => Some(&ctx.req.as_ref()?.head.headers),

@@ -56,7 +56,7 @@ pub enum Error {
     Unknown(String),
     /// It is not of this system.
     Absent(&'static str),
-    /// The value is none of its values; why not, and what was tried.
+    /// The value is not allowed: why not, and what was tried.
     Value {
         /// The parameter.
         name: &'static str,
@@ -146,7 +146,7 @@ impl Params {
     /// Sets a parameter back to its default.
     ///
     /// # Errors
-    /// When there is none of this name.
+    /// If no such name is known.
     pub fn reset(&mut self, name: &str) -> Result<&'static Spec, Error> {
         let spec = Spec::find(name).ok_or_else(|| Error::Unknown(name.to_owned()))?;
         self.values[spec.param as usize] = initial(spec);
@@ -204,7 +204,7 @@ impl Params {
         Ok(())
     }
 
-    /// The value of a number, a switch (0 or 1) or a time in seconds; 0 for what is none of them.
+    /// The value of a number, a switch (0 or 1) or a time in seconds; 0 for everything else.
     pub fn value(&self, param: Param) -> f64 {
         match self.values[param as usize] {
             ParamValue::Number(number) => number,

@@ -46,7 +46,7 @@ pub enum Engine {
     Pcre2,
 }
 
-/// Why a pattern is none.
+/// The reason why a text is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError {
     /// The byte of the pattern where it goes wrong.

@@ -30,7 +30,7 @@ pub enum Value {
     String(Option<Bytes>),
     /// `BLOB`; none is no blob.
     Blob(Option<Bytes>),
-    /// `IP`; none where there is no address.
+    /// `IP`; `None` where there is no address.
     Ip(Option<SocketAddr>),
     /// `BACKEND`
     Backend(Backend),
@@ -70,7 +70,7 @@ impl Value {
         }
     }
 
-    /// A whole number; 0 of what is none.
+    /// A whole number; 0 for other values.
     pub fn int(&self) -> i64 {
         match self {
             Self::Int(n) | Self::Bytes(n) => *n,

@@ -185,7 +185,7 @@ pub enum Lookup {
     Found(&'static Var),
     /// There is one of that name, in other versions: from the first to the second.
     OtherVersion(u32, u32),
-    /// There is none; the one whose name is nearest, if one is near.
+    /// No such variable; the one whose name is nearest, if one is near.
     Unknown(Option<&'static str>),
 }
 

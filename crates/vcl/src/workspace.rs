@@ -38,7 +38,7 @@ impl Workspace {
         self.left.get()
     }
 
-    /// Takes so many bytes of which nothing is made.
+    /// Takes so many bytes, and makes nothing of them.
     ///
     /// # Errors
     /// They are not left.

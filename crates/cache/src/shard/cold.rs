@@ -37,7 +37,7 @@ impl<L: Lower> Shard<L> {
         has_room
     }
 
-    /// Strikes the entry of `place` out, of which the lower tier knows; false when there is none.
+    /// Strikes out the entry of `place`, which the lower tier knows; false if it is absent.
     pub(crate) fn drop_cold(&mut self, h32: u32, place: L::Place) -> bool {
         let is_it = |slot: &Slot<L::Place>| match slot {
             Slot::Cold(own, at) => *own == h32 && *at == place,

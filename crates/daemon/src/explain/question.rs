@@ -48,7 +48,7 @@ impl Question<'_> {
     /// The request as a listener would read it: by the same parser.
     ///
     /// # Errors
-    /// When it is none.
+    /// If it is not one.
     pub(crate) fn request(&self, limits: &HeadLimits) -> Result<Request, QuestionError> {
         let (scheme, rest) = if let Some(rest) = after(self.url, "http://") {
             (Scheme::Http, rest)

@@ -38,7 +38,7 @@ pub(super) struct RingView {
 }
 
 impl RingView {
-    /// Opens the ring in `folder`; none if it cannot be read.
+    /// Opens the ring in `folder`; `None` if it cannot be read.
     pub(super) fn open(folder: &Path) -> Option<Self> {
         let follower = Follower::open(folder, From::Oldest).ok()?;
         Some(Self {

@@ -170,7 +170,7 @@ fn declared(daemon: &Daemon) -> Vec<BackendRow> {
     daemon.servers().into_iter().map(of).collect()
 }
 
-/// A backend of a program; none of what is none.
+/// A backend of a program; `None` for every other name.
 fn row(vcl: &str, backend: Backend) -> Option<BackendRow> {
     let (name, vcl) = (backend.name().to_owned(), vcl.to_owned());
     match &backend {

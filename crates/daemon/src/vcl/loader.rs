@@ -13,7 +13,7 @@ pub(crate) struct Files {
     folders: Vec<PathBuf>,
     /// True if names may lead anywhere (`vcc_unsafe_path`).
     anywhere: bool,
-    /// The folders that files must be in, whatever their names say; none where they may be
+    /// The folders that files must be in, whatever their names say; `None` where they may be
     /// anywhere.
     within: Option<Vec<PathBuf>>,
 }

@@ -29,7 +29,7 @@ pub(super) async fn send_to(fetch: &mut Fetch, target: Target) -> Result<Sent, o
 /// Sends `fetch.request` with its upload and returns with the head of the response.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why there is no response.
 pub(crate) async fn send(
     fetch: &mut Fetch,
     target: Target,

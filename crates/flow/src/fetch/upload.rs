@@ -84,7 +84,7 @@ impl Upload {
         }
     }
 
-    /// Puts back a body of which nobody took anything: another try can have it.
+    /// Puts back a body that nobody took anything of: another try can have it.
     pub(super) fn put_back(&mut self, source: Pulled) {
         if let Pulled::Streamed { reader, waits, gate, begun: false } = source {
             *self = Self::Stream { reader, expects: waits.is_some(), gate };

@@ -152,7 +152,7 @@ fn sites() -> impl Strategy<Value = Sites> {
     prop_oneof![Just(Sites::Every), Just(Sites::one("example.com"))]
 }
 
-/// Some invalidations: what each is for, whether it is soft, of which sites, and how old it is.
+/// Some invalidations: what each is for, whether it is soft, its sites, and its age.
 fn some() -> impl Strategy<Value = Vec<(Target, bool, Sites, u64)>> {
     prop::collection::vec((targets(), any::<bool>(), sites(), 0..4_000_u64), 1..8)
 }

@@ -403,7 +403,7 @@ fn bare(status: Status, body: ReplyBody, served: Served) -> Reply {
     Reply::new(status, Head::Owned(Box::new(Response::new(status))), body, served)
 }
 
-/// Gives the reply a head of its own, of which Connection is ours to say.
+/// Gives the reply a head of its own, in which Connection is ours to say.
 fn own_head(turn: &mut Turn, reply: &mut Reply, mut response: Response) {
     let wants_close = response.headers.values(HeaderId::Connection).any(|value| {
         value.split(|b| *b == b',').any(|v| v.trim_ascii().eq_ignore_ascii_case(b"close"))

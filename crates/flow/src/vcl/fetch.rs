@@ -225,7 +225,7 @@ impl ByProgram {
         action
     }
 
-    /// The backend to ask; none when no healthy one is there.
+    /// The backend to ask; `None` if no healthy one is there.
     pub(crate) fn resolve(&mut self, fetch: &mut Fetch) -> Option<Arc<Leaf>> {
         let backend = self.state.backend.clone();
         self.leaf = self.lend(fetch, Sub::BackendFetch, None, |ctx| backend.resolve(ctx));

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use vcl::backend::Leaf;
 
 /// The world beyond requests. Nothing here waits for the network where a request does; whoever
-/// implements it has what it answers at hand, or says that there is none.
+/// implements it has its answer at hand, or says that it has no answer.
 pub trait Outside: Send + Sync {
     /// Writes a line to the system's log, at this priority.
     fn syslog(&self, priority: i64, text: &[u8]);
@@ -17,7 +17,7 @@ pub trait Outside: Send + Sync {
     /// An environment variable.
     fn env(&self, name: &str) -> Option<Bytes>;
 
-    /// A file's content, kept once read; none when it cannot be read.
+    /// A file's content, kept once read; `None` if it cannot be read.
     fn file(&self, path: &str) -> Option<Bytes>;
 
     /// A file's content, read now. Only programs that start ask for it.
@@ -36,7 +36,7 @@ pub trait Outside: Send + Sync {
     /// No more names are remembered.
     fn resolve(&self, host: &str, port: &str, starts: bool) -> Result<Vec<SocketAddr>, Limit>;
 
-    /// Bytes free in and used by a storage; none when there is none of that name.
+    /// Bytes free in and used by a storage; `None` if no such name is known.
     fn storage(&self, name: &str) -> Option<(u64, u64)>;
 
     /// Connects a backend that was made while its program ran (`dynamic`).

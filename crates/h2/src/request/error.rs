@@ -104,7 +104,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// The status that answers the request; none when it is malformed.
+    /// The status that answers the request; `None` if it is malformed.
     pub fn status(&self) -> Option<Status> {
         let code = match self {
             Self::Malformed(_) => return None,

@@ -169,8 +169,8 @@ impl Fortress {
         Self::with(sites).await
     }
 
-    /// With a share of what a container of `container` bytes has, whatever it is; none where there
-    /// can be no containers.
+    /// With a share of what a container of `container` bytes has, whatever it is; `None` without
+    /// containers.
     pub(crate) async fn contained(container: u64) -> Option<Self> {
         let turn = TURN.lock().await;
         let _inside = Container::enter(container)?;

@@ -79,7 +79,7 @@ async fn spooled_uploads_take_what_is_allowed() {
 /// Connections over HTTP/1 that upload to an origin that does not read.
 const UNREAD: usize = 300;
 
-/// An upload of a known length, of which as much is sent as is taken.
+/// An upload of a known length. As much of it is sent as is taken.
 async fn upload_unread(addr: SocketAddr, number: usize) {
     let Ok(mut stream) = TcpStream::connect(addr).await else { return };
     let length = "Content-Length: 100000000\r\n";

@@ -66,7 +66,7 @@ pub(crate) struct H2 {
     out: Outgoing,
     /// Received and not yet looked at.
     held: Vec<u8>,
-    /// Uploads of which something waits to be taken.
+    /// Uploads that have something to be taken.
     uploads: Vec<StreamAt>,
     /// The activity of the connection, as the sweep knows it.
     phase: Phase,

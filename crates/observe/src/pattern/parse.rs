@@ -194,7 +194,7 @@ fn variable(name: &str) -> Result<Item, String> {
     })
 }
 
-/// A variable that names something else; none when it is not of those.
+/// A variable that names something else; `None` if it is not of those.
 fn prefixed(name: &str) -> Option<Result<Item, String>> {
     if let Some(field) = name.strip_prefix("larder_") {
         return Some(NamedField::named_with_underscores(field).map(Item::Own));

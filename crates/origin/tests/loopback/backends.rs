@@ -1,5 +1,5 @@
 //! Features of an origin for the backends of a VCL: openings of connections, timeouts of a
-//! request's own, a Host where there is none, addresses in order, probes as Varnish has them.
+//! request's own, a Host where it has none, addresses in order, probes as Varnish has them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -33,7 +33,7 @@ pub(crate) struct Conn {
 }
 
 impl Conn {
-    /// The next request's head; none when the client closed the connection.
+    /// The next request's head; `None` if the client closed the connection.
     pub(crate) async fn head(&mut self) -> Option<String> {
         loop {
             if let Some(at) = self.buffer.windows(4).position(|w| w == b"\r\n\r\n") {

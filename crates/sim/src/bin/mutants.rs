@@ -1,4 +1,4 @@
-//! The check of the simulator itself: bugs made by hand, all of which it must find.
+//! The check of the simulator itself: it must find all bugs that were made by hand.
 //!
 //! Each is a replacement in a copy of the tree whose old text must occur exactly once, so that the
 //! table cannot rot silently. All are built into one binary; a variable of the environment chooses

@@ -49,8 +49,8 @@ fn number(port: &str) -> Result<u16, String> {
     }
 }
 
-/// The addresses of a backend, in the order they are tried: an IPv4 one, then an IPv6 one, either
-/// of which may be missing. `resolve` gives the addresses of a name.
+/// The addresses of a backend, in the order they are tried: an IPv4 one, then an IPv6 one. Either
+/// may be missing. `resolve` gives the addresses of a name.
 ///
 /// # Errors
 /// A message that says what is wrong with host or port, or with the addresses of the name. As in

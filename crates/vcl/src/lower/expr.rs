@@ -23,7 +23,7 @@ const MEGABYTE: f64 = 1_048_576.0;
 
 impl Lowering<'_> {
     /// The expression `e`, of whatever type it has. `wanted` is what its place asks for, which some
-    /// words depend on; it is not converted to that. None when it was wrong, which is reported.
+    /// words depend on; it is not converted to that. `None` if it was wrong, which is reported.
     pub(super) fn expr(&mut self, e: &ast::Expr, wanted: Type) -> Option<Typed> {
         if self.depth >= DEPTH_MAX {
             self.report.error(e.span, "this expression is nested too deeply");
@@ -193,7 +193,7 @@ impl Lowering<'_> {
         Some(Some(Typed::new(expr, ty, name.span)))
     }
 
-    /// The variable `name`; reports when there is none.
+    /// The variable `name`; reports a name that no variable has.
     pub(super) fn variable(&mut self, name: &Name, wanted: Type) -> Option<&'static Var> {
         let version = if self.in_builtin { 41 } else { self.version };
         match vars::find(&name.text, version) {

@@ -191,7 +191,7 @@ fn listed(words: &[&str], bits: u128, sign: char, nothing: &str) -> String {
     if set.is_empty() { nothing.to_owned() } else { set.join(",") }
 }
 
-/// A size in the largest unit of which it is a multiple, or a whole number of quarters.
+/// A size in the largest unit that it is a multiple of, or of a quarter of it.
 fn size(bytes: u64) -> String {
     if bytes == 0 || !bytes.is_multiple_of(256) {
         return format!("{bytes}b");

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::fuzz;
 
-/// Pieces of VCL and of what is none, in any order.
+/// Pieces of VCL and of other texts, in any order.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "vcl 4.1;",

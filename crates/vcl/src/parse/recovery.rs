@@ -9,7 +9,7 @@ use crate::source::Span;
 const STATEMENTS: &[&str] = &["set", "unset", "call", "return", "if", "new"];
 
 impl Parser<'_> {
-    /// A fault at this token; none when it or the one before has been complained about.
+    /// A fault at this token; `None` if it or the one before has been complained about.
     pub(super) fn fault(&mut self, message: &str) -> Option<&mut Finding> {
         let token = self.token();
         if token.kind == TokenKind::Bad || self.before().kind == TokenKind::Bad {

@@ -58,7 +58,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A statement with its `;`. None when it was nothing, and that has been said.
+    /// A statement with its `;`. `None` if it was nothing, and that has been said.
     fn statement(&mut self) -> Parsed<Option<StatementKind>> {
         let token = self.token();
         match token.kind {
@@ -293,7 +293,7 @@ impl Parser<'_> {
         Ok(StatementKind::New { name, class, arguments })
     }
 
-    /// A call, or a word that is none.
+    /// A call, or a word that is no statement.
     fn action(&mut self) -> Parsed<StatementKind> {
         let name = self.name()?;
         if self.at_sign("(") {

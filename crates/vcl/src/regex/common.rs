@@ -108,7 +108,7 @@ impl PatternReader<'_> {
         Some(*byte)
     }
 
-    /// Reads all; none where the pattern leaves the subset.
+    /// Reads all; `None` where the pattern leaves the subset.
     fn read(&mut self) -> Option<()> {
         while let Some(byte) = self.next() {
             self.before = match byte {

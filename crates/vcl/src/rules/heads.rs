@@ -187,7 +187,7 @@ pub fn takes_gzip(headers: &HeaderBlock) -> bool {
 }
 
 /// Brings host and port into line with Host, which a program may have changed. One that is no host
-/// is none: the backend's own is sent then.
+/// does not count: the backend's own is sent then.
 pub fn follow_host(request: &mut Request) {
     let mut host = std::mem::take(&mut request.host);
     let raw = request.headers.value(HeaderId::Host).unwrap_or_default();

@@ -16,7 +16,7 @@ use crate::run::Text;
 use crate::source::At;
 use crate::value::{Failure, Header};
 
-/// Statements that follow each other, each of which sets the header to a `regsub` or `regsuball`
+/// Statements in a row; each sets the header to a `regsub` or `regsuball`
 /// of itself.
 #[derive(Debug)]
 pub(crate) struct Clean {

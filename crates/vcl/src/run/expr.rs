@@ -62,7 +62,7 @@ pub(crate) struct MethodInvoke {
     pub(crate) arguments: Box<[Term]>,
 }
 
-/// Arguments, most of which need no memory of their own.
+/// Arguments. Most need no memory of their own.
 type Values = SmallVec<[Value; 4]>;
 
 impl Term {

@@ -12,7 +12,7 @@ use crate::value::{Failure, Header, Value};
 use crate::vars::Borrow;
 use crate::{headers, text};
 
-/// An expression whose value is a string. A header that is not there is none: no string, which is
+/// An expression whose value is a string. A header that is not there gives no string, which is
 /// empty where it is put together with others.
 #[derive(Debug)]
 pub(crate) enum Text {
@@ -32,7 +32,7 @@ pub(crate) enum Text {
     Upper(Box<Self>),
     /// Any other value, as a string.
     Shown(Box<Term>),
-    /// The string, or `(null)` when it is none.
+    /// The string, or `(null)` if it is absent.
     OrNull(Box<Self>),
 }
 
@@ -58,7 +58,7 @@ impl Text {
         }
     }
 
-    /// Gives `then` the string; none when it is none.
+    /// Gives `then` the string; `None` if it is absent.
     #[inline]
     pub(super) fn with<R>(
         &self,

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// where it has none. `resolve` knows the addresses of host names.
 ///
 /// # Errors
-/// Why it is none, in words.
+/// The reason why a text is no address, in words.
 pub(crate) fn constant(
     text: &str,
     resolve: impl Fn(&str) -> Result<Vec<IpAddr>, String>,
@@ -87,7 +87,7 @@ fn c_number(text: &str) -> Option<u32> {
     u32::from_str_radix(digits, radix).ok()
 }
 
-/// Address and port of what is named, when both are numbers. `port` is for where there is none.
+/// Address and port of what is named, when both are numbers. `port` is for a text without one.
 pub(crate) fn socket(named: &Named<'_>, port: &str) -> Option<SocketAddr> {
     let port = number(named.port.unwrap_or(port))?;
     Some(SocketAddr::new(numeric(named.host)?, port))

@@ -103,7 +103,7 @@ pub fn bytes(text: &[u8]) -> Option<i64> {
 }
 
 /// A TIME in seconds since 1970: a date in one of HTTP's forms or `1994-11-06T08:49:37`, or
-/// the seconds themselves. Of these, 1970's first second is none. See [`calendar::read`].
+/// the seconds themselves. 1970's first second is not among these. See [`calendar::read`].
 pub fn time(text: &[u8], short_days: bool) -> Option<f64> {
     match real(text) {
         Some(secs) => Some(secs).filter(|secs| *secs > 0.0),

@@ -102,7 +102,7 @@ pub fn storage(name: &str) -> Option<StorageVar<'_>> {
     Some(StorageVar { storage, fact })
 }
 
-/// The candidate that fewest changes of single letters make of `name`; none when it takes more than
+/// The candidate that fewest changes of single letters make of `name`; `None` if it takes more than
 /// a third of the name's letters.
 pub(super) fn nearest(
     name: &str,

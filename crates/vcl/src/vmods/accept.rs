@@ -111,7 +111,7 @@ impl Offer {
     }
 }
 
-/// The choice that `header` prefers; none when it has none of them or is not well-formed.
+/// The choice that `header` prefers; `None` if it has none of them or is not well-formed.
 fn chosen(choices: &[Bytes], header: &[u8]) -> Option<usize> {
     let mut best = (0, None);
     for element in header.split(|b| *b == b',') {

@@ -52,13 +52,13 @@ pub(crate) const fn refused(name: &'static str, kind: Type, why: &'static str) -
 
 /// Reading the arguments of a call by number.
 pub(crate) trait Args {
-    /// The string, unless there is none: a header that is not there, or an argument left out.
+    /// The string; `None` for a header that is not there, or an argument left out.
     fn string(&self, at: usize) -> Option<&Bytes>;
 
-    /// The string; empty when there is none.
+    /// The string; empty if it is absent.
     fn bytes(&self, at: usize) -> &[u8];
 
-    /// The blob, unless there is none.
+    /// The blob, if there is one.
     fn blob(&self, at: usize) -> Option<&Bytes>;
 
     /// The number of an INT or of BYTES, if it was given.
@@ -73,7 +73,7 @@ pub(crate) trait Args {
     /// The word, if it was given.
     fn word(&self, at: usize) -> Option<&'static str>;
 
-    /// The address, unless there is none.
+    /// The address, if there is one.
     fn ip(&self, at: usize) -> Option<SocketAddr>;
 
     /// The backend; [`Backend::None`] also when it was not given.

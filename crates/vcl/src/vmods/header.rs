@@ -1,7 +1,7 @@
-//! `header`: fields of which there are several, one by one.
+//! `header`: fields that a message may have several of, one by one.
 //!
 //! Nothing gets into a message here that is no field: unlike Varnish's module, names and values are
-//! checked, and what is none fails.
+//! checked, and a bad one fails.
 
 use std::sync::Arc;
 
@@ -176,7 +176,8 @@ fn regsub(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     done
 }
 
-/// The fields with every line that `rewrite` has something for replaced; none when there is none.
+/// The fields with every line replaced for which `rewrite` has something; `None` without such a
+/// line.
 fn rewritten(
     old: &HeaderBlock,
     mut rewrite: impl FnMut(&[u8]) -> Result<Option<Vec<u8>>, Failure>,

@@ -5,8 +5,8 @@
 /// Words that begin a question.
 const QUESTIONS: [&str; 5] = ["What", "Whether", "Who", "Which", "How"];
 
-/// Words of a line that say less than they seem to.
-const VAGUE: [&str; 1] = ["the like"];
+/// Words of a line that say less than they seem to, or that a reader has to turn round.
+const VAGUE: [&str; 4] = ["the like", "of which", "none when", "is none"];
 
 /// Finds lines of doc comments with vague words.
 pub(super) fn vague(source: &str) -> Vec<(usize, String)> {

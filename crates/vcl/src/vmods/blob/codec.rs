@@ -15,7 +15,7 @@ const BASE64URL: Base64 = Base64 { last: *b"-_", pad: Some(b'=') };
 const BASE64URLNOPAD: Base64 = Base64 { last: *b"-_", pad: None };
 const BASE64CF: Base64 = Base64 { last: *b"-~", pad: Some(b'_') };
 
-/// The bytes that `text` stands for; none when it does not.
+/// The bytes that `text` stands for; `None` if it does not.
 pub(super) fn decode(code: &str, text: &[u8]) -> Option<Vec<u8>> {
     match code {
         "BASE64" => BASE64.decode(text),

@@ -20,7 +20,7 @@ pub(super) struct Domains {
     spec: BackendSpec,
     /// For how long one is kept that nobody asks for, in seconds.
     usage_timeout: f64,
-    /// For how long it is believed that a name is none, in seconds.
+    /// Time for which a name is believed not to exist, in seconds.
     retry_after: f64,
     /// By host and port: `host:port`.
     made: Mutex<HashMap<Box<str>, Domain>>,

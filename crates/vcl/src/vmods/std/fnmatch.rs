@@ -82,7 +82,7 @@ fn is_leading_period(subject: &[u8], s: usize, options: Options) -> bool {
 }
 
 /// Reads a bracket expression after its `[`: how long it is with its `]`, and whether it has
-/// `byte`; none where it has no end, which makes the `[` an ordinary one.
+/// `byte`; `None` where it has no end, which makes the `[` an ordinary one.
 fn bracket(text: &[u8], byte: u8, options: Options) -> Option<(usize, bool)> {
     let is_negated = matches!(text.first(), Some(b'!' | b'^'));
     let first = usize::from(is_negated);

@@ -1,6 +1,6 @@
 //! `std.querysort`.
 
-/// `url` with the parameters of its query sorted by their bytes and empty ones left out; none where
+/// `url` with its query's parameters sorted by their bytes and empty ones left out; `None` where
 /// that changes nothing: there are not two of them.
 ///
 /// As in Varnish, a parameter that another begins with is not less than that one: the two stay in
