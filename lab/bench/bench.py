@@ -10,7 +10,6 @@ import platform
 import re
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import threading
 import time
 
 import peers
+from processes import CORES, PINNED, TICKS, cpu_ticks, end, free_ports, pinned
 
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 SECONDS = int(os.environ.get("SECONDS_EACH", "4"))
@@ -30,9 +30,6 @@ STREAMS = {
     "h2, 1 KiB, 64 connections of 1": (1 << 10, 64, 1),
     "h2, 26 KiB, 64 connections of 1": (26 << 10, 64, 1),
 }
-TICKS = os.sysconf("SC_CLK_TCK")
-CORES = sorted(os.sched_getaffinity(0))
-PINNED = len(CORES) > 1
 
 
 class Origin(http.server.BaseHTTPRequestHandler):
@@ -68,55 +65,19 @@ def start_origin():
     return server.server_address[1]
 
 
-def stat(pid):
-    """The fields of /proc/PID/stat after the command's name."""
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rsplit(")", 1)[1].split()
-
-
-def tree(pid):
-    """`pid` and its descendants, each with the moment of its start, which no reused pid shares."""
-    children, started = {}, {}
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            fields = stat(entry)
-        except OSError:
-            continue
-        children.setdefault(int(fields[1]), []).append(int(entry))
-        started[int(entry)] = fields[19]
-    found, queue = {}, [pid]
-    while queue:
-        at = queue.pop()
-        if at in started:
-            found[at] = started[at]
-        queue += children.get(at, [])
-    return found
-
-
-def cpu_ticks(pid):
-    """User and system time of a process tree, and of those of its processes that have ended."""
-    ticks = 0
-    for at in tree(pid):
-        try:
-            ticks += sum(map(int, stat(at)[11:15]))
-        except OSError:
-            pass
-    return ticks
-
-
 class Server:
     """A running server."""
 
     def __init__(self, name, work, origin):
         self.name = name
         self.log = os.path.join(work, f"{name}.log")
-        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
-            self.port, self.secure = one.getsockname()[1], two.getsockname()[1]
-        if name in peers.HTTP2 and has_http2(work):
-            command = peers.ALL[name][0](work, self.port, origin, self.secure)
+        self.port, self.secure = free_ports(2)
+        self.place = peers.Place(work, self.port, origin)
+        if peers.ALL[name].secure and has_http2(work):
+            self.place.secure = self.secure
         else:
-            command = peers.ALL[name][0](work, self.port, origin)
             self.secure = None
+        command = peers.ALL[name].command(self.place)
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
                 pinned(0, command), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -154,24 +115,8 @@ class Server:
             client.close()
 
     def stop(self):
-        """Ends the process, then what is left of its descendants."""
-        family = tree(self.process.pid)
-        self.process.terminate()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        for pid, started in family.items():
-            try:
-                if stat(pid)[19] == started:
-                    os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
-
-
-def pinned(core, command):
-    return ["taskset", "-c", str(CORES[core]), *command] if PINNED else command
+        end(self.process)
+        peers.remove_files(self.place)
 
 
 def first_number(pattern, text):
@@ -260,7 +205,7 @@ def chosen(names):
     for name in names or peers.ALL:
         if name not in peers.ALL:
             sys.exit(f"no such peer: {name}; there are {', '.join(peers.ALL)}")
-        if peers.program(name):
+        if peers.ALL[name].path():
             wanted.append(name)
         else:
             skipped[name] = "not installed"
@@ -309,7 +254,8 @@ def describe(servers, skipped):
     if any(server.secure for server in servers):
         print("h2: HTTP/2 over TLS 1.3, P-256, AES-128-GCM, h2load")
     for server in servers:
-        print(f"  {server.name:<14} {peers.version(server.name)}")
+        peer = peers.ALL[server.name]
+        print(f"  {server.name:<14} {peers.version(peer.path(), peer.version)}")
     for name, why in skipped.items():
         print(f"  {name:<14} SKIPPED: {why}")
     sys.stdout.flush()

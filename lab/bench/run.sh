@@ -30,4 +30,4 @@ if command -v openssl >/dev/null; then
     -keyout "$work/key.pem" -out "$work/cert.pem" 2>/dev/null
   cat "$work/cert.pem" "$work/key.pem" >"$work/both.pem"
 fi
-python3 -B "$here/bench.py" "$work" "$@"
+PYTHONPATH=$root/lab python3 -B "$here/bench.py" "$work" "$@"
