@@ -40,3 +40,6 @@ pub use crate::log::{AccessLog, LogFormat, LogTarget, Opener};
 pub use crate::pulse::Pulse;
 pub use crate::syslog::SyslogAt;
 pub use crate::worker::{BindError, Doors, Listen, Server, Settings};
+
+#[cfg(feature = "simulation")]
+pub use crate::worker::simulation::Port as SimulatedPort;

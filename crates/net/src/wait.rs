@@ -359,7 +359,9 @@ impl Sending<'_> {
         let Self { core, guard, account, .. } = *self;
         let mut head = Vec::with_capacity(512);
         head.extend_from_slice(self.early);
-        let framing = append(self.live, self.request, reply, self.keep, &mut head);
+        // A page in the place of a reply may want an end that nobody knew of before.
+        let keep = self.keep && !reply.close;
+        let framing = append(self.live, self.request, reply, keep, &mut head);
         let head_bytes = (head.len() - self.early.len()) as u64;
         self.head_bytes.set(head_bytes);
         let before_body = guard.sent_in_all() + head.len() as u64;

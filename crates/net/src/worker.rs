@@ -1,5 +1,8 @@
 //! Core threads: each pinned, with its own runtime, listeners and connections.
 
+#[cfg(feature = "simulation")]
+pub(crate) mod simulation;
+
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;

@@ -84,7 +84,7 @@ pub(crate) struct Asked {
 pub(crate) struct Seen {
     pub(crate) status: u16,
     pub(crate) serial: Option<u64>,
-    pub(crate) word: &'static str,
+    pub(crate) word: String,
     /// The first byte and the end of the part that a 206 names, and the length of the whole.
     pub(crate) range: Option<(u64, u64, u64)>,
     /// It waited for another request's fetch.
@@ -278,11 +278,11 @@ impl Book {
         // A program's times begin with the head, as Varnish's do; others with the request (RFC
         // 9111).
         // What was fetched for this request, or for one that it waited for, may be old at once.
-        let is_stored = matches!(seen.word, "HIT" | "STALE" | "STALE-ERROR");
+        let is_stored = matches!(&*seen.word, "HIT" | "STALE" | "STALE-ERROR");
         let born_ms =
             if resource.site == 1 || !is_stored { serial.head_ms } else { serial.born_ms };
         let age_ms = asked.ms.saturating_sub(confirmed.max(born_ms));
-        let more_s = match seen.word {
+        let more_s = match &*seen.word {
             "STALE-ERROR" => resource.error_s.max(resource.grace_s),
             "STALE" => resource.grace_s,
             // A program's hits within the grace are called hits.

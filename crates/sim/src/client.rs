@@ -13,8 +13,10 @@ use policy::Peer;
 use rt::simulation::random;
 use tokio::time::{sleep, timeout};
 
-use crate::book::{Asked, Seen};
+use crate::book::{Asked, Seen, bytes};
 use crate::http;
+use crate::plan::Engine;
+use crate::wire::{Answer, Line, Outgoing};
 use crate::world::World;
 
 /// No request takes longer than all limits on its way together.
@@ -26,17 +28,27 @@ const HELD_BYTES: u64 = 256 << 10;
 pub(crate) async fn live(world: Rc<World>, number: u64) {
     let account = Account::open(world.core.shared.cache.memory(), HELD_BYTES);
     world.accounts.borrow_mut().push(Arc::clone(&account));
+    let mut line = Line::default();
     for _ in 0..world.plan.requests {
         sleep(Duration::from_millis(random(world.plan.pause_ms))).await;
+        let uploads = world.plan.engine == Engine::Http1 && !world.plan.quiet && random(6) == 0;
         let (asked, text) = draw(&world);
         world.book.note(format_args!("client {number} asks for {}", asked.resource));
         let leaves = !world.plan.quiet && random(8) == 0;
         let patience = if leaves { Duration::from_millis(random(1_000)) } else { PATIENCE };
-        let done = timeout(patience, ask(&world, &asked, &text, &account)).await;
+        let exchange = async {
+            match world.plan.engine {
+                _ if uploads => upload(&world, &mut line).await,
+                Engine::Direct => ask(&world, &asked, &text, &account).await,
+                Engine::Http1 | Engine::Http2 => ask_over(&world, &asked, &text, &mut line).await,
+            }
+        };
+        let done = timeout(patience, exchange).await;
         match done {
             Ok(outcome) => world.book.note(format_args!("client {number}: {outcome}")),
             Err(_) if leaves => {
                 world.left.set(world.left.get() + 1);
+                line = Line::default();
                 world.book.note(format_args!("client {number} leaves"))
             }
             Err(_) => {
@@ -118,7 +130,7 @@ async fn ask(world: &World, asked: &Asked, text: &str, account: &Arc<Account>) -
     let seen = Seen {
         status: reply.status.code(),
         serial: http::number(&head, "x-serial"),
-        word: reply.served.word(),
+        word: reply.served.word().to_owned(),
         range: http::content_range(&head),
         waited: reply.about.trace.as_ref().is_some_and(|trace| trace.has_waited()),
     };
@@ -144,6 +156,73 @@ async fn ask(world: &World, asked: &Asked, text: &str, account: &Arc<Account>) -
                 world.book.fail(|| format!("nothing failed, and yet: {asked:?} {seen:?} cut"));
             }
             "a cut body".to_owned()
+        }
+    }
+}
+
+/// Asks over a connection.
+async fn ask_over(world: &World, asked: &Asked, text: &str, line: &mut Line) -> String {
+    let answer = match line.ask(world, &Outgoing { head: text, body: &[] }).await {
+        Ok(answer) => answer,
+        Err(why) => {
+            world.book.fail(|| format!("{why}: {asked:?}"));
+            return "a fault".to_owned();
+        }
+    };
+    let Answer { status, head, body } = answer;
+    world.book.note(format_args!("  {}", head.replace("\r\n", "; ")));
+    let seen = Seen {
+        status,
+        serial: http::number(&head, "x-serial"),
+        word: http::field(&head, "x-cache").unwrap_or_default().to_owned(),
+        range: http::content_range(&head),
+        waited: false,
+    };
+    world.book.note(format_args!("  {seen:?}"));
+    world.book.judge_head(asked, &seen, &world.plan.resources, world.plan.quiet);
+    match body {
+        Some(body) => {
+            if !text.starts_with("HEAD") {
+                world.book.judge_body(asked, &seen, &body);
+            }
+            format!("{} bytes", body.len())
+        }
+        None => {
+            if world.plan.quiet {
+                world.book.fail(|| format!("nothing failed, and yet: {asked:?} {seen:?} cut"));
+            }
+            "a cut body".to_owned()
+        }
+    }
+}
+
+/// Uploads something over a connection. The origin answers with what has arrived.
+async fn upload(world: &World, line: &mut Line) -> String {
+    let length = random([100, 20_000, 300_000][random(3) as usize]);
+    let content = random(1_000);
+    let body = bytes(content, 0, length);
+    let host = ["d.example", "v.example"][random(2) as usize];
+    let mut head = format!("POST /up/{content} HTTP/1.1\r\nHost: {host}\r\n");
+    let sent = if random(2) == 0 {
+        head.push_str(&format!("Content-Length: {length}\r\n\r\n"));
+        body.clone()
+    } else {
+        head.push_str("Transfer-Encoding: chunked\r\n\r\n");
+        http::chunked(&body, 1 + random(8_000) as usize)
+    };
+    world.book.note(format_args!("  {length} bytes of content {content}"));
+    match line.ask(world, &Outgoing { head: &head, body: &sent }).await {
+        Ok(answer) if answer.status == 200 => {
+            let arrived = answer.body.map(|text| String::from_utf8_lossy(&text).into_owned());
+            if arrived.as_deref() != Some(&*http::sum(&body)) {
+                world.book.fail(|| format!("{arrived:?} has arrived of {length} bytes: {head}"));
+            }
+            "an upload".to_owned()
+        }
+        Ok(answer) => format!("an upload, {}", answer.status),
+        Err(why) => {
+            world.book.fail(|| format!("{why}: {head}"));
+            "a fault".to_owned()
         }
     }
 }
@@ -190,7 +269,7 @@ fn all_of(parts: Parts) -> Vec<Part> {
 }
 
 /// Takes some time over the next piece, now and then.
-async fn dawdle(world: &World) {
+pub(crate) async fn dawdle(world: &World) {
     if !world.plan.quiet && random(10) == 0 {
         sleep(Duration::from_millis(random(400))).await;
     }

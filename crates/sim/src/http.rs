@@ -25,3 +25,22 @@ pub(crate) fn content_range(head: &str) -> Option<(u64, u64, u64)> {
 pub(crate) fn content_of(tag: &str) -> Option<u64> {
     tag.trim_start_matches("W/").trim_matches('"').strip_prefix('c')?.parse().ok()
 }
+
+/// A body in chunks of `size` bytes.
+pub(crate) fn chunked(body: &[u8], size: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    for chunk in body.chunks(size) {
+        out.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+        out.extend_from_slice(chunk);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"0\r\n\r\n");
+    out
+}
+
+/// Length and sum of a body, as its receiver reports them.
+pub(crate) fn sum(body: &[u8]) -> String {
+    let sum =
+        body.iter().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
+    format!("{} {sum:x}", body.len())
+}

@@ -1,4 +1,5 @@
-//! A seeded simulator: clients, the store and origins on one thread and in virtual time.
+//! A seeded simulator: clients, the protocol engines, the store and origins on one thread and in
+//! virtual time.
 //!
 //! [`run`] plays one schedule. Its seed decides everything: what the site serves, what origins do
 //! and break, who asks when and leaves when, what is purged, and in which order tasks run. It is
@@ -11,6 +12,7 @@ mod http;
 mod origin;
 mod plan;
 mod purge;
+mod wire;
 mod world;
 
 use std::cell::Cell;

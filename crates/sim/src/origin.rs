@@ -12,6 +12,7 @@ use tokio::time::sleep;
 use crate::book::{Serial, bytes};
 use crate::http;
 use crate::plan::Resource;
+use crate::wire;
 use crate::world::World;
 
 /// Faults of an origin.
@@ -54,7 +55,11 @@ async fn talk(world: &World, mut stream: UnixStream) -> io::Result<()> {
         };
         let rest = unread.split_off(end);
         let head = String::from_utf8_lossy(&std::mem::replace(&mut unread, rest)).into_owned();
-        let keeps = answer(world, &mut stream, &head).await?;
+        let keeps = if head.starts_with("POST") {
+            take_upload(world, &mut stream, &head, &mut unread).await?
+        } else {
+            answer(world, &mut stream, &head).await?
+        };
         if !keeps {
             return Ok(());
         }
@@ -82,6 +87,42 @@ async fn doze(world: &World) {
     };
     let most = if world.plan.quiet { 40 } else { most };
     sleep(Duration::from_millis(random(most))).await;
+}
+
+/// Takes an upload, and answers with what has arrived; false when the connection is over.
+async fn take_upload(
+    world: &World,
+    stream: &mut UnixStream,
+    head: &str,
+    unread: &mut Vec<u8>,
+) -> io::Result<bool> {
+    let fault = fault(world);
+    world.book.note(format_args!("origin gets an upload: {fault:?}"));
+    match fault {
+        Fault::Silent | Fault::Stalled => {
+            // It reads nothing until the other side has given up.
+            sleep(Duration::from_secs(90)).await;
+            return Ok(false);
+        }
+        Fault::Closed => return Ok(false),
+        Fault::Error => {
+            let text = "HTTP/1.1 503 Broken\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            stream.write_all(text.as_bytes()).await?;
+            return Ok(false);
+        }
+        Fault::None | Fault::Cut => {}
+    }
+    let body = if http::field(head, "transfer-encoding").is_some() {
+        wire::read_chunks(world, stream, unread).await.map_err(io::Error::other)?
+    } else {
+        let length = http::number(head, "content-length").unwrap_or(0);
+        wire::read_length(world, stream, unread, length as usize).await
+    };
+    let Some(body) = body else { return Ok(false) };
+    let sum = http::sum(&body);
+    let text = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{sum}", sum.len());
+    stream.write_all(text.as_bytes()).await?;
+    Ok(true)
 }
 
 /// Answers one request; false when the connection is over.

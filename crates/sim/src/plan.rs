@@ -18,6 +18,15 @@ pub(crate) struct Resource {
     pub(crate) bytes_max: u64,
 }
 
+/// What clients speak to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    /// The core itself, without an engine.
+    Direct,
+    Http1,
+    Http2,
+}
+
 /// One schedule's constants.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -33,6 +42,7 @@ pub(crate) struct Plan {
     pub(crate) pause_ms: u64,
     /// Origin's answers in a thousand that are faults of some kind.
     pub(crate) faults: u64,
+    pub(crate) engine: Engine,
 }
 
 impl Plan {
@@ -44,17 +54,24 @@ impl Plan {
         let count = 1 + draw.below(4);
         let resources = (0..count).map(|number| resource(&mut draw, number, quiet)).collect();
         let tight = !quiet && draw.below(3) == 0;
-        Self {
+        let budget_bytes = if tight { 60_000 + draw.below(200_000) } else { 16 << 20 };
+        let mut plan = Self {
             seed,
             quiet,
-            budget_bytes: if tight { 60_000 + draw.below(200_000) } else { 16 << 20 },
+            budget_bytes,
             resources,
             clients: 2 + draw.below(6),
             requests: 3 + draw.below(8),
             purges: draw.below(8),
             pause_ms: draw.of([5, 100, 1_500, 4_000]),
             faults: if quiet { 0 } else { draw.of([0, 50, 200, 500]) },
+            engine: [Engine::Direct, Engine::Http1, Engine::Http2][draw.below(3) as usize],
+        };
+        if tight && plan.engine != Engine::Direct {
+            // Connections themselves want some memory.
+            plan.budget_bytes *= 10;
         }
+        plan
     }
 }
 

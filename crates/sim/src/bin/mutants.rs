@@ -139,6 +139,24 @@ const MUTANTS: &[Mutant] = &[
         "of.start + wanted.start..of.start + wanted.end",
         "of.start + wanted.start + u64::from({M} && wanted.start > 0)..of.start + wanted.end",
     ),
+    Mutant(
+        "an upload is gathered beyond its window",
+        "crates/net/src/upload.rs",
+        "if matches!(room, Some(Poll::Pending)) {",
+        "if matches!(room, Some(Poll::Pending)) && !{M} {",
+    ),
+    Mutant(
+        "a page in the place of a reply does not say that the connection ends",
+        "crates/net/src/wait.rs",
+        "let keep = self.keep && !reply.close;",
+        "let keep = self.keep && (!reply.close || {M});",
+    ),
+    Mutant(
+        "a byte of an upload is lost between two reads",
+        "crates/net/src/upload.rs",
+        "        self.held.take(step.consumed);\n",
+        "        self.held.take((step.consumed + usize::from({M})).min(self.held.rest().len()));\n",
+    ),
 ];
 
 /// The condition that chooses one of them.

@@ -1,0 +1,60 @@
+//! Connections without a listener, for simulations: the loops that clients meet, over a pair of
+//! unix sockets.
+
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flow::Core;
+use tokio::net::UnixStream;
+
+use super::{Gate, Listen, sweep};
+use crate::core::CoreCtx;
+use crate::listener::At;
+use crate::peers::Peers;
+use crate::room;
+use crate::wire::Wire;
+
+/// The way into a core for simulated clients. They speak HTTP/1, or HTTP/2 from the first byte on.
+pub struct Port(Gate);
+
+impl Port {
+    /// A way into `flow`.
+    pub fn new(flow: Rc<Core>) -> Self {
+        let peers = Arc::<Peers>::default();
+        Self(Gate {
+            core: CoreCtx::new(flow, Arc::clone(&peers)),
+            peers,
+            connections: u64::MAX,
+            listen: Listen {
+                at: At::Path(PathBuf::new(), 0),
+                tls: false,
+                h2c: true,
+                proxy: false,
+                door: 0,
+            },
+        })
+    }
+
+    /// A client's end of a connection. One that is not let in is closed.
+    ///
+    /// # Errors
+    /// The system's: no descriptor is left.
+    pub async fn connect(&self) -> io::Result<UnixStream> {
+        let gate = &self.0;
+        let (ours, theirs) = UnixStream::pair()?;
+        if let Some(newcomer) = gate.admit(Wire::from(ours), None) {
+            let (mut opened, bytes) = (room::none(&gate.core), room::of_new(false));
+            if room::make(&gate.core, &mut opened, bytes).await {
+                gate.begin(newcomer, opened);
+            }
+        }
+        Ok(theirs)
+    }
+
+    /// Does a core's chores of once a second.
+    pub fn sweep(&self) {
+        sweep(&self.0.core);
+    }
+}

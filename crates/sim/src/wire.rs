@@ -1,0 +1,246 @@
+//! Clients that speak to the engines: HTTP/1 in bytes of their own making, HTTP/2 by the client
+//! that judges every frame. They share no code with the engines.
+
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use rt::simulation::random;
+use testkit::h2::{Client, Fate, Request};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::time::sleep;
+
+use crate::client::dawdle;
+use crate::http;
+use crate::plan::Engine;
+use crate::world::World;
+
+/// A client's connection, once there is one.
+#[derive(Default)]
+pub(crate) struct Line {
+    http1: Option<UnixStream>,
+    http2: Option<Client<UnixStream>>,
+}
+
+/// A request as text: its head in HTTP/1.1, and a body.
+pub(crate) struct Outgoing<'a> {
+    pub(crate) head: &'a str,
+    pub(crate) body: &'a [u8],
+}
+
+/// An answer.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// The head as lines.
+    pub(crate) head: String,
+    /// The body; `None` if it broke off.
+    pub(crate) body: Option<Vec<u8>>,
+}
+
+impl Line {
+    /// Sends a request and reads its answer.
+    ///
+    /// # Errors
+    /// What the engine did wrong, in words.
+    pub(crate) async fn ask(
+        &mut self,
+        world: &World,
+        outgoing: &Outgoing<'_>,
+    ) -> Result<Answer, String> {
+        match world.plan.engine {
+            Engine::Http2 => self.ask_http2(world, outgoing).await,
+            Engine::Direct | Engine::Http1 => {
+                let mut stream = match self.http1.take() {
+                    Some(stream) => stream,
+                    None => connect(world).await?,
+                };
+                world.asked.set(world.asked.get() + 1);
+                let (answer, keeps) = exchange(world, &mut stream, outgoing).await?;
+                self.http1 = keeps.then_some(stream);
+                Ok(answer)
+            }
+        }
+    }
+
+    async fn ask_http2(
+        &mut self,
+        world: &World,
+        outgoing: &Outgoing<'_>,
+    ) -> Result<Answer, String> {
+        let mut client = match self.http2.take() {
+            Some(client) => client,
+            None => {
+                let stream = connect(world).await?;
+                let mut client = Client::over(stream).patience(Duration::from_secs(600));
+                let greeted = client.greet(&[]).await;
+                greeted.map_err(|error| format!("no greeting: {error}"))?;
+                client
+            }
+        };
+        world.asked.set(world.asked.get() + 1);
+        let mut words = outgoing.head.split(' ');
+        let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let host = http::field(outgoing.head, "host").unwrap_or_default();
+        let mut request = Request::new(method, path).set(":authority", host);
+        for line in outgoing.head.lines().skip(1) {
+            if let Some((name, value)) = line.split_once(':')
+                && !name.eq_ignore_ascii_case("host")
+            {
+                request = request.set(&name.to_ascii_lowercase(), value.trim());
+            }
+        }
+        let (answer, is_whole) = match client.fetch(&request).await {
+            Fate::Answered(answer) => (answer, true),
+            // A body that breaks off is a reset, and the connection goes on.
+            Fate::Reset(_, answer) if answer.status != 0 => (answer, false),
+            other => return Err(format!("over HTTP/2: {other:?}")),
+        };
+        self.http2 = Some(client);
+        let mut head = String::from("\n");
+        for (name, value) in &answer.fields {
+            head.push_str(&format!("{name}: {}\n", String::from_utf8_lossy(value)));
+        }
+        Ok(Answer { status: answer.status, head, body: is_whole.then_some(answer.body) })
+    }
+}
+
+async fn connect(world: &World) -> Result<UnixStream, String> {
+    world.port.connect().await.map_err(|error| format!("no connection: {error}"))
+}
+
+/// Sends `bytes`, now and then in pieces with pauses between them.
+async fn send(
+    world: &World,
+    stream: &mut (impl AsyncWrite + Unpin),
+    mut bytes: &[u8],
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let most = bytes.len() as u64;
+        let cuts = !world.plan.quiet && random(3) == 0;
+        let now = if cuts { 1 + random(most) } else { most };
+        let (piece, rest) = bytes.split_at(now as usize);
+        stream.write_all(piece).await?;
+        bytes = rest;
+        if !bytes.is_empty() {
+            sleep(Duration::from_millis(random(200))).await;
+        }
+    }
+    Ok(())
+}
+
+/// Sends a request and reads its answer; also returns whether the connection goes on.
+async fn exchange(
+    world: &World,
+    stream: &mut UnixStream,
+    outgoing: &Outgoing<'_>,
+) -> Result<(Answer, bool), String> {
+    let (mut read, mut write) = stream.split();
+    let bytes = [outgoing.head.as_bytes(), outgoing.body].concat();
+    let mut sent = pin!(send(world, &mut write, &bytes));
+    let mut answered = pin!(receive(world, &mut read, outgoing.head.starts_with("HEAD")));
+    tokio::select! {
+        biased;
+        // An engine may answer before it has read a body, and takes no more of it then.
+        answer = &mut answered => answer.map(|(answer, _)| (answer, false)),
+        _ = &mut sent => answered.await,
+    }
+}
+
+/// Reads an answer; also returns whether the connection goes on.
+async fn receive(
+    world: &World,
+    stream: &mut (impl AsyncRead + Unpin),
+    is_head: bool,
+) -> Result<(Answer, bool), String> {
+    let mut unread = Vec::new();
+    let end = loop {
+        if let Some(at) = unread.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if read_more(world, stream, &mut unread).await == 0 {
+            return Err("the connection ended without an answer".to_owned());
+        }
+    };
+    let rest = unread.split_off(end);
+    let head = String::from_utf8_lossy(&unread).into_owned();
+    let status = head.get(9..12).and_then(|digits| digits.parse().ok());
+    let status = status.ok_or_else(|| format!("no status: {head}"))?;
+    let keeps = http::field(&head, "connection").is_none_or(|value| value != "close");
+    let mut rest = rest;
+    let body = if is_head || matches!(status, 204 | 304) {
+        Some(Vec::new())
+    } else if http::field(&head, "transfer-encoding") == Some("chunked") {
+        read_chunks(world, stream, &mut rest).await?
+    } else if let Some(length) = http::number(&head, "content-length") {
+        read_length(world, stream, &mut rest, length as usize).await
+    } else {
+        while read_more(world, stream, &mut rest).await > 0 {}
+        Some(std::mem::take(&mut rest))
+    };
+    if body.is_some() && !rest.is_empty() {
+        return Err(format!("{} bytes after an answer: {head}", rest.len()));
+    }
+    let keeps = keeps && body.is_some();
+    Ok((Answer { status, head, body }, keeps))
+}
+
+/// Receives more, slowly now and then; 0 at the end, however it came.
+async fn read_more(
+    world: &World,
+    stream: &mut (impl AsyncRead + Unpin),
+    into: &mut Vec<u8>,
+) -> usize {
+    dawdle(world).await;
+    stream.read_buf(into).await.unwrap_or(0)
+}
+
+/// Takes `length` bytes; `None` if they do not all come.
+pub(crate) async fn read_length(
+    world: &World,
+    stream: &mut (impl AsyncRead + Unpin),
+    unread: &mut Vec<u8>,
+    length: usize,
+) -> Option<Vec<u8>> {
+    while unread.len() < length {
+        if read_more(world, stream, unread).await == 0 {
+            return None;
+        }
+    }
+    let rest = unread.split_off(length);
+    Some(std::mem::replace(unread, rest))
+}
+
+/// Takes a chunked body; `None` if it breaks off.
+pub(crate) async fn read_chunks(
+    world: &World,
+    stream: &mut (impl AsyncRead + Unpin),
+    unread: &mut Vec<u8>,
+) -> Result<Option<Vec<u8>>, String> {
+    let mut body = Vec::new();
+    loop {
+        let end = loop {
+            if let Some(at) = unread.windows(2).position(|two| two == b"\r\n") {
+                break at + 2;
+            }
+            if read_more(world, stream, unread).await == 0 {
+                return Ok(None);
+            }
+        };
+        let rest = unread.split_off(end);
+        let line = std::mem::replace(unread, rest);
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let size = usize::from_str_radix(line.trim(), 16);
+        let size = size.map_err(|_| format!("no chunk size: {line:?}"))?;
+        let Some(chunk) = read_length(world, stream, unread, size + 2).await else {
+            return Ok(None);
+        };
+        if !chunk.ends_with(b"\r\n") {
+            return Err("a chunk is longer than it says".to_owned());
+        }
+        if size == 0 {
+            return Ok(Some(body));
+        }
+        body.extend_from_slice(&chunk[..size]);
+    }
+}
