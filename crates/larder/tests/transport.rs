@@ -507,3 +507,29 @@ async fn a_client_that_ends_within_its_framing_is_closed_at_once() {
         assert!(read.is_ok(), "{rest:?}: open still");
     }
 }
+
+#[tokio::test]
+async fn an_answer_before_the_end_of_a_chunked_body_says_that_the_connection_ends() {
+    let stage = Stage::new().await;
+    let refused = "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno";
+    stage.origin.on("/form", Script::respond(refused).without_reading_body());
+    let head = "POST /form HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let piece = format!("9c40\r\n{}\r\n", "x".repeat(40_000));
+    for (rest, closes) in [("", true), ("0\r\n\r\n", false)] {
+        let mut raw = stage.connect().await;
+        let sent = [head, &piece, rest].concat();
+        raw.send(sent.as_bytes(), Pieces::Whole).await.expect("sent");
+        let reply = whole(raw.reply("POST").await, "/form");
+        assert_eq!((reply.status, reply.closes()), (403, closes), "{rest:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_for_an_answer_without_its_body_says_that_the_connection_ends() {
+    let stage = Stage::new().await;
+    let head = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 10\r\n\r\n";
+    stage.origin.on("/cut", Script::respond(head).close());
+    let mut raw = stage.connect().await;
+    let reply = whole(raw.get("/cut").await.expect("sent"), "/cut");
+    assert_eq!((reply.status, reply.closes()), (502, true));
+}

@@ -307,16 +307,23 @@ impl Upload {
     }
 
     /// Returns true if the connection can go on after this request: its body is read, or its rest
-    /// is short enough to be read off.
-    pub(crate) fn may_finish(&self, limits: &Limits, counters: &Counters) -> bool {
-        if self.ended || self.fault.is_some() {
-            return self.ended;
+    /// is short enough to be read off. The rest of a chunked body is of unknown length, unless all
+    /// of it is here: the answer then says that the connection ends.
+    pub(crate) fn may_finish(&mut self, limits: &Limits, counters: &Counters) -> bool {
+        while !self.ended && self.fault.is_none() {
+            let Some(left) = self.reader.remaining() else {
+                match self.decode(counters) {
+                    Ok(true) => continue,
+                    Ok(false) | Err(_) => return self.ended,
+                }
+            };
+            let is_short = left <= limits.drain_bytes;
+            if !is_short {
+                counters.limit(Limit::DrainBytes);
+            }
+            return is_short;
         }
-        let is_short = self.reader.remaining().is_none_or(|left| left <= limits.drain_bytes);
-        if !is_short {
-            counters.limit(Limit::DrainBytes);
-        }
-        is_short
+        self.ended
     }
 
     /// Reads the rest of the body off; false when it is too much, too slow or broken.

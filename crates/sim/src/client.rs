@@ -202,26 +202,28 @@ async fn upload(world: &World, line: &mut Line) -> String {
     let content = random(1_000);
     let body = bytes(content, 0, length);
     let host = ["d.example", "v.example"][random(2) as usize];
-    let mut head = format!("POST /up/{content} HTTP/1.1\r\nHost: {host}\r\n");
+    let mut outgoing = format!("POST /up/{content} HTTP/1.1\r\nHost: {host}\r\n");
     let sent = if random(2) == 0 {
-        head.push_str(&format!("Content-Length: {length}\r\n\r\n"));
+        outgoing.push_str(&format!("Content-Length: {length}\r\n\r\n"));
         body.clone()
     } else {
-        head.push_str("Transfer-Encoding: chunked\r\n\r\n");
+        outgoing.push_str("Transfer-Encoding: chunked\r\n\r\n");
         http::chunked(&body, 1 + random(8_000) as usize)
     };
     world.book.note(format_args!("  {length} bytes of content {content}"));
-    match line.ask(world, &Outgoing { head: &head, body: &sent }).await {
-        Ok(answer) if answer.status == 200 => {
-            let arrived = answer.body.map(|text| String::from_utf8_lossy(&text).into_owned());
+    match line.ask(world, &Outgoing { head: &outgoing, body: &sent }).await {
+        Ok(Answer { status: 200, body: told, .. }) => {
+            let arrived = told.map(|text| String::from_utf8_lossy(&text).into_owned());
             if arrived.as_deref() != Some(&*http::sum(&body)) {
-                world.book.fail(|| format!("{arrived:?} has arrived of {length} bytes: {head}"));
+                world
+                    .book
+                    .fail(|| format!("{arrived:?} has arrived of {length} bytes: {outgoing}"));
             }
             "an upload".to_owned()
         }
-        Ok(answer) => format!("an upload, {}", answer.status),
+        Ok(Answer { head, .. }) => format!("an upload, {}", head.replace("\r\n", "; ")),
         Err(why) => {
-            world.book.fail(|| format!("{why}: {head}"));
+            world.book.fail(|| format!("{why}: {outgoing}"));
             "a fault".to_owned()
         }
     }
