@@ -11,7 +11,7 @@ use cache::{Object, Record};
 use files::Opened;
 use message::cache_status::{self, CacheStatus, Handling};
 use message::date::HttpDate;
-use message::{HeaderId, Response, Status};
+use message::{HeaderId, Request, Response, Status};
 
 use crate::body::{Parts, ReplyBody};
 use crate::live::Live;
@@ -217,6 +217,15 @@ impl Reply {
     /// request took hold of it, and must be fetched anew.
     pub(crate) fn is_behind(&self) -> bool {
         matches!(&self.body, ReplyBody::Stream { reader, .. } if reader.is_behind())
+    }
+
+    /// Leaves out a body that the answer to `request` does not have: that to HEAD only tells its
+    /// length (RFC 9110 9.3.2).
+    pub fn answer_to(&mut self, request: &Request) {
+        if let ReplyBody::Parts(_) | ReplyBody::Stream { .. } = self.body {
+            let body = std::mem::replace(&mut self.body, ReplyBody::None);
+            self.body = body.answering(&request.method, self.status);
+        }
     }
 
     /// The body's length, if it is known; 0 if it is absent.

@@ -4,8 +4,10 @@ mod support;
 
 use std::time::Duration;
 
+use support::h2::{H2C, client};
 use support::{PATIENCE, Setup, Stage, pattern, whole};
 use testkit::client::{Pieces, request};
+use testkit::h2::{Fate, Request};
 use testkit::origin::Script;
 use testkit::reply::{End, Ending, Seen};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -532,4 +534,22 @@ async fn a_page_for_an_answer_without_its_body_says_that_the_connection_ends() {
     let mut raw = stage.connect().await;
     let reply = whole(raw.get("/cut").await.expect("sent"), "/cut");
     assert_eq!((reply.status, reply.closes()), (502, true));
+}
+
+#[tokio::test]
+async fn a_refusal_of_head_has_no_body() {
+    let limits = "request_body_bytes = \"1KiB\"";
+    let stage = Setup { limits, ..Setup::default() }.listening(H2C).await;
+    let mut raw = stage.connect().await;
+    let asked = "HEAD /form HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n";
+    raw.send(asked.as_bytes(), Pieces::Whole).await.expect("sent");
+    assert_eq!(whole(raw.reply("HEAD").await, "/form").status, 413);
+    assert_eq!(raw.rest().await.0, b"", "nothing behind the head");
+
+    let mut client = client(&stage.daemon).await;
+    let head = Request::new("HEAD", "/form").field("content-length", "5000");
+    let stream = client.ask(&head, false).await.expect("sent");
+    // A body would be a fault.
+    let Fate::Answered(answer) = client.outcome(stream).await else { panic!("no answer") };
+    assert_eq!((answer.status, answer.body.len()), (413, 0));
 }

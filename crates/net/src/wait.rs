@@ -188,6 +188,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
     let note = Note::ready_now(core, client, (&live, &request, &started));
     let Some(reply) = reply else { return gone(core, &note, &upload) };
     let mut reply = upload.refusal().unwrap_or(reply);
+    reply.answer_to(&request);
     // A body that was not read to its end here is read off afterwards, if it is short.
     let keep =
         keep && !is_lost && upload.may_finish(&live.limits, &core.flow.counters) && !reply.close;

@@ -234,6 +234,12 @@ async fn give(
             Fault::None => {
                 doze(world).await;
                 stream.write_all(framing.end()).await?;
+                if framing == Framing::Chunked && !world.plan.quiet && !closes && random(20) == 0 {
+                    // A response that nobody asked for (response splitting), at once: a later one
+                    // might be taken for the answer to what is asked meanwhile.
+                    let stray = "HTTP/1.1 200 OK\r\nX-Serial: 999999\r\nContent-Length: 1\r\n\r\nx";
+                    stream.write_all(stray.as_bytes()).await?;
+                }
             }
             Fault::Stalled => {
                 _ = stream.read(&mut [0]).await;

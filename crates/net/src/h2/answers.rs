@@ -84,6 +84,7 @@ impl H2 {
         }
         self.engine.refuse_body(at, &mut self.out.bytes);
         let mut reply = account::no_memory(core);
+        reply.answer_to(request);
         match self.answer_now(core, live, at, &mut reply, started.at) {
             Some(head_out) => {
                 let body_out = reply.length().unwrap_or(0);
@@ -172,6 +173,9 @@ impl H2 {
                 (None, None)
             }
         };
+        if feed.is_none() {
+            reply.answer_to(&asked.request);
+        }
         let length = if feed.is_some() { length } else { reply.length() };
         let ends = feed.is_none() && length == Some(0);
         let out = &mut self.out.bytes;

@@ -157,6 +157,18 @@ const MUTANTS: &[Mutant] = &[
         "        self.held.take(step.consumed);\n",
         "        self.held.take((step.consumed + usize::from({M})).min(self.held.rest().len()));\n",
     ),
+    Mutant(
+        "the store takes more than the budget has",
+        "crates/base/src/memory.rs",
+        "filter(|next| *next <= most);\n        self.used.fetch_update",
+        "filter(|next| {M} || *next <= most);\n        self.used.fetch_update",
+    ),
+    Mutant(
+        "a waiter of a program is lost",
+        "crates/flow/src/vcl/wait.rs",
+        "_ = wait::for_fetch(env.stage.core, Some(trace), ticket, None).await;",
+        "if {M} { std::future::pending::<()>().await; }\n                    _ = wait::for_fetch(env.stage.core, Some(trace), ticket, None).await;",
+    ),
 ];
 
 /// The condition that chooses one of them.
