@@ -188,7 +188,6 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
     let note = Note::ready_now(core, client, (&live, &request, &started));
     let Some(reply) = reply else { return gone(core, &note, &upload) };
     let mut reply = upload.refusal().unwrap_or(reply);
-    reply.answer_to(&request);
     // A body that was not read to its end here is read off afterwards, if it is short.
     let keep =
         keep && !is_lost && upload.may_finish(&live.limits, &core.flow.counters) && !reply.close;
@@ -299,7 +298,7 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// Sends `reply` and tells of it.
+    /// Sends `reply` in the form that its request wants, and tells of it.
     async fn send_and_note(
         &self,
         stream: &Both<'_>,
@@ -307,6 +306,7 @@ impl Sending<'_> {
         reply: &mut Reply,
         note: &Note<'_>,
     ) -> Result<Sent, SendError> {
+        reply.answer_to(self.request);
         let before = self.guard.sent_in_all();
         let sent = self.send_or_say(stream, upload, reply).await;
         self.guard.receive_done();

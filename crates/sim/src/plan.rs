@@ -18,7 +18,7 @@ pub(crate) struct Resource {
     pub(crate) bytes_max: u64,
 }
 
-/// What clients speak to.
+/// The partner of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
     /// The core itself, without an engine.
