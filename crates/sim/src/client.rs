@@ -31,7 +31,9 @@ pub(crate) async fn live(world: Rc<World>, number: u64) {
     let mut line = Line::default();
     for _ in 0..world.plan.requests {
         sleep(Duration::from_millis(random(world.plan.pause_ms))).await;
-        let uploads = world.plan.engine == Engine::Http1 && !world.plan.quiet && random(6) == 0;
+        let engine = world.plan.engine;
+        let uploads = engine != Engine::Direct && !world.plan.quiet && random(6) == 0;
+        let ahead = if engine == Engine::Http1 && random(5) == 0 { random(3) } else { 0 };
         let (asked, text) = draw(&world);
         world.book.note(format_args!("client {number} asks for {}", asked.resource));
         let leaves = !world.plan.quiet && random(8) == 0;
@@ -40,6 +42,11 @@ pub(crate) async fn live(world: Rc<World>, number: u64) {
             match world.plan.engine {
                 _ if uploads => upload(&world, &mut line).await,
                 Engine::Direct => ask(&world, &asked, &text, &account).await,
+                Engine::Http1 if ahead > 0 => {
+                    let more = (0..ahead).map(|_| draw(&world));
+                    let row: Vec<_> = std::iter::once((asked.clone(), text)).chain(more).collect();
+                    ask_in_a_row(&world, &row, &mut line).await
+                }
                 Engine::Http1 | Engine::Http2 => ask_over(&world, &asked, &text, &mut line).await,
             }
         };
@@ -162,13 +169,35 @@ async fn ask(world: &World, asked: &Asked, text: &str, account: &Arc<Account>) -
 
 /// Asks over a connection.
 async fn ask_over(world: &World, asked: &Asked, text: &str, line: &mut Line) -> String {
-    let answer = match line.ask(world, &Outgoing { head: text, body: &[] }).await {
-        Ok(answer) => answer,
+    match line.ask(world, &Outgoing { head: text, body: &[] }).await {
+        Ok(answer) => judge(world, asked, text, answer),
         Err(why) => {
             world.book.fail(|| format!("{why}: {asked:?}"));
-            return "a fault".to_owned();
+            "a fault".to_owned()
         }
-    };
+    }
+}
+
+/// Asks for several resources at once.
+async fn ask_in_a_row(world: &World, row: &[(Asked, String)], line: &mut Line) -> String {
+    let outgoing: Vec<_> = row.iter().map(|(_, text)| Outgoing { head: text, body: &[] }).collect();
+    match line.ask_in_a_row(world, &outgoing).await {
+        Ok(answers) => {
+            for ((asked, text), answer) in row.iter().zip(answers) {
+                let outcome = judge(world, asked, text, answer);
+                world.book.note(format_args!("  in a row: {outcome}"));
+            }
+            format!("{} in a row", row.len())
+        }
+        Err(why) => {
+            world.book.fail(|| format!("{why}: {row:?}"));
+            "a fault".to_owned()
+        }
+    }
+}
+
+/// Holds an answer that came over a connection against the truth.
+fn judge(world: &World, asked: &Asked, text: &str, answer: Answer) -> String {
     let Answer { status, head, body } = answer;
     world.book.note(format_args!("  {}", head.replace("\r\n", "; ")));
     let seen = Seen {
@@ -203,15 +232,15 @@ async fn upload(world: &World, line: &mut Line) -> String {
     let body = bytes(content, 0, length);
     let host = ["d.example", "v.example"][random(2) as usize];
     let mut outgoing = format!("POST /up/{content} HTTP/1.1\r\nHost: {host}\r\n");
-    let sent = if random(2) == 0 {
-        outgoing.push_str(&format!("Content-Length: {length}\r\n\r\n"));
-        body.clone()
-    } else {
-        outgoing.push_str("Transfer-Encoding: chunked\r\n\r\n");
-        http::chunked(&body, 1 + random(8_000) as usize)
-    };
+    if random(4) == 0 {
+        outgoing.push_str("Expect: 100-continue\r\n");
+    }
+    match random(2) {
+        0 => outgoing.push_str(&format!("Content-Length: {length}\r\n\r\n")),
+        _ => outgoing.push_str("Transfer-Encoding: chunked\r\n\r\n"),
+    }
     world.book.note(format_args!("  {length} bytes of content {content}"));
-    match line.ask(world, &Outgoing { head: &outgoing, body: &sent }).await {
+    match line.ask(world, &Outgoing { head: &outgoing, body: &body }).await {
         Ok(Answer { status: 200, body: told, .. }) => {
             let arrived = told.map(|text| String::from_utf8_lossy(&text).into_owned());
             if arrived.as_deref() != Some(&*http::sum(&body)) {

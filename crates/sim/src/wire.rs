@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use rt::simulation::random;
-use testkit::h2::{Client, Fate, Request};
+use testkit::h2::{Client, Fate, Request, error};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::time::sleep;
@@ -23,10 +23,20 @@ pub(crate) struct Line {
     http2: Option<Client<UnixStream>>,
 }
 
-/// A request as text: its head in HTTP/1.1, and a body.
+/// A request as text: its head in HTTP/1.1, and a body, in chunks if the head says so.
 pub(crate) struct Outgoing<'a> {
     pub(crate) head: &'a str,
     pub(crate) body: &'a [u8],
+}
+
+impl Outgoing<'_> {
+    fn bytes(&self) -> Vec<u8> {
+        if http::field(self.head, "transfer-encoding").is_none() {
+            return [self.head.as_bytes(), self.body].concat();
+        }
+        let chunks = http::chunked(self.body, 1 + random(8_000) as usize);
+        [self.head.as_bytes(), &chunks].concat()
+    }
 }
 
 /// An answer.
@@ -51,16 +61,32 @@ impl Line {
         match world.plan.engine {
             Engine::Http2 => self.ask_http2(world, outgoing).await,
             Engine::Direct | Engine::Http1 => {
-                let mut stream = match self.http1.take() {
-                    Some(stream) => stream,
-                    None => connect(world).await?,
-                };
-                world.asked.set(world.asked.get() + 1);
-                let (answer, keeps) = exchange(world, &mut stream, outgoing).await?;
-                self.http1 = keeps.then_some(stream);
-                Ok(answer)
+                let mut answers = self.ask_in_a_row(world, std::slice::from_ref(outgoing)).await?;
+                answers.pop().ok_or_else(|| "no answer".to_owned())
             }
         }
+    }
+
+    /// Sends requests over HTTP/1 without waiting for answers (pipelining), and reads the answers.
+    /// There are fewer of them where one ends the connection.
+    ///
+    /// # Errors
+    /// As [`Line::ask`].
+    pub(crate) async fn ask_in_a_row(
+        &mut self,
+        world: &World,
+        outgoing: &[Outgoing<'_>],
+    ) -> Result<Vec<Answer>, String> {
+        let mut stream = match self.http1.take() {
+            Some(stream) => stream,
+            None => connect(world).await?,
+        };
+        world.asked.set(world.asked.get() + outgoing.len() as u64);
+        let (answers, keeps) = exchange(world, &mut stream, outgoing).await?;
+        self.http1 = keeps.then_some(stream);
+        let unanswered = outgoing.len() - answers.len();
+        world.left.set(world.left.get() + unanswered as u64);
+        Ok(answers)
     }
 
     async fn ask_http2(
@@ -85,13 +111,27 @@ impl Line {
         let mut request = Request::new(method, path).set(":authority", host);
         for line in outgoing.head.lines().skip(1) {
             if let Some((name, value)) = line.split_once(':')
-                && !name.eq_ignore_ascii_case("host")
+                && !["host", "transfer-encoding"].contains(&&*name.to_ascii_lowercase())
             {
                 request = request.set(&name.to_ascii_lowercase(), value.trim());
             }
         }
-        let (answer, is_whole) = match client.fetch(&request).await {
+        let fate = if outgoing.body.is_empty() {
+            client.fetch(&request).await
+        } else {
+            let asked = client.ask(&request, false).await;
+            let stream = asked.map_err(|error| format!("no stream: {error}"))?;
+            // It may be answered before all of it is taken.
+            _ = client.upload(stream, outgoing.body).await;
+            client.outcome(stream).await
+        };
+        let (answer, is_whole) = match fate {
             Fate::Answered(answer) => (answer, true),
+            // There was no room for it, and it can be made again.
+            Fate::Reset(error::REFUSED_STREAM, answer) => {
+                world.left.set(world.left.get() + 1);
+                (answer, false)
+            }
             // A body that breaks off is a reset, and the connection goes on.
             Fate::Reset(_, answer) if answer.status != 0 => (answer, false),
             other => return Err(format!("over HTTP/2: {other:?}")),
@@ -129,58 +169,80 @@ async fn send(
     Ok(())
 }
 
-/// Sends a request and reads its answer; also returns whether the connection goes on.
+/// Sends requests and reads their answers; also returns whether the connection goes on.
 async fn exchange(
     world: &World,
     stream: &mut UnixStream,
-    outgoing: &Outgoing<'_>,
-) -> Result<(Answer, bool), String> {
+    outgoing: &[Outgoing<'_>],
+) -> Result<(Vec<Answer>, bool), String> {
     let (mut read, mut write) = stream.split();
-    let bytes = [outgoing.head.as_bytes(), outgoing.body].concat();
+    let bytes: Vec<u8> = outgoing.iter().flat_map(Outgoing::bytes).collect();
     let mut sent = pin!(send(world, &mut write, &bytes));
-    let mut answered = pin!(receive(world, &mut read, outgoing.head.starts_with("HEAD")));
+    let mut answered = pin!(receive_all(world, &mut read, outgoing));
     tokio::select! {
         biased;
         // An engine may answer before it has read a body, and takes no more of it then.
-        answer = &mut answered => answer.map(|(answer, _)| (answer, false)),
+        answers = &mut answered => answers.map(|(answers, _)| (answers, false)),
         _ = &mut sent => answered.await,
     }
 }
 
-/// Reads an answer; also returns whether the connection goes on.
+async fn receive_all(
+    world: &World,
+    stream: &mut (impl AsyncRead + Unpin),
+    outgoing: &[Outgoing<'_>],
+) -> Result<(Vec<Answer>, bool), String> {
+    let (mut answers, mut unread) = (Vec::new(), Vec::new());
+    for one in outgoing {
+        let is_head = one.head.starts_with("HEAD");
+        let (answer, keeps) = receive(world, stream, is_head, &mut unread).await?;
+        answers.push(answer);
+        if !keeps {
+            return Ok((answers, false));
+        }
+    }
+    match unread.len() {
+        0 => Ok((answers, true)),
+        more => Err(format!("{more} bytes after an answer")),
+    }
+}
+
+/// Reads an answer, part of which may be in `unread`; also returns whether the connection goes on.
 async fn receive(
     world: &World,
     stream: &mut (impl AsyncRead + Unpin),
     is_head: bool,
+    unread: &mut Vec<u8>,
 ) -> Result<(Answer, bool), String> {
-    let mut unread = Vec::new();
-    let end = loop {
-        if let Some(at) = unread.windows(4).position(|four| four == b"\r\n\r\n") {
-            break at + 4;
-        }
-        if read_more(world, stream, &mut unread).await == 0 {
-            return Err("the connection ended without an answer".to_owned());
+    let (status, head) = loop {
+        let end = loop {
+            if let Some(at) = unread.windows(4).position(|four| four == b"\r\n\r\n") {
+                break at + 4;
+            }
+            if read_more(world, stream, unread).await == 0 {
+                return Err("the connection ended without an answer".to_owned());
+            }
+        };
+        let rest = unread.split_off(end);
+        let head = String::from_utf8_lossy(&std::mem::replace(unread, rest)).into_owned();
+        let status = head.get(9..12).and_then(|digits| digits.parse::<u16>().ok());
+        let status = status.ok_or_else(|| format!("no status: {head}"))?;
+        // Interim responses come before the answer.
+        if status >= 200 {
+            break (status, head);
         }
     };
-    let rest = unread.split_off(end);
-    let head = String::from_utf8_lossy(&unread).into_owned();
-    let status = head.get(9..12).and_then(|digits| digits.parse().ok());
-    let status = status.ok_or_else(|| format!("no status: {head}"))?;
     let keeps = http::field(&head, "connection").is_none_or(|value| value != "close");
-    let mut rest = rest;
     let body = if is_head || matches!(status, 204 | 304) {
         Some(Vec::new())
     } else if http::field(&head, "transfer-encoding") == Some("chunked") {
-        read_chunks(world, stream, &mut rest).await?
+        read_chunks(world, stream, unread).await?
     } else if let Some(length) = http::number(&head, "content-length") {
-        read_length(world, stream, &mut rest, length as usize).await
+        read_length(world, stream, unread, length as usize).await
     } else {
-        while read_more(world, stream, &mut rest).await > 0 {}
-        Some(std::mem::take(&mut rest))
+        while read_more(world, stream, unread).await > 0 {}
+        Some(std::mem::take(unread))
     };
-    if body.is_some() && !rest.is_empty() {
-        return Err(format!("{} bytes after an answer: {head}", rest.len()));
-    }
     let keeps = keeps && body.is_some();
     Ok((Answer { status, head, body }, keeps))
 }
