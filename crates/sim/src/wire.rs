@@ -207,7 +207,7 @@ async fn receive_all(
     }
 }
 
-/// Reads an answer, part of which may be in `unread`; also returns whether the connection goes on.
+/// Reads an answer; its beginning may be in `unread`. Also returns whether the connection goes on.
 async fn receive(
     world: &World,
     stream: &mut (impl AsyncRead + Unpin),
