@@ -549,3 +549,38 @@ async fn an_upload_goes_on_where_memory_is_too_scarce_to_gather_it() {
     let reply = whole(raw.reply("POST").await, "/form");
     assert_eq!((reply.status, reply.text().as_str()), (200, "taken"));
 }
+
+#[tokio::test]
+async fn idle_connections_of_every_core_make_room_for_new_ones() {
+    // Four connections find room.
+    let limits = "client_memory = 5\nconnection_memory = 5\nhalf_close_timeout = \"1ms\"\n\
+                  [memory]\nsize = \"8MiB\"\n";
+    let stage = Setup { limits, ..Setup::default() }.start().await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    stage.origin.otherwise(Script::default().hang());
+    for round in 0..8 {
+        let mut open = Vec::new();
+        for n in 0..3 {
+            let mut busy = stage.connect().await;
+            let target = format!("/{round}/{n}");
+            busy.send(&request("GET", &target, ""), Pieces::Whole).await.expect("sent");
+            eventually("it is asked for", async || stage.origin.seen(&target) == 1).await;
+            open.push(busy);
+        }
+        // The fourth waits for a request, on one core or the other.
+        for _ in 0..2 {
+            let mut raw = stage.connect().await;
+            let reply = raw.get("/page").await.expect("sent");
+            assert_eq!(
+                whole(reply, &format!("/page of round {round}, beside {}", open.len())).status,
+                200
+            );
+            open.push(raw);
+        }
+        drop(open);
+        eventually("all have left", async || stage.metric("larder_connections_open").await == 0)
+            .await;
+    }
+    assert_eq!(stage.limit_hits("connection_memory").await, 8);
+    assert_eq!(stage.metric("larder_connections_refused_total").await, 0);
+}

@@ -12,6 +12,7 @@ use crate::guard::Sweep;
 use crate::h2::Prepared;
 use crate::handshake::Handshakes;
 use crate::peers::Peers;
+use crate::room::Calls;
 use crate::stream::SEALED_BYTES;
 
 /// Bytes one read takes at most. More than a socket usually holds, so that a short read says
@@ -43,6 +44,10 @@ pub(crate) struct CoreCtx {
     pub(crate) handshakes: Handshakes,
     /// Tunnels of all cores.
     pub(crate) tunnels: Arc<Peers>,
+    /// Calls for room of all cores.
+    pub(crate) calls: Arc<Calls>,
+    /// Newcomers of this core that wait for room.
+    pub(crate) waiting: Cell<u32>,
     pub(crate) draining: Cell<bool>,
 }
 
@@ -52,7 +57,7 @@ impl CoreCtx {
         self.flow.counters.inc(base::Counter::Panics);
     }
 
-    pub(crate) fn new(flow: Rc<Core>, tunnels: Arc<Peers>) -> Rc<Self> {
+    pub(crate) fn new(flow: Rc<Core>, tunnels: Arc<Peers>, calls: Arc<Calls>) -> Rc<Self> {
         let scratch =
             Scratch { input: vec![0; READ_BYTES].into_boxed_slice(), work: Work::default() };
         Rc::new(Self {
@@ -65,6 +70,8 @@ impl CoreCtx {
             sweep: Sweep::default(),
             handshakes: Handshakes::default(),
             tunnels,
+            calls,
+            waiting: Cell::new(0),
             draining: Cell::new(false),
         })
     }

@@ -2,7 +2,11 @@
 //! buffers, the state of TLS and of HTTP/2.
 //!
 //! Where a newcomer finds no room, connections of its core make room that are over but for what is
-//! read off, or wait for a request. Those that are busy never do.
+//! read off, or wait for a request. Those that are busy never do: if all of its core are, the
+//! newcomer calls the other cores, and waits a while for what they can do.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use base::memory::Opened;
 use base::{Counter, Limit};
@@ -22,6 +26,34 @@ pub(crate) const H2_BYTES: u64 = 12 * 1024;
 /// Turns for which a newcomer waits while those that were ended leave.
 const TURNS: u32 = 16;
 
+/// Newcomers of one core that wait for other cores at once. Nothing is charged for them meanwhile.
+const WAITING_MAX: u32 = 64;
+/// The time between two looks of one that waits, and the number of its looks. Each core answers
+/// calls every 50 ms.
+const LOOK: Duration = Duration::from_millis(25);
+const LOOKS: u32 = 40;
+
+/// Calls for room to all cores.
+#[derive(Debug, Default)]
+pub(crate) struct Calls(AtomicU64);
+
+impl Calls {
+    /// The number of calls so far.
+    pub(crate) fn number(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn call(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Ends idle connections for another core's newcomers. Counts what that does.
+pub(crate) fn answer_call(core: &CoreCtx) {
+    let ended = || core.flow.counters.limit(Limit::ConnectionMemory);
+    core.sweep.end_idle(core.flow.now().mono_ms, ended);
+}
+
 /// Bytes that a new connection takes.
 pub(crate) fn of_new(tls: bool) -> u64 {
     if tls { PLAIN_BYTES + TLS_BYTES } else { PLAIN_BYTES }
@@ -37,22 +69,48 @@ pub(crate) fn hold(core: &CoreCtx, opened: &mut Opened, bytes: u64) -> bool {
     opened.grow(bytes, core.flow.live().limits.connection_memory)
 }
 
-/// The same, ending idle connections where there is not so much. Counts what that does.
+/// The same, ending idle connections of this core where there is not so much.
 pub(crate) async fn make(core: &CoreCtx, opened: &mut Opened, bytes: u64) -> bool {
-    let counters = &core.flow.counters;
     for _ in 0..TURNS {
         if hold(core, opened, bytes) {
             return true;
         }
-        let ended = || counters.limit(Limit::ConnectionMemory);
+        let ended = || core.flow.counters.limit(Limit::ConnectionMemory);
         if !core.sweep.end_idle(core.flow.now().mono_ms, ended) {
             break;
         }
         // They leave in the turn that comes.
         rt::yield_now().await;
     }
+    false
+}
+
+/// The same with the help of other cores, for which it may wait; counts a refusal.
+pub(crate) async fn make_or_wait(core: &CoreCtx, opened: &mut Opened, bytes: u64) -> bool {
+    if make(core, opened, bytes).await || wait(core, opened, bytes).await {
+        return true;
+    }
     refuse(core);
     false
+}
+
+/// Calls the other cores, and waits for room.
+async fn wait(core: &CoreCtx, opened: &mut Opened, bytes: u64) -> bool {
+    if core.waiting.get() == WAITING_MAX {
+        return false;
+    }
+    core.waiting.set(core.waiting.get() + 1);
+    let mut found = false;
+    for _ in 0..LOOKS {
+        core.calls.call();
+        rt::time::sleep(LOOK).await;
+        found = make(core, opened, bytes).await;
+        if found {
+            break;
+        }
+    }
+    core.waiting.set(core.waiting.get() - 1);
+    found
 }
 
 /// Counts a connection that is closed because there is no room for it.

@@ -32,7 +32,7 @@ use crate::listener::{self, At, Bound, Listener, SocketFile};
 use crate::peers::{Entry, Peers, Refused};
 use crate::proxied::{self, Begun, Ends};
 use crate::pulse::Pulse;
-use crate::room;
+use crate::room::{self, Calls};
 use crate::stream::Stream;
 use crate::wait;
 use crate::wire::Wire;
@@ -156,7 +156,7 @@ impl Server {
     pub fn start(shared: &Arc<Shared>, doors: Doors, settings: &Settings) -> io::Result<Self> {
         let Doors { addresses, per_core, files } = doors;
         let (stop, stopped) = watch::channel(Stop::No);
-        let (peers, tunnels) = (Arc::default(), Arc::default());
+        let (peers, tunnels, calls) = (Arc::default(), Arc::default(), Arc::default());
         let pulse = Pulse::new(per_core.len());
         let mut threads = Vec::new();
         let (ready, readied) = mpsc::channel();
@@ -165,6 +165,7 @@ impl Server {
                 shared: Arc::clone(shared),
                 peers: Arc::clone(&peers),
                 tunnels: Arc::clone(&tunnels),
+                calls: Arc::clone(&calls),
                 connections: settings.connections,
                 records: settings.records.clone(),
                 stopped: stopped.clone(),
@@ -245,6 +246,7 @@ struct Worker {
     shared: Arc<Shared>,
     peers: Arc<Peers>,
     tunnels: Arc<Peers>,
+    calls: Arc<Calls>,
     connections: u64,
     records: Records,
     stopped: watch::Receiver<Stop>,
@@ -284,7 +286,7 @@ impl Worker {
 
     async fn serve(self, index: usize, listeners: Vec<(Listener, Listen)>) {
         let flow = Core::with_records(Arc::clone(&self.shared), &self.records, index);
-        let core = CoreCtx::new(flow, Arc::clone(&self.tunnels));
+        let core = CoreCtx::new(flow, Arc::clone(&self.tunnels), Arc::clone(&self.calls));
         let accepting: Vec<_> = listeners
             .into_iter()
             .map(|(listener, listen)| {
@@ -343,8 +345,10 @@ impl Worker {
     }
 }
 
-/// Notes how long the core does one thing: that much later than it should it is asked again.
+/// Notes how long the core does one thing: that much later than it should it is asked again. Each
+/// time it also answers calls for room.
 async fn watch_turns(core: Rc<CoreCtx>, pulse: Pulse, index: usize) {
+    let mut answered = core.calls.number();
     loop {
         let due = rt::time::Instant::now() + TURN;
         rt::time::sleep_until(due).await;
@@ -353,6 +357,10 @@ async fn watch_turns(core: Rc<CoreCtx>, pulse: Pulse, index: usize) {
         if ms > LONG_TURN_MS {
             core.flow.counters.inc(Counter::LongTurns);
             pulse.turned(index, ms);
+        }
+        let called = core.calls.number();
+        if std::mem::replace(&mut answered, called) != called {
+            room::answer_call(&core);
         }
     }
 }
@@ -382,6 +390,7 @@ fn pin_to(index: usize) {
 }
 
 /// Lets connections of one listener in.
+#[derive(Clone)]
 struct Gate {
     core: Rc<CoreCtx>,
     peers: Arc<Peers>,
@@ -432,6 +441,8 @@ impl Gate {
                         (room::none(&self.core), room::of_new(self.listen.tls));
                     if room::make(&self.core, &mut opened, bytes).await {
                         self.begin(newcomer, opened);
+                    } else {
+                        self.begin_later(newcomer, opened, bytes);
                     }
                 }
                 Err(error) => {
@@ -474,6 +485,16 @@ impl Gate {
                 None
             }
         }
+    }
+
+    /// Has a newcomer wait for `bytes` of memory, while others are accepted.
+    fn begin_later(&self, newcomer: Newcomer, mut opened: Opened, bytes: u64) {
+        let gate = self.clone();
+        rt::spawn_local(async move {
+            if room::make_or_wait(&gate.core, &mut opened, bytes).await {
+                gate.begin(newcomer, opened);
+            }
+        });
     }
 
     /// Begins to serve a connection, `opened` being the memory that is held for it.
@@ -560,7 +581,7 @@ impl Arrived {
             let now = core.flow.now();
             guard.enter(Phase::New, now.mono_ms);
             if secured.is_http2() {
-                if !room::make(&core, &mut open.opened, room::H2_BYTES).await {
+                if !room::make_or_wait(&core, &mut open.opened, room::H2_BYTES).await {
                     return stream.close();
                 }
                 h2::serve(stream, Some(secured), ends, guard, Vec::new(), core).await;
@@ -570,7 +591,7 @@ impl Arrived {
         } else {
             let mut received = received;
             if h2c && h2::begins(&mut wire, &mut received, &guard, &core).await {
-                if !room::make(&core, &mut open.opened, room::H2_BYTES).await {
+                if !room::make_or_wait(&core, &mut open.opened, room::H2_BYTES).await {
                     return;
                 }
                 h2::serve(Stream::Plain(wire), None, ends, guard, received, core).await;

@@ -250,7 +250,12 @@ async fn upload(world: &World, line: &mut Line) -> String {
             }
             "an upload".to_owned()
         }
-        Ok(Answer { head, .. }) => format!("an upload, {}", head.replace("\r\n", "; ")),
+        Ok(Answer { status, head, .. }) => {
+            if (400..500).contains(&status) {
+                world.book.fail(|| format!("{status} for an upload in order: {outgoing}"));
+            }
+            format!("an upload, {}", head.replace("\r\n", "; "))
+        }
         Err(why) => {
             world.book.fail(|| format!("{why}: {outgoing}"));
             "a fault".to_owned()

@@ -24,7 +24,7 @@ impl Port {
     pub fn new(flow: Rc<Core>) -> Self {
         let peers = Arc::<Peers>::default();
         Self(Gate {
-            core: CoreCtx::new(flow, Arc::clone(&peers)),
+            core: CoreCtx::new(flow, Arc::clone(&peers), Arc::default()),
             peers,
             connections: u64::MAX,
             listen: Listen {
@@ -46,7 +46,7 @@ impl Port {
         let (ours, theirs) = UnixStream::pair()?;
         if let Some(newcomer) = gate.admit(Wire::from(ours), None) {
             let (mut opened, bytes) = (room::none(&gate.core), room::of_new(false));
-            if room::make(&gate.core, &mut opened, bytes).await {
+            if room::make_or_wait(&gate.core, &mut opened, bytes).await {
                 gate.begin(newcomer, opened);
             }
         }
