@@ -34,6 +34,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("acme", 5),
     ("admin", 5),
     ("daemon", 6),
+    ("bench", 6),
     ("tools", 6),
     ("larder", 7),
 ];
