@@ -4,3 +4,4 @@
 pub mod latency;
 pub mod request;
 pub mod result;
+pub mod urls;

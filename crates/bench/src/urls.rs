@@ -1,0 +1,225 @@
+//! Sources of requests: the command line, files, and lists that are made. Each source says what it
+//! could not read, by line,
+//! and counts it: a list that is shorter than its source says so.
+
+mod file;
+mod makelist;
+mod order;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
+
+pub use file::from_text;
+pub use makelist::{MakeError, Makelist, Share, Sizes, Totals};
+pub use order::{Order, Picks};
+
+/// Faults of a source that are kept with their text; the rest is counted.
+const FAULTS_KEPT: usize = 20;
+
+/// Most requests that a list can hold, so that their numbers fit four bytes and a mistake does not
+/// take all memory.
+const SEQUENCE_MAX: usize = 100_000_000;
+
+/// A request of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Ask {
+    /// Method.
+    pub method: String,
+    /// Absolute URL, or a path that stands for one of every target.
+    pub url: String,
+    /// Body.
+    pub body: Body,
+}
+
+/// The body of a request of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Body {
+    /// Nothing.
+    #[default]
+    None,
+    /// The text itself.
+    Text(String),
+    /// The bytes of a file.
+    File(PathBuf),
+}
+
+impl Ask {
+    /// A GET of `url`.
+    pub fn get(url: &str) -> Self {
+        Self { method: "GET".to_owned(), url: url.to_owned(), body: Body::None }
+    }
+}
+
+/// Requests and the order in which their source has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct List {
+    /// Each different request once.
+    asks: Vec<Ask>,
+    /// Numbers of `asks`, in the source's order, as often as the source has them.
+    sequence: Vec<u32>,
+    /// Lines that could not be read.
+    pub faults: Faults,
+}
+
+impl List {
+    /// Different requests.
+    pub fn asks(&self) -> &[Ask] {
+        &self.asks
+    }
+
+    /// Numbers of `asks`, in the source's order.
+    pub fn sequence(&self) -> &[u32] {
+        &self.sequence
+    }
+
+    /// Requests in one pass through the list.
+    pub fn len(&self) -> usize {
+        self.sequence.len()
+    }
+
+    /// True if nothing can be asked.
+    pub fn is_empty(&self) -> bool {
+        self.sequence.is_empty()
+    }
+
+    /// A list of GETs of the URLs of a command line.
+    pub fn from_urls<T: AsRef<str>>(urls: &[T]) -> Self {
+        let mut maker = Maker::default();
+        for (url, line) in urls.iter().zip(1..) {
+            match checked_url(url.as_ref()) {
+                Ok(url) => maker.add(Ask::get(url), 1),
+                Err(what) => maker.fault("command line", line, what),
+            }
+        }
+        maker.list()
+    }
+}
+
+/// Lines that could not be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// The first of them.
+    pub first: Vec<Fault>,
+    /// Lines that could not be read.
+    pub unread: u64,
+}
+
+impl Faults {
+    fn add(&mut self, fault: Fault) {
+        self.unread += 1;
+        if self.first.len() < FAULTS_KEPT {
+            self.first.push(fault);
+        }
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for fault in &self.first {
+            writeln!(out, "{fault}")?;
+        }
+        let more = self.unread.saturating_sub(self.first.len() as u64);
+        if more > 0 {
+            writeln!(out, "{more} more lines could not be read")?;
+        }
+        Ok(())
+    }
+}
+
+/// A line that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// File or URL.
+    pub source: String,
+    /// Line, from 1.
+    pub line: u64,
+    /// The reason.
+    pub what: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}: {}", self.source, self.line, self.what)
+    }
+}
+
+/// A list that is being made.
+#[derive(Debug, Default)]
+struct Maker {
+    list: List,
+    known: HashMap<Ask, u32>,
+    weights: Vec<u64>,
+}
+
+impl Maker {
+    /// The number of a request, new or known.
+    fn number(&mut self, ask: Ask) -> u32 {
+        if let Some(number) = self.known.get(&ask) {
+            return *number;
+        }
+        // Sequences are bounded well below four billion, and so are their different requests.
+        let number = u32::try_from(self.list.asks.len()).unwrap_or(u32::MAX);
+        self.list.asks.push(ask.clone());
+        self.weights.push(0);
+        self.known.insert(ask, number);
+        number
+    }
+
+    /// Adds a request that is asked `weight` times in a pass.
+    fn add(&mut self, ask: Ask, weight: u64) {
+        let number = self.number(ask);
+        if let Some(own) = self.weights.get_mut(number as usize) {
+            *own = own.saturating_add(weight);
+        }
+    }
+
+    fn fault(&mut self, source: &str, line: u64, what: impl Into<String>) {
+        self.list.faults.add(Fault { source: source.to_owned(), line, what: what.into() });
+    }
+
+    /// The list of what has weights: each request is spread over a pass, and those of weight 1 keep
+    /// their order.
+    fn list(mut self) -> List {
+        let total: u128 = self.weights.iter().map(|weight| u128::from(*weight)).sum();
+        // Beyond the bound, weights keep their proportions as far as whole numbers can.
+        let scale = (total / SEQUENCE_MAX as u128 + 1) as u64;
+        let mut places: Vec<(f64, u32)> = Vec::new();
+        for (weight, number) in self.weights.iter().zip(0u32..) {
+            let times = weight.div_ceil(scale);
+            places.extend((0..times).map(|nth| ((nth as f64 + 0.5) / times as f64, number)));
+        }
+        places.sort_by(|a, b| a.0.total_cmp(&b.0));
+        self.list.sequence = places.into_iter().map(|(_, number)| number).collect();
+        self.list
+    }
+}
+
+/// A URL that can be asked: absolute with http or https and a host, or a path; without a fragment.
+fn checked_url(text: &str) -> Result<&str, &'static str> {
+    let text = text.split('#').next().unwrap_or_default();
+    if text.is_empty() {
+        return Err("no URL");
+    }
+    if text.bytes().any(|b| b <= b' ' || b == 0x7f) {
+        return Err("a URL has no blanks or control characters");
+    }
+    if text.starts_with('/') {
+        return Ok(text);
+    }
+    let rest = ["http://", "https://"].into_iter().find_map(|scheme| {
+        text.get(..scheme.len())
+            .filter(|own| own.eq_ignore_ascii_case(scheme))
+            .and_then(|_| text.get(scheme.len()..))
+    });
+    match rest {
+        None => Err("a URL begins with http://, https:// or /"),
+        Some(rest) if rest.starts_with(['/', '?', ':']) || rest.is_empty() => {
+            Err("a URL has a host")
+        }
+        Some(_) => Ok(text),
+    }
+}
+
+#[cfg(test)]
+mod tests;

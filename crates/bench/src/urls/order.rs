@@ -1,0 +1,69 @@
+//! The order in which a list is asked: as it stands, shuffled by a seed, or drawn at random
+//! (siege's `-i`).
+
+use super::List;
+
+/// An order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// As the source has it, from the start again after its end.
+    Sequence,
+    /// Each request as often in a pass as in the source; another order in each pass, the same for
+    /// the same seed.
+    Shuffle(u64),
+    /// Each drawn by itself, so that weights hold on average; the same for the same seed.
+    Random(u64),
+}
+
+/// The endless numbers of requests of a list, in an order.
+#[derive(Clone, Debug)]
+pub struct Picks {
+    sequence: Vec<u32>,
+    at: usize,
+    draws: Option<fastrand::Rng>,
+    shuffles: bool,
+}
+
+impl Picks {
+    /// The picks of `list`.
+    pub fn new(list: &List, order: Order) -> Self {
+        let (seed, shuffles) = match order {
+            Order::Sequence => (None, false),
+            Order::Shuffle(seed) => (Some(seed), true),
+            Order::Random(seed) => (Some(seed), false),
+        };
+        let mut sequence = list.sequence().to_vec();
+        let mut draws = seed.map(fastrand::Rng::with_seed);
+        if let (true, Some(draws)) = (shuffles, &mut draws) {
+            draws.shuffle(&mut sequence);
+        }
+        Self { sequence, at: 0, draws, shuffles }
+    }
+}
+
+impl Iterator for Picks {
+    type Item = u32;
+
+    /// The next number; none if the list is empty.
+    fn next(&mut self) -> Option<u32> {
+        let count = self.sequence.len();
+        if count == 0 {
+            return None;
+        }
+        match &mut self.draws {
+            Some(draws) if !self.shuffles => {
+                return self.sequence.get(draws.usize(..count)).copied();
+            }
+            draws => {
+                if self.at == count {
+                    self.at = 0;
+                    if let Some(draws) = draws {
+                        draws.shuffle(&mut self.sequence);
+                    }
+                }
+            }
+        }
+        self.at += 1;
+        self.sequence.get(self.at - 1).copied()
+    }
+}
