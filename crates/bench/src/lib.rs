@@ -1,7 +1,12 @@
-//! A load tool for HTTP servers. Sources of URLs make [`request::Request`]s; a run of them gives a
+//! A load tool for HTTP servers. Sources of URLs make requests; a [`load::Runner`] asks them and gives a
 //! [`result::Run`], which reports read.
 
+mod background;
 pub mod latency;
-pub mod request;
+pub mod load;
+pub mod machine;
 pub mod result;
+pub mod settings;
+pub mod sweep;
+pub mod target;
 pub mod urls;

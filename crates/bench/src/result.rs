@@ -20,8 +20,47 @@ pub struct Run {
     pub machine: BTreeMap<String, String>,
     /// Versions by program.
     pub versions: BTreeMap<String, String>,
+    /// The command line.
+    #[serde(default)]
+    pub command: String,
+    /// The moment of the run's beginning, in seconds since 1970.
+    #[serde(default)]
+    pub began_s: u64,
     /// Series of points.
     pub series: Vec<Series>,
+    /// Remarks of the tool on the run itself.
+    #[serde(default)]
+    pub verdicts: Vec<Verdict>,
+}
+
+/// A remark of the tool on a run: something that makes its figures mean less than they seem to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The name, the same for all remarks of a kind, such as `generator-limit`.
+    pub name: String,
+    /// A sentence for people.
+    pub text: String,
+}
+
+/// The text of a run.
+pub fn to_json(run: &Run) -> Result<String, String> {
+    serde_json::to_string_pretty(run).map_err(|error| format!("cannot write the result: {error}"))
+}
+
+/// Reads a run's text.
+pub fn from_json(text: &str) -> Result<Run, String> {
+    let version = serde_json::from_str::<serde_json::Value>(text)
+        .map_err(|error| format!("this is no result of `larder bench`: {error}"))?
+        .get("version")
+        .and_then(serde_json::Value::as_u64)
+        .ok_or("this is no result of `larder bench`: it has no version")?;
+    if version > u64::from(VERSION) {
+        return Err(format!(
+            "a result of version {version}: this program reads versions up to {VERSION}"
+        ));
+    }
+    serde_json::from_str(text)
+        .map_err(|error| format!("this is no result of `larder bench`: {error}"))
 }
 
 /// Points over one axis.
@@ -43,6 +82,10 @@ pub enum Axis {
     Connections,
     /// Requests a second of an open loop.
     Rate,
+    /// Sessions a second.
+    Sessions,
+    /// The speed of a replay, as a multiple of the log's own.
+    Speed,
 }
 
 /// Rounds at one value of the axis.
@@ -55,7 +98,8 @@ pub struct Point {
 }
 
 /// One measurement.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Round {
     /// The time measured, in microseconds.
     pub elapsed_us: u64,
@@ -65,20 +109,42 @@ pub struct Round {
     pub completed: u64,
     /// Errors by kind.
     pub errors: BTreeMap<String, u64>,
+    /// The text of the first error of each kind.
+    pub error_texts: BTreeMap<String, String>,
+    /// Requests that had no response yet when the measurement ended.
+    pub unfinished: u64,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Hits by the field that told of them: `cache-status`, `x-cache`, `age`.
+    /// Hits by the field that told of the cache: `cache-status`, `x-cache`, `x-varnish`, `age`. A
+    /// field that told of misses alone has 0.
     pub hits: BTreeMap<String, u64>,
     /// Responses that told nothing of a cache.
     pub source_unknown: u64,
+    /// Responses that were no hits, by the reason in Cache-Status.
+    pub miss_reasons: BTreeMap<String, u64>,
     /// Responses by content encoding; an empty name for none.
     pub encodings: BTreeMap<String, u64>,
     /// Responses by the length of the body.
     pub body_lengths: BTreeMap<u64, u64>,
+    /// Responses of lengths beyond the first thousand different ones.
+    pub other_lengths: u64,
+    /// Responses of status 200 whose length was another than that of the first one to the same
+    /// request.
+    pub lengths_differ: u64,
     /// Bytes sent.
     pub bytes_sent: u64,
     /// Bytes received.
     pub bytes_received: u64,
+    /// Connections opened.
+    pub connections: u64,
+    /// Connections that resumed a TLS session.
+    pub resumed: u64,
+    /// Requests of an open loop that were due when every connection was busy.
+    pub queued: u64,
+    /// Sessions.
+    pub sessions: Option<Sessions>,
+    /// Connections besides the load that were there at the end.
+    pub background: u64,
     /// Time to connect.
     pub connect: Option<Latency>,
     /// Time of the TLS handshake.
@@ -91,6 +157,14 @@ pub struct Round {
     pub lateness: Option<Latency>,
     /// CPU time of the generator, in microseconds.
     pub generator_cpu_us: u64,
+    /// Threads of the generator.
+    pub generator_threads: u64,
+    /// Share of the machine's time that its host gave to others, of 1.
+    pub steal: f64,
+    /// Share of the machine's time that it had nothing to do, of 1.
+    pub idle: f64,
+    /// Requests that the server sent to its origin, where it tells.
+    pub origin_requests: Option<u64>,
     /// The server's use of the machine, by process or control group.
     pub servers: BTreeMap<String, Usage>,
 }
@@ -102,4 +176,13 @@ pub struct Usage {
     pub cpu_us: u64,
     /// Resident memory at the end, in bytes.
     pub resident_bytes: u64,
+}
+
+/// Visits of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sessions {
+    /// Sessions begun.
+    pub begun: u64,
+    /// Sessions that got all their responses.
+    pub completed: u64,
 }

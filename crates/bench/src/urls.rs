@@ -58,6 +58,9 @@ pub struct List {
     asks: Vec<Ask>,
     /// Numbers of `asks`, in the source's order, as often as the source has them.
     sequence: Vec<u32>,
+    /// Times at which those were asked, in microseconds since the first; empty where the source has
+    /// no times.
+    due: Vec<u64>,
     /// Lines that could not be read.
     pub faults: Faults,
 }
@@ -73,6 +76,12 @@ impl List {
         &self.sequence
     }
 
+    /// Times at which those were asked, in microseconds since the first; empty where the source has
+    /// no times.
+    pub fn due(&self) -> &[u64] {
+        &self.due
+    }
+
     /// Requests in one pass through the list.
     pub fn len(&self) -> usize {
         self.sequence.len()
@@ -83,16 +92,24 @@ impl List {
         self.sequence.is_empty()
     }
 
-    /// A list of GETs of the URLs of a command line.
-    pub fn from_urls<T: AsRef<str>>(urls: &[T]) -> Self {
+    /// A list of these requests, in their order.
+    pub fn from_asks(asks: impl IntoIterator<Item = Ask>) -> Self {
         let mut maker = Maker::default();
-        for (url, line) in urls.iter().zip(1..) {
-            match checked_url(url.as_ref()) {
-                Ok(url) => maker.add(Ask::get(url), 1),
-                Err(what) => maker.fault("command line", line, what),
+        for (mut ask, line) in asks.into_iter().zip(1..) {
+            match checked_url(&ask.url).map(str::to_owned) {
+                Ok(url) => {
+                    ask.url = url;
+                    maker.add(ask, 1);
+                }
+                Err(what) => maker.fault("command line", line, format!("{}: {what}", ask.url)),
             }
         }
         maker.list()
+    }
+
+    /// A list of GETs of the URLs of a command line.
+    pub fn from_urls<T: AsRef<str>>(urls: &[T]) -> Self {
+        Self::from_asks(urls.iter().map(|url| Ask::get(url.as_ref())))
     }
 }
 

@@ -64,7 +64,7 @@ pub use account::RunAs;
 pub use given::Sockets;
 pub use keeper::{KeeperArgs, run as keep};
 pub use load::{load, render};
-pub use material::{Material, read_material};
+pub use material::{Material, read_material, system_authorities};
 pub use ring::usual_folder;
 pub use serve::{helper_runtime, listeners, run};
 pub use source::{Settings, Source};

@@ -364,6 +364,11 @@ const SYSTEM_CA: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
+/// The authorities that the system trusts, PEM; `None` if it has none.
+pub fn system_authorities() -> Option<Vec<u8>> {
+    SYSTEM_CA.iter().find_map(|path| std::fs::read(path).ok())
+}
+
 fn read_upstream(files: &OriginTls) -> Result<Upstream, Box<Diagnostic>> {
     let own = files.pair.as_ref().map(read_pair).transpose()?;
     let place = files.ca.as_ref().map_or(&files.place, |(_, place)| place);
@@ -386,7 +391,7 @@ fn read_authorities(
         let text = "no authorities to verify servers by: set `ca`";
         Box::new(place.error(text.to_owned()))
     };
-    SYSTEM_CA.iter().find_map(|path| std::fs::read(path).ok()).ok_or_else(none)
+    system_authorities().ok_or_else(none)
 }
 
 fn trusting(

@@ -1,5 +1,6 @@
 //! The `larder` program: verbs over the libraries.
 
+mod bench;
 mod check;
 mod demo;
 mod preset;
@@ -55,6 +56,7 @@ enum Verb {
     Hist(tools::HistArgs),
     Stat(tools::StatArgs),
     Logstat(tools::LogstatArgs),
+    Bench(Box<bench::BenchArgs>),
     /// Helper process that a daemon starts beside itself.
     #[command(hide = true)]
     Keeper(KeeperArgs),
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
         Verb::Hist(args) => tools::hist(&args),
         Verb::Stat(args) => tools::stat(&args),
         Verb::Logstat(args) => tools::logstat(&args),
+        Verb::Bench(args) => return bench::run(&args),
         Verb::Keeper(KeeperArgs { config, file, clear }) => {
             daemon::keep(&daemon::KeeperArgs::new(config, file, clear))
         }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{
     verify_tls12_signature, verify_tls13_signature, verify_tls13_signature_with_raw_key,
 };
@@ -80,6 +80,17 @@ impl Upstream {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let authorities = authorities.map(Into::into);
         Ok(Self { config: Arc::new(config), authorities, own })
+    }
+
+    /// Speaks `protocols` (RFC 7301) in place of HTTP/1.1, and resumes sessions only if `resume`.
+    #[must_use]
+    pub fn offering(mut self, protocols: &[&str], resume: bool) -> Self {
+        let config = Arc::make_mut(&mut self.config);
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        if !resume {
+            config.resumption = Resumption::disabled();
+        }
+        self
     }
 
     /// A server to connect to, by the name or address that its certificate must be for, which it is

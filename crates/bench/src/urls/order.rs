@@ -20,6 +20,7 @@ pub enum Order {
 pub struct Picks {
     sequence: Vec<u32>,
     at: usize,
+    step: usize,
     draws: Option<fastrand::Rng>,
     shuffles: bool,
 }
@@ -27,17 +28,23 @@ pub struct Picks {
 impl Picks {
     /// The picks of `list`.
     pub fn new(list: &List, order: Order) -> Self {
+        Self::share(list, order, 0, 1)
+    }
+
+    /// The picks of `list` for one of several who ask in turns: number `own` of `all`, from 0.
+    /// Together they ask what one alone would.
+    pub fn share(list: &List, order: Order, own: usize, all: usize) -> Self {
         let (seed, shuffles) = match order {
             Order::Sequence => (None, false),
             Order::Shuffle(seed) => (Some(seed), true),
-            Order::Random(seed) => (Some(seed), false),
+            Order::Random(seed) => (Some(seed.wrapping_add(own as u64)), false),
         };
         let mut sequence = list.sequence().to_vec();
         let mut draws = seed.map(fastrand::Rng::with_seed);
         if let (true, Some(draws)) = (shuffles, &mut draws) {
             draws.shuffle(&mut sequence);
         }
-        Self { sequence, at: 0, draws, shuffles }
+        Self { sequence, at: own, step: all, draws, shuffles }
     }
 }
 
@@ -55,15 +62,16 @@ impl Iterator for Picks {
                 return self.sequence.get(draws.usize(..count)).copied();
             }
             draws => {
-                if self.at == count {
-                    self.at = 0;
+                while self.at >= count {
+                    self.at -= count;
                     if let Some(draws) = draws {
                         draws.shuffle(&mut self.sequence);
                     }
                 }
             }
         }
-        self.at += 1;
-        self.sequence.get(self.at - 1).copied()
+        let at = self.at;
+        self.at += self.step;
+        self.sequence.get(at).copied()
     }
 }

@@ -1,0 +1,263 @@
+//! The load itself: threads that ask, and what they measured.
+
+mod facts;
+mod failure;
+mod http1;
+mod http2;
+mod lane;
+mod models;
+mod pacer;
+mod plan;
+mod recorder;
+mod stream;
+mod thread;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use parking_lot::Mutex;
+use tokio::task::LocalSet;
+
+pub(crate) use plan::Plan;
+use recorder::Recorder;
+pub(crate) use stream::Stream;
+use thread::{Shared, Thread, Times};
+
+use crate::machine::{self, Meter};
+use crate::result::Round;
+use crate::settings::{Load, Observed, Settings, Until};
+use crate::urls::Picks;
+
+/// Parts of a ramp that are counted each by itself.
+const RAMP_WINDOWS: usize = 20;
+/// Time between the start of a measurement's threads and of the load.
+const LEAD: Duration = Duration::from_millis(20);
+/// Tasks that are run before a thread looks for what its connections brought.
+const TASKS_BEFORE_EVENTS: u32 = 16;
+
+/// A run that can be measured, as often as wanted.
+pub struct Runner {
+    plan: Arc<Plan>,
+    observed: Vec<(String, Observed)>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Runner {
+    /// Prepares a run: requests are serialised, servers looked up. `stop` ends whatever runs.
+    pub fn new(
+        settings: &Settings,
+        observed: Vec<(String, Observed)>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, String> {
+        machine::raise_descriptors(settings.load.connections() + settings.background.all())?;
+        Ok(Self { plan: Arc::new(Plan::new(settings)?), observed, stop })
+    }
+
+    /// Measures one round. `watch` is called some times a second.
+    pub fn round(&self, watch: &mut dyn FnMut(&Progress)) -> Result<Round, String> {
+        let mut rounds = self.measure(1, watch)?;
+        rounds.pop().map(|(_, round)| round).ok_or_else(|| "nothing was measured".to_owned())
+    }
+
+    /// Measures one ramp: a round for each part of it, with the connections that were there in the
+    /// middle of the part.
+    pub fn ramp(&self, watch: &mut dyn FnMut(&Progress)) -> Result<Vec<(f64, Round)>, String> {
+        self.measure(RAMP_WINDOWS, watch)
+    }
+
+    fn measure(
+        &self,
+        windows: usize,
+        watch: &mut dyn FnMut(&Progress),
+    ) -> Result<Vec<(f64, Round)>, String> {
+        let settings = &self.plan.settings;
+        let background = crate::background::Background::start(&self.plan)?;
+        let begin = Instant::now() + LEAD;
+        let start = begin + settings.warm_up;
+        let (end, left) = match settings.until {
+            Until::Time(time) => (Some(start + time), u64::MAX),
+            Until::Count(count) => (None, count),
+        };
+        let times = Times { begin, start, end, windows };
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            left: AtomicU64::new(left),
+            completed: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            recent: Mutex::new(Histogram::new(2).map_err(|error| error.to_string())?),
+        });
+        let threads = (0..settings.threads)
+            .map(|own| self.thread(own, times, &shared))
+            .collect::<Result<Vec<_>, String>>()?;
+        let mut supervisor = Supervisor { runner: self, shared: &shared, times, watch };
+        let meters = supervisor.wait(&threads);
+        let mut all: Vec<Recorder> =
+            (0..windows).map(|_| Recorder::new()).collect::<Result<_, _>>()?;
+        let (mut unfinished, mut last) = (0, start);
+        for thread in threads {
+            let done = thread.join().map_err(|_| "a thread of the load panicked".to_owned())??;
+            unfinished += done.unfinished;
+            last = last.max(done.last);
+            for (sum, own) in all.iter_mut().zip(&done.recorders) {
+                sum.add(own)?;
+            }
+        }
+        let stopped = shared.stop.load(Ordering::Relaxed);
+        let elapsed = match end {
+            Some(end) if !stopped => end - start,
+            _ => last - start,
+        };
+        let held = background.end();
+        let mut rounds = Vec::new();
+        for (recorder, at) in all.iter().zip(0..) {
+            let mut round = recorder.round(elapsed / u32::try_from(windows).unwrap_or(1))?;
+            if windows == 1 {
+                round.unfinished = unfinished;
+                meters.fill(&mut round);
+            }
+            round.background = held;
+            round.generator_threads = settings.threads as u64;
+            rounds.push((self.connections_in(at, windows), round));
+        }
+        Ok(rounds)
+    }
+
+    /// The connections that were there in the middle of window `at`.
+    fn connections_in(&self, at: usize, windows: usize) -> f64 {
+        match self.plan.settings.load {
+            Load::Ramp { from, to } => {
+                let part = (at as f64 + 0.5) / windows as f64;
+                (from as f64 + (to as f64 - from as f64) * part).round()
+            }
+            ref load => load.connections() as f64,
+        }
+    }
+
+    fn thread(
+        &self,
+        own: usize,
+        times: Times,
+        shared: &Arc<Shared>,
+    ) -> Result<JoinHandle<Result<Done, String>>, String> {
+        let (plan, shared) = (Arc::clone(&self.plan), Arc::clone(shared));
+        std::thread::Builder::new()
+            .name(format!("bench-{own}"))
+            .spawn(move || {
+                let settings = &plan.settings;
+                let picks = Picks::share(&settings.list, settings.order, own, settings.threads);
+                one_thread(own, Thread::new(Arc::clone(&plan), shared, times, picks)?)
+            })
+            .map_err(|error| format!("cannot start a thread: {error}"))
+    }
+}
+
+/// What a thread brings back.
+struct Done {
+    recorders: Vec<Recorder>,
+    unfinished: u64,
+    last: Instant,
+}
+
+fn one_thread(own: usize, thread: Thread) -> Result<Done, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .event_interval(TASKS_BEFORE_EVENTS)
+        .build()
+        .map_err(|error| format!("cannot start a runtime: {error}"))?;
+    let thread = Rc::new(thread);
+    let local = LocalSet::new();
+    runtime.block_on(local.run_until(async {
+        tokio::time::sleep_until(thread.times.begin.into()).await;
+        models::run(&thread, own).await
+    }))?;
+    let unfinished = thread.in_flight.get();
+    // Tasks hold the thread's state until they are dropped.
+    drop(local);
+    drop(runtime);
+    let thread = Rc::into_inner(thread).ok_or("a task outlived its runtime")?;
+    Ok(Done { unfinished, last: thread.last.get(), recorders: thread.into_recorders() })
+}
+
+/// A look at a measurement while it runs.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// Time since the measurement began; none while it warms up.
+    pub measured: Option<Duration>,
+    /// Time that it takes, if it has one.
+    pub whole: Option<Duration>,
+    /// Responses so far, those of the warm-up too.
+    pub completed: u64,
+    /// Failed requests so far.
+    pub failed: u64,
+    /// The median and the 99th percentile of the last moment, in microseconds.
+    pub recent: Option<(u64, u64)>,
+}
+
+/// Who waits for a measurement's end, and looks at the machine at both ends of it.
+struct Supervisor<'a> {
+    runner: &'a Runner,
+    shared: &'a Shared,
+    times: Times,
+    watch: &'a mut dyn FnMut(&Progress),
+}
+
+/// Readings at the beginning and at the end.
+struct Meters {
+    before: Meter,
+    after: Meter,
+}
+
+impl Meters {
+    fn fill(&self, round: &mut Round) {
+        self.after.since(&self.before, round);
+    }
+}
+
+impl Supervisor<'_> {
+    fn wait(&mut self, threads: &[JoinHandle<Result<Done, String>>]) -> Meters {
+        let mut before = None;
+        let mut after = None;
+        let mut looked = Instant::now();
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            let now = Instant::now();
+            if before.is_none() && now >= self.times.start {
+                before = Some(Meter::read(&self.runner.observed));
+            }
+            if after.is_none() && self.times.end.is_some_and(|end| now >= end) {
+                after = Some(Meter::read(&self.runner.observed));
+            }
+            if self.runner.stop.load(Ordering::Relaxed) {
+                self.shared.stop.store(true, Ordering::Relaxed);
+            }
+            if now.duration_since(looked) > Duration::from_millis(200) {
+                looked = now;
+                let progress = self.progress(now);
+                (self.watch)(&progress);
+            }
+            let next = [Some(self.times.start), self.times.end].into_iter().flatten();
+            let next = next.filter(|at| *at > now).map(|at| at - now).min();
+            let step = Duration::from_millis(if before.is_none() { 5 } else { 20 });
+            std::thread::sleep(next.map_or(step, |next| next.min(step)));
+        }
+        let after = after.unwrap_or_else(|| Meter::read(&self.runner.observed));
+        Meters { before: before.unwrap_or_else(|| after.clone()), after }
+    }
+
+    fn progress(&self, now: Instant) -> Progress {
+        let mut recent = self.shared.recent.lock();
+        let quantiles = (!recent.is_empty())
+            .then(|| (recent.value_at_quantile(0.5), recent.value_at_quantile(0.99)));
+        recent.reset();
+        Progress {
+            measured: now.checked_duration_since(self.times.start),
+            whole: self.times.end.map(|end| end - self.times.start),
+            completed: self.shared.completed.load(Ordering::Relaxed),
+            failed: self.shared.failed.load(Ordering::Relaxed),
+            recent: quantiles,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Facts of a response that a result counts: its source, its coding.
+
+/// The field that told of a cache (RFC 9211, RFC 9111 5.1, and two that are older than both).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    CacheStatus,
+    XCache,
+    XVarnish,
+    Age,
+}
+
+impl Field {
+    pub(crate) const ALL: [Self; 4] = [Self::CacheStatus, Self::XCache, Self::XVarnish, Self::Age];
+
+    /// The name in results.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::CacheStatus => "cache-status",
+            Self::XCache => "x-cache",
+            Self::XVarnish => "x-varnish",
+            Self::Age => "age",
+        }
+    }
+}
+
+/// Facts of a response's head.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// The field that told of a cache, and whether that was a hit.
+    pub(crate) source: Option<(Field, bool)>,
+    /// Cache-Status' reason for what was no hit.
+    pub(crate) reason: Option<Box<str>>,
+    /// Content-Encoding, where there is one.
+    pub(crate) encoding: Option<Box<str>>,
+}
+
+impl Facts {
+    /// Reads the facts from a head's fields. Of a field that comes more than once the last counts.
+    pub(crate) fn of<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
+        let (mut cache_status, mut x_cache, mut x_varnish, mut age, mut coding) =
+            Default::default();
+        for (name, value) in fields {
+            let kept: &mut Option<&[u8]> = match name.len() {
+                3 if name.eq_ignore_ascii_case(b"age") => &mut age,
+                7 if name.eq_ignore_ascii_case(b"x-cache") => &mut x_cache,
+                9 if name.eq_ignore_ascii_case(b"x-varnish") => &mut x_varnish,
+                12 if name.eq_ignore_ascii_case(b"cache-status") => &mut cache_status,
+                16 if name.eq_ignore_ascii_case(b"content-encoding") => &mut coding,
+                _ => continue,
+            };
+            *kept = Some(value);
+        }
+        let text = |value: Option<&'a [u8]>| value.map(String::from_utf8_lossy);
+        let mut facts = Self::default();
+        if let Some(value) = text(cache_status) {
+            // The last member is of the cache that is nearest to us.
+            let (hit, reason) = status(last_member(&value));
+            facts.source = Some((Field::CacheStatus, hit));
+            facts.reason = reason.map(Into::into);
+        } else if let Some(value) = text(x_cache) {
+            let nearest = value.rsplit(',').next().unwrap_or_default();
+            facts.source = Some((Field::XCache, is_hit(nearest)));
+        } else if let Some(value) = text(x_varnish) {
+            facts.source = Some((Field::XVarnish, value.split_whitespace().count() > 1));
+        } else if let Some(Ok(age)) = text(age).map(|value| value.trim().parse::<u64>()) {
+            facts.source = Some((Field::Age, age > 0));
+        }
+        facts.encoding = text(coding).map(|value| value.trim().to_lowercase().into());
+        facts
+    }
+}
+
+/// The last member of a list whose strings may hold commas.
+fn last_member(list: &str) -> &str {
+    let (mut quoted, mut escaped, mut start) = (false, false, 0);
+    for (at, byte) in list.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b',' if !quoted => start = at + 1,
+            _ => {}
+        }
+    }
+    list.get(start..).unwrap_or_default().trim()
+}
+
+/// Tells whether a member of Cache-Status is a hit, and its reason where it is not.
+fn status(member: &str) -> (bool, Option<String>) {
+    let parameters = || member.split(';').skip(1).map(str::trim);
+    let hit = parameters().any(|one| matches!(one, "hit" | "hit=?1"));
+    let of = |name: &str| {
+        parameters()
+            .find_map(|one| one.split_once('=').filter(|(own, _)| *own == name))
+            .map(|(_, value)| value)
+    };
+    if hit {
+        return (true, None);
+    }
+    let reason = match (of("fwd"), of("detail")) {
+        (Some(fwd), Some(detail)) => Some(format!("fwd={fwd}; detail={detail}")),
+        (Some(fwd), None) => Some(format!("fwd={fwd}")),
+        (None, detail) => detail.map(|detail| format!("detail={detail}")),
+    };
+    (false, reason)
+}
+
+/// Tells whether a value of X-Cache is a hit: those of nginx, Varnish, Squid and Fastly.
+fn is_hit(value: &str) -> bool {
+    let first = value.split_whitespace().next().unwrap_or_default().to_ascii_uppercase();
+    first.starts_with("HIT")
+        || first.ends_with("_HIT")
+        || matches!(first.as_str(), "STALE" | "UPDATING" | "REVALIDATED")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(name: &str, value: &str) -> Option<(Field, bool)> {
+        Facts::of([(name.as_bytes(), value.as_bytes())].into_iter()).source
+    }
+
+    #[test]
+    fn each_field_tells_a_hit_from_a_miss() {
+        for (name, hit, miss) in [
+            (
+                "cache-status",
+                "Origin; fwd=miss, \"a, b\"; hit; ttl=3",
+                "A;hit, larder; fwd=uri-miss",
+            ),
+            ("x-cache", "MISS from a, HIT from b", "HIT, MISS"),
+            ("x-cache", "UPDATING", "EXPIRED"),
+            ("x-cache", "TCP_MEM_HIT", "TCP_MISS"),
+            ("x-varnish", "32770 3", "32770"),
+            ("age", "3", "0"),
+        ] {
+            assert_eq!(source(name, hit).map(|(_, hit)| hit), Some(true), "{name}: {hit}");
+            assert_eq!(source(name, miss).map(|(_, hit)| hit), Some(false), "{name}: {miss}");
+        }
+        assert_eq!(source("age", "soon"), None);
+        assert_eq!(source("server", "x"), None);
+    }
+
+    #[test]
+    fn a_miss_has_its_reason() {
+        let reason =
+            |value: &str| Facts::of([(&b"Cache-Status"[..], value.as_bytes())].into_iter()).reason;
+        assert_eq!(
+            reason("larder; fwd=miss; detail=private").as_deref(),
+            Some("fwd=miss; detail=private")
+        );
+        assert_eq!(reason("larder; fwd=stale; stored").as_deref(), Some("fwd=stale"));
+        assert_eq!(reason("larder; hit"), None);
+    }
+}

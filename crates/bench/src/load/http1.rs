@@ -1,0 +1,248 @@
+//! A connection that speaks HTTP/1.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use h1::{BodyReader, HeadLimits, Progress, ResponseReader};
+use message::{Method, Response, Status};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::facts::Facts;
+use super::failure::Failure;
+use super::recorder::Answer;
+use super::stream::Stream;
+
+/// Bytes that are read at once. A thread has one such buffer for all its connections.
+pub(crate) const SCRATCH: usize = 256 << 10;
+/// Bytes of a chunked body's trailers.
+const TRAILERS: usize = 64 << 10;
+
+/// A connection.
+pub(crate) struct Http1 {
+    stream: Stream,
+    limits: HeadLimits,
+    reader: ResponseReader,
+    response: Response,
+    /// Bytes that were read and belong to a response that is not whole.
+    carry: Vec<u8>,
+    state: State,
+    keep_alive: bool,
+    /// Bytes that are not sent yet, and how many of them are.
+    out: Vec<u8>,
+    sent: usize,
+    /// Bytes of the connection so far.
+    bytes: (u64, u64),
+    /// True once a response came over it.
+    used: bool,
+    /// Methods of the requests that wait for their responses.
+    methods: VecDeque<Method>,
+}
+
+enum State {
+    Head { first_byte: Option<Instant> },
+    Body { answer: Answer, body: BodyReader },
+}
+
+impl Http1 {
+    /// A connection that was just opened.
+    pub(crate) fn new(stream: Stream, limits: HeadLimits) -> Self {
+        Self {
+            stream,
+            limits,
+            reader: ResponseReader::new(),
+            response: Response::new(Status::OK),
+            carry: Vec::new(),
+            state: State::Head { first_byte: None },
+            keep_alive: true,
+            out: Vec::new(),
+            sent: 0,
+            bytes: (0, 0),
+            used: false,
+            methods: VecDeque::new(),
+        }
+    }
+
+    /// Adds a request to those that [`Self::poll_send`] sends.
+    pub(crate) fn queue(&mut self, bytes: &[u8], method: &Method) {
+        if self.sent == self.out.len() {
+            self.out.clear();
+            self.sent = 0;
+        }
+        self.out.extend_from_slice(bytes);
+        self.methods.push_back(method.clone());
+    }
+
+    /// True if the server lets another request follow.
+    pub(crate) fn may_go_on(&self) -> bool {
+        self.keep_alive
+    }
+
+    /// True if the server may have ended the connection before it saw the request: responses came
+    /// over it, and nothing of the next one.
+    pub(crate) fn may_be_stale(&self) -> bool {
+        self.used && self.carry.is_empty() && matches!(self.state, State::Head { first_byte: None })
+    }
+
+    /// Bytes sent and received since the last call.
+    pub(crate) fn take_bytes(&mut self) -> (u64, u64) {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// The next response. What is queued is sent meanwhile.
+    pub(crate) fn poll_answer(
+        &mut self,
+        cx: &mut Context<'_>,
+        scratch: &RefCell<Vec<u8>>,
+    ) -> Poll<Result<Answer, Failure>> {
+        let broken = self.poll_send(cx).map_err(|error| Failure::broken(&error));
+        if !self.carry.is_empty() {
+            let carry = std::mem::take(&mut self.carry);
+            if let Some(answer) = self.feed(&carry)? {
+                return Poll::Ready(Ok(answer));
+            }
+        }
+        loop {
+            let mut scratch = scratch.borrow_mut();
+            let mut buf = ReadBuf::new(&mut scratch);
+            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf)) {
+                Ok(()) if buf.filled().is_empty() => return Poll::Ready(self.ended()),
+                Ok(()) => {
+                    self.bytes.1 += buf.filled().len() as u64;
+                    if let Some(answer) = self.feed(buf.filled())? {
+                        return Poll::Ready(Ok(answer));
+                    }
+                }
+                Err(error) => {
+                    let failure = Failure::broken(&error);
+                    return Poll::Ready(Err(match broken {
+                        Poll::Ready(Err(broken)) if failure == Failure::Closed => broken,
+                        _ => failure,
+                    }));
+                }
+            }
+        }
+    }
+
+    /// Sends what is queued.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.sent == self.out.len() {
+            return Poll::Ready(Ok(()));
+        }
+        while let Some(rest) = self.out.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            let sent = ready!(Pin::new(&mut self.stream).poll_write(cx, rest))?;
+            if sent == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.sent += sent;
+            self.bytes.0 += sent as u64;
+        }
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    /// Reads on in `bytes`, which follow those of the last call; what is left of them is kept.
+    fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<Answer>, Failure> {
+        loop {
+            match &mut self.state {
+                State::Head { .. } => {
+                    let Some(rest) = self.head(bytes)? else {
+                        return Ok(None);
+                    };
+                    bytes = rest;
+                }
+                State::Body { body, answer } => {
+                    let step =
+                        body.read(bytes).map_err(|error| Failure::Malformed(error.to_string()))?;
+                    answer.body += step.data.len() as u64;
+                    bytes = bytes.get(step.consumed..).unwrap_or_default();
+                    if step.done {
+                        self.carry.extend_from_slice(bytes);
+                        return Ok(Some(self.finish()));
+                    }
+                    if bytes.is_empty() {
+                        return Ok(None);
+                    }
+                }
+            }
+            if bytes.is_empty() && !self.is_whole() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// True if the response ends where its head does.
+    fn is_whole(&self) -> bool {
+        matches!(&self.state, State::Body { body, .. } if body.is_done())
+    }
+
+    /// Reads a head; the bytes behind it, or nothing while it is not whole.
+    fn head<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, Failure> {
+        let State::Head { first_byte } = &mut self.state else {
+            return Ok(Some(bytes));
+        };
+        let first_byte = *first_byte.get_or_insert_with(Instant::now);
+        let earlier = self.carry.len();
+        let window = if earlier == 0 {
+            bytes
+        } else {
+            self.carry.extend_from_slice(bytes);
+            self.carry.as_slice()
+        };
+        let method = self.methods.front().cloned().unwrap_or(Method::Get);
+        let head = match self.reader.read(window, &self.limits, &method, &mut self.response) {
+            Err(error) => return Err(Failure::Malformed(error.to_string())),
+            Ok(Progress::Partial) => {
+                if earlier == 0 {
+                    self.carry.extend_from_slice(bytes);
+                }
+                return Ok(None);
+            }
+            Ok(Progress::Complete(head)) => head,
+        };
+        self.carry.clear();
+        let rest = bytes.get(head.consumed.saturating_sub(earlier)..).unwrap_or_default();
+        let status = self.response.status.code();
+        if status == 101 {
+            return Err(Failure::Malformed("101 without a request to switch".to_owned()));
+        }
+        if status < 200 {
+            self.state = State::Head { first_byte: None };
+            return Ok(Some(rest));
+        }
+        self.keep_alive = head.keep_alive;
+        let headers = &self.response.headers;
+        let facts = Facts::of(headers.iter().map(|field| (field.name, field.value)));
+        let answer = Answer { status, facts, body: 0, first_byte, last_byte: first_byte };
+        self.state = State::Body { answer, body: BodyReader::for_response(head.framing, TRAILERS) };
+        Ok(Some(rest))
+    }
+
+    /// The response that has ended.
+    fn finish(&mut self) -> Answer {
+        self.methods.pop_front();
+        self.used = true;
+        let next = State::Head { first_byte: None };
+        let State::Body { mut answer, .. } = std::mem::replace(&mut self.state, next) else {
+            let now = Instant::now();
+            let facts = Facts::default();
+            return Answer { status: 0, facts, body: 0, first_byte: now, last_byte: now };
+        };
+        answer.last_byte = Instant::now();
+        answer
+    }
+
+    /// The response that the end of the connection ends.
+    fn ended(&mut self) -> Result<Answer, Failure> {
+        self.keep_alive = false;
+        match &self.state {
+            State::Body { body, .. } => {
+                body.at_eof().map_err(|_| Failure::Closed)?;
+                Ok(self.finish())
+            }
+            State::Head { .. } => Err(Failure::Closed),
+        }
+    }
+}

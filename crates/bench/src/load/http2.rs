@@ -1,0 +1,157 @@
+//! A connection that speaks HTTP/2, shared by its streams.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use h2_client::client::{Builder, SendRequest};
+use http::Request;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::facts::Facts;
+use super::failure::Failure;
+use super::recorder::Answer;
+use super::stream::Stream;
+
+/// Bytes of a stream that a server may send ahead, and of all streams together. As browsers have
+/// it, so that the windows are no limit.
+const STREAM_WINDOW: u32 = 6 << 20;
+const CONNECTION_WINDOW: u32 = 15 << 20;
+
+/// A connection's sending half; its clones are for its streams.
+#[derive(Clone)]
+pub(crate) struct Http2 {
+    send: SendRequest<Bytes>,
+    bytes: Rc<Cell<(u64, u64)>>,
+    /// The error that ended the connection.
+    ended: Rc<RefCell<Option<Failure>>>,
+    over: Rc<Cell<bool>>,
+}
+
+impl Http2 {
+    /// Begins HTTP/2 on `stream`, for `streams` streams at once.
+    pub(crate) async fn new(stream: Stream, streams: usize) -> Result<Self, Failure> {
+        let bytes = Rc::new(Cell::new((0, 0)));
+        let counted = Counted { stream, bytes: Rc::clone(&bytes) };
+        let (send, connection) = Builder::new()
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .initial_max_send_streams(streams)
+            .enable_push(false)
+            .handshake(counted)
+            .await
+            .map_err(|error| failure(&error))?;
+        let ended = Rc::new(RefCell::new(None));
+        let over = Rc::new(Cell::new(false));
+        let (last, is_over) = (Rc::clone(&ended), Rc::clone(&over));
+        tokio::task::spawn_local(async move {
+            if let Err(error) = connection.await {
+                *last.borrow_mut() = Some(failure(&error));
+            }
+            is_over.set(true);
+        });
+        Ok(Self { send, bytes, ended, over })
+    }
+
+    /// Bytes sent and received since the last call, of all streams.
+    pub(crate) fn take_bytes(&self) -> (u64, u64) {
+        self.bytes.take()
+    }
+
+    /// True if the connection has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.get()
+    }
+
+    /// Sends a request and reads its response to the end.
+    pub(crate) async fn ask(&mut self, head: Request<()>, body: Bytes) -> Result<Answer, Failure> {
+        let result = self.exchange(head, body).await;
+        result.map_err(|error| {
+            // The end of the connection says more than that of a stream.
+            self.ended.borrow().clone().unwrap_or_else(|| failure(&error))
+        })
+    }
+
+    async fn exchange(
+        &mut self,
+        head: Request<()>,
+        body: Bytes,
+    ) -> Result<Answer, h2_client::Error> {
+        let mut send = self.send.clone().ready().await?;
+        let (response, mut upload) = send.send_request(head, body.is_empty())?;
+        if !body.is_empty() {
+            upload.send_data(body, true)?;
+        }
+        let response = response.await?;
+        let first_byte = Instant::now();
+        let (head, mut body) = response.into_parts();
+        let fields = head.headers.iter();
+        let facts =
+            Facts::of(fields.map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())));
+        let mut read = 0;
+        while let Some(data) = body.data().await {
+            let length = data?.len();
+            read += length as u64;
+            body.flow_control().release_capacity(length)?;
+        }
+        let status = head.status.as_u16();
+        Ok(Answer { status, facts, body: read, first_byte, last_byte: Instant::now() })
+    }
+}
+
+/// The failure that an error of the protocol is.
+fn failure(error: &h2_client::Error) -> Failure {
+    match error.get_io() {
+        Some(error) => Failure::broken(error),
+        None if error.is_go_away() && error.is_remote() => Failure::Closed,
+        None if error.is_remote() => Failure::Broken(error.to_string()),
+        None => Failure::Malformed(error.to_string()),
+    }
+}
+
+/// A connection whose bytes are counted.
+struct Counted {
+    stream: Stream,
+    bytes: Rc<Cell<(u64, u64)>>,
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let (sent, received) = self.bytes.get();
+        self.bytes.set((sent, received + (buf.filled().len() - before) as u64));
+        read
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        if let Poll::Ready(Ok(length)) = &written {
+            let (sent, received) = self.bytes.get();
+            self.bytes.set((sent + *length as u64, received));
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

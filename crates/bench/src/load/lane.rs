@@ -1,0 +1,276 @@
+//! A lane: one place for a request at a time. Over HTTP/1 that is a connection, over HTTP/2 a
+//! stream of one that lanes share.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use tokio::sync::Mutex;
+use tokio::time::Sleep;
+
+use super::failure::Failure;
+use super::http1::Http1;
+use super::http2::Http2;
+use super::plan::Prepared;
+use super::recorder::Answer;
+use super::stream::{Endpoint, Stream};
+use super::thread::Thread;
+use crate::settings::Protocol;
+
+/// A connection of HTTP/2 for each server, shared by lanes.
+pub(crate) type Group = Rc<Vec<Mutex<Option<Http2>>>>;
+
+/// A group for connections to `servers` servers.
+pub(crate) fn group(servers: usize) -> Group {
+    Rc::new((0..servers).map(|_| Mutex::new(None)).collect())
+}
+
+/// A lane.
+pub(crate) struct Lane {
+    thread: Rc<Thread>,
+    /// Connections of HTTP/1, by server.
+    own: Vec<Option<Http1>>,
+    /// Connections of HTTP/2 that were seen last, by server.
+    seen: Vec<Option<Http2>>,
+    group: Group,
+    alarm: Pin<Box<Sleep>>,
+}
+
+impl Lane {
+    /// A lane without a connection. Over HTTP/2 it uses those of `group`.
+    pub(crate) fn new(thread: &Rc<Thread>, group: &Group) -> Self {
+        let servers = thread.plan.endpoints.len();
+        let timeout = thread.plan.settings.timeout;
+        Self {
+            thread: Rc::clone(thread),
+            own: (0..servers).map(|_| None).collect(),
+            seen: vec![None; servers],
+            group: Rc::clone(group),
+            alarm: Box::pin(tokio::time::sleep(timeout)),
+        }
+    }
+
+    /// Ends its connections.
+    pub(crate) fn close(&mut self) {
+        self.own.iter_mut().for_each(|own| *own = None);
+    }
+
+    /// Sends a request, and reads its response.
+    pub(crate) async fn ask(&mut self, ask: &Prepared) -> Result<Answer, Failure> {
+        let begun = Instant::now();
+        let flight = &self.thread.in_flight;
+        flight.set(flight.get() + 1);
+        let result = match self.thread.plan.settings.protocol {
+            Protocol::Http1 { .. } => self.ask_http1(ask, begun).await,
+            Protocol::Http2 { .. } => self.ask_http2(ask, begun).await,
+        };
+        let flight = &self.thread.in_flight;
+        flight.set(flight.get() - 1);
+        result
+    }
+
+    /// Sends requests one behind another, and hands over their responses as they come. After a
+    /// failure the rest fails too.
+    pub(crate) async fn ask_in_a_row(
+        &mut self,
+        asks: &[&Prepared],
+        mut each: impl FnMut(&Prepared, Result<Answer, Failure>),
+    ) {
+        let begun = Instant::now();
+        let mut failed = None;
+        let (thread, count) = (Rc::clone(&self.thread), asks.len() as u64);
+        thread.in_flight.set(thread.in_flight.get() + count);
+        let Some(first) = asks.first() else {
+            return;
+        };
+        for (ask, nth) in asks.iter().zip(0..) {
+            let result = match &failed {
+                Some(failure) => Err(Failure::clone(failure)),
+                None if nth == 0 => {
+                    let all = asks.iter().skip(1).filter(|ask| ask.endpoint == first.endpoint);
+                    self.exchange(ask, all.copied(), begun).await
+                }
+                None => self.answer(ask, begun).await,
+            };
+            failed = result.as_ref().err().cloned();
+            thread.in_flight.set(thread.in_flight.get() - 1);
+            each(ask, result);
+        }
+        self.drop_if_over(first.endpoint);
+    }
+
+    async fn ask_http1(&mut self, ask: &Prepared, begun: Instant) -> Result<Answer, Failure> {
+        let result = self.exchange(ask, std::iter::empty(), begun).await;
+        self.drop_if_over(ask.endpoint);
+        result
+    }
+
+    /// Sends `ask` and what follows it, and reads the response to `ask`. It is sent once more if the
+    /// connection may have been at its end already.
+    async fn exchange<'a>(
+        &mut self,
+        ask: &'a Prepared,
+        more: impl Iterator<Item = &'a Prepared> + Clone,
+        begun: Instant,
+    ) -> Result<Answer, Failure> {
+        loop {
+            let connection = match self.own.get_mut(ask.endpoint).and_then(Option::take) {
+                Some(connection) => connection,
+                None => self.open(ask.endpoint, begun).await?,
+            };
+            let connection = self.put(ask.endpoint, connection)?;
+            connection.queue(&ask.bytes, &ask.method);
+            for next in more.clone() {
+                connection.queue(&next.bytes, &next.method);
+            }
+            let stale = connection.may_be_stale();
+            let result = self.answer(ask, begun).await;
+            match &result {
+                Err(Failure::Closed | Failure::Broken(_)) if stale => {}
+                _ => return result,
+            }
+        }
+    }
+
+    fn put(&mut self, endpoint: usize, connection: Http1) -> Result<&mut Http1, Failure> {
+        let place = self.own.get_mut(endpoint);
+        let place = place.ok_or_else(|| Failure::Connect("no such server".to_owned()))?;
+        Ok(place.insert(connection))
+    }
+
+    /// The next response of the connection; a connection that failed is gone.
+    async fn answer(&mut self, ask: &Prepared, begun: Instant) -> Result<Answer, Failure> {
+        let limit = begun + self.thread.plan.settings.timeout;
+        let Some(connection) = self.own.get_mut(ask.endpoint).and_then(Option::as_mut) else {
+            return Err(Failure::Closed);
+        };
+        let (alarm, scratch) = (&mut self.alarm, &self.thread.scratch);
+        let result = poll_fn(|cx| match connection.poll_answer(cx, scratch) {
+            Poll::Pending if is_over(alarm.as_mut(), limit, cx) => {
+                Poll::Ready(Err(Failure::Timeout))
+            }
+            other => other,
+        });
+        let result = result.await;
+        let moved = connection.take_bytes();
+        let when = result.as_ref().map_or_else(|_| Instant::now(), |answer| answer.last_byte);
+        self.thread.moved(when, moved);
+        if result.is_err()
+            && let Some(own) = self.own.get_mut(ask.endpoint)
+        {
+            *own = None;
+        }
+        result
+    }
+
+    fn drop_if_over(&mut self, endpoint: usize) {
+        if let Some(own) = self.own.get_mut(endpoint)
+            && own.as_ref().is_some_and(|connection| !connection.may_go_on())
+        {
+            *own = None;
+        }
+    }
+
+    async fn open(&mut self, endpoint: usize, begun: Instant) -> Result<Http1, Failure> {
+        let limit = begun + self.thread.plan.settings.timeout;
+        let stream = connect(&self.thread, endpoint, self.alarm.as_mut(), limit).await?;
+        Ok(Http1::new(stream, self.thread.plan.head_limits))
+    }
+
+    async fn ask_http2(&mut self, ask: &Prepared, begun: Instant) -> Result<Answer, Failure> {
+        let limit = begun + self.thread.plan.settings.timeout;
+        loop {
+            let known = self.seen.get(ask.endpoint).and_then(Clone::clone);
+            let reused = known.is_some();
+            let mut connection = match known {
+                Some(connection) => connection,
+                None => self.join(ask.endpoint, limit).await?,
+            };
+            let result = {
+                let exchange = connection.ask(ask.head.clone(), ask.body.clone());
+                within(self.alarm.as_mut(), limit, exchange).await.and_then(|result| result)
+            };
+            let when = result.as_ref().map_or_else(|_| Instant::now(), |answer| answer.last_byte);
+            self.thread.moved(when, connection.take_bytes());
+            match &result {
+                Ok(_) | Err(Failure::Timeout) => return result,
+                Err(failure) => {
+                    if let Some(seen) = self.seen.get_mut(ask.endpoint) {
+                        *seen = None;
+                    }
+                    if !reused || !matches!(failure, Failure::Closed | Failure::Broken(_)) {
+                        return result;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The group's connection to a server, opened anew if there is none.
+    async fn join(&mut self, endpoint: usize, limit: Instant) -> Result<Http2, Failure> {
+        let Protocol::Http2 { streams } = self.thread.plan.settings.protocol else {
+            return Err(Failure::Connect("not HTTP/2".to_owned()));
+        };
+        let group = Rc::clone(&self.group);
+        let Some(place) = group.get(endpoint) else {
+            return Err(Failure::Connect("no such server".to_owned()));
+        };
+        let mut shared = within(self.alarm.as_mut(), limit, place.lock()).await?;
+        let connection = match shared.as_ref().filter(|shared| !shared.is_over()) {
+            Some(connection) => connection.clone(),
+            None => {
+                let stream = connect(&self.thread, endpoint, self.alarm.as_mut(), limit).await?;
+                let begun =
+                    within(self.alarm.as_mut(), limit, Http2::new(stream, streams)).await??;
+                shared.insert(begun).clone()
+            }
+        };
+        if let Some(seen) = self.seen.get_mut(endpoint) {
+            *seen = Some(connection.clone());
+        }
+        Ok(connection)
+    }
+}
+
+/// Connects, and counts the connection.
+async fn connect(
+    thread: &Thread,
+    endpoint: usize,
+    alarm: Pin<&mut Sleep>,
+    limit: Instant,
+) -> Result<Stream, Failure> {
+    let endpoint: Option<&Endpoint> = thread.plan.endpoints.get(endpoint);
+    let endpoint = endpoint.ok_or_else(|| Failure::Connect("no such server".to_owned()))?;
+    let (stream, opened) = within(alarm, limit, endpoint.connect()).await??;
+    thread.opened(&opened);
+    Ok(stream)
+}
+
+/// What `future` gives before `limit`.
+async fn within<F: Future>(
+    mut alarm: Pin<&mut Sleep>,
+    limit: Instant,
+    future: F,
+) -> Result<F::Output, Failure> {
+    let mut future = pin!(future);
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Ok(output)),
+        Poll::Pending if is_over(alarm.as_mut(), limit, cx) => Poll::Ready(Err(Failure::Timeout)),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+}
+
+/// True if `limit` has come; the alarm wakes the task then. It is set anew only when it rings, so
+/// that a request costs no timer.
+fn is_over(mut alarm: Pin<&mut Sleep>, limit: Instant, cx: &mut Context<'_>) -> bool {
+    while alarm.as_mut().poll(cx).is_ready() {
+        if Instant::now() >= limit {
+            return true;
+        }
+        alarm.as_mut().reset(limit.into());
+    }
+    false
+}

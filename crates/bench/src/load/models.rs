@@ -1,0 +1,332 @@
+//! Load models: who asks when.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use super::lane::{Group, Lane, group};
+use super::pacer::{Arrivals, Due, Timer};
+use super::thread::Thread;
+use crate::settings::{Load, Protocol};
+
+/// Wait after a connection that could not be made, so that a server that is down is not asked
+/// without end.
+const BACK_OFF: Duration = Duration::from_millis(10);
+
+/// Lanes that share a connection.
+fn lanes_each(protocol: Protocol) -> usize {
+    match protocol {
+        Protocol::Http1 { .. } => 1,
+        Protocol::Http2 { streams } => streams.max(1),
+    }
+}
+
+/// The part of `all` that thread `own` of `threads` takes.
+fn share(all: usize, own: usize, threads: usize) -> usize {
+    all / threads + usize::from(own < all % threads)
+}
+
+/// Asks over `thread`, which is number `own` of the run's, until the measurement is over.
+pub(crate) async fn run(thread: &Rc<Thread>, own: usize) -> Result<(), String> {
+    let settings = &thread.plan.settings;
+    let threads = settings.threads;
+    match &settings.load {
+        Load::Closed { connections } => closed(thread, share(*connections, own, threads)).await,
+        Load::Ramp { from, to } => ramp(thread, *from, *to, own).await,
+        load => {
+            let begin = thread.times.begin;
+            let arrivals = Arrivals::new(load, &settings.list, begin, own, threads)
+                .ok_or("a load without due times")?;
+            let most = share(load.connections(), own, threads);
+            open(thread, arrivals, most).await
+        }
+    }
+}
+
+/// Waits until `at`, or until everything ends.
+async fn until(thread: &Thread, at: Instant) {
+    while !thread.is_over(Instant::now()) && Instant::now() < at {
+        let step = at.saturating_duration_since(Instant::now()).min(Duration::from_millis(50));
+        tokio::time::sleep(step).await;
+    }
+}
+
+/// Ends tasks when the measurement does; what is still asked then is not counted as failed.
+async fn finish(thread: &Thread, mut tasks: JoinSet<()>) {
+    loop {
+        tokio::select! {
+            next = tasks.join_next() => {
+                if next.is_none() {
+                    return;
+                }
+            }
+            () = tokio::time::sleep(Duration::from_millis(20)) => {
+                if thread.is_over(Instant::now()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn closed(thread: &Rc<Thread>, connections: usize) -> Result<(), String> {
+    let mut tasks = JoinSet::new();
+    for _ in 0..connections {
+        begin_closed(thread, &mut tasks);
+    }
+    finish(thread, tasks).await;
+    Ok(())
+}
+
+/// Starts the lanes of one connection.
+fn begin_closed(thread: &Rc<Thread>, tasks: &mut JoinSet<()>) {
+    let group = group(thread.plan.endpoints.len());
+    for _ in 0..lanes_each(thread.plan.settings.protocol) {
+        tasks.spawn_local(one_closed(Rc::clone(thread), group.clone()));
+    }
+}
+
+async fn one_closed(thread: Rc<Thread>, group: Group) {
+    let mut lane = Lane::new(&thread, &group);
+    let pipeline = match thread.plan.settings.protocol {
+        Protocol::Http1 { pipeline, .. } => pipeline.max(1),
+        Protocol::Http2 { .. } => 1,
+    };
+    let mut begun = Instant::now();
+    while !thread.is_over(begun) {
+        let mut asks = Vec::new();
+        while asks.len() < pipeline && thread.take_one(begun) {
+            match thread.next() {
+                Some(ask) => asks.push(ask),
+                None => break,
+            }
+        }
+        let mut failed = false;
+        match asks.as_slice() {
+            [] => return,
+            [ask] => {
+                let result = lane.ask(ask).await;
+                failed = result.is_err();
+                let start = begun;
+                count_closed(&thread, ask.number, &mut begun, start, &result);
+            }
+            several => {
+                let start = begun;
+                let each = |ask: &super::plan::Prepared, result| {
+                    failed |= Result::is_err(&result);
+                    count_closed(&thread, ask.number, &mut begun, start, &result);
+                };
+                lane.ask_in_a_row(several, each).await;
+            }
+        }
+        if failed {
+            tokio::time::sleep(BACK_OFF).await;
+            begun = Instant::now();
+        }
+    }
+}
+
+/// Counts a request in the window of its end, which is where the next one begins.
+fn count_closed(
+    thread: &Thread,
+    number: u32,
+    begun: &mut Instant,
+    due: Instant,
+    result: &Result<super::recorder::Answer, super::failure::Failure>,
+) {
+    let end = result.as_ref().map_or_else(|_| Instant::now(), |answer| answer.last_byte);
+    if matches!(thread.plan.settings.until, crate::settings::Until::Time(_))
+        || due >= thread.times.start
+    {
+        thread.ended(end, number, due, result);
+    }
+    *begun = end;
+}
+
+/// More and more connections: the first ones at the beginning, the last one at the end.
+async fn ramp(thread: &Rc<Thread>, from: usize, to: usize, own: usize) -> Result<(), String> {
+    let threads = thread.plan.settings.threads;
+    let end = thread.times.end.ok_or("a ramp needs a duration")?;
+    let whole = end.saturating_duration_since(thread.times.start);
+    let mut tasks = JoinSet::new();
+    for nth in (own..to).step_by(threads) {
+        let after = nth.saturating_sub(from) as f64 / to.saturating_sub(from).max(1) as f64;
+        if nth >= from {
+            until(thread, thread.times.start + whole.mul_f64(after)).await;
+        }
+        if thread.is_over(Instant::now()) {
+            break;
+        }
+        begin_closed(thread, &mut tasks);
+    }
+    finish(thread, tasks).await;
+    Ok(())
+}
+
+/// An open loop of one thread.
+struct Open {
+    thread: Rc<Thread>,
+    /// Lanes that have nothing to do, and since when there is one.
+    free: RefCell<Vec<Rc<Place>>>,
+    free_since: Cell<Instant>,
+    /// Requests that were due when every lane was busy.
+    queue: RefCell<VecDeque<Due>>,
+    made: Cell<usize>,
+    last_group: RefCell<Option<Group>>,
+}
+
+/// The place of a lane that waits.
+#[derive(Default)]
+struct Place {
+    due: Cell<Option<(Due, Instant)>>,
+    called: Notify,
+}
+
+async fn open(thread: &Rc<Thread>, mut arrivals: Arrivals, most: usize) -> Result<(), String> {
+    let lanes = lanes_each(thread.plan.settings.protocol);
+    let most = most.max(1) * lanes;
+    let open = Rc::new(Open {
+        thread: Rc::clone(thread),
+        free: RefCell::default(),
+        free_since: Cell::new(Instant::now()),
+        queue: RefCell::default(),
+        made: Cell::new(0),
+        last_group: RefCell::default(),
+    });
+    let mut timer = Timer::new()?;
+    let mut tasks = JoinSet::new();
+    while let Some(due) = arrivals.next() {
+        // What is due after the end is not asked.
+        if thread.is_over(due.at) || !thread.take_one(due.at) {
+            break;
+        }
+        let early = Duration::from_millis(20);
+        until(thread, due.at.checked_sub(early).unwrap_or(due.at)).await;
+        if thread.is_over(Instant::now()) {
+            break;
+        }
+        timer.until(due.at).await?;
+        let free = open.free.borrow_mut().pop();
+        if let Some(place) = free {
+            let since = due.at.max(open.free_since.get());
+            place.due.set(Some((due, since)));
+            place.called.notify_one();
+        } else if open.made.get() < most {
+            let nth = open.made.get();
+            open.made.set(nth + 1);
+            let group = open.group(nth, lanes);
+            tasks.spawn_local(one_open(Rc::clone(&open), group, due));
+        } else {
+            open.queue.borrow_mut().push_back(due);
+            thread.record(due.at, |recorder| recorder.queued += 1);
+        }
+    }
+    // What was due before the end has its time for an answer.
+    let limit = Instant::now() + thread.plan.settings.timeout;
+    while (thread.in_flight.get() > 0 || !open.queue.borrow().is_empty())
+        && Instant::now() < limit
+        && !thread.shared.stop.load(std::sync::atomic::Ordering::Relaxed)
+    {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let unanswered = open.queue.borrow().len() as u64 + thread.in_flight.get();
+    thread.in_flight.set(unanswered);
+    tasks.abort_all();
+    Ok(())
+}
+
+impl Open {
+    /// The group of lane `nth`: as many lanes share a connection as it has streams.
+    fn group(&self, nth: usize, lanes: usize) -> Group {
+        let mut last = self.last_group.borrow_mut();
+        if nth.is_multiple_of(lanes) {
+            *last = None;
+        }
+        last.get_or_insert_with(|| group(self.thread.plan.endpoints.len())).clone()
+    }
+}
+
+async fn one_open(open: Rc<Open>, group: Group, first: Due) {
+    let thread = Rc::clone(&open.thread);
+    let mut lane = Lane::new(&thread, &group);
+    let place = Rc::new(Place::default());
+    let (mut due, mut since) = (first, Some(first.at));
+    loop {
+        if let Some(since) = since {
+            let now = Instant::now();
+            let lateness = now.saturating_duration_since(since);
+            thread.record(due.at, |recorder| recorder.late(lateness));
+        }
+        match thread.plan.settings.load {
+            Load::Sessions { bursts, calls, think, .. } => {
+                session(&thread, &mut lane, due, (bursts, calls, think)).await;
+            }
+            _ => one_due(&thread, &mut lane, due).await,
+        }
+        let queued = open.queue.borrow_mut().pop_front();
+        if let Some(next) = queued {
+            (due, since) = (next, None);
+            continue;
+        }
+        let mut free = open.free.borrow_mut();
+        if free.is_empty() {
+            open.free_since.set(Instant::now());
+        }
+        free.push(Rc::clone(&place));
+        drop(free);
+        loop {
+            place.called.notified().await;
+            if let Some((next, from)) = place.due.take() {
+                (due, since) = (next, Some(from));
+                break;
+            }
+        }
+    }
+}
+
+async fn one_due(thread: &Thread, lane: &mut Lane, due: Due) {
+    let ask = match due.number {
+        Some(number) => thread.numbered(number),
+        None => thread.next(),
+    };
+    if let Some(ask) = ask {
+        let result = lane.ask(ask).await;
+        thread.ended(due.at, ask.number, due.at, &result);
+    }
+}
+
+/// One visit: bursts of requests with pauses between, over a connection of its own. The first
+/// request is timed from the moment at which the visit was due.
+async fn session(
+    thread: &Thread,
+    lane: &mut Lane,
+    due: Due,
+    (bursts, calls, think): (usize, usize, Duration),
+) {
+    thread.record(due.at, |recorder| recorder.sessions_begun += 1);
+    let mut from = Some(due.at);
+    for burst in 0..bursts {
+        if burst > 0 {
+            tokio::time::sleep(think).await;
+        }
+        for _ in 0..calls {
+            let Some(ask) = thread.next() else {
+                return;
+            };
+            let begun = from.take().unwrap_or_else(Instant::now);
+            let result = lane.ask(ask).await;
+            let failed = result.is_err();
+            thread.ended(begun, ask.number, begun, &result);
+            if failed {
+                lane.close();
+                return;
+            }
+        }
+    }
+    lane.close();
+    thread.record(due.at, |recorder| recorder.sessions_completed += 1);
+}

@@ -1,0 +1,194 @@
+//! The machine: what it is, and how much of it a measurement took.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::result::{Round, Usage};
+use crate::settings::Observed;
+
+/// Descriptors beside those of connections.
+const DESCRIPTORS_BESIDE: usize = 100;
+
+/// Lets this process have `connections` connections.
+pub(crate) fn raise_descriptors(connections: usize) -> Result<(), String> {
+    let wanted = (connections + DESCRIPTORS_BESIDE) as u64;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    if maximum.is_some_and(|maximum| maximum < wanted) {
+        return Err(format!(
+            "{connections} connections need {wanted} descriptors, and this process may have {}: \
+             raise its limit (`ulimit -n {wanted}`)",
+            maximum.unwrap_or_default(),
+        ));
+    }
+    setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum })
+        .map_err(|error| format!("cannot raise the limit of descriptors to {wanted}: {error}"))
+}
+
+/// Facts of the machine, for a report.
+pub fn describe() -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let field = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        line.split_once(':').map(|(_, value)| value.trim().to_owned())
+    };
+    let cpus = read("/proc/cpuinfo");
+    if let Some(model) = field(&cpus, "model name").or_else(|| field(&cpus, "Model")) {
+        facts.insert("processor".to_owned(), model);
+    }
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    facts.insert("cores".to_owned(), cores.to_string());
+    if let Some(kib) = field(&read("/proc/meminfo"), "MemTotal")
+        && let Some(kib) = kib.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok())
+    {
+        facts.insert("memory".to_owned(), format!("{} MiB", kib >> 10));
+    }
+    let kernel = read("/proc/sys/kernel/osrelease").trim().to_owned();
+    if !kernel.is_empty() {
+        facts.insert("kernel".to_owned(), kernel);
+    }
+    facts
+}
+
+/// The machine's state at one moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Meter {
+    own_cpu: Duration,
+    /// Ticks of all processors: stolen, idle, all.
+    ticks: (u64, u64, u64),
+    servers: BTreeMap<String, Usage>,
+}
+
+impl Meter {
+    /// Reads everything. What cannot be read counts as nothing.
+    pub(crate) fn read(observed: &[(String, Observed)]) -> Self {
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        let own_cpu = Duration::new(
+            u64::try_from(time.tv_sec).unwrap_or_default(),
+            u32::try_from(time.tv_nsec).unwrap_or_default(),
+        );
+        let servers =
+            observed.iter().filter_map(|(name, one)| Some((name.clone(), usage(one)?))).collect();
+        Self { own_cpu, ticks: ticks(), servers }
+    }
+
+    /// Writes what was taken since `before`.
+    pub(crate) fn since(&self, before: &Self, round: &mut Round) {
+        let own = self.own_cpu.saturating_sub(before.own_cpu);
+        round.generator_cpu_us = u64::try_from(own.as_micros()).unwrap_or(u64::MAX);
+        let all = self.ticks.2.saturating_sub(before.ticks.2).max(1) as f64;
+        round.steal = self.ticks.0.saturating_sub(before.ticks.0) as f64 / all;
+        round.idle = self.ticks.1.saturating_sub(before.ticks.1) as f64 / all;
+        for (name, after) in &self.servers {
+            let earlier = before.servers.get(name).map_or(0, |usage| usage.cpu_us);
+            let cpu_us = after.cpu_us.saturating_sub(earlier);
+            let usage = Usage { cpu_us, resident_bytes: after.resident_bytes };
+            round.servers.insert(name.clone(), usage);
+        }
+    }
+}
+
+/// Ticks of all processors: stolen, idle, all (proc(5), `/proc/stat`).
+fn ticks() -> (u64, u64, u64) {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    let each: Vec<u64> =
+        line.split_whitespace().skip(1).filter_map(|ticks| ticks.parse().ok()).collect();
+    let of = |at: usize| each.get(at).copied().unwrap_or_default();
+    (of(7), of(3) + of(4), each.iter().take(8).sum())
+}
+
+fn usage(observed: &Observed) -> Option<Usage> {
+    match observed {
+        Observed::Process(pid) => process_usage(*pid),
+        Observed::Group(folder) => group_usage(folder),
+    }
+}
+
+/// CPU time and memory of a process and its descendants.
+fn process_usage(pid: u32) -> Option<Usage> {
+    let ticks_a_second = rustix::param::clock_ticks_per_second();
+    let page = rustix::param::page_size() as u64;
+    let mut usage = Usage { cpu_us: 0, resident_bytes: 0 };
+    let mut queue = vec![pid];
+    let mut found = false;
+    while let Some(pid) = queue.pop() {
+        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+            continue;
+        };
+        found = true;
+        let fields: Vec<&str> =
+            stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let of = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
+        // utime, stime and those of children that ended; rss
+        let ticks: u64 = (11..15).filter_map(of).sum();
+        usage.cpu_us += ticks * 1_000_000 / ticks_a_second.max(1);
+        usage.resident_bytes += of(21).unwrap_or_default() * page;
+        queue.extend(children(pid));
+    }
+    found.then_some(usage)
+}
+
+/// Children of all threads of a process.
+fn children(pid: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    tasks
+        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|text| {
+            text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// CPU time and memory of a control group of version 2.
+fn group_usage(folder: &Path) -> Option<Usage> {
+    let stat = fs::read_to_string(folder.join("cpu.stat")).ok()?;
+    let cpu_us =
+        stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?.trim().parse().ok()?;
+    let memory = fs::read_to_string(folder.join("memory.current")).unwrap_or_default();
+    Some(Usage { cpu_us, resident_bytes: memory.trim().parse().unwrap_or_default() })
+}
+
+/// Looks whether something can be measured.
+pub fn check(observed: &Observed) -> Result<(), String> {
+    match (usage(observed), observed) {
+        (Some(_), _) => Ok(()),
+        (None, Observed::Process(pid)) => Err(format!("--pid {pid}: no such process")),
+        (None, Observed::Group(folder)) => Err(format!(
+            "--cgroup {}: no control group of version 2 (there is no cpu.stat)",
+            folder.display()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_of_this_process_is_seen() {
+        let own = vec![("self".to_owned(), Observed::Process(std::process::id()))];
+        let before = Meter::read(&own);
+        let mut sum = 0_u64;
+        while clock_gettime(ClockId::ProcessCPUTime).tv_nsec as u128
+            + clock_gettime(ClockId::ProcessCPUTime).tv_sec as u128 * 1_000_000_000
+            < before.own_cpu.as_nanos() + 50_000_000
+        {
+            sum = sum.wrapping_add(std::hint::black_box(1));
+        }
+        let mut round = Round::default();
+        Meter::read(&own).since(&before, &mut round);
+        assert!(round.generator_cpu_us >= 50_000, "{round:?} {sum}");
+        assert!(round.servers.get("self").is_some_and(|usage| usage.resident_bytes > 1 << 20));
+        assert!(check(&Observed::Process(0)).is_err());
+        assert!(check(&Observed::Group("/nowhere".into())).is_err());
+    }
+}
