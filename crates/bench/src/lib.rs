@@ -2,6 +2,8 @@
 //! [`result::Run`], which reports read.
 
 mod background;
+pub mod compare;
+pub mod conditions;
 pub mod latency;
 pub mod load;
 pub mod machine;
