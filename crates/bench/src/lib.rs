@@ -12,3 +12,4 @@ pub mod settings;
 pub mod sweep;
 pub mod target;
 pub mod urls;
+pub mod verdicts;
