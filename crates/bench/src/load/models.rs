@@ -206,7 +206,7 @@ async fn open(thread: &Rc<Thread>, mut arrivals: Arrivals, most: usize) -> Resul
         }
         let early = Duration::from_millis(20);
         until(thread, due.at.checked_sub(early).unwrap_or(due.at)).await;
-        if thread.is_over(Instant::now()) {
+        if thread.is_stopped() {
             break;
         }
         timer.until(due.at).await?;
@@ -227,9 +227,9 @@ async fn open(thread: &Rc<Thread>, mut arrivals: Arrivals, most: usize) -> Resul
     }
     // What was due before the end has its time for an answer.
     let limit = Instant::now() + thread.plan.settings.timeout;
-    while (thread.in_flight.get() > 0 || !open.queue.borrow().is_empty())
+    while open.free.borrow().len() < open.made.get()
         && Instant::now() < limit
-        && !thread.shared.stop.load(std::sync::atomic::Ordering::Relaxed)
+        && !thread.is_stopped()
     {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -100,9 +100,14 @@ impl Thread {
         self.plan.ask(number, turn)
     }
 
+    /// True if somebody ended the measurement before its time.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.shared.stop.load(Ordering::Relaxed)
+    }
+
     /// True if nothing more is begun at `now`.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
-        self.times.end.is_some_and(|end| now >= end) || self.shared.stop.load(Ordering::Relaxed)
+        self.times.end.is_some_and(|end| now >= end) || self.is_stopped()
     }
 
     /// Takes one from the count of requests or sessions, where there is one; false if none is left.

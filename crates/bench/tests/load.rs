@@ -1,0 +1,272 @@
+//! Loads over real sockets: counts, errors by kind, protocols, and times measured from when a
+//! request was due.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bench::load::Runner;
+use bench::result::Round;
+use bench::settings::{Background, Load, Protocol, Settings, Tls, Until};
+use bench::urls::{List, Order};
+use testkit::origin::{Script, Scripted};
+
+/// A closed loop of 4 connections, for 100 requests, without a warm-up.
+fn settings(urls: &[String]) -> Settings {
+    Settings {
+        targets: Vec::new(),
+        list: List::from_urls(urls),
+        order: Order::Sequence,
+        headers: Vec::new(),
+        protocol: Protocol::Http1 { old: false, keep_alive: true, pipeline: 1 },
+        tls: Tls { authorities: None, resume: true },
+        load: Load::Closed { connections: 4 },
+        until: Until::Count(100),
+        warm_up: Duration::ZERO,
+        timeout: Duration::from_secs(20),
+        threads: 2,
+        background: Background::default(),
+    }
+}
+
+/// The result of a round, measured beside the test's own runtime.
+async fn measured(settings: Settings) -> Round {
+    let measure = move || {
+        Runner::new(&settings, Vec::new(), Arc::default())
+            .and_then(|runner| runner.round(&mut |_| ()))
+    };
+    tokio::task::spawn_blocking(measure).await.expect("no panic").expect("a round")
+}
+
+async fn origin(script: Script) -> (Scripted, Settings) {
+    let origin = Scripted::start().await.expect("origin");
+    origin.otherwise(script);
+    let settings = settings(&[format!("http://{}/page", origin.addr())]);
+    (origin, settings)
+}
+
+#[tokio::test]
+async fn a_closed_loop_asks_as_often_as_it_shall() {
+    let script = Script::ok("X-Cache: HIT\r\nContent-Encoding: gzip\r\n", "0123456789");
+    let (origin, settings) = origin(script).await;
+    let round = measured(settings).await;
+    assert_eq!((round.attempted, round.completed, round.unfinished), (100, 100, 0), "{round:?}");
+    assert_eq!(round.statuses, [(200, 100)].into());
+    assert_eq!(round.body_lengths, [(10, 100)].into());
+    assert_eq!(round.encodings, [("gzip".to_owned(), 100)].into());
+    assert_eq!(round.hits, [("x-cache".to_owned(), 100)].into());
+    // A connection that comes late may find nothing left to ask.
+    assert_eq!(round.connections as usize, origin.recorded().len());
+    assert!((1..=4).contains(&round.connections), "{round:?}");
+    assert_eq!(round.last_byte.map(|latency| latency.count), Some(100));
+    assert_eq!(round.connect.map(|latency| latency.count), Some(round.connections));
+    assert_eq!(origin.seen("/page"), 100);
+    let sent: usize = origin.recorded().iter().map(|recorded| recorded.bytes.len()).sum();
+    assert_eq!(round.bytes_sent, sent as u64);
+}
+
+#[tokio::test]
+async fn without_keep_alive_each_request_has_its_connection() {
+    let (origin, settings) = origin(Script::ok("Connection: close\r\n", "x").close()).await;
+    for old in [false, true] {
+        let protocol = Protocol::Http1 { old, keep_alive: false, pipeline: 1 };
+        let round = measured(Settings { protocol, ..settings.clone() }).await;
+        assert_eq!((round.completed, round.connections), (100, 100), "{round:?}");
+    }
+    let heads: Vec<_> = origin.recorded().into_iter().map(|recorded| recorded.bytes).collect();
+    let of = |version: &[u8]| {
+        heads.iter().filter(|head| head.windows(version.len()).any(|at| at == version)).count()
+    };
+    assert_eq!((of(b" HTTP/1.1\r\n"), of(b" HTTP/1.0\r\n")), (100, 100));
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_ends_between_requests_is_no_error() {
+    let (_origin, settings) = origin(Script::ok("", "x").close()).await;
+    let round = measured(settings).await;
+    assert_eq!((round.completed, round.connections), (100, 100), "{round:?}");
+}
+
+#[tokio::test]
+async fn requests_in_a_row_have_their_responses_in_order() {
+    let (_origin, settings) = origin(Script::ok("", "x")).await;
+
+    let protocol = Protocol::Http1 { old: false, keep_alive: true, pipeline: 8 };
+    let round = measured(Settings { protocol, ..settings }).await;
+    assert_eq!((round.attempted, round.completed), (100, 100), "{round:?}");
+    assert!(round.connections <= 4, "{round:?}");
+}
+
+#[tokio::test]
+async fn errors_have_their_kinds() {
+    let cases = [
+        ("closed", Script::default().close()),
+        ("malformed", Script::respond("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n")),
+        ("closed", Script::respond("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nxx").close()),
+        ("timeout", Script::default().hang()),
+    ];
+    for (kind, script) in cases {
+        let (_origin, settings) = origin(script).await;
+        let timeout = Duration::from_millis(if kind == "timeout" { 50 } else { 20_000 });
+        let until = Until::Count(8);
+        let round = measured(Settings { timeout, until, ..settings }).await;
+        assert_eq!((round.attempted, round.completed), (8, 0), "{kind}: {round:?}");
+        assert_eq!(round.errors, [(kind.to_owned(), 8)].into());
+        assert!(round.error_texts.contains_key(kind));
+    }
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
+    let settings = settings(&[format!("http://{free}/")]);
+    let round = measured(Settings { until: Until::Count(4), ..settings }).await;
+    assert_eq!(round.errors, [("connect".to_owned(), 4)].into());
+}
+
+#[tokio::test]
+async fn lengths_that_differ_are_counted() {
+    let (_origin, settings) = origin(Script::mirror("")).await;
+    let round = measured(settings).await;
+    // The body has the number of the answer: of one digit, then of two, then of three.
+    assert!(round.lengths_differ > 0, "{round:?}");
+}
+
+#[tokio::test]
+async fn an_open_loop_asks_at_its_rate() {
+    let (origin, settings) = origin(Script::ok("", "x")).await;
+    let load = |random| Load::Open { rate: 400.0, random, connections: 8 };
+    let until = Until::Time(Duration::from_millis(500));
+    let round = measured(Settings { load: load(false), until, ..settings.clone() }).await;
+    assert_eq!((round.attempted, round.unfinished), (200, 0), "{round:?}");
+    assert_eq!(round.last_byte.map(|latency| latency.count), Some(200));
+    let before = origin.seen("/page");
+    let round = measured(Settings { load: load(true), until, ..settings }).await;
+    assert!((120..280).contains(&round.attempted), "{round:?}");
+    assert_eq!(origin.seen("/page") - before, round.attempted as usize);
+}
+
+#[tokio::test]
+async fn sessions_have_a_connection_and_bursts() {
+    let (origin, settings) = origin(Script::ok("", "x")).await;
+    let think = Duration::from_millis(10);
+    let load = Load::Sessions { rate: 200.0, bursts: 3, calls: 2, think, connections: 100 };
+    let round = measured(Settings { load, until: Until::Count(20), ..settings }).await;
+    let sessions = round.sessions.expect("sessions");
+    assert_eq!((sessions.begun, sessions.completed), (20, 20));
+    assert_eq!((round.completed, round.connections), (120, 20), "{round:?}");
+    assert_eq!(origin.seen("/page"), 120);
+}
+
+#[tokio::test]
+async fn a_ramp_counts_its_parts() {
+    let (_origin, settings) = origin(Script::ok("", "x")).await;
+    let load = Load::Ramp { from: 1, to: 20 };
+    let until = Until::Time(Duration::from_millis(600));
+    let settings = Settings { load, until, ..settings };
+    let measure = move || {
+        Runner::new(&settings, Vec::new(), Arc::default())
+            .and_then(|runner| runner.ramp(&mut |_| ()))
+    };
+    let parts = tokio::task::spawn_blocking(measure).await.expect("no panic").expect("parts");
+    let xs: Vec<_> = parts.iter().map(|(x, _)| *x).collect();
+    assert_eq!(xs.len(), 20);
+    assert!(xs.is_sorted(), "{xs:?}");
+    assert!(parts.iter().map(|(_, round)| round.connections).sum::<u64>() <= 20);
+    assert!(parts.iter().map(|(_, round)| round.completed).sum::<u64>() > 20);
+}
+
+#[tokio::test]
+async fn connections_besides_are_held() {
+    let (origin, settings) = origin(Script::ok("", &"x".repeat(100_000))).await;
+    let background = Background { idle: 10, slow: 5, slow_rate: 100 };
+    let round = measured(Settings { background, ..settings }).await;
+    assert_eq!((round.completed, round.background), (100, 15), "{round:?}");
+    assert_eq!(origin.recorded().len() as u64, round.connections + 15);
+}
+
+#[tokio::test]
+async fn paths_are_asked_of_every_server() {
+    let (one, settings) = origin(Script::ok("", "x")).await;
+    let (other, _) = origin(Script::ok("", "x")).await;
+    let of = |addr| bench::target::Target::parse(&format!("http://{addr}/")).expect("target").0;
+    let targets = vec![of(one.addr()), of(other.addr())];
+    let list = List::from_urls(&["/a"]);
+    let round = measured(Settings { targets, list, threads: 1, ..settings }).await;
+    assert_eq!(round.completed, 100);
+    assert_eq!((one.seen("/a"), other.seen("/a")), (50, 50));
+}
+
+#[tokio::test]
+async fn a_stop_ends_a_measurement_and_keeps_what_was_measured() {
+    let (_origin, settings) = origin(Script::ok("", "x")).await;
+    let settings = Settings { until: Until::Time(Duration::from_secs(600)), ..settings };
+    let stop = Arc::new(AtomicBool::new(false));
+    let measure = move || {
+        let runner = Runner::new(&settings, Vec::new(), Arc::clone(&stop))?;
+        runner.round(&mut |progress| {
+            if progress.completed > 50 {
+                stop.store(true, Ordering::Relaxed);
+            }
+        })
+    };
+    let round = tokio::task::spawn_blocking(measure).await.expect("no panic").expect("a round");
+    assert!(round.completed > 50 && round.elapsed_us < 600_000_000, "{round:?}");
+}
+
+/// A server that answers at once, but for one stop of `stop` after `after`.
+fn stopping(after: Duration, stop: Duration) -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    std::thread::spawn(move || {
+        let until = Instant::now() + after;
+        let resume = until + stop;
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || serve(stream, until, resume));
+        }
+    });
+    address
+}
+
+fn serve(mut stream: std::net::TcpStream, until: Instant, resume: Instant) {
+    let mut request = [0; 4096];
+    while stream.read(&mut request).is_ok_and(|read| read > 0) {
+        let now = Instant::now();
+        if now >= until && now < resume {
+            std::thread::sleep(resume - now);
+        }
+        let response = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
+        if stream.write_all(response).is_err() {
+            return;
+        }
+    }
+}
+
+/// Responses that took longer than half of the server's stop.
+fn slow(round: &Round, stop: Duration) -> u64 {
+    let histogram = round.last_byte.as_ref().expect("latency").histogram().expect("histogram");
+    histogram.count_between(stop.as_micros() as u64 / 2, u64::MAX)
+}
+
+#[tokio::test]
+async fn an_open_loop_sees_a_stop_that_a_closed_one_hides() {
+    let stop = Duration::from_secs(1);
+    let until = Until::Time(Duration::from_secs(2));
+    let load = |open| match open {
+        true => Load::Open { rate: 100.0, random: false, connections: 4 },
+        false => Load::Closed { connections: 4 },
+    };
+    let mut slow_ones = Vec::new();
+    for open in [true, false] {
+        let address = stopping(Duration::from_millis(500), stop);
+        let settings = settings(&[format!("http://{address}/")]);
+        let round = measured(Settings { load: load(open), until, ..settings }).await;
+        slow_ones.push((slow(&round, stop), round.attempted));
+    }
+    let [(open, asked), (closed, _)] = slow_ones[..] else {
+        panic!("{slow_ones:?}");
+    };
+    // Half of the requests due in the stop waited for more than half of it; of the closed loop's
+    // only those that were under way did.
+    assert_eq!(asked, 200);
+    assert!(open >= 40, "{slow_ones:?}");
+    assert!(closed <= 8, "{slow_ones:?}");
+}
