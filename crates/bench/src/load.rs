@@ -29,7 +29,7 @@ use thread::{Shared, Thread, Times};
 
 use crate::machine::{self, Meter};
 use crate::result::Round;
-use crate::settings::{Load, Observed, Settings, Until};
+use crate::settings::{Background, Load, Observed, Protocol, Settings, Until};
 use crate::urls::Picks;
 
 /// Parts of a ramp that are counted each by itself.
@@ -38,6 +38,35 @@ const RAMP_WINDOWS: usize = 20;
 const LEAD: Duration = Duration::from_millis(20);
 /// Tasks that are run before a thread looks for what its connections brought.
 const TASKS_BEFORE_EVENTS: u32 = 16;
+
+/// Asks the first request once, and says why it gets no response if it gets none.
+pub fn probe(settings: &Settings) -> Result<(), String> {
+    let settings = Settings {
+        load: Load::Closed { connections: 1 },
+        protocol: match settings.protocol {
+            Protocol::Http2 { .. } => Protocol::Http2 { streams: 1 },
+            Protocol::Http1 { old, keep_alive, .. } => {
+                Protocol::Http1 { old, keep_alive, pipeline: 1 }
+            }
+        },
+        until: Until::Count(1),
+        warm_up: Duration::ZERO,
+        threads: 1,
+        background: Background::default(),
+        ..settings.clone()
+    };
+    let runner = Runner::new(&settings, Vec::new(), Arc::default())?;
+    let round = runner.round(&mut |_| ())?;
+    let Some((kind, text)) = round.error_texts.iter().next() else {
+        return Ok(());
+    };
+    let ask = settings.list.asks().first().map_or("", |ask| ask.url.as_str());
+    let server = settings.targets.first().filter(|_| ask.starts_with('/'));
+    let server = server.map(ToString::to_string).unwrap_or_default();
+    let hint =
+        if kind == "tls" { "; -k takes every certificate, --ca names authorities" } else { "" };
+    Err(format!("{server}{ask}: {text}{hint}"))
+}
 
 /// A run that can be measured, as often as wanted.
 pub struct Runner {

@@ -39,16 +39,16 @@ pub fn axis(load: &Load) -> Axis {
     }
 }
 
-/// `load` with another value of its axis.
-fn at(load: &Load, value: f64) -> Load {
-    let mut load = load.clone();
-    match &mut load {
+/// The settings with another value of the load's axis.
+pub fn at(settings: &Settings, value: f64) -> Settings {
+    let mut settings = settings.clone();
+    match &mut settings.load {
         Load::Closed { connections } => *connections = value as usize,
         Load::Open { rate, .. } | Load::Sessions { rate, .. } => *rate = value,
         Load::Replay { speed, .. } => *speed = value,
         Load::Ramp { .. } => {}
     }
-    load
+    settings
 }
 
 impl Sweep<'_> {
@@ -63,10 +63,7 @@ impl Sweep<'_> {
         let runners = self
             .values
             .iter()
-            .map(|value| {
-                let load = at(&self.settings.load, *value);
-                self.runner(Settings { load, ..self.settings.clone() })
-            })
+            .map(|value| self.runner(at(&self.settings, *value)))
             .collect::<Result<Vec<_>, _>>()?;
         for round in 0..self.rounds {
             for (runner, point) in runners.iter().zip(&mut points) {

@@ -1,20 +1,23 @@
 //! `larder bench`: the load tool.
 
 mod args;
+mod compare;
 mod figures;
+mod measure;
+mod urls;
 
-use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use bench::result::{Run, VERSION};
+use bench::conditions::Condition;
+use bench::result::Run;
 use bench::settings::Observed;
-use bench::sweep::Sweep;
-use clap::Args;
+use clap::{Args, Subcommand};
+
+/// Exit code of a run in which a condition of --fail-if held.
+const FAILED_IF: u8 = 3;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -22,22 +25,27 @@ Examples:
   larder bench -c 1,2,5,10..400 --rounds 5 http://127.0.0.1/ each of them, five times in turns
   larder bench --rate 500,1000,2000 http://127.0.0.1/        fixed rates, timed from when due
   larder bench --ramp 1..1000 -d 60s --urls list http://127.0.0.1
-  larder bench --http2 32 -c 16 https://example.org/
+  larder bench --http2 32 -c 16 --fail-if 'p99 > 20ms or errors > 0' https://example.org/
 
-Exit codes: 0 measured; 1 nothing could be measured; 2 wrong arguments.";
+Exit codes: 0 measured; 1 nothing could be measured; 2 wrong arguments; 3 a condition of --fail-if \
+held. Ctrl-C ends a run and prints what was measured until then.";
 
 /// Ask a server as often as wanted, and say what came of it.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
 pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    verb: Option<BenchVerb>,
     #[command(flatten)]
-    ask: args::AskArgs,
-    #[command(flatten)]
-    load: args::LoadArgs,
-    #[command(flatten)]
-    protocol: args::ProtocolArgs,
-    #[command(flatten)]
-    result: ResultArgs,
+    run: measure::MeasureArgs,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum BenchVerb {
+    Compare(compare::CompareArgs),
+    /// Make lists of URLs.
+    #[command(subcommand)]
+    Urls(urls::UrlsVerb),
 }
 
 /// What is measured besides, and where the result goes.
@@ -56,80 +64,55 @@ struct ResultArgs {
     /// Command before each round, such as one that empties the cache.
     #[arg(long, value_name = "COMMAND")]
     before: Option<String>,
-    /// Name of the series in the result.
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
     /// Write the result to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Exit with code 3 if this holds for a round, such as `p99 > 20ms or errors > 0`.
+    #[arg(long, value_name = "CONDITION", value_parser = condition)]
+    fail_if: Option<Condition>,
+}
+
+fn condition(text: &str) -> Result<Condition, String> {
+    Condition::parse(text).map_err(|error| error.to_string())
+}
+
+/// An error that a verb ends with.
+struct Trouble {
+    code: u8,
+    text: String,
+}
+
+impl Trouble {
+    /// Nothing could be measured.
+    fn unmeasured(text: String) -> Self {
+        Self { code: 1, text }
+    }
+}
+
+/// Wrong arguments.
+impl From<String> for Trouble {
+    fn from(text: String) -> Self {
+        Self { code: 2, text }
+    }
 }
 
 /// Runs `larder bench`.
 pub(crate) fn run(args: &BenchArgs) -> ExitCode {
-    match measured(args) {
-        Ok(code) => code,
-        Err(message) => {
-            base::say!("larder bench: {message}");
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn measured(args: &BenchArgs) -> Result<ExitCode, String> {
-    let (settings, values) = args::settings(&args.ask, &args.load, &args.protocol)?;
-    let observed = args.result.observed()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    stop_at_interrupt(&stop)?;
-    let began_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    let name = args.result.name.clone().unwrap_or_else(|| args.ask.url.join(" "));
-    let terminal = std::io::stderr().is_terminal();
-    let mut table = figures::Table::new(bench::sweep::axis(&settings.load));
-    let before = args.result.before.clone();
-    let series = Sweep {
-        settings,
-        values,
-        rounds: args.load.rounds.max(1),
-        name,
-        observed,
-        before: &mut || before.as_deref().map_or(Ok(()), command),
-        watch: &mut |round, x, progress| {
-            if terminal {
-                figures::line(round, x, progress);
-            }
-        },
-        done: &mut |_, x, round| {
-            if terminal {
-                figures::clear();
-            }
-            table.row(x, round);
-        },
-        stop: Arc::clone(&stop),
-    }
-    .run()?;
-    let run = Run {
-        version: VERSION,
-        settings: BTreeMap::new(),
-        machine: bench::machine::describe(),
-        versions: BTreeMap::from([("larder".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
-        began_s,
-        series: vec![series],
-        verdicts: Vec::new(),
+    let result = match &args.verb {
+        None => measure::run(&args.run),
+        Some(BenchVerb::Compare(args)) => compare::run(args),
+        Some(BenchVerb::Urls(verb)) => urls::run(verb),
     };
-    figures::rest(&run);
-    if let Some(path) = &args.result.json {
-        let text = bench::result::to_json(&run)?;
-        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-    }
-    let any = run.series.iter().flat_map(|series| &series.points).flat_map(|point| &point.rounds);
-    let any = any.map(|round| round.completed).sum::<u64>();
-    Ok(if any > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    result.unwrap_or_else(|trouble| {
+        base::say!("larder bench: {}", trouble.text);
+        ExitCode::from(trouble.code)
+    })
 }
 
-/// Lets Ctrl-C end the measurement, so that what was measured is printed; a second one ends the
-/// program.
-fn stop_at_interrupt(stop: &Arc<AtomicBool>) -> Result<(), String> {
-    let stop = Arc::clone(stop);
+/// A flag that Ctrl-C sets, so that what was measured is printed; a second one ends the program.
+fn stopped_at_interrupt() -> Result<Arc<AtomicBool>, String> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&stop);
     std::thread::Builder::new()
         .name("bench-signals".to_owned())
         .spawn(move || {
@@ -139,27 +122,19 @@ fn stop_at_interrupt(stop: &Arc<AtomicBool>) -> Result<(), String> {
             };
             runtime.block_on(async {
                 if tokio::signal::ctrl_c().await.is_ok() {
-                    stop.store(true, Ordering::Relaxed);
+                    set.store(true, Ordering::Relaxed);
                 }
                 if tokio::signal::ctrl_c().await.is_ok() {
                     std::process::exit(130);
                 }
             });
         })
-        .map(|_| ())
-        .map_err(|error| format!("cannot start a thread: {error}"))
-}
-
-/// Runs a command of the shell.
-fn command(text: &str) -> Result<(), String> {
-    let status = std::process::Command::new("sh")
-        .args(["-c", text])
-        .status()
-        .map_err(|error| format!("--before '{text}': {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("--before '{text}': {status}")) }
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    Ok(stop)
 }
 
 impl ResultArgs {
+    /// The servers that are measured.
     fn observed(&self) -> Result<Vec<(String, Observed)>, String> {
         let mut all = Vec::new();
         for pid in &self.pid {
@@ -176,6 +151,43 @@ impl ResultArgs {
             bench::machine::check(one)?;
         }
         Ok(all)
+    }
+
+    /// What is done before a round.
+    fn before(&self) -> Result<(), String> {
+        let Some(text) = &self.before else {
+            return Ok(());
+        };
+        let status = std::process::Command::new("sh")
+            .args(["-c", text])
+            .status()
+            .map_err(|error| format!("--before '{text}': {error}"))?;
+        if status.success() { Ok(()) } else { Err(format!("--before '{text}': {status}")) }
+    }
+
+    /// Writes `run` where it shall go, and gives the program's exit code.
+    fn conclude(&self, run: &Run) -> Result<ExitCode, Trouble> {
+        if let Some(path) = &self.json {
+            let text = bench::result::to_json(run)?;
+            std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        let points = || run.series.iter().flat_map(|series| &series.points);
+        let rounds = || points().flat_map(|point| &point.rounds);
+        if rounds().map(|round| round.completed).sum::<u64>() == 0 {
+            return Err(Trouble::unmeasured("no request was answered".to_owned()));
+        }
+        let Some(condition) = &self.fail_if else {
+            return Ok(ExitCode::SUCCESS);
+        };
+        let held: Vec<_> = points()
+            .filter(|point| point.rounds.iter().any(|round| condition.holds(round)))
+            .map(|point| point.x.to_string())
+            .collect();
+        if held.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let text = format!("the condition of --fail-if held at {}", held.join(", "));
+        Err(Trouble { code: FAILED_IF, text })
     }
 }
 

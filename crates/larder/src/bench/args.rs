@@ -87,18 +87,19 @@ pub(crate) struct LoadArgs {
     /// Replay the list at its own times, so many times as fast; it needs a log's times.
     #[arg(long, value_name = "SPEED")]
     replay: Option<String>,
-    /// Duration of a round.
-    #[arg(short = 'd', long, value_name = "TIME", default_value = "10s", value_parser = duration)]
-    duration: Duration,
+    /// Duration of a round; 10 s, or 1 s of a comparison, if not given.
+    #[arg(short = 'd', long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
     /// Requests (or sessions) of a round, in place of its duration.
     #[arg(short = 'n', long, value_name = "N", conflicts_with_all = ["duration", "ramp"])]
     requests: Option<u64>,
-    /// Time with the load there before a round, which is not counted.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
-    warm_up: Duration,
-    /// Rounds at each value; values take turns.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) rounds: usize,
+    /// Time with the load there before a round, which is not counted; 1 s, or 0.2 s of a
+    /// comparison, if not given.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    warm_up: Option<Duration>,
+    /// Rounds at each value, which take turns; 1, or 20 of a comparison, if not given.
+    #[arg(long, value_name = "N")]
+    pub(crate) rounds: Option<usize>,
     /// Time for a response.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     timeout: Duration,
@@ -225,6 +226,11 @@ fn range(from: f64, to: f64, step: Option<f64>) -> Vec<f64> {
 }
 
 impl AskArgs {
+    /// The same, asked of one of its URLs.
+    pub(crate) fn of_one(&self, url: &str) -> Self {
+        Self { url: vec![url.to_owned()], ..self.clone() }
+    }
+
     /// The list of requests, with what could not be read of it on standard error.
     fn list(&self) -> Result<(Vec<Target>, List), String> {
         let mut targets = Vec::new();
@@ -347,11 +353,15 @@ impl LoadArgs {
     }
 }
 
+/// Times of a round that are not given: its duration, and its warm-up.
+pub(crate) type Times = (Duration, Duration);
+
 /// The settings, and the values of what is swept.
 pub(crate) fn settings(
     ask: &AskArgs,
     load: &LoadArgs,
     protocol: &ProtocolArgs,
+    times: Times,
 ) -> Result<(Settings, Vec<f64>), String> {
     let (mut targets, list) = ask.list()?;
     let order = match ask.order {
@@ -380,7 +390,8 @@ pub(crate) fn settings(
         Load::Closed { .. } => load.threads.unwrap_or(cores).min(most),
         _ => load.threads.unwrap_or(cores),
     };
-    let until = load.requests.map_or(Until::Time(load.duration), Until::Count);
+    let until =
+        load.requests.map_or_else(|| Until::Time(load.duration.unwrap_or(times.0)), Until::Count);
     let settings = Settings {
         targets,
         list,
@@ -390,7 +401,7 @@ pub(crate) fn settings(
         tls: protocol.tls()?,
         load: kind,
         until,
-        warm_up: load.warm_up,
+        warm_up: load.warm_up.unwrap_or(times.1),
         timeout: load.timeout,
         threads: threads.max(1),
         background: Background { idle: load.idle, slow: load.slow, slow_rate: load.slow_rate },

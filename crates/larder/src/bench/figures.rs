@@ -97,7 +97,9 @@ pub(crate) fn rest(run: &Run) {
         let text = all.error_texts.get(kind).map_or("", String::as_str);
         println!("errors      {count} x {kind}: {text}");
     }
-    if all.unfinished > 0 {
+    // A closed loop ends in the middle of its last requests.
+    let open = run.series.iter().any(|series| series.axis != Axis::Connections);
+    if all.unfinished > 0 && (open || all.completed == 0) {
         println!("unfinished  {}", all.unfinished);
     }
     println!(
@@ -116,6 +118,11 @@ pub(crate) fn rest(run: &Run) {
             usage.resident_bytes >> 20
         );
     }
+    notes(run);
+}
+
+/// Prints the tool's remarks.
+pub(crate) fn notes(run: &Run) {
     for verdict in &run.verdicts {
         println!("note        {}", verdict.text);
     }
@@ -132,7 +139,7 @@ fn time(micros: f64) -> String {
 }
 
 /// Writes where a measurement is, over what stood there.
-pub(crate) fn line(round: usize, x: f64, progress: &Progress) {
+pub(crate) fn line(place: &str, progress: &Progress) {
     let state = match (progress.measured, progress.whole) {
         (None, _) => "warming up".to_owned(),
         (Some(measured), Some(whole)) => {
@@ -144,10 +151,8 @@ pub(crate) fn line(round: usize, x: f64, progress: &Progress) {
         format!(", p50 {}, p99 {}", time(p50 as f64), time(p99 as f64))
     });
     eprint!(
-        "\r\x1b[Kround {} at {x}: {state}, {} responses, {} errors{recent}",
-        round + 1,
-        progress.completed,
-        progress.failed
+        "\r\x1b[K{place}: {state}, {} responses, {} errors{recent}",
+        progress.completed, progress.failed
     );
 }
 

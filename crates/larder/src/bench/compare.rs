@@ -1,0 +1,127 @@
+//! `larder bench compare`: servers in turns, and the ratios of their figures.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bench::compare::{Comparison, Figure};
+use bench::load::Runner;
+use bench::result::{Point, Round, Series};
+use clap::Args;
+
+use super::args::{AskArgs, LoadArgs, ProtocolArgs, settings};
+use super::measure::{now, result};
+use super::{ResultArgs, Trouble, figures, stopped_at_interrupt};
+
+/// Duration of a round, and of its warm-up.
+const TIMES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(200));
+/// Rounds of each server: enough to see 5% on a machine whose rounds are 2% apart.
+const ROUNDS: usize = 20;
+
+const AFTER_HELP: &str = "\
+Each round asks all servers, one after another, the next round in the other order. A ratio is the \
+middle of all rounds' ratios to the first server, with the interval of the signed-rank test at \
+99.9%. Differences below 1% are not told.
+
+Examples:
+  larder bench compare http://127.0.0.1:8080/ http://127.0.0.1:8081/
+  larder bench compare --rate 2000 --urls paths http://127.0.0.1:8080 http://127.0.0.1:8081";
+
+/// Compare servers: interleaved rounds, and ratios with their intervals.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct CompareArgs {
+    #[command(flatten)]
+    ask: AskArgs,
+    #[command(flatten)]
+    load: LoadArgs,
+    #[command(flatten)]
+    protocol: ProtocolArgs,
+    #[command(flatten)]
+    result: ResultArgs,
+}
+
+/// Compares.
+pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Trouble> {
+    if args.ask.url.len() < 2 {
+        return Err("a comparison needs two URLs or more".to_owned().into());
+    }
+    let stop = stopped_at_interrupt()?;
+    let observed = args.result.observed()?;
+    let mut sides = Vec::new();
+    let mut axis = None;
+    for url in &args.ask.url {
+        let ask = args.ask.of_one(url);
+        let (settings, values) = settings(&ask, &args.load, &args.protocol, TIMES)?;
+        let [value] = values.as_slice() else {
+            return Err("a comparison is made at one load, not at several".to_owned().into());
+        };
+        let settings = bench::sweep::at(&settings, *value);
+        axis = Some((bench::sweep::axis(&settings.load), *value));
+        bench::load::probe(&settings).map_err(Trouble::unmeasured)?;
+        let runner = Runner::new(&settings, observed.clone(), Arc::clone(&stop))?;
+        sides.push((url.clone(), runner, Vec::<Round>::new()));
+    }
+    let (began_s, terminal) = (now(), std::io::stderr().is_terminal());
+    let rounds = args.load.rounds.unwrap_or(ROUNDS).max(1);
+    for round in 0..rounds {
+        for nth in 0..sides.len() {
+            let at = if round % 2 == 0 { nth } else { sides.len() - 1 - nth };
+            let Some((url, runner, measured)) = sides.get_mut(at) else {
+                continue;
+            };
+            if stop.load(Ordering::Relaxed) {
+                continue;
+            }
+            args.result.before()?;
+            let mut watch = |progress: &bench::load::Progress| {
+                if terminal {
+                    let place = format!("round {} of {rounds}, {url}", round + 1);
+                    figures::line(&place, progress);
+                }
+            };
+            measured.push(runner.round(&mut watch).map_err(Trouble::unmeasured)?);
+        }
+    }
+    if terminal {
+        figures::clear();
+    }
+    conclude(args, sides, axis, began_s)
+}
+
+fn conclude(
+    args: &CompareArgs,
+    sides: Vec<(String, Runner, Vec<Round>)>,
+    axis: Option<(bench::result::Axis, f64)>,
+    began_s: u64,
+) -> Result<ExitCode, Trouble> {
+    let sides: Vec<_> = sides.into_iter().map(|(url, _, rounds)| (url, rounds)).collect();
+    let Some((axis, x)) = axis else {
+        return Err("a comparison needs two URLs or more".to_owned().into());
+    };
+    print!("{}", Comparison::of(&sides, &Figure::ALL));
+    let series: Vec<_> = sides
+        .iter()
+        .map(|(url, rounds)| Series {
+            name: url.clone(),
+            axis,
+            points: vec![Point { x, rounds: rounds.clone() }],
+        })
+        .collect();
+    let mut verdicts = bench::verdicts::of_sides(&sides);
+    for one in &series {
+        // The spread of single rounds is what the intervals are for.
+        let own = bench::verdicts::of_series(one, 0);
+        verdicts.extend(own.into_iter().filter(|verdict| verdict.name != "noisy").map(
+            |mut verdict| {
+                verdict.text = format!("{}: {}", one.name, verdict.text);
+                verdict
+            },
+        ));
+    }
+    let run = result(series, verdicts, began_s);
+    figures::notes(&run);
+    args.result.conclude(&run)
+}

@@ -1,0 +1,89 @@
+//! `larder bench URL...`: one list, asked at one load or several.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bench::result::{Run, Series, VERSION, Verdict};
+use bench::sweep::Sweep;
+use clap::Args;
+
+use super::args::{AskArgs, LoadArgs, ProtocolArgs, settings};
+use super::{ResultArgs, Trouble, figures, stopped_at_interrupt};
+
+/// Duration of a round, and of its warm-up.
+const TIMES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(1));
+
+/// Arguments of a run.
+#[derive(Clone, Debug, Args)]
+pub(super) struct MeasureArgs {
+    #[command(flatten)]
+    ask: AskArgs,
+    #[command(flatten)]
+    load: LoadArgs,
+    #[command(flatten)]
+    protocol: ProtocolArgs,
+    #[command(flatten)]
+    result: ResultArgs,
+    /// Name of the series in the result.
+    #[arg(long, value_name = "NAME", help_heading = "Result")]
+    name: Option<String>,
+}
+
+/// Measures.
+pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode, Trouble> {
+    let (settings, values) = settings(&args.ask, &args.load, &args.protocol, TIMES)?;
+    let observed = args.result.observed()?;
+    bench::load::probe(&settings).map_err(Trouble::unmeasured)?;
+    let began_s = now();
+    let name = args.name.clone().unwrap_or_else(|| args.ask.url.join(" "));
+    let terminal = std::io::stderr().is_terminal();
+    let mut table = figures::Table::new(bench::sweep::axis(&settings.load));
+    let besides = settings.background.all() as u64;
+    let series = Sweep {
+        settings,
+        values,
+        rounds: args.load.rounds.unwrap_or(1).max(1),
+        name,
+        observed,
+        before: &mut || args.result.before(),
+        watch: &mut |round, x, progress| {
+            if terminal {
+                figures::line(&format!("round {} at {x}", round + 1), progress);
+            }
+        },
+        done: &mut |_, x, round| {
+            if terminal {
+                figures::clear();
+            }
+            table.row(x, round);
+        },
+        stop: stopped_at_interrupt()?,
+    }
+    .run()
+    .map_err(Trouble::unmeasured)?;
+    let verdicts = bench::verdicts::of_series(&series, besides);
+    let run = result(vec![series], verdicts, began_s);
+    figures::rest(&run);
+    args.result.conclude(&run)
+}
+
+/// The present moment, in seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+/// A run of these series on this machine.
+pub(super) fn result(series: Vec<Series>, verdicts: Vec<Verdict>, began_s: u64) -> Run {
+    Run {
+        version: VERSION,
+        settings: BTreeMap::new(),
+        machine: bench::machine::describe(),
+        versions: BTreeMap::from([("larder".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        began_s,
+        series,
+        verdicts,
+    }
+}

@@ -1,0 +1,85 @@
+//! `larder bench urls`: lists of URLs, made or read from elsewhere.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bench::urls::{Makelist, Share, Sizes};
+use clap::{Args, Subcommand};
+
+use super::Trouble;
+
+#[derive(Clone, Debug, Subcommand)]
+pub(super) enum UrlsVerb {
+    Makelist(MakelistArgs),
+}
+
+const AFTER_HELP: &str = "\
+A URL is BASE/gen/KB, and with ?as=N if its response may be stored: the test origin answers with so \
+many kilobytes. The totals go to standard error: URLs, those that may be stored, and how many of \
+these are different.
+
+Example:
+  larder bench urls makelist --total 100000 --sizes 10..40KB --cacheable 89% -o list";
+
+/// Make a list of URLs of several sizes, a share of which may be stored.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct MakelistArgs {
+    /// URLs.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    total: u64,
+    /// Sizes of the responses.
+    #[arg(long, value_name = "SIZES", default_value = "10..40KB")]
+    sizes: Sizes,
+    /// Share of URLs whose responses may be stored.
+    #[arg(long, value_name = "SHARE", default_value = "89%")]
+    cacheable: Share,
+    /// Different URLs to draw those from; 88 for each size if not given.
+    #[arg(long, value_name = "N")]
+    unique: Option<u64>,
+    /// Beginning of each URL.
+    #[arg(long, value_name = "BASE", default_value = "")]
+    base: String,
+    /// Seed: the same one makes the same list.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// File to write to; standard output if not given.
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Runs a verb.
+pub(super) fn run(verb: &UrlsVerb) -> Result<ExitCode, Trouble> {
+    match verb {
+        UrlsVerb::Makelist(args) => makelist(args),
+    }
+}
+
+fn makelist(args: &MakelistArgs) -> Result<ExitCode, Trouble> {
+    let list = Makelist {
+        base: args.base.clone(),
+        total: args.total,
+        sizes: args.sizes,
+        cacheable: args.cacheable,
+        unique: args.unique,
+        seed: args.seed,
+    };
+    let mut text = String::new();
+    let totals = list.make(|url| {
+        text.push_str(url);
+        text.push('\n');
+        Ok::<(), bench::urls::MakeError>(())
+    });
+    let totals = totals.map_err(|error| error.to_string())?;
+    match &args.output {
+        Some(path) => {
+            std::fs::write(path, &text).map_err(|error| format!("{}: {error}", path.display()))?
+        }
+        None => std::io::stdout()
+            .write_all(text.as_bytes())
+            .map_err(|error| format!("standard output: {error}"))?,
+    }
+    base::say!("{}", totals.to_string().trim_end());
+    Ok(ExitCode::SUCCESS)
+}
