@@ -7,6 +7,7 @@ pub mod conditions;
 pub mod latency;
 pub mod load;
 pub mod machine;
+pub mod report;
 pub mod result;
 pub mod settings;
 pub mod sweep;

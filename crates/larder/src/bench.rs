@@ -4,6 +4,7 @@ mod args;
 mod compare;
 mod figures;
 mod measure;
+mod report;
 mod urls;
 
 use std::path::PathBuf;
@@ -42,7 +43,8 @@ pub(crate) struct BenchArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 enum BenchVerb {
-    Compare(compare::CompareArgs),
+    Compare(Box<compare::CompareArgs>),
+    Report(report::ReportArgs),
     /// Make lists of URLs.
     #[command(subcommand)]
     Urls(urls::UrlsVerb),
@@ -70,6 +72,8 @@ struct ResultArgs {
     /// Exit with code 3 if this holds for a round, such as `p99 > 20ms or errors > 0`.
     #[arg(long, value_name = "CONDITION", value_parser = condition)]
     fail_if: Option<Condition>,
+    #[command(flatten)]
+    pages: report::PageArgs,
 }
 
 fn condition(text: &str) -> Result<Condition, String> {
@@ -101,6 +105,7 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
     let result = match &args.verb {
         None => measure::run(&args.run),
         Some(BenchVerb::Compare(args)) => compare::run(args),
+        Some(BenchVerb::Report(args)) => report::run(args),
         Some(BenchVerb::Urls(verb)) => urls::run(verb),
     };
     result.unwrap_or_else(|trouble| {
@@ -176,6 +181,7 @@ impl ResultArgs {
         if rounds().map(|round| round.completed).sum::<u64>() == 0 {
             return Err(Trouble::unmeasured("no request was answered".to_owned()));
         }
+        self.pages.write(vec![("run".to_owned(), run.clone())])?;
         let Some(condition) = &self.fail_if else {
             return Ok(ExitCode::SUCCESS);
         };

@@ -14,6 +14,10 @@ use tokio::net::unix::pipe::Receiver;
 use crate::settings::Load;
 use crate::urls::List;
 
+/// Time below which a wait is spent looking for responses: setting a timer and being woken by it
+/// takes about as long.
+const SPUN: Duration = Duration::from_micros(40);
+
 /// Something that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
@@ -107,6 +111,10 @@ impl Timer {
             let left = at.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());
+            }
+            if left < SPUN {
+                tokio::task::yield_now().await;
+                continue;
             }
             let none = Timespec { tv_sec: 0, tv_nsec: 0 };
             let value = Timespec {
