@@ -1,22 +1,11 @@
 // For everyone: axe-core in light, dark and narrow, and the whole page by keyboard alone.
-import fs from 'node:fs';
-
 import { check, part, sum } from '../browser/checks.mjs';
 import { openBrowser } from '../browser/people.mjs';
+import { look } from './axe.mjs';
 import { SITE, Watcher, get, load, tokenOf } from './desk.mjs';
 
-const axe = fs.readFileSync(new URL('./node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
 const browser = await openBrowser();
 const stop = load();
-
-async function look(anna, what) {
-  const found = await anna.page.evaluate(`${axe}; axe.run(document)`);
-  const bad = found.violations.filter(({ impact }) => ['serious', 'critical'].includes(impact));
-  const others = found.violations.filter((violation) => !bad.includes(violation));
-  check(`${what}: nothing serious by axe-core`, bad.length === 0 && found.passes.length > 10,
-    bad.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ target }) => target).join(' ')}`).join('; '));
-  if (others.length) console.log(`        ${what}, less: ${others.map(({ id }) => id).join(', ')}`);
-}
 
 for (const [what, options] of [
   ['light', {}],
@@ -29,7 +18,7 @@ for (const [what, options] of [
     const anna = await Watcher.enter(browser, what, options);
     const { page } = anna;
     await page.goto(process.env.LAB_URL);
-    await look(anna, `${what}, signing in`);
+    await look(anna.page, `${what}, signing in`);
     await anna.shot(`${what} sign in`);
     await anna.signIn('config');
     await page.waitForSelector('#errors-table tbody tr');
@@ -40,7 +29,7 @@ for (const [what, options] of [
     await page.fill('#purge-value', 'nothing-has-this');
     await page.click('#purge-form button[type="submit"]');
     await page.waitForSelector('#purge-answer:not(:empty)');
-    await look(anna, what);
+    await look(anna.page, what);
     const [wide, width] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
     check(`${what}: nothing sticks out at the side`, wide <= width, `${wide} of ${width}`);
     for (const id of ['main', 'origins', 'urls', 'errors', 'explain', 'purge']) {
@@ -52,7 +41,7 @@ for (const [what, options] of [
     check(`${what}: scrolling is smooth unless less motion is wanted`, moves === (options.reducedMotion !== 'reduce'));
     await page.check('#purge-all');
     await page.click('#purge-form button[type="submit"]');
-    await look(anna, `${what}, being asked`);
+    await look(anna.page, `${what}, being asked`);
     await page.keyboard.press('Escape');
     await anna.leave();
   });

@@ -3,7 +3,7 @@
 # purging and explaining, the demo's link, a thousand strings that would be markup, axe-core in light, dark and narrow, the keyboard alone, a stream that breaks.
 # Prints each check and fails when one does not hold.
 #
-#   lab/dashboard/run.sh [PART...]     format live ranges boxes strangers access demo broken, default all; LARDER_BIN names
+#   lab/dashboard/run.sh [PART...]     format live ranges boxes strangers access demo report broken, default all; LARDER_BIN names
 #                                      another binary, SHOTS another folder for screenshots
 source "$(dirname "$0")/../lib.sh" dashboard
 
@@ -30,7 +30,7 @@ echo "${pids[-1]}" >"$LAB_PID"
 until_ready larder curl --silent --fail --max-time 5 --output /dev/null "http://127.0.0.1:$admin/healthz"
 
 certificate_in_files
-[ $# -gt 0 ] || set -- format live ranges boxes strangers access demo broken
+[ $# -gt 0 ] || set -- format live ranges boxes strangers access demo report broken
 status=0
 shots=${SHOTS:-$lab/../target/lab/dashboard}
 for part in "$@"; do
