@@ -2,6 +2,7 @@
 
 mod facts;
 mod failure;
+mod fetch;
 mod http1;
 mod http2;
 mod lane;
@@ -22,6 +23,7 @@ use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 use tokio::task::LocalSet;
 
+pub use fetch::fetch;
 pub(crate) use plan::Plan;
 use recorder::Recorder;
 pub(crate) use stream::Stream;
@@ -60,12 +62,9 @@ pub fn probe(settings: &Settings) -> Result<(), String> {
     let Some((kind, text)) = round.error_texts.iter().next() else {
         return Ok(());
     };
-    let ask = settings.list.asks().first().map_or("", |ask| ask.url.as_str());
-    let server = settings.targets.first().filter(|_| ask.starts_with('/'));
-    let server = server.map(ToString::to_string).unwrap_or_default();
     let hint =
         if kind == "tls" { "; -k takes every certificate, --ca names authorities" } else { "" };
-    Err(format!("{server}{ask}: {text}{hint}"))
+    Err(format!("{}: {text}{hint}", settings.first_url()))
 }
 
 /// A run that can be measured, as often as wanted.

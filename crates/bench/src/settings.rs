@@ -35,6 +35,19 @@ pub struct Settings {
     pub background: Background,
 }
 
+impl Settings {
+    /// The URL of the list's first request.
+    pub fn first_url(&self) -> String {
+        let url = self.list.asks().first().map_or("", |ask| ask.url.as_str());
+        match self.targets.first() {
+            Some(target) if url.starts_with('/') => {
+                format!("{}://{}{url}", target.scheme(), target.authority())
+            }
+            _ => url.to_owned(),
+        }
+    }
+}
+
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {

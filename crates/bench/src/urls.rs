@@ -3,16 +3,20 @@
 //! and counts it: a list that is shorter than its source says so.
 
 mod file;
+mod log;
 mod makelist;
 mod order;
+mod sitemap;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 
 pub use file::from_text;
+pub use log::from_log;
 pub use makelist::{MakeError, Makelist, Share, Sizes, Totals};
 pub use order::{Order, Picks};
+pub use sitemap::from_sitemap;
 
 /// Faults of a source that are kept with their text; the rest is counted.
 const FAULTS_KEPT: usize = 20;
@@ -82,6 +86,17 @@ impl List {
         &self.due
     }
 
+    /// The same requests as paths, to be asked of other servers.
+    #[must_use]
+    pub fn of_paths(mut self) -> Self {
+        for ask in &mut self.asks {
+            if let Ok((_, path)) = crate::target::Target::parse(&ask.url) {
+                ask.url = path;
+            }
+        }
+        self
+    }
+
     /// Requests in one pass through the list.
     pub fn len(&self) -> usize {
         self.sequence.len()
@@ -149,7 +164,7 @@ impl fmt::Display for Faults {
 pub struct Fault {
     /// File or URL.
     pub source: String,
-    /// Line, from 1.
+    /// Line, from 1; 0 for the whole.
     pub line: u64,
     /// The reason.
     pub what: String,
@@ -157,7 +172,10 @@ pub struct Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}:{}: {}", self.source, self.line, self.what)
+        match self.line {
+            0 => write!(out, "{}: {}", self.source, self.what),
+            line => write!(out, "{}:{line}: {}", self.source, self.what),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bench::conditions::Condition;
-use bench::result::Run;
+use bench::result::{Run, Verdict};
 use bench::settings::Observed;
 use clap::{Args, Subcommand};
 
@@ -66,6 +66,13 @@ struct ResultArgs {
     /// Command before each round, such as one that empties the cache.
     #[arg(long, value_name = "COMMAND")]
     before: Option<String>,
+    /// Admin socket of the Larder that is measured: --cold empties its cache, and what it does not
+    /// answer from its cache comes with its reasons.
+    #[arg(long, value_name = "PATH")]
+    admin_socket: Option<PathBuf>,
+    /// Empty the cache before each round.
+    #[arg(long, requires = "admin_socket")]
+    cold: bool,
     /// Write the result to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -160,6 +167,9 @@ impl ResultArgs {
 
     /// What is done before a round.
     fn before(&self) -> Result<(), String> {
+        if let (true, Some(socket)) = (self.cold, &self.admin_socket) {
+            tools::purge_all(socket)?;
+        }
         let Some(text) = &self.before else {
             return Ok(());
         };
@@ -168,6 +178,16 @@ impl ResultArgs {
             .status()
             .map_err(|error| format!("--before '{text}': {error}"))?;
         if status.success() { Ok(()) } else { Err(format!("--before '{text}': {status}")) }
+    }
+
+    /// Adds Larder's own reasons to the remark that it was not caching.
+    fn ask_why(&self, verdicts: &mut [Verdict], url: &str) -> Result<(), String> {
+        let remark = verdicts.iter_mut().find(|verdict| verdict.name == "not-cached");
+        if let (Some(remark), Some(socket)) = (remark, &self.admin_socket) {
+            let reasons = tools::reasons(socket, url, &[])?;
+            remark.text = format!("{}. Larder on {url}: {reasons}", remark.text);
+        }
+        Ok(())
     }
 
     /// Writes `run` where it shall go, and gives the program's exit code.

@@ -140,6 +140,14 @@ pub fn purge(args: &PurgeArgs) -> Result<(), String> {
     Ok(())
 }
 
+/// Purges everything that the daemon at `socket` has stored.
+///
+/// # Errors
+/// A message for standard error.
+pub fn purge_all(socket: &Path) -> Result<(), String> {
+    call(socket, "/api/v1/purge", &json!({ "all": true })).map(drop)
+}
+
 /// Asks the daemon with POST and JSON. An answer other than 200 is an error that says why.
 pub(crate) fn call(socket: &Path, path: &str, body: &Value) -> Result<Value, String> {
     let (status, text) = exchange(socket, "POST", path, Some(&body.to_string()))?;

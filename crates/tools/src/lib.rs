@@ -17,13 +17,13 @@ mod why;
 
 use std::io::{self, IsTerminal, Write};
 
-pub use client::{AdminArgs, PurgeArgs, default_socket, purge, reload};
+pub use client::{AdminArgs, PurgeArgs, default_socket, purge, purge_all, reload};
 pub use hist::HistArgs;
 pub use log::LogArgs;
 pub use logstat::LogstatArgs;
 pub use stat::StatArgs;
 pub use top::TopArgs;
-pub use why::ExplainArgs;
+pub use why::{ExplainArgs, reasons};
 
 pub use hist::run as hist;
 pub use log::run as log;

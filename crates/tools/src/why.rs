@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
+use std::path::Path;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -68,6 +69,19 @@ pub fn run(args: &ExplainArgs) -> Result<(), String> {
     }
     let colours = is_terminal() && std::env::var_os("NO_COLOR").is_none();
     print(Page::of(&told, args.verbose, colours).as_bytes()).map(drop)
+}
+
+/// The reasons of the daemon at `socket` for what it would do with a GET of `url`, and for what it
+/// did with the last one, in sentences.
+///
+/// # Errors
+/// A message for standard error.
+pub fn reasons(socket: &Path, url: &str, headers: &[String]) -> Result<String, String> {
+    let body = json!({ "url": url, "headers": headers, "last": 1 });
+    let told = call(socket, "/api/v1/explain", &body)?;
+    let deciding = list(&told["steps"]).iter().filter(|step| step["decided"] == true);
+    let sentences = deciding.chain(list(&told["past"])).filter_map(|step| step["why"].as_str());
+    Ok(sentences.map(clean).collect::<Vec<_>>().join(" "))
 }
 
 /// The text that is written, line by line.

@@ -40,6 +40,8 @@ pub(crate) struct Http1 {
     used: bool,
     /// Methods of the requests that wait for their responses.
     methods: VecDeque<Method>,
+    /// The body, for somebody who wants it, and how long it may be.
+    kept: Option<(Vec<u8>, usize)>,
 }
 
 enum State {
@@ -63,7 +65,24 @@ impl Http1 {
             bytes: (0, 0),
             used: false,
             methods: VecDeque::new(),
+            kept: None,
         }
+    }
+
+    /// Keeps bodies of up to `most` bytes.
+    pub(crate) fn keeping(self, most: usize) -> Self {
+        Self { kept: Some((Vec::new(), most)), ..self }
+    }
+
+    /// The body that was kept.
+    pub(crate) fn take_body(&mut self) -> Result<Vec<u8>, String> {
+        let (body, most) = self.kept.take().unwrap_or_default();
+        if body.len() > most { Err(format!("more than {most} bytes")) } else { Ok(body) }
+    }
+
+    /// The head of the last response.
+    pub(crate) fn response(&self) -> &Response {
+        &self.response
     }
 
     /// Adds a request to those that [`Self::poll_send`] sends.
@@ -157,6 +176,11 @@ impl Http1 {
                     let step =
                         body.read(bytes).map_err(|error| Failure::Malformed(error.to_string()))?;
                     answer.body += step.data.len() as u64;
+                    if let Some((body, most)) = &mut self.kept
+                        && body.len() <= *most
+                    {
+                        body.extend_from_slice(bytes.get(step.data).unwrap_or_default());
+                    }
                     bytes = bytes.get(step.consumed..).unwrap_or_default();
                     if step.done {
                         self.carry.extend_from_slice(bytes);

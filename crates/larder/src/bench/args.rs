@@ -1,6 +1,6 @@
 //! Arguments of `larder bench`, and the settings that they are.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bench::settings::{Background, Load, Protocol, Settings, Tls, Until};
@@ -22,8 +22,14 @@ pub(crate) struct AskArgs {
     pub(crate) url: Vec<String>,
     /// File of URLs or paths, one in a line: `[METHOD] URL [BODY]`, with variables as siege has
     /// them; `-` reads standard input.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sitemap", "log"])]
     pub(crate) urls: Option<PathBuf>,
+    /// Sitemap whose pages are asked, by its file or its URL; indexes are followed.
+    #[arg(long, value_name = "FILE|URL", conflicts_with = "log")]
+    sitemap: Option<String>,
+    /// Access log (combined, common, or Larder's JSON) whose requests are asked again.
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
     /// Order of the list.
     #[arg(long, value_enum, default_value = "sequence")]
     order: OrderArg,
@@ -231,43 +237,54 @@ impl AskArgs {
         Self { url: vec![url.to_owned()], ..self.clone() }
     }
 
-    /// The list of requests, with what could not be read of it on standard error.
-    fn list(&self) -> Result<(Vec<Target>, List), String> {
-        let mut targets = Vec::new();
-        let list = match &self.urls {
-            Some(path) => {
-                let (name, text) = read(path)?;
-                for url in &self.url {
-                    targets.push(Target::parse(url)?.0);
-                }
-                bench::urls::from_text(&name, &text)
-            }
-            None if self.url.is_empty() => {
-                return Err("nothing to ask: name a URL, or a list by --urls".to_owned());
-            }
-            None => {
-                let body = match (&self.body, &self.body_file) {
-                    (Some(text), _) => bench::urls::Body::Text(text.clone()),
-                    (None, Some(path)) => bench::urls::Body::File(path.clone()),
-                    (None, None) => bench::urls::Body::None,
-                };
-                List::from_asks(self.url.iter().map(|url| bench::urls::Ask {
-                    method: self.method.clone(),
-                    url: url.clone(),
-                    body: body.clone(),
-                }))
-            }
+    /// The list of requests, with what could not be read of it on standard error. What a list names
+    /// is asked of the servers on the command line, if there are some.
+    fn list(&self, tls: &Tls) -> Result<(Vec<Target>, List), String> {
+        let list = if let Some(path) = &self.urls {
+            let (name, text) = read(path)?;
+            bench::urls::from_text(&name, &text)
+        } else if let Some(place) = &self.sitemap {
+            sitemap(place, tls)?
+        } else if let Some(path) = &self.log {
+            let (name, text) = read(path)?;
+            bench::urls::from_log(&name, &text)
+        } else {
+            return self.command_line().map(|list| (Vec::new(), list));
         };
-        if self.urls.is_none() && list.faults.unread > 0 {
-            return Err(list.faults.to_string().trim_end().to_owned());
-        }
         if list.faults.unread > 0 {
             base::say!("{}", list.faults.to_string().trim_end());
         }
         if list.is_empty() {
             return Err("the list of URLs is empty".to_owned());
         }
-        Ok((targets, list))
+        if self.url.is_empty() {
+            return Ok((Vec::new(), list));
+        }
+        let servers = self.url.iter().map(|url| Target::parse(url).map(|(target, _)| target));
+        Ok((servers.collect::<Result<_, _>>()?, list.of_paths()))
+    }
+
+    /// The list that the command line itself is.
+    fn command_line(&self) -> Result<List, String> {
+        if self.url.is_empty() {
+            return Err(
+                "nothing to ask: name a URL, or a list by --urls, --sitemap or --log".to_owned()
+            );
+        }
+        let body = match (&self.body, &self.body_file) {
+            (Some(text), _) => bench::urls::Body::Text(text.clone()),
+            (None, Some(path)) => bench::urls::Body::File(path.clone()),
+            (None, None) => bench::urls::Body::None,
+        };
+        let list = List::from_asks(self.url.iter().map(|url| bench::urls::Ask {
+            method: self.method.clone(),
+            url: url.clone(),
+            body: body.clone(),
+        }));
+        if list.faults.unread > 0 {
+            return Err(list.faults.to_string().trim_end().to_owned());
+        }
+        Ok(list)
     }
 
     fn headers(&self) -> Result<Vec<(String, String)>, String> {
@@ -295,8 +312,19 @@ impl AskArgs {
     }
 }
 
+/// The pages of a sitemap, by its file or its URL.
+pub(crate) fn sitemap(place: &str, tls: &Tls) -> Result<List, String> {
+    let mut fetch = |url: &str| bench::load::fetch(url, tls);
+    let first = if place.contains("://") {
+        fetch(place).map_err(|error| format!("{place}: {error}"))?
+    } else {
+        read(Path::new(place))?.1
+    };
+    Ok(bench::urls::from_sitemap((place, first), &mut fetch))
+}
+
 /// A file, or standard input, with its name in messages.
-fn read(path: &PathBuf) -> Result<(String, Vec<u8>), String> {
+pub(crate) fn read(path: &Path) -> Result<(String, Vec<u8>), String> {
     if path.as_os_str() == "-" {
         let mut text = Vec::new();
         std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut text)
@@ -363,7 +391,8 @@ pub(crate) fn settings(
     protocol: &ProtocolArgs,
     times: Times,
 ) -> Result<(Settings, Vec<f64>), String> {
-    let (mut targets, list) = ask.list()?;
+    let tls = protocol.tls()?;
+    let (mut targets, list) = ask.list(&tls)?;
     let order = match ask.order {
         OrderArg::Sequence => Order::Sequence,
         OrderArg::Shuffle => Order::Shuffle(ask.seed),
@@ -398,7 +427,7 @@ pub(crate) fn settings(
         order,
         headers: ask.headers()?,
         protocol: protocol.protocol(),
-        tls: protocol.tls()?,
+        tls,
         load: kind,
         until,
         warm_up: load.warm_up.unwrap_or(times.1),
@@ -421,7 +450,8 @@ impl ProtocolArgs {
         }
     }
 
-    fn tls(&self) -> Result<Tls, String> {
+    /// The TLS settings.
+    pub(crate) fn tls(&self) -> Result<Tls, String> {
         let authorities = match (&self.ca, self.insecure) {
             (Some(path), _) => {
                 Some(std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?)

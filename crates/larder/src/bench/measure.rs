@@ -35,6 +35,7 @@ pub(super) struct MeasureArgs {
 pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode, Trouble> {
     let (settings, values) = settings(&args.ask, &args.load, &args.protocol, TIMES)?;
     let observed = args.result.observed()?;
+    let first = settings.first_url();
     bench::load::probe(&settings).map_err(Trouble::unmeasured)?;
     let began_s = now();
     let name = args.name.clone().unwrap_or_else(|| args.ask.url.join(" "));
@@ -63,7 +64,8 @@ pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode, Trouble> {
     }
     .run()
     .map_err(Trouble::unmeasured)?;
-    let verdicts = bench::verdicts::of_series(&series, besides);
+    let mut verdicts = bench::verdicts::of_series(&series, besides);
+    args.result.ask_why(&mut verdicts, &first)?;
     let run = result(vec![series], verdicts, began_s);
     figures::rest(&run);
     args.result.conclude(&run)

@@ -4,14 +4,40 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench::urls::{Makelist, Share, Sizes};
+use bench::urls::{List, Makelist, Share, Sizes};
 use clap::{Args, Subcommand};
 
 use super::Trouble;
+use super::args::{self, ProtocolArgs};
 
 #[derive(Clone, Debug, Subcommand)]
 pub(super) enum UrlsVerb {
     Makelist(MakelistArgs),
+    /// List the pages of a sitemap; indexes are followed.
+    Sitemap {
+        /// File or URL.
+        #[arg(value_name = "FILE|URL")]
+        place: String,
+        #[command(flatten)]
+        protocol: ProtocolArgs,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// List the requests of an access log, in their order.
+    Log {
+        /// File: combined, common, or Larder's JSON; `-` reads standard input.
+        file: PathBuf,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+}
+
+/// Where a list goes.
+#[derive(Clone, Debug, Args)]
+pub(super) struct OutputArgs {
+    /// File to write to; standard output if not given.
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 const AFTER_HELP: &str = "\
@@ -44,15 +70,56 @@ pub(super) struct MakelistArgs {
     /// Seed: the same one makes the same list.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// File to write to; standard output if not given.
-    #[arg(short = 'o', long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Runs a verb.
 pub(super) fn run(verb: &UrlsVerb) -> Result<ExitCode, Trouble> {
     match verb {
         UrlsVerb::Makelist(args) => makelist(args),
+        UrlsVerb::Sitemap { place, protocol, output } => {
+            listed(&args::sitemap(place, &protocol.tls()?)?, output)
+        }
+        UrlsVerb::Log { file, output } => {
+            let (name, text) = args::read(file)?;
+            listed(&bench::urls::from_log(&name, &text), output)
+        }
+    }
+}
+
+/// Writes a list that was read, and says what could not be read.
+fn listed(list: &List, output: &OutputArgs) -> Result<ExitCode, Trouble> {
+    let mut text = String::new();
+    for ask in list.sequence().iter().filter_map(|number| list.asks().get(*number as usize)) {
+        if ask.method != "GET" {
+            text.push_str(&ask.method);
+            text.push(' ');
+        }
+        text.push_str(&ask.url);
+        text.push('\n');
+    }
+    output.write(&text)?;
+    if list.faults.unread > 0 {
+        base::say!("{}", list.faults.to_string().trim_end());
+    }
+    base::say!("total     {}\nunique    {}", list.len(), list.asks().len());
+    if list.is_empty() {
+        return Err(Trouble::unmeasured("the list is empty".to_owned()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl OutputArgs {
+    fn write(&self, text: &str) -> Result<(), String> {
+        match &self.output {
+            Some(path) => {
+                std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+            }
+            None => std::io::stdout()
+                .write_all(text.as_bytes())
+                .map_err(|error| format!("standard output: {error}")),
+        }
     }
 }
 
@@ -72,14 +139,7 @@ fn makelist(args: &MakelistArgs) -> Result<ExitCode, Trouble> {
         Ok::<(), bench::urls::MakeError>(())
     });
     let totals = totals.map_err(|error| error.to_string())?;
-    match &args.output {
-        Some(path) => {
-            std::fs::write(path, &text).map_err(|error| format!("{}: {error}", path.display()))?
-        }
-        None => std::io::stdout()
-            .write_all(text.as_bytes())
-            .map_err(|error| format!("standard output: {error}"))?,
-    }
+    args.output.write(&text)?;
     base::say!("{}", totals.to_string().trim_end());
     Ok(ExitCode::SUCCESS)
 }
