@@ -19,13 +19,13 @@ const READS: u32 = 10;
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// Connections besides the load.
-pub(crate) struct Background {
+pub(crate) struct Besides {
     stop: Arc<AtomicBool>,
     held: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Background {
+impl Besides {
     /// Opens them, and waits until they are there, but not beyond a connection's timeout.
     pub(crate) fn start(plan: &Arc<Plan>) -> Result<Self, String> {
         let stop = Arc::new(AtomicBool::new(false));

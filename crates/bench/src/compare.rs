@@ -1,9 +1,9 @@
 //! Comparison of servers over interleaved rounds: ratios, each with an interval.
 //!
-//! Rounds are paired: what a neighbour on the machine did to one round, it did to the other server's
-//! too. The ratio is the Hodges-Lehmann estimate over the logarithms of the rounds' ratios, and its
-//! interval that of the signed-rank test, with its exact distribution: single rounds that went
-//! wrong do not move either far.
+//! Rounds are paired: whatever a neighbour on the machine did to one, it did to the other
+//! server's too. The ratio is the Hodges-Lehmann estimate over the logarithms of the rounds'
+//! ratios, and its interval that of the signed-rank test, with its exact distribution: single
+//! rounds that went wrong do not move either far.
 
 use std::fmt;
 

@@ -24,7 +24,7 @@ pub enum Condition {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Quantity {
     /// A latency, in microseconds.
-    Latency(Phase, Point),
+    Latency(Phase, Statistic),
     /// Responses a second.
     Rate,
     /// Requests without a response.
@@ -50,9 +50,9 @@ pub enum Phase {
     Lateness,
 }
 
-/// A point of a distribution.
+/// A statistic of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Point {
+pub enum Statistic {
     /// A percentile, as a share of 1.
     Percentile(f64),
     /// The mean.
@@ -161,10 +161,10 @@ impl Quantity {
                 };
                 let latency = latency.as_ref()?;
                 Some(match point {
-                    Point::Mean => latency.mean,
-                    Point::Deviation => latency.stdev,
-                    Point::Max => latency.max as f64,
-                    Point::Percentile(share) => {
+                    Statistic::Mean => latency.mean,
+                    Statistic::Deviation => latency.stdev,
+                    Statistic::Max => latency.max as f64,
+                    Statistic::Percentile(share) => {
                         latency.histogram().ok()?.value_at_quantile(*share) as f64
                     }
                 })
@@ -278,8 +278,8 @@ impl<'a> Parser<'a> {
         let Some(quantity) = quantity(word) else {
             return Err(self.wrong(format!(
                 "`{word}` is no figure: there are p50, p99.9 and other percentiles, mean, stdev and \
-                 max (with connect., tls., first_byte. or lateness. before them), rps, errors, hits, \
-                 and statuses such as 404 or 5xx"
+                 max (with connect., tls., first_byte. or lateness. before them), rps, errors, \
+                 hits, and statuses such as 404 or 5xx"
             )));
         };
         self.at += word.len();
@@ -352,12 +352,12 @@ fn quantity(word: &str) -> Option<Quantity> {
     let named = phases.iter().find_map(|(name, phase)| Some((word.strip_prefix(name)?, *phase)));
     let (point, phase) = named.unwrap_or((word, Phase::LastByte));
     let point = match point {
-        "mean" => Point::Mean,
-        "stdev" => Point::Deviation,
-        "max" => Point::Max,
+        "mean" => Statistic::Mean,
+        "stdev" => Statistic::Deviation,
+        "max" => Statistic::Max,
         other => {
             let percent: f64 = other.strip_prefix('p')?.parse().ok()?;
-            (0.0..=100.0).contains(&percent).then_some(Point::Percentile(percent / 100.0))?
+            (0.0..=100.0).contains(&percent).then_some(Statistic::Percentile(percent / 100.0))?
         }
     };
     Some(Quantity::Latency(phase, point))
@@ -441,7 +441,9 @@ mod tests {
 
         #[test]
         fn no_words_panic(words in prop::collection::vec(
-            prop::sample::select(vec!["p99", ">", "20ms", "or", "and", "not", "(", ")", "errors", "5%", "5xx", "ä"]), 0..12)) {
+            prop::sample::select(vec![
+                "p99", ">", "20ms", "or", "and", "not", "(", ")", "errors", "5%", "5xx", "ä",
+            ]), 0..12)) {
             let _ = Condition::parse(&words.join(" "));
         }
     }

@@ -1,9 +1,11 @@
-//! A load tool for HTTP servers. Sources of URLs make requests; a [`load::Runner`] asks them and gives a
-//! [`result::Run`], which reports read.
+//! A load tool for HTTP servers. Sources of URLs make requests; a [`load::Runner`] asks them and
+//! gives a [`result::Run`], which reports read.
 
 mod background;
 pub mod compare;
 pub mod conditions;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz;
 pub mod latency;
 pub mod load;
 pub mod machine;

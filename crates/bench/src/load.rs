@@ -103,7 +103,7 @@ impl Runner {
         watch: &mut dyn FnMut(&Progress),
     ) -> Result<Vec<(f64, Round)>, String> {
         let settings = &self.plan.settings;
-        let background = crate::background::Background::start(&self.plan)?;
+        let background = crate::background::Besides::start(&self.plan)?;
         let begin = Instant::now() + LEAD;
         let start = begin + settings.warm_up;
         let (end, left) = match settings.until {
@@ -183,7 +183,7 @@ impl Runner {
     }
 }
 
-/// What a thread brings back.
+/// The counts of a thread.
 struct Done {
     recorders: Vec<Recorder>,
     unfinished: u64,
@@ -225,7 +225,7 @@ pub struct Progress {
     pub recent: Option<(u64, u64)>,
 }
 
-/// Who waits for a measurement's end, and looks at the machine at both ends of it.
+/// Waits for a measurement's end, and looks at the machine at both ends of it.
 struct Supervisor<'a> {
     runner: &'a Runner,
     shared: &'a Shared,

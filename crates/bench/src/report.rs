@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 pub use text::time;
 
 use crate::result::{Axis, Run, Series};
-use chart::{Line, Spread, Words};
-use figures::Figure;
+use chart::{Plot, Spread, Words};
+use figures::Column;
 use text::Unit;
 
 /// Points of a distribution's curve.
@@ -84,8 +84,8 @@ impl Report {
     pub fn charts(&self) -> Vec<Chart> {
         let mut charts = Vec::new();
         for (id, title, figure, unit) in [
-            ("p50", "Latency, median", Figure::Percentile(0.5), Unit::Time),
-            ("p99", "Latency, 99th percentile", Figure::Percentile(0.99), Unit::Time),
+            ("p50", "Latency, median", Column::Percentile(0.5), Unit::Time),
+            ("p99", "Latency, 99th percentile", Column::Percentile(0.99), Unit::Time),
         ] {
             charts.push(self.over_x(id, title, "latency", figure, unit, false));
         }
@@ -93,19 +93,19 @@ impl Report {
             "rate",
             "Throughput",
             "requests/s",
-            Figure::Rate,
+            Column::Rate,
             Unit::Number,
             true,
         ));
-        if self.has(Figure::Cpu) {
+        if self.has(Column::Cpu) {
             let title = "CPU time of the server, in percent of a core";
-            charts.push(self.over_x("cpu", title, "percent", Figure::Cpu, Unit::Number, true));
+            charts.push(self.over_x("cpu", title, "percent", Column::Cpu, Unit::Number, true));
         }
         charts.push(self.distribution());
         charts
     }
 
-    fn has(&self, figure: Figure) -> bool {
+    fn has(&self, figure: Column) -> bool {
         let rounds = self.series.iter().flat_map(|series| &series.points);
         rounds.flat_map(|point| &point.rounds).any(|round| figure.of(round).is_some())
     }
@@ -115,7 +115,7 @@ impl Report {
         id: &str,
         title: &str,
         y: &str,
-        figure: Figure,
+        figure: Column,
         unit: Unit,
         bars: bool,
     ) -> Chart {
@@ -124,7 +124,7 @@ impl Report {
         let lines: Vec<_> = self
             .series
             .iter()
-            .map(|series| Line {
+            .map(|series| Plot {
                 name: series.name.clone(),
                 points: series.points.iter().filter_map(|point| figure.spread(point)).collect(),
             })
@@ -169,7 +169,7 @@ impl Report {
                     });
                     each.collect()
                 });
-                Line { name: series.name.clone(), points }
+                Plot { name: series.name.clone(), points }
             })
             .collect();
         let axis = figures::axis(self.axis());
@@ -205,8 +205,8 @@ impl Report {
         html::page(self)
     }
 
-    /// Markdown. Charts are shown from `folder`, where [`Self::charts`] are kept as `ID.svg`; without
-    /// it there are none.
+    /// Markdown. Charts are shown from `folder`, where [`Self::charts`] are kept as `ID.svg`.
+    /// Without it no charts are shown.
     pub fn markdown(&self, folder: Option<&str>) -> String {
         markdown::page(self, folder)
     }

@@ -1,5 +1,5 @@
-//! Remarks of the tool on its own figures: cases in which they mean less than they seem to. Each was
-//! missed in an article that compared caches.
+//! Remarks of the tool on its own figures: cases in which they mean less than they seem to. Each
+//! was missed in an article that compared caches.
 
 use crate::result::{Axis, Point, Round, Series, Verdict};
 
@@ -318,7 +318,7 @@ pub fn of_sides(sides: &[(String, Vec<Round>)]) -> Vec<Verdict> {
     all
 }
 
-/// What a side mostly sent.
+/// The kind of response that a side mostly sent.
 struct Side {
     encoding: String,
     status: u16,

@@ -50,7 +50,7 @@ enum BenchVerb {
     Urls(urls::UrlsVerb),
 }
 
-/// What is measured besides, and where the result goes.
+/// Servers that are measured, and places that the result goes to.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Result")]
 struct ResultArgs {
@@ -165,7 +165,7 @@ impl ResultArgs {
         Ok(all)
     }
 
-    /// What is done before a round.
+    /// Prepares a round.
     fn before(&self) -> Result<(), String> {
         if let (true, Some(socket)) = (self.cold, &self.admin_socket) {
             tools::purge_all(socket)?;

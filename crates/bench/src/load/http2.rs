@@ -68,7 +68,7 @@ impl Http2 {
     }
 
     /// Sends a request and reads its response to the end.
-    pub(crate) async fn ask(&mut self, head: Request<()>, body: Bytes) -> Result<Answer, Failure> {
+    pub(crate) async fn ask(&self, head: Request<()>, body: Bytes) -> Result<Answer, Failure> {
         let result = self.exchange(head, body).await;
         result.map_err(|error| {
             // The end of the connection says more than that of a stream.
@@ -76,11 +76,7 @@ impl Http2 {
         })
     }
 
-    async fn exchange(
-        &mut self,
-        head: Request<()>,
-        body: Bytes,
-    ) -> Result<Answer, h2_client::Error> {
+    async fn exchange(&self, head: Request<()>, body: Bytes) -> Result<Answer, h2_client::Error> {
         let mut send = self.send.clone().ready().await?;
         let (response, mut upload) = send.send_request(head, body.is_empty())?;
         if !body.is_empty() {

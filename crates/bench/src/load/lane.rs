@@ -107,7 +107,7 @@ impl Lane {
         result
     }
 
-    /// Sends `ask` and what follows it, and reads the response to `ask`. It is sent once more if the
+    /// Sends `ask` and `more`, and reads the response to `ask`. All is sent once more if the
     /// connection may have been at its end already.
     async fn exchange<'a>(
         &mut self,
@@ -184,7 +184,7 @@ impl Lane {
         loop {
             let known = self.seen.get(ask.endpoint).and_then(Clone::clone);
             let reused = known.is_some();
-            let mut connection = match known {
+            let connection = match known {
                 Some(connection) => connection,
                 None => self.join(ask.endpoint, limit).await?,
             };
@@ -208,7 +208,7 @@ impl Lane {
         }
     }
 
-    /// The group's connection to a server, opened anew if there is none.
+    /// The group's connection to a server. It is opened anew if it has ended.
     async fn join(&mut self, endpoint: usize, limit: Instant) -> Result<Http2, Failure> {
         let Protocol::Http2 { streams } = self.thread.plan.settings.protocol else {
             return Err(Failure::Connect("not HTTP/2".to_owned()));
@@ -248,7 +248,7 @@ async fn connect(
     Ok(stream)
 }
 
-/// What `future` gives before `limit`.
+/// The output of `future`, if it comes before `limit`.
 async fn within<F: Future>(
     mut alarm: Pin<&mut Sleep>,
     limit: Instant,

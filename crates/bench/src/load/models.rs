@@ -171,7 +171,7 @@ async fn ramp(thread: &Rc<Thread>, from: usize, to: usize, own: usize) -> Result
 struct Open {
     thread: Rc<Thread>,
     /// Lanes that have nothing to do, and since when there is one.
-    free: RefCell<Vec<Rc<Place>>>,
+    free: RefCell<Vec<Rc<Seat>>>,
     free_since: Cell<Instant>,
     /// Requests that were due when every lane was busy.
     queue: RefCell<VecDeque<Due>>,
@@ -179,9 +179,9 @@ struct Open {
     last_group: RefCell<Option<Group>>,
 }
 
-/// The place of a lane that waits.
+/// The seat of a lane that waits.
 #[derive(Default)]
-struct Place {
+struct Seat {
     due: Cell<Option<(Due, Instant)>>,
     called: Notify,
 }
@@ -211,10 +211,10 @@ async fn open(thread: &Rc<Thread>, mut arrivals: Arrivals, most: usize) -> Resul
         }
         timer.until(due.at).await?;
         let free = open.free.borrow_mut().pop();
-        if let Some(place) = free {
+        if let Some(seat) = free {
             let since = due.at.max(open.free_since.get());
-            place.due.set(Some((due, since)));
-            place.called.notify_one();
+            seat.due.set(Some((due, since)));
+            seat.called.notify_one();
         } else if open.made.get() < most {
             let nth = open.made.get();
             open.made.set(nth + 1);
@@ -240,6 +240,15 @@ async fn open(thread: &Rc<Thread>, mut arrivals: Arrivals, most: usize) -> Resul
 }
 
 impl Open {
+    /// Notes a lane that has nothing to do.
+    fn sit(&self, seat: &Rc<Seat>) {
+        let mut free = self.free.borrow_mut();
+        if free.is_empty() {
+            self.free_since.set(Instant::now());
+        }
+        free.push(Rc::clone(seat));
+    }
+
     /// The group of lane `nth`: as many lanes share a connection as it has streams.
     fn group(&self, nth: usize, lanes: usize) -> Group {
         let mut last = self.last_group.borrow_mut();
@@ -253,7 +262,7 @@ impl Open {
 async fn one_open(open: Rc<Open>, group: Group, first: Due) {
     let thread = Rc::clone(&open.thread);
     let mut lane = Lane::new(&thread, &group);
-    let place = Rc::new(Place::default());
+    let seat = Rc::new(Seat::default());
     let (mut due, mut since) = (first, Some(first.at));
     loop {
         if let Some(since) = since {
@@ -272,15 +281,10 @@ async fn one_open(open: Rc<Open>, group: Group, first: Due) {
             (due, since) = (next, None);
             continue;
         }
-        let mut free = open.free.borrow_mut();
-        if free.is_empty() {
-            open.free_since.set(Instant::now());
-        }
-        free.push(Rc::clone(&place));
-        drop(free);
+        open.sit(&seat);
         loop {
-            place.called.notified().await;
-            if let Some((next, from)) = place.due.take() {
+            seat.called.notified().await;
+            if let Some((next, from)) = seat.due.take() {
                 (due, since) = (next, Some(from));
                 break;
             }

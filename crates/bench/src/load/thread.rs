@@ -29,7 +29,7 @@ pub(crate) struct Times {
     pub(crate) windows: usize,
 }
 
-/// What threads tell each other and whoever watches them.
+/// Words of threads to each other and to whoever watches them.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// True once everything shall end.

@@ -33,7 +33,7 @@ const DASHES: [&str; 4] = ["", "7 3", "2 3", "9 3 2 3"];
 
 /// A series of a chart.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line {
+pub(super) struct Plot {
     pub(super) name: String,
     pub(super) points: Vec<Spread>,
 }
@@ -60,7 +60,7 @@ pub(super) struct Words<'a> {
 }
 
 /// A chart being drawn.
-struct Chart<'a> {
+struct Drawing<'a> {
     words: &'a Words<'a>,
     out: String,
     top: f64,
@@ -69,8 +69,8 @@ struct Chart<'a> {
 }
 
 /// Lines, each in its band.
-pub(super) fn lines(words: &Words<'_>, series: &[Line]) -> String {
-    let mut chart = Chart::new(words, series.iter().map(|line| line.name.as_str()).collect());
+pub(super) fn lines(words: &Words<'_>, series: &[Plot]) -> String {
+    let mut chart = Drawing::new(words, series.iter().map(|line| line.name.as_str()).collect());
     let points = || series.iter().flat_map(|line| &line.points);
     let x = Scale::of(points().map(|point| point.x), LEFT, RIGHT);
     let values = points().flat_map(|point| [point.low, point.middle, point.high]);
@@ -90,8 +90,8 @@ pub(super) fn lines(words: &Words<'_>, series: &[Line]) -> String {
 }
 
 /// Bars, those of one `x` side by side.
-pub(super) fn bars(words: &Words<'_>, series: &[Line]) -> String {
-    let mut chart = Chart::new(words, series.iter().map(|line| line.name.as_str()).collect());
+pub(super) fn bars(words: &Words<'_>, series: &[Plot]) -> String {
+    let mut chart = Drawing::new(words, series.iter().map(|line| line.name.as_str()).collect());
     let points = || series.iter().flat_map(|line| &line.points);
     let mut groups: Vec<f64> = points().map(|point| point.x).collect();
     groups.sort_by(f64::total_cmp);
@@ -119,7 +119,7 @@ pub(super) fn bars(words: &Words<'_>, series: &[Line]) -> String {
     chart.end()
 }
 
-impl<'a> Chart<'a> {
+impl<'a> Drawing<'a> {
     fn new(words: &'a Words<'a>, names: Vec<&'a str>) -> Self {
         let mut rows = 1.0;
         let mut at = LEFT;
@@ -136,8 +136,9 @@ impl<'a> Chart<'a> {
         let height = bottom + 50.0;
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
-             aria-labelledby=\"{id}-title {id}-desc\" class=\"chart\"><title id=\"{id}-title\">{title}\
-             </title><desc id=\"{id}-desc\">{y} over {x}: {names}. The figures are in the table.</desc>",
+             aria-labelledby=\"{id}-title {id}-desc\" class=\"chart\"><title id=\"{id}-title\">\
+             {title}</title><desc id=\"{id}-desc\">{y} over {x}: {names}. The figures are in \
+             the table.</desc>",
             id = words.id,
             title = escape(words.title),
             x = escape(words.x),
@@ -208,7 +209,7 @@ impl<'a> Chart<'a> {
         );
     }
 
-    fn band(&mut self, at: usize, line: &Line, x: &Scale, y: &Scale) {
+    fn band(&mut self, at: usize, line: &Plot, x: &Scale, y: &Scale) {
         if line.points.len() < 2 || line.points.iter().all(|point| point.low == point.high) {
             return;
         }
@@ -223,7 +224,7 @@ impl<'a> Chart<'a> {
         );
     }
 
-    fn line(&mut self, at: usize, line: &Line, x: &Scale, y: &Scale) {
+    fn line(&mut self, at: usize, line: &Plot, x: &Scale, y: &Scale) {
         let places: Vec<_> =
             line.points.iter().map(|point| (x.place(point.x), y.place(point.middle))).collect();
         let path: Vec<_> = places.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
@@ -320,7 +321,8 @@ fn style() -> String {
     colours(&mut style, false);
     style.push_str(
         "@media screen and (prefers-color-scheme:dark){.chart .label,.chart .title{fill:#ddd}\
-         .chart .ground{fill:#16191d}.chart .grid{stroke:#333a42}.chart .axis,.chart .range{stroke:#aaa}",
+         .chart .ground{fill:#16191d}.chart .grid{stroke:#333a42}.chart .axis,\
+         .chart .range{stroke:#aaa}",
     );
     colours(&mut style, true);
     style.push_str("}</style>");

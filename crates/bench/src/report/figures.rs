@@ -7,9 +7,9 @@ use super::text::{number, time};
 use crate::latency::Latency;
 use crate::result::{Axis, Point, Round, Series};
 
-/// A figure of a round.
+/// A figure of a round, as a column of the table and as a chart's y axis.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Figure {
+pub(super) enum Column {
     Rate,
     Mean,
     Deviation,
@@ -29,7 +29,7 @@ pub(super) fn axis(axis: Axis) -> &'static str {
     }
 }
 
-impl Figure {
+impl Column {
     /// The figure of `round`.
     pub(super) fn of(self, round: &Round) -> Option<f64> {
         let seconds = round.elapsed_us.max(1) as f64 / 1e6;
@@ -106,7 +106,7 @@ pub(super) fn table(series: &[Series]) -> (Vec<&'static str>, Vec<Vec<String>>) 
 }
 
 fn row(name: &str, point: &Point) -> Vec<String> {
-    let of = |figure: Figure, show: fn(f64) -> String| {
+    let of = |figure: Column, show: fn(f64) -> String| {
         figure.spread(point).map_or_else(|| "–".to_owned(), |spread| show(spread.middle))
     };
     let rounds = &point.rounds;
@@ -124,20 +124,20 @@ fn row(name: &str, point: &Point) -> Vec<String> {
         name.to_owned(),
         number(point.x),
         rounds.len().to_string(),
-        of(Figure::Rate, number),
-        of(Figure::Mean, time),
-        of(Figure::Deviation, time),
-        of(Figure::Percentile(0.5), time),
-        of(Figure::Percentile(0.9), time),
-        of(Figure::Percentile(0.99), time),
-        of(Figure::Percentile(0.999), time),
-        of(Figure::Percentile(0.9999), time),
-        of(Figure::Max, time),
-        of(Figure::FirstByte, time),
+        of(Column::Rate, number),
+        of(Column::Mean, time),
+        of(Column::Deviation, time),
+        of(Column::Percentile(0.5), time),
+        of(Column::Percentile(0.9), time),
+        of(Column::Percentile(0.99), time),
+        of(Column::Percentile(0.999), time),
+        of(Column::Percentile(0.9999), time),
+        of(Column::Max, time),
+        of(Column::FirstByte, time),
         or_none(told > 0, format!("{:.1}%", hits as f64 / told.max(1) as f64 * 100.0)),
         number((sum(|round| round.attempted) - sum(|round| round.completed)) as f64),
         number(rounds.iter().map(not_200).sum::<u64>() as f64),
-        of(Figure::Cpu, |percent| format!("{percent:.0}%")),
+        of(Column::Cpu, |percent| format!("{percent:.0}%")),
         or_none(memory > 0, format!("{} MiB", memory >> 20)),
         format!("{:.0}%", sum(|round| round.generator_cpu_us) as f64 / 1e4 / seconds),
     ]

@@ -111,8 +111,8 @@ fn is_method(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'-')
 }
 
-/// Name and value of a line `NAME = value`. A URL that has `=` in its query is none, since names
-/// have letters only.
+/// Name and value of a line `NAME = value`. A URL with `=` in its query is no variable, since
+/// names have letters only.
 fn variable(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once('=')?;
     let name = name.trim_end();

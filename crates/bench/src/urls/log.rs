@@ -1,7 +1,7 @@
 //! Access logs as lists: the combined and the common format of nginx and Apache, and Larder's JSON.
 //!
-//! Each line is a request, at the place and the time that it has in the log. Logs have times in whole
-//! seconds; the requests of one second are spread over it evenly, in their order.
+//! Each line is a request, at the place and the time that it has in the log. Logs have times in
+//! whole seconds; the requests of one second are spread over it evenly, in their order.
 
 use std::io::Read;
 
@@ -70,7 +70,7 @@ fn spread(times: &[(u32, u64)]) -> Vec<u64> {
     due
 }
 
-/// What `bytes` are once unpacked, if they are gzip; at most `most` bytes.
+/// The content of `bytes` if they are gzip; at most `most` bytes.
 pub(super) fn unpacked(bytes: &[u8], most: u64) -> Result<Option<Vec<u8>>, String> {
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(None);

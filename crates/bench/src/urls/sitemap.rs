@@ -17,7 +17,7 @@ const FILE_MAX: u64 = 50 << 20;
 /// Bytes of a URL, as the protocol allows.
 const URL_MAX: usize = 2048;
 
-/// Reads a sitemap and, if it is an index, what it names. `first` is its name and its bytes, `fetch`
+/// Reads a sitemap and, if it is an index, its files. `first` is its name and its bytes. `fetch`
 /// gets another by its URL.
 pub fn from_sitemap(
     first: (&str, Vec<u8>),

@@ -13,7 +13,7 @@ const OPEN_CONNECTIONS: usize = 256;
 /// Connections of a closed loop where none is said.
 const CLOSED_CONNECTIONS: f64 = 10.0;
 
-/// What is asked.
+/// Requests.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "What is asked")]
 pub(crate) struct AskArgs {
@@ -63,7 +63,7 @@ pub(crate) struct AskArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Load")]
 pub(crate) struct LoadArgs {
-    /// Connections, each of which asks again when it has its answer: a number, or several, as in
+    /// Connections. Each asks again when it has its answer. A number, or several, as in
     /// `1,2,5,10..400` (a range is taken in steps of 1, 2, 5, 10; `10..50/10` says the step). With
     /// --rate, the most there are.
     #[arg(short = 'c', long, value_name = "LIST")]

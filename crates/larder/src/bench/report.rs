@@ -97,7 +97,7 @@ impl PageArgs {
 
     /// The folder of the charts as the Markdown's own folder sees it, where it is in that.
     fn shown(&self, markdown: &Path, folder: &Path) -> String {
-        let own = markdown.parent().unwrap_or(Path::new(""));
+        let own = markdown.parent().unwrap_or_else(|| Path::new(""));
         let inside = folder.strip_prefix(own).unwrap_or(folder);
         match inside.to_string_lossy() {
             name if name.is_empty() => CHARTS.to_owned(),

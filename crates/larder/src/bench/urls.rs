@@ -41,14 +41,14 @@ pub(super) struct OutputArgs {
 }
 
 const AFTER_HELP: &str = "\
-A URL is BASE/gen/KB, and with ?as=N if its response may be stored: the test origin answers with so \
-many kilobytes. The totals go to standard error: URLs, those that may be stored, and how many of \
-these are different.
+A URL is BASE/gen/KB, and with ?as=N if its response may be stored: the test origin answers with \
+so many kilobytes. The totals go to standard error: URLs, those that may be stored, and how many \
+of these are different.
 
 Example:
   larder bench urls makelist --total 100000 --sizes 10..40KB --cacheable 89% -o list";
 
-/// Make a list of URLs of several sizes, a share of which may be stored.
+/// Make a list of URLs of several sizes. The responses of a share of them may be stored.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct MakelistArgs {

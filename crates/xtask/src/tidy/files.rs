@@ -15,8 +15,10 @@ const LINE_CHARACTERS: usize = 100;
 
 /// Crates that may read a clock: `base` and `rt` do it for all, `origin`, `net` and `admin` keep
 /// deadlines of sockets, and the rest are programs and tools of their own.
-const READS_CLOCKS: &[&str] =
-    &["base", "rt", "origin", "net", "admin", "daemon", "tools", "larder", "testkit", "xtask"];
+const READS_CLOCKS: &[&str] = &[
+    "base", "rt", "origin", "net", "admin", "daemon", "bench", "tools", "larder", "testkit",
+    "xtask",
+];
 
 /// Crates that ask `rt` for the time, timers, tasks and blocking work, so that a simulation can run
 /// them.

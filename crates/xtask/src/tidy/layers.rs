@@ -64,6 +64,7 @@ const NARROWED: &[(&str, &[&str])] = &[
     ),
     ("acme", &["base", "rt", "message", "h1", "tls"]),
     ("admin", &["base", "rt", "message"]),
+    ("bench", &["base", "message", "h1", "tls", "observe"]),
     ("tools", &["base", "message", "h1", "observe"]),
 ];
 
@@ -72,7 +73,10 @@ const NARROWED: &[(&str, &[&str])] = &[
 const RESTRICTED: &[(&str, &[&str])] = &[
     (
         "tokio",
-        &["rt", "acme", "admin", "origin", "flow", "net", "daemon", "larder", "testkit", "sim"],
+        &[
+            "rt", "acme", "admin", "origin", "flow", "net", "daemon", "bench", "larder", "testkit",
+            "sim",
+        ],
     ),
     ("socket2", &["origin", "net", "daemon"]),
     ("hyper", &["admin"]),
@@ -84,14 +88,16 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("tikv-jemalloc-ctl", &["daemon"]),
     ("tikv-jemallocator", &["larder"]),
     ("rustls", &["tls"]),
-    ("tokio-rustls", &["acme", "origin"]),
+    ("tokio-rustls", &["acme", "origin", "bench"]),
+    ("h2-client", &["bench"]),
     ("instant-acme", &["acme"]),
     ("x509-cert", &["tls"]),
     ("x509-ocsp", &["tls"]),
     ("x509-parser", &["tls"]),
     ("aws-lc-rs", &["tls"]),
     ("toml", &["config"]),
-    ("rustix", &["base", "files", "net", "config", "daemon", "tools", "testkit"]),
+    ("rustix", &["base", "files", "net", "config", "daemon", "bench", "tools", "testkit"]),
+    ("quick-xml", &["bench"]),
 ];
 
 /// One dependency edge.
@@ -132,7 +138,9 @@ fn of_metadata(metadata: &Value) -> Vec<Problem> {
             say("no description".to_owned());
         }
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
-            let to = dependency["name"].as_str().unwrap_or_default();
+            // A dependency by another name is not the crate here that has its own.
+            let named = dependency["rename"].as_str().or(dependency["name"].as_str());
+            let to = named.unwrap_or_default();
             let dev = dependency["kind"].as_str() == Some("dev");
             if let Some(what) = broken(&Edge { from, to, dev }) {
                 say(what);

@@ -1,0 +1,76 @@
+//! Properties of the parsers here, for any bytes: fuzz targets and property tests check them.
+
+use crate::conditions::Condition;
+use crate::result::Round;
+use crate::urls::{List, from_log, from_sitemap, from_text};
+
+/// Any bytes are a list of URLs, a log and a sitemap, with faults for what cannot be read.
+///
+/// # Panics
+/// When a list does not hold together.
+pub fn lists(bytes: &[u8]) {
+    holds(&from_text("fuzz", bytes));
+    holds(&from_log("fuzz", bytes));
+    let mut fetched = 0;
+    let list = from_sitemap(("fuzz", bytes.to_vec()), &mut |_| {
+        fetched += 1;
+        if fetched < 5 { Ok(bytes.to_vec()) } else { Err("enough".to_owned()) }
+    });
+    holds(&list);
+}
+
+fn holds(list: &List) {
+    assert!(list.sequence().iter().all(|number| (*number as usize) < list.asks().len()));
+    assert!(list.due().is_empty() || list.due().len() == list.len());
+    assert!(list.due().is_sorted());
+    assert!(list.faults.first.len() as u64 <= list.faults.unread);
+    for ask in list.asks() {
+        assert!(!ask.url.bytes().any(|byte| byte <= b' ' || byte == 0x7f), "{ask:?}");
+    }
+}
+
+/// Any text is a condition or a mistake that lies within it; a condition is the opposite of its
+/// negation.
+///
+/// # Panics
+/// When that does not hold.
+pub fn condition(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match Condition::parse(text) {
+        Ok(condition) => {
+            let round = Round::default();
+            if let Ok(not) = Condition::parse(&format!("not ({text})")) {
+                assert_ne!(condition.holds(&round), not.holds(&round), "{text}");
+            }
+        }
+        Err(wrong) => assert!((1..=text.chars().count() + 1).contains(&wrong.column), "{wrong:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn lists(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            super::lists(&bytes);
+        }
+
+        #[test]
+        fn sitemaps(parts in prop::collection::vec(prop::sample::select(vec![
+            "<urlset>", "</urlset>", "<url>", "</url>", "<loc>", "</loc>", "http://a/", "&amp;", "&x;",
+            "<sitemapindex>", "<sitemap>", "</sitemap>", "</sitemapindex>", "<![CDATA[", "]]>", "<!--",
+            "-->", "\n", "/b", " ", "<?xml?>", "&#0;",
+        ]), 0..20)) {
+            super::lists(parts.concat().as_bytes());
+        }
+
+        #[test]
+        fn conditions(parts in prop::collection::vec(prop::sample::select(vec![
+            "p99", ">", "20ms", " or ", " and ", "not ", "(", ")", "errors", "5%", "5xx", "=", "!", "ß",
+        ]), 0..20)) {
+            super::condition(parts.concat().as_bytes());
+        }
+    }
+}

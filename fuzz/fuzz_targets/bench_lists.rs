@@ -1,0 +1,4 @@
+//! `bench::fuzz::lists`: what it checks is said there.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| bench::fuzz::lists(data));
