@@ -139,7 +139,7 @@ fn of_metadata(metadata: &Value) -> Vec<Problem> {
         }
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
             // A dependency by another name is not the crate here that has its own.
-            let named = dependency["rename"].as_str().or(dependency["name"].as_str());
+            let named = dependency["rename"].as_str().or_else(|| dependency["name"].as_str());
             let to = named.unwrap_or_default();
             let dev = dependency["kind"].as_str() == Some("dev");
             if let Some(what) = broken(&Edge { from, to, dev }) {
