@@ -1,7 +1,7 @@
 # What a contributor does every day; CONTRIBUTING.md explains.
 FUZZ_SECONDS ?= 300
 
-.PHONY: demo test lint fmt bench fuzz
+.PHONY: demo test lint fmt bench lab fuzz
 
 demo:
 	@scripts/setup.sh basic
@@ -24,6 +24,12 @@ bench:
 	cargo xtask counts
 	cargo build --release --package larder
 	lab/bench/run.sh
+
+# The articles' experiments with real peers; each writes its page in docs/lab.
+lab:
+	@scripts/setup.sh experiments
+	cargo build --release --package larder
+	for name in mixed-10k second-hop microcache; do lab/experiments/run.sh $$name || exit 1; done
 
 # cargo-fuzz asks for a nightly compiler; RUSTC_BOOTSTRAP lets the pinned one do.
 fuzz:

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes sure the tools are there that the checks need: `setup.sh basic` for all but what follows, `setup.sh
-# wordpress`, `mediawiki`, `django`, `http2-clients`, `dashboard` or `tools` for these labs, `setup.sh bench` for
-# counting instructions; several words together too. As root on Debian and its kin it installs what is missing; otherwise it says what to install and
-# fails.
+# wordpress`, `mediawiki`, `django`, `http2-clients`, `dashboard` or `tools` for these labs, `setup.sh experiments` for
+# the peers and the tools of the experiments, `setup.sh bench` for counting instructions; several words together too. As
+# root on Debian and its kin it installs what is missing; otherwise it says what to install and fails.
 set -euo pipefail
 
 missing() { ! command -v "$1" >/dev/null 2>&1 && [ ! -x "/usr/sbin/$1" ]; }
@@ -94,6 +94,21 @@ tools() {
   missing curl && packages+=(curl)
 }
 
+# Servers that the articles compared, and the tools that they used. Those whose commands others bring as well are asked for
+# by what is theirs alone.
+experiments() {
+  wordpress
+  missing nginx && packages+=(nginx-light)
+  missing squid && packages+=(squid)
+  missing haproxy && packages+=(haproxy)
+  missing traffic_server && packages+=(trafficserver)
+  missing apache2 && packages+=(apache2)
+  missing ab && packages+=(apache2-utils)
+  missing httperf && packages+=(httperf)
+  missing varnishd && packages+=(varnish)
+  missing python3 && packages+=(python3)
+}
+
 bench() {
   missing valgrind && packages+=(valgrind)
   missing wrk && missing ab && packages+=(wrk)
@@ -103,9 +118,9 @@ bench() {
 for word in "${@:-basic}"; do
   case $word in
     # Each ends with whether something was missing, which is no failure.
-    basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | bench) $word || true ;;
+    basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | experiments | bench) $word || true ;;
     *)
-      echo "usage: setup.sh basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|bench..." >&2
+      echo "usage: setup.sh basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|experiments|bench..." >&2
       exit 2
       ;;
   esac

@@ -80,12 +80,19 @@ finish_started() {
 
 documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items; }
 
-labs_setup() { scripts/setup.sh "${applications[@]}" || return 77; }
+labs_setup() { scripts/setup.sh "${applications[@]}" experiments || return 77; }
 
 # The labs with applications share their tools; what they need was installed while the compiler ran.
 application() {
   scripts/setup.sh "$1" || return 77
   lab/"$1"/run.sh
+}
+
+# The experiments, each for some seconds: that they run, not what they measure.
+experiments() {
+  local name
+  scripts/setup.sh experiments || return 77
+  for name in mixed-10k second-hop microcache; do lab/experiments/run.sh "$name" --smoke || return 1; done
 }
 
 # Every interleaving of waiters and windows, by model checking. It takes a second without optimisation, and the
@@ -167,7 +174,7 @@ if [ "${1:-all}" = all ]; then
     # Each has a browser, and several at once would only wait for each other.
     chain=()
     for name in "${applications[@]}"; do chain+=("$name:application $name"); done
-    start_chain "${chain[@]}"
+    start_chain "${chain[@]}" experiments:experiments
   else
     echo "no binary at $LARDER_BIN: end-to-end suites cannot run"
     failed=$((failed + 1))

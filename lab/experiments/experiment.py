@@ -1,0 +1,304 @@
+"""What the experiments share: stacks of servers, rounds that take turns, one result, one page.
+
+A stack is started with empty caches for every measurement, as the articles did by restarting. Servers share core 0,
+the load and its origin have core 1, on a machine that has two. The load is `larder bench`; where an article used a tool
+of its own, that runs too. A result is a run as `larder bench` writes it, with one series for each stack.
+"""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+
+import peers
+from processes import end, free_ports, pinned
+
+ROUNDS = int(os.environ.get("ROUNDS", "5"))
+SMOKE = os.environ.get("SMOKE") == "1"
+LARDER = os.environ["LARDER_BIN"]
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+ORIGIN = """
+daemon off; worker_processes 1; pid {work}/origin.pid; error_log {work}/origin.err warn; {user}
+worker_rlimit_nofile 40000;
+events {{ worker_connections 16000; }}
+http {{
+  access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000; keepalive_timeout 300s;
+  open_file_cache max=1000; default_type text/html; etag off;
+  client_body_temp_path {work}/ob; proxy_temp_path {work}/op; fastcgi_temp_path {work}/of;
+  uwsgi_temp_path {work}/ou; scgi_temp_path {work}/os;
+  map $arg_as $lifetime {{ "" "no-store"; default "max-age=3600"; }}
+  server {{
+    listen 127.0.0.1:{port} backlog=4096;
+    location = /status {{ stub_status; }}
+    location ~ ^/gen/(?<kb>[0-9]+)$ {{
+      add_header Cache-Control $lifetime; {vary}
+      alias {work}/gen/$kb;
+    }}
+  }}
+}}
+"""
+
+
+@dataclass
+class Stack:
+    """Servers one before another, the outermost first, by the names that peers.py has, or as commands of a Place."""
+
+    name: str
+    layers: list
+    settings: dict = field(default_factory=dict)
+
+
+class Running:
+    """A stack that runs, before `origin`."""
+
+    def __init__(self, stack, work, origin):
+        self.processes, self.places, self.logs = [], [], []
+        port = origin
+        for layer in reversed(stack.layers):
+            folder = os.path.join(work, f"{re.sub('[^a-z0-9]+', '-', stack.name.lower())}-{len(self.places)}")
+            shutil.rmtree(folder, ignore_errors=True)
+            os.makedirs(folder)
+            os.chmod(folder, 0o755)
+            own, secure = free_ports(2)
+            place = peers.Place(folder, own, port, **stack.settings)
+            for name in ["cert.pem", "key.pem", "both.pem"]:
+                if os.path.exists(os.path.join(work, name)):
+                    shutil.copy(os.path.join(work, name), folder)
+            command = peers.ALL[layer].command(place) if isinstance(layer, str) else layer(place)
+            log = os.path.join(folder, "log")
+            with open(log, "w") as out:
+                self.processes.append(subprocess.Popen(
+                    pinned(0, command), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+                ))
+            self.places.append(place)
+            self.logs.append(log)
+            answered(own, self.processes[-1], log)
+            port = own
+        self.port = port
+
+    @property
+    def pids(self):
+        return [process.pid for process in self.processes]
+
+    def stop(self):
+        for process in reversed(self.processes):
+            end(process)
+        for place in self.places:
+            peers.remove_files(place)
+            shutil.rmtree(place.work, ignore_errors=True)
+
+
+def answered(port, process, log):
+    """Waits until something listens at the port."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            client = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+            client.request("GET", "/status")
+            client.getresponse().read()
+            return
+        except (OSError, http.client.HTTPException):
+            time.sleep(0.05)
+    with open(log, errors="replace") as text:
+        raise RuntimeError(f"nothing answers: {' '.join(text.read().split())[-400:]}")
+
+
+class Origin:
+    """nginx that answers /gen/KB with so many kilobytes: to be kept for an hour with `?as=N`, else not to be stored.
+    It counts what it is asked."""
+
+    def __init__(self, work, sizes, vary=""):
+        os.makedirs(f"{work}/gen", exist_ok=True)
+        os.chmod(work, 0o755)
+        for size in sizes:
+            with open(f"{work}/gen/{size}", "wb") as file:
+                file.write(b"<!-- a page of the lab -->\n".ljust(1024, b"x") * size)
+        self.port = free_ports(1)[0]
+        place = peers.Place(work, self.port, 0)
+        conf = peers.write(place, "origin.conf", ORIGIN, user=peers.nginx_user(), vary=vary)
+        with open(f"{work}/origin.log", "w") as log:
+            self.process = subprocess.Popen(
+                pinned(1, ["nginx", "-e", f"{work}/origin.err", "-c", conf]),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )
+        answered(self.port, self.process, f"{work}/origin.log")
+
+    def asked(self):
+        """The number of requests so far, this one included."""
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        client.request("GET", "/status")
+        return int(client.getresponse().read().decode().splitlines()[2].split()[2])
+
+    def stop(self):
+        end(self.process)
+
+
+def bench(work, pids, *arguments):
+    """One run of `larder bench`; its result."""
+    path = os.path.join(work, "bench.json")
+    observed = [word for pid in pids for word in ("--pid", str(pid))]
+    command = [LARDER, "bench", "-t", "1", *observed, "--json", path, *map(str, arguments)]
+    ran = subprocess.run(pinned(1, command), capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {ran.stderr.strip()}")
+    with open(path) as file:
+        return json.load(file)
+
+
+def measure(stacks, work, origin, values, arguments, url, fresh=True):
+    """Rounds of all stacks in turns, at each value, with empty caches before each if `fresh`, else before each round.
+    `arguments` are those of `larder bench` for a value, `url` makes what is asked of a port. One run."""
+    points = {stack.name: {value: [] for value in values} for stack in stacks}
+    machine = {}
+    for number in range(ROUNDS):
+        for stack in stacks[number % len(stacks):] + stacks[:number % len(stacks)]:
+            running = None
+            for value in values:
+                if running and fresh:
+                    running.stop()
+                    running = None
+                running = running or Running(stack, work, origin.port)
+                before = origin.asked()
+                run = bench(work, running.pids, *arguments(value), *url(running.port))
+                [series] = run["series"]
+                [result] = series["points"][0]["rounds"]
+                result["origin_requests"] = origin.asked() - before - 1
+                points[stack.name][value].append(result)
+                machine, axis = run["machine"], series["axis"]
+            if running:
+                running.stop()
+        print(f"round {number + 1} of {ROUNDS} done", file=sys.stderr, flush=True)
+    machine["cores"] = str(os.cpu_count())
+    return {
+        "version": 1, "settings": {}, "machine": machine, "versions": versions(stacks), "command": "", "began_s": int(time.time()),
+        "series": [
+            {"name": name, "axis": axis, "points": [{"x": x, "rounds": rounds} for x, rounds in of.items()]}
+            for name, of in points.items()
+        ],
+    }
+
+
+def versions(stacks):
+    """The versions of the servers of these stacks."""
+    named = {layer for stack in stacks for layer in stack.layers if isinstance(layer, str)}
+    return {name: peers.version(peers.ALL[name].path(), peers.ALL[name].version) for name in sorted(named)}
+
+
+def there(stacks):
+    """The stacks whose servers are all installed; says which are not."""
+    kept = []
+    for stack in stacks:
+        missing = [layer for layer in stack.layers if isinstance(layer, str) and not peers.ALL[layer].path()]
+        if missing:
+            print(f"{stack.name}: {', '.join(missing)} not installed", file=sys.stderr)
+        else:
+            kept.append(stack)
+    return kept
+
+
+def time_of(micros):
+    """A time in microseconds, in the unit that fits it."""
+    if micros < 1e3:
+        return f"{micros:.0f} µs"
+    return f"{micros / 1e3:.1f} ms" if micros < 1e6 else f"{micros / 1e6:.2f} s"
+
+
+def median(values):
+    values = sorted(values)
+    return values[len(values) // 2] if values else 0
+
+
+def columns(rounds):
+    """The figures of a row, by the heads of their columns: medians of the rounds."""
+    def of(read):
+        return median([read(one) for one in rounds])
+
+    def latency(name, part):
+        return time_of(of(lambda one: (one[name] or {}).get(part, 0)))
+
+    told = sum(one["completed"] - one["source_unknown"] for one in rounds)
+    hits = sum(sum(one["hits"].values()) for one in rounds)
+    done = sum(one["completed"] for one in rounds)
+    return {
+        "requests/s": f"{of(lambda one: one['completed'] / one['elapsed_us'] * 1e6):,.0f}",
+        "p50": latency("last_byte", "p50"),
+        "p99": latency("last_byte", "p99"),
+        "max": latency("last_byte", "max"),
+        "stdev": time_of(of(lambda one: one["last_byte"]["stdev"])),
+        "first byte p50": latency("first_byte", "p50"),
+        "connect p50": latency("connect", "p50") if all(one["connect"] for one in rounds) else "–",
+        "CPU a request": f"{of(lambda one: sum(use['cpu_us'] for use in one['servers'].values()) / max(1, one['completed'])):.1f} µs",
+        "memory": f"{of(lambda one: sum(use['resident_bytes'] for use in one['servers'].values())) >> 20} MiB",
+        "hits": f"{hits / told:.1%}" if told else "–",
+        "asked of the origin": f"{sum(one['origin_requests'] or 0 for one in rounds) / max(1, done):.1%}",
+        "origin requests": f"{of(lambda one: one['origin_requests'] or 0):,.0f}",
+        "errors": f"{sum(one['attempted'] - one['completed'] for one in rounds):,}",
+    }
+
+
+def table(run, heads, values=None, x="connections"):
+    """A table in Markdown: a row for each stack at each of these values."""
+    lines = [f"| {x} | stack | {' | '.join(heads)} |", f"|---|---|{'---|' * len(heads)}"]
+    xs = values or sorted({point["x"] for series in run["series"] for point in series["points"]})
+    for value in xs:
+        for series in run["series"]:
+            for point in series["points"]:
+                if point["x"] == value:
+                    cells = columns(point["rounds"])
+                    lines.append(f"| {value:g} | {series['name']} | {' | '.join(cells[head] for head in heads)} |")
+    return "\n".join(lines)
+
+
+class Page:
+    """The page of an experiment: its template with results in it, and its charts in a folder beside it. A smoke test
+    writes it into the work folder."""
+
+    def __init__(self, name, work):
+        self.name, self.parts = name, {}
+        self.docs = os.path.join(work if SMOKE else ROOT, "docs", "lab")
+        self.work = work
+        os.makedirs(os.path.join(self.docs, name), exist_ok=True)
+
+    def put(self, part, text):
+        """Fills a part of the template."""
+        self.parts[part] = text
+
+    def run(self, part, run, charts=("p50", "p99", "rate", "cpu")):
+        """Draws the charts of a run; the template shows them by `{part.chart}`."""
+        result = os.path.join(self.work, f"{part}.json")
+        with open(result, "w") as file:
+            json.dump(run, file)
+        drawn = os.path.join(self.work, f"{part}-charts")
+        subprocess.run([LARDER, "bench", "report", result, "--svg", drawn], check=True)
+        for chart in charts:
+            shutil.copy(os.path.join(drawn, f"{chart}.svg"), os.path.join(self.docs, self.name, f"{part}-{chart}.svg"))
+            alt = {"p50": "median latency", "p99": "99th percentile of the latency", "rate": "throughput",
+                   "cpu": "CPU time", "distribution": "distribution of latencies"}[chart]
+            self.parts[f"{part}.{chart}"] = f"![{alt}]({self.name}/{part}-{chart}.svg)"
+        self.machine(run)
+
+    def machine(self, run):
+        facts = [f"{name}: {value}" for name, value in {**run["machine"], **run["versions"]}.items()]
+        known = self.parts.get("machine", "").splitlines()
+        self.parts["machine"] = "\n".join(dict.fromkeys(known + [f"- {fact}" for fact in facts]))
+
+    def write(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), self.name, "page.md")) as file:
+            text = file.read()
+        self.parts["rounds"] = str(ROUNDS)
+        self.parts["date"] = time.strftime("%-d %B %Y")
+        for part, value in self.parts.items():
+            text = text.replace("{" + part + "}", value)
+        left = re.findall(r"\{[a-z0-9.-]+\}", text)
+        if left:
+            raise RuntimeError(f"{self.name}: nothing for {', '.join(left)}")
+        path = os.path.join(self.docs, f"{self.name}.md")
+        with open(path, "w") as file:
+            file.write(text)
+        print(f"{self.name}: {path if SMOKE else os.path.relpath(path, ROOT)}")
