@@ -58,7 +58,7 @@ class Running:
     """A stack that runs, before `origin`."""
 
     def __init__(self, stack, work, origin):
-        self.processes, self.places, self.logs = [], [], []
+        self.processes, self.places = [], []
         port = origin
         for layer in reversed(stack.layers):
             folder = os.path.join(work, f"{re.sub('[^a-z0-9]+', '-', stack.name.lower())}-{len(self.places)}")
@@ -72,13 +72,8 @@ class Running:
                     shutil.copy(os.path.join(work, name), folder)
             command = peers.ALL[layer].command(place) if isinstance(layer, str) else layer(place)
             log = os.path.join(folder, "log")
-            with open(log, "w") as out:
-                self.processes.append(subprocess.Popen(
-                    pinned(0, command), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
-                ))
             self.places.append(place)
-            self.logs.append(log)
-            answered(own, self.processes[-1], log)
+            self.processes.append(started(0, command, own, log))
             port = own
         self.port = port
 
@@ -94,17 +89,22 @@ class Running:
             shutil.rmtree(place.work, ignore_errors=True)
 
 
-def answered(port, process, log):
-    """Waits until something listens at the port."""
+def started(core, command, port, log):
+    """A server on a core, once it answers at its port."""
+    with open(log, "w") as out:
+        process = subprocess.Popen(
+            pinned(core, command), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+        )
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and process.poll() is None:
         try:
             client = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
             client.request("GET", "/status")
             client.getresponse().read()
-            return
+            return process
         except (OSError, http.client.HTTPException):
             time.sleep(0.05)
+    end(process)
     with open(log, errors="replace") as text:
         raise RuntimeError(f"nothing answers: {' '.join(text.read().split())[-400:]}")
 
@@ -122,12 +122,7 @@ class Origin:
         self.port = free_ports(1)[0]
         place = peers.Place(work, self.port, 0)
         conf = peers.write(place, "origin.conf", ORIGIN, user=peers.nginx_user(), vary=vary)
-        with open(f"{work}/origin.log", "w") as log:
-            self.process = subprocess.Popen(
-                pinned(1, ["nginx", "-e", f"{work}/origin.err", "-c", conf]),
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )
-        answered(self.port, self.process, f"{work}/origin.log")
+        self.process = started(1, ["nginx", "-e", f"{work}/origin.err", "-c", conf], self.port, f"{work}/origin.log")
 
     def asked(self):
         """The number of requests so far, this one included."""
@@ -176,7 +171,8 @@ def measure(stacks, work, origin, values, arguments, url, fresh=True):
         print(f"round {number + 1} of {ROUNDS} done", file=sys.stderr, flush=True)
     machine["cores"] = str(os.cpu_count())
     return {
-        "version": 1, "settings": {}, "machine": machine, "versions": versions(stacks), "command": "", "began_s": int(time.time()),
+        "version": 1, "settings": {}, "machine": machine, "versions": versions(stacks), "command": "",
+        "began_s": int(time.time()),
         "series": [
             {"name": name, "axis": axis, "points": [{"x": x, "rounds": rounds} for x, rounds in of.items()]}
             for name, of in points.items()

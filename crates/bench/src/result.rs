@@ -169,6 +169,50 @@ pub struct Round {
     pub servers: BTreeMap<String, Usage>,
 }
 
+impl Round {
+    /// The counts of several rounds together; their latencies are left out.
+    pub fn together<'a>(rounds: impl Iterator<Item = &'a Self>) -> Self {
+        let mut all = Self::default();
+        for round in rounds {
+            all.elapsed_us += round.elapsed_us;
+            all.attempted += round.attempted;
+            all.completed += round.completed;
+            all.unfinished += round.unfinished;
+            all.source_unknown += round.source_unknown;
+            all.other_lengths += round.other_lengths;
+            all.lengths_differ += round.lengths_differ;
+            all.bytes_sent += round.bytes_sent;
+            all.bytes_received += round.bytes_received;
+            all.connections += round.connections;
+            all.resumed += round.resumed;
+            all.queued += round.queued;
+            all.generator_cpu_us += round.generator_cpu_us;
+            add(&mut all.errors, &round.errors);
+            add(&mut all.statuses, &round.statuses);
+            add(&mut all.hits, &round.hits);
+            add(&mut all.miss_reasons, &round.miss_reasons);
+            add(&mut all.encodings, &round.encodings);
+            add(&mut all.body_lengths, &round.body_lengths);
+            for (kind, text) in &round.error_texts {
+                all.error_texts.entry(kind.clone()).or_insert_with(|| text.clone());
+            }
+            for (name, usage) in &round.servers {
+                let none = Usage { cpu_us: 0, resident_bytes: 0 };
+                let sum = all.servers.entry(name.clone()).or_insert(none);
+                sum.cpu_us += usage.cpu_us;
+                sum.resident_bytes = sum.resident_bytes.max(usage.resident_bytes);
+            }
+        }
+        all
+    }
+}
+
+fn add<K: Ord + Clone>(sums: &mut BTreeMap<K, u64>, more: &BTreeMap<K, u64>) {
+    for (key, count) in more {
+        *sums.entry(key.clone()).or_default() += count;
+    }
+}
+
 /// The use of the machine by a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {

@@ -171,12 +171,8 @@ fn not_cached<'a, I: Iterator<Item = &'a Round>>(rounds: impl Fn() -> I) -> Opti
     if told == 0 || share >= CACHED {
         return None;
     }
-    let reasons = rounds().flat_map(|round| &round.miss_reasons);
-    let mut sums = std::collections::BTreeMap::new();
-    for (reason, count) in reasons {
-        *sums.entry(reason.as_str()).or_insert(0) += count;
-    }
-    let most = sums.iter().max_by_key(|(_, count)| **count);
+    let all = Round::together(rounds());
+    let most = all.miss_reasons.iter().max_by_key(|(_, count)| **count);
     let why = most.map_or_else(String::new, |(reason, _)| format!("; most often: {reason}"));
     Some(verdict(
         "not-cached",
@@ -328,33 +324,17 @@ struct Side {
 
 impl Side {
     fn of(rounds: &[Round]) -> Self {
-        let completed: u64 = rounds.iter().map(|round| round.completed).sum();
-        let attempted: u64 = rounds.iter().map(|round| round.attempted).sum();
-        let mut encodings = std::collections::BTreeMap::new();
-        let mut statuses = std::collections::BTreeMap::new();
-        let (mut bytes, mut counted, mut connections) = (0.0, 0_u64, 0_u64);
-        for round in rounds {
-            for (encoding, count) in &round.encodings {
-                *encodings.entry(encoding.clone()).or_insert(0) += count;
-            }
-            for (status, count) in &round.statuses {
-                *statuses.entry(*status).or_insert(0) += count;
-            }
-            for (length, count) in &round.body_lengths {
-                bytes += *length as f64 * *count as f64;
-                counted += count;
-            }
-            connections += round.connections;
-        }
-        let encoding = encodings.into_iter().max_by_key(|(_, count)| *count);
-        let status = statuses.into_iter().max_by_key(|(_, count)| *count);
-        // One connection for each of the load is not one for each request.
-        let connects = connections as f64 / attempted.max(1) as f64;
+        let all = Round::together(rounds.iter());
+        let encoding = all.encodings.iter().max_by_key(|(_, count)| **count);
+        let status = all.statuses.iter().max_by_key(|(_, count)| **count);
+        let lengths = all.body_lengths.iter();
+        let bytes: f64 = lengths.map(|(length, count)| *length as f64 * *count as f64).sum();
+        let counted: u64 = all.body_lengths.values().sum();
         Self {
-            encoding: encoding.map(|(name, _)| name).unwrap_or_default(),
-            status: status.map(|(status, _)| status).unwrap_or_default(),
+            encoding: encoding.map(|(name, _)| name.clone()).unwrap_or_default(),
+            status: status.map(|(status, _)| *status).unwrap_or_default(),
             length: bytes / counted.max(1) as f64,
-            connects: if completed == 0 { 0.0 } else { connects },
+            connects: all.connections as f64 / all.attempted.max(1) as f64,
         }
     }
 }

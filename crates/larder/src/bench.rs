@@ -50,6 +50,19 @@ enum BenchVerb {
     Urls(urls::UrlsVerb),
 }
 
+/// Arguments of whatever measures.
+#[derive(Clone, Debug, Args)]
+struct RunArgs {
+    #[command(flatten)]
+    ask: args::AskArgs,
+    #[command(flatten)]
+    load: args::LoadArgs,
+    #[command(flatten)]
+    protocol: args::ProtocolArgs,
+    #[command(flatten)]
+    result: ResultArgs,
+}
+
 /// Servers that are measured, and places that the result goes to.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Result")]

@@ -10,7 +10,7 @@ import threading
 import time
 
 import peers
-from experiment import LARDER, ROUNDS, SMOKE, Page, Running, Stack, answered, bench, columns, median, time_of
+from experiment import LARDER, ROUNDS, SMOKE, Page, Running, Stack, bench, columns, median, started, time_of
 from processes import end, free_ports, pinned
 
 work = sys.argv[1]
@@ -96,12 +96,7 @@ class Application:
         self.port = free_ports(1)[0]
         place = peers.Place(work, self.port, 0)
         conf = peers.write(place, "app.conf", APPLICATION, user=peers.nginx_user())
-        with open(f"{work}/app.log", "w") as log:
-            self.process = subprocess.Popen(
-                pinned(0, ["nginx", "-e", f"{work}/app.err", "-c", conf]),
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )
-        answered(self.port, self.process, f"{work}/app.log")
+        self.process = started(0, ["nginx", "-e", f"{work}/app.err", "-c", conf], self.port, f"{work}/app.log")
 
     def asked(self):
         """The number of scripts that PHP ran."""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import peers
-from experiment import ROUNDS, SMOKE, Page, Running, Stack, answered, bench, columns, median, there, versions
+from experiment import ROUNDS, SMOKE, Page, Running, Stack, bench, columns, median, started, there, versions
 from processes import end, free_ports, pinned
 
 work = sys.argv[1]
@@ -44,11 +44,7 @@ class Apache:
             file.write("<!DOCTYPE html><title>Boost</title>".ljust(LENGTH, "x"))
         self.port = free_ports(1)[0]
         command = peers.apache("origin", ["dir", "headers"], SITE)(peers.Place(work, self.port, 0))
-        with open(f"{work}/origin.log", "w") as log:
-            self.process = subprocess.Popen(
-                pinned(1, command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )
-        answered(self.port, self.process, f"{work}/origin.log")
+        self.process = started(1, command, self.port, f"{work}/origin.log")
 
     def asked(self):
         """The number of requests for the page so far."""

@@ -11,9 +11,9 @@ use bench::load::Runner;
 use bench::result::{Point, Round, Series};
 use clap::Args;
 
-use super::args::{AskArgs, LoadArgs, ProtocolArgs, settings};
-use super::measure::{now, result};
-use super::{ResultArgs, Trouble, figures, stopped_at_interrupt};
+use super::args::settings;
+use super::measure::{now, run_of};
+use super::{ResultArgs, RunArgs, Trouble, figures, stopped_at_interrupt};
 
 /// Duration of a round, and of its warm-up.
 const TIMES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(200));
@@ -34,27 +34,21 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub(super) struct CompareArgs {
     #[command(flatten)]
-    ask: AskArgs,
-    #[command(flatten)]
-    load: LoadArgs,
-    #[command(flatten)]
-    protocol: ProtocolArgs,
-    #[command(flatten)]
-    result: ResultArgs,
+    run: RunArgs,
 }
 
 /// Compares.
 pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Trouble> {
-    if args.ask.url.len() < 2 {
+    let RunArgs { ask, load, protocol, result } = &args.run;
+    if ask.url.len() < 2 {
         return Err("a comparison needs two URLs or more".to_owned().into());
     }
     let stop = stopped_at_interrupt()?;
-    let observed = args.result.observed()?;
+    let observed = result.observed()?;
     let mut sides = Vec::new();
     let mut axis = None;
-    for url in &args.ask.url {
-        let ask = args.ask.of_one(url);
-        let (settings, values) = settings(&ask, &args.load, &args.protocol, TIMES)?;
+    for url in &ask.url {
+        let (settings, values) = settings(&ask.of_one(url), load, protocol, TIMES)?;
         let [value] = values.as_slice() else {
             return Err("a comparison is made at one load, not at several".to_owned().into());
         };
@@ -65,7 +59,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Trouble> {
         sides.push((url.clone(), runner, Vec::<Round>::new()));
     }
     let (began_s, terminal) = (now(), std::io::stderr().is_terminal());
-    let rounds = args.load.rounds.unwrap_or(ROUNDS).max(1);
+    let rounds = load.rounds.unwrap_or(ROUNDS).max(1);
     for round in 0..rounds {
         for nth in 0..sides.len() {
             let at = if round % 2 == 0 { nth } else { sides.len() - 1 - nth };
@@ -75,7 +69,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Trouble> {
             if stop.load(Ordering::Relaxed) {
                 continue;
             }
-            args.result.before()?;
+            result.before()?;
             let mut watch = |progress: &bench::load::Progress| {
                 if terminal {
                     let place = format!("round {} of {rounds}, {url}", round + 1);
@@ -88,11 +82,11 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Trouble> {
     if terminal {
         figures::clear();
     }
-    conclude(args, sides, axis, began_s)
+    conclude(result, sides, axis, began_s)
 }
 
 fn conclude(
-    args: &CompareArgs,
+    result: &ResultArgs,
     sides: Vec<(String, Runner, Vec<Round>)>,
     axis: Option<(bench::result::Axis, f64)>,
     began_s: u64,
@@ -121,7 +115,7 @@ fn conclude(
             },
         ));
     }
-    let run = result(series, verdicts, began_s);
+    let run = run_of(series, verdicts, began_s);
     figures::notes(&run);
-    args.result.conclude(&run)
+    result.conclude(&run)
 }

@@ -59,35 +59,8 @@ fn hit_ratio(round: &Round) -> Option<f64> {
 
 /// Prints what the rounds of a run had together: what was received, from where, at what cost.
 pub(crate) fn rest(run: &Run) {
-    let mut all = Round::default();
-    for round in run.series.iter().flat_map(|series| &series.points).flat_map(|point| &point.rounds)
-    {
-        all.elapsed_us += round.elapsed_us;
-        all.completed += round.completed;
-        all.attempted += round.attempted;
-        all.unfinished += round.unfinished;
-        all.bytes_sent += round.bytes_sent;
-        all.bytes_received += round.bytes_received;
-        all.connections += round.connections;
-        all.generator_cpu_us += round.generator_cpu_us;
-        for (status, count) in &round.statuses {
-            *all.statuses.entry(*status).or_default() += count;
-        }
-        for (kind, count) in &round.errors {
-            *all.errors.entry(kind.clone()).or_default() += count;
-        }
-        for (kind, text) in &round.error_texts {
-            all.error_texts.entry(kind.clone()).or_insert_with(|| text.clone());
-        }
-        for (name, usage) in &round.servers {
-            let sum = all
-                .servers
-                .entry(name.clone())
-                .or_insert(bench::result::Usage { cpu_us: 0, resident_bytes: 0 });
-            sum.cpu_us += usage.cpu_us;
-            sum.resident_bytes = sum.resident_bytes.max(usage.resident_bytes);
-        }
-    }
+    let points = run.series.iter().flat_map(|series| &series.points);
+    let all = Round::together(points.flat_map(|point| &point.rounds));
     let seconds = all.elapsed_us.max(1) as f64 / 1e6;
     println!();
     let statuses: Vec<_> =

@@ -9,8 +9,8 @@ use bench::result::{Run, Series, VERSION, Verdict};
 use bench::sweep::Sweep;
 use clap::Args;
 
-use super::args::{AskArgs, LoadArgs, ProtocolArgs, settings};
-use super::{ResultArgs, Trouble, figures, stopped_at_interrupt};
+use super::args::settings;
+use super::{RunArgs, Trouble, figures, stopped_at_interrupt};
 
 /// Duration of a round, and of its warm-up.
 const TIMES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(1));
@@ -19,13 +19,7 @@ const TIMES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_sec
 #[derive(Clone, Debug, Args)]
 pub(super) struct MeasureArgs {
     #[command(flatten)]
-    ask: AskArgs,
-    #[command(flatten)]
-    load: LoadArgs,
-    #[command(flatten)]
-    protocol: ProtocolArgs,
-    #[command(flatten)]
-    result: ResultArgs,
+    run: RunArgs,
     /// Name of the series in the result.
     #[arg(long, value_name = "NAME", help_heading = "Result")]
     name: Option<String>,
@@ -33,22 +27,23 @@ pub(super) struct MeasureArgs {
 
 /// Measures.
 pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode, Trouble> {
-    let (settings, values) = settings(&args.ask, &args.load, &args.protocol, TIMES)?;
-    let observed = args.result.observed()?;
+    let RunArgs { ask, load, protocol, result } = &args.run;
+    let (settings, values) = settings(ask, load, protocol, TIMES)?;
+    let observed = result.observed()?;
     let first = settings.first_url();
     bench::load::probe(&settings).map_err(Trouble::unmeasured)?;
     let began_s = now();
-    let name = args.name.clone().unwrap_or_else(|| args.ask.url.join(" "));
+    let name = args.name.clone().unwrap_or_else(|| ask.url.join(" "));
     let terminal = std::io::stderr().is_terminal();
     let mut table = figures::Table::new(bench::sweep::axis(&settings.load));
     let besides = settings.background.all() as u64;
     let series = Sweep {
         settings,
         values,
-        rounds: args.load.rounds.unwrap_or(1).max(1),
+        rounds: load.rounds.unwrap_or(1).max(1),
         name,
         observed,
-        before: &mut || args.result.before(),
+        before: &mut || result.before(),
         watch: &mut |round, x, progress| {
             if terminal {
                 figures::line(&format!("round {} at {x}", round + 1), progress);
@@ -65,10 +60,10 @@ pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode, Trouble> {
     .run()
     .map_err(Trouble::unmeasured)?;
     let mut verdicts = bench::verdicts::of_series(&series, besides);
-    args.result.ask_why(&mut verdicts, &first)?;
-    let run = result(vec![series], verdicts, began_s);
+    result.ask_why(&mut verdicts, &first)?;
+    let run = run_of(vec![series], verdicts, began_s);
     figures::rest(&run);
-    args.result.conclude(&run)
+    result.conclude(&run)
 }
 
 /// The present moment, in seconds since 1970.
@@ -77,7 +72,7 @@ pub(super) fn now() -> u64 {
 }
 
 /// A run of these series on this machine.
-pub(super) fn result(series: Vec<Series>, verdicts: Vec<Verdict>, began_s: u64) -> Run {
+pub(super) fn run_of(series: Vec<Series>, verdicts: Vec<Verdict>, began_s: u64) -> Run {
     Run {
         version: VERSION,
         settings: BTreeMap::new(),
