@@ -65,11 +65,8 @@ class Running:
             shutil.rmtree(folder, ignore_errors=True)
             os.makedirs(folder)
             os.chmod(folder, 0o755)
-            own, secure = free_ports(2)
+            [own] = free_ports(1)
             place = peers.Place(folder, own, port, **stack.settings)
-            for name in ["cert.pem", "key.pem", "both.pem"]:
-                if os.path.exists(os.path.join(work, name)):
-                    shutil.copy(os.path.join(work, name), folder)
             command = peers.ALL[layer].command(place) if isinstance(layer, str) else layer(place)
             log = os.path.join(folder, "log")
             self.places.append(place)
@@ -80,6 +77,12 @@ class Running:
     @property
     def pids(self):
         return [process.pid for process in self.processes]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
 
     def stop(self):
         for process in reversed(self.processes):
@@ -135,12 +138,15 @@ class Origin:
 
 
 def bench(work, pids, *arguments):
-    """One run of `larder bench`; its result."""
+    """One run of `larder bench`; its result, also if nothing was answered."""
     path = os.path.join(work, "bench.json")
+    if os.path.exists(path):
+        os.remove(path)
     observed = [word for pid in pids for word in ("--pid", str(pid))]
     command = [LARDER, "bench", "-t", "1", *observed, "--json", path, *map(str, arguments)]
     ran = subprocess.run(pinned(1, command), capture_output=True, text=True, check=False)
-    if ran.returncode != 0:
+    # A server that answers nothing is a result too.
+    if not os.path.exists(path):
         raise RuntimeError(f"{' '.join(command)}: {ran.stderr.strip()}")
     with open(path) as file:
         return json.load(file)
@@ -153,21 +159,16 @@ def measure(stacks, work, origin, values, arguments, url, fresh=True):
     machine = {}
     for number in range(ROUNDS):
         for stack in stacks[number % len(stacks):] + stacks[:number % len(stacks)]:
-            running = None
-            for value in values:
-                if running and fresh:
-                    running.stop()
-                    running = None
-                running = running or Running(stack, work, origin.port)
-                before = origin.asked()
-                run = bench(work, running.pids, *arguments(value), *url(running.port))
-                [series] = run["series"]
-                [result] = series["points"][0]["rounds"]
-                result["origin_requests"] = origin.asked() - before - 1
-                points[stack.name][value].append(result)
-                machine, axis = run["machine"], series["axis"]
-            if running:
-                running.stop()
+            for part in [[value] for value in values] if fresh else [values]:
+                with Running(stack, work, origin.port) as running:
+                    for value in part:
+                        before = origin.asked()
+                        run = bench(work, running.pids, *arguments(value), *url(running.port))
+                        [series] = run["series"]
+                        [result] = series["points"][0]["rounds"]
+                        result["origin_requests"] = origin.asked() - before - 1
+                        points[stack.name][value].append(result)
+                        machine, axis = run["machine"], series["axis"]
         print(f"round {number + 1} of {ROUNDS} done", file=sys.stderr, flush=True)
     machine["cores"] = str(os.cpu_count())
     return {
@@ -216,7 +217,8 @@ def columns(rounds):
         return median([read(one) for one in rounds])
 
     def latency(name, part):
-        return time_of(of(lambda one: (one[name] or {}).get(part, 0)))
+        known = [one[name][part] for one in rounds if one[name]]
+        return time_of(median(known)) if known else "–"
 
     told = sum(one["completed"] - one["source_unknown"] for one in rounds)
     hits = sum(sum(one["hits"].values()) for one in rounds)
@@ -226,9 +228,9 @@ def columns(rounds):
         "p50": latency("last_byte", "p50"),
         "p99": latency("last_byte", "p99"),
         "max": latency("last_byte", "max"),
-        "stdev": time_of(of(lambda one: one["last_byte"]["stdev"])),
+        "stdev": latency("last_byte", "stdev"),
         "first byte p50": latency("first_byte", "p50"),
-        "connect p50": latency("connect", "p50") if all(one["connect"] for one in rounds) else "–",
+        "connect p50": latency("connect", "p50"),
         "CPU a request": f"{of(lambda one: sum(use['cpu_us'] for use in one['servers'].values()) / max(1, one['completed'])):.1f} µs",
         "memory": f"{of(lambda one: sum(use['resident_bytes'] for use in one['servers'].values())) >> 20} MiB",
         "hits": f"{hits / told:.1%}" if told else "–",

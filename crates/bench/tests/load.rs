@@ -157,6 +157,17 @@ async fn sessions_have_a_connection_and_bursts() {
 }
 
 #[tokio::test]
+async fn a_visit_may_last_longer_than_a_response() {
+    let (_origin, settings) = origin(Script::ok("", "x")).await;
+    let think = Duration::from_millis(400);
+    let load = Load::Sessions { rate: 100.0, bursts: 4, calls: 1, think, connections: 100 };
+    let (until, timeout) = (Until::Count(5), Duration::from_millis(800));
+    let round = measured(Settings { load, until, timeout, ..settings }).await;
+    let sessions = round.sessions.expect("sessions");
+    assert_eq!((sessions.begun, sessions.completed), (5, 5), "{round:?}");
+}
+
+#[tokio::test]
 async fn a_ramp_counts_its_parts() {
     let (_origin, settings) = origin(Script::ok("", "x")).await;
     let load = Load::Ramp { from: 1, to: 20 };

@@ -164,20 +164,19 @@ def main():
     try:
         for number in range(ROUNDS):
             for stack in STACKS:
-                running = Running(stack, work, origin.port)
-                url = f"http://127.0.0.1:{running.port}/"
-                theirs[stack.name].append({**ab(url)})
-                # What the run before left unfinished ends first.
-                time.sleep(0.1 if SMOKE else 3)
-                before = origin.asked()
-                run = bench(work, running.pids, "-c", 10, "-d", f"{SECONDS}s", "--warm-up", "0", url)
-                [result] = run["series"][0]["points"][0]["rounds"]
-                result["origin_requests"] = origin.asked() - before
-                own[stack.name].append(result)
-                if stack.name in seen:
-                    seen[stack.name].append(aged(running))
-                time.sleep(0.1 if SMOKE else 3)
-                running.stop()
+                with Running(stack, work, origin.port) as running:
+                    url = f"http://127.0.0.1:{running.port}/"
+                    theirs[stack.name].append(ab(url))
+                    # What the run before left unfinished ends first.
+                    time.sleep(0.1 if SMOKE else 3)
+                    before = origin.asked()
+                    run = bench(work, running.pids, "-c", 10, "-d", f"{SECONDS}s", "--warm-up", "0", url)
+                    [result] = run["series"][0]["points"][0]["rounds"]
+                    result["origin_requests"] = origin.asked() - before
+                    own[stack.name].append(result)
+                    if stack.name in seen:
+                        seen[stack.name].append(aged(running))
+                    time.sleep(0.1 if SMOKE else 3)
             print(f"round {number + 1} of {ROUNDS} done", file=sys.stderr, flush=True)
         write(page, run, own, theirs, seen)
     finally:

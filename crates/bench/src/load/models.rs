@@ -226,7 +226,7 @@ async fn open(thread: &Rc<Thread>, mut arrivals: Arrivals, most: usize) -> Resul
         }
     }
     // What was due before the end has its time for an answer.
-    let limit = Instant::now() + thread.plan.settings.timeout;
+    let limit = Instant::now() + patience(thread);
     while open.free.borrow().len() < open.made.get()
         && Instant::now() < limit
         && !thread.is_stopped()
@@ -237,6 +237,20 @@ async fn open(thread: &Rc<Thread>, mut arrivals: Arrivals, most: usize) -> Resul
     thread.in_flight.set(unanswered);
     tasks.abort_all();
     Ok(())
+}
+
+/// The longest time that something due may take: a response, or a whole visit.
+fn patience(thread: &Thread) -> Duration {
+    let timeout = thread.plan.settings.timeout;
+    match thread.plan.settings.load {
+        Load::Sessions { bursts, calls, think, .. } => {
+            let all = |time: Duration, count: usize| {
+                time.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
+            };
+            all(think.saturating_add(all(timeout, calls)), bursts)
+        }
+        _ => timeout,
+    }
 }
 
 impl Open {
