@@ -68,7 +68,7 @@ http {{
 HAPROXY = """
 global
   nbthread {workers}
-  maxconn 20000
+  maxconn 8000
 cache bench
   total-max-size {memory_mib}
   max-object-size 1000000

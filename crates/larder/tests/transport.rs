@@ -529,7 +529,10 @@ async fn an_answer_before_the_end_of_a_chunked_body_says_that_the_connection_end
 #[tokio::test]
 async fn a_page_for_an_answer_without_its_body_says_that_the_connection_ends() {
     let stage = Stage::new().await;
-    let head = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 10\r\n\r\n";
+    // The body breaks in the very piece that has the head. Where it breaks later, the client has the
+    // head already.
+    let head =
+        "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nTransfer-Encoding: chunked\r\n\r\nno\r\n";
     stage.origin.on("/cut", Script::respond(head).close());
     let mut raw = stage.connect().await;
     let reply = whole(raw.get("/cut").await.expect("sent"), "/cut");
