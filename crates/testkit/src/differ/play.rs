@@ -245,7 +245,11 @@ impl Stage<'_> {
     }
 }
 
-/// Returns true if a request looks after a backend's health.
+/// Returns true if a request looks after a backend's health. Varnish's has two fields only; a
+/// request that it forwards has more.
 fn is_probe(request: &ParsedRequest) -> bool {
-    request.values("user-agent").iter().any(|agent| agent.ends_with(b"Health Probe"))
+    let agents = request.values("user-agent");
+    let close = request.values("connection") == [&b"close"[..]];
+    agents.iter().any(|agent| agent.ends_with(b"Health Probe"))
+        || close && request.fields.len() == 2 && !request.values("host").is_empty()
 }
