@@ -8,6 +8,7 @@ pub mod clock;
 pub mod counters;
 pub mod descriptors;
 pub mod hash;
+pub mod html;
 pub mod limits;
 pub mod memory;
 pub mod say;

@@ -158,7 +158,7 @@ fn error_page(request: &Request, mut response: Response, reason: &str) -> Reply 
         "<!doctype html><html><head><title>{status} {phrase}</title></head>\n<body><h1>{status} \
          {phrase}</h1>\n<p>{reason}</p>\n</body></html>\n",
         phrase = status.reason(),
-        reason = escape(reason),
+        reason = base::html::escape(reason),
     );
     response.headers.push(HeaderId::ContentType, b"text/html; charset=utf-8");
     response.headers.push(HeaderId::CacheControl, b"no-store");
@@ -257,20 +257,6 @@ pub(crate) fn options(request: &Request) -> Reply {
 fn own(request: &Request, response: Response, body: Bytes) -> Reply {
     let body = ReplyBody::from(body).answering(&request.method, response.status);
     Reply::owned(response, body, Served::Synthetic)
-}
-
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 
 use std::fmt::Write as _;
 
+use base::html::escape;
+
 use super::scale::Scale;
-use super::text::{Unit, escape};
+use super::text::Unit;
 
 const WIDTH: f64 = 720.0;
 const PLOT_HEIGHT: f64 = 280.0;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::text::escape;
 use super::{Report, figures};
+use base::html::escape;
 
 const STYLE: &str = include_str!("page.css");
 

@@ -61,24 +61,6 @@ pub(super) fn number(value: f64) -> String {
     out
 }
 
-/// Text in HTML or SVG.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // XML has no other control characters.
-            c if c.is_control() && !matches!(c, '\n' | '\t') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 /// Text in a cell of a Markdown table.
 pub(super) fn cell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -109,7 +91,6 @@ mod tests {
         assert_eq!(number(0.5), "0.5");
         assert_eq!(number(12.34), "12.3");
         assert_eq!(Unit::Percent.show(99.0), "99%");
-        assert_eq!(escape("<a b='c'>&\u{1}"), "&lt;a b=&#39;c&#39;&gt;&amp;\u{fffd}");
         assert_eq!(cell("a|b\nc"), "a\\|b c");
     }
 }
