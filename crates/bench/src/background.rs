@@ -1,15 +1,16 @@
 //! Connections that are there besides the load: idle ones, and those of slow readers.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::sync::Semaphore;
 use tokio::task::LocalSet;
 
-use crate::load::{Plan, Stream};
+use crate::load::{Http1, Plan, Stream};
 
 /// Connections that are opened at once.
 const OPENING: usize = 64;
@@ -47,15 +48,19 @@ impl Besides {
         Ok(Self { stop, held, thread: Some(thread) })
     }
 
-    /// Ends them; how many there were at the end.
-    pub(crate) fn end(self) -> u64 {
-        let held = self.held.load(Ordering::Relaxed);
+    /// The number that is there now.
+    pub(crate) fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Besides {
+    fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread {
+        if let Some(thread) = self.thread.take() {
             // A panic of that thread has been printed; the load itself is measured.
             let _ = thread.join();
         }
-        held
     }
 }
 
@@ -105,24 +110,31 @@ async fn one(plan: &Plan, nth: usize, slow: Option<usize>, opening: &Semaphore, 
             let mut byte = [0; 1];
             while stream.read(&mut byte).await.is_ok_and(|read| read > 0) {}
         }
-        Some(rate) => read_slowly(plan, nth, &mut stream, rate).await,
+        Some(rate) => read_slowly(plan, nth, stream, rate).await,
     }
     held.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// Asks, and reads what comes at `rate` bytes a second, without end.
-async fn read_slowly(plan: &Plan, nth: usize, stream: &mut Stream, rate: usize) {
-    let Some(ask) = plan.ask((nth % plan.settings.list.asks().len().max(1)) as u32, nth) else {
-        return;
-    };
+/// Asks again and again, and reads what comes at `rate` bytes a second.
+async fn read_slowly(plan: &Plan, nth: usize, stream: Stream, rate: usize) {
+    let count = plan.settings.list.asks().len().max(1);
     let mut piece = vec![0; (rate / READS as usize).max(1)];
-    if stream.write_all(&ask.bytes).await.is_err() {
-        return;
-    }
-    loop {
-        match stream.read(&mut piece).await {
-            Ok(read) if read > 0 => tokio::time::sleep(Duration::from_secs(1) / READS).await,
-            _ => return,
+    let mut connection = Http1::new(stream, plan.head_limits);
+    let mut asked = nth;
+    while connection.may_go_on() {
+        let Some(ask) = plan.ask((asked % count) as u32, nth) else {
+            return;
+        };
+        asked += 1;
+        connection.queue(ask, None);
+        loop {
+            let read = poll_fn(|cx| connection.poll_piece(cx, &mut piece)).await;
+            tokio::time::sleep(Duration::from_secs(1) / READS).await;
+            match read {
+                Ok(None) => {}
+                Ok(Some(_)) => break,
+                Err(_) => return,
+            }
         }
     }
 }

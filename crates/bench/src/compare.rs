@@ -48,7 +48,7 @@ impl Figure {
     pub fn of(self, round: &Round) -> Option<f64> {
         let latency = round.last_byte.as_ref()?;
         let value = match self {
-            Self::Rate => round.completed as f64 / (round.elapsed_us.max(1) as f64 / 1e6),
+            Self::Rate => round.rate(),
             Self::Mean => latency.mean,
             Self::Median => finer(latency, 0.5).unwrap_or(latency.p50 as f64),
             Self::P99 => finer(latency, 0.99).unwrap_or(latency.p99 as f64),

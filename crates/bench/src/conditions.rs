@@ -169,19 +169,17 @@ impl Quantity {
                     }
                 })
             }
-            Self::Rate => Some(round.completed as f64 / (round.elapsed_us.max(1) as f64 / 1e6)),
-            Self::Errors => Some((round.attempted - round.completed) as f64),
-            Self::Statuses(from, to) => {
-                Some(round.statuses.range(*from..=*to).map(|(_, count)| *count).sum::<u64>() as f64)
-            }
-            Self::Hits => Some(round.hits.values().sum::<u64>() as f64),
+            Self::Rate => Some(round.rate()),
+            Self::Errors => Some(round.failed() as f64),
+            Self::Statuses(from, to) => Some(round.with_status(*from, *to) as f64),
+            Self::Hits => Some(round.all_hits() as f64),
         }
     }
 
     /// The quantity as a share of the requests; of the responses that told, for hits.
     fn share_of(&self, round: &Round) -> Option<f64> {
         let all = match self {
-            Self::Hits => round.completed.saturating_sub(round.source_unknown),
+            Self::Hits => round.told(),
             Self::Errors => round.attempted,
             Self::Statuses(..) => round.completed,
             Self::Latency(..) | Self::Rate => return None,

@@ -9,6 +9,8 @@ pub mod fuzz;
 pub mod latency;
 pub mod load;
 pub mod machine;
+mod metrics;
+pub mod quick;
 pub mod report;
 pub mod result;
 pub mod settings;

@@ -24,6 +24,8 @@ use parking_lot::Mutex;
 use tokio::task::LocalSet;
 
 pub use fetch::fetch;
+pub(crate) use fetch::fetch_from;
+pub(crate) use http1::Http1;
 pub(crate) use plan::Plan;
 use recorder::Recorder;
 pub(crate) use stream::Stream;
@@ -125,21 +127,23 @@ impl Runner {
         let meters = supervisor.wait(&threads);
         let mut all: Vec<Recorder> =
             (0..windows).map(|_| Recorder::new()).collect::<Result<_, _>>()?;
-        let (mut unfinished, mut last) = (0, start);
+        let (mut unfinished, mut last, mut exhausted) = (0, start, true);
         for thread in threads {
             let done = thread.join().map_err(|_| "a thread of the load panicked".to_owned())??;
             unfinished += done.unfinished;
             last = last.max(done.last);
+            exhausted &= done.exhausted;
             for (sum, own) in all.iter_mut().zip(&done.recorders) {
                 sum.add(own)?;
             }
         }
         let stopped = shared.stop.load(Ordering::Relaxed);
         let elapsed = match end {
-            Some(end) if !stopped => end - start,
+            Some(end) if !stopped && !exhausted => end - start,
             _ => last - start,
         };
-        let held = background.end();
+        let held = background.held();
+        drop(background);
         let mut rounds = Vec::new();
         for (recorder, at) in all.iter().zip(0..) {
             let mut round = recorder.round(elapsed / u32::try_from(windows).unwrap_or(1))?;
@@ -188,6 +192,7 @@ struct Done {
     recorders: Vec<Recorder>,
     unfinished: u64,
     last: Instant,
+    exhausted: bool,
 }
 
 fn one_thread(own: usize, thread: Thread) -> Result<Done, String> {
@@ -207,7 +212,8 @@ fn one_thread(own: usize, thread: Thread) -> Result<Done, String> {
     drop(local);
     drop(runtime);
     let thread = Rc::into_inner(thread).ok_or("a task outlived its runtime")?;
-    Ok(Done { unfinished, last: thread.last.get(), recorders: thread.into_recorders() })
+    let (last, exhausted) = (thread.last.get(), thread.exhausted.get());
+    Ok(Done { unfinished, last, exhausted, recorders: thread.into_recorders() })
 }
 
 /// A look at a measurement while it runs.

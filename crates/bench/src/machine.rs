@@ -8,11 +8,19 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::metrics::Told;
 use crate::result::{Round, Usage};
-use crate::settings::Observed;
+use crate::settings::{Observed, Tls};
+use crate::target::Target;
 
 /// Descriptors beside those of connections.
 const DESCRIPTORS_BESIDE: usize = 100;
+
+/// The most connections that this process may have.
+pub fn connections_possible() -> usize {
+    let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    usize::try_from(most).unwrap_or(usize::MAX).saturating_sub(DESCRIPTORS_BESIDE)
+}
 
 /// Lets this process have `connections` connections.
 pub(crate) fn raise_descriptors(connections: usize) -> Result<(), String> {
@@ -21,7 +29,7 @@ pub(crate) fn raise_descriptors(connections: usize) -> Result<(), String> {
     if current.is_none_or(|current| current >= wanted) {
         return Ok(());
     }
-    if maximum.is_some_and(|maximum| maximum < wanted) {
+    if connections > connections_possible() {
         return Err(format!(
             "{connections} connections need {wanted} descriptors, and this process may have {}: \
              raise its limit (`ulimit -n {wanted}`)",
@@ -65,6 +73,7 @@ pub(crate) struct Meter {
     /// Ticks of all processors: stolen, idle, all.
     ticks: (u64, u64, u64),
     servers: BTreeMap<String, Usage>,
+    told: Vec<Told>,
 }
 
 impl Meter {
@@ -75,9 +84,21 @@ impl Meter {
             u64::try_from(time.tv_sec).unwrap_or_default(),
             u32::try_from(time.tv_nsec).unwrap_or_default(),
         );
-        let servers =
-            observed.iter().filter_map(|(name, one)| Some((name.clone(), usage(one)?))).collect();
-        Self { own_cpu, ticks: ticks(), servers }
+        let mut meter = Self { own_cpu, ticks: ticks(), ..Self::default() };
+        for (name, one) in observed {
+            let usage = match one {
+                Observed::Process(pid) => process_usage(*pid),
+                Observed::Group(folder) => group_usage(folder),
+                Observed::Metrics { target, path, tls, counters_only } => {
+                    let told = metrics(target, path, tls).unwrap_or_default();
+                    let usage = told.usage().filter(|_| !counters_only);
+                    meter.told.push(told);
+                    usage
+                }
+            };
+            meter.servers.extend(usage.map(|usage| (name.clone(), usage)));
+        }
+        meter
     }
 
     /// Writes what was taken since `before`.
@@ -93,7 +114,26 @@ impl Meter {
             let usage = Usage { cpu_us, resident_bytes: after.resident_bytes };
             round.servers.insert(name.clone(), usage);
         }
+        let of = |figure: fn(&Told) -> Option<u64>| {
+            let pairs = self.told.iter().zip(&before.told);
+            let each = pairs.filter_map(|(now, then)| figure(now)?.checked_sub(figure(then)?));
+            each.reduce(u64::saturating_add)
+        };
+        round.origin_requests = of(|told| told.origin_requests);
+        // The server's own counters speak where its responses do not.
+        if let (Some(hits), Some(requests)) = (of(|told| told.hits), of(|told| told.requests))
+            && round.told() == 0
+        {
+            let requests = requests.min(round.completed);
+            round.hits.insert("counters".to_owned(), hits.min(requests));
+            round.source_unknown = round.completed - requests;
+        }
     }
+}
+
+fn metrics(target: &Target, path: &str, tls: &Tls) -> Result<Told, String> {
+    let page = crate::load::fetch_from(target, path, tls)?;
+    Ok(Told::read(&String::from_utf8_lossy(&page)))
 }
 
 /// Ticks of all processors: stolen, idle, all (proc(5), `/proc/stat`).
@@ -104,13 +144,6 @@ fn ticks() -> (u64, u64, u64) {
         line.split_whitespace().skip(1).filter_map(|ticks| ticks.parse().ok()).collect();
     let of = |at: usize| each.get(at).copied().unwrap_or_default();
     (of(7), of(3) + of(4), each.iter().take(8).sum())
-}
-
-fn usage(observed: &Observed) -> Option<Usage> {
-    match observed {
-        Observed::Process(pid) => process_usage(*pid),
-        Observed::Group(folder) => group_usage(folder),
-    }
 }
 
 /// CPU time and memory of a process and its descendants.
@@ -159,13 +192,22 @@ fn group_usage(folder: &Path) -> Option<Usage> {
 
 /// Looks whether something can be measured.
 pub fn check(observed: &Observed) -> Result<(), String> {
-    match (usage(observed), observed) {
-        (Some(_), _) => Ok(()),
-        (None, Observed::Process(pid)) => Err(format!("--pid {pid}: no such process")),
-        (None, Observed::Group(folder)) => Err(format!(
+    match observed {
+        Observed::Process(pid) if process_usage(*pid).is_none() => {
+            Err(format!("--pid {pid}: no such process"))
+        }
+        Observed::Group(folder) if group_usage(folder).is_none() => Err(format!(
             "--cgroup {}: no control group of version 2 (there is no cpu.stat)",
             folder.display()
         )),
+        Observed::Metrics { target, path, tls, .. } => match metrics(target, path, tls) {
+            Err(error) => Err(format!("metrics of {target}: {error}")),
+            Ok(told) if told == Told::default() => {
+                Err(format!("metrics of {target}: {path} has no figure that is known here"))
+            }
+            Ok(_) => Ok(()),
+        },
+        _ => Ok(()),
     }
 }
 

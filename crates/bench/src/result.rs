@@ -9,6 +9,9 @@ use crate::latency::Latency;
 /// The version of the form that [`Run`] describes. A reader refuses a newer one.
 pub const VERSION: u32 = 1;
 
+/// Largest value of an axis that a reader takes.
+const X_MAX: f64 = 1e12;
+
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -59,8 +62,16 @@ pub fn from_json(text: &str) -> Result<Run, String> {
             "a result of version {version}: this program reads versions up to {VERSION}"
         ));
     }
-    serde_json::from_str(text)
-        .map_err(|error| format!("this is no result of `larder bench`: {error}"))
+    let run: Run = serde_json::from_str(text)
+        .map_err(|error| format!("this is no result of `larder bench`: {error}"))?;
+    let points = || run.series.iter().flat_map(|series| &series.points);
+    match points().find(|point| !(0.0..=X_MAX).contains(&point.x)) {
+        Some(point) => Err(format!(
+            "this is no result of `larder bench`: x is {}, where it is 0 to {X_MAX:e}",
+            point.x
+        )),
+        None => Ok(run),
+    }
 }
 
 /// Points over one axis.
@@ -170,23 +181,76 @@ pub struct Round {
 }
 
 impl Round {
+    /// The time measured, in seconds; never zero.
+    pub fn seconds(&self) -> f64 {
+        self.elapsed_us.max(1) as f64 / 1e6
+    }
+
+    /// Responses a second.
+    pub fn rate(&self) -> f64 {
+        self.completed as f64 / self.seconds()
+    }
+
+    /// Requests that got no response.
+    pub fn failed(&self) -> u64 {
+        self.attempted.saturating_sub(self.completed)
+    }
+
+    /// Responses that told of a cache.
+    pub fn told(&self) -> u64 {
+        self.completed.saturating_sub(self.source_unknown)
+    }
+
+    /// Hits.
+    pub fn all_hits(&self) -> u64 {
+        sum(self.hits.values())
+    }
+
+    /// Share of hits among the responses that told; `None` if no response did.
+    pub fn hit_share(&self) -> Option<f64> {
+        (self.told() > 0).then(|| self.all_hits() as f64 / self.told() as f64)
+    }
+
+    /// Responses with statuses from one to another, both included.
+    pub fn with_status(&self, from: u16, to: u16) -> u64 {
+        sum(self.statuses.range(from..=to).map(|(_, count)| count))
+    }
+
+    /// The use of the machine by all servers.
+    pub fn usage(&self) -> Usage {
+        let mut all = Usage::default();
+        for usage in self.servers.values() {
+            all.cpu_us = all.cpu_us.saturating_add(usage.cpu_us);
+            all.resident_bytes = all.resident_bytes.saturating_add(usage.resident_bytes);
+        }
+        all
+    }
+
     /// The counts of several rounds together; their latencies are left out.
-    pub fn together<'a>(rounds: impl Iterator<Item = &'a Self>) -> Self {
+    pub fn together<'a>(rounds: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all = Self::default();
         for round in rounds {
-            all.elapsed_us += round.elapsed_us;
-            all.attempted += round.attempted;
-            all.completed += round.completed;
-            all.unfinished += round.unfinished;
-            all.source_unknown += round.source_unknown;
-            all.other_lengths += round.other_lengths;
-            all.lengths_differ += round.lengths_differ;
-            all.bytes_sent += round.bytes_sent;
-            all.bytes_received += round.bytes_received;
-            all.connections += round.connections;
-            all.resumed += round.resumed;
-            all.queued += round.queued;
-            all.generator_cpu_us += round.generator_cpu_us;
+            for (sum, more) in [
+                (&mut all.elapsed_us, round.elapsed_us),
+                (&mut all.attempted, round.attempted),
+                (&mut all.completed, round.completed),
+                (&mut all.unfinished, round.unfinished),
+                (&mut all.source_unknown, round.source_unknown),
+                (&mut all.other_lengths, round.other_lengths),
+                (&mut all.lengths_differ, round.lengths_differ),
+                (&mut all.bytes_sent, round.bytes_sent),
+                (&mut all.bytes_received, round.bytes_received),
+                (&mut all.connections, round.connections),
+                (&mut all.resumed, round.resumed),
+                (&mut all.queued, round.queued),
+                (&mut all.generator_cpu_us, round.generator_cpu_us),
+            ] {
+                *sum = sum.saturating_add(more);
+            }
+            if let Some(more) = round.origin_requests {
+                let before = all.origin_requests.unwrap_or_default();
+                all.origin_requests = Some(before.saturating_add(more));
+            }
             add(&mut all.errors, &round.errors);
             add(&mut all.statuses, &round.statuses);
             add(&mut all.hits, &round.hits);
@@ -197,9 +261,8 @@ impl Round {
                 all.error_texts.entry(kind.clone()).or_insert_with(|| text.clone());
             }
             for (name, usage) in &round.servers {
-                let none = Usage { cpu_us: 0, resident_bytes: 0 };
-                let sum = all.servers.entry(name.clone()).or_insert(none);
-                sum.cpu_us += usage.cpu_us;
+                let sum = all.servers.entry(name.clone()).or_default();
+                sum.cpu_us = sum.cpu_us.saturating_add(usage.cpu_us);
                 sum.resident_bytes = sum.resident_bytes.max(usage.resident_bytes);
             }
         }
@@ -207,14 +270,20 @@ impl Round {
     }
 }
 
+/// A sum that stays at the largest number: results come from files, too.
+fn sum<'a>(counts: impl Iterator<Item = &'a u64>) -> u64 {
+    counts.fold(0, |sum: u64, count| sum.saturating_add(*count))
+}
+
 fn add<K: Ord + Clone>(sums: &mut BTreeMap<K, u64>, more: &BTreeMap<K, u64>) {
     for (key, count) in more {
-        *sums.entry(key.clone()).or_default() += count;
+        let sum = sums.entry(key.clone()).or_default();
+        *sum = sum.saturating_add(*count);
     }
 }
 
 /// The use of the machine by a server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// CPU time, in microseconds.
     pub cpu_us: u64,
@@ -229,4 +298,32 @@ pub struct Sessions {
     pub begun: u64,
     /// Sessions that got all their responses.
     pub completed: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_of_anybodys_making_is_read_or_refused() {
+        let run = |x: &str, round: &str| {
+            from_json(&format!(
+                "{{\"version\":1,\"settings\":{{}},\"machine\":{{}},\"versions\":{{}},\"series\":[{{\
+                 \"name\":\"a\",\"axis\":\"rate\",\"points\":[{{\"x\":{x},\"rounds\":[{round}]}}]}}]}}"
+            ))
+        };
+        assert!(run("1", "{}").is_ok());
+        assert!(run("-1", "{}").is_err());
+        assert!(run("1e300", "{}").is_err());
+        let most = u64::MAX;
+        let round = format!(
+            "{{\"completed\":{most},\"source_unknown\":1,\"hits\":{{\"age\":{most},\"x-cache\":1}},\
+             \"servers\":{{\"a\":{{\"cpu_us\":{most},\"resident_bytes\":{most}}}}}}}"
+        );
+        let run = run("1", &format!("{round},{round}")).expect("a result");
+        let points = run.series.iter().flat_map(|series| &series.points);
+        let all = Round::together(points.flat_map(|point| &point.rounds));
+        assert_eq!((all.completed, all.failed(), all.all_hits()), (most, 0, most));
+        assert_eq!(all.usage().cpu_us, most);
+    }
 }

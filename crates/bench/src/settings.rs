@@ -19,6 +19,8 @@ pub struct Settings {
     pub headers: Vec<(String, String)>,
     /// Protocol.
     pub protocol: Protocol,
+    /// True if requests ask only for what is newer than what was received before.
+    pub conditional: bool,
     /// TLS.
     pub tls: Tls,
     /// Load.
@@ -168,11 +170,23 @@ impl Background {
     }
 }
 
-/// A process, a control group or a unit whose use of the machine is measured.
+/// A process, a control group or a server's own figures, from which the use of the machine is
+/// known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observed {
     /// A process and its descendants.
     Process(u32),
     /// The folder of a control group of version 2.
     Group(PathBuf),
+    /// A page of metrics in Prometheus' text format.
+    Metrics {
+        /// The server.
+        target: Target,
+        /// The path.
+        path: String,
+        /// The TLS settings.
+        tls: Tls,
+        /// True if the use of the machine is known from elsewhere.
+        counters_only: bool,
+    },
 }

@@ -29,13 +29,14 @@ const REUSE: f64 = 0.1;
 /// Remarks on one series.
 pub fn of_series(series: &Series, connections_besides: u64) -> Vec<Verdict> {
     let rounds = || series.points.iter().flat_map(|point| &point.rounds);
+    let sums = Round::together(rounds());
     let mut all = Vec::new();
     all.extend(generator(series));
-    all.extend(nothing(rounds));
-    all.extend(failures(rounds));
-    all.extend(not_pages(rounds));
-    all.extend(not_cached(rounds));
-    all.extend(lengths(rounds));
+    all.extend(nothing(series));
+    all.extend(failures(&sums));
+    all.extend(not_pages(&sums));
+    all.extend(not_cached(&sums));
+    all.extend(lengths(&sums));
     all.extend(too_short(series));
     all.extend(noise(series));
     if let Some(held) = rounds().map(|round| round.background).min()
@@ -60,11 +61,13 @@ fn percent(share: f64) -> String {
 /// The generator was the limit.
 fn generator(series: &Series) -> Option<Verdict> {
     let open = matches!(series.axis, Axis::Rate);
+    // Elsewhere threads spend what time they have looking for responses, and tell by being late.
+    let closed = matches!(series.axis, Axis::Connections);
     for point in &series.points {
         for round in &point.rounds {
-            let time = round.elapsed_us * round.generator_threads;
+            let time = round.elapsed_us.saturating_mul(round.generator_threads);
             let busy = round.generator_cpu_us as f64 / time.max(1) as f64;
-            if time > 0 && busy > BUSY {
+            if closed && time > 0 && busy > BUSY {
                 return Some(verdict(
                     "generator-limit",
                     format!(
@@ -85,7 +88,7 @@ fn generator(series: &Series) -> Option<Verdict> {
                     ),
                 ));
             }
-            let due = point.x * round.elapsed_us as f64 / 1e6;
+            let due = point.x * round.seconds();
             let begun = (round.attempted + round.unfinished) as f64;
             if open && begun < due * (1.0 - MISSED) - 2.0 {
                 return Some(verdict(
@@ -102,7 +105,8 @@ fn generator(series: &Series) -> Option<Verdict> {
 }
 
 /// Nothing was measured.
-fn nothing<'a, I: Iterator<Item = &'a Round>>(rounds: impl Fn() -> I) -> Option<Verdict> {
+fn nothing(series: &Series) -> Option<Verdict> {
+    let rounds = || series.points.iter().flat_map(|point| &point.rounds);
     let empty = rounds().filter(|round| round.completed == 0).count();
     (empty > 0).then(|| {
         verdict(
@@ -113,15 +117,10 @@ fn nothing<'a, I: Iterator<Item = &'a Round>>(rounds: impl Fn() -> I) -> Option<
 }
 
 /// Requests failed.
-fn failures<'a, I: Iterator<Item = &'a Round>>(rounds: impl Fn() -> I) -> Option<Verdict> {
-    let attempted: u64 = rounds().map(|round| round.attempted).sum();
-    let completed: u64 = rounds().map(|round| round.completed).sum();
-    let failed = attempted - completed;
+fn failures(all: &Round) -> Option<Verdict> {
+    let (failed, attempted) = (all.failed(), all.attempted);
+    let kinds: Vec<_> = all.errors.keys().map(String::as_str).collect();
     (failed > 0).then(|| {
-        let mut kinds: Vec<&str> =
-            rounds().flat_map(|round| round.errors.keys().map(String::as_str)).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
         verdict("failures", format!(
             "{failed} of {attempted} requests got no response ({}): latencies are those of the others",
             kinds.join(", ")
@@ -130,13 +129,10 @@ fn failures<'a, I: Iterator<Item = &'a Round>>(rounds: impl Fn() -> I) -> Option
 }
 
 /// Responses were errors or redirects.
-fn not_pages<'a, I: Iterator<Item = &'a Round>>(rounds: impl Fn() -> I) -> Option<Verdict> {
-    let of = |from: u16, to: u16| -> u64 {
-        rounds().flat_map(|round| round.statuses.range(from..=to)).map(|(_, count)| count).sum()
-    };
-    let redirects = of(300, 303) + of(305, 399);
-    let errors = of(400, 999);
-    let completed: u64 = rounds().map(|round| round.completed).sum();
+fn not_pages(all: &Round) -> Option<Verdict> {
+    let redirects = all.with_status(300, 303) + all.with_status(305, 399);
+    let errors = all.with_status(400, u16::MAX);
+    let completed = all.completed;
     match (errors, redirects) {
         (0, 0) => None,
         (0, _) => Some(verdict(
@@ -146,11 +142,8 @@ fn not_pages<'a, I: Iterator<Item = &'a Round>>(rounds: impl Fn() -> I) -> Optio
             ),
         )),
         (_, _) => {
-            let mut statuses: Vec<_> = rounds()
-                .flat_map(|round| round.statuses.range(400..).map(|(status, _)| status.to_string()))
-                .collect();
-            statuses.sort_unstable();
-            statuses.dedup();
+            let statuses: Vec<_> =
+                all.statuses.range(400..).map(|(status, _)| status.to_string()).collect();
             Some(verdict(
                 "error-responses",
                 format!(
@@ -163,15 +156,8 @@ fn not_pages<'a, I: Iterator<Item = &'a Round>>(rounds: impl Fn() -> I) -> Optio
 }
 
 /// The target was not caching.
-fn not_cached<'a, I: Iterator<Item = &'a Round>>(rounds: impl Fn() -> I) -> Option<Verdict> {
-    let told: u64 =
-        rounds().map(|round| round.completed.saturating_sub(round.source_unknown)).sum();
-    let hits: u64 = rounds().flat_map(|round| round.hits.values()).sum();
-    let share = hits as f64 / told.max(1) as f64;
-    if told == 0 || share >= CACHED {
-        return None;
-    }
-    let all = Round::together(rounds());
+fn not_cached(all: &Round) -> Option<Verdict> {
+    let share = all.hit_share().filter(|share| *share < CACHED)?;
     let most = all.miss_reasons.iter().max_by_key(|(_, count)| **count);
     let why = most.map_or_else(String::new, |(reason, _)| format!("; most often: {reason}"));
     Some(verdict(
@@ -184,9 +170,8 @@ fn not_cached<'a, I: Iterator<Item = &'a Round>>(rounds: impl Fn() -> I) -> Opti
 }
 
 /// Responses to one request differed in length.
-fn lengths<'a, I: Iterator<Item = &'a Round>>(rounds: impl Fn() -> I) -> Option<Verdict> {
-    let differ: u64 = rounds().map(|round| round.lengths_differ).sum();
-    let completed: u64 = rounds().map(|round| round.completed).sum();
+fn lengths(all: &Round) -> Option<Verdict> {
+    let (differ, completed) = (all.lengths_differ, all.completed);
     (differ > 0).then(|| {
         verdict("lengths-differ", format!(
             "{differ} of {completed} responses had another length than the first one to the same request: not everybody got the same page"
@@ -246,11 +231,7 @@ fn noise(series: &Series) -> Option<Verdict> {
 }
 
 fn spread(point: &Point) -> Option<Verdict> {
-    let mut rates: Vec<f64> = point
-        .rounds
-        .iter()
-        .map(|round| round.completed as f64 / round.elapsed_us.max(1) as f64)
-        .collect();
+    let mut rates: Vec<f64> = point.rounds.iter().map(Round::rate).collect();
     rates.sort_by(f64::total_cmp);
     let (least, most) = (*rates.first()?, *rates.last()?);
     let median = *rates.get(rates.len() / 2)?;
@@ -324,7 +305,7 @@ struct Side {
 
 impl Side {
     fn of(rounds: &[Round]) -> Self {
-        let all = Round::together(rounds.iter());
+        let all = Round::together(rounds);
         let encoding = all.encodings.iter().max_by_key(|(_, count)| **count);
         let status = all.statuses.iter().max_by_key(|(_, count)| **count);
         let lengths = all.body_lengths.iter();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bench::load::Runner;
 use bench::result::Round;
 use bench::settings::{Background, Load, Protocol, Settings, Tls, Until};
-use bench::urls::{List, Order};
+use bench::urls::{List, Order, from_log};
 use testkit::origin::{Script, Scripted};
 
 /// A closed loop of 4 connections, for 100 requests, without a warm-up.
@@ -21,6 +21,7 @@ fn settings(urls: &[String]) -> Settings {
         order: Order::Sequence,
         headers: Vec::new(),
         protocol: Protocol::Http1 { old: false, keep_alive: true, pipeline: 1 },
+        conditional: false,
         tls: Tls { authorities: None, resume: true },
         load: Load::Closed { connections: 4 },
         until: Until::Count(100),
@@ -280,4 +281,62 @@ async fn an_open_loop_sees_a_stop_that_a_closed_one_hides() {
     assert_eq!(asked, 200);
     assert!(open >= 40, "{slow_ones:?}");
     assert!(closed <= 8, "{slow_ones:?}");
+}
+
+#[tokio::test]
+async fn an_open_loop_lasts_as_long_as_it_shall() {
+    let (_origin, settings) = origin(Script::ok("", "x")).await;
+    let load = Load::Open { rate: 1.0, random: false, connections: 1 };
+    let time = Duration::from_millis(1300);
+    let began = Instant::now();
+    let round = measured(Settings { load, until: Until::Time(time), ..settings }).await;
+    // The last of two requests is due 300 ms before the end.
+    assert_eq!((round.completed, round.elapsed_us), (2, 1_300_000));
+    assert!(began.elapsed() >= time);
+}
+
+#[tokio::test]
+async fn a_replay_ends_with_its_log() {
+    let (origin, settings) = origin(Script::ok("", "x")).await;
+    let line = |second| {
+        format!("::1 - - [25/Nov/2026:10:00:0{second} +0000] \"GET /page HTTP/1.1\" 200 4\n")
+    };
+    let log = [0, 1, 1, 2].map(line).concat();
+    let targets =
+        vec![bench::target::Target::parse(&format!("http://{}", origin.addr())).expect("").0];
+    let load = Load::Replay { speed: 10.0, connections: 4 };
+    let until = Until::Time(Duration::from_secs(60));
+    let list = from_log("log", log.as_bytes());
+    let round = measured(Settings { targets, list, load, until, ..settings }).await;
+    assert_eq!(round.completed, 4);
+    assert!((200_000..30_000_000).contains(&round.elapsed_us), "{round:?}");
+}
+
+#[tokio::test]
+async fn slow_readers_ask_again_and_again() {
+    let (origin, settings) = origin(Script::ok("", "0123456789")).await;
+    let background = Background { idle: 1, slow: 2, slow_rate: 1_000_000 };
+    let load = Load::Open { rate: 1.0, random: false, connections: 1 };
+    let until = Until::Time(Duration::from_millis(1500));
+    let round = measured(Settings { background, load, until, ..settings }).await;
+    assert_eq!(round.background, 3);
+    let besides = origin.seen("/page") as u64 - round.attempted;
+    assert!(besides >= 6, "{besides} requests of 2 slow readers");
+}
+
+#[tokio::test]
+async fn a_condition_is_the_validator_of_the_last_response() {
+    let script = Script::ok("ETag: \"one\"\r\n", "x");
+    let (origin, settings) = origin(script).await;
+    let load = Load::Closed { connections: 1 };
+    let settings =
+        Settings { conditional: true, load, threads: 1, until: Until::Count(3), ..settings };
+    measured(settings).await;
+    let sent: Vec<_> = origin.recorded().iter().flat_map(|one| one.bytes.clone()).collect();
+    let sent = String::from_utf8_lossy(&sent).into_owned();
+    let heads: Vec<_> = sent.split_terminator("\r\n\r\n").collect();
+    assert_eq!(heads.len(), 3, "{sent}");
+    let conditional = |head: &&&str| head.contains("\r\nIf-None-Match: \"one\"");
+    assert_eq!(heads.iter().filter(conditional).count(), 2, "{sent}");
+    assert!(!conditional(&&heads[0]), "{sent}");
 }

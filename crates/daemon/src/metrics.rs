@@ -7,7 +7,7 @@ use base::{counters, limits};
 use origin::ServerStatus;
 
 use crate::state::Daemon;
-use crate::stats;
+use crate::{pressure, stats};
 
 /// Every figure by name, counters and the store's.
 fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, u64)> {
@@ -115,7 +115,24 @@ pub(crate) fn page(daemon: &Daemon) -> String {
     by_site(&mut page, &sums);
     by_time(&mut page, &sums);
     by_server(&mut page, &daemon.servers());
+    process(&mut page);
     page.0
+}
+
+/// The process itself, under the names that Prometheus' own libraries have for it.
+fn process(page: &mut Page) {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let cpu_us = time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_nsec.unsigned_abs() / 1000;
+    let mut figure = |name: &str, kind: &str, about: &str, value: String| {
+        // Writing to a String cannot fail.
+        _ = writeln!(page.0, "# HELP {name} {about}\n# TYPE {name} {kind}\n{name} {value}");
+    };
+    let about = "CPU time, user and system.";
+    figure("process_cpu_seconds_total", "counter", about, seconds(cpu_us));
+    if let Some(bytes) = pressure::resident_bytes() {
+        let about = "Resident memory.";
+        figure("process_resident_memory_bytes", "gauge", about, bytes.to_string());
+    }
 }
 
 fn by_site(page: &mut Page, sums: &Sums) {

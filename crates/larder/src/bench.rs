@@ -4,8 +4,10 @@ mod args;
 mod compare;
 mod figures;
 mod measure;
+mod quick;
 mod report;
 mod urls;
+mod view;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bench::conditions::Condition;
 use bench::result::{Run, Verdict};
-use bench::settings::Observed;
+use bench::settings::{Observed, Tls};
+use bench::target::Target;
 use clap::{Args, Subcommand};
 
 /// Exit code of a run in which a condition of --fail-if held.
@@ -44,6 +47,7 @@ pub(crate) struct BenchArgs {
 #[derive(Clone, Debug, Subcommand)]
 enum BenchVerb {
     Compare(Box<compare::CompareArgs>),
+    Quick(quick::QuickArgs),
     Report(report::ReportArgs),
     /// Make lists of URLs.
     #[command(subcommand)]
@@ -76,16 +80,23 @@ struct ResultArgs {
     /// Unit of systemd that is measured; repeatable.
     #[arg(long, value_name = "UNIT")]
     unit: Vec<String>,
+    /// Page of metrics (Prometheus' text format) from which the server's CPU time and memory, its
+    /// hits and its requests to the origin are read, by its URL; repeatable.
+    #[arg(long, value_name = "URL")]
+    metrics: Vec<String>,
     /// Command before each round, such as one that empties the cache.
     #[arg(long, value_name = "COMMAND")]
     before: Option<String>,
-    /// Admin socket of the Larder that is measured: --cold empties its cache, and what it does not
-    /// answer from its cache comes with its reasons.
+    /// Admin socket of the Larder that is measured: its metrics are read, --cold empties its cache,
+    /// and what it does not answer from its cache comes with its reasons.
     #[arg(long, value_name = "PATH")]
     admin_socket: Option<PathBuf>,
     /// Empty the cache before each round.
     #[arg(long, requires = "admin_socket")]
     cold: bool,
+    /// Print plain lines, not a live view.
+    #[arg(long)]
+    plain: bool,
     /// Write the result to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -125,6 +136,7 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
     let result = match &args.verb {
         None => measure::run(&args.run),
         Some(BenchVerb::Compare(args)) => compare::run(args),
+        Some(BenchVerb::Quick(args)) => quick::run(args),
         Some(BenchVerb::Report(args)) => report::run(args),
         Some(BenchVerb::Urls(verb)) => urls::run(verb),
     };
@@ -172,6 +184,19 @@ impl ResultArgs {
         for unit in &self.unit {
             all.push((unit.clone(), Observed::Group(unit_group(unit)?)));
         }
+        let counters_only = !all.is_empty();
+        for url in &self.metrics {
+            let (target, path) = Target::parse(url)?;
+            let tls = Tls { authorities: daemon::system_authorities(), resume: true };
+            all.push((url.clone(), Observed::Metrics { target, path, tls, counters_only }));
+        }
+        if let Some(socket) = &self.admin_socket {
+            let (target, path) = Target::parse("http://localhost/metrics")?;
+            let target = Target { unix_socket: Some(socket.clone()), ..target };
+            let tls = Tls { authorities: None, resume: true };
+            let metrics = Observed::Metrics { target, path, tls, counters_only };
+            all.push((format!("larder at {}", socket.display()), metrics));
+        }
         for (_, one) in &all {
             bench::machine::check(one)?;
         }
@@ -193,14 +218,18 @@ impl ResultArgs {
         if status.success() { Ok(()) } else { Err(format!("--before '{text}': {status}")) }
     }
 
-    /// Adds Larder's own reasons to the remark that it was not caching.
-    fn ask_why(&self, verdicts: &mut [Verdict], url: &str) -> Result<(), String> {
+    /// Adds Larder's own reasons to the remark that it was not caching, if it has some.
+    fn ask_why(&self, verdicts: &mut [Verdict], url: &str) {
         let remark = verdicts.iter_mut().find(|verdict| verdict.name == "not-cached");
         if let (Some(remark), Some(socket)) = (remark, &self.admin_socket) {
-            let reasons = tools::reasons(socket, url, &[])?;
-            remark.text = format!("{}. Larder on {url}: {reasons}", remark.text);
+            match tools::reasons(socket, url, &[]) {
+                Ok(reasons) => {
+                    remark.text = format!("{}. Larder on {url}: {reasons}", remark.text);
+                }
+                // What was measured is not lost for want of a reason.
+                Err(error) => base::say!("larder bench: no reason for {url}: {error}"),
+            }
         }
-        Ok(())
     }
 
     /// Writes `run` where it shall go, and gives the program's exit code.

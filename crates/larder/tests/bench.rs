@@ -151,8 +151,72 @@ async fn tls_and_http2_are_spoken_and_certificates_verified() {
 }
 
 #[tokio::test]
+async fn conditional_requests_get_304() {
+    let authority = Authority::new();
+    authority.sign("site", &["localhost"], Kind::Elliptic);
+    let tls = authority.pair("site");
+    let site = format!("[[site]]\nhost = \"*\"\norigin = \"app\"\ntls = {{ {tls} }}\n");
+    let served = Served::start(&site).await;
+    served.origin.on("/page", Script::ok("Cache-Control: max-age=60\r\nETag: \"a\"\r\n", "page"));
+    let page = format!("https://localhost:{}/page", served.addr().port());
+    for way in [&["--pipeline", "2"][..], &["--http2", "2"]] {
+        let output = bench(&[&SHORT[..], way, &["-k", "--conditional", &page]].concat()).await;
+        let shown = text(&output.stdout);
+        // Requests that were sent before the first response came have no validator yet.
+        let found = shown.lines().find_map(|line| line.strip_prefix("responses   200 ("));
+        let modified = found.and_then(|line| line.split(' ').next()?.parse::<u32>().ok());
+        assert!(modified.is_some_and(|count| count <= 8), "{way:?}: {shown}");
+        assert!(shown.contains("x 304)"), "{way:?}: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_tells_its_own_figures() {
+    let stage = stage().await;
+    let folder = Folder::new();
+    let json = folder.path().join("run.json").display().to_string();
+    let socket = stage.daemon.admin_socket().display().to_string();
+    let own = url(&stage, "/own");
+    let metrics = ["--admin-socket", &socket, "--json", &json, &own];
+    let output = bench(&[&SHORT[..], &metrics].concat()).await;
+    assert!(text(&output.stdout).contains("origin      "), "{}", text(&output.stdout));
+    let result = read(&folder, "run.json");
+    // Those of the daemon's cores may be added up a moment later.
+    let origin = round(&result)["origin_requests"].as_u64();
+    assert!(origin.is_some_and(|count| (100..=201).contains(&count)), "{result}");
+    let servers = round(&result)["servers"].as_object().cloned().unwrap_or_default();
+    let resident = servers.values().next().and_then(|usage| usage["resident_bytes"].as_u64());
+    assert!(resident.is_some_and(|bytes| bytes > 1 << 20), "{servers:?}");
+    let nothing = bench(&["--metrics", &own, &own]).await;
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(text(&nothing.stderr).contains("no figure that is known"), "{}", text(&nothing.stderr));
+}
+
+#[tokio::test]
+async fn a_quick_look_says_what_to_do_next() {
+    let stage = stage().await;
+    let folder = Folder::new();
+    let place = folder.path().display().to_string();
+    let quick =
+        async |page: &str| bench(&["quick", "--time", "50ms", "--folder", &place, page]).await;
+    let cached = quick(&url(&stage, "/page")).await;
+    let shown = text(&cached.stdout);
+    assert_eq!(cached.status.code(), Some(0), "{}", text(&cached.stderr));
+    for part in ["machine ", "memory ", "disk ", "handshakes ", "made anew ", "limit "] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let shown = text(&quick(&url(&stage, "/own")).await.stdout);
+    assert!(shown.contains("0% from a cache"), "{shown}");
+    assert!(shown.contains("does not come from a cache"), "{shown}");
+    let nobody = quick("http://127.0.0.1:1/").await;
+    assert_eq!(nobody.status.code(), Some(1));
+    // Nothing is left in the folder.
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+#[tokio::test]
 async fn bad_input_is_told_and_nothing_panics() {
-    let cases: [(&[&str], i32, &str); 9] = [
+    let cases: [(&[&str], i32, &str); 12] = [
         (&[], 2, "nothing to ask"),
         (&["example.org"], 2, "a URL begins with http://"),
         (&["http://127.0.0.1:1/"], 1, "http://127.0.0.1:1/: Connection refused"),
@@ -161,6 +225,9 @@ async fn bad_input_is_told_and_nothing_panics() {
         (&["-c", "0", "http://127.0.0.1:1"], 2, "a value is a number above 0"),
         (&["--replay", "1", "http://127.0.0.1:1"], 2, "a list with times"),
         (&["--pid", "0", "http://127.0.0.1:1"], 2, "no such process"),
+        (&["--metrics", "http://127.0.0.1:1/", "http://127.0.0.1:1"], 2, "Connection refused"),
+        (&["--idle", "5", "--http2", "1", "http://127.0.0.1:1"], 2, "cannot be used with"),
+        (&["quick", "--folder", "/", "nowhere"], 2, "a URL begins with http://"),
         (&["report", "/dev/null"], 2, "/dev/null: this is no result"),
     ];
     for (arguments, code, words) in cases {

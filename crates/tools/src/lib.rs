@@ -6,6 +6,7 @@
 mod client;
 mod feed;
 mod hist;
+mod live;
 mod log;
 mod logstat;
 mod nearby;
@@ -19,6 +20,7 @@ use std::io::{self, IsTerminal, Write};
 
 pub use client::{AdminArgs, PurgeArgs, default_socket, purge, purge_all, reload};
 pub use hist::HistArgs;
+pub use live::{LiveView, Moment};
 pub use log::LogArgs;
 pub use logstat::LogstatArgs;
 pub use stat::StatArgs;

@@ -1,4 +1,7 @@
-//! Facts of a response that a result counts: its source, its coding.
+//! Facts of a response that a result counts, or the next request needs: its source, its coding,
+//! its validator.
+
+use std::rc::Rc;
 
 /// The field that told of a cache (RFC 9211, RFC 9111 5.1, and two that are older than both).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +26,13 @@ impl Field {
     }
 }
 
+/// A field that makes a request conditional.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Condition {
+    pub(crate) name: &'static str,
+    pub(crate) value: Rc<str>,
+}
+
 /// Facts of a response's head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
@@ -32,16 +42,25 @@ pub(crate) struct Facts {
     pub(crate) reason: Option<Box<str>>,
     /// Content-Encoding, where there is one.
     pub(crate) encoding: Option<Box<str>>,
+    /// The condition by which the next request asks for something newer, where that is wanted.
+    pub(crate) condition: Option<Condition>,
 }
 
 impl Facts {
-    /// Reads the facts from a head's fields. Of a field that comes more than once the last counts.
-    pub(crate) fn of<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
+    /// Reads the facts from a head's fields, a condition only if it is `conditional`. Of a field
+    /// that comes more than once the last counts.
+    pub(crate) fn of<'a>(
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        conditional: bool,
+    ) -> Self {
         let (mut cache_status, mut x_cache, mut x_varnish, mut age, mut coding) =
             Default::default();
+        let (mut etag, mut modified) = Default::default();
         for (name, value) in fields {
             let kept: &mut Option<&[u8]> = match name.len() {
                 3 if name.eq_ignore_ascii_case(b"age") => &mut age,
+                4 if conditional && name.eq_ignore_ascii_case(b"etag") => &mut etag,
+                13 if conditional && name.eq_ignore_ascii_case(b"last-modified") => &mut modified,
                 7 if name.eq_ignore_ascii_case(b"x-cache") => &mut x_cache,
                 9 if name.eq_ignore_ascii_case(b"x-varnish") => &mut x_varnish,
                 12 if name.eq_ignore_ascii_case(b"cache-status") => &mut cache_status,
@@ -65,6 +84,12 @@ impl Facts {
         } else if let Some(Ok(age)) = text(age).map(|value| value.trim().parse::<u64>()) {
             facts.source = Some((Field::Age, age > 0));
         }
+        let condition = |name, value: &[u8]| {
+            std::str::from_utf8(value).ok().map(|value| Condition { name, value: value.into() })
+        };
+        facts.condition = etag
+            .and_then(|value| condition("If-None-Match", value))
+            .or_else(|| modified.and_then(|value| condition("If-Modified-Since", value)));
         facts.encoding = text(coding).map(|value| value.trim().to_lowercase().into());
         facts
     }
@@ -118,7 +143,7 @@ mod tests {
     use super::*;
 
     fn source(name: &str, value: &str) -> Option<(Field, bool)> {
-        Facts::of([(name.as_bytes(), value.as_bytes())].into_iter()).source
+        Facts::of([(name.as_bytes(), value.as_bytes())].into_iter(), false).source
     }
 
     #[test]
@@ -144,13 +169,31 @@ mod tests {
 
     #[test]
     fn a_miss_has_its_reason() {
-        let reason =
-            |value: &str| Facts::of([(&b"Cache-Status"[..], value.as_bytes())].into_iter()).reason;
+        let reason = |value: &str| {
+            Facts::of([(&b"Cache-Status"[..], value.as_bytes())].into_iter(), false).reason
+        };
         assert_eq!(
             reason("larder; fwd=miss; detail=private").as_deref(),
             Some("fwd=miss; detail=private")
         );
         assert_eq!(reason("larder; fwd=stale; stored").as_deref(), Some("fwd=stale"));
         assert_eq!(reason("larder; hit"), None);
+    }
+
+    #[test]
+    fn a_validator_is_the_next_condition() {
+        let of = |fields: &[(&str, &str)], conditional| {
+            let fields = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+            let condition = Facts::of(fields, conditional).condition?;
+            Some(format!("{}: {}", condition.name, condition.value))
+        };
+        let both = [("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT"), ("ETag", "W/\"a\"")];
+        assert_eq!(of(&both, true).as_deref(), Some("If-None-Match: W/\"a\""));
+        assert_eq!(of(&both, false), None);
+        assert_eq!(
+            of(&both[..1], true).as_deref(),
+            Some("If-Modified-Since: Thu, 01 Jan 1970 00:00:00 GMT")
+        );
+        assert_eq!(of(&[("Age", "1")], true), None);
     }
 }

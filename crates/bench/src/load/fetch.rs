@@ -24,22 +24,31 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// # Errors
 /// Whatever the reason for not having it, with its status if it has one.
 pub fn fetch(url: &str, tls: &Tls) -> Result<Vec<u8>, String> {
+    let (target, path) = Target::parse(url)?;
+    fetch_from(&target, &path, tls)
+}
+
+/// Gets a document from a server, which may be at a unix socket.
+///
+/// # Errors
+/// As [`fetch`]'s.
+pub(crate) fn fetch_from(target: &Target, path: &str, tls: &Tls) -> Result<Vec<u8>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start a runtime: {error}"))?;
     runtime.block_on(async {
-        tokio::time::timeout(PATIENCE, follow(url.to_owned(), tls))
+        tokio::time::timeout(PATIENCE, follow(target.clone(), path.to_owned(), tls))
             .await
             .unwrap_or_else(|_| Err(format!("no whole response in {} s", PATIENCE.as_secs())))
     })
 }
 
-async fn follow(mut url: String, tls: &Tls) -> Result<Vec<u8>, String> {
+async fn follow(mut target: Target, mut path: String, tls: &Tls) -> Result<Vec<u8>, String> {
     for _ in 0..=REDIRECTS {
-        match get(&url, tls).await? {
+        match get(&target, &path, tls).await? {
             Got::Document(bytes) => return Ok(bytes),
-            Got::Elsewhere(next) => url = next,
+            Got::Elsewhere(next) => (target, path) = Target::parse(&next)?,
         }
     }
     Err(format!("more than {REDIRECTS} redirects"))
@@ -50,11 +59,10 @@ enum Got {
     Elsewhere(String),
 }
 
-async fn get(url: &str, tls: &Tls) -> Result<Got, String> {
-    let (target, path) = Target::parse(url)?;
+async fn get(target: &Target, path: &str, tls: &Tls) -> Result<Got, String> {
     let authorities = tls.authorities.as_deref().filter(|_| target.secure);
     let upstream = tls::Upstream::new(authorities, None).map_err(|error| error.to_string())?;
-    let endpoint = Endpoint::new(&target, &upstream, false)?;
+    let endpoint = Endpoint::new(target, &upstream, false)?;
     let (stream, _) = endpoint.connect().await.map_err(|failure| failure.text().to_owned())?;
     let limits = HeadLimits::of_origins(&base::Limits::default());
     let mut connection = Http1::new(stream, limits).keeping(DOCUMENT);
@@ -63,7 +71,7 @@ async fn get(url: &str, tls: &Tls) -> Result<Got, String> {
         target.authority(),
         env!("CARGO_PKG_VERSION"),
     );
-    connection.queue(request.as_bytes(), &Method::Get);
+    connection.queue_bytes(request.as_bytes(), &Method::Get);
     let scratch = RefCell::new(vec![0; SCRATCH]);
     let answer = poll_fn(|cx| connection.poll_answer(cx, &scratch))
         .await

@@ -11,8 +11,9 @@ use h1::{BodyReader, HeadLimits, Progress, ResponseReader};
 use message::{Method, Response, Status};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::facts::Facts;
+use super::facts::{Condition, Facts};
 use super::failure::Failure;
+use super::plan::Prepared;
 use super::recorder::Answer;
 use super::stream::Stream;
 
@@ -40,6 +41,8 @@ pub(crate) struct Http1 {
     used: bool,
     /// Methods of the requests that wait for their responses.
     methods: VecDeque<Method>,
+    /// True if validators of responses are wanted.
+    learning: bool,
     /// The body, for somebody who wants it, and how long it may be.
     kept: Option<(Vec<u8>, usize)>,
 }
@@ -65,6 +68,7 @@ impl Http1 {
             bytes: (0, 0),
             used: false,
             methods: VecDeque::new(),
+            learning: false,
             kept: None,
         }
     }
@@ -85,8 +89,25 @@ impl Http1 {
         &self.response
     }
 
-    /// Adds a request to those that [`Self::poll_send`] sends.
-    pub(crate) fn queue(&mut self, bytes: &[u8], method: &Method) {
+    /// Keeps the validators of responses if `learning`.
+    pub(crate) fn learning(self, learning: bool) -> Self {
+        Self { learning, ..self }
+    }
+
+    /// Adds a request to those that are sent, perhaps with a condition.
+    pub(crate) fn queue(&mut self, ask: &Prepared, condition: Option<&Condition>) {
+        let (fields, rest) = ask.bytes.split_at(ask.fields_end.min(ask.bytes.len()));
+        self.queue_bytes(fields, &ask.method);
+        if let Some(Condition { name, value }) = condition {
+            for part in [name, ": ", value, "\r\n"] {
+                self.out.extend_from_slice(part.as_bytes());
+            }
+        }
+        self.out.extend_from_slice(rest);
+    }
+
+    /// Adds the bytes of a request, or the first of them, to those that are sent.
+    pub(crate) fn queue_bytes(&mut self, bytes: &[u8], method: &Method) {
         if self.sent == self.out.len() {
             self.out.clear();
             self.sent = 0;
@@ -117,31 +138,41 @@ impl Http1 {
         cx: &mut Context<'_>,
         scratch: &RefCell<Vec<u8>>,
     ) -> Poll<Result<Answer, Failure>> {
-        let broken = self.poll_send(cx).map_err(|error| Failure::broken(&error));
-        if !self.carry.is_empty() {
-            let carry = std::mem::take(&mut self.carry);
-            if let Some(answer) = self.feed(&carry)? {
+        loop {
+            let mut scratch = scratch.borrow_mut();
+            if let Some(answer) = ready!(self.poll_piece(cx, &mut scratch))? {
                 return Poll::Ready(Ok(answer));
             }
         }
-        loop {
-            let mut scratch = scratch.borrow_mut();
-            let mut buf = ReadBuf::new(&mut scratch);
-            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf)) {
-                Ok(()) if buf.filled().is_empty() => return Poll::Ready(self.ended()),
-                Ok(()) => {
-                    self.bytes.1 += buf.filled().len() as u64;
-                    if let Some(answer) = self.feed(buf.filled())? {
-                        return Poll::Ready(Ok(answer));
-                    }
-                }
-                Err(error) => {
-                    let failure = Failure::broken(&error);
-                    return Poll::Ready(Err(match broken {
-                        Poll::Ready(Err(broken)) if failure == Failure::Closed => broken,
-                        _ => failure,
-                    }));
-                }
+    }
+
+    /// The response that ends in the next piece, if one does: what can be read into `scratch` at
+    /// once. What is queued is sent meanwhile.
+    pub(crate) fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+        scratch: &mut [u8],
+    ) -> Poll<Result<Option<Answer>, Failure>> {
+        let broken = self.poll_send(cx).map_err(|error| Failure::broken(&error));
+        if !self.carry.is_empty() && matches!(self.state, State::Head { first_byte: None }) {
+            let carry = std::mem::take(&mut self.carry);
+            if let Some(answer) = self.feed(&carry)? {
+                return Poll::Ready(Ok(Some(answer)));
+            }
+        }
+        let mut buf = ReadBuf::new(scratch);
+        match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf)) {
+            Ok(()) if buf.filled().is_empty() => Poll::Ready(self.ended().map(Some)),
+            Ok(()) => {
+                self.bytes.1 += buf.filled().len() as u64;
+                Poll::Ready(self.feed(buf.filled()))
+            }
+            Err(error) => {
+                let failure = Failure::broken(&error);
+                Poll::Ready(Err(match broken {
+                    Poll::Ready(Err(broken)) if failure == Failure::Closed => broken,
+                    _ => failure,
+                }))
             }
         }
     }
@@ -238,7 +269,7 @@ impl Http1 {
         }
         self.keep_alive = head.keep_alive;
         let headers = &self.response.headers;
-        let facts = Facts::of(headers.iter().map(|field| (field.name, field.value)));
+        let facts = Facts::of(headers.iter().map(|field| (field.name, field.value)), self.learning);
         let answer = Answer { status, facts, body: 0, first_byte, last_byte: first_byte };
         self.state = State::Body { answer, body: BodyReader::for_response(head.framing, TRAILERS) };
         Ok(Some(rest))

@@ -30,11 +30,17 @@ pub(crate) struct Http2 {
     /// The error that ended the connection.
     ended: Rc<RefCell<Option<Failure>>>,
     over: Rc<Cell<bool>>,
+    learning: bool,
 }
 
 impl Http2 {
-    /// Begins HTTP/2 on `stream`, for `streams` streams at once.
-    pub(crate) async fn new(stream: Stream, streams: usize) -> Result<Self, Failure> {
+    /// Begins HTTP/2 on `stream`, for `streams` streams at once. Validators of responses are kept
+    /// if it is `learning`.
+    pub(crate) async fn new(
+        stream: Stream,
+        streams: usize,
+        learning: bool,
+    ) -> Result<Self, Failure> {
         let bytes = Rc::new(Cell::new((0, 0)));
         let counted = Counted { stream, bytes: Rc::clone(&bytes) };
         let (send, connection) = Builder::new()
@@ -54,7 +60,7 @@ impl Http2 {
             }
             is_over.set(true);
         });
-        Ok(Self { send, bytes, ended, over })
+        Ok(Self { send, bytes, ended, over, learning })
     }
 
     /// Bytes sent and received since the last call, of all streams.
@@ -86,8 +92,8 @@ impl Http2 {
         let first_byte = Instant::now();
         let (head, mut body) = response.into_parts();
         let fields = head.headers.iter();
-        let facts =
-            Facts::of(fields.map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())));
+        let fields = fields.map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
+        let facts = Facts::of(fields, self.learning);
         let mut read = 0;
         while let Some(data) = body.data().await {
             let length = data?.len();

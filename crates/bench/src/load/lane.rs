@@ -13,7 +13,7 @@ use tokio::time::Sleep;
 use super::failure::Failure;
 use super::http1::Http1;
 use super::http2::Http2;
-use super::plan::Prepared;
+use super::plan::{Plan, Prepared};
 use super::recorder::Answer;
 use super::stream::{Endpoint, Stream};
 use super::thread::Thread;
@@ -115,15 +115,17 @@ impl Lane {
         more: impl Iterator<Item = &'a Prepared> + Clone,
         begun: Instant,
     ) -> Result<Answer, Failure> {
+        let thread = Rc::clone(&self.thread);
+        let condition = |ask: &Prepared| thread.condition(ask.number);
         loop {
             let connection = match self.own.get_mut(ask.endpoint).and_then(Option::take) {
                 Some(connection) => connection,
                 None => self.open(ask.endpoint, begun).await?,
             };
             let connection = self.put(ask.endpoint, connection)?;
-            connection.queue(&ask.bytes, &ask.method);
+            connection.queue(ask, condition(ask).as_ref());
             for next in more.clone() {
-                connection.queue(&next.bytes, &next.method);
+                connection.queue(next, condition(next).as_ref());
             }
             let stale = connection.may_be_stale();
             let result = self.answer(ask, begun).await;
@@ -176,7 +178,8 @@ impl Lane {
     async fn open(&mut self, endpoint: usize, begun: Instant) -> Result<Http1, Failure> {
         let limit = begun + self.thread.plan.settings.timeout;
         let stream = connect(&self.thread, endpoint, self.alarm.as_mut(), limit).await?;
-        Ok(Http1::new(stream, self.thread.plan.head_limits))
+        let Plan { head_limits, settings, .. } = &*self.thread.plan;
+        Ok(Http1::new(stream, *head_limits).learning(settings.conditional))
     }
 
     async fn ask_http2(&mut self, ask: &Prepared, begun: Instant) -> Result<Answer, Failure> {
@@ -189,7 +192,8 @@ impl Lane {
                 None => self.join(ask.endpoint, limit).await?,
             };
             let result = {
-                let exchange = connection.ask(ask.head.clone(), ask.body.clone());
+                let condition = self.thread.condition(ask.number);
+                let exchange = connection.ask(ask.head(condition.as_ref()), ask.body.clone());
                 within(self.alarm.as_mut(), limit, exchange).await.and_then(|result| result)
             };
             let when = result.as_ref().map_or_else(|_| Instant::now(), |answer| answer.last_byte);
@@ -222,8 +226,8 @@ impl Lane {
             Some(connection) => connection.clone(),
             None => {
                 let stream = connect(&self.thread, endpoint, self.alarm.as_mut(), limit).await?;
-                let begun =
-                    within(self.alarm.as_mut(), limit, Http2::new(stream, streams)).await??;
+                let begun = Http2::new(stream, streams, self.thread.plan.settings.conditional);
+                let begun = within(self.alarm.as_mut(), limit, begun).await??;
                 shared.insert(begun).clone()
             }
         };

@@ -199,7 +199,11 @@ async fn open(thread: &Rc<Thread>, mut arrivals: Arrivals, most: usize) -> Resul
     });
     let mut timer = Timer::new()?;
     let mut tasks = JoinSet::new();
-    while let Some(due) = arrivals.next() {
+    loop {
+        let Some(due) = arrivals.next() else {
+            thread.exhausted.set(true);
+            break;
+        };
         // What is due after the end is not asked.
         if thread.is_over(due.at) || !thread.take_one(due.at) {
             break;
@@ -225,13 +229,15 @@ async fn open(thread: &Rc<Thread>, mut arrivals: Arrivals, most: usize) -> Resul
             thread.record(due.at, |recorder| recorder.queued += 1);
         }
     }
-    // What was due before the end has its time for an answer.
+    // What was due before the end has its time for an answer, and the measurement its own.
     let limit = Instant::now() + patience(thread);
-    while open.free.borrow().len() < open.made.get()
-        && Instant::now() < limit
-        && !thread.is_stopped()
-    {
+    let is_answered = || open.free.borrow().len() == open.made.get();
+    let end = thread.times.end.filter(|_| !thread.exhausted.get());
+    let is_early = |now| end.is_some_and(|end| now < end);
+    let mut now = Instant::now();
+    while !thread.is_stopped() && (is_early(now) || !is_answered() && now < limit) {
         tokio::time::sleep(Duration::from_millis(5)).await;
+        now = Instant::now();
     }
     let unanswered = open.queue.borrow().len() as u64 + thread.in_flight.get();
     thread.in_flight.set(unanswered);

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use h1::HeadLimits;
 use message::Method;
 
+use super::facts::Condition;
 use super::stream::Endpoint;
 use crate::settings::{Protocol, Settings};
 use crate::target::Target;
@@ -26,11 +27,24 @@ pub(crate) struct Prepared {
     /// The number of the server.
     pub(crate) endpoint: usize,
     pub(crate) method: Method,
-    /// The bytes of HTTP/1.
+    /// The bytes of HTTP/1, and where among them the fields end.
     pub(crate) bytes: Vec<u8>,
-    /// The head of HTTP/2.
-    pub(crate) head: http::Request<()>,
+    pub(crate) fields_end: usize,
+    head: http::Request<()>,
     pub(crate) body: Bytes,
+}
+
+impl Prepared {
+    /// The head of HTTP/2, perhaps with a condition.
+    pub(crate) fn head(&self, condition: Option<&Condition>) -> http::Request<()> {
+        let mut head = self.head.clone();
+        if let Some(Condition { name, value }) = condition
+            && let Ok(value) = http::HeaderValue::from_str(value)
+        {
+            head.headers_mut().insert(*name, value);
+        }
+        head
+    }
 }
 
 impl Plan {
@@ -111,11 +125,14 @@ fn prepared(
         (endpoint, path)
     };
     let target = targets.get(endpoint).ok_or("a request without a server")?;
+    let bytes = serialised(ask, &path, target, body, settings);
     Ok(Prepared {
         number,
         endpoint,
         method: Method::from_token(ask.method.as_bytes()),
-        bytes: serialised(ask, &path, target, body, settings),
+        // Before the empty line.
+        fields_end: bytes.len().saturating_sub(body.len() + 2),
+        bytes,
         head: head(ask, &path, target, body, settings)?,
         body: body.clone(),
     })

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
+use rapidhash::RapidHashMap;
 
+use super::facts::Condition;
 use super::failure::Failure;
 use super::http1::SCRATCH;
 use super::plan::{Plan, Prepared};
@@ -56,6 +58,10 @@ pub(crate) struct Thread {
     pub(crate) in_flight: Cell<u64>,
     /// The end of the last response of a measurement.
     pub(crate) last: Cell<Instant>,
+    /// True once nothing more will be due: a log is at its end.
+    pub(crate) exhausted: Cell<bool>,
+    /// The last validator of each request, where requests are conditional.
+    validators: RefCell<RapidHashMap<u32, Condition>>,
     /// Responses, errors and latencies that those who watch were not told of yet.
     fresh: RefCell<(u64, u64, Histogram<u64>)>,
     told: Cell<Instant>,
@@ -82,6 +88,8 @@ impl Thread {
             recorders: RefCell::new(recorders),
             in_flight: Cell::new(0),
             last: Cell::new(times.start),
+            exhausted: Cell::new(false),
+            validators: RefCell::default(),
             fresh: RefCell::new((0, 0, Histogram::new(2).map_err(|error| error.to_string())?)),
             told: Cell::new(times.begin),
         })
@@ -98,6 +106,15 @@ impl Thread {
         let turn = self.turn.get();
         self.turn.set(turn.wrapping_add(1));
         self.plan.ask(number, turn)
+    }
+
+    /// The condition that request `number` is asked with: what was received last is not wanted
+    /// again (RFC 9110 13.1).
+    pub(crate) fn condition(&self, number: u32) -> Option<Condition> {
+        if !self.plan.settings.conditional {
+            return None;
+        }
+        self.validators.borrow().get(&number).cloned()
     }
 
     /// True if somebody ended the measurement before its time.
@@ -149,6 +166,9 @@ impl Thread {
         let end = match result {
             Ok(answer) => {
                 self.record(when, |recorder| recorder.answered(number, due, answer));
+                if let Some(condition) = &answer.facts.condition {
+                    self.validators.borrow_mut().insert(number, condition.clone());
+                }
                 answer.last_byte
             }
             Err(failure) => {

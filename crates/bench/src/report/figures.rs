@@ -32,10 +32,9 @@ pub(super) fn axis(axis: Axis) -> &'static str {
 impl Column {
     /// The figure of `round`.
     pub(super) fn of(self, round: &Round) -> Option<f64> {
-        let seconds = round.elapsed_us.max(1) as f64 / 1e6;
         let latency = |of: fn(&Latency) -> f64| round.last_byte.as_ref().map(of);
         match self {
-            Self::Rate => (round.completed > 0).then(|| round.completed as f64 / seconds),
+            Self::Rate => (round.completed > 0).then(|| round.rate()),
             Self::Mean => latency(|latency| latency.mean),
             Self::Deviation => latency(|latency| latency.stdev),
             Self::Max => latency(|latency| latency.max as f64),
@@ -44,10 +43,8 @@ impl Column {
                 let histogram = round.last_byte.as_ref()?.histogram().ok()?;
                 Some(histogram.value_at_quantile(share) as f64)
             }
-            Self::Cpu => {
-                let cpu_us: u64 = round.servers.values().map(|usage| usage.cpu_us).sum();
-                (!round.servers.is_empty()).then(|| cpu_us as f64 / 1e4 / seconds)
-            }
+            Self::Cpu => (!round.servers.is_empty())
+                .then(|| round.usage().cpu_us as f64 / 1e4 / round.seconds()),
         }
     }
 
@@ -109,21 +106,14 @@ fn row(name: &str, point: &Point) -> Vec<String> {
     let of = |figure: Column, show: fn(f64) -> String| {
         figure.spread(point).map_or_else(|| "–".to_owned(), |spread| show(spread.middle))
     };
-    let rounds = &point.rounds;
-    let sum = |of: fn(&Round) -> u64| rounds.iter().map(of).sum::<u64>();
-    let told = sum(|round| round.completed.saturating_sub(round.source_unknown));
-    let hits = sum(|round| round.hits.values().sum());
-    let seconds = sum(|round| round.elapsed_us).max(1) as f64 / 1e6;
-    let memory = rounds
-        .iter()
-        .map(|round| round.servers.values().map(|usage| usage.resident_bytes).sum::<u64>())
-        .max()
-        .unwrap_or_default();
+    let all = Round::together(&point.rounds);
+    let memory = point.rounds.iter().map(|round| round.usage().resident_bytes).max();
+    let memory = memory.unwrap_or_default();
     let or_none = |known: bool, text: String| if known { text } else { "–".to_owned() };
     vec![
         name.to_owned(),
         number(point.x),
-        rounds.len().to_string(),
+        point.rounds.len().to_string(),
         of(Column::Rate, number),
         of(Column::Mean, time),
         of(Column::Deviation, time),
@@ -134,15 +124,11 @@ fn row(name: &str, point: &Point) -> Vec<String> {
         of(Column::Percentile(0.9999), time),
         of(Column::Max, time),
         of(Column::FirstByte, time),
-        or_none(told > 0, format!("{:.1}%", hits as f64 / told.max(1) as f64 * 100.0)),
-        number((sum(|round| round.attempted) - sum(|round| round.completed)) as f64),
-        number(rounds.iter().map(not_200).sum::<u64>() as f64),
+        all.hit_share().map_or_else(|| "–".to_owned(), |share| format!("{:.1}%", share * 100.0)),
+        number(all.failed() as f64),
+        number((all.with_status(0, 199).saturating_add(all.with_status(201, u16::MAX))) as f64),
         of(Column::Cpu, |percent| format!("{percent:.0}%")),
         or_none(memory > 0, format!("{} MiB", memory >> 20)),
-        format!("{:.0}%", sum(|round| round.generator_cpu_us) as f64 / 1e4 / seconds),
+        format!("{:.0}%", all.generator_cpu_us as f64 / 1e4 / all.seconds()),
     ]
-}
-
-fn not_200(round: &Round) -> u64 {
-    round.statuses.iter().filter(|(status, _)| **status != 200).map(|(_, count)| count).sum()
 }

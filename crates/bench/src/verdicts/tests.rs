@@ -65,7 +65,16 @@ fn a_clean_run_has_no_remarks() {
 
 #[test]
 fn a_generator_at_its_limit_is_told() {
-    assert_eq!(after(|round| round.generator_cpu_us = 960_000), ["generator-limit"]);
+    let busy = |axis| {
+        let round = Round { generator_cpu_us: 960_000, ..clean() };
+        of_series(&series(axis, 10_000.0, vec![round]), 0)
+    };
+    assert_eq!(
+        busy(Axis::Connections).first().map(|told| told.name.as_str()),
+        Some("generator-limit")
+    );
+    // An open loop spends its waits looking for responses.
+    assert_eq!(busy(Axis::Rate), []);
     assert_eq!(after(|round| round.lateness = Some(latency(1500))), ["generator-limit"]);
     let slow = |round: &mut Round| {
         round.attempted = 9_000;

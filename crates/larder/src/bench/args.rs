@@ -10,6 +10,8 @@ use clap::{Args, ValueEnum};
 
 /// Most connections of an open loop where none is said.
 const OPEN_CONNECTIONS: usize = 256;
+/// Most sessions at once where none is said.
+const SESSIONS: usize = 10_000;
 /// Connections of a closed loop where none is said.
 const CLOSED_CONNECTIONS: f64 = 10.0;
 
@@ -54,6 +56,10 @@ pub(crate) struct AskArgs {
     /// Ask for compressed responses, as browsers do.
     #[arg(long)]
     compressed: bool,
+    /// Ask only for what is newer than what was received before: with the validator of the last
+    /// response to the same request, if it had one (RFC 9110 13.1).
+    #[arg(long)]
+    conditional: bool,
     /// Ask for a part of each response, such as `0-1023`.
     #[arg(long, value_name = "RANGE")]
     range: Option<String>,
@@ -113,10 +119,10 @@ pub(crate) struct LoadArgs {
     #[arg(short = 't', long, value_name = "N")]
     threads: Option<usize>,
     /// Connections besides, which ask nothing.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "http2")]
     idle: usize,
-    /// Connections besides, which read slowly.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Connections besides, which ask again and again, and read slowly.
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "http2")]
     slow: usize,
     /// Bytes a second that each of those reads.
     #[arg(long, value_name = "BYTES", default_value_t = 1000)]
@@ -362,7 +368,7 @@ impl LoadArgs {
         }
         if let Some(rates) = &self.sessions {
             let (bursts, calls, think) = (self.bursts.max(1), self.calls.max(1), self.think);
-            let connections = most(10_000)?;
+            let connections = most(SESSIONS.min(bench::machine::connections_possible()))?;
             let load = Load::Sessions { rate: 1.0, bursts, calls, think, connections };
             return Ok((load, values(rates)?));
         }
@@ -427,6 +433,7 @@ pub(crate) fn settings(
         order,
         headers: ask.headers()?,
         protocol: protocol.protocol(),
+        conditional: ask.conditional,
         tls,
         load: kind,
         until,
@@ -439,7 +446,7 @@ pub(crate) fn settings(
 }
 
 impl ProtocolArgs {
-    fn protocol(&self) -> Protocol {
+    pub(crate) fn protocol(&self) -> Protocol {
         match self.http2 {
             Some(streams) => Protocol::Http2 { streams: streams.max(1) },
             None => Protocol::Http1 {

@@ -1,6 +1,5 @@
 //! `larder bench compare`: servers in turns, and the ratios of their figures.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,11 +7,12 @@ use std::time::Duration;
 
 use bench::compare::{Comparison, Figure};
 use bench::load::Runner;
-use bench::result::{Point, Round, Series};
+use bench::result::{Axis, Point, Round, Series};
 use clap::Args;
 
 use super::args::settings;
 use super::measure::{now, run_of};
+use super::view::View;
 use super::{ResultArgs, RunArgs, Trouble, figures, stopped_at_interrupt};
 
 /// Duration of a round, and of its warm-up.
@@ -58,7 +58,11 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Trouble> {
         let runner = Runner::new(&settings, observed.clone(), Arc::clone(&stop))?;
         sides.push((url.clone(), runner, Vec::<Round>::new()));
     }
-    let (began_s, terminal) = (now(), std::io::stderr().is_terminal());
+    let Some((axis, x)) = axis else {
+        return Err("a comparison needs two URLs or more".to_owned().into());
+    };
+    let began_s = now();
+    let mut view = View::new("larder bench compare", axis, result.plain, &stop)?;
     let rounds = load.rounds.unwrap_or(ROUNDS).max(1);
     for round in 0..rounds {
         for nth in 0..sides.len() {
@@ -71,31 +75,23 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Trouble> {
             }
             result.before()?;
             let mut watch = |progress: &bench::load::Progress| {
-                if terminal {
-                    let place = format!("round {} of {rounds}, {url}", round + 1);
-                    figures::line(&place, progress);
-                }
+                view.watch(format!("round {} of {rounds}, {url}", round + 1), progress);
             };
             measured.push(runner.round(&mut watch).map_err(Trouble::unmeasured)?);
         }
     }
-    if terminal {
-        figures::clear();
-    }
-    conclude(result, sides, axis, began_s)
+    drop(view);
+    let sides: Vec<_> = sides.into_iter().map(|(url, _, rounds)| (url, rounds)).collect();
+    conclude(result, &sides, (axis, x), began_s)
 }
 
 fn conclude(
     result: &ResultArgs,
-    sides: Vec<(String, Runner, Vec<Round>)>,
-    axis: Option<(bench::result::Axis, f64)>,
+    sides: &[(String, Vec<Round>)],
+    (axis, x): (Axis, f64),
     began_s: u64,
 ) -> Result<ExitCode, Trouble> {
-    let sides: Vec<_> = sides.into_iter().map(|(url, _, rounds)| (url, rounds)).collect();
-    let Some((axis, x)) = axis else {
-        return Err("a comparison needs two URLs or more".to_owned().into());
-    };
-    print!("{}", Comparison::of(&sides, &Figure::ALL));
+    print!("{}", Comparison::of(sides, &Figure::ALL));
     let series: Vec<_> = sides
         .iter()
         .map(|(url, rounds)| Series {
@@ -104,7 +100,7 @@ fn conclude(
             points: vec![Point { x, rounds: rounds.clone() }],
         })
         .collect();
-    let mut verdicts = bench::verdicts::of_sides(&sides);
+    let mut verdicts = bench::verdicts::of_sides(sides);
     for one in &series {
         // The spread of single rounds is what the intervals are for.
         let own = bench::verdicts::of_series(one, 0);

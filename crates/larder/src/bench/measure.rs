@@ -1,7 +1,7 @@
 //! `larder bench URL...`: one list, asked at one load or several.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,6 +10,7 @@ use bench::sweep::Sweep;
 use clap::Args;
 
 use super::args::settings;
+use super::view::View;
 use super::{RunArgs, Trouble, figures, stopped_at_interrupt};
 
 /// Duration of a round, and of its warm-up.
@@ -34,9 +35,11 @@ pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode, Trouble> {
     bench::load::probe(&settings).map_err(Trouble::unmeasured)?;
     let began_s = now();
     let name = args.name.clone().unwrap_or_else(|| ask.url.join(" "));
-    let terminal = std::io::stderr().is_terminal();
-    let mut table = figures::Table::new(bench::sweep::axis(&settings.load));
     let besides = settings.background.all() as u64;
+    let stop = stopped_at_interrupt()?;
+    let axis = bench::sweep::axis(&settings.load);
+    let view = View::new(&format!("larder bench {first}"), axis, result.plain, &stop)?;
+    let view = RefCell::new(view);
     let series = Sweep {
         settings,
         values,
@@ -45,22 +48,17 @@ pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode, Trouble> {
         observed,
         before: &mut || result.before(),
         watch: &mut |round, x, progress| {
-            if terminal {
-                figures::line(&format!("round {} at {x}", round + 1), progress);
-            }
+            view.borrow_mut().watch(format!("round {} at {x}", round + 1), progress);
         },
-        done: &mut |_, x, round| {
-            if terminal {
-                figures::clear();
-            }
-            table.row(x, round);
-        },
-        stop: stopped_at_interrupt()?,
+        done: &mut |_, x, round| view.borrow_mut().row(x, round),
+        stop,
     }
-    .run()
-    .map_err(Trouble::unmeasured)?;
+    .run();
+    // The terminal is given back before anything is printed on it.
+    drop(view);
+    let series = series.map_err(Trouble::unmeasured)?;
     let mut verdicts = bench::verdicts::of_series(&series, besides);
-    result.ask_why(&mut verdicts, &first)?;
+    result.ask_why(&mut verdicts, &first);
     let run = run_of(vec![series], verdicts, began_s);
     figures::rest(&run);
     result.conclude(&run)

@@ -1,0 +1,109 @@
+//! Figures that a server tells of itself, in the text format of Prometheus (0.0.4).
+
+use std::time::Duration;
+
+use crate::result::Usage;
+
+/// Figures of one moment; those that a server does not tell are `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Told {
+    /// CPU time.
+    pub(crate) cpu: Option<Duration>,
+    /// Resident memory in bytes.
+    pub(crate) resident_bytes: Option<u64>,
+    /// Requests to origins.
+    pub(crate) origin_requests: Option<u64>,
+    /// Requests that were answered from the cache, and those that were looked up or passed.
+    pub(crate) hits: Option<u64>,
+    pub(crate) requests: Option<u64>,
+}
+
+/// Names of Larder, and of Varnish's exporter.
+const ORIGIN: [&str; 2] = ["larder_origin_requests_total", "varnish_main_backend_req"];
+const HITS: [&str; 4] = [
+    "larder_hits_total",
+    "larder_stale_hits_total",
+    "larder_collapsed_total",
+    "varnish_main_cache_hit",
+];
+const OTHERS: [&str; 4] = [
+    "larder_misses_total",
+    "larder_passes_total",
+    "varnish_main_cache_miss",
+    "varnish_main_s_pass",
+];
+
+impl Told {
+    /// Reads a page; what is none of ours, or no sample, is passed over.
+    pub(crate) fn read(page: &str) -> Self {
+        let mut told = Self::default();
+        for line in page.lines().filter(|line| !line.starts_with('#')) {
+            let Some((name, value)) = sample(line) else {
+                continue;
+            };
+            let add = |sum: &mut Option<u64>| {
+                *sum = Some(sum.unwrap_or_default().saturating_add(value as u64));
+            };
+            match name {
+                "process_cpu_seconds_total" => told.cpu = Duration::try_from_secs_f64(value).ok(),
+                "process_resident_memory_bytes" => told.resident_bytes = Some(value as u64),
+                name if ORIGIN.contains(&name) => add(&mut told.origin_requests),
+                name if HITS.contains(&name) => {
+                    add(&mut told.hits);
+                    add(&mut told.requests);
+                }
+                name if OTHERS.contains(&name) => add(&mut told.requests),
+                _ => {}
+            }
+        }
+        told
+    }
+
+    /// The use of the machine, where it is told.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        let cpu_us = u64::try_from(self.cpu?.as_micros()).unwrap_or(u64::MAX);
+        Some(Usage { cpu_us, resident_bytes: self.resident_bytes.unwrap_or_default() })
+    }
+}
+
+/// The name and the value of a sample, which has labels or none.
+fn sample(line: &str) -> Option<(&str, f64)> {
+    let end = line.find(['{', ' '])?;
+    let (name, rest) = line.split_at(end);
+    let value = match rest.rsplit_once('}') {
+        Some((_, value)) => value,
+        None => rest,
+    };
+    let value = value.split_whitespace().next()?.parse::<f64>().ok()?;
+    value.is_finite().then_some((name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn figures_are_found_among_others() {
+        let page = "# HELP larder_hits_total x\n# TYPE larder_hits_total counter\n\
+                    larder_hits_total 10\nlarder_stale_hits_total 2\nlarder_misses_total 3\n\
+                    larder_origin_requests_total{a=\"}\"} 4 1700000000\n\
+                    larder_origin_requests_total{a=\"b c\"} 1\n\
+                    process_cpu_seconds_total 1.5\nprocess_resident_memory_bytes 2.1e+07\n\
+                    larder_passes_total NaN\nnonsense\n";
+        let told = Told::read(page);
+        assert_eq!((told.hits, told.requests), (Some(12), Some(15)));
+        assert_eq!(told.origin_requests, Some(5));
+        let usage = Usage { cpu_us: 1_500_000, resident_bytes: 21_000_000 };
+        assert_eq!(told.usage(), Some(usage));
+        assert_eq!(Told::read("go_goroutines 7\n"), Told::default());
+    }
+
+    proptest! {
+        #[test]
+        fn no_page_panics(page in "(larder_hits_total|process_cpu_seconds_total|\\PC{0,9}|[ {}\"\n]){0,20}") {
+            let _ = Told::read(&page);
+        }
+    }
+}
