@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tools that redraw a terminal (top, hist, stat) and `larder log`, driven in a real one: tmux. A daemon is
+# The tools that redraw a terminal (top, hist, stat, bench) and `larder log`, driven in a real one: tmux. A daemon is
 # visited meanwhile; keys are pressed, the screen is captured, and what must stand there is looked for. Every screen
 # is printed, for people to look at. Exit status 77: tmux cannot be had.
 set -euo pipefail
@@ -128,5 +128,24 @@ ended 0
 start "log -q 'resp.staus == 200'"
 shows 'did you mean .resp.status'
 ended 1
+
+# The load tool's live view leaves its table behind, also when a key ends it.
+bench="clear; $bin bench -c 2 --warm-up 200ms"
+press "$bench -d 60s --rounds 3 '$site/gen/20?as=1'" Enter
+shows 'larder bench http://' 'round 1 at 2: [0-9]+ of 60 s' '[0-9,]+ responses/s' 'p99 [0-9.]+ us' 'q ends the run'
+look "bench"
+press q
+shows '^connections +requests/s' '^ +2 +[0-9.]+ ' '^responses +[0-9]+ \('
+ended 0
+press "$bench -d 3s '$site/gen/20?as=1'" Enter
+shows 'round 1 at 2: '
+on_tmux resize-window -x 50 -y 12
+shows 'responses/s'
+on_tmux resize-window -x 110 -y 32
+shows '^responses +[0-9]+ \('
+ended 0
+press "$bench --plain -n 500 '$site/gen/20?as=1'" Enter
+shows '^responses +500 \(500 x 200\)'
+ended 0
 
 echo "Tools in a terminal: $checks checks hold"
