@@ -14,9 +14,8 @@ use tokio::net::unix::pipe::Receiver;
 use crate::settings::Load;
 use crate::urls::List;
 
-/// Time below which a wait is spent looking for responses: setting a timer and being woken by it
-/// takes about as long.
-const SPUN: Duration = Duration::from_micros(40);
+/// The end of each wait is spent looking for responses: being woken by a timer takes up to as long.
+const SPUN: Duration = Duration::from_micros(100);
 
 /// Something that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,14 +111,14 @@ impl Timer {
             if left.is_zero() {
                 return Ok(());
             }
-            if left < SPUN {
+            let Some(asleep) = left.checked_sub(SPUN).filter(|asleep| !asleep.is_zero()) else {
                 tokio::task::yield_now().await;
                 continue;
-            }
+            };
             let none = Timespec { tv_sec: 0, tv_nsec: 0 };
             let value = Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: left.subsec_nanos().into(),
+                tv_sec: i64::try_from(asleep.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: asleep.subsec_nanos().into(),
             };
             let spec = Itimerspec { it_interval: none, it_value: value };
             timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &spec)
