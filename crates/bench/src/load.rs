@@ -145,11 +145,13 @@ impl Runner {
         let held = background.held();
         drop(background);
         let mut rounds = Vec::new();
-        for (recorder, at) in all.iter().zip(0..) {
+        for ((recorder, at), edges) in all.iter().zip(0..).zip(meters.windows(2)) {
             let mut round = recorder.round(elapsed / u32::try_from(windows).unwrap_or(1))?;
             if windows == 1 {
                 round.unfinished = unfinished;
-                meters.fill(&mut round);
+            }
+            if let [before, after] = edges {
+                after.since(before, &mut round);
             }
             round.background = held;
             round.generator_threads = settings.threads as u64;
@@ -239,30 +241,19 @@ struct Supervisor<'a> {
     watch: &'a mut dyn FnMut(&Progress),
 }
 
-/// Readings at the beginning and at the end.
-struct Meters {
-    before: Meter,
-    after: Meter,
-}
-
-impl Meters {
-    fn fill(&self, round: &mut Round) {
-        self.after.since(&self.before, round);
-    }
-}
-
 impl Supervisor<'_> {
-    fn wait(&mut self, threads: &[JoinHandle<Result<Done, String>>]) -> Meters {
-        let mut before = None;
-        let mut after = None;
+    /// Waits; the readings are those between the measurement's windows, the first before them all.
+    fn wait(&mut self, threads: &[JoinHandle<Result<Done, String>>]) -> Vec<Meter> {
+        let edges = self.times.edges();
+        let mut meters = Vec::new();
+        let read = || Meter::read(&self.runner.observed);
         let mut looked = Instant::now();
         while threads.iter().any(|thread| !thread.is_finished()) {
             let now = Instant::now();
-            if before.is_none() && now >= self.times.start {
-                before = Some(Meter::read(&self.runner.observed));
-            }
-            if after.is_none() && self.times.end.is_some_and(|end| now >= end) {
-                after = Some(Meter::read(&self.runner.observed));
+            let passed = edges.iter().filter(|edge| **edge <= now).count();
+            if passed > meters.len() {
+                // An edge that this thread came too late for has the reading of the next one.
+                meters.resize(passed, read());
             }
             if self.runner.stop.load(Ordering::Relaxed) {
                 self.shared.stop.store(true, Ordering::Relaxed);
@@ -272,13 +263,14 @@ impl Supervisor<'_> {
                 let progress = self.progress(now);
                 (self.watch)(&progress);
             }
-            let next = [Some(self.times.start), self.times.end].into_iter().flatten();
-            let next = next.filter(|at| *at > now).map(|at| at - now).min();
-            let step = Duration::from_millis(if before.is_none() { 5 } else { 20 });
+            let step = Duration::from_millis(if meters.is_empty() { 5 } else { 20 });
+            let next = edges.get(passed).map(|edge| edge.saturating_duration_since(now));
             std::thread::sleep(next.map_or(step, |next| next.min(step)));
         }
-        let after = after.unwrap_or_else(|| Meter::read(&self.runner.observed));
-        Meters { before: before.unwrap_or_else(|| after.clone()), after }
+        if meters.len() <= self.times.windows {
+            meters.resize(self.times.windows + 1, read());
+        }
+        meters
     }
 
     fn progress(&self, now: Instant) -> Progress {

@@ -184,6 +184,9 @@ async fn a_ramp_counts_its_parts() {
     assert!(xs.is_sorted(), "{xs:?}");
     assert!(parts.iter().map(|(_, round)| round.connections).sum::<u64>() <= 20);
     assert!(parts.iter().map(|(_, round)| round.completed).sum::<u64>() > 20);
+    // The machine is measured for each part, and what a part took it did not take before.
+    let cpu_us: Vec<_> = parts.iter().map(|(_, round)| round.generator_cpu_us).collect();
+    assert!(cpu_us.iter().filter(|cpu_us| **cpu_us > 0).count() > 5, "{cpu_us:?}");
 }
 
 #[tokio::test]

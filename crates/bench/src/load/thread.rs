@@ -31,6 +31,19 @@ pub(crate) struct Times {
     pub(crate) windows: usize,
 }
 
+impl Times {
+    /// The beginning of each window and the end of the last one; the beginning alone if the end is
+    /// not known.
+    pub(crate) fn edges(&self) -> Vec<Instant> {
+        let Some(end) = self.end else {
+            return vec![self.start];
+        };
+        let whole = end.saturating_duration_since(self.start);
+        let part = |nth: usize| whole.mul_f64(nth as f64 / self.windows.max(1) as f64);
+        (0..=self.windows).map(|nth| self.start + part(nth)).collect()
+    }
+}
+
 /// Words of threads to each other and to whoever watches them.
 #[derive(Debug)]
 pub(crate) struct Shared {
