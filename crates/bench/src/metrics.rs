@@ -34,7 +34,7 @@ const OTHERS: [&str; 4] = [
 ];
 
 impl Told {
-    /// Reads a page; what is none of ours, or no sample, is passed over.
+    /// Reads a page; whatever else it has, or has no form of a sample, is passed over.
     pub(crate) fn read(page: &str) -> Self {
         let mut told = Self::default();
         for line in page.lines().filter(|line| !line.starts_with('#')) {

@@ -76,7 +76,7 @@ pub fn measure(folder: &Path, effort: Effort) -> Result<Figures, String> {
     })
 }
 
-/// Steps a second of a loop, each of which waits for the one before.
+/// Steps a second of a loop; each waits for the one before.
 fn steps(time: Duration) -> f64 {
     const BLOCK: u64 = 1 << 20;
     let began = Instant::now();

@@ -307,10 +307,10 @@ mod tests {
     #[test]
     fn a_result_of_anybodys_making_is_read_or_refused() {
         let run = |x: &str, round: &str| {
-            from_json(&format!(
-                "{{\"version\":1,\"settings\":{{}},\"machine\":{{}},\"versions\":{{}},\"series\":[{{\
-                 \"name\":\"a\",\"axis\":\"rate\",\"points\":[{{\"x\":{x},\"rounds\":[{round}]}}]}}]}}"
-            ))
+            let points = format!("[{{\"x\":{x},\"rounds\":[{round}]}}]");
+            let series = format!("[{{\"name\":\"a\",\"axis\":\"rate\",\"points\":{points}}}]");
+            let facts = "\"settings\":{},\"machine\":{},\"versions\":{}";
+            from_json(&format!("{{\"version\":1,{facts},\"series\":{series}}}"))
         };
         assert!(run("1", "{}").is_ok());
         assert!(run("-1", "{}").is_err());

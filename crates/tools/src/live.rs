@@ -22,9 +22,9 @@ const TICK: Duration = Duration::from_millis(200);
 pub struct Moment {
     /// The part of the whole that is measured, such as a round and its load.
     pub place: String,
-    /// How far the part is, in words.
+    /// Progress of the part, in words.
     pub state: String,
-    /// How far it is, of 1, where that is known.
+    /// The same as a share of 1, where that is known.
     pub share: Option<f64>,
     /// Responses of the part so far.
     pub completed: u64,
@@ -41,7 +41,7 @@ pub struct LiveView {
     drawn: Option<Instant>,
 }
 
-/// What is drawn.
+/// Everything that is drawn.
 struct Shown {
     title: String,
     moment: Option<Moment>,
@@ -148,7 +148,8 @@ impl Shown {
         let far = format!("{place}: {state}");
         match moment.share {
             Some(share) => {
-                frame.render_widget(Gauge::default().ratio(share.clamp(0.0, 1.0)).label(far), gauge)
+                let share = share.clamp(0.0, 1.0);
+                frame.render_widget(Gauge::default().ratio(share).label(far), gauge);
             }
             None => frame.render_widget(Line::raw(far), gauge),
         }

@@ -28,7 +28,7 @@ impl Field {
 
 /// A field that makes a request conditional.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Condition {
+pub(crate) struct Precondition {
     pub(crate) name: &'static str,
     pub(crate) value: Rc<str>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Facts {
     /// Content-Encoding, where there is one.
     pub(crate) encoding: Option<Box<str>>,
     /// The condition by which the next request asks for something newer, where that is wanted.
-    pub(crate) condition: Option<Condition>,
+    pub(crate) condition: Option<Precondition>,
 }
 
 impl Facts {
@@ -85,7 +85,7 @@ impl Facts {
             facts.source = Some((Field::Age, age > 0));
         }
         let condition = |name, value: &[u8]| {
-            std::str::from_utf8(value).ok().map(|value| Condition { name, value: value.into() })
+            std::str::from_utf8(value).ok().map(|value| Precondition { name, value: value.into() })
         };
         facts.condition = etag
             .and_then(|value| condition("If-None-Match", value))

@@ -11,7 +11,7 @@ use h1::{BodyReader, HeadLimits, Progress, ResponseReader};
 use message::{Method, Response, Status};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::facts::{Condition, Facts};
+use super::facts::{Facts, Precondition};
 use super::failure::Failure;
 use super::plan::Prepared;
 use super::recorder::Answer;
@@ -95,10 +95,10 @@ impl Http1 {
     }
 
     /// Adds a request to those that are sent, perhaps with a condition.
-    pub(crate) fn queue(&mut self, ask: &Prepared, condition: Option<&Condition>) {
+    pub(crate) fn queue(&mut self, ask: &Prepared, condition: Option<&Precondition>) {
         let (fields, rest) = ask.bytes.split_at(ask.fields_end.min(ask.bytes.len()));
         self.queue_bytes(fields, &ask.method);
-        if let Some(Condition { name, value }) = condition {
+        if let Some(Precondition { name, value }) = condition {
             for part in [name, ": ", value, "\r\n"] {
                 self.out.extend_from_slice(part.as_bytes());
             }

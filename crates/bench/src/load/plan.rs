@@ -4,7 +4,7 @@ use bytes::Bytes;
 use h1::HeadLimits;
 use message::Method;
 
-use super::facts::Condition;
+use super::facts::Precondition;
 use super::stream::Endpoint;
 use crate::settings::{Protocol, Settings};
 use crate::target::Target;
@@ -36,9 +36,9 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     /// The head of HTTP/2, perhaps with a condition.
-    pub(crate) fn head(&self, condition: Option<&Condition>) -> http::Request<()> {
+    pub(crate) fn head(&self, condition: Option<&Precondition>) -> http::Request<()> {
         let mut head = self.head.clone();
-        if let Some(Condition { name, value }) = condition
+        if let Some(Precondition { name, value }) = condition
             && let Ok(value) = http::HeaderValue::from_str(value)
         {
             head.headers_mut().insert(*name, value);

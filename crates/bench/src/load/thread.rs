@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 use rapidhash::RapidHashMap;
 
-use super::facts::Condition;
+use super::facts::Precondition;
 use super::failure::Failure;
 use super::http1::SCRATCH;
 use super::plan::{Plan, Prepared};
@@ -74,7 +74,7 @@ pub(crate) struct Thread {
     /// True once nothing more will be due: a log is at its end.
     pub(crate) exhausted: Cell<bool>,
     /// The last validator of each request, where requests are conditional.
-    validators: RefCell<RapidHashMap<u32, Condition>>,
+    validators: RefCell<RapidHashMap<u32, Precondition>>,
     /// Responses, errors and latencies that those who watch were not told of yet.
     fresh: RefCell<(u64, u64, Histogram<u64>)>,
     told: Cell<Instant>,
@@ -123,7 +123,7 @@ impl Thread {
 
     /// The condition that request `number` is asked with: what was received last is not wanted
     /// again (RFC 9110 13.1).
-    pub(crate) fn condition(&self, number: u32) -> Option<Condition> {
+    pub(crate) fn condition(&self, number: u32) -> Option<Precondition> {
         if !self.plan.settings.conditional {
             return None;
         }

@@ -108,7 +108,7 @@ fn print_machine(figures: &Figures, folder: &Path) {
     println!("handshakes  {:.0} a second and core (TLS 1.3, P-256)", figures.handshakes);
 }
 
-/// What the machine's figures mean.
+/// Advice on the machine.
 fn of_machine(figures: &Figures) -> Vec<String> {
     let mut next = Vec::new();
     let cores = std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
@@ -279,7 +279,7 @@ impl Measured {
         )
     }
 
-    /// What to do next, the most important first.
+    /// Advice, the most important first.
     fn advice(&self) -> Vec<String> {
         let mut next: Vec<String> = self.remarks().collect();
         let (made, again) = (self.many.rate(), self.cached.rate());

@@ -1,4 +1,4 @@
-//! What a measurement shows while it runs: a live view on a terminal, else plain lines.
+//! Views of a measurement while it runs: a live one on a terminal, else plain lines.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
