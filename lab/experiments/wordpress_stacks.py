@@ -35,7 +35,8 @@ http {{
     location / {{ try_files $uri $uri/ /index.php?$args; }}
     location ~ [.]php$ {{
       include /etc/nginx/fastcgi_params; fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
-      fastcgi_param HTTPS $secure if_not_empty; fastcgi_pass unix:{site}/run/php.sock;
+      fastcgi_param HTTP_HOST $http_host; fastcgi_param HTTPS $secure if_not_empty;
+      fastcgi_pass unix:{site}/run/php.sock;
       {cache}
     }}
   }}
