@@ -17,7 +17,7 @@ from wordpress_stacks import KEPT, RunningSite, larder, memory_group, nginx, unt
 
 work, db_user = sys.argv[1:]
 ROUNDS = min(ROUNDS, 3)
-SECONDS, PAUSED_SECONDS = (1, 1) if SMOKE else (3, 6)
+SECONDS, PAUSED_SECONDS, LENGTH = (1, 1, "300ms") if SMOKE else (3, 6, "3s")
 
 STACKS = [
     Stack("nginx, no cache", [nginx(work)]),
@@ -171,7 +171,7 @@ def one_stack(machine, running, pids, paths, group):
     for users in machine.users:
         theirs = siege(machine, users, urls, pids, SECONDS)
         before = runs_of_php()
-        load = ["-c", users, "-d", f"{SECONDS}s", "--warm-up", "0", "--no-keep-alive", "--order", "random"]
+        load = ["-c", users, "-d", LENGTH, "--warm-up", "0", "--no-keep-alive", "--order", "random"]
         run = bench(work, pids, *load, "--urls", urls, core=machine.load)
         [result] = run["series"][0]["points"][0]["rounds"]
         result["origin_requests"] = settle(before)
