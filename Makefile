@@ -29,7 +29,9 @@ bench:
 lab:
 	@scripts/setup.sh experiments
 	cargo build --release --package larder
-	for name in mixed-10k second-hop microcache; do lab/experiments/run.sh $$name || exit 1; done
+	for name in mixed-10k second-hop microcache wordpress-https small-and-large-vps; do \
+		lab/experiments/run.sh $$name || exit 1; \
+	done
 
 # cargo-fuzz asks for a nightly compiler; RUSTC_BOOTSTRAP lets the pinned one do.
 fuzz:

@@ -52,7 +52,7 @@ http {{
   open_file_cache max=100000 inactive=600s; open_file_cache_valid 600s;
   client_body_temp_path {work}/{name}-b; proxy_temp_path {work}/{name}-p;
   fastcgi_temp_path {work}/{name}-f; uwsgi_temp_path {work}/{name}-u; scgi_temp_path {work}/{name}-s;
-  proxy_cache_path {files} levels=1:2 keys_zone=bench:32m inactive=1d use_temp_path=off;
+  proxy_cache_path {files} levels=1:2 keys_zone=bench:32m inactive=1d use_temp_path=off {limit};
   upstream origin {{ server 127.0.0.1:{origin}; keepalive 128; }}
   server {{
     listen 127.0.0.1:{port} backlog=4096; {secure}
@@ -270,14 +270,15 @@ def larder(place):
     ]
 
 
-def nginx(name, sending, files=None):
-    """nginx by a name of its own, with its way of sending; its cache is in `files`, or in the work folder."""
+def nginx(name, sending, files=None, limit=""):
+    """nginx by a name of its own, with its way of sending; its cache is in `files`, or in the work folder. `limit` are
+    parameters that bound it."""
     def command(place):
         secure = place.secure and (
             f"listen 127.0.0.1:{place.secure} ssl http2 backlog=4096; ssl_protocols TLSv1.3;"
             f" ssl_certificate {place.work}/cert.pem; ssl_certificate_key {place.work}/key.pem;"
         )
-        values = {"name": name, "user": nginx_user(), "sending": sending, "secure": secure or ""}
+        values = {"name": name, "user": nginx_user(), "sending": sending, "secure": secure or "", "limit": limit}
         values["files"] = os.path.join(files or place.work, f"{os.path.basename(place.work)}-{name}")
         conf = write(place, f"{name}.conf", NGINX, **values)
         return ["nginx", "-e", f"{place.work}/{name}.err", "-c", conf]

@@ -105,6 +105,7 @@ experiments() {
   missing apache2 && packages+=(apache2)
   missing ab && packages+=(apache2-utils)
   missing httperf && packages+=(httperf)
+  missing siege && packages+=(siege)
   missing varnishd && packages+=(varnish)
   missing python3 && packages+=(python3)
 }

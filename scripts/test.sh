@@ -92,7 +92,9 @@ application() {
 experiments() {
   local name
   scripts/setup.sh experiments || return 77
-  for name in mixed-10k second-hop microcache; do lab/experiments/run.sh "$name" --smoke || return 1; done
+  for name in mixed-10k second-hop microcache wordpress-https small-and-large-vps; do
+    lab/experiments/run.sh "$name" --smoke || return 1
+  done
 }
 
 # Every interleaving of waiters and windows, by model checking. It takes a second without optimisation, and the

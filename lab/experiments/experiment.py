@@ -12,15 +12,18 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 
 import peers
-from processes import end, free_ports, pinned
+from processes import TICKS, end, free_ports, memory_bytes, pinned, stat, tree
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SMOKE = os.environ.get("SMOKE") == "1"
 LARDER = os.environ["LARDER_BIN"]
+# Seconds that `larder bench` takes to end after its load has: it looks for that every 20 ms, and so do its threads.
+TAIL = 0.04
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 ORIGIN = """
@@ -55,9 +58,9 @@ class Stack:
 
 
 class Running:
-    """A stack that runs, before `origin`."""
+    """A stack that runs, before `origin`; `within` puts a command into a group of processes."""
 
-    def __init__(self, stack, work, origin):
+    def __init__(self, stack, work, origin, within=None):
         self.processes, self.places = [], []
         port = origin
         for layer in reversed(stack.layers):
@@ -70,7 +73,7 @@ class Running:
             command = peers.ALL[layer].command(place) if isinstance(layer, str) else layer(place)
             log = os.path.join(folder, "log")
             self.places.append(place)
-            self.processes.append(started(0, command, own, log))
+            self.processes.append(started(0, within(command) if within else command, own, log))
             port = own
         self.port = port
 
@@ -137,19 +140,55 @@ class Origin:
         end(self.process)
 
 
-def bench(work, pids, *arguments):
+def bench(work, pids, *arguments, core=1):
     """One run of `larder bench`; its result, also if nothing was answered."""
     path = os.path.join(work, "bench.json")
     if os.path.exists(path):
         os.remove(path)
     observed = [word for pid in pids for word in ("--pid", str(pid))]
     command = [LARDER, "bench", "-t", "1", *observed, "--json", path, *map(str, arguments)]
-    ran = subprocess.run(pinned(1, command), capture_output=True, text=True, check=False)
+    ran = subprocess.run(pinned(core, command), capture_output=True, text=True, check=False)
     # A server that answers nothing is a result too.
     if not os.path.exists(path):
         raise RuntimeError(f"{' '.join(command)}: {ran.stderr.strip()}")
     with open(path) as file:
         return json.load(file)
+
+
+def ramp(work, pids, users, seconds, *arguments):
+    """One ramp of `larder bench`: a run with a point for each of its parts. The tool measures CPU time over whole runs only;
+    that of a part is read here, its moments counted back from the end."""
+    samples, over = [], threading.Event()
+
+    def watch():
+        family = [at for pid in pids for at in tree(pid)]
+        while not over.wait(0.1):
+            samples.append((time.monotonic(), sum(sum(map(int, stat(at)[11:15])) for at in family)))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        run = bench(work, pids, "--ramp", f"1..{users}", "-d", f"{seconds}s", "--warm-up", "0", *arguments)
+        end = time.monotonic() - TAIL
+    finally:
+        over.set()
+        watcher.join()
+    points = run["series"][0]["points"]
+    moments = [end - seconds * (1 - part / len(points)) for part in range(len(points) + 1)]
+    memory = sum(map(memory_bytes, pids))
+    for point, begun, ended in zip(points, moments, moments[1:]):
+        cpu_us = (between(samples, ended) - between(samples, begun)) / TICKS * 1e6
+        for one in point["rounds"]:
+            one["servers"] = {"stack": {"cpu_us": int(cpu_us), "resident_bytes": memory}}
+    return run
+
+
+def between(samples, moment):
+    """The value at a moment, on the line between the samples before and after it."""
+    for (t0, v0), (t1, v1) in zip(samples, samples[1:]):
+        if moment <= t1:
+            return v0 + (v1 - v0) * (max(moment, t0) - t0) / (t1 - t0)
+    return samples[-1][1]
 
 
 def measure(stacks, work, origin, values, arguments, url, fresh=True):
@@ -177,6 +216,17 @@ def measure(stacks, work, origin, values, arguments, url, fresh=True):
         "series": [
             {"name": name, "axis": axis, "points": [{"x": x, "rounds": rounds} for x, rounds in of.items()]}
             for name, of in points.items()
+        ],
+    }
+
+
+def run_of(points, run, of):
+    """A run of these rounds, by name and by value, on the machine of `run` with the versions `of` what was measured."""
+    return {
+        **run, "machine": {**run["machine"], "cores": str(os.cpu_count())}, "versions": of,
+        "series": [
+            {"name": name, "axis": "connections", "points": [{"x": x, "rounds": rounds} for x, rounds in by.items()]}
+            for name, by in points.items()
         ],
     }
 
@@ -233,6 +283,7 @@ def columns(rounds):
         "connect p50": latency("connect", "p50"),
         "CPU a request": f"{of(lambda one: sum(use['cpu_us'] for use in one['servers'].values()) / max(1, one['completed'])):.1f} µs",
         "memory": f"{of(lambda one: sum(use['resident_bytes'] for use in one['servers'].values())) >> 20} MiB",
+        "most in the group": f"{of(lambda one: one.get('group_bytes') or 0) >> 20} MiB",
         "hits": f"{hits / told:.1%}" if told else "–",
         "asked of the origin": f"{sum(one['origin_requests'] or 0 for one in rounds) / max(1, done):.1%}",
         "origin requests": f"{of(lambda one: one['origin_requests'] or 0):,.0f}",
