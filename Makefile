@@ -29,7 +29,7 @@ bench:
 lab:
 	@scripts/setup.sh experiments
 	cargo build --release --package larder
-	for name in mixed-10k second-hop microcache wordpress-https small-and-large-vps; do \
+	for name in mixed-10k second-hop microcache wordpress-https small-and-large-vps stops; do \
 		lab/experiments/run.sh $$name || exit 1; \
 	done
 

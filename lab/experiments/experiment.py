@@ -12,18 +12,15 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import dataclass, field
 
 import peers
-from processes import TICKS, end, free_ports, memory_bytes, pinned, stat, tree
+from processes import end, free_ports, pinned
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SMOKE = os.environ.get("SMOKE") == "1"
 LARDER = os.environ["LARDER_BIN"]
-# Seconds that `larder bench` takes to end after its load has: it looks for that every 20 ms, and so do its threads.
-TAIL = 0.04
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 ORIGIN = """
@@ -153,42 +150,6 @@ def bench(work, pids, *arguments, core=1):
         raise RuntimeError(f"{' '.join(command)}: {ran.stderr.strip()}")
     with open(path) as file:
         return json.load(file)
-
-
-def ramp(work, pids, users, seconds, *arguments):
-    """One ramp of `larder bench`: a run with a point for each of its parts. The tool measures CPU time over whole runs only;
-    that of a part is read here, its moments counted back from the end."""
-    samples, over = [], threading.Event()
-
-    def watch():
-        family = [at for pid in pids for at in tree(pid)]
-        while not over.wait(0.1):
-            samples.append((time.monotonic(), sum(sum(map(int, stat(at)[11:15])) for at in family)))
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        run = bench(work, pids, "--ramp", f"1..{users}", "-d", f"{seconds}s", "--warm-up", "0", *arguments)
-        end = time.monotonic() - TAIL
-    finally:
-        over.set()
-        watcher.join()
-    points = run["series"][0]["points"]
-    moments = [end - seconds * (1 - part / len(points)) for part in range(len(points) + 1)]
-    memory = sum(map(memory_bytes, pids))
-    for point, begun, ended in zip(points, moments, moments[1:]):
-        cpu_us = (between(samples, ended) - between(samples, begun)) / TICKS * 1e6
-        for one in point["rounds"]:
-            one["servers"] = {"stack": {"cpu_us": int(cpu_us), "resident_bytes": memory}}
-    return run
-
-
-def between(samples, moment):
-    """The value at a moment, on the line between the samples before and after it."""
-    for (t0, v0), (t1, v1) in zip(samples, samples[1:]):
-        if moment <= t1:
-            return v0 + (v1 - v0) * (max(moment, t0) - t0) / (t1 - t0)
-    return samples[-1][1]
 
 
 def measure(stacks, work, origin, values, arguments, url, fresh=True):

@@ -14,7 +14,7 @@ from experiment import LARDER, ROUNDS, SMOKE, Page, Running, Stack, bench, colum
 from processes import end, free_ports, pinned
 
 work = sys.argv[1]
-SECONDS = 1 if SMOKE else 6
+SECONDS = 1 if SMOKE else 4
 
 APPLICATION = """
 daemon off; worker_processes 1; pid {work}/app.pid; error_log {work}/app.err warn; {user}
@@ -168,7 +168,7 @@ def main():
                     url = f"http://127.0.0.1:{running.port}/"
                     theirs[stack.name].append(ab(url))
                     # What the run before left unfinished ends first.
-                    time.sleep(0.1 if SMOKE else 3)
+                    time.sleep(0.1 if SMOKE else 2)
                     before = origin.asked()
                     run = bench(work, running.pids, "-c", 10, "-d", f"{SECONDS}s", "--warm-up", "0", url)
                     [result] = run["series"][0]["points"][0]["rounds"]
@@ -176,7 +176,7 @@ def main():
                     own[stack.name].append(result)
                     if stack.name in seen:
                         seen[stack.name].append(aged(running))
-                    time.sleep(0.1 if SMOKE else 3)
+                    time.sleep(0.1 if SMOKE else 2)
             print(f"round {number + 1} of {ROUNDS} done", file=sys.stderr, flush=True)
         write(page, run, own, theirs, seen)
     finally:

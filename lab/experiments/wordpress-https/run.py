@@ -6,11 +6,11 @@ import os
 import sys
 
 import peers
-from experiment import ROUNDS, SMOKE, Origin, Page, Running, Stack, bench, columns, median, ramp, run_of, table, time_of
+from experiment import ROUNDS, SMOKE, Origin, Page, Running, Stack, bench, columns, median, run_of, table, time_of
 from wordpress_stacks import KEPT, RunningSite, larder, memory_group, nginx, varnish, versions
 
 work = sys.argv[1]
-USERS, SECONDS = (20, 1) if SMOKE else (1000, 12)
+USERS, SECONDS = (20, 1) if SMOKE else (1000, 8)
 NEW, WARM_UP = ("200ms", "100ms") if SMOKE else ("3s", "500ms")
 # Few, since `larder bench` keeps eight tickets of a server: of more connections at once some would find none.
 CONNECTIONS = 8
@@ -59,7 +59,8 @@ def main():
 def rise(running, url, points):
     """More and more users; the rounds of a stack by their number."""
     bench(work, running.pids, "-k", "-c", 1, "-n", 20, "--warm-up", "0", url)
-    run = ramp(work, running.pids, USERS, SECONDS, "-k", url)
+    load = ["--ramp", f"1..{USERS}", "-d", f"{SECONDS}s", "--warm-up", "0"]
+    run = bench(work, running.pids, "-k", *load, url)
     for point in run["series"][0]["points"]:
         points.setdefault(point["x"], []).extend(point["rounds"])
     return run
