@@ -156,8 +156,8 @@ def bench(work, pids, *arguments, core=1):
 
 
 def ramp(work, pids, users, seconds, *arguments):
-    """One ramp of `larder bench`: a run with a point for each of its parts. The tool measures CPU time over whole runs only;
-    that of a part is read here, its moments counted back from the end."""
+    """One ramp of `larder bench`: a run with a point for each of its parts. The tool measures CPU time over whole runs
+    only; that of a part is read here, its moments counted back from the end."""
     samples, over = [], threading.Event()
 
     def watch():
