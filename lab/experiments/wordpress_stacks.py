@@ -47,7 +47,8 @@ KEPT = """
       fastcgi_cache pages; fastcgi_cache_key "$scheme$request_method$host$request_uri"; fastcgi_cache_valid 200 60m;
       fastcgi_ignore_headers Cache-Control Expires Set-Cookie;
       fastcgi_cache_bypass $skip_cookie $skip_uri; fastcgi_no_cache $skip_cookie $skip_uri;
-      fastcgi_cache_lock on; fastcgi_cache_use_stale error timeout updating http_500; fastcgi_cache_background_update on;
+      fastcgi_cache_lock on; fastcgi_cache_use_stale error timeout updating http_500;
+      fastcgi_cache_background_update on;
       add_header X-Cache $upstream_cache_status;
 """
 
@@ -58,7 +59,8 @@ sub vcl_recv {{
   unset req.http.proxy;
   if (req.method != "GET" && req.method != "HEAD") {{ return (pass); }}
   if (req.url ~ "/wp-admin/|/xmlrpc[.]php|wp-.*[.]php|/feed/|sitemap|[?].") {{ return (pass); }}
-  if (req.http.Authorization || req.http.Cookie ~ "comment_author|wordpress_|wp-postpass|woocommerce_") {{ return (pass); }}
+  if (req.http.Authorization) {{ return (pass); }}
+  if (req.http.Cookie ~ "comment_author|wordpress_|wp-postpass|woocommerce_") {{ return (pass); }}
   unset req.http.Cookie;
   return (hash);
 }}
@@ -111,7 +113,8 @@ def nginx(site, cache="", memory=False):
             f" ssl_certificate {place.work}/cert.pem; ssl_certificate_key {place.work}/key.pem;"
         )
         conf = peers.write(
-            place, "nginx.conf", NGINX, site=site, cache=cache, files=files, listen=listen or "", user=peers.nginx_user(),
+            place, "nginx.conf", NGINX, site=site, cache=cache, files=files, listen=listen or "",
+            user=peers.nginx_user(),
         )
         return ["nginx", "-e", f"{place.work}/nginx.err", "-c", conf]
 
@@ -154,8 +157,8 @@ def until_open(address, seconds=20):
 
 
 class RunningSite(Running):
-    """A stack that runs before PHP-FPM, on some cores: HTTP at `port`, and HTTPS at `secure` if `tls` is the folder of a
-    certificate. A stack that has no TLS names in its settings what brings it, as `tls`."""
+    """A stack that runs before PHP-FPM, on some cores: HTTP at `port`, and HTTPS at `secure` if `tls` is the folder of
+    a certificate. A stack that has no TLS names in its settings what brings it, as `tls`."""
 
     def __init__(self, stack, work, tls=None, core=0, workers=1, within=None):
         self.processes, self.places, self.tls = [], [], tls
@@ -207,5 +210,8 @@ def memory_group(name, mib):
 
 def versions():
     """The versions of all that these stacks are made of."""
-    programs = {"larder": (LARDER, "--version"), "nginx": ("nginx", "-v"), "varnish": ("varnishd", "-V"), "php": ("php", "--version")}
+    programs = {
+        "larder": (LARDER, "--version"), "nginx": ("nginx", "-v"), "varnish": ("varnishd", "-V"),
+        "php": ("php", "--version"),
+    }
     return {name: peers.version(*program) for name, program in programs.items()}

@@ -23,8 +23,8 @@ STACKS = [
 ]
 HANDSHAKES = {"resumed": [], "full": ["--no-resume"]}
 
-# Pages of so many KiB, in two sets. Machines with so many MiB, what each cache in memory is told to take of them, and the
-# sets for each. Varnish's malloc counts pages alone, Larder's size is nearly all that it takes.
+# Pages of so many KiB, in two sets. Machines with so many MiB, what each cache in memory is told to take of them, and
+# the sets for each. Varnish's malloc counts pages alone, Larder's size is nearly all that it takes.
 PAGE, SETS = (60, [100, 200]) if SMOKE else (60, [10_000, 20_000])
 MACHINES = {
     "1": (1024, {"tmpfs": 850, "Varnish": 640, "Larder": 900}, SETS),
@@ -84,14 +84,17 @@ def users(page, scheme, run):
 
 def handshakes(made):
     """What connections cost that are made anew, with the TLS session resumed and without."""
-    lines = ["| session | stack | handshakes/s | resumed | handshake p50 | p99 | whole request p50 | p99 "
-             "| CPU a connection | errors |", "|---|---|---|---|---|---|---|---|---|---|"]
+    lines = [
+        "| session | stack | handshakes/s | resumed | handshake p50 | p99 | whole request p50 | p99 | CPU a connection "
+        "| errors |", f"|{'---|' * 10}",
+    ]
     for how, stacks in made.items():
         for name, rounds in stacks.items():
             cells = columns(rounds)
             rate = median([one["connections"] / one["elapsed_us"] * 1e6 for one in rounds])
             resumed = sum(one["resumed"] for one in rounds) / max(1, sum(one["connections"] for one in rounds))
-            times = [time_of(median([one["tls"][part] for one in rounds if one["tls"]])) for part in ("p50", "p99")]
+            known = [one["tls"] for one in rounds if one["tls"]]
+            times = [time_of(median([one[part] for one in known])) for part in ("p50", "p99")]
             lines.append(
                 f"| {how} | {name} | {rate:,.0f} | {resumed:.0%} | {' | '.join(times)} | {cells['p50']} | {cells['p99']} "
                 f"| {cells['CPU a request']} | {cells['errors']} |"
