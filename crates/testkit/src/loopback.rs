@@ -1,4 +1,4 @@
-//! A listener on a free loopback port: what every origin made here stands on.
+//! A listener on a loopback port: what every origin made here stands on.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,14 +14,25 @@ pub(crate) struct Loopback {
 }
 
 impl Loopback {
-    /// Listens, and calls `take` with every connection and its number, from 0.
+    /// Listens on a free port, and calls `take` with every connection and its number, from 0.
     ///
     /// # Errors
     /// Those of binding.
     pub(crate) async fn start(
+        take: impl FnMut(TcpStream, usize) + Send + 'static,
+    ) -> io::Result<Self> {
+        Self::at(SocketAddr::from(([127, 0, 0, 1], 0)), take).await
+    }
+
+    /// As `start`, at `listen`.
+    ///
+    /// # Errors
+    /// Those of binding.
+    pub(crate) async fn at(
+        listen: SocketAddr,
         mut take: impl FnMut(TcpStream, usize) + Send + 'static,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let listener = TcpListener::bind(listen).await?;
         let addr = listener.local_addr()?;
         let acceptor = tokio::spawn(async move {
             let mut number = 0;
