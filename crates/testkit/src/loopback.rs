@@ -3,8 +3,12 @@
 use std::io;
 use std::net::SocketAddr;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
+
+/// Connections that may wait to be taken: what Linux allows (`net.core.somaxconn`). Of two hundred
+/// that come at once, `TcpListener`'s 128 would make some wait a second for their next attempt.
+const BACKLOG: u32 = 4096;
 
 /// A listener that hands each connection on; it stops when dropped.
 #[derive(Debug)]
@@ -32,7 +36,10 @@ impl Loopback {
         listen: SocketAddr,
         mut take: impl FnMut(TcpStream, usize) + Send + 'static,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind(listen).await?;
+        let socket = if listen.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(listen)?;
+        let listener = socket.listen(BACKLOG)?;
         let addr = listener.local_addr()?;
         let acceptor = tokio::spawn(async move {
             let mut number = 0;
