@@ -1,11 +1,12 @@
 """The servers side by side: how each is started, and told to cache what one origin says.
 
 As a good administrator has them: connections to the origin are kept, no access log, memory for everything that can
-have it, one worker or thread for each core they get; otherwise as installed. nginx is there several times, as no one
-setting is its best at every size: with `sendfile`, which is what people use, with large buffers instead, and with its
-files on a file system in memory. Its files are in the page cache, and the small ones' handles stay open. h2o has no
-cache: it sends the same bytes from files. `larder-builtin` is Larder with nothing but the builtin VCL, `larder-site` and
-`varnish-site` run the policy in bench/site.vcl.
+have it, objects of up to 16 MiB, one worker or thread for each core they get; otherwise as installed. Varnish has its
+threads of its own accord, and Squid is one process. nginx is there several times, as no one setting is its best at every
+size: with `sendfile`, which is what people use, with large buffers instead, and with its files on a file system in memory.
+Its files are in the page cache, and the small ones' handles stay open. h2o has no cache: it sends the same bytes from
+files. `larder-builtin` is Larder with nothing but the builtin VCL, `larder-site` and `varnish-site` run the policy in
+bench/site.vcl.
 
 Those that speak TLS have a second port for it, and speak HTTP/2 there, with the certificate in the work folder.
 """
@@ -43,15 +44,21 @@ class Peer:
         return shutil.which(self.program or os.environ["LARDER_BIN"])
 
 
-NGINX = """
+# What every nginx of the lab has: it stays in the foreground, keeps connections, logs nothing but errors, and has its
+# files in the work folder.
+NGINX_FRAME = """
 daemon off; worker_processes {workers}; pid {work}/{name}.pid; error_log {work}/{name}.err warn; {user}
 worker_rlimit_nofile 40000;
 events {{ worker_connections 16000; }}
 http {{
-  access_log off; {sending} keepalive_requests 1000000000; keepalive_timeout 300s;
-  open_file_cache max=100000 inactive=600s; open_file_cache_valid 600s;
+  access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
   client_body_temp_path {work}/{name}-b; proxy_temp_path {work}/{name}-p;
   fastcgi_temp_path {work}/{name}-f; uwsgi_temp_path {work}/{name}-u; scgi_temp_path {work}/{name}-s;
+"""
+
+NGINX = """
+  {sending}
+  open_file_cache max=100000 inactive=600s; open_file_cache_valid 600s;
   proxy_cache_path {files} levels=1:2 keys_zone=bench:32m inactive=1d use_temp_path=off {limit};
   upstream origin {{ server 127.0.0.1:{origin}; keepalive 128; }}
   server {{
@@ -62,16 +69,17 @@ http {{
       add_header X-Cache $upstream_cache_status;
     }}
   }}
-}}
 """
 
 HAPROXY = """
 global
   nbthread {workers}
-  maxconn 8000
+  # It counts two descriptors for a connection and would not start with fewer; most here need one.
+  no strict-limits
+  maxconn 16000
 cache bench
   total-max-size {memory_mib}
-  max-object-size 1000000
+  max-object-size 16777216
   max-age 3600
 defaults
   mode http
@@ -119,7 +127,8 @@ cache_peer 127.0.0.1 parent {origin} 0 no-query no-digest originserver name=orig
 http_access allow all
 cache_mem {memory_mib} MB
 max_filedescriptors 40000
-maximum_object_size_in_memory 4 MB
+maximum_object_size 16 MB
+maximum_object_size_in_memory 16 MB
 memory_cache_shared off
 access_log none
 cache_store_log none
@@ -162,7 +171,7 @@ CONFIG proxy.config.net.connections_throttle INT 32000
 CONFIG proxy.config.net.max_connections_in INT 16000
 CONFIG proxy.config.net.listen_backlog INT 4096
 CONFIG proxy.config.cache.ram_cache.size INT {memory_bytes}
-CONFIG proxy.config.cache.ram_cache_cutoff INT 4194304
+CONFIG proxy.config.cache.ram_cache_cutoff INT 16777216
 CONFIG proxy.config.log.logging_enabled INT 0
 CONFIG proxy.config.reverse_proxy.enabled INT 1
 CONFIG proxy.config.url_remap.remap_required INT 1
@@ -225,13 +234,6 @@ quiet = on
 """
 
 NGINX_TLS = """
-daemon off; worker_processes {workers}; pid {work}/nginx-tls.pid; error_log {work}/nginx-tls.err warn; {user}
-worker_rlimit_nofile 40000;
-events {{ worker_connections 16000; }}
-http {{
-  access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
-  client_body_temp_path {work}/tls-b; proxy_temp_path {work}/tls-p; fastcgi_temp_path {work}/tls-f;
-  uwsgi_temp_path {work}/tls-u; scgi_temp_path {work}/tls-s;
   upstream cache {{ server 127.0.0.1:{port}; keepalive 256; }}
   server {{
     listen 127.0.0.1:{secure} ssl http2 backlog=4096; ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:tls:10m;
@@ -241,7 +243,6 @@ http {{
       proxy_set_header Host $http_host; proxy_set_header X-Forwarded-Proto https;
     }}
   }}
-}}
 """
 
 
@@ -254,9 +255,12 @@ def write(place, file_name, text, **values):
     return path
 
 
-def nginx_user():
-    """nginx gives up root for a user who must reach its files; the lab's belong to whoever started it."""
-    return "user root;" if os.getuid() == 0 else ""
+def nginx_command(place, name, http, **values):
+    """nginx by a name of its own, with this in its block `http`."""
+    # nginx gives up root for a user who must reach its files; the lab's belong to whoever started it.
+    user = "user root;" if os.getuid() == 0 else ""
+    conf = write(place, f"{name}.conf", NGINX_FRAME + http + "}}\n", name=name, user=user, **values)
+    return ["nginx", "-e", f"{place.work}/{name}.err", "-c", conf]
 
 
 def larder(place):
@@ -278,10 +282,8 @@ def nginx(name, sending, files=None, limit=""):
             f"listen 127.0.0.1:{place.secure} ssl http2 backlog=4096; ssl_protocols TLSv1.3;"
             f" ssl_certificate {place.work}/cert.pem; ssl_certificate_key {place.work}/key.pem;"
         )
-        values = {"name": name, "user": nginx_user(), "sending": sending, "secure": secure or "", "limit": limit}
-        values["files"] = os.path.join(files or place.work, f"{os.path.basename(place.work)}-{name}")
-        conf = write(place, f"{name}.conf", NGINX, **values)
-        return ["nginx", "-e", f"{place.work}/{name}.err", "-c", conf]
+        kept = os.path.join(files or place.work, f"{os.path.basename(place.work)}-{name}")
+        return nginx_command(place, name, NGINX, sending=sending, secure=secure or "", files=kept, limit=limit)
 
     return command
 
@@ -392,8 +394,7 @@ def hitch(place):
 
 def nginx_tls(place):
     """TLS and HTTP/2 on the place's second port for what listens on its first."""
-    conf = write(place, "nginx-tls.conf", NGINX_TLS, user=nginx_user())
-    return ["nginx", "-e", f"{place.work}/nginx-tls.err", "-c", conf]
+    return nginx_command(place, "nginx-tls", NGINX_TLS)
 
 
 _SENDFILE = "sendfile on; tcp_nopush on;"

@@ -5,6 +5,7 @@ the load and its origin have core 1, on a machine that has two. The load is `lar
 of its own, that runs too. A result is a run as `larder bench` writes it, with one series for each stack.
 """
 
+import contextlib
 import http.client
 import json
 import os
@@ -24,14 +25,7 @@ LARDER = os.environ["LARDER_BIN"]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 ORIGIN = """
-daemon off; worker_processes 1; pid {work}/origin.pid; error_log {work}/origin.err warn; {user}
-worker_rlimit_nofile 40000;
-events {{ worker_connections 16000; }}
-http {{
-  access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000; keepalive_timeout 300s;
-  open_file_cache max=1000; default_type text/html; etag off;
-  client_body_temp_path {work}/ob; proxy_temp_path {work}/op; fastcgi_temp_path {work}/of;
-  uwsgi_temp_path {work}/ou; scgi_temp_path {work}/os;
+  sendfile on; tcp_nopush on; open_file_cache max=1000; default_type text/html; etag off;
   map $arg_as $lifetime {{ "" "no-store"; default "max-age=3600"; }}
   server {{
     listen 127.0.0.1:{port} backlog=4096;
@@ -41,17 +35,18 @@ http {{
       alias {work}/gen/$kb;
     }}
   }}
-}}
 """
 
 
 @dataclass
 class Stack:
-    """Servers one before another, the outermost first, by the names that peers.py has, or as commands of a Place."""
+    """Servers one before another, the outermost first, by the names that peers.py has, or as commands of a Place; and
+    the cores that they share."""
 
     name: str
     layers: list
     settings: dict = field(default_factory=dict)
+    cores: list = field(default_factory=lambda: [0])
 
 
 class Running:
@@ -70,7 +65,7 @@ class Running:
             command = peers.ALL[layer].command(place) if isinstance(layer, str) else layer(place)
             log = os.path.join(folder, "log")
             self.places.append(place)
-            self.processes.append(started(0, within(command) if within else command, own, log))
+            self.processes.append(started(stack.cores, within(command) if within else command, own, log))
             port = own
         self.port = port
 
@@ -93,7 +88,7 @@ class Running:
 
 
 def started(core, command, port, log):
-    """A server on a core, once it answers at its port."""
+    """A server on a core, or several, once it answers at its port."""
     with open(log, "w") as out:
         process = subprocess.Popen(
             pinned(core, command), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
@@ -124,8 +119,8 @@ class Origin:
                 file.write(b"<!-- a page of the lab -->\n".ljust(1024, b"x") * size)
         self.port = free_ports(1)[0]
         place = peers.Place(work, self.port, 0)
-        conf = peers.write(place, "origin.conf", ORIGIN, user=peers.nginx_user(), vary=vary)
-        self.process = started(1, ["nginx", "-e", f"{work}/origin.err", "-c", conf], self.port, f"{work}/origin.log")
+        command = peers.nginx_command(place, "origin", ORIGIN, vary=vary)
+        self.process = started(1, command, self.port, f"{work}/origin.log")
 
     def asked(self):
         """The number of requests so far, this one included."""
@@ -152,24 +147,31 @@ def bench(work, pids, *arguments, core=1):
         return json.load(file)
 
 
-def measure(stacks, work, origin, values, arguments, url, fresh=True):
+def straight(_value, port):
+    """No way between the load and a server."""
+    return contextlib.nullcontext(port)
+
+
+def measure(stacks, work, origin, values, arguments, url, fresh=True, rounds=ROUNDS, way=straight):
     """Rounds of all stacks in turns, at each value, with empty caches before each if `fresh`, else before each round.
-    `arguments` are those of `larder bench` for a value, `url` makes what is asked of a port. One run."""
+    `arguments` are those of `larder bench` for a value, `url` makes what is asked of a port; `way` leads to a server's
+    port, and has a port of its own while it is open. One run."""
     points = {stack.name: {value: [] for value in values} for stack in stacks}
     machine = {}
-    for number in range(ROUNDS):
+    for number in range(rounds):
         for stack in stacks[number % len(stacks):] + stacks[:number % len(stacks)]:
             for part in [[value] for value in values] if fresh else [values]:
                 with Running(stack, work, origin.port) as running:
                     for value in part:
                         before = origin.asked()
-                        run = bench(work, running.pids, *arguments(value), *url(running.port))
+                        with way(value, running.port) as port:
+                            run = bench(work, running.pids, *arguments(value), *url(port))
                         [series] = run["series"]
                         [result] = series["points"][0]["rounds"]
                         result["origin_requests"] = origin.asked() - before - 1
                         points[stack.name][value].append(result)
                         machine, axis = run["machine"], series["axis"]
-        print(f"round {number + 1} of {ROUNDS} done", file=sys.stderr, flush=True)
+        print(f"round {number + 1} of {rounds} done", file=sys.stderr, flush=True)
     machine["cores"] = str(os.cpu_count())
     return {
         "version": 1, "settings": {}, "machine": machine, "versions": versions(stacks), "command": "",
@@ -236,6 +238,7 @@ def columns(rounds):
     done = sum(one["completed"] for one in rounds)
     return {
         "requests/s": f"{of(lambda one: one['completed'] / one['elapsed_us'] * 1e6):,.0f}",
+        "MB/s": f"{of(lambda one: one['bytes_received'] / one['elapsed_us']):,.0f}",
         "p50": latency("last_byte", "p50"),
         "p99": latency("last_byte", "p99"),
         "max": latency("last_byte", "max"),
@@ -252,8 +255,8 @@ def columns(rounds):
     }
 
 
-def table(run, heads, values=None, x="connections"):
-    """A table in Markdown: a row for each stack at each of these values."""
+def table(run, heads, values=None, x="connections", name="{:g}".format):
+    """A table in Markdown: a row for each stack at each of these values; `name` writes a value."""
     lines = [f"| {x} | stack | {' | '.join(heads)} |", f"|---|---|{'---|' * len(heads)}"]
     xs = values or sorted({point["x"] for series in run["series"] for point in series["points"]})
     for value in xs:
@@ -261,7 +264,7 @@ def table(run, heads, values=None, x="connections"):
             for point in series["points"]:
                 if point["x"] == value:
                     cells = columns(point["rounds"])
-                    lines.append(f"| {value:g} | {series['name']} | {' | '.join(cells[head] for head in heads)} |")
+                    lines.append(f"| {name(value)} | {series['name']} | {' | '.join(cells[head] for head in heads)} |")
     return "\n".join(lines)
 
 

@@ -18,6 +18,11 @@ if [ "${2:-}" = --smoke ]; then
 fi
 export LARDER_BIN=${LARDER_BIN:-${CARGO_TARGET_DIR:-$root/target}/$build/larder}
 [ -x "$LARDER_BIN" ] || { echo "no Larder at $LARDER_BIN: build it, or name it with LARDER_BIN" >&2; exit 1; }
+if [ "$name" = mixed-10k ]; then
+  # The delay line, which stands between a server and the load.
+  export LINE_BIN=${LINE_BIN:-${CARGO_TARGET_DIR:-$root/target}/$build/examples/line}
+  [ -x "$LINE_BIN" ] || { echo "no delay line at $LINE_BIN: build testkit's example line, or name it with LINE_BIN" >&2; exit 1; }
+fi
 ulimit -n "$(ulimit -Hn)"
 if [ -x "$here/$name/run.sh" ]; then
   exec "$here/$name/run.sh"

@@ -18,15 +18,8 @@ from experiment import LARDER, Running, started
 from processes import MemoryGroup, free_ports
 
 NGINX = """
-daemon off; worker_processes {workers}; pid {work}/nginx.pid; error_log {work}/nginx.err warn; {user}
-worker_rlimit_nofile 40000;
-events {{ worker_connections 16000; }}
-http {{
-  access_log off; sendfile on; keepalive_requests 1000000000; keepalive_timeout 300s;
-  open_file_cache max=10000 inactive=600s; open_file_cache_valid 600s;
+  sendfile on; open_file_cache max=10000 inactive=600s; open_file_cache_valid 600s;
   include /etc/nginx/mime.types;
-  client_body_temp_path {work}/b; proxy_temp_path {work}/p; fastcgi_temp_path {work}/f;
-  uwsgi_temp_path {work}/u; scgi_temp_path {work}/s;
   fastcgi_cache_path {files} levels=1:2 keys_zone=pages:10m inactive=60m max_size=100m;
   map $http_x_forwarded_proto $secure {{ https on; default $https; }}
   map $http_cookie $skip_cookie {{ default ""; "~comment_author|wordpress_|wp-postpass|woocommerce_" 1; }}
@@ -43,7 +36,6 @@ http {{
       {cache}
     }}
   }}
-}}
 """
 
 KEPT = """
@@ -115,11 +107,7 @@ def nginx(site, cache="", memory=False):
             f" ssl_session_cache shared:tls:10m;"
             f" ssl_certificate {place.work}/cert.pem; ssl_certificate_key {place.work}/key.pem;"
         )
-        conf = peers.write(
-            place, "nginx.conf", NGINX, site=site, cache=cache, files=files, listen=listen or "",
-            user=peers.nginx_user(),
-        )
-        return ["nginx", "-e", f"{place.work}/nginx.err", "-c", conf]
+        return peers.nginx_command(place, "nginx", NGINX, site=site, cache=cache, files=files, listen=listen or "")
 
     return command
 

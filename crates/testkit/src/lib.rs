@@ -10,6 +10,7 @@ pub mod faults;
 pub mod framing_cases;
 pub mod h2;
 pub mod larder;
+pub mod line;
 mod loopback;
 pub mod origin;
 pub mod reply;

@@ -1,10 +1,14 @@
-//! A listener on a free loopback port: what every origin made here stands on.
+//! A listener on a loopback port: what every origin made here stands on.
 
 use std::io;
 use std::net::SocketAddr;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
+
+/// Connections that may wait to be taken: what Linux allows (`net.core.somaxconn`). Of two hundred
+/// that come at once, `TcpListener`'s 128 would make some wait a second for their next attempt.
+const BACKLOG: u32 = 4096;
 
 /// A listener that hands each connection on; it stops when dropped.
 #[derive(Debug)]
@@ -14,14 +18,28 @@ pub(crate) struct Loopback {
 }
 
 impl Loopback {
-    /// Listens, and calls `take` with every connection and its number, from 0.
+    /// Listens on a free port, and calls `take` with every connection and its number, from 0.
     ///
     /// # Errors
     /// Those of binding.
     pub(crate) async fn start(
+        take: impl FnMut(TcpStream, usize) + Send + 'static,
+    ) -> io::Result<Self> {
+        Self::at(SocketAddr::from(([127, 0, 0, 1], 0)), take).await
+    }
+
+    /// As `start`, at `listen`.
+    ///
+    /// # Errors
+    /// Those of binding.
+    pub(crate) async fn at(
+        listen: SocketAddr,
         mut take: impl FnMut(TcpStream, usize) + Send + 'static,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let socket = if listen.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(listen)?;
+        let listener = socket.listen(BACKLOG)?;
         let addr = listener.local_addr()?;
         let acceptor = tokio::spawn(async move {
             let mut number = 0;

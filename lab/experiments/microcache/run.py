@@ -17,12 +17,6 @@ work = sys.argv[1]
 SECONDS = 1 if SMOKE else 4
 
 APPLICATION = """
-daemon off; worker_processes 1; pid {work}/app.pid; error_log {work}/app.err warn; {user}
-events {{ worker_connections 1000; }}
-http {{
-  access_log off; keepalive_requests 1000000;
-  client_body_temp_path {work}/ab; proxy_temp_path {work}/ap; fastcgi_temp_path {work}/af;
-  uwsgi_temp_path {work}/au; scgi_temp_path {work}/as;
   include /etc/nginx/mime.types;
   server {{
     listen 127.0.0.1:{port}; root {work}/site; index index.php;
@@ -33,17 +27,10 @@ http {{
       fastcgi_pass unix:{work}/run/php.sock;
     }}
   }}
-}}
 """
 
 # The article's server, with what each of its steps adds; the zone is `cache` here, where the article mixes two names.
 STEP = """
-daemon off; worker_processes 1; pid {work}/step.pid; error_log {work}/step.err warn; {user}
-events {{ worker_connections 1000; }}
-http {{
-  access_log off; keepalive_requests 1000000;
-  client_body_temp_path {work}/b; proxy_temp_path {work}/p; fastcgi_temp_path {work}/f;
-  uwsgi_temp_path {work}/u; scgi_temp_path {work}/s;
   proxy_cache_path {work}/cache keys_zone=cache:10m levels=1:2 inactive=600s max_size=100m;
   upstream wordpress {{ server 127.0.0.1:{origin}; keepalive 20; }}
   server {{
@@ -53,7 +40,6 @@ http {{
     {cache}
     location / {{ proxy_pass http://wordpress; add_header X-Cache $upstream_cache_status; }}
   }}
-}}
 """
 
 LARDER_TOML = """
@@ -67,11 +53,7 @@ cache  = {{ ttl = {{ 200 = "1s" }} }}
 
 
 def step(*directives):
-    def command(place):
-        conf = peers.write(place, "step.conf", STEP, user=peers.nginx_user(), cache="; ".join((*directives, "")))
-        return ["nginx", "-e", f"{place.work}/step.err", "-c", conf]
-
-    return command
+    return lambda place: peers.nginx_command(place, "step", STEP, cache="; ".join((*directives, "")))
 
 
 def larder(place):
@@ -95,8 +77,8 @@ class Application:
     def __init__(self):
         self.port = free_ports(1)[0]
         place = peers.Place(work, self.port, 0)
-        conf = peers.write(place, "app.conf", APPLICATION, user=peers.nginx_user())
-        self.process = started(0, ["nginx", "-e", f"{work}/app.err", "-c", conf], self.port, f"{work}/app.log")
+        command = peers.nginx_command(place, "app", APPLICATION)
+        self.process = started(0, command, self.port, f"{work}/app.log")
 
     def asked(self):
         """The number of scripts that PHP ran."""
