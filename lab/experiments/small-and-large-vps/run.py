@@ -16,6 +16,8 @@ from processes import TICKS, cpu_ticks, end, memory_bytes, pinned
 from wordpress_stacks import KEPT, RunningSite, larder, memory_group, nginx, until_open, varnish, versions
 
 work, db_user = sys.argv[1:]
+# siege keeps its settings there, even when it only tells its version.
+os.environ["HOME"] = f"{work}/home"
 ROUNDS = min(ROUNDS, 3)
 SECONDS, PAUSED_SECONDS, LENGTH = (1, 1, "300ms") if SMOKE else (3, 6, "3s")
 
@@ -135,12 +137,11 @@ def siege(machine, users, urls, pids, seconds, *words):
     and then it waits for itself when its time is over; then it is ended, and begins anew."""
     command = ["siege", "-R", f"{work}/siegerc", "-c", str(users), f"-t{seconds}S", "-f", urls, "-i", "-q", *words]
     # Its threads are stopped wherever they are: one that holds a lock of malloc keeps the others for ever.
-    environment = {**os.environ, "HOME": f"{work}/home"}
     for attempt in range(SIEGES):
         asked, before = runs_of_php(), sum(map(cpu_ticks, pids))
         try:
             ran = subprocess.run(
-                pinned(machine.load, command), capture_output=True, text=True, check=True, env=environment,
+                pinned(machine.load, command), capture_output=True, text=True, check=True,
                 timeout=seconds + 15,
             )
             break
@@ -219,7 +220,7 @@ def write(page, machine, rounds):
         for stack in STACKS
     }
     run = rounds[0][STACKS[0].name][0][machine.users[0]][2]
-    page.run(machine.name, run_of(points, run, {**versions(), "siege": siege_version()}), ["rate", "p50", "cpu"])
+    page.run(machine.name, run_of(points, run, {**versions(), "siege": peers.version("siege", "--version")}), ["rate", "p50", "cpu"])
     lines = [
         "| users | stack | `siege`: trans/s | mean | failed | `larder bench`: requests/s | ratio | p50 | p99 | failed "
         "| CPU a request | runs of PHP | memory | most in the group |", f"|{'---|' * 14}",
@@ -251,10 +252,6 @@ def row(users, name, theirs, ours):
         f"| {rate / max(0.01, of('rate')):.2f} | {cells['p50']} | {cells['p99']} | {cells['errors']} "
         f"| {cells['CPU a request']} | {cells['origin requests']} | {memory} MiB | {cells['most in the group']} |"
     )
-
-
-def siege_version():
-    return peers.version("siege", "--version")
 
 
 main()
