@@ -13,6 +13,7 @@ mod ocsp;
 mod pair;
 mod server;
 mod session;
+mod tickets;
 mod upstream;
 
 pub use auth::{AuthMode, ClientAuth};

@@ -18,6 +18,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 use crate::error::MaterialError;
 use crate::pair::{Pair, certificates};
 use crate::server::provider;
+use crate::tickets::Tickets;
 
 /// The settings of TLS connections to origins. Two are equal when they trust and show the same.
 #[derive(Clone)]
@@ -87,9 +88,10 @@ impl Upstream {
     pub fn offering(mut self, protocols: &[&str], resume: bool) -> Self {
         let config = Arc::make_mut(&mut self.config);
         config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
-        if !resume {
-            config.resumption = Resumption::disabled();
-        }
+        config.resumption = match resume {
+            true => Resumption::store(Arc::new(Tickets::new())),
+            false => Resumption::disabled(),
+        };
         self
     }
 

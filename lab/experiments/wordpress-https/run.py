@@ -12,8 +12,7 @@ from wordpress_stacks import KEPT, RunningSite, larder, memory_group, nginx, var
 work = sys.argv[1]
 USERS, SECONDS = (20, 1) if SMOKE else (1000, 8)
 NEW, WARM_UP = ("200ms", "100ms") if SMOKE else ("3s", "500ms")
-# Few, since `larder bench` keeps eight tickets of a server: of more connections at once some would find none.
-CONNECTIONS = 8
+CONNECTIONS = 50
 
 STACKS = [
     Stack("nginx, cache on disk", [nginx(work, KEPT)]),
