@@ -22,7 +22,7 @@ STACKS = there([Stack(name, [peer], {"memory_mib": 512}) for name, peer in PEERS
 TWO_CORES = [Stack(one.name, one.layers, {**one.settings, "workers": 2}, [0, 1]) for one in STACKS]
 PARALLEL = [10] if SMOKE else [10, 25, 50, 100, 200, 400]
 RATES = [500] if SMOKE else [1_000, 4_000, 16_000]
-FETCHES = 300 if SMOKE else 10_000
+FETCHES = 300 if SMOKE else 8_000
 TIMES = ["-d", "100ms", "--warm-up", "50ms"] if SMOKE else ["-d", "500ms", "--warm-up", "250ms"]
 SIZES_KB = [1, 10_000] if SMOKE else [1, 10, 100, 1_000, 10_000]
 # Half of the rounds are enough for what begins with full caches; the page says so.
