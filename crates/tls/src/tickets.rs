@@ -80,7 +80,6 @@ mod tests {
 
     use rustls::{ClientConnection, HandshakeKind};
 
-    use super::*;
     use crate::server::tests::made;
     use crate::{Domain, Handshake, Pair, Server, Upstream};
 

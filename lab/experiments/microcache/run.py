@@ -95,6 +95,9 @@ def ab(url):
     text = subprocess.run(pinned(1, command), capture_output=True, text=True, check=True).stdout
     total = re.search(r"Total:\s+(\d+)\s+(\d+)\s+([\d.]+)\s+(\d+)\s+(\d+)", text)
     failed = re.search(r"Non-2xx responses:\s+(\d+)", text)
+    if not total:
+        # Nothing was answered in so short a time.
+        return {"rate": 0.0, "mean": 0.0, "stdev": 0.0, "max": 0.0, "failed": 0}
     return {
         "rate": float(re.search(r"Requests per second:\s+([\d.]+)", text)[1]),
         "mean": float(total[2]), "stdev": float(total[3]), "max": float(total[5]),
