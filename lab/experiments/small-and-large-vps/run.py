@@ -41,8 +41,8 @@ class Machine:
 
 
 MACHINES = [
-    Machine("small", 1024, [0], [1], [2] if SMOKE else [1, 2, 5, 10]),
-    Machine("large", 4096, [0, 1], [0, 1], [5] if SMOKE else [1, 10, 25, 75]),
+    Machine("small", 1024, [0], [1], [2] if SMOKE else [1, 5, 10]),
+    Machine("large", 4096, [0, 1], [0, 1], [5] if SMOKE else [1, 25, 75]),
 ]
 
 # Times that siege may be begun for one figure.
