@@ -81,6 +81,7 @@ def main():
     for name, (requests, *times) in rows.items():
         lines.append(f"| {name} | {requests:,} | {' | '.join(time_of(value) for value in times)} |")
     page.put("stops", "\n".join(lines))
+    run["machine"]["cores"] = str(os.cpu_count())
     run["versions"] = {
         "larder": peers.version(os.environ["LARDER_BIN"], "--version"), "nginx": peers.version("nginx", "-v"),
         "ab": peers.version("ab", "-V"),
