@@ -1,5 +1,6 @@
-//! Lines for standard error, which is a service's log. `eprintln!` writes one in pieces, and pieces
-//! of several threads mix.
+//! Lines for standard error, which is a service's log, and for standard output. `eprintln!` writes
+//! one in pieces, and pieces of several threads mix; `println!` panics where nobody reads any more,
+//! as behind `| head`.
 
 use std::fmt::Arguments;
 use std::io::{self, Write};
@@ -10,6 +11,20 @@ macro_rules! say {
     ($($text:tt)*) => {
         $crate::say::line(format_args!($($text)*))
     };
+}
+
+/// Writes a line to standard output in one piece; arguments are those of `format!`.
+#[macro_export]
+macro_rules! show {
+    ($($text:tt)*) => {
+        $crate::say::shown(format_args!($($text)*))
+    };
+}
+
+/// Writes a line to standard output. One that nobody takes is lost: whoever read has what they
+/// wanted.
+pub fn shown(text: Arguments<'_>) {
+    _ = to(&mut io::stdout().lock(), text);
 }
 
 /// Writes a line to standard error. One that nobody takes is lost: there is no other place to say

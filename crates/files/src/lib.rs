@@ -10,10 +10,7 @@
 //! or wait for a disk unless it was told that it may ([`Depth::Full`]).
 
 pub mod accel;
-mod accept;
 mod config;
-#[cfg(any(test, feature = "fuzzing"))]
-pub mod fuzz;
 mod hidden;
 mod look;
 mod open;

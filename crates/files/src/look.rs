@@ -2,9 +2,6 @@
 
 use std::sync::Arc;
 
-use message::HeaderBlock;
-
-use crate::accept;
 use crate::config::Coding;
 use crate::opened::Opened;
 
@@ -32,13 +29,15 @@ pub struct Page {
 }
 
 impl Page {
-    /// The one that a client with these request fields is sent.
-    pub fn select(&self, headers: &HeaderBlock) -> &Arc<Opened> {
-        if self.coded.is_empty() {
-            return &self.plain;
-        }
-        let offered = self.coded.iter().map(|(coding, _)| *coding);
-        accept::choose(headers, offered).map_or(&self.plain, |at| &self.coded[at].1)
+    /// The codings that it is there in, in the order of the configuration.
+    pub fn codings(&self) -> impl Iterator<Item = Coding> {
+        self.coded.iter().map(|(coding, _)| *coding)
+    }
+
+    /// The file in `coding`, or the plain one.
+    pub fn form(&self, coding: Option<Coding>) -> &Arc<Opened> {
+        let coded = self.coded.iter().find(|(own, _)| Some(*own) == coding);
+        coded.map_or(&self.plain, |(_, opened)| opened)
     }
 
     /// Returns true if nothing has changed from `other` to this.

@@ -9,7 +9,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Limit;
-use files::{Depth, Look, Opened, Page, Root, Table, WouldBlock};
+use codec::Accept;
+use files::{Coding, Depth, Look, Opened, Page, Root, Table, WouldBlock};
 use message::conditional;
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, path};
 
@@ -221,7 +222,7 @@ pub(crate) async fn named(core: &Rc<Core>, ask: &Ask<'_>, named: &NamedFile) -> 
 
 fn whole(ask: &Ask<'_>, page: &Arc<Page>, origin: Option<&HeaderBlock>) -> Reply {
     let request = ask.request;
-    let file = page.select(&request.headers);
+    let file = page.form(coding(&request.headers, page));
     let body = ReplyBody::from(Part::File(Arc::clone(file), 0..file.length()));
     let body = body.answering(&request.method, Status::OK);
     let date_s = ask.now.unix_secs();
@@ -235,6 +236,24 @@ fn whole(ask: &Ask<'_>, page: &Arc<Page>, origin: Option<&HeaderBlock>) -> Reply
         shape(ask, file, origin, &mut reply);
     }
     reply
+}
+
+/// The coding of a neighbour that the client takes, and likes no less than the plain file.
+fn coding(headers: &HeaderBlock, page: &Page) -> Option<Coding> {
+    let offered = || page.codings().map(|own| (own, content_coding(own)));
+    offered().next()?;
+    let accept = Accept::of(headers.values(HeaderId::AcceptEncoding));
+    let identity = codec::Coding::Identity;
+    let best = accept.best(offered().map(|(_, coding)| coding).chain([identity]))?;
+    offered().find(|(_, coding)| *coding == best).map(|(own, _)| own)
+}
+
+fn content_coding(own: Coding) -> codec::Coding {
+    match own {
+        Coding::Br => codec::Coding::Brotli,
+        Coding::Zstd => codec::Coding::Zstd,
+        Coding::Gzip => codec::Coding::Gzip,
+    }
 }
 
 /// Applies conditions and ranges (RFC 9110 13.2.2 and 14.2); false when a condition for the request

@@ -15,7 +15,7 @@ pub(crate) fn check(path: &Path, show: bool) -> Result<(), String> {
     let (config, warnings) = daemon::load(path)?;
     eprint!("{warnings}");
     daemon::read_material(&config)?;
-    println!(
+    base::show!(
         "{}: good: {} site{}, {} origin{}",
         path.display(),
         config.sites.len(),
@@ -42,7 +42,7 @@ pub(crate) fn check_audit(path: &Path) -> Result<(), String> {
     let failed = |why: String| format!("larder: {}: {why}", path.display());
     let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
     let count = admin::Audit::verify(std::io::BufReader::new(file)).map_err(failed)?;
-    println!("{}: whole: {count} line{}", path.display(), plural(count));
+    base::show!("{}: whole: {count} line{}", path.display(), plural(count));
     Ok(())
 }
 
@@ -62,6 +62,6 @@ fn check_program(path: &Path) -> Result<(), String> {
     let params = Params::default();
     let (_, warnings) = daemon::compile(Code::File(&name), &params, &["s0", "Transient"], &[])?;
     eprint!("{warnings}");
-    println!("{}: good", path.display());
+    base::show!("{}: good", path.display());
     Ok(())
 }

@@ -72,7 +72,7 @@ enum ProfileArg {
 pub(crate) fn serve(args: ServeArgs) -> Result<(), String> {
     let flags = &args.varnishd;
     if flags.version {
-        println!("larder {}", env!("CARGO_PKG_VERSION"));
+        base::show!("larder {}", env!("CARGO_PKG_VERSION"));
         return Ok(());
     }
     if let Some(what) = &flags.document {
@@ -110,16 +110,17 @@ fn document(what: &str) -> Result<(), String> {
     match what {
         "parameter" => {
             let params = Params::default();
-            for spec in TABLE {
-                print!("{}", params.row(spec).long());
-            }
+            let all: String = TABLE.iter().map(|spec| params.row(spec).long()).collect();
+            base::show!("{}", all.trim_end());
         }
-        "cli" => print!("{}", daemon::document()),
-        "builtin" => print!("{}", vcl::parse::BUILTIN),
+        "cli" => base::show!("{}", daemon::document().trim_end()),
+        "builtin" => base::show!("{}", vcl::parse::BUILTIN.trim_end()),
         "vsl" => {
-            println!("larder has no shared memory log: `larder log` shows the records there are.");
+            base::show!(
+                "larder has no shared memory log: `larder log` shows the records there are."
+            );
         }
-        "optstring" => println!("a:b:f:n:T:M:S:s:p:r:t:i:I:P:Cx:VFdj:l:W:"),
+        "optstring" => base::show!("a:b:f:n:T:M:S:s:p:r:t:i:I:P:Cx:VFdj:l:W:"),
         other => {
             return Err(format!(
                 "larder: -x {other}: there are parameter, cli, vsl, builtin and optstring"
@@ -142,7 +143,7 @@ fn check_all(source: &Source) -> Result<(), String> {
         };
         let (_, warnings) = daemon::compile(program.from(), &flags.params, &storages, &[])?;
         eprint!("{warnings}");
-        println!("{name}: good");
+        base::show!("{name}: good");
     }
     Ok(())
 }

@@ -215,6 +215,20 @@ async fn a_quick_look_says_what_to_do_next() {
 }
 
 #[tokio::test]
+async fn a_reader_that_has_enough_is_no_error() {
+    let stage = stage().await;
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(binary().expect("a binary"));
+    command.arg("bench").args(SHORT).arg(url(&stage, "/page"));
+    command.stdin(Stdio::null()).stdout(writer);
+    let waited = tokio::task::spawn_blocking(move || command.output()).await;
+    let output = waited.expect("no panic").expect("it starts");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(!text(&output.stderr).contains("panicked"), "{}", text(&output.stderr));
+}
+
+#[tokio::test]
 async fn bad_input_is_told_and_nothing_panics() {
     let cases: [(&[&str], i32, &str); 12] = [
         (&[], 2, "nothing to ask"),

@@ -44,7 +44,7 @@ pub fn default_socket() -> PathBuf {
 pub fn reload(socket: &Path) -> Result<(), String> {
     match ask(socket, "POST", "/reload")? {
         (200, body) => {
-            print!("{body}");
+            base::show!("{}", body.trim_end());
             Ok(())
         }
         (_, body) => Err(body),
@@ -120,7 +120,7 @@ pub fn purge(args: &PurgeArgs) -> Result<(), String> {
     put("soft", json!(args.soft));
     let answer = call(&args.admin.admin_socket, "/api/v1/purge", &Value::Object(wanted))?;
     if args.json {
-        println!("{answer}");
+        base::show!("{answer}");
         return Ok(());
     }
     let count = answer["purged"].as_u64().unwrap_or_default();
@@ -136,7 +136,7 @@ pub fn purge(args: &PurgeArgs) -> Result<(), String> {
         (0, false) => "nothing was stored of that".to_owned(),
         (_, false) => format!("{verb}: {count} {responses}"),
     };
-    println!("{line}");
+    base::show!("{line}");
     Ok(())
 }
 

@@ -99,17 +99,17 @@ pub(crate) struct LoadArgs {
     /// Replay the list at its own times, so many times as fast; it needs a log's times.
     #[arg(long, value_name = "SPEED")]
     replay: Option<String>,
-    /// Duration of a round; 10 s, or 1 s of a comparison, if not given.
+    /// Duration of a round; 10 s, or 0.5 s of a comparison, if not given.
     #[arg(short = 'd', long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
     /// Requests (or sessions) of a round, in place of its duration.
     #[arg(short = 'n', long, value_name = "N", conflicts_with_all = ["duration", "ramp"])]
     requests: Option<u64>,
-    /// Time with the load there before a round, which is not counted; 1 s, or 0.2 s of a
+    /// Time with the load there before a round, which is not counted; 1 s, or 0.1 s of a
     /// comparison, if not given.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     warm_up: Option<Duration>,
-    /// Rounds at each value, which take turns; 1, or 20 of a comparison, if not given.
+    /// Rounds at each value, which take turns; 1, or 40 of a comparison, if not given.
     #[arg(long, value_name = "N")]
     pub(crate) rounds: Option<usize>,
     /// Time for a response.

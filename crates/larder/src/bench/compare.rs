@@ -16,9 +16,10 @@ use super::view::View;
 use super::{ResultArgs, RunArgs, Trouble, figures, stopped_at_interrupt};
 
 /// Duration of a round, and of its warm-up.
-const TIMES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(200));
-/// Rounds of each server: enough to see 5% on a machine whose rounds are 2% apart.
-const ROUNDS: usize = 20;
+const TIMES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_millis(100));
+/// Rounds of each server: enough to see 5% on a machine whose rounds are 4% apart. Many short ones
+/// tell more than a few long ones, since neighbours come and go.
+const ROUNDS: usize = 40;
 
 const AFTER_HELP: &str = "\
 Each round asks all servers, one after another, the next round in the other order. A ratio is the \
@@ -91,7 +92,7 @@ fn conclude(
     (axis, x): (Axis, f64),
     began_s: u64,
 ) -> Result<ExitCode, Trouble> {
-    print!("{}", Comparison::of(sides, &Figure::ALL));
+    base::show!("{}", Comparison::of(sides, &Figure::ALL).to_string().trim_end());
     let series: Vec<_> = sides
         .iter()
         .map(|(url, rounds)| Series {

@@ -43,20 +43,20 @@ pub(crate) fn rest(run: &Run) {
     let points = run.series.iter().flat_map(|series| &series.points);
     let all = Round::together(points.flat_map(|point| &point.rounds));
     let seconds = all.seconds();
-    println!();
+    base::show!("");
     let statuses: Vec<_> =
         all.statuses.iter().map(|(status, count)| format!("{count} x {status}")).collect();
-    println!("responses   {} ({})", all.completed, statuses.join(", "));
+    base::show!("responses   {} ({})", all.completed, statuses.join(", "));
     for (kind, count) in &all.errors {
         let text = all.error_texts.get(kind).map_or("", String::as_str);
-        println!("errors      {count} x {kind}: {text}");
+        base::show!("errors      {count} x {kind}: {text}");
     }
     // A closed loop ends in the middle of its last requests.
     let open = run.series.iter().any(|series| series.axis != Axis::Connections);
     if all.unfinished > 0 && (open || all.completed == 0) {
-        println!("unfinished  {}", all.unfinished);
+        base::show!("unfinished  {}", all.unfinished);
     }
-    println!(
+    base::show!(
         "received    {:.2} MB/s, sent {:.2} MB/s, {} connections",
         all.bytes_received as f64 / 1e6 / seconds,
         all.bytes_sent as f64 / 1e6 / seconds,
@@ -64,13 +64,13 @@ pub(crate) fn rest(run: &Run) {
     );
     if let Some(requests) = all.origin_requests {
         let share = requests as f64 / all.completed.max(1) as f64 * 100.0;
-        println!("origin      {requests} requests, {share:.1}% of the responses");
+        base::show!("origin      {requests} requests, {share:.1}% of the responses");
     }
     let share = |cpu_us: u64| cpu_us as f64 / all.elapsed_us.max(1) as f64 * 100.0;
-    println!("this tool   {:.0}% of a core", share(all.generator_cpu_us));
+    base::show!("this tool   {:.0}% of a core", share(all.generator_cpu_us));
     for (name, usage) in &all.servers {
         let each = usage.cpu_us as f64 / all.completed.max(1) as f64;
-        println!(
+        base::show!(
             "server      {name}: {:.0}% of a core, {each:.1} us a response, {} MiB",
             share(usage.cpu_us),
             usage.resident_bytes >> 20
@@ -82,7 +82,7 @@ pub(crate) fn rest(run: &Run) {
 /// Prints the tool's remarks.
 pub(crate) fn notes(run: &Run) {
     for verdict in &run.verdicts {
-        println!("note        {}", verdict.text);
+        base::show!("note        {}", verdict.text);
     }
 }
 

@@ -72,15 +72,15 @@ pub(super) fn run(args: &QuickArgs) -> Result<ExitCode, Trouble> {
     if let Some(page) = page {
         let stop = stopped_at_interrupt()?;
         let measured = page.measure(&stop).map_err(Trouble::unmeasured)?;
-        println!();
+        base::show!("");
         measured.print();
         next.splice(0..0, measured.advice());
     }
     if !next.is_empty() {
-        println!();
+        base::show!("");
     }
     for line in next {
-        println!("next        {line}");
+        base::show!("next        {line}");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -88,24 +88,28 @@ pub(super) fn run(args: &QuickArgs) -> Result<ExitCode, Trouble> {
 fn print_machine(figures: &Figures, folder: &Path) {
     let facts = bench::machine::describe();
     let fact = |name: &str| facts.get(name).map_or("unknown", String::as_str);
-    println!(
+    base::show!(
         "machine     {} cores, {}, some {:.1} GHz by what a core does; all together {:.2} times one",
         fact("cores"),
         fact("processor"),
         figures.one_core * 2.0 / 1e3,
         figures.all_cores / figures.one_core
     );
-    println!("memory      {}, {:.1} GB/s copied by one core", fact("memory"), figures.copied / 1e9);
+    base::show!(
+        "memory      {}, {:.1} GB/s copied by one core",
+        fact("memory"),
+        figures.copied / 1e9
+    );
     match &figures.disk {
-        Ok(Disk { written, sync }) => println!(
+        Ok(Disk { written, sync }) => base::show!(
             "disk        {:.0} MB/s written, {} until a small write is there ({})",
             written / 1e6,
             time(sync.as_secs_f64() * 1e6),
             folder.display()
         ),
-        Err(why) => println!("disk        not measured: {why}"),
+        Err(why) => base::show!("disk        not measured: {why}"),
     }
-    println!("handshakes  {:.0} a second and core (TLS 1.3, P-256)", figures.handshakes);
+    base::show!("handshakes  {:.0} a second and core (TLS 1.3, P-256)", figures.handshakes);
 }
 
 /// Advice on the machine.
@@ -232,13 +236,13 @@ impl Measured {
         let first = |round: &Round| {
             round.first_byte.as_ref().map_or_else(|| "-".to_owned(), |first| time(first.p50 as f64))
         };
-        println!(
+        base::show!(
             "made anew   {:.0} pages/s by {MAKERS} at once; first byte after {}",
             self.many.rate(),
             first(&self.alone)
         );
         let hits = self.cached.hit_share();
-        println!(
+        base::show!(
             "asked again {:.0} pages/s by {CONNECTIONS} at once; first byte after {}; {}",
             self.cached.rate(),
             first(&self.cached_alone),
@@ -248,9 +252,9 @@ impl Measured {
             )
         );
         if let Some(tls) = &self.tls {
-            println!("TLS         {:.0} new connections a second", tls.rate());
+            base::show!("TLS         {:.0} new connections a second", tls.rate());
         }
-        println!("limit       {}", self.limit());
+        base::show!("limit       {}", self.limit());
     }
 
     /// The limit of the page that is asked again.

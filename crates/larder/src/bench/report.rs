@@ -59,7 +59,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Trouble> {
         runs.push((name.unwrap_or_default(), run));
     }
     if args.pages.is_none() {
-        print!("{}", Report::new(&args.pages.title, runs)?.markdown(None));
+        base::show!("{}", Report::new(&args.pages.title, runs)?.markdown(None).trim_end());
         return Ok(ExitCode::SUCCESS);
     }
     args.pages.write(runs)?;

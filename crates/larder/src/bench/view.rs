@@ -64,7 +64,7 @@ impl View {
             Some(live) => live.row(&text),
             None => {
                 self.clear();
-                println!("{text}");
+                base::show!("{text}");
             }
         }
         self.rows.push(text);
@@ -81,7 +81,7 @@ impl View {
 impl Drop for View {
     fn drop(&mut self) {
         if self.live.take().is_some() {
-            self.rows.iter().for_each(|row| println!("{row}"));
+            self.rows.iter().for_each(|row| base::show!("{row}"));
         } else {
             self.clear();
         }

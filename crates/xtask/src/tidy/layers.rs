@@ -19,6 +19,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("h1", 2),
     ("h2", 2),
     ("fastcgi", 2),
+    ("codec", 2),
     ("policy", 2),
     ("files", 2),
     ("ban", 2),
@@ -98,6 +99,8 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("toml", &["config"]),
     ("rustix", &["base", "files", "net", "config", "daemon", "bench", "tools", "testkit"]),
     ("quick-xml", &["bench"]),
+    ("brotli", &["codec"]),
+    ("zstd-safe", &["codec"]),
 ];
 
 /// One dependency edge.

@@ -1,0 +1,236 @@
+//! Brotli (RFC 7932), by the `brotli` crate: Rust without `unsafe`.
+//!
+//! At levels 5 to 8 that crate finds few matches once a body is longer than two windows (it keeps
+//! places within its ring where it should keep places within the body).
+
+use brotli::enc::encode::{
+    BrotliEncoderOperation as Operation, BrotliEncoderParameter as Parameter,
+    BrotliEncoderStateStruct,
+};
+use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
+
+use crate::counted::Counted;
+use crate::error::{DecodeLimit, Error};
+use crate::step::{Goal, Place, Step};
+
+/// Windows of 1 KiB to 16 MiB (RFC 7932 9.1).
+pub(crate) const WINDOW_BITS: std::ops::RangeInclusive<u8> = 10..=24;
+
+/// The windows that an encoder has at `level`. Where a window is smaller than 128 KiB, the library
+/// has no matcher for the levels 5 to 8 but that of level 9, which takes 32 MiB.
+pub(crate) const fn window_bits_at(level: u8) -> std::ops::RangeInclusive<u8> {
+    let least = if matches!(level, 5..=8) { 17 } else { *WINDOW_BITS.start() };
+    std::ops::RangeInclusive::new(least, *WINDOW_BITS.end())
+}
+
+/// The most bytes of memory that an encoder takes: a ring of two windows from level 2 on; ten
+/// windows with the binary trees of the levels 10 and 11; and what was measured beside them, a
+/// quarter added.
+pub(crate) fn encoder_bytes(level: u8, window_bits: u8, length: Option<u64>) -> usize {
+    let is_long = length.is_some_and(|length| length >= 1 << 20);
+    let tables_kib = match (level, is_long) {
+        (..=1, _) => 192,
+        (2 | 3, _) => 1_200,
+        (4, false) => 2_400,
+        (4, true) => 6_500,
+        (5, false) => 2_850,
+        (5, true) => 4_100,
+        (6, false) => 4_100,
+        (6, true) => 6_600,
+        (7, _) => 11_800,
+        (8, _) => 22_000,
+        (9, _) => 43_700,
+        (10, _) => 7_700,
+        _ => 13_500,
+    };
+    let windows = match level {
+        ..=1 => 0,
+        2..=9 => 2,
+        _ => 10,
+    };
+    (windows << window_bits) + (tables_kib << 10)
+}
+
+/// The most bytes of memory that a decoder takes: its ring, and prefix codes for the 256 types that
+/// there can be of literals, commands and distances each (RFC 7932 9.2).
+pub(crate) const fn decoder_bytes(window_bits: u8) -> usize {
+    (1 << window_bits) + (6 << 20)
+}
+
+/// The bytes after which an encoder ends a metablock. The library goes on to twice the window, and
+/// then codes all of it at once; this costs two bytes in a thousand, and takes half as long, and
+/// half the memory.
+const METABLOCK_BYTES: usize = 128 << 10;
+
+pub(crate) struct BrotliEncoder {
+    state: Box<BrotliEncoderStateStruct<Counted>>,
+    /// Bytes that the metablock can still take.
+    room: usize,
+}
+
+impl BrotliEncoder {
+    pub(crate) fn new(level: u8, window_bits: u8, length: Option<u64>) -> Self {
+        let mut state = Box::new(BrotliEncoderStateStruct::new(Counted::default()));
+        let hint = length.map_or(0, |length| u32::try_from(length).unwrap_or(u32::MAX));
+        for (parameter, value) in [
+            (Parameter::BROTLI_PARAM_QUALITY, u32::from(level)),
+            (Parameter::BROTLI_PARAM_LGWIN, u32::from(window_bits)),
+            (Parameter::BROTLI_PARAM_SIZE_HINT, hint),
+        ] {
+            state.set_parameter(parameter, value);
+        }
+        Self { state, room: METABLOCK_BYTES }
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        size_of_val(&*self.state) + self.state.m8.peak()
+    }
+
+    pub(crate) fn step(
+        &mut self,
+        input: &[u8],
+        output: &mut [u8],
+        goal: Goal,
+    ) -> Result<Step, Error> {
+        let mut step = Step::default();
+        while step.made < output.len() && !step.done {
+            let left = &input[step.taken..];
+            let piece = &left[..left.len().min(self.room)];
+            // A full metablock is flushed before the next one begins.
+            let is_all = piece.len() == left.len();
+            let reached = if is_all { goal } else { Goal::Flush };
+            let next = self.run(piece, &mut output[step.made..], reached)?;
+            step.taken += next.taken;
+            step.made += next.made;
+            step.done = next.done && is_all;
+            self.room -= next.taken;
+            if next.done && reached > Goal::Gather {
+                self.room = METABLOCK_BYTES;
+            }
+        }
+        Ok(step)
+    }
+
+    fn run(&mut self, input: &[u8], output: &mut [u8], goal: Goal) -> Result<Step, Error> {
+        let operation = match goal {
+            Goal::Gather => Operation::BROTLI_OPERATION_PROCESS,
+            Goal::Flush => Operation::BROTLI_OPERATION_FLUSH,
+            Goal::Finish => Operation::BROTLI_OPERATION_FINISH,
+        };
+        let (mut left, mut room) = (input.len(), output.len());
+        let (mut taken, mut made) = (0, 0);
+        let ok = self.state.compress_stream(
+            operation,
+            &mut left,
+            input,
+            &mut taken,
+            &mut room,
+            output,
+            &mut made,
+            &mut None,
+            &mut |_, _, _, _| (),
+        );
+        if !ok {
+            return Err(Error::Library);
+        }
+        let done = left == 0
+            && match goal {
+                Goal::Gather => true,
+                Goal::Flush => !self.state.has_more_output(),
+                Goal::Finish => self.state.is_finished(),
+            };
+        Ok(Step { taken, made, done })
+    }
+}
+
+pub(crate) struct BrotliDecoder {
+    state: Box<BrotliState<Counted, Counted, Counted>>,
+    window_bits: u8,
+    place: Place,
+}
+
+impl BrotliDecoder {
+    /// `window_bits` bounds the windows of streams.
+    pub(crate) fn new(window_bits: u8) -> Self {
+        let [a, b, c] = std::array::from_fn(|_| Counted::default());
+        let state = Box::new(BrotliState::new_strict(a, b, c));
+        Self { state, window_bits, place: Place::Start }
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        let state = &self.state;
+        let counted = [&state.alloc_u8, &state.alloc_u32, &state.alloc_hc];
+        size_of_val(&**state) + counted.into_iter().map(Counted::peak).sum::<usize>()
+    }
+
+    pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Error> {
+        match (self.place, input.first()) {
+            (Place::Start | Place::End, None) => {
+                return Ok(Step { done: true, ..Step::default() });
+            }
+            (Place::End, Some(_)) => return Err(Error::Trailing),
+            (Place::Start, Some(first)) => {
+                if window_bits(*first).is_none_or(|bits| bits > self.window_bits) {
+                    return Err(Error::Limit(DecodeLimit::Window));
+                }
+                self.place = Place::Inside;
+            }
+            (Place::Inside, _) => {}
+        }
+        let (mut left, mut room) = (input.len(), output.len());
+        let (mut taken, mut made) = (0, 0);
+        let result = BrotliDecompressStream(
+            &mut left,
+            &mut taken,
+            input,
+            &mut room,
+            &mut made,
+            output,
+            &mut 0,
+            &mut self.state,
+        );
+        let done = match result {
+            BrotliResult::ResultFailure => return Err(Error::Corrupt),
+            BrotliResult::NeedsMoreOutput => false,
+            BrotliResult::NeedsMoreInput => left == 0,
+            BrotliResult::ResultSuccess => {
+                self.place = Place::End;
+                left == 0
+            }
+        };
+        Ok(Step { taken, made, done })
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.place == Place::End
+    }
+}
+
+/// The size of the window that a stream's first byte asks for (RFC 7932 9.1). `None` for what is
+/// reserved there, and stands for windows that are larger than the RFC has.
+const fn window_bits(first: u8) -> Option<u8> {
+    match (first & 1, first >> 1 & 7, first >> 4 & 7) {
+        (0, _, _) => Some(16),
+        (_, 0, 0) => Some(17),
+        (_, 0, 1) => None,
+        (_, 0, more) => Some(8 + more),
+        (_, more, _) => Some(17 + more),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_byte_tells_the_window() {
+        for bits in WINDOW_BITS {
+            let mut encoder = BrotliEncoder::new(3, bits, None);
+            let mut output = [0; 64];
+            let step = encoder.step(b"x", &mut output, Goal::Finish).expect("memory");
+            assert!(step.done && step.made > 0);
+            assert_eq!(window_bits(output[0]), Some(bits));
+        }
+        assert_eq!(window_bits(0b001_0001), None);
+    }
+}

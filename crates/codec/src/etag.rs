@@ -1,0 +1,140 @@
+//! Entity tags of coded forms (RFC 9110 8.8.3.3): each form of a response has a tag of its own.
+//!
+//! A form's tag is the plain one with the coding's name at its end: `"x"` becomes `"x-gzip"`. So do
+//! Apache (`DeflateAlterETag AddSuffix`, `BrotliAlterETag AddSuffix`) and Caddy. A weak tag stays
+//! weak, a strong one stays strong, as one coder at one level always makes the same bytes.
+//!
+//! A tag that ends so may also be an origin's own. Who has the plain tag therefore asks
+//! [`form_of`], and only who does not have it guesses with [`write_plain`].
+
+use crate::coding::Coding;
+
+/// Appends the tag of the form in `coding` of a response whose plain tag is `plain`. Returns false,
+/// and appends nothing, if that is no entity tag: the form has none.
+pub fn write_form(plain: &[u8], coding: Coding, out: &mut Vec<u8>) -> bool {
+    if opaque(plain).is_none() {
+        return false;
+    }
+    out.extend_from_slice(&plain[..plain.len() - 1]);
+    out.extend_from_slice(suffix(coding).as_bytes());
+    out.push(b'"');
+    true
+}
+
+/// The coding whose form of a response with the tag `plain` has the tag `tag`, by weak comparison
+/// (RFC 9110 8.8.3.2): the identity if it is that tag itself. `None` if it is another response's.
+pub fn form_of(tag: &[u8], plain: &[u8]) -> Option<Coding> {
+    let rest = opaque(tag)?.strip_prefix(opaque(plain)?)?;
+    Coding::ALL.into_iter().find(|coding| suffix(*coding).as_bytes() == rest)
+}
+
+/// Appends the plain tag that `tag`, a client's, would be a form's of, and returns that form's
+/// coding. `None`, and nothing is appended, if it ends with no coding's name.
+///
+/// The origin's own tags may end so: an If-None-Match for the origin lists both tags.
+pub fn write_plain(tag: &[u8], out: &mut Vec<u8>) -> Option<Coding> {
+    let inside = opaque(tag)?;
+    let coding =
+        Coding::CODED.into_iter().find(|coding| inside.ends_with(suffix(*coding).as_bytes()))?;
+    out.extend_from_slice(&tag[..tag.len() - 1 - suffix(coding).len()]);
+    out.push(b'"');
+    Some(coding)
+}
+
+const fn suffix(coding: Coding) -> &'static str {
+    match coding {
+        Coding::Identity => "",
+        Coding::Gzip => "-gzip",
+        Coding::Brotli => "-br",
+        Coding::Zstd => "-zstd",
+    }
+}
+
+/// The inside of an entity tag's quotes. `None` if `tag` is no entity tag.
+fn opaque(tag: &[u8]) -> Option<&[u8]> {
+    let strong = tag.strip_prefix(b"W/").unwrap_or(tag);
+    let inside = strong.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    inside.iter().all(|b| *b == 0x21 || (0x23..=0x7e).contains(b) || *b >= 0x80).then_some(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn form(plain: &str, coding: Coding) -> Option<String> {
+        let mut out = Vec::new();
+        let is_tag = write_form(plain.as_bytes(), coding, &mut out);
+        is_tag.then(|| String::from_utf8(out).expect("made of strings"))
+    }
+
+    fn plain(tag: &str) -> Option<(String, Coding)> {
+        let mut out = Vec::new();
+        let coding = write_plain(tag.as_bytes(), &mut out)?;
+        Some((String::from_utf8(out).expect("made of strings"), coding))
+    }
+
+    #[test]
+    fn every_form_has_a_tag_of_its_own() {
+        let forms = Coding::ALL.map(|coding| form("\"x\"", coding).expect("a tag"));
+        assert_eq!(forms, ["\"x\"", "\"x-gzip\"", "\"x-br\"", "\"x-zstd\""]);
+        assert_eq!(form("W/\"x\"", Coding::Gzip).as_deref(), Some("W/\"x-gzip\""));
+        assert_eq!(form("\"\"", Coding::Brotli).as_deref(), Some("\"-br\""));
+    }
+
+    #[test]
+    fn no_form_of_what_is_no_tag_has_one() {
+        for text in ["x", "\"", "\"x", "x\"", "w/\"x\"", "W/x", "\"a b\"", "\"a\"b\"", ""] {
+            assert_eq!(form(text, Coding::Gzip), None, "{text}");
+            assert_eq!(plain(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_tag_that_ends_so_already_is_told_from_a_form_by_who_knows_it() {
+        let own = "\"x-gzip\"";
+        let of = |tag: &str, plain: &str| form_of(tag.as_bytes(), plain.as_bytes());
+        assert_eq!(form(own, Coding::Gzip).as_deref(), Some("\"x-gzip-gzip\""));
+        assert_eq!(of(own, own), Some(Coding::Identity));
+        assert_eq!(of("\"x-gzip-gzip\"", own), Some(Coding::Gzip));
+        assert_eq!(of("\"x-gzip-br\"", own), Some(Coding::Brotli));
+        assert_eq!(of("\"x\"", own), None);
+        assert_eq!(of(own, "\"x\""), Some(Coding::Gzip));
+        assert_eq!(of("W/\"x-br\"", "\"x\""), Some(Coding::Brotli), "weakly");
+        assert_eq!(of("\"x-deflate\"", "\"x\""), None);
+        assert_eq!(of("*", "\"x\""), None);
+    }
+
+    #[test]
+    fn a_guess_takes_off_one_name() {
+        let guess = |tag: &str| plain(tag).map(|(plain, _)| plain);
+        assert_eq!(guess("\"x-gzip-gzip\"").as_deref(), Some("\"x-gzip\""));
+        assert_eq!(guess("W/\"x-zstd\"").as_deref(), Some("W/\"x\""));
+        assert_eq!(guess("\"x\""), None);
+        assert_eq!(guess("\"x-gzip \""), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_form_leads_back_to_its_plain_tag(
+            weak in "(W/)?", inside in "[!#-~]{0,8}(-gzip|-br|-zstd){0,2}", at in 0..4usize,
+        ) {
+            let (own, coding) = (format!("{weak}\"{inside}\""), Coding::ALL[at]);
+            let tag = form(&own, coding).expect("a tag");
+            prop_assert_eq!(form_of(tag.as_bytes(), own.as_bytes()), Some(coding));
+            if coding != Coding::Identity {
+                prop_assert_eq!(plain(&tag), Some((own, coding)));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_judged(tag in any::<Vec<u8>>(), own in any::<Vec<u8>>()) {
+            let mut out = Vec::new();
+            if write_plain(&tag, &mut out).is_some() {
+                prop_assert!(form_of(&tag, &out).is_some());
+            }
+            prop_assert!(form_of(&tag, &own).is_none() || tag.len() >= own.len().min(2));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Entry points for fuzzing: each hands arbitrary bytes to one part and checks what must hold of
+//! any result. They panic when it does not; nothing else calls them but tests.
+
+use crate::{Accept, Coding, Codings, DecodeLimits, Decoder, EncodeSettings, Encoder, Error, Goal};
+
+const LIMITS: DecodeLimits =
+    DecodeLimits { size_bytes: 1 << 20, ratio: u64::MAX, free_bytes: 0, window_bits: 20 };
+
+/// Decoding ends in the same way however the stream is cut, within its limits. The first two bytes
+/// say in which coding, and how it is cut.
+pub fn decode(data: &[u8]) {
+    let [first, second, stream @ ..] = data else { return };
+    let coding = Coding::ALL[usize::from(first % 4)];
+    let whole = decoded(coding, stream, stream.len().max(1), 1 << 16);
+    let cut = decoded(coding, stream, usize::from(first / 4) + 1, usize::from(*second) + 1);
+    assert_eq!(whole.is_ok(), cut.is_ok(), "{whole:?} {cut:?}");
+    if let (Ok(whole), Ok(cut)) = (whole, cut) {
+        assert!(whole == cut);
+        assert!(whole.len() as u64 <= LIMITS.size_bytes);
+    }
+}
+
+/// Encoding and decoding leave everything as it was, whatever the level, the window, and the cuts.
+pub fn round_trip(data: &[u8]) {
+    let [first, level, cut, room, plain @ ..] = data else { return };
+    let coding = Coding::CODED[usize::from(first % 3)];
+    let levels = EncodeSettings::levels(coding);
+    let level = levels.start() + level % (levels.end() - levels.start() + 1);
+    let settings = EncodeSettings::new(coding, level).expect("a level");
+    let bits = 8 + first / 3 % 12;
+    let settings = settings.with_window_bits(bits).unwrap_or(settings);
+    let coded = encoded(&settings, plain, usize::from(*cut) + 1, usize::from(*room) + 1);
+    assert_eq!(decoded(coding, &coded, 1 + usize::from(*room), 999).as_deref(), Ok(plain));
+}
+
+/// The chosen form is one that the client takes, and only the set of what it takes is kept.
+pub fn accept_encoding(data: &[u8]) {
+    let accept = Accept::of(data.split(|b| *b == b'\n'));
+    let taken = accept.codings();
+    assert_eq!(Codings::of_bits(taken.bits()), Some(taken));
+    for bits in 0..16 {
+        let offered = Codings::of_bits(bits).expect("below 16");
+        let best = accept.best(offered.iter());
+        assert_eq!(best.is_none(), offered.both(taken).is_empty());
+        assert!(best.is_none_or(|coding| offered.both(taken).contains(coding)));
+    }
+}
+
+/// Feeds `plain` in pieces of `piece_bytes`, every third of them flushed, and takes at most `room`
+/// bytes at a time.
+pub(crate) fn encoded(
+    settings: &EncodeSettings,
+    plain: &[u8],
+    piece_bytes: usize,
+    room: usize,
+) -> Vec<u8> {
+    let mut encoder = Encoder::new(settings).expect("memory");
+    let (mut coded, mut output) = (Vec::new(), vec![0; room]);
+    let mut run = |piece: &[u8], goal: Goal| {
+        let mut at = 0;
+        loop {
+            let step = encoder.step(&piece[at..], &mut output, goal).expect("memory");
+            assert!(step.done || step.taken + step.made > 0, "a step does something");
+            at += step.taken;
+            coded.extend_from_slice(&output[..step.made]);
+            if step.done {
+                break assert_eq!(at, piece.len());
+            }
+        }
+    };
+    for (at, piece) in plain.chunks(piece_bytes).enumerate() {
+        run(piece, if at % 3 == 2 { Goal::Flush } else { Goal::Gather });
+    }
+    run(b"", Goal::Finish);
+    assert!(encoder.memory() <= settings.most_memory());
+    coded
+}
+
+/// Decodes `coded`, given in pieces of `piece_bytes`, at most `room` bytes at a time.
+pub(crate) fn decoded(
+    coding: Coding,
+    coded: &[u8],
+    piece_bytes: usize,
+    room: usize,
+) -> Result<Vec<u8>, Error> {
+    let mut decoder = Decoder::new(coding, LIMITS)?;
+    let (mut plain, mut output) = (Vec::new(), vec![0; room]);
+    for piece in coded.chunks(piece_bytes) {
+        let mut at = 0;
+        loop {
+            let step = decoder.step(&piece[at..], &mut output)?;
+            assert!(step.done || step.taken + step.made > 0, "a step does something");
+            at += step.taken;
+            plain.extend_from_slice(&output[..step.made]);
+            if step.done {
+                break assert_eq!(at, piece.len());
+            }
+        }
+        assert!(decoder.memory() <= LIMITS.most_memory(coding), "{}", decoder.memory());
+    }
+    decoder.finish()?;
+    Ok(plain)
+}

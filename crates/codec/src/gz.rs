@@ -1,0 +1,172 @@
+//! gzip (RFC 1952), by zlib-rs through flate2.
+
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+
+use crate::error::Error;
+use crate::step::{Goal, Place, Step};
+
+/// Windows of 512 bytes to 32 KiB (RFC 1951). The library makes no smaller ones.
+pub(crate) const WINDOW_BITS: std::ops::RangeInclusive<u8> = 9..=15;
+
+/// Bytes that an encoder takes besides four windows: hash heads, symbols, pending output.
+const ENCODER_BYTES: usize = 244 << 10;
+/// Bytes that a decoder takes: the window, and its tables.
+pub(crate) const DECODER_BYTES: usize = 56 << 10;
+/// Room for all that can come out at a flush: the library holds up to 64 KiB of output, and 64 KiB
+/// of input that it has not looked at, to which a step's input is added.
+const FLUSH_BYTES: usize = 160 << 10;
+
+/// The most bytes of memory that an encoder takes.
+pub(crate) const fn encoder_bytes(window_bits: u8) -> usize {
+    (4 << window_bits) + ENCODER_BYTES + FLUSH_BYTES
+}
+
+pub(crate) struct GzipEncoder {
+    deflate: Compress,
+    window_bits: u8,
+    flushed: Flushed,
+}
+
+/// The output of a flush, until it is taken. The library must be given room for all of it: where it
+/// is not, it cannot tell that it has flushed already, and does so again.
+#[derive(Default)]
+struct Flushed {
+    bytes: Vec<u8>,
+    taken: usize,
+    /// Nothing was fed since.
+    is_latest: bool,
+    /// There has been a flush.
+    is_used: bool,
+}
+
+impl Flushed {
+    /// Moves bytes to `output`, and returns how many.
+    fn take(&mut self, output: &mut [u8]) -> usize {
+        let rest = &self.bytes[self.taken..];
+        let len = rest.len().min(output.len());
+        output[..len].copy_from_slice(&rest[..len]);
+        self.taken += len;
+        if self.taken == self.bytes.len() {
+            (self.bytes, self.taken) = (Vec::new(), 0);
+        }
+        len
+    }
+}
+
+impl GzipEncoder {
+    /// The head that the library writes has neither time nor name: the same bytes for the same
+    /// input.
+    pub(crate) fn new(level: u8, window_bits: u8) -> Self {
+        let deflate = Compress::new_gzip(Compression::new(u32::from(level)), window_bits);
+        Self { deflate, window_bits, flushed: Flushed::default() }
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        encoder_bytes(self.window_bits) - if self.flushed.is_used { 0 } else { FLUSH_BYTES }
+    }
+
+    pub(crate) fn step(
+        &mut self,
+        input: &[u8],
+        output: &mut [u8],
+        goal: Goal,
+    ) -> Result<Step, Error> {
+        let mut step = Step { made: self.flushed.take(output), ..Step::default() };
+        if !self.flushed.bytes.is_empty() {
+            return Ok(step);
+        }
+        let output = &mut output[step.made..];
+        if goal == Goal::Flush {
+            if !(self.flushed.is_latest && input.is_empty()) {
+                self.flush(input)?;
+                step.taken = input.len();
+            }
+            step.made += self.flushed.take(output);
+            step.done = self.flushed.bytes.is_empty();
+            return Ok(step);
+        }
+        let flush = if goal == Goal::Finish { FlushCompress::Finish } else { FlushCompress::None };
+        let (taken, made) = (self.deflate.total_in(), self.deflate.total_out());
+        let status = self.deflate.compress(input, output, flush).map_err(|_| Error::Library)?;
+        step.taken = (self.deflate.total_in() - taken) as usize;
+        step.made += (self.deflate.total_out() - made) as usize;
+        self.flushed.is_latest &= step.taken == 0;
+        step.done = match goal {
+            Goal::Finish => status == Status::StreamEnd,
+            _ => step.taken == input.len(),
+        };
+        Ok(step)
+    }
+
+    /// Takes all of `input`, and flushes.
+    fn flush(&mut self, input: &[u8]) -> Result<(), Error> {
+        let start = self.deflate.total_in();
+        loop {
+            let taken = (self.deflate.total_in() - start) as usize;
+            let bytes = &mut self.flushed.bytes;
+            bytes.reserve(FLUSH_BYTES);
+            self.deflate
+                .compress_vec(&input[taken..], bytes, FlushCompress::Sync)
+                .map_err(|_| Error::Library)?;
+            let is_all = self.deflate.total_in() - start == input.len() as u64;
+            if is_all && bytes.len() < bytes.capacity() {
+                bytes.shrink_to_fit();
+                (self.flushed.is_latest, self.flushed.is_used) = (true, true);
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// A decoder. Members in a row are one stream (RFC 1952 2.2).
+pub(crate) struct GzipDecoder {
+    inflate: Decompress,
+    place: Place,
+}
+
+impl GzipDecoder {
+    pub(crate) fn new() -> Self {
+        let inflate = Decompress::new_gzip(*WINDOW_BITS.end());
+        Self { inflate, place: Place::Start }
+    }
+
+    pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Error> {
+        let mut step = Step::default();
+        while self.begin(&input[step.taken..])? {
+            let (taken, made) = (self.inflate.total_in(), self.inflate.total_out());
+            let status = self
+                .inflate
+                .decompress(&input[step.taken..], &mut output[step.made..], FlushDecompress::None)
+                .map_err(|_| Error::Corrupt)?;
+            step.taken += (self.inflate.total_in() - taken) as usize;
+            step.made += (self.inflate.total_out() - made) as usize;
+            if status != Status::StreamEnd {
+                step.done = step.taken == input.len() && step.made < output.len();
+                return Ok(step);
+            }
+            self.place = Place::End;
+        }
+        step.done = true;
+        Ok(step)
+    }
+
+    /// Begins the next member if there is one. Returns false if nothing is left of the input.
+    fn begin(&mut self, input: &[u8]) -> Result<bool, Error> {
+        match (self.place, input.first()) {
+            (Place::Inside, _) => {}
+            (Place::Start | Place::End, None) => return Ok(false),
+            (Place::Start, Some(_)) => self.place = Place::Inside,
+            // The first byte of the magic number.
+            (Place::End, Some(0x1f)) => {
+                self.inflate.reset(true);
+                self.place = Place::Inside;
+            }
+            (Place::End, Some(_)) => return Err(Error::Trailing),
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.place == Place::End
+    }
+}

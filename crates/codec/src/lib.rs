@@ -1,0 +1,40 @@
+//! Content codings (RFC 9110 8.4): gzip, brotli and zstd, both ways, and all that is decided about
+//! them.
+//!
+//! Pure: no sockets, no clock, no tasks. It never makes a variant of a client's spelling, and never
+//! codes what may not be coded.
+//!
+//! [`Worth`] says if a response is worth coding, [`Accept`] which form a client gets, [`etag`] what
+//! the form's entity tag is. [`Encoder`] and [`Decoder`] are streams: bytes in and bytes out, both
+//! bounded by their caller, one step at a time. What a step costs is bounded by [`STEP_BYTES`] and
+//! by blocks: gzip works as it reads; zstd codes 32 KiB at once, brotli 128 KiB from level 4 on.
+//! The levels from which that is too long to hold up others (brotli 9, zstd 16) are for threads
+//! that may block.
+//!
+//! Order of calls: [`EncodeSettings`], then [`EncodeSettings::most_memory`] to reserve, then the
+//! encoder; likewise [`DecodeLimits`] and the decoder.
+
+mod accept;
+mod br;
+mod coding;
+mod counted;
+mod decode;
+mod encode;
+mod error;
+pub mod etag;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz;
+mod gz;
+mod step;
+#[cfg(test)]
+mod tests;
+mod worth;
+mod zst;
+
+pub use accept::Accept;
+pub use coding::{Coding, Codings};
+pub use decode::{DecodeLimits, Decoder};
+pub use encode::{EncodeSettings, Encoder};
+pub use error::{DecodeLimit, Error};
+pub use step::{Goal, STEP_BYTES, Step};
+pub use worth::{LEAST_BYTES, MEDIA_TYPES, Reason, Worth};

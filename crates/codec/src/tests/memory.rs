@@ -1,0 +1,99 @@
+//! Tests of how much memory coders take, against what is counted.
+
+use super::*;
+
+/// Bytes that are allocated at a time at most while `run` runs.
+fn peak(run: impl FnOnce()) -> usize {
+    allocation_counter::measure(run).bytes_max as usize
+}
+
+fn check(settings: &EncodeSettings, plain: &[u8]) {
+    let mut output = vec![0; 1 << 16];
+    let mut told = 0;
+    let taken = peak(|| {
+        let mut encoder = Encoder::new(settings).expect("memory");
+        let mut at = 0;
+        loop {
+            let goal = if at == plain.len() { Goal::Finish } else { Goal::Gather };
+            let step = encoder.step(&plain[at..], &mut output, goal).expect("memory");
+            at += step.taken;
+            if step.done && goal == Goal::Finish {
+                break;
+            }
+        }
+        told = encoder.memory();
+    });
+    assert!(taken <= told + told / 50, "{settings:?}: {taken} and not {told}");
+    let most = settings.most_memory();
+    assert!(told <= most, "{settings:?}: {told} beyond {most}");
+    assert!(most / 4 <= told + (1 << 20), "{settings:?}: {told} far below {most}");
+}
+
+#[test]
+fn encoders_take_what_they_tell() {
+    let plain = page(40_000);
+    for settings in all_settings() {
+        check(&settings, &plain);
+        check(&settings.for_length(plain.len() as u64), &plain);
+    }
+}
+
+#[test]
+fn no_window_takes_more_than_is_told_before() {
+    let plain = page(300_000);
+    for (coding, level) in [
+        (Coding::Gzip, 1),
+        (Coding::Brotli, 1),
+        (Coding::Brotli, 3),
+        (Coding::Brotli, 4),
+        (Coding::Brotli, 5),
+        (Coding::Zstd, 1),
+        (Coding::Zstd, 4),
+        (Coding::Zstd, 9),
+    ] {
+        let settings = EncodeSettings::new(coding, level).expect("a level");
+        for bits in EncodeSettings::windows_bits(coding, level) {
+            check(&settings.with_window_bits(bits).expect("a window"), &plain);
+        }
+    }
+    for level in EncodeSettings::levels(Coding::Zstd) {
+        let settings = EncodeSettings::new(Coding::Zstd, level).expect("a level");
+        for bits in [10, 14, 15, 17, 18, 20, 23] {
+            check(&settings.with_window_bits(bits).expect("a window"), &plain[..20_000]);
+        }
+    }
+}
+
+#[test]
+fn a_long_body_takes_no_more_than_is_told_before() {
+    let plain = page(1_200_000);
+    for level in [3, 4, 5] {
+        let settings = EncodeSettings::new(Coding::Brotli, level).expect("a level");
+        check(&settings.for_length(plain.len() as u64), &plain);
+    }
+}
+
+#[test]
+fn decoders_take_what_they_tell() {
+    let plain = page(1 << 20);
+    let limits = DecodeLimits { window_bits: 20, ..DecodeLimits::default() };
+    for coding in Coding::CODED {
+        let coded = from_others(coding, &plain);
+        let mut output = vec![0; 1 << 16];
+        let mut told = 0;
+        let taken = peak(|| {
+            let mut decoder = Decoder::new(coding, limits).expect("memory");
+            let mut at = 0;
+            loop {
+                let step = decoder.step(&coded[at..], &mut output).expect("well-formed");
+                at += step.taken;
+                if step.done {
+                    break;
+                }
+            }
+            told = decoder.memory();
+        });
+        assert!(taken <= told + told / 50, "{coding:?}: {taken} and not {told}");
+        assert!(told <= limits.most_memory(coding), "{coding:?}: {told}");
+    }
+}

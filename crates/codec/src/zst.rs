@@ -1,0 +1,129 @@
+//! Zstandard (RFC 8878), by the reference library in C.
+
+use zstd_safe::zstd_sys::{ZSTD_EndDirective as Directive, ZSTD_ErrorCode as Code};
+use zstd_safe::{CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, is_error_kind};
+
+use crate::error::{DecodeLimit, Error};
+use crate::step::{Goal, Place, Step};
+
+/// Windows of 1 KiB to 8 MiB: what a decoder of HTTP content must take, and may refuse beyond (RFC
+/// 9659 3).
+pub(crate) const WINDOW_BITS: std::ops::RangeInclusive<u8> = 10..=23;
+
+/// The bytes that are coded at once. The library's 128 KiB would save one in a hundred bytes, and
+/// take four times as long.
+const BLOCK_BYTES: u32 = 32 << 10;
+
+/// The bytes in KiB that the tables of each level take at the largest window, as measured.
+const TABLES_KIB: [usize; 19] = [
+    273, 465, 977, 2257, 2769, 2769, 5329, 5329, 10449, 20689, 20689, 41169, 32977, 49361, 65745,
+    33122, 49506, 50048, 82816,
+];
+
+/// The most bytes of memory that an encoder takes. Tables are no larger than 19 windows; the search
+/// of the levels from 11 on has some of its own beside them.
+pub(crate) fn encoder_bytes(level: u8, window_bits: u8) -> usize {
+    let window = 1 << window_bits;
+    let tables = TABLES_KIB.get(usize::from(level) - 1).map_or(usize::MAX, |kib| kib << 10);
+    let rest = if level > 10 { 512 << 10 } else { 64 << 10 };
+    window + tables.min(19 * window) + rest
+}
+
+/// The most bytes of memory that a decoder takes: the window, two blocks of 128 KiB, tables.
+pub(crate) const fn decoder_bytes(window_bits: u8) -> usize {
+    (1 << window_bits) + (512 << 10)
+}
+
+pub(crate) struct ZstdEncoder {
+    context: CCtx<'static>,
+}
+
+impl ZstdEncoder {
+    pub(crate) fn new(level: u8, window_bits: u8, length: Option<u64>) -> Result<Self, Error> {
+        let mut context = CCtx::try_create().ok_or(Error::Library)?;
+        // Without a hint the tables are those of a long body, however small the window is.
+        let window = 1 << window_bits;
+        let hint = length.map_or(window, |length| length.clamp(1, u64::from(window)) as u32);
+        for parameter in [
+            CParameter::CompressionLevel(i32::from(level)),
+            CParameter::WindowLog(u32::from(window_bits)),
+            CParameter::SrcSizeHint(hint),
+            CParameter::MaxBlockSize(BLOCK_BYTES),
+        ] {
+            context.set_parameter(parameter).map_err(|_| Error::Library)?;
+        }
+        Ok(Self { context })
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.context.sizeof()
+    }
+
+    pub(crate) fn step(
+        &mut self,
+        input: &[u8],
+        output: &mut [u8],
+        goal: Goal,
+    ) -> Result<Step, Error> {
+        let directive = match goal {
+            Goal::Gather => Directive::ZSTD_e_continue,
+            Goal::Flush => Directive::ZSTD_e_flush,
+            Goal::Finish => Directive::ZSTD_e_end,
+        };
+        let (mut from, mut to) = (InBuffer::around(input), OutBuffer::around(output));
+        let left = self
+            .context
+            .compress_stream2(&mut to, &mut from, directive)
+            .map_err(|_| Error::Library)?;
+        let (taken, made) = (from.pos(), to.pos());
+        let done = taken == input.len() && (goal == Goal::Gather || left == 0);
+        Ok(Step { taken, made, done })
+    }
+}
+
+/// A decoder. Frames in a row are one stream (RFC 8878 3).
+pub(crate) struct ZstdDecoder {
+    context: DCtx<'static>,
+    place: Place,
+}
+
+impl ZstdDecoder {
+    /// `window_bits` bounds the windows of frames.
+    pub(crate) fn new(window_bits: u8) -> Result<Self, Error> {
+        let mut context = DCtx::try_create().ok_or(Error::Library)?;
+        let largest = DParameter::WindowLogMax(u32::from(window_bits));
+        context.set_parameter(largest).map_err(|_| Error::Library)?;
+        Ok(Self { context, place: Place::Start })
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.context.sizeof()
+    }
+
+    pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Error> {
+        if input.is_empty() && self.place != Place::Inside {
+            return Ok(Step { done: true, ..Step::default() });
+        }
+        let (mut from, mut to) = (InBuffer::around(input), OutBuffer::around(output));
+        let after_one = self.place == Place::End;
+        let left = self.context.decompress_stream(&mut to, &mut from).map_err(|code| {
+            let is = |kind| is_error_kind(code, kind);
+            match () {
+                () if is(Code::ZSTD_error_frameParameter_windowTooLarge) => {
+                    Error::Limit(DecodeLimit::Window)
+                }
+                () if is(Code::ZSTD_error_memory_allocation) => Error::Library,
+                () if after_one && is(Code::ZSTD_error_prefix_unknown) => Error::Trailing,
+                () => Error::Corrupt,
+            }
+        })?;
+        let (taken, made) = (from.pos(), to.pos());
+        self.place = if left == 0 { Place::End } else { Place::Inside };
+        let done = taken == input.len() && (left == 0 || made < to.capacity());
+        Ok(Step { taken, made, done })
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.place == Place::End
+    }
+}

@@ -1,4 +1,0 @@
-//! `files::fuzz::accept_encoding`: what it checks is said there.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| files::fuzz::accept_encoding(data));
