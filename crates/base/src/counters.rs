@@ -122,6 +122,10 @@ counters! {
     OriginBytesIn origin_bytes_in_total Counter "Bytes read from origins.";
     OriginLineFeeds origin_line_feeds_total Counter "Response heads of origins with lines that ended without CR, taken because of `lenient_origin`.";
     Stores stores_total Counter "Responses that began to be stored. One whose body then breaks off is counted, too.";
+    EsiPages esi_pages_total Counter "Pages that were put together of others (ESI, SSI).";
+    EsiFragments esi_fragments_total Counter "Fragments of such pages that were answered.";
+    EsiFailed esi_failed_total Counter "Fragments of such pages that are missing in them.";
+    EsiErrors esi_errors_total Counter "Faults in the instructions of such pages.";
     StoreRefused store_refused_total Counter "Responses not stored for want of room.";
     Invalidations invalidations_total Counter "Stored responses removed by invalidation or purge.";
     InvalidationsRefused invalidations_refused_total Counter "Invalidations that the journal did not record. None took effect, but for those after methods that are not safe.";

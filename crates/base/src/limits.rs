@@ -118,6 +118,11 @@ limits! {
     ObjectBytes object_bytes Bytes 64 * MIB, "Largest body the memory cache stores; larger ones pass through a window.";
     ClientMemory client_memory Percent 50, "Share of `memory` that may be held for clients: bodies on their way, requests that wait with their heads, uploads, and what connections keep for slow clients: requests sent ahead, half of a head, answers that are not taken, bytes of tunnels. Stored responses make room for it. One connection gets at most a sixteenth of it and less the more is in use, with smaller windows first; an eighth of it, at most 16MiB, is kept for connections that hold little, and one client gets at most half of that; beyond it 503, and the end of connections that take too little of what they asked for.";
     ConnectionMemory connection_memory Percent 75, "Share of that which client connections may take merely by being open: 4KiB each, 8KiB more over TLS and 12KiB more for HTTP/2. Where a new one finds no room, those of its core that have waited longest for a request are closed, or else those of other cores; if all are busy for a second, the new one is closed.";
+    EsiDepth esi_depth Count 5, "Levels of fragments within a page that is put together of others (ESI, SSI); what lies deeper is left out. Under VCL the parameter `max_esi_depth`.";
+    EsiIncludes esi_includes Count 1000, "Fragments of a page in all, those of its fragments included; what comes after them is left out.";
+    EsiParallel esi_parallel Count 64, "Fragments of a page that are asked for at the same time; others wait until one of them is answered.";
+    EsiBytes esi_bytes Bytes 64 * MIB, "Bytes of a page's fragments in all; what comes after them is left out, and a page that has begun to be sent ends its connection.";
+    EsiNodes esi_nodes Count 10_000, "Instructions and texts of one page; what comes after them is sent as it is.";
     WindowBytes window_bytes Bytes 256 * KIB, "Bytes of a passing body held between origin and client.";
     Variants variants Count 64, "Variants (Vary) of one key; beyond it the oldest is evicted.";
     Waiters waiters Count 100_000, "Requests waiting for one fetch; beyond it 503.";

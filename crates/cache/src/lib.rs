@@ -64,7 +64,7 @@ pub use filling::{Filling, NotKept};
 pub use lead::Lead;
 pub use ledger::Stats;
 pub use lower::{Lower, MemoryOnly};
-pub use object::Object;
+pub use object::{Attached, Object};
 pub use over::Walk;
 pub use peek::{Peek, Seen};
 pub use pieces::{Pieces, Whole};

@@ -1,7 +1,9 @@
 //! A stored response: its record, its content, and its standing with the index.
 
+use std::any::Any;
+use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::content::{Complete, Content, Keeper, Location};
 use crate::fill::Fill;
@@ -22,7 +24,17 @@ pub struct Object {
     pub(crate) standing: Standing,
     content: Content,
     record: Record,
+    attached: OnceLock<Box<Arc<dyn Attached>>>,
 }
+
+/// Something made of a stored body, kept beside it for whoever needs it next, and gone with it.
+pub trait Attached: Any + fmt::Debug + Send + Sync {
+    /// Bytes that it takes.
+    fn memory(&self) -> u64;
+}
+
+/// Bytes to reserve for what is attached, beside its own.
+const ATTACHED_BYTES: u64 = size::class(size_of::<Arc<dyn Attached>>());
 
 impl Object {
     /// Bytes to reserve for an object without its body.
@@ -37,7 +49,25 @@ impl Object {
 
     /// An object whose body `fill` brings, or that is completed at once.
     pub(crate) fn new(record: Record, standing: Standing, fill: Option<Arc<Fill>>) -> Self {
-        Self { standing, content: Content::new(fill), record }
+        Self { standing, content: Content::new(fill), record, attached: OnceLock::new() }
+    }
+
+    /// Returns what is attached, if it is of type `T`.
+    pub fn attached<T: Attached>(&self) -> Option<&T> {
+        let attached: &dyn Any = &***self.attached.get()?;
+        attached.downcast_ref()
+    }
+
+    /// Attaches `made`, unless something is attached or the budget has no room for it. Whoever
+    /// comes later finds it.
+    pub fn attach(&self, made: &Arc<dyn Attached>) {
+        let Some(ledger) = &self.standing.ledger else { return };
+        let bytes = made.memory() + ATTACHED_BYTES;
+        if self.attached.get().is_none() && ledger.try_reserve(bytes) {
+            if self.attached.set(Box::new(Arc::clone(made))).is_err() {
+                ledger.release(bytes);
+            }
+        }
     }
 
     /// The number of lookups that found the object. The number is approximate: hits of several
@@ -110,7 +140,8 @@ impl Object {
 
     /// The bytes this object gives back itself when it is dropped.
     fn own_memory(&self) -> u64 {
-        Self::cost_of(&self.record) + self.content.own_memory()
+        let attached = self.attached.get().map_or(0, |made| made.memory() + ATTACHED_BYTES);
+        Self::cost_of(&self.record) + self.content.own_memory() + attached
     }
 
     /// Gives the object its complete body. The body's bytes have been reserved.

@@ -65,6 +65,10 @@ pub struct Flags {
     pub hit_for_pass: bool,
     /// The body is coded in gzip, whoever asks for it.
     pub gzip: bool,
+    /// The body is a page that is put together of others (ESI) for whoever asks for it.
+    pub esi: bool,
+    /// The same by nginx's server-side includes.
+    pub ssi: bool,
 }
 
 impl Flags {
@@ -81,6 +85,8 @@ impl Flags {
             | u16::from(self.hit_for_miss) << 4
             | u16::from(self.hit_for_pass) << 5
             | u16::from(self.gzip) << 9
+            | u16::from(self.esi) << 10
+            | u16::from(self.ssi) << 11
     }
 
     fn from_bits(bits: u16) -> Self {
@@ -92,6 +98,8 @@ impl Flags {
             hit_for_miss: bits & 16 != 0,
             hit_for_pass: bits & 32 != 0,
             gzip: bits & 512 != 0,
+            esi: bits & 1024 != 0,
+            ssi: bits & 2048 != 0,
         }
     }
 }

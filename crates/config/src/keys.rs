@@ -458,6 +458,7 @@ pub(crate) const SITE: Section = Section {
             "purge", "a table or false", "none", "Who may purge it, and how: see `[site.purge]`; `false` for no one, whatever its presets say.";
             "server_timing", BOOLEAN, "false", "Whether responses say in Server-Timing how they were served, and how long the origin took: for everybody who may read the page's own fields.";
             "show_tags", BOOLEAN, "false", "Whether clients see the fields with surrogate keys (`Surrogate-Key`, `Cache-Tags`, `xkey` and their like).";
+            "includes", TABLE, "none", "Pages that are put together of others: see `[site.includes]`.";
             "show_surrogate_control", BOOLEAN, "false", "Whether clients see `Surrogate-Control`: for a site whose clients are caches that read it, too.";
             "redirect_https", "true, false, 301 or 308", "false", "Whether requests over plain HTTP are redirected to HTTPS; `true` is 308. Those below `/.well-known/acme-challenge/` are not.";
             "guard_spellings", BOOLEAN, "true", "Whether `deny`, `allow`, `respond`, `redirect`, `bypass` and `cache = false` also hold for paths that an origin may take for theirs: with parameters (`/admin;x`, as servlet containers read it) and with `%5c` for a slash (as IIS does).";
@@ -479,6 +480,22 @@ pub(crate) const PURGE: Section = Section {
             "token", "a string", "none", "What a purge must bring along, in `Authorization: Bearer`, `X-Purge-Token`, `X-Purge-Key` or `Fastly-Key`.";
             "dialects", TEXTS, "the presets', or \"purge\"", "How purges are said: `purge`, `nginx-helper`, `magento`, `drupal`, `foshttpcache`, `shopware`, `souin`, `fastly`, `squid`, `api-platform`, `typo3`, `plone`. The guide on purging says which is whose.";
             "group", "a string", "none", "Sites with the same word here belong together: a purge by tag, expression or all of one is for all of them, as far as each takes it.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const INCLUDES: Section = Section {
+    title: "[site.includes]",
+    about: "Pages that are put together of others. A fragment is asked for as a client would: it has \
+            the routes, the cache and the origins of its site, the page's cookies and header fields, \
+            and a lifetime of its own.",
+    keys: || {
+        keys! {
+            "esi", "\"announced\", \"html\" or false", "\"announced\"", "Pages that are read for Edge Side Includes (`<esi:include src=\"/cart\"/>`): those of which the origin says so (`Surrogate-Control: content=\"ESI/1.0\"`), also every page in HTML, or none. Origins are told that they may say so by `Surrogate-Capability`.";
+            "ssi", BOOLEAN, "false", "Whether pages in HTML have server-side includes as nginx reads them (`<!--# include virtual=\"/cart\" -->`).";
+            "hosts", TEXTS, "none", "Hosts of other sites of this configuration that a page may name. Cookies and credentials are not sent there. A server that is no site's origin is never asked.";
+            "on_error", "\"leave_out\" or \"break\"", "\"leave_out\"", "Where a fragment is missing that has no `alt` and no `onerror`: the page goes on without it, or ends there, its connection with it.";
         }
     },
     later: &[],
@@ -714,6 +731,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &SITE_TLS,
     &HSTS,
     &PURGE,
+    &INCLUDES,
     &ROUTE,
     &FILES,
     &CACHE,

@@ -469,4 +469,6 @@ pub struct SiteConfig {
     pub shows_tags: bool,
     /// Clients see Surrogate-Control.
     pub shows_surrogate_control: bool,
+    /// Its pages that are put together of others.
+    pub includes: Includes,
 }

@@ -8,6 +8,7 @@ mod log_ring;
 mod origins;
 mod ports;
 mod presets;
+mod includes;
 mod purge;
 mod scripts;
 mod settings;

@@ -71,6 +71,7 @@ pub(crate) fn live(
                 server_timing: site.server_timing,
                 shows_tags: site.shows_tags,
                 shows_surrogate_control: site.shows_surrogate_control,
+                includes: site.includes.clone(),
                 certificate_fields: site.tls.client.as_ref().map(fields).unwrap_or_default(),
                 client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
             });

@@ -11,6 +11,7 @@ use cache::Passage;
 use message::{Request, Scheme};
 use policy::Notes;
 
+use crate::assemble::Within;
 use crate::interims::Interims;
 use crate::live::{Live, Site};
 use crate::reply::Reply;
@@ -31,6 +32,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) front: Front<'a>,
     /// Where it is noted how a request that waits fares.
     pub(crate) trace: Option<&'a Rc<Trace>>,
+    /// The page that the answer becomes a part of.
+    pub(crate) within: Option<&'a Rc<Within>>,
 }
 
 /// The connection of a request, as it serves the request while the request waits.

@@ -35,6 +35,8 @@ pub struct Core {
     live: RefCell<LiveRef>,
     version: Cell<u64>,
     pub(crate) key: RefCell<KeyBuf>,
+    /// The cookies of the request that is being judged, as they came.
+    pub(crate) cookies: RefCell<Vec<u8>>,
     pub(crate) failing: Failing,
     pub(crate) files: RefCell<Table>,
     /// This core's records and what goes with them.
@@ -60,6 +62,7 @@ impl Core {
             live: RefCell::new(Rc::new(live)),
             version: Cell::new(version),
             key: RefCell::new(KeyBuf::new()),
+            cookies: RefCell::default(),
             failing: Failing::default(),
             files: RefCell::default(),
             counts: shared.vcl.counts.register(),

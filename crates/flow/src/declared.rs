@@ -2,6 +2,7 @@
 
 mod deliver;
 mod fetch;
+mod includes;
 mod notes;
 
 pub(crate) use deliver::{fetched, passing, shape, stored, switched};

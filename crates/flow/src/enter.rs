@@ -11,6 +11,7 @@ use message::{HeaderId, Method, Request};
 use policy::{Notes, Peer, ReceiveCtx, ReceiveVerdict};
 
 use crate::ask::{Ask, Front, LiveRef};
+use crate::assemble::{Within, assemble};
 use crate::client::Client;
 use crate::core::Core;
 use crate::decide::{self, Course, Entry, Next, freshness};
@@ -54,18 +55,67 @@ impl Core {
             return (program::start(self, place, request, client, now), client.peer);
         }
         let mut notes = Notes::default();
+        self.keep_cookies(site, request);
         let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
         let verdict = site.policy.receive(&mut ctx);
         // Only now is nothing left in its place that the client has sent itself.
         if site.client_auth.is_some() {
             notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
         }
-        let ask = Ask { live, site, request, notes, now, front: Front::default(), trace: None };
-        let mut start = self.follow(&ask, verdict);
+        let (front, trace) = (Front::default(), None);
+        let ask = Ask { live, site, request, notes, now, front, trace, within: None };
+        let start = self.judged(&ask, verdict);
+        (start, notes.client.unwrap_or(client.peer))
+    }
+
+    /// Takes a fragment of a page as far as it goes without waiting.
+    pub(crate) fn start_fragment(
+        self: &Rc<Self>,
+        (live, site): (&LiveRef, &Arc<Site>),
+        request: &mut Request,
+        (within, now): (&Rc<Within>, Now),
+    ) -> Start {
+        let client = within.top.peer;
+        if let Some(instance) = &site.vcl {
+            return program::start_fragment(self, (live, site, instance), request, within, now);
+        }
+        let mut notes = Notes { client: Some(client), ..Notes::default() };
+        self.keep_cookies(site, request);
+        let mut ctx = ReceiveCtx { request, client, now, notes: &mut notes };
+        let verdict = site.policy.receive(&mut ctx);
+        notes.personal |= within.top.personal;
+        let (front, trace) = (Front::default(), None);
+        let ask = Ask { live, site, request, notes, now, front, trace, within: Some(within) };
+        self.judged(&ask, verdict)
+    }
+
+    /// Keeps the cookies of a request whose answer may have fragments: policy may take out for the
+    /// page what a fragment needs.
+    fn keep_cookies(&self, site: &Site, request: &Request) {
+        if site.includes.any() {
+            let mut kept = self.cookies.borrow_mut();
+            kept.clear();
+            kept.extend_from_slice(request.headers.value(HeaderId::Cookie).unwrap_or_default());
+        }
+    }
+
+    /// Does what policy says, as far as it goes without waiting.
+    #[inline(always)]
+    fn judged(self: &Rc<Self>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
+        let mut start = self.follow(ask, verdict);
         if let Start::Reply(reply) = &mut start {
             ask.sign(reply);
+            if reply.page.is_some()
+                && let Start::Reply(reply) = start
+            {
+                let cookies = self.cookies.take();
+                let start = assemble(self, reply, Some(&cookies));
+                // The room is kept for the next request.
+                self.cookies.replace(cookies);
+                return start;
+            }
         }
-        (start, notes.client.unwrap_or(client.peer))
+        start
     }
 
     /// Goes the way of a purge, and says who asked.
@@ -88,7 +138,7 @@ impl Core {
                 let mut ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
                 let verdict = site.policy.receive(&mut ctx);
                 let ask =
-                    Ask { live, site, request, notes, now, front: Front::default(), trace: None };
+                    Ask { live, site, request, notes, now, front: Front::default(), trace: None, within: None };
                 match verdict {
                     ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ask),
                     verdict => self.follow(&ask, verdict),
@@ -97,8 +147,8 @@ impl Core {
             Ok(Asked::Store(order, answers)) => {
                 notes.client = Some(asker);
                 let ask =
-                    Ask { live, site, request, notes, now, front: Front::default(), trace: None };
-                Self::slow(&ask, Way::Purge(Box::new(order), answers))
+                    Ask { live, site, request, notes, now, front: Front::default(), trace: None, within: None };
+                self.slow(&ask, Way::Purge(Box::new(order), answers))
             }
         };
         (start, asker)
@@ -117,7 +167,7 @@ impl Core {
             Found::Object(object) => Some(object),
             Found::HitForMiss | Found::Nothing => None,
         };
-        Self::slow(ask, Way::Fetch { key, old })
+        self.slow(ask, Way::Fetch { key, old })
     }
 
     /// Does what policy says; files that lie beside the scripts come before both, as nginx's
@@ -128,7 +178,7 @@ impl Core {
             ReceiveVerdict::Lookup | ReceiveVerdict::Pass => match from_files::likely(self, ask) {
                 Ok(None) => {}
                 Ok(Some(reply)) => return Start::Reply(reply),
-                Err(WouldBlock) => return Self::slow(ask, Way::Beside(verdict)),
+                Err(WouldBlock) => return self.slow(ask, Way::Beside(verdict)),
             },
             ReceiveVerdict::Upgrade | ReceiveVerdict::Synth(_) | ReceiveVerdict::Purge => {}
         }
@@ -141,7 +191,7 @@ impl Core {
         };
         match from_files::look(self, ask, root) {
             Ok(look) => Start::Reply(from_files::answer(ask, &look)),
-            Err(WouldBlock) => Self::slow(ask, Way::File(Arc::clone(root))),
+            Err(WouldBlock) => self.slow(ask, Way::File(Arc::clone(root))),
         }
     }
 
@@ -152,8 +202,8 @@ impl Core {
             Course::Files(root) => self.file(ask, root),
             Course::Lookup => self.lookup(ask),
             Course::LastHop => Start::Reply(pages::options(request)),
-            Course::Pass(reason) => Self::slow(ask, Way::Pass(reason)),
-            Course::Upgrade => Self::slow(ask, Way::Upgrade),
+            Course::Pass(reason) => self.slow(ask, Way::Pass(reason)),
+            Course::Upgrade => self.slow(ask, Way::Upgrade),
             Course::Answer(synthetic) => Start::Reply(pages::synthetic(request, &synthetic)),
             Course::Purge => {
                 let stored = self.removal(ask.site, request, &ask.notes, ask.now);
@@ -165,12 +215,14 @@ impl Core {
         }
     }
 
-    fn slow(ask: &Ask<'_>, way: Way) -> Start {
+    fn slow(&self, ask: &Ask<'_>, way: Way) -> Start {
         Start::Slow(Box::new(Slow {
             live: Rc::clone(ask.live),
             site: Arc::clone(ask.site),
             notes: ask.notes,
             way,
+            within: ask.within.cloned(),
+            cookies: ask.site.includes.any().then(|| self.cookies.borrow().as_slice().into()),
         }))
     }
 
@@ -213,12 +265,12 @@ impl Core {
         };
         drop(key);
         if matches!(way, Way::Pass(_)) {
-            return Self::slow(ask, way);
+            return self.slow(ask, way);
         }
         match from_files::page(self, ask) {
-            Ok(None) => Self::slow(ask, way),
+            Ok(None) => self.slow(ask, way),
             Ok(Some(reply)) => Start::Reply(reply),
-            Err(WouldBlock) => Self::slow(ask, Way::Page(Box::new(way))),
+            Err(WouldBlock) => self.slow(ask, Way::Page(Box::new(way))),
         }
     }
 

@@ -134,7 +134,7 @@ impl Teller<'_> {
         }
         self.decided = Some((Arc::clone(&site), notes));
         let front = Front::default();
-        let ask = Ask { live, site: &site, request, notes, now, front, trace: None };
+        let ask = Ask { live, site: &site, request, notes, now, front, trace: None, within: None };
         self.follow(&ask, verdict)
     }
 

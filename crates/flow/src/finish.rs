@@ -86,6 +86,27 @@ pub struct Told<'a> {
     pub body_out: u64,
     /// The answer did not reach its end.
     pub cut_off: bool,
+    /// The number of the transaction that it was a fragment for.
+    pub(crate) parent: Option<u64>,
+}
+
+impl<'a> Told<'a> {
+    /// A transaction of a client, of which nothing has been sent.
+    pub fn new(client: Peer, live: &'a Live, started: &'a Started) -> Self {
+        Self {
+            client,
+            live,
+            request: None,
+            received: &[],
+            started,
+            reply_us: None,
+            head_out: 0,
+            body_in: 0,
+            body_out: 0,
+            cut_off: false,
+            parent: None,
+        }
+    }
 }
 
 /// A core's side of the log, and what it counts by site and by time.
@@ -226,6 +247,16 @@ impl CoreLog {
         }
     }
 
+    /// Notes a fragment of the page that transaction `parent` asked for, as it is answered. It counts
+    /// as no request.
+    pub(crate) fn fragment(&self, reply: &Reply, told: &Told<'_>) {
+        let Some(core) = &self.sinks else { return };
+        let id = reply.about.number().unwrap_or_else(|| core.number());
+        let times = (id, rt::micros());
+        core.add(|names, batch| record::answered(reply, told, times, names, batch));
+        core.flush_if_full();
+    }
+
     /// Notes a background fetch that is over. It counts as no request.
     fn fetched(&self, fetch: &Background) {
         if let Some(core) = &self.sinks {
@@ -282,16 +313,10 @@ impl CoreLog {
         (received, head_out): (&[u8], u64),
     ) {
         let told = Told {
-            client,
-            live,
-            request: None,
             received: first_line(received),
-            started,
-            reply_us: None,
             head_out,
-            body_in: 0,
             body_out: reply.length().unwrap_or(0),
-            cut_off: false,
+            ..Told::new(client, live, started)
         };
         self.answered(reply, &told);
     }

@@ -6,6 +6,8 @@ use message::forwarding::{add_via, hops_left, passes};
 use message::store::{strip_for_storage, strip_hop_by_hop};
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Upgrade, Version, vary};
 
+use policy::EsiPages;
+
 use crate::ask::Ask;
 use crate::live::{Live, Site};
 use crate::{surrogate, tags};
@@ -23,7 +25,7 @@ pub(crate) enum Errand<'a> {
 }
 
 /// Fields that ask for something other than the whole current representation.
-const CONDITIONS: [HeaderId; 6] = [
+pub(crate) const CONDITIONS: [HeaderId; 6] = [
     HeaderId::IfMatch,
     HeaderId::IfModifiedSince,
     HeaderId::IfNoneMatch,
@@ -35,6 +37,8 @@ const CONDITIONS: [HeaderId; 6] = [
 /// Capabilities of this surrogate (W3C Edge Architecture); Surrogate-Control may name it as a
 /// target.
 const CAPABILITY: &str = "larder=\"Surrogate/1.0\"";
+/// The same where pages may be put together of others.
+const CAPABILITY_ESI: &str = "larder=\"Surrogate/1.0 ESI/1.0\"";
 
 /// Room for the fields that are added on the way: Via, Surrogate-Capability, Forwarded and its kin.
 const ADDED_FIELDS: usize = 8;
@@ -79,7 +83,9 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
         request.method = Method::Get;
         request.framing = Framing::None;
         request.headers.retain(|f| !CONDITIONS.contains(&f.id));
-        request.headers.set(HeaderId::SurrogateCapability, CAPABILITY.as_bytes());
+        let reads_esi = ask.site.includes.esi != EsiPages::Never;
+        let capability = if reads_esi { CAPABILITY_ESI } else { CAPABILITY };
+        request.headers.set(HeaderId::SurrogateCapability, capability.as_bytes());
         if let Some(object) = validate {
             add_validators(&mut request.headers, object);
         }

@@ -5,6 +5,7 @@
 //! Fetches are tasks of their own: they meet the delivery only in `cache`'s bodies.
 
 mod ask;
+mod assemble;
 mod body;
 mod carry;
 mod challenge;

@@ -13,7 +13,7 @@ use h1::HeadLimits;
 use observe::{Want, Wanted};
 use origin::{Depot, Journal, Origin};
 use parking_lot::Mutex;
-use policy::{Policy, Purge, acl::CidrSet, hosts::HostTable};
+use policy::{Includes, Policy, Purge, acl::CidrSet, hosts::HostTable};
 use tls::ClientAuth;
 use vcl::params::Params;
 use vcl::program::Instance;
@@ -57,6 +57,8 @@ pub struct Site {
     pub shows_tags: bool,
     /// Clients see Surrogate-Control.
     pub shows_surrogate_control: bool,
+    /// Its pages that are put together of others.
+    pub includes: Includes,
     /// Its Strict-Transport-Security, as an index into [`Live::hsts`].
     pub hsts: Option<u16>,
 }

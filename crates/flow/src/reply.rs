@@ -13,6 +13,7 @@ use message::cache_status::{self, CacheStatus, Handling};
 use message::date::HttpDate;
 use message::{HeaderId, Request, Response, Status};
 
+use crate::assemble::Page;
 use crate::body::{Parts, ReplyBody};
 use crate::live::Live;
 use crate::trace::About;
@@ -171,6 +172,8 @@ pub struct Reply {
     pub close: bool,
     /// The reply has a whole body because more ranges were asked for than may be.
     pub(crate) too_many_ranges: bool,
+    /// The body is a page that is to be put together first.
+    pub(crate) page: Option<Box<Page>>,
     /// Notes on how the reply came about, for the log.
     pub about: About,
 }
@@ -200,6 +203,7 @@ impl Reply {
             content_type: None,
             close: false,
             too_many_ranges: false,
+            page: None,
             about: About::default(),
         }
     }

@@ -10,6 +10,7 @@ use message::Request;
 use policy::ReceiveVerdict;
 
 use crate::ask::{Ask, Front};
+use crate::assemble::assemble;
 use crate::core::Core;
 use crate::decide::{Judgement, freshness, goes_alone, judge, refusal};
 use crate::declared::{self, ByPolicy, Instead};
@@ -30,6 +31,30 @@ const WAITS_MAX: u32 = 3;
 impl Slow {
     /// Waits for the reply. `body` is the request's body, which the connection feeds meanwhile.
     pub async fn run(
+        mut self,
+        core: &Rc<Core>,
+        request: &Request,
+        body: Option<Reader>,
+        front: Front<'_>,
+    ) -> Reply {
+        let cookies = self.cookies.take();
+        let reply = match self.way {
+            Way::Assemble(assembly) => return assembly.run(core, front),
+            _ => self.reply(core, request, body, front).await,
+        };
+        if reply.page.is_none() {
+            return reply;
+        }
+        match assemble(core, reply, cookies.as_deref()) {
+            Start::Reply(reply) => reply,
+            Start::Slow(slow) => match slow.way {
+                Way::Assemble(assembly) => assembly.run(core, front),
+                _ => pages::problem(request, Problem::Internal),
+            },
+        }
+    }
+
+    async fn reply(
         self,
         core: &Rc<Core>,
         request: &Request,
@@ -37,10 +62,12 @@ impl Slow {
         front: Front<'_>,
     ) -> Reply {
         let (live, site, notes) = (Rc::clone(&self.live), Arc::clone(&self.site), self.notes);
+        let own_within = self.within.clone();
+        let within = own_within.as_ref();
         let now = core.now();
         let trace = Rc::new(Trace::default());
         let way = Some(&trace);
-        let ask = Ask { live: &live, site: &site, request, notes, now, front, trace: way };
+        let ask = Ask { live: &live, site: &site, request, notes, now, front, trace: way, within };
         if let Way::Vcl(waiting) = self.way {
             let place = (&live, &site);
             let parts = (body, &trace);
@@ -76,7 +103,7 @@ impl Slow {
             // Boxed: it is rare, and larger than a fetch.
             Way::Purge(order, answers) => Box::pin(purge(core, ask, *order, answers)).await,
             // Taken out before.
-            Way::Vcl(_) => pages::problem(request, Problem::Internal),
+            Way::Vcl(_) | Way::Assemble(_) => pages::problem(request, Problem::Internal),
             _ if let Some(problem) = refusal(request, ask.live) => pages::problem(request, problem),
             Way::Pass(reason) => {
                 fetch_own(core, ask, ByPolicy::pass(core, ask), reason, body).await

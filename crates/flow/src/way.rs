@@ -1,5 +1,6 @@
 //! The ways that requests go once they are judged: a reply at once, or something to wait for.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use base::KeyBuf;
@@ -8,6 +9,7 @@ use files::Root;
 use policy::{Notes, ReceiveVerdict};
 
 use crate::ask::LiveRef;
+use crate::assemble::{Assembly, Within};
 use crate::live::Site;
 use crate::purge::{Answers, Order};
 use crate::reply::{Forward, Reply};
@@ -28,6 +30,11 @@ pub struct Slow {
     pub(crate) site: Arc<Site>,
     pub(crate) notes: Notes,
     pub(crate) way: Way,
+    /// The page that the answer becomes a part of.
+    pub(crate) within: Option<Rc<Within>>,
+    /// The cookies that the request came with, if its answer may have fragments: policy has perhaps
+    /// taken some out.
+    pub(crate) cookies: Option<Box<[u8]>>,
 }
 
 /// The way that a request goes.
@@ -51,6 +58,8 @@ pub(crate) enum Way {
     },
     /// To the store, to make something in it untrue.
     Purge(Box<Order>, Answers),
+    /// A page of which some pieces must be waited for.
+    Assemble(Box<Assembly>),
     /// Through a site's program.
     Vcl(Box<Waiting>),
     /// A fetch of its own, whose answer may be stored.
@@ -58,6 +67,11 @@ pub(crate) enum Way {
 }
 
 impl Slow {
+    /// A page that must be waited for.
+    pub(crate) fn of_page(live: LiveRef, site: Arc<Site>, way: Way) -> Self {
+        Self { live, site, notes: Notes::default(), way, within: None, cookies: None }
+    }
+
     /// Returns true if the request may become a tunnel: the client asks for another protocol that
     /// it may have.
     pub fn is_upgrade(&self) -> bool {

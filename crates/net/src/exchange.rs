@@ -106,16 +106,13 @@ impl<'a> Note<'a> {
     pub(crate) fn over(&self, core: &CoreCtx, reply: &Reply, moved: Moved, cut_off: bool) {
         let Self { client, live, request, started, reply_us } = *self;
         let told = Told {
-            client,
-            live,
             request: Some(request),
-            received: &[],
-            started,
             reply_us,
             head_out: moved.head_out,
             body_in: moved.body_in,
             body_out: moved.body_out,
             cut_off,
+            ..Told::new(client, live, started)
         };
         core.flow.log.answered(reply, &told);
     }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use message::date::LogDate;
 
 use crate::heads;
-use crate::record::{Flags, Record, USER};
+use crate::record::{Kind, Flags, Record, USER};
 use crate::steps;
 use crate::text::{Printable, json_text, quote};
 
@@ -334,8 +334,14 @@ fn cause(record: &Record<'_>) -> (&'static str, String) {
         (true, _) => {
             ("client", format!("{}  {protocol}  {head_in} + {body_in} bytes", client(record)))
         }
-        (_, 0) => ("caused by", format!("request {}, nobody waited", parent(record))),
-        (..) => ("caused by", format!("request with xid {}, nobody waited", parent(record))),
+        (_, xid) => {
+            let which = if xid == 0 { "" } else { "with xid " };
+            let what = match record.kind {
+                Kind::Fragment => "of whose page it is a part",
+                Kind::Background | Kind::Client => "nobody waited",
+            };
+            ("caused by", format!("request {which}{}, {what}", parent(record)))
+        }
     }
 }
 

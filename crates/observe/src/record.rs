@@ -171,6 +171,8 @@ pub enum Kind {
     Client,
     /// A background fetch renews a stale object.
     Background,
+    /// A page is put together of it (ESI, SSI).
+    Fragment,
 }
 
 impl Kind {
@@ -179,11 +181,12 @@ impl Kind {
         match self {
             Self::Client => "client",
             Self::Background => "background",
+            Self::Fragment => "fragment",
         }
     }
 
     fn of(number: u8) -> Option<Self> {
-        [Self::Client, Self::Background].get(usize::from(number)).copied()
+        [Self::Client, Self::Background, Self::Fragment].get(usize::from(number)).copied()
     }
 }
 

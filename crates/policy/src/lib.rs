@@ -13,6 +13,7 @@ pub mod headers;
 pub mod hosts;
 pub mod page_cache;
 pub mod pattern;
+pub mod includes;
 mod peer;
 pub mod points;
 pub mod purge;
@@ -22,6 +23,7 @@ pub mod value;
 
 pub use declared::Declared;
 pub use hosts::HostTable;
+pub use includes::{EsiPages, Includes};
 pub use peer::Peer;
 pub use points::{
     ALLOW, BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes,

@@ -40,6 +40,7 @@ counts! {
     Fetch204 "fetch_204" "Responses of status 204";
     Fetch304 "fetch_304" "Responses of status 304";
     FetchFailed "fetch_failed" "Fetches that came to nothing, whatever the reason";
+    EsiReq "esi_req" "Fragments of pages that a program was run for";
     SPipe "s_pipe" "Requests piped";
     SPass "s_pass" "Requests passed";
     SFetch "s_fetch" "Fetches begun";

@@ -8,8 +8,9 @@ use message::forwarding::add_via;
 use message::{HeaderId, Response, Version};
 use policy::DeliverCtx;
 
-use super::Switched;
+use super::{Switched, includes};
 use crate::ask::Ask;
+use crate::assemble::Dialect;
 use crate::body::ReplyBody;
 use crate::decide::freshness;
 use crate::fetch::Passing;
@@ -37,6 +38,10 @@ fn deliver(ask: &Ask<'_>, object: &Arc<Object>, served: Served, reader: Option<R
     let mut reply = Reply::stored(object, body, served);
     reply.age_s = Some(freshness.age_ms(ask.now.mono_ms) / 1000);
     reply.ttl_s = Some(freshness.ttl_ms(ask.now.mono_ms) / 1000);
+    if let Some(dialect) = includes::of_stored(object.flags()) {
+        includes::stored(ask, object, dialect, &mut reply);
+        return reply;
+    }
     if ask.request.headers.contains_any(&SELECTORS) {
         select(ask, object, &mut reply);
     }
@@ -90,7 +95,7 @@ pub(crate) fn switched(ask: &Ask<'_>, switched: Switched, served: Served) -> Rep
 }
 
 /// The reply from a response that is not stored.
-pub(crate) fn passing(ask: &Ask<'_>, passing: Passing<()>, served: Served) -> Reply {
+pub(crate) fn passing(ask: &Ask<'_>, passing: Passing<Option<Dialect>>, served: Served) -> Reply {
     let mut response = passing.response;
     if ask.site.policy.shapes_delivery(&ask.notes) {
         shape(ask, &mut response, false);
@@ -99,5 +104,8 @@ pub(crate) fn passing(ask: &Ask<'_>, passing: Passing<()>, served: Served) -> Re
     if let ReplyBody::Head(length) = &mut body {
         *length = passing.head_length;
     }
-    Reply::owned(response, body, served)
+    let Some(dialect) = passing.facts else { return Reply::owned(response, body, served) };
+    let mut reply = Reply::owned(Response::new(response.status), body, served);
+    includes::put_together(ask, dialect, response, &mut reply);
+    reply
 }

@@ -18,7 +18,9 @@ use origin::{Caller, Exchange, Protocol, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
 use vcl::told::Told;
 
+use super::includes;
 use crate::ask::{Ask, Front};
+use crate::assemble::Dialect;
 use crate::carry::{Carried, Selected};
 use crate::core::Core;
 use crate::decide::freshness;
@@ -201,7 +203,7 @@ pub(crate) fn refresh(
 
 impl Judge for ByPolicy {
     type Instead = Instead;
-    type Facts = ();
+    type Facts = Option<Dialect>;
     type Pending = std::convert::Infallible;
     type Report = ();
 
@@ -322,6 +324,7 @@ impl ByPolicy {
             now: fetch.now(),
             front: Front::default(),
             trace: None,
+            within: None,
         };
         let errand = match (self.own, &fetch.lead) {
             (true, None) if self.upgrade => Errand::Upgrade,
@@ -404,9 +407,11 @@ impl ByPolicy {
         fetch.core.note_fetch(fetch.key_hash, None);
         let now = fetch.now();
         let selected = selected(&exchange.response, &self.request);
+        let dialect = includes::dialect(&self.site, &exchange.response);
         forward::keepable(&mut exchange.response, &self.site, now.unix_secs());
         let note = surrogate::set_aside(&mut exchange.response.headers, &self.site);
-        let new = NewObject { tags, note, ..object_by(&exchange.response, plan, now) };
+        let mut new = NewObject { tags, note, ..object_by(&exchange.response, plan, now) };
+        includes::marks(dialect, &mut new.flags);
         Fate::Store(Body::Exchange(exchange), Plan { new, selected, gzip: false, kept: true })
     }
 
@@ -420,6 +425,7 @@ impl ByPolicy {
             None => Mark::None,
         };
         self.invalidate_after(fetch, &exchange.response);
+        let dialect = includes::dialect(&self.site, &exchange.response);
         let response = &mut exchange.response;
         let gate = Gate::of_response(&self.site, self.notes, &response.headers);
         let announced = gate.announced(&response.headers, exchange.framing);
@@ -430,7 +436,7 @@ impl ByPolicy {
             response: exchange.response.clone(),
             gzip: false,
             gate: Some(gate),
-            facts: (),
+            facts: dialect,
         };
         Fate::Pass(Body::Exchange(exchange), mark, Box::new(unstored))
     }
@@ -517,8 +523,10 @@ impl ByPolicy {
         let mut ctx = ResponseCtx { request, response: &mut merged, plan: &mut plan, notes };
         self.site.policy.response(&mut ctx);
         let selected = selected(&merged, request);
+        let dialect = includes::dialect(&self.site, &merged);
         let note = surrogate::set_aside(&mut merged.headers, &self.site);
         let mut new = NewObject { note, ..object_by(&merged, &plan, now) };
+        includes::marks(dialect, &mut new.flags);
         let read =
             tags::read(&exchange.response.headers, &fetch.core.shared.seed, &fetch.live.limits);
         let kept = read.is_ok();

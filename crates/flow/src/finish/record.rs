@@ -26,6 +26,8 @@ pub(super) fn answered(
     let site = about.site(live);
     let mut record = Record {
         id,
+        kind: if told.parent.is_some() { Kind::Fragment } else { Kind::Client },
+        parent: told.parent.unwrap_or(0),
         // The wall clock was looked at when the head was whole.
         start_unix_ms: started
             .at

@@ -145,6 +145,8 @@ pub(crate) struct Loan<'a> {
     pub(crate) key: &'a mut KeyBuf,
     /// The request as it came.
     pub(crate) asked: &'a Request,
+    /// The request for the page that a fragment is for.
+    pub(crate) top: Option<&'a Request>,
 }
 
 impl Loan<'_> {
@@ -162,7 +164,7 @@ impl Loan<'_> {
             session: self.session,
             task: self.task,
             req: Some(Req { head: self.req, state: self.state, original: Some(self.asked), key }),
-            req_top: None,
+            req_top: self.top,
             bereq: seen.bereq,
             beresp: None,
             obj: seen.obj,
@@ -193,6 +195,7 @@ impl Turn {
         turn.task.renew(limits.vcl_steps, Workspace::of(limits.vcl_workspace_client));
         turn.state = ReqState { time: env.time(), xid: env.xid(), ..ReqState::default() };
         (turn.is_hit, turn.close, turn.body, turn.waits) = (false, false, None, 0);
+        turn.within = None;
         turn.said = Said { status: 0, reason: None };
         turn.ran.clear();
         turn.switched = None;
@@ -224,6 +227,7 @@ impl Turn {
             state: &mut self.state,
             key: &mut self.key,
             asked,
+            top: self.within.as_ref().map(|within| &within.top.request),
         };
         (loan, self.body.as_ref(), &self.lines)
     }

@@ -8,6 +8,7 @@ use cache::{Object, Reader, Whole};
 use message::date::{HttpDate, parse_http_date};
 use message::forwarding::add_via;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, Status, Version};
+use policy::Peer;
 use vcl::counts::Count;
 use vcl::ctx::{Obj, RespState};
 use vcl::params::Param;
@@ -19,10 +20,12 @@ use vcl::sub::{Action, Sub};
 use super::call::{Env, Seen, Stage};
 use super::fetch::Passed;
 use super::found::{Age, age, obj_of};
+use super::line::Line;
 use super::note;
 use super::step::{Source, Step, StepOn};
 use super::storages;
 use super::turn::Turn;
+use crate::assemble::{self, Dialect, Page, Top};
 use crate::body::{Part, ReplyBody};
 use crate::fetch::Passing;
 use crate::gzip;
@@ -67,7 +70,7 @@ fn stored<S: Stage>(
     let unfolds = unfolds(turn, env, object.flags().gzip);
     // Of parts the head is written anew.
     let parts = turn.req.headers.contains(HeaderId::Range);
-    if unfolds || parts || turn.instance.program().uses().head.has(Sub::Deliver) {
+    if unfolds || parts || object.flags().esi || turn.instance.program().uses().head.has(Sub::Deliver) {
         if !shaped(turn, env, object, &mut reply, (varnish, age_s, unfolds))? {
             return Ok(failed(turn, env));
         }
@@ -104,6 +107,7 @@ fn shaped<S: Stage>(
         status: response.status.code(),
         time: env.time(),
         is_streaming: object.is_filling(),
+        do_esi: object.flags().esi && !turn.state.no_esi,
         ..RespState::default()
     };
     run(turn, env, object, &mut response, &mut state)?;
@@ -120,7 +124,31 @@ fn shaped<S: Stage>(
         let length = object.whole().and_then(gzip::unfolded_length);
         S::unfold(env, &mut reply.body, length);
     }
+    if object.flags().esi && state.do_esi && !assemble::is_plain(object, env.live) {
+        return Ok(put_together(turn, env, reply, response));
+    }
     Ok(close(turn, env, reply, response, (object.last_modified(), object.date())))
+}
+
+/// Makes `reply` a page that is to be put together. False for a head that cannot be sent.
+fn put_together<S: Stage>(
+    turn: &mut Turn,
+    env: &Env<'_, S>,
+    reply: &mut Reply,
+    mut response: Response,
+) -> bool {
+    weaken_etag(&mut response.headers);
+    response.headers.remove(HeaderId::ContentLength);
+    let fits = !has_too_many_fields(env, &response);
+    own_head(turn, reply, response);
+    let (place, asked) = ((env.live, env.site), env.asked.clone());
+    let mut page = Page::new(Dialect::Varnish, place, asked, turn.within.as_ref(), || {
+        let (peer, line) = (Peer::Unnamed(None), Line::of_session(&turn.session));
+        Top::new(env.live, turn.req.clone(), peer, Some(line))
+    });
+    page.xid = turn.state.xid;
+    reply.page = Some(page);
+    fits
 }
 
 /// Narrows the reply as the request asks, and gives it the head that `vcl_deliver` has left.

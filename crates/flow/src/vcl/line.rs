@@ -42,6 +42,22 @@ impl Line {
         Self { client, remote: client, ..Self::default() }
     }
 
+    /// The connection of `session`.
+    pub(crate) fn of_session(session: &Session) -> Self {
+        Self {
+            client: session.client,
+            server: session.server,
+            remote: session.remote,
+            local: session.local,
+            endpoint: Arc::clone(&session.endpoint),
+            socket: Arc::clone(&session.socket),
+            tls: session.tls.clone(),
+            owner: session.peer,
+            control: session.control.clone(),
+            xid: Cell::new(session.xid),
+        }
+    }
+
     /// The session's number.
     pub(crate) fn xid(&self, common: &Common) -> u64 {
         if self.xid.get() == 0 {

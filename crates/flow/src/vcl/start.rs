@@ -15,6 +15,7 @@ use super::step::{Halt, Step};
 use super::turn::Turn;
 use super::waiting::Waiting;
 use crate::ask::{Front, LiveRef};
+use crate::assemble::{Within, assemble};
 use crate::client::Client;
 use crate::core::Core;
 use crate::live::Site;
@@ -30,18 +31,51 @@ pub(crate) fn start(
 ) -> Start {
     let made = client.line.is_none().then(|| Line::of(client.peer));
     let line = client.line.or(made.as_ref()).expect("one of the two is there");
+    begin(core, (live, site, instance), asked, (line, None), now)
+}
+
+/// Takes a fragment of a page as far as it goes without waiting.
+pub(crate) fn start_fragment(
+    core: &Rc<Core>,
+    place: (&LiveRef, &Arc<Site>, &Arc<Instance>),
+    asked: &Request,
+    within: &Rc<Within>,
+    now: Now,
+) -> Start {
+    core.counts().inc(Count::EsiReq);
+    let made = within.top.line.is_none().then(|| Line::of(within.top.peer));
+    let line = within.top.line.as_ref().or(made.as_ref()).expect("one of the two is there");
+    begin(core, place, asked, (line, Some(within)), now)
+}
+
+fn begin(
+    core: &Rc<Core>,
+    (live, site, instance): (&LiveRef, &Arc<Site>, &Arc<Instance>),
+    asked: &Request,
+    (line, within): (&Line, Option<&Rc<Within>>),
+    now: Now,
+) -> Start {
     let counts = core.counts();
     let front = Front::default();
     let env = Env { live, site, asked, front, now, stage: Acting { core, counts } };
-    env.count(Count::ClientReq);
     let mut turn = Turn::take_up(&env, instance, line);
+    match within {
+        Some(within) => {
+            turn.state.esi_level = within.level;
+            turn.within = Some(Rc::clone(within));
+        }
+        None => env.count(Count::ClientReq),
+    }
     let reads_body = has_body(asked) && instance.program().uses().body.is_some();
     let halt = match reads_body {
         true => None,
         false => match turn.advance(&env, Step::Start) {
             Halt::Reply(reply) => {
                 turn.end(core);
-                return Start::Reply(reply);
+                return match reply.page {
+                    None => Start::Reply(reply),
+                    Some(_) => assemble(core, reply, None),
+                };
             }
             halt => Some(halt),
         },
@@ -51,6 +85,8 @@ pub(crate) fn start(
         site: Arc::clone(site),
         notes: policy::Notes::default(),
         way: Way::Vcl(Box::new(Waiting { turn, halt })),
+        within: None,
+        cookies: None,
     }))
 }
 

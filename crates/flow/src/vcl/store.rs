@@ -69,6 +69,7 @@ impl ByProgram {
         let flags = Flags {
             http10: answer.response.version == Version::Http10,
             gzip: answer.gzip,
+            esi: answer.state.do_esi,
             ..Flags::default()
         };
         let new = NewObject { tags, ..self.object(fetch, &answer, flags) };

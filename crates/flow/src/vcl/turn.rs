@@ -1,6 +1,7 @@
 //! One client's request on its way through a program: the state that is kept between its steps.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use base::KeyBuf;
@@ -14,6 +15,7 @@ use vcl::told::{Line, RAN, Ran, Switched, Told, number};
 use vcl::workspace::Workspace;
 
 use super::line::Line as ClientLine;
+use crate::assemble::Within;
 
 /// A request on its way.
 pub(crate) struct Turn {
@@ -34,6 +36,8 @@ pub(crate) struct Turn {
     pub(crate) close: bool,
     /// The request's body, where it has been kept.
     pub(crate) body: Option<Bytes>,
+    /// The page that the answer becomes a part of.
+    pub(crate) within: Option<Rc<Within>>,
     /// The number of times that the request has waited for others.
     pub(crate) waits: u32,
     /// Lines that the program has logged; `ran` has the subroutines and the verbs that they
@@ -59,6 +63,7 @@ impl Turn {
             is_hit: false,
             close: false,
             body: None,
+            within: None,
             waits: 0,
             lines: RefCell::default(),
             ran: SmallVec::new(),

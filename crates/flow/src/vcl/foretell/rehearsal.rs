@@ -229,7 +229,7 @@ impl Stage for Rehearsal<'_> {
         let peek = stage.shared.cache.peek(&turn.key, &mut select_by(&turn.req.headers));
         let (request, notes, now) = (&turn.req, Notes::default(), env.now);
         let (live, site, front) = (env.live, env.site, Front::default());
-        let ask = Ask { live, site, request, notes, now, front, trace: None };
+        let ask = Ask { live, site, request, notes, now, front, trace: None, within: None };
         stage.steps.borrow_mut().extend(variants(&ask, &peek));
         stage.is_fetched.set(peek.is_fetched);
         let Some(object) = stage.found(turn, &peek) else { return Found::Nothing };

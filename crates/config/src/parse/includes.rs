@@ -1,0 +1,63 @@
+//! `[site.includes]`.
+
+use policy::{EsiPages, Includes};
+use toml::de::DeValue;
+
+use crate::keys;
+use crate::reader::{Item, Reader, Table};
+
+/// Reads which pages of a site are put together of others.
+pub(super) fn site(r: &mut Reader, site: &Table<'_>) -> Includes {
+    let Some(table) = site.item("includes").and_then(|item| r.table(&item, &keys::INCLUDES)) else {
+        return Includes::default();
+    };
+    let esi = table.item("esi").and_then(|item| esi(r, &item));
+    let breaks = table.item("on_error").and_then(|item| breaks(r, &item));
+    Includes {
+        esi: esi.unwrap_or_default(),
+        ssi: table.item("ssi").and_then(|item| r.boolean(&item)).unwrap_or(false),
+        hosts: table.item("hosts").map(|item| hosts(r, &item)).unwrap_or_default(),
+        breaks: breaks.unwrap_or(false),
+    }
+}
+
+fn esi(r: &mut Reader, item: &Item<'_>) -> Option<EsiPages> {
+    if matches!(item.value, DeValue::Boolean(false)) {
+        return Some(EsiPages::Never);
+    }
+    match r.text(item)? {
+        "announced" => Some(EsiPages::Announced),
+        "html" => Some(EsiPages::Html),
+        other => {
+            r.error(item.span.clone(), format!("`{other}` names no pages")).help =
+                Some("write \"announced\", \"html\" or false".to_owned());
+            None
+        }
+    }
+}
+
+fn breaks(r: &mut Reader, item: &Item<'_>) -> Option<bool> {
+    match r.text(item)? {
+        "leave_out" => Some(false),
+        "break" => Some(true),
+        other => {
+            r.error(item.span.clone(), format!("`{other}` is nothing that a page can do")).help =
+                Some("write \"leave_out\" or \"break\"".to_owned());
+            None
+        }
+    }
+}
+
+fn hosts(r: &mut Reader, item: &Item<'_>) -> Vec<Box<[u8]>> {
+    let mut hosts = Vec::new();
+    for (text, item) in r.texts(item) {
+        match policy::hosts::canonical(text).filter(|host| !host.contains('*')) {
+            Some(host) => hosts.push(host.into_bytes().into()),
+            None => {
+                r.error(item.span, format!("`{text}` is not a host name")).help =
+                    Some("write the host of one of the sites, such as \"shop.example\"".to_owned());
+            }
+        }
+    }
+    hosts
+}

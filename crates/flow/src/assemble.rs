@@ -1,0 +1,120 @@
+//! Pages that are put together of others: Edge Side Includes and server-side includes.
+//!
+//! A reply that is such a page says so by its [`Page`]. For one request the page comes to a row of
+//! pieces: texts of its own, and fragments. A fragment is a request like a client's, one level
+//! further down, and what it is answered with is a reply like every other: from the store, fetched,
+//! or put together itself.
+//!
+//! Where all pieces are at hand, they become the parts of one body, without a copy and without a
+//! task. Otherwise all fragments begin at once, as many as may be under way together, and a task
+//! hands on what comes, in the page's order.
+
+mod begin;
+mod document;
+mod environment;
+mod feed;
+mod fragment;
+mod hand_on;
+mod page;
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::Counter;
+use cache::Reader;
+use message::HeaderId;
+
+use begin::{Slot, Slots};
+
+use crate::ask::Front;
+use crate::body::{Part, Parts, ReplyBody};
+use crate::core::Core;
+use crate::reply::Reply;
+use crate::way::{Slow, Start, Way};
+
+pub(crate) use document::is_plain;
+pub(crate) use page::{Dialect, Page, Top, Within};
+
+/// A page whose pieces are not all at hand.
+pub(crate) struct Assembly {
+    reply: Reply,
+    page: Rc<Page>,
+    source: Source,
+}
+
+/// Where the pieces come from.
+enum Source {
+    /// Of a page that is there.
+    Slots(Slots),
+    /// Of a page that still comes.
+    Stream(Reader),
+}
+
+/// Puts `reply` together if it is a page of others, as far as that goes without waiting.
+/// `cookies` are those that the request came with, where its policy may have taken some out.
+pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>) -> Start {
+    let Some(page) = reply.page.take() else { return Start::Reply(reply) };
+    core.counters.inc(Counter::EsiPages);
+    let mut page = *page;
+    match cookies {
+        Some(cookies) if cookies.is_empty() => _ = page.request.headers.remove(HeaderId::Cookie),
+        Some(cookies) => _ = page.request.headers.set(HeaderId::Cookie, cookies),
+        None => {}
+    }
+    if let Some(trace) = &reply.about.trace {
+        page.trace = Rc::clone(trace);
+    }
+    let page = Rc::new(page);
+    let source = match std::mem::replace(&mut reply.body, ReplyBody::None) {
+        ReplyBody::Parts(Parts::One(part)) if !part.is_file() => {
+            let slots = begin::all(core, &page, &part);
+            match at_hand(slots) {
+                Ok(parts) => {
+                    reply.body = ReplyBody::Parts(Parts::Many(parts));
+                    reply.about.trouble = page.trace.trouble.borrow_mut().take().map(Box::new);
+                    if page.trace.number.get() != 0 {
+                        reply.about.trace = Some(Rc::clone(&page.trace));
+                    }
+                    return Start::Reply(reply);
+                }
+                Err(slots) => Source::Slots(slots),
+            }
+        }
+        ReplyBody::Stream { reader, .. } => Source::Stream(reader),
+        ReplyBody::Head(_) => {
+            // Nobody knows the length of a page that nobody has asked for.
+            reply.body = ReplyBody::Head(None);
+            return Start::Reply(reply);
+        }
+        body => {
+            reply.body = body;
+            return Start::Reply(reply);
+        }
+    };
+    let (live, site) = (Rc::clone(&page.live), Arc::clone(&page.site));
+    let way = Way::Assemble(Box::new(Assembly { reply, page, source }));
+    Start::Slow(Box::new(Slow::of_page(live, site, way)))
+}
+
+/// The parts of a page if all of them are there.
+fn at_hand(slots: Slots) -> Result<VecDeque<Part>, Slots> {
+    if !slots.iter().all(|slot| matches!(slot, Slot::Part(_))) {
+        return Err(slots);
+    }
+    let part = |slot| if let Slot::Part(part) = slot { Some(part) } else { None };
+    Ok(slots.into_iter().filter_map(part).collect())
+}
+
+impl Assembly {
+    /// Has the pieces come, and returns the reply, whose body they become.
+    pub(crate) fn run(self, core: &Rc<Core>, front: Front<'_>) -> Reply {
+        let Self { mut reply, page, source } = self;
+        let passage = front.passage(&page.live.limits);
+        reply.about.trace = Some(Rc::clone(&page.trace));
+        let (writer, reader) = cache::Body::window(passage.clone());
+        rt::spawn_local(feed::run(Rc::clone(core), page, source, (writer, passage)));
+        reply.body = ReplyBody::Stream { reader, length: None };
+        reply
+    }
+}

@@ -1,0 +1,210 @@
+//! From instructions to pieces: texts are taken, and fragments begin.
+
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cache::{Object, Reader};
+use esi::{Fragment, Op};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::document;
+use super::environment::Question;
+use super::fragment::{self, Failed};
+use super::page::Page;
+use crate::body::{Part, Parts, ReplyBody};
+use crate::core::Core;
+use crate::way::{Slow, Start};
+
+/// The pieces of a page, in its order.
+pub(super) type Slots = Vec<Slot>;
+
+/// A piece of a page.
+pub(super) enum Slot {
+    /// What is at hand.
+    Part(Part),
+    /// A body that comes.
+    Body(Reader),
+    /// A fragment that must wait.
+    Waits(Box<Begun>),
+    /// All of the first, or else the others.
+    Try(Slots, Vec<Op>),
+    /// Something that has not begun: as many as may be are under way.
+    Op(Op),
+    /// The page cannot go on without a fragment that failed.
+    Broken,
+}
+
+/// A fragment that has begun and must wait.
+pub(super) struct Begun {
+    pub(super) fragment: Fragment,
+    pub(super) asked: fragment::Asked,
+    pub(super) slow: Box<Slow>,
+    pub(super) place: OwnedSemaphorePermit,
+}
+
+/// The text of a page.
+#[derive(Clone)]
+pub(super) enum Text {
+    Stored(Arc<Object>),
+    Bytes(Bytes),
+    /// What still comes has its texts in bytes.
+    None,
+}
+
+impl Text {
+    fn part(&self, range: Range<u64>) -> Option<Part> {
+        match self {
+            Self::Stored(object) => Some(Part::Stored(Arc::clone(object), range)),
+            Self::Bytes(bytes) => {
+                Some(Part::Bytes(bytes.slice(range.start as usize..range.end as usize)))
+            }
+            Self::None => None,
+        }
+    }
+}
+
+/// The pieces of a page that is there; its fragments begin.
+pub(super) fn all(core: &Rc<Core>, page: &Rc<Page>, whole: &Part) -> Slots {
+    let asked = Question::of(page, core.now());
+    match whole {
+        Part::Stored(object, _) => {
+            let instructions = document::of_object(page, object);
+            let text = Text::Stored(Arc::clone(object));
+            let ops = instructions.document.resolve(&asked);
+            Beginning { core, page, text: &text }.of_ops(ops)
+        }
+        Part::Bytes(bytes) => {
+            let instructions = document::of_bytes(page, bytes);
+            let text = Text::Bytes(bytes.clone());
+            let ops = instructions.document.resolve(&asked);
+            Beginning { core, page, text: &text }.of_ops(ops)
+        }
+        Part::File(..) => Vec::new(),
+    }
+}
+
+/// A page whose fragments begin.
+pub(super) struct Beginning<'a> {
+    pub(super) core: &'a Rc<Core>,
+    pub(super) page: &'a Rc<Page>,
+    pub(super) text: &'a Text,
+}
+
+impl Beginning<'_> {
+    /// The pieces that `ops` come to.
+    pub(super) fn of_ops(&self, ops: Vec<Op>) -> Slots {
+        let mut slots = Vec::with_capacity(ops.len());
+        for op in ops {
+            if self.add(op, &mut slots).is_err() && self.page.breaks() {
+                slots.push(Slot::Broken);
+            }
+        }
+        slots
+    }
+
+    /// Adds what `op` comes to.
+    ///
+    /// # Errors
+    /// When it is a fragment that has failed.
+    fn add(&self, op: Op, slots: &mut Slots) -> Result<(), Failed> {
+        match op {
+            Op::Text(range) => slots.extend(self.text.part(range).map(Slot::Part)),
+            Op::Bytes(bytes) => slots.push(Slot::Part(Part::Bytes(bytes.into()))),
+            Op::Include(fragment) => return self.begin(*fragment, slots),
+            Op::Try { attempt, except } => self.attempt(attempt, except, slots),
+        }
+        Ok(())
+    }
+
+    /// Begins an attempt, which is decided at once if all of it is at hand.
+    fn attempt(&self, attempt: Vec<Op>, except: Vec<Op>, slots: &mut Slots) {
+        let mut tried = Vec::with_capacity(attempt.len());
+        let whole = attempt.into_iter().try_for_each(|op| self.add(op, &mut tried));
+        if whole.is_err() {
+            return slots.extend(self.of_ops(except));
+        }
+        match tried.iter().any(|slot| matches!(slot, Slot::Waits(_) | Slot::Op(_) | Slot::Try(..))) {
+            true => slots.push(Slot::Try(tried, except)),
+            false => slots.append(&mut tried),
+        }
+    }
+
+    /// Begins a fragment.
+    ///
+    /// # Errors
+    /// When it has failed, and so has what may take its place.
+    fn begin(&self, fragment: Fragment, slots: &mut Slots) -> Result<(), Failed> {
+        let Ok(place) = Arc::clone(&self.page.within.top.places).try_acquire_owned() else {
+            slots.push(Slot::Op(Op::Include(Box::new(fragment))));
+            return Ok(());
+        };
+        match self.start(&fragment.src) {
+            Ok((asked, Start::Slow(slow))) => {
+                slots.push(Slot::Waits(Box::new(Begun { fragment, asked, slow, place })));
+                Ok(())
+            }
+            Ok((asked, Start::Reply(reply))) => {
+                drop(place);
+                match fragment::judge(self.core, self.page, &fragment, &asked, reply) {
+                    Ok(body) => {
+                        push_body(body, slots);
+                        Ok(())
+                    }
+                    Err(failed) => self.instead(fragment, failed, slots),
+                }
+            }
+            Err(failed) => {
+                drop(place);
+                self.instead(fragment, failed, slots)
+            }
+        }
+    }
+
+    /// Begins what is to take the place of a fragment that failed.
+    ///
+    /// # Errors
+    /// When there is nothing.
+    pub(super) fn instead(
+        &self,
+        mut fragment: Fragment,
+        failed: Failed,
+        slots: &mut Slots,
+    ) -> Result<(), Failed> {
+        if let Some(alt) = fragment.alt.take() {
+            fragment.src = alt;
+            return self.begin(fragment, slots);
+        }
+        let counts = fragment::note_failed(self.core, self.page, &fragment, &failed);
+        if let Some(stub) = fragment.stub.take() {
+            slots.extend(self.of_ops(stub));
+            return Ok(());
+        }
+        if counts { Err(failed) } else { Ok(()) }
+    }
+
+    /// Takes the request for `src` as far as it goes without waiting.
+    ///
+    /// # Errors
+    /// Why there can be none.
+    fn start(&self, src: &[u8]) -> Result<(fragment::Asked, Start), Failed> {
+        let Self { core, page, .. } = self;
+        page.count(core).map_err(Failed::Limit)?;
+        let (mut request, site) = fragment::request(page, src)?;
+        let at = core.now();
+        let began_us = core.log.micros(at);
+        let start = core.start_fragment((&page.live, &site), &mut request, (&page.within, at));
+        Ok((fragment::Asked { request, at, began_us }, start))
+    }
+}
+
+/// Adds a body's pieces.
+pub(super) fn push_body(body: ReplyBody, slots: &mut Slots) {
+    match body {
+        ReplyBody::Parts(Parts::One(part)) if !part.is_empty() => slots.push(Slot::Part(part)),
+        ReplyBody::Parts(parts @ Parts::Many(_)) => slots.extend(parts.map(Slot::Part)),
+        ReplyBody::Stream { reader, .. } => slots.push(Slot::Body(reader)),
+        _ => {}
+    }
+}

@@ -1,0 +1,228 @@
+//! A fragment's request, and the judgement of what came of it.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Counter, Limit, Now};
+use esi::{Fragment, OnError};
+use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, target};
+
+use super::page::{Dialect, Page};
+use crate::body::ReplyBody;
+use crate::core::Core;
+use crate::finish::{Started, Told};
+use crate::forward::CONDITIONS;
+use crate::live::Site;
+use crate::reply::Reply;
+use crate::trace::Trouble;
+
+/// The longest address of a fragment.
+const SRC_BYTES_MAX: usize = 8 * 1024;
+
+/// Fields of the page's request that fragments do not have beside its conditions: they are about
+/// the body that it brought, or about its connection.
+const LEFT: [HeaderId; 9] = [
+    HeaderId::AcceptEncoding,
+    HeaderId::Connection,
+    HeaderId::ContentEncoding,
+    HeaderId::ContentLength,
+    HeaderId::ContentType,
+    HeaderId::Expect,
+    HeaderId::TransferEncoding,
+    HeaderId::Upgrade,
+    HeaderId::Te,
+];
+
+/// Fields that are for the page's own host alone.
+const OWN: [HeaderId; 3] =
+    [HeaderId::Authorization, HeaderId::Cookie, HeaderId::ProxyAuthorization];
+
+/// A fragment's request, and when it was made.
+pub(super) struct Asked {
+    pub(super) request: Request,
+    pub(super) at: Now,
+    pub(super) began_us: u64,
+}
+
+/// The reason why a fragment did not come.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// This limit forbids it.
+    Limit(Limit),
+    /// Its address is none that a page may name.
+    Target(&'static str),
+    /// It was answered so.
+    Status(Status),
+    /// It did not come in the time that the page gives it.
+    Late,
+    /// Its task ended by a bug.
+    Lost,
+}
+
+impl Failed {
+    fn words(&self) -> String {
+        match self {
+            Self::Limit(limit) => format!("not asked for (limit: {})", limit.name()),
+            Self::Target(why) => (*why).to_owned(),
+            Self::Status(status) => format!("answered with status {status}"),
+            Self::Late => "not there in the time that `maxwait` gives it".to_owned(),
+            Self::Lost => "its request ended without an answer".to_owned(),
+        }
+    }
+}
+
+/// The request for `src` in `page`, and the site that it goes to.
+///
+/// # Errors
+/// Why the page may not ask for it.
+pub(super) fn request(page: &Page, src: &[u8]) -> Result<(Request, Arc<Site>), Failed> {
+    let src = src.split(|b| *b == b'#').next().unwrap_or_default();
+    if src.len() > SRC_BYTES_MAX {
+        return Err(Failed::Target("its address is too long"));
+    }
+    if !src.iter().all(|b| b.is_ascii_graphic() || !b.is_ascii()) {
+        return Err(Failed::Target("its address is no URL"));
+    }
+    let mut request = Request::new();
+    request.clone_from(&page.request);
+    (request.method, request.version) = (Method::Get, Version::Http11);
+    (request.framing, request.upgrade) = (Framing::None, Upgrade::None);
+    (request.expect_continue, request.keep_alive) = (false, true);
+    request.headers.retain(|f| !CONDITIONS.contains(&f.id) && !LEFT.contains(&f.id));
+    let (authority, path) = split(src)?;
+    let whole = relative(page, path);
+    if target::read(&whole, request.scheme, &mut request).is_err() {
+        return Err(Failed::Target("its address is no URL"));
+    }
+    let site = match authority {
+        Some(authority) => host(page, authority, &mut request)?,
+        None => Arc::clone(&page.site),
+    };
+    if site.vcl.is_none() {
+        target::canonical(&mut request);
+    }
+    Ok((request, site))
+}
+
+/// An address as authority, if it has one, and the rest.
+fn split(src: &[u8]) -> Result<(Option<&[u8]>, &[u8]), Failed> {
+    let scheme_end = src.iter().position(|b| !b.is_ascii_alphanumeric() && !b"+-.".contains(b));
+    let rest = match scheme_end {
+        Some(at) if at > 0 && src[at..].starts_with(b":") => {
+            let scheme = &src[..at];
+            if !scheme.eq_ignore_ascii_case(b"http") && !scheme.eq_ignore_ascii_case(b"https") {
+                return Err(Failed::Target("its scheme is not http or https"));
+            }
+            src[at + 1..]
+                .strip_prefix(b"//")
+                .ok_or(Failed::Target("its address has a scheme and no host"))?
+        }
+        _ => match src.strip_prefix(b"//") {
+            Some(rest) => rest,
+            None => return Ok((None, src)),
+        },
+    };
+    let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    Ok((Some(authority), if path.is_empty() { b"/" } else { path }))
+}
+
+/// `path` as the page's address makes it (RFC 3986 5.2; Varnish knows no empty path).
+fn relative(page: &Page, path: &[u8]) -> Vec<u8> {
+    let own = page.request.path();
+    let kept = match path {
+        [b'/', ..] => 0,
+        [] | [b'?', ..] if page.dialect != Dialect::Varnish => own.len(),
+        _ => own.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1),
+    };
+    let mut whole = own[..kept].to_vec();
+    if !path.starts_with(b"/") && !whole.starts_with(b"/") {
+        whole.insert(0, b'/');
+    }
+    whole.extend_from_slice(path);
+    whole
+}
+
+/// Addresses `request` to `authority`, and returns the site that has this host. A page asks no
+/// other server than those that the sites here have for origins.
+fn host(page: &Page, authority: &[u8], request: &mut Request) -> Result<Arc<Site>, Failed> {
+    let refused = Err(Failed::Target("its host is none that the site's pages may name"));
+    let scheme = request.scheme;
+    let Ok((name, port)) = message::authority::parse(authority, scheme) else { return refused };
+    if name == request.host && port == request.port {
+        return Ok(Arc::clone(&page.site));
+    }
+    let is_program = page.site.vcl.is_some();
+    let may = is_program || page.site.includes.hosts.iter().any(|host| **host == *name);
+    if !may {
+        return refused;
+    }
+    let site = match page.live.sites.find(&name) {
+        Some(site) if site.client_auth.is_none() => Arc::clone(site),
+        Some(_) => return refused,
+        // A program decides for every host.
+        None if is_program => Arc::clone(&page.site),
+        None => return refused,
+    };
+    request.headers.set(HeaderId::Host, authority);
+    if !is_program {
+        request.headers.retain(|field| !OWN.contains(&field.id));
+    }
+    (request.host, request.port) = (name, port);
+    Ok(site)
+}
+
+/// The body of a fragment's `reply` if the page takes it.
+///
+/// # Errors
+/// Why it does not.
+pub(super) fn judge(
+    core: &Rc<Core>,
+    page: &Page,
+    fragment: &Fragment,
+    asked: &Asked,
+    mut reply: Reply,
+) -> Result<ReplyBody, Failed> {
+    core.counters.inc(Counter::EsiFragments);
+    let takes_any = page.dialect == Dialect::Varnish && !fragment.onerror.is_judged();
+    let body = std::mem::replace(&mut reply.body, ReplyBody::None);
+    note(core, page, asked, &reply, body.length().unwrap_or(0));
+    if !takes_any && reply.status.code() / 100 != 2 {
+        return Err(Failed::Status(reply.status));
+    }
+    match body.length() {
+        Some(bytes) if !page.weigh(core, bytes) => Err(Failed::Limit(Limit::EsiBytes)),
+        _ => Ok(body),
+    }
+}
+
+/// Puts a fragment into the log that is answered by a body of `bytes`.
+fn note(core: &Core, page: &Page, asked: &Asked, reply: &Reply, bytes: u64) {
+    let (at, began_us) = (asked.at, asked.began_us);
+    let started = Started { at, began_us, read_us: began_us, policy_us: began_us, head_bytes: 0 };
+    core.log.fragment(
+        reply,
+        &Told {
+            request: Some(&asked.request),
+            body_out: bytes,
+            parent: Some(page.number(core)),
+            ..Told::new(page.within.top.peer, &page.live, &started)
+        },
+    );
+}
+
+/// Takes note of a fragment that is missing in its page; returns true unless the page says that it
+/// may be.
+pub(super) fn note_failed(
+    core: &Core,
+    page: &Page,
+    fragment: &Fragment,
+    failed: &Failed,
+) -> bool {
+    core.counters.inc(Counter::EsiFailed);
+    let src = String::from_utf8_lossy(&fragment.src);
+    let limit = if let Failed::Limit(limit) = failed { Some(*limit) } else { None };
+    let error = format!("fragment {src}: {}", failed.words()).into();
+    page.trace.trouble.borrow_mut().get_or_insert(Trouble { error, limit });
+    fragment.onerror != OnError::Continue
+}

@@ -1,0 +1,177 @@
+//! The half of a page's task that hands on what has come, in the page's order.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use cache::{BodyWriter, Push, Reader};
+use esi::{Fragment, Op};
+use tokio::sync::mpsc::Receiver;
+
+use super::begin::{self, Slot, Slots};
+use super::feed::{Ahead, Coming, Feed, Piece};
+use super::fragment::{self, Failed};
+use crate::body::{Part, ReplyBody};
+
+/// Bytes of a file that are read at once.
+const FILE_BYTES: u64 = 64 * 1024;
+
+/// The page ends here, and is not whole.
+struct Ended;
+
+pub(super) struct HandOn {
+    feed: Rc<Feed>,
+    writer: BodyWriter,
+    ahead: Rc<Ahead>,
+}
+
+impl HandOn {
+    pub(super) fn new(feed: Rc<Feed>, writer: BodyWriter, ahead: Rc<Ahead>) -> Self {
+        Self { feed, writer, ahead }
+    }
+
+    /// Hands on pieces until there are no more, and ends the page.
+    pub(super) async fn run(mut self, mut pieces: Receiver<Piece>) {
+        while let Some(piece) = pieces.recv().await {
+            if self.piece(piece).await.is_err() {
+                return self.writer.abort();
+            }
+        }
+        self.writer.finish();
+    }
+
+    async fn piece(&mut self, piece: Piece) -> Result<(), Ended> {
+        match piece {
+            Piece::Part(part) => self.part(part).await,
+            Piece::Body(reader) => self.body(reader).await,
+            Piece::Fragment(fragment, coming) => self.fragment(*fragment, coming).await,
+            Piece::Try(attempt, except) => Box::pin(self.attempt(attempt, except)).await,
+            Piece::Op(op) => Box::pin(self.late(vec![*op])).await,
+            Piece::Broken => Err(Ended),
+        }
+    }
+
+    async fn part(&mut self, part: Part) -> Result<(), Ended> {
+        match part {
+            Part::Bytes(bytes) => {
+                self.push(&bytes).await?;
+                self.ahead.less(bytes.len() as u64);
+            }
+            Part::Stored(object, range) => {
+                let whole = object.whole().ok_or(Ended)?;
+                for bytes in whole.range(range) {
+                    self.push(bytes).await?;
+                }
+            }
+            Part::File(file, range) => {
+                let mut at = range.start;
+                while at < range.end {
+                    let (file, next) = (file.clone(), range.end.min(at + FILE_BYTES));
+                    let read = rt::blocking(move || file.read(at..next)).await;
+                    let Ok(Ok(bytes)) = read else { return Err(Ended) };
+                    if bytes.is_empty() {
+                        return Err(Ended);
+                    }
+                    at += bytes.len() as u64;
+                    self.push(&bytes).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn body(&mut self, mut reader: Reader) -> Result<(), Ended> {
+        let length = reader.length();
+        while let Some(bytes) = reader.next().await.map_err(|_| Ended)? {
+            let fits = || self.feed.page.weigh(&self.feed.core, bytes.len() as u64);
+            if length.is_none() && !fits() {
+                return Err(Ended);
+            }
+            self.push(&bytes).await?;
+        }
+        Ok(())
+    }
+
+    /// Hands on a fragment when it has come, or what takes its place.
+    async fn fragment(&mut self, fragment: Fragment, coming: Coming) -> Result<(), Ended> {
+        match self.come(&fragment, coming).await {
+            Ok(body) => self.reply(body).await,
+            Err(failed) => match self.feed.instead(fragment, failed) {
+                Ok(pieces) => Box::pin(self.pieces(pieces)).await,
+                Err(_) if self.feed.page.breaks() => Err(Ended),
+                Err(_) => Ok(()),
+            },
+        }
+    }
+
+    /// The body of a fragment.
+    async fn come(&self, fragment: &Fragment, coming: Coming) -> Result<ReplyBody, Failed> {
+        let most = fragment.maxwait_ms.map(Duration::from_millis);
+        let (asked, reply) = coming.wait(most).await?;
+        let Feed { core, page, .. } = &*self.feed;
+        fragment::judge(core, page, fragment, &asked, reply)
+    }
+
+    async fn reply(&mut self, body: ReplyBody) -> Result<(), Ended> {
+        let mut slots = Slots::new();
+        begin::push_body(body, &mut slots);
+        for slot in slots {
+            match slot {
+                Slot::Part(part) => self.part(part).await?,
+                Slot::Body(reader) => self.body(reader).await?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands on all of an attempt if all its fragments come, or what is to be there instead.
+    async fn attempt(&mut self, attempt: Vec<Piece>, except: Vec<Op>) -> Result<(), Ended> {
+        let mut came = Vec::with_capacity(attempt.len());
+        let mut rest: Vec<Piece> = attempt.into_iter().rev().collect();
+        while let Some(piece) = rest.pop() {
+            match piece {
+                Piece::Fragment(fragment, coming) => match self.come(&fragment, coming).await {
+                    Ok(body) => {
+                        let mut slots = Slots::new();
+                        begin::push_body(body, &mut slots);
+                        came.extend(self.feed.pieces(slots));
+                    }
+                    Err(failed) => match self.feed.instead(*fragment, failed) {
+                        Ok(pieces) => rest.extend(pieces.into_iter().rev()),
+                        Err(_) => return self.late(except).await,
+                    },
+                },
+                Piece::Op(op) => {
+                    let pieces = self.feed.begin_late(vec![*op]).await;
+                    rest.extend(pieces.into_iter().rev());
+                }
+                Piece::Broken => return self.late(except).await,
+                piece => came.push(piece),
+            }
+        }
+        self.pieces(came).await
+    }
+
+    /// Begins `ops` and hands on what comes of them.
+    async fn late(&mut self, ops: Vec<Op>) -> Result<(), Ended> {
+        let pieces = self.feed.begin_late(ops).await;
+        self.pieces(pieces).await
+    }
+
+    async fn pieces(&mut self, pieces: Vec<Piece>) -> Result<(), Ended> {
+        for piece in pieces {
+            Box::pin(self.piece(piece)).await?;
+        }
+        Ok(())
+    }
+
+    /// Hands bytes on, at the pace of who reads them.
+    async fn push(&mut self, bytes: &[u8]) -> Result<(), Ended> {
+        match self.writer.push(bytes) {
+            Push::Ok => Ok(()),
+            Push::Wait => self.writer.room().await.map_err(|_| Ended),
+            _ => Err(Ended),
+        }
+    }
+}
+

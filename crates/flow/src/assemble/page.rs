@@ -1,0 +1,169 @@
+//! What a page and its fragments know of each other.
+
+use std::cell::Cell;
+use std::fmt;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::Limit;
+use message::Request;
+use policy::Peer;
+use tokio::sync::Semaphore;
+
+use crate::ask::LiveRef;
+use crate::core::Core;
+use crate::live::Site;
+use crate::trace::Trace;
+use crate::vcl::line::Line;
+
+/// The language that a page's instructions are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// ESI 1.0.
+    Esi,
+    /// ESI as Varnish reads it, under its parameters.
+    Varnish,
+    /// nginx's server-side includes.
+    Ssi,
+}
+
+/// A page that is to be put together.
+pub struct Page {
+    pub(super) dialect: Dialect,
+    pub(super) live: LiveRef,
+    pub(super) site: Arc<Site>,
+    /// The request that the page answers, as its client or the page above sent it.
+    pub(super) request: Request,
+    /// What its fragments are within.
+    pub(super) within: Rc<Within>,
+    /// The number of the request in its program; 0 without one.
+    pub(crate) xid: u64,
+    /// Where it is noted what has gone wrong.
+    pub(super) trace: Rc<Trace>,
+}
+
+/// What a fragment is within.
+#[derive(Debug)]
+pub(crate) struct Within {
+    /// 1 for a fragment of the page that a client asked for.
+    pub(crate) level: u32,
+    pub(crate) top: Rc<Top>,
+}
+
+/// The page that a client asked for, and what all its fragments share.
+pub(crate) struct Top {
+    /// Its request, as the policy left it.
+    pub(crate) request: Request,
+    pub(crate) peer: Peer,
+    /// The client's connection, as programs see it.
+    pub(crate) line: Option<Line>,
+    pub(crate) ends: Option<(SocketAddr, SocketAddr)>,
+    /// The client has a certificate: what it gets is for it alone.
+    pub(crate) personal: bool,
+    /// Places of those fragments that may be under way together.
+    pub(super) places: Arc<Semaphore>,
+    /// Fragments so far, those of fragments included.
+    begun: Cell<u64>,
+    /// Bytes so far.
+    bytes: Cell<u64>,
+}
+
+impl fmt::Debug for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Page").field("dialect", &self.dialect).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Top {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Top").field("begun", &self.begun).finish_non_exhaustive()
+    }
+}
+
+impl Top {
+    /// The page that `request` asks for.
+    pub(crate) fn new(live: &LiveRef, request: Request, peer: Peer, line: Option<Line>) -> Self {
+        let places = usize::try_from(live.limits.esi_parallel).unwrap_or(Semaphore::MAX_PERMITS);
+        Self {
+            request,
+            peer,
+            line,
+            ends: None,
+            personal: false,
+            places: Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))),
+            begun: Cell::new(0),
+            bytes: Cell::new(0),
+        }
+    }
+}
+
+impl Page {
+    /// The page that answers `request`, itself a fragment where it is `within` another.
+    pub(crate) fn new(
+        dialect: Dialect,
+        (live, site): (&LiveRef, &Arc<Site>),
+        request: Request,
+        within: Option<&Rc<Within>>,
+        top: impl FnOnce() -> Top,
+    ) -> Box<Self> {
+        let (level, top) = match within {
+            Some(within) => (within.level + 1, Rc::clone(&within.top)),
+            None => (1, Rc::new(top())),
+        };
+        let (live, site) = (Rc::clone(live), Arc::clone(site));
+        let within = Rc::new(Within { level, top });
+        Box::new(Self { dialect, live, site, request, within, xid: 0, trace: Rc::default() })
+    }
+
+    /// Returns true if the page cannot go on without a fragment that failed and has nothing in its
+    /// place.
+    pub(super) fn breaks(&self) -> bool {
+        match self.dialect {
+            Dialect::Varnish => true,
+            Dialect::Esi | Dialect::Ssi => self.site.includes.breaks,
+        }
+    }
+
+    /// The number of the transaction that the page answers, for the records of its fragments.
+    pub(super) fn number(&self, core: &Core) -> u64 {
+        if self.xid != 0 {
+            return self.xid;
+        }
+        if self.trace.number.get() == 0 {
+            self.trace.number.set(core.log.number());
+        }
+        self.trace.number.get()
+    }
+
+    /// Takes note of one more fragment.
+    ///
+    /// # Errors
+    /// The limit that forbids it.
+    pub(super) fn count(&self, core: &Core) -> Result<(), Limit> {
+        let Within { level, top } = &*self.within;
+        top.begun.set(top.begun.get() + 1);
+        let deepest = match self.dialect {
+            Dialect::Varnish => self.live.params.number(vcl::params::Param::MaxEsiDepth),
+            Dialect::Esi | Dialect::Ssi => self.live.limits.esi_depth,
+        };
+        let limit = match u64::from(*level) > deepest {
+            true => Limit::EsiDepth,
+            false if top.begun.get() > self.live.limits.esi_includes => Limit::EsiIncludes,
+            false => return Ok(()),
+        };
+        core.counters.limit(limit);
+        Err(limit)
+    }
+
+    /// Takes note of `bytes` more; false when the page becomes too large by them.
+    pub(super) fn weigh(&self, core: &Core, bytes: u64) -> bool {
+        let sum = &self.within.top.bytes;
+        sum.set(sum.get().saturating_add(bytes));
+        let fits = sum.get() <= self.live.limits.esi_bytes;
+        if !fits {
+            core.counters.limit(Limit::EsiBytes);
+        }
+        fits
+    }
+}

@@ -1,0 +1,98 @@
+//! Pages that are put together of others, as a site's rules name them.
+
+use std::sync::Arc;
+
+use cache::{Flags, Object};
+use message::forwarding::add_via;
+use message::targeted::surrogate_content;
+use message::{HeaderBlock, HeaderId, Response, Status, Version};
+use policy::{EsiPages, Peer};
+
+use super::deliver::shape;
+use crate::ask::Ask;
+use crate::assemble::{Dialect, Page, Top};
+use crate::live::Site;
+use crate::reply::{Head, Reply, stored_head};
+
+/// What Surrogate-Control calls the language.
+const ESI: &[u8] = b"ESI/1.0";
+
+/// Fields that are about the bytes of a page before it is put together.
+const OF_BYTES: [&str; 8] = [
+    "accept-ranges",
+    "content-digest",
+    "content-length",
+    "content-md5",
+    "digest",
+    "etag",
+    "last-modified",
+    "repr-digest",
+];
+
+/// The language of a response's instructions, if it is a page that has some.
+pub(super) fn dialect(site: &Site, response: &Response) -> Option<Dialect> {
+    let headers = &response.headers;
+    if !site.includes.any() || response.status != Status::OK {
+        return None;
+    }
+    let is_announced = || surrogate_content(headers.values(HeaderId::SurrogateControl), ESI);
+    match site.includes.esi {
+        EsiPages::Announced if is_announced() => return Some(Dialect::Esi),
+        EsiPages::Html if is_announced() || is_html(headers) => return Some(Dialect::Esi),
+        EsiPages::Announced | EsiPages::Html | EsiPages::Never => {}
+    }
+    (site.includes.ssi && is_html(headers)).then_some(Dialect::Ssi)
+}
+
+fn is_html(headers: &HeaderBlock) -> bool {
+    let kind = headers.value(HeaderId::ContentType).unwrap_or_default();
+    let kind = kind.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
+    kind.eq_ignore_ascii_case(b"text/html") || kind.eq_ignore_ascii_case(b"application/xhtml+xml")
+}
+
+/// The marks that such a page is stored with.
+pub(super) fn marks(dialect: Option<Dialect>, flags: &mut Flags) {
+    flags.esi = dialect == Some(Dialect::Esi);
+    flags.ssi = dialect == Some(Dialect::Ssi);
+}
+
+/// The language of a stored page.
+#[inline]
+pub(super) fn of_stored(flags: Flags) -> Option<Dialect> {
+    match (flags.esi, flags.ssi) {
+        (true, _) => Some(Dialect::Esi),
+        (false, true) => Some(Dialect::Ssi),
+        (false, false) => None,
+    }
+}
+
+/// Makes `reply`, which has the head of `object`, a page that is to be put together.
+pub(super) fn stored(ask: &Ask<'_>, object: &Arc<Object>, dialect: Dialect, reply: &mut Reply) {
+    let Some(mut response) = stored_head(object) else { return };
+    let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
+    add_via(&mut response.headers, received, &ask.live.pseudonym);
+    if ask.site.policy.shapes_delivery(&ask.notes) {
+        shape(ask, &mut response, true);
+    }
+    reply.status = response.status;
+    put_together(ask, dialect, response, reply);
+}
+
+/// Makes `reply` a page that is to be put together, with the head of `response`. What is known of
+/// the page's own bytes is not true of the whole.
+pub(super) fn put_together(
+    ask: &Ask<'_>,
+    dialect: Dialect,
+    mut response: Response,
+    reply: &mut Reply,
+) {
+    let is_of_bytes =
+        |name: &[u8]| OF_BYTES.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(name));
+    response.headers.retain(|field| !is_of_bytes(field.name));
+    reply.head = Head::Owned(Box::new(response));
+    let request = ask.request.clone();
+    reply.page = Some(Page::new(dialect, (ask.live, ask.site), request, ask.within, || {
+        let peer = ask.notes.client.unwrap_or(Peer::Unnamed(None));
+        Top { personal: ask.notes.personal, ..Top::new(ask.live, ask.request.clone(), peer, None) }
+    }));
+}
