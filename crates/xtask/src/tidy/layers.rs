@@ -20,6 +20,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("h2", 2),
     ("fastcgi", 2),
     ("codec", 2),
+    ("esi", 2),
     ("policy", 2),
     ("files", 2),
     ("ban", 2),

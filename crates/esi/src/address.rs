@@ -1,0 +1,189 @@
+//! Addresses of fragments, and the requests that they mean.
+
+/// The rules that an address is read by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Rules {
+    /// Varnish's: what is neither `http://` nor a path is joined to the page's directory as it is.
+    Varnish,
+    /// RFC 3986 5.2.
+    #[default]
+    Uri,
+}
+
+/// A request for a fragment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The scheme, in lower case, if the address has one.
+    pub scheme: Option<Vec<u8>>,
+    /// The host, with its port, if the address names one: the page's own otherwise.
+    pub host: Option<Vec<u8>>,
+    /// The path with its query, without a fragment. It begins with `/`, other than for an address
+    /// that is no path (`mailto:`).
+    pub url: Vec<u8>,
+}
+
+pub(crate) fn target(src: &[u8], base: &[u8], rules: Rules) -> Target {
+    match rules {
+        Rules::Varnish => varnish(src, base),
+        Rules::Uri => uri(src, base),
+    }
+}
+
+/// Varnish: a host counts only after `http://` in small letters, and nothing is normalised. For an
+/// address with `https://` (feature `esi_ignore_https`), the scheme says so.
+fn varnish(src: &[u8], base: &[u8]) -> Target {
+    for scheme in [&b"http"[..], b"https"] {
+        if let Some(rest) = src.strip_prefix(scheme)
+            && let Some(rest) = rest.strip_prefix(b"://")
+            && let Some(slash) = memchr::memchr(b'/', rest)
+        {
+            let (host, url) = rest.split_at(slash);
+            let (scheme, host) = (Some(scheme.to_vec()), Some(host.to_vec()));
+            return Target { scheme, host, url: url.to_vec() };
+        }
+    }
+    let directory = if src.starts_with(b"/") { &b""[..] } else { directory(base) };
+    Target { scheme: None, host: None, url: [directory, src].concat() }
+}
+
+/// The part of a path up to and with its last `/`.
+fn directory(base: &[u8]) -> &[u8] {
+    let path = path(base);
+    &path[..memchr::memrchr(b'/', path).map_or(0, |at| at + 1)]
+}
+
+fn path(url: &[u8]) -> &[u8] {
+    &url[..memchr::memchr2(b'?', b'#', url).unwrap_or(url.len())]
+}
+
+fn uri(src: &[u8], base: &[u8]) -> Target {
+    let src = &src[..memchr::memchr(b'#', src).unwrap_or(src.len())];
+    let (scheme, rest) = match scheme(src) {
+        Some(length) => (Some(src[..length].to_ascii_lowercase()), &src[length + 1..]),
+        None => (None, src),
+    };
+    let (host, rest) = match rest.strip_prefix(b"//") {
+        Some(rest) => {
+            let end = memchr::memchr2(b'/', b'?', rest).unwrap_or(rest.len());
+            (Some(rest[..end].to_vec()), &rest[end..])
+        }
+        None => (None, rest),
+    };
+    if scheme.is_some() && host.is_none() {
+        return Target { scheme, host, url: rest.to_vec() };
+    }
+    let length = path(rest).len();
+    let (own, query) = rest.split_at(length);
+    let url = match (own, query, &host) {
+        ([], _, Some(_)) => [b"/", query].concat(),
+        ([], [], None) => base[..memchr::memchr(b'#', base).unwrap_or(base.len())].to_vec(),
+        ([], _, None) => [path(base), query].concat(),
+        ([b'/', ..], ..) => [&without_dots(own)[..], query].concat(),
+        _ => {
+            let joined = [directory(base), own].concat();
+            [&without_dots(&joined)[..], query].concat()
+        }
+    };
+    Target { scheme, host, url }
+}
+
+/// The length of a scheme before its `:`.
+fn scheme(src: &[u8]) -> Option<usize> {
+    let end = src.iter().position(|b| !(b.is_ascii_alphanumeric() || b"+-.".contains(b)))?;
+    (end > 0 && src[end] == b':' && src[0].is_ascii_alphabetic()).then_some(end)
+}
+
+/// Removes `.` and `..` from a path: RFC 3986 5.2.4.
+fn without_dots(path: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut segments = path.split(|b| *b == b'/').peekable();
+    // What stands before the first slash is empty, or the path does not begin with one.
+    if let Some(first) = segments.next() {
+        out.extend_from_slice(first);
+    }
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        match segment {
+            b"." | b".." => {
+                if segment == b".." {
+                    out.truncate(memchr::memrchr(b'/', &out).unwrap_or(0));
+                }
+                if is_last {
+                    out.push(b'/');
+                }
+            }
+            _ => {
+                out.push(b'/');
+                out.extend_from_slice(segment);
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(src: &str, rules: Rules) -> String {
+        let target = target(src.as_bytes(), b"/b/c/d;p?q", rules);
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        let scheme = target.scheme.map_or(String::new(), |s| text(s) + ":");
+        let host = target.host.map_or(String::new(), |h| format!("//{}", text(h)));
+        format!("{scheme}{host}{}", text(target.url))
+    }
+
+    /// The examples of RFC 3986 5.4, for `http://a/b/c/d;p?q`, without what names no server.
+    #[test]
+    fn references_are_resolved_as_the_standard_has_it() {
+        for (src, url) in [
+            ("g", "/b/c/g"),
+            ("./g", "/b/c/g"),
+            ("g/", "/b/c/g/"),
+            ("/g", "/g"),
+            ("//g", "//g/"),
+            ("?y", "/b/c/d;p?y"),
+            ("g?y", "/b/c/g?y"),
+            ("#s", "/b/c/d;p?q"),
+            ("g#s", "/b/c/g"),
+            ("g?y#s", "/b/c/g?y"),
+            (";x", "/b/c/;x"),
+            ("", "/b/c/d;p?q"),
+            (".", "/b/c/"),
+            ("./", "/b/c/"),
+            ("..", "/b/"),
+            ("../", "/b/"),
+            ("../g", "/b/g"),
+            ("../..", "/"),
+            ("../../g", "/g"),
+            ("../../../g", "/g"),
+            ("/./g", "/g"),
+            ("/../g", "/g"),
+            ("g.", "/b/c/g."),
+            ("..g", "/b/c/..g"),
+            ("./g/.", "/b/c/g/"),
+            ("g/../h", "/b/c/h"),
+            ("g?y/../x", "/b/c/g?y/../x"),
+            ("HTTP://other:81?q", "http://other:81/?q"),
+            ("https://other/x/../y", "https://other/y"),
+            ("mailto:x", "mailto:x"),
+        ] {
+            assert_eq!(shown(src, Rules::Uri), url, "{src}");
+        }
+    }
+
+    #[test]
+    fn varnish_joins_and_does_not_normalise() {
+        for (src, url) in [
+            ("", "/b/c/"),
+            ("../g", "/b/c/../g"),
+            ("//g/h", "//g/h"),
+            ("http://g", "/b/c/http://g"),
+            ("HTTP://g/h", "/b/c/HTTP://g/h"),
+            ("http://g:81/h?i", "http://g:81/h?i"),
+            ("https://g/h", "https://g/h"),
+        ] {
+            assert_eq!(shown(src, Rules::Varnish), url, "{src}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A parsed page.
+
+use std::ops::Range;
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::fragment::{Include, Op};
+use crate::limits::Limits;
+use crate::parser::Dialect;
+use crate::remark::Remarks;
+use crate::run::Run;
+
+/// One piece of a page.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    /// Bytes of the page, by their offsets.
+    Text(Range<u64>),
+    /// Other bytes.
+    Bytes(Box<[u8]>),
+    /// A fragment.
+    Include(Include),
+}
+
+/// A page, parsed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    nodes: Vec<Node>,
+    remarks: Remarks,
+    is_plain: bool,
+    limits: Limits,
+}
+
+/// Reads a whole page.
+pub fn parse(page: &[u8], dialect: Dialect, limits: Limits) -> Document {
+    Document::parse(page, dialect, limits)
+}
+
+impl Document {
+    /// A document of what a [`crate::Parser`] gave. It is plain if the parser found no instruction.
+    pub fn new(mut nodes: Vec<Node>, remarks: Remarks, is_plain: bool, limits: Limits) -> Self {
+        join(&mut nodes);
+        nodes.shrink_to_fit();
+        Self { nodes, remarks, is_plain, limits }
+    }
+
+    /// Pieces of the page, in order.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Faults of the page.
+    pub const fn remarks(&self) -> &Remarks {
+        &self.remarks
+    }
+
+    /// Tells whether the page has no instruction: Varnish's `obj.can_esi` is false.
+    pub const fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Bytes that the document takes, without itself.
+    pub fn memory(&self) -> usize {
+        let nodes: usize = self.nodes.iter().map(Node::memory).sum();
+        self.nodes.capacity() * size_of::<Node>() + nodes + self.remarks.memory()
+    }
+
+    /// The nodes, if they are the same for every request: only text, and includes whose addresses
+    /// are known ([`Include::plain`]).
+    pub fn simple(&self) -> Option<&[Node]> {
+        self.nodes.iter().all(Node::is_simple).then_some(&self.nodes)
+    }
+
+    /// What the page comes to for one request.
+    ///
+    /// # Errors
+    /// It comes to more than the limits allow.
+    pub fn resolve(&self, env: &dyn Environment) -> Result<Vec<Op>, Error> {
+        let mut run = Run::new(self.limits);
+        let mut ops = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            run.resolve(node, env, &mut ops)?;
+        }
+        Ok(ops)
+    }
+}
+
+impl Node {
+    /// Tells whether the node is the same for every request.
+    pub fn is_simple(&self) -> bool {
+        match self {
+            Self::Text(_) | Self::Bytes(_) => true,
+            Self::Include(include) => include.plain().is_some(),
+        }
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            Self::Text(_) => 0,
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Include(include) => include.memory(),
+        }
+    }
+}
+
+/// Joins ranges of text that follow each other without a gap.
+pub(crate) fn join(nodes: &mut Vec<Node>) {
+    nodes.dedup_by(|next, before| match (next, before) {
+        (Node::Text(next), Node::Text(before)) if before.end == next.start => {
+            before.end = next.end;
+            true
+        }
+        _ => false,
+    });
+}

@@ -1,0 +1,33 @@
+//! The request that a page is resolved for.
+
+use std::borrow::Cow;
+
+/// The view of a request that variables are read from.
+pub trait Environment {
+    /// The host that was asked, without its port.
+    fn host(&self) -> &[u8];
+
+    /// The path of the request, as it was sent, without its query.
+    fn path(&self) -> &[u8];
+
+    /// The query of the request, without its `?`.
+    fn query(&self) -> &[u8];
+
+    /// The value of the request's field of that name, in any case; several are joined as RFC 9110
+    /// 5.3 says (cookies with `; `).
+    fn header(&self, name: &[u8]) -> Option<Cow<'_, [u8]>>;
+
+    /// The time, for SSI's dates.
+    fn unix_seconds(&self) -> u64;
+
+    /// The method of the request.
+    fn method(&self) -> &[u8] {
+        b"GET"
+    }
+
+    /// Any other variable, by the name that nginx gives it (`remote_addr`, `scheme`).
+    fn variable(&self, name: &[u8]) -> Option<Cow<'_, [u8]>> {
+        _ = name;
+        None
+    }
+}

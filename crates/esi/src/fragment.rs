@@ -1,0 +1,99 @@
+//! Fragments that a page asks for, and what a page comes to.
+
+use std::ops::Range;
+
+use crate::address::{Rules, Target, target};
+
+/// A page's wish for the case that a fragment fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnError {
+    /// It says nothing.
+    #[default]
+    Unsaid,
+    /// The page fails with the fragment.
+    Fail,
+    /// The fragment is left out.
+    Continue,
+}
+
+/// A fragment to fetch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fragment {
+    /// Its address as written, entities decoded and variables expanded.
+    pub src: Vec<u8>,
+    /// The address to try if that fails.
+    pub alt: Option<Vec<u8>>,
+    /// What the page wishes if both fail.
+    pub onerror: OnError,
+    /// `maxwait`: the time in milliseconds that the page waits for it.
+    pub maxwait_ms: Option<u64>,
+    /// `ttl`: the time in seconds that it is to be stored for.
+    pub ttl_s: Option<u64>,
+    /// `no-store="on"`: it is not to be stored.
+    pub no_store: bool,
+    /// SSI's `stub`: what takes its place if it is empty or fails.
+    pub stub: Option<Vec<Op>>,
+    /// SSI's `wait`: what follows is only evaluated, and fetched, when it has come.
+    pub wait: bool,
+    /// SSI's `set`: it is not sent, but becomes the value of this variable.
+    pub set: Option<Vec<u8>>,
+    pub(crate) rules: Rules,
+}
+
+impl Fragment {
+    /// The request for it, from a page whose request was for `base` (a path, with its query).
+    pub fn target(&self, base: &[u8]) -> Target {
+        target(&self.src, base, self.rules)
+    }
+
+    /// The request for `alt`.
+    pub fn alt_target(&self, base: &[u8]) -> Option<Target> {
+        Some(target(self.alt.as_deref()?, base, self.rules))
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn memory(&self) -> usize {
+        let alt = self.alt.as_ref().map_or(0, Vec::capacity);
+        self.src.capacity() + alt + self.set.as_ref().map_or(0, Vec::capacity)
+    }
+}
+
+/// One piece of what a page comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Bytes of the page, by their offsets.
+    Text(Range<u64>),
+    /// Other bytes.
+    Bytes(Vec<u8>),
+    /// A fragment.
+    Include(Box<Fragment>),
+    /// One of two lists.
+    Try {
+        /// Takes the place if all its fragments come.
+        attempt: Vec<Self>,
+        /// Takes the place otherwise.
+        except: Vec<Self>,
+    },
+}
+
+/// An include in a page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Include {
+    fragment: Box<Fragment>,
+}
+
+impl Include {
+    /// The fragment, if it is the same for every request.
+    pub fn plain(&self) -> Option<&Fragment> {
+        Some(&self.fragment)
+    }
+
+    pub(crate) fn plain_of(fragment: Fragment) -> Self {
+        Self { fragment: Box::new(fragment) }
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn memory(&self) -> usize {
+        size_of::<Fragment>() + self.fragment.memory()
+    }
+}

@@ -1,0 +1,37 @@
+//! Pages that carry instructions to the cache in front of them: Edge Side Includes (ESI 1.0), as
+//! its note has them and as Varnish has them, and server-side includes as nginx has them.
+//!
+//! Pure: no sockets, no clock, no tasks, and nothing is fetched. It never copies the text of a page,
+//! never takes time that grows faster than the page, and never recurses deeper than a limit.
+//!
+//! A page is parsed once, when it is stored: [`Parser`] takes its bytes as they come, or [`parse`]
+//! all of them, and the result is a list of [`Node`]s in which text is a range of offsets. For each
+//! request, [`Document::resolve`] (or a [`Run`], node by node) makes [`Op`]s of them: what to send,
+//! in order, and which fragments to fetch. [`Document::simple`] gives the nodes of the common page,
+//! which is only text and includes, without any of that.
+//!
+//! Decision 23 in `docs/decisions` says why it is so.
+
+mod address;
+mod attribute;
+mod document;
+mod environment;
+mod error;
+mod fragment;
+mod limits;
+mod lines;
+mod parser;
+mod remark;
+mod run;
+mod varnish;
+
+pub use address::Target;
+pub use document::{Document, Node, parse};
+pub use environment::Environment;
+pub use error::Error;
+pub use fragment::{Fragment, Include, OnError, Op};
+pub use limits::Limits;
+pub use parser::{Dialect, Parser};
+pub use remark::{Remark, Remarks, What};
+pub use run::Run;
+pub use varnish::VarnishRules;

@@ -1,0 +1,527 @@
+//! Varnish's dialect: `<esi:include>`, `<esi:remove>`, `<esi:comment>`, `<!--esi ... -->`, and its
+//! ideas of what is XML and what is a fault.
+//!
+//! All here follows what Debian's varnishd (7.1) was seen to make of the pages in
+//! `varnish/pages.txt`. One thing differs: Varnish takes EB BB BF for the mark of UTF-8, and so
+//! never finds a real one. Here, both are one.
+
+mod include;
+mod runs;
+#[cfg(test)]
+mod tests;
+
+use crate::attribute::{begins_name, is_name};
+use crate::document::Node;
+use crate::limits::Limits;
+use crate::remark::{Remarks, What};
+
+use include::Src;
+use runs::Runs;
+
+/// Parameters of varnishd, members of `feature` that begin with `esi_`; their defaults are its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct VarnishRules {
+    /// Pages are read even if their first byte other than white space is no `<`.
+    pub disable_xml_check: bool,
+    /// Instructions are found within other tags.
+    pub ignore_other_elements: bool,
+    /// `https://` in an address counts as `http://`.
+    pub ignore_https: bool,
+    /// A mark of UTF-8 at the beginning is removed.
+    pub remove_bom: bool,
+    /// An include without `onerror="continue"` fails its page if it fails.
+    pub include_onerror: bool,
+}
+
+/// Beginnings of what is no other tag, after `<`.
+const MARKS: [&[u8]; 5] = [b"!--esi", b"!--", b"esi:", b"/esi:", b"![CDATA["];
+/// Elements, without `esi:`.
+const NAMES: [(&[u8], Element); 3] =
+    [(b"include", Element::Include), (b"remove", Element::Remove), (b"comment", Element::Comment)];
+/// The mark of UTF-8, and what Varnish takes for it.
+const BYTE_ORDER_MARKS: [[u8; 3]; 2] = [[0xef, 0xbb, 0xbf], [0xeb, 0xbb, 0xbf]];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Element {
+    Include,
+    Remove,
+    Comment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Before the first byte that is no white space, with so many bytes of a mark of UTF-8.
+    Start(u8),
+    /// Nothing is looked for.
+    NotXml,
+    Text,
+    /// After `<`; the bytes since are in `word`.
+    Begun,
+    /// In a tag of others.
+    Other,
+    /// The first byte after `<` of a tag of others, which is looked into.
+    Skipped,
+    /// In a comment, so many bytes into `-->`.
+    Comment(u8),
+    /// In a CDATA section, so many bytes into `]]>`.
+    Section(u8),
+    /// In the name of an element; its bytes are in `word`.
+    Name,
+    /// Between attributes.
+    Tag,
+    /// After the `/` that ends a tag.
+    Slash,
+    /// In an attribute's name.
+    Attribute,
+    /// After `=`.
+    Delimiter,
+    /// In a value that ends with this byte.
+    Value(u8),
+    /// In what is left of a bad tag.
+    Bad,
+}
+
+/// A parser of this dialect.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    rules: VarnishRules,
+    limits: Limits,
+    state: State,
+    runs: Runs,
+    /// Offset of the byte that is being read.
+    at: u64,
+    /// Where the tag begins that is being read.
+    tag_at: u64,
+    word: Word,
+    element: Element,
+    is_end_tag: bool,
+    is_empty_tag: bool,
+    in_remove: bool,
+    /// Within `<!--esi`, and so many bytes into its `-->`.
+    esi_comment: Option<u8>,
+    /// Name of the attribute that is being read, and its value, if they mean anything.
+    attribute: Word,
+    value: Vec<u8>,
+    src: Src,
+    is_too_long: bool,
+}
+
+/// A few bytes that are gathered to see what they are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Word {
+    bytes: [u8; 16],
+    /// It may be more than there is room for: then it is no word that is looked for.
+    length: usize,
+}
+
+impl Word {
+    fn push(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.length) {
+            *place = byte;
+        }
+        self.length = self.length.saturating_add(1);
+    }
+
+    fn get(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+}
+
+impl Machine {
+    pub(crate) fn new(rules: VarnishRules, limits: Limits) -> Self {
+        Self {
+            rules,
+            limits,
+            state: State::Start(0),
+            runs: Runs::new(limits),
+            at: 0,
+            tag_at: 0,
+            word: Word::default(),
+            element: Element::Comment,
+            is_end_tag: false,
+            is_empty_tag: false,
+            in_remove: false,
+            esi_comment: None,
+            attribute: Word::default(),
+            value: Vec::new(),
+            src: Src::default(),
+            is_too_long: false,
+        }
+    }
+
+    pub(crate) const fn has_instructions(&self) -> bool {
+        self.runs.is_found
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
+        let begin = self.runs.lines.offset();
+        let mut at = 0;
+        while at < bytes.len() {
+            at += self.skippable(&bytes[at..]);
+            if let Some(byte) = bytes.get(at) {
+                self.at = begin + at as u64;
+                self.step(*byte, self.at);
+                at += 1;
+            }
+        }
+        let can_mark = match self.state {
+            State::Text => self.esi_comment.is_none_or(|matched| matched == 0),
+            State::NotXml => true,
+            _ => false,
+        };
+        if can_mark && !self.in_remove {
+            self.runs.keep(begin + bytes.len() as u64);
+        }
+        self.runs.lines.end(bytes);
+        self.runs.emit(out);
+    }
+
+    pub(crate) fn finish(mut self, out: &mut Vec<Node>) -> Remarks {
+        let end = self.runs.lines.offset();
+        let (is_tag, is_cut) = match self.state {
+            State::Text | State::NotXml | State::Start(0) | State::Skipped => (false, false),
+            State::Start(_) | State::Begun | State::Other => (false, true),
+            State::Comment(_) | State::Section(_) => (false, true),
+            _ => (true, true),
+        };
+        self.at = end;
+        if is_cut {
+            self.remark(What::EndsInTag);
+        }
+        if is_tag || self.in_remove {
+            self.runs.drop(end);
+        } else {
+            self.runs.keep(end);
+        }
+        self.runs.finish(out)
+    }
+
+    fn remark(&mut self, what: What) {
+        self.runs.remark(what, self.at);
+    }
+
+    /// The number of bytes that change nothing.
+    fn skippable(&self, bytes: &[u8]) -> usize {
+        let found = match self.state {
+            State::NotXml => None,
+            State::Text if self.esi_comment.is_none() => memchr::memchr(b'<', bytes),
+            State::Text if self.esi_comment == Some(0) => memchr::memchr2(b'<', b'-', bytes),
+            State::Other | State::Bad => memchr::memchr(b'>', bytes),
+            State::Comment(0) => memchr::memchr(b'-', bytes),
+            State::Section(0) => memchr::memchr(b']', bytes),
+            _ => Some(0),
+        };
+        found.unwrap_or(bytes.len())
+    }
+
+    fn step(&mut self, byte: u8, at: u64) {
+        match self.state {
+            State::Start(matched) => self.start(matched, byte, at),
+            State::NotXml => {}
+            State::Text => self.text(byte, at),
+            State::Begun => self.begun(byte, at),
+            State::Skipped => self.state = State::Text,
+            State::Other | State::Bad if byte != b'>' => {}
+            State::Other => self.state = State::Text,
+            State::Bad => self.end_tag(at),
+            State::Comment(matched) => {
+                self.state = until(b"-->", matched, byte).map_or(State::Text, State::Comment);
+            }
+            State::Section(matched) => {
+                self.state = until(b"]]>", matched, byte).map_or(State::Text, State::Section);
+            }
+            State::Name => self.name(byte, at),
+            State::Tag => self.tag(byte, at),
+            State::Slash if byte == b'>' => self.done(at),
+            State::Slash => self.bad(What::Slash, byte, at),
+            State::Attribute => self.attribute(byte, at),
+            State::Delimiter => self.delimiter(byte, at),
+            State::Value(delimiter) => self.value(delimiter, byte, at),
+        }
+    }
+
+    fn start(&mut self, matched: u8, byte: u8, at: u64) {
+        let index = usize::from(matched);
+        let is_mark = BYTE_ORDER_MARKS.iter().any(|mark| mark[index] == byte);
+        if self.rules.remove_bom && is_mark && at == self.runs.mark() + u64::from(matched) {
+            self.state = State::Start(matched + 1);
+            if matched == 2 {
+                self.runs.drop(at + 1);
+                self.state = State::Start(0);
+            }
+            return;
+        }
+        if self.rules.disable_xml_check || matched == 0 && byte == b'<' {
+            self.state = State::Text;
+            return self.step(byte, at);
+        }
+        let begins_mark = matched > 0 || BYTE_ORDER_MARKS.iter().any(|mark| mark[0] == byte);
+        if begins_mark {
+            self.remark(What::ByteOrderMark);
+        } else if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+            return;
+        } else {
+            self.remark(What::NotXml);
+        }
+        self.state = State::NotXml;
+    }
+
+    fn text(&mut self, byte: u8, at: u64) {
+        if byte == b'<' {
+            self.keep(at);
+            self.tag_at = at;
+            self.word = Word::default();
+            self.state = State::Begun;
+            return;
+        }
+        let Some(matched) = self.esi_comment else { return };
+        match until(b"-->", matched, byte) {
+            None => {
+                self.runs.is_found = true;
+                self.esi_comment = None;
+                self.drop(at + 1);
+            }
+            Some(0) => {
+                self.esi_comment = Some(0);
+                self.keep(at + 1);
+            }
+            Some(now) => {
+                if matched == 0 {
+                    self.keep(at);
+                }
+                self.esi_comment = Some(now);
+            }
+        }
+    }
+
+    /// After `<`. A mark counts when a byte follows it.
+    fn begun(&mut self, byte: u8, at: u64) {
+        let before = self.word;
+        self.word.push(byte);
+        let word = self.word;
+        if MARKS.iter().any(|mark| mark.starts_with(word.get())) {
+            return;
+        }
+        let word = before.get();
+        let after = self.tag_at + 1;
+        match word {
+            b"!--esi" => self.esi(at),
+            b"esi:" | b"/esi:" => {
+                self.keep(self.tag_at);
+                self.runs.found();
+                self.is_end_tag = word[0] == b'/';
+                self.is_empty_tag = false;
+                self.word = Word::default();
+                self.value.clear();
+                self.src = Src::default();
+                self.is_too_long = false;
+                self.state = State::Name;
+            }
+            b"![CDATA[" => self.state = State::Section(0),
+            _ if word.starts_with(b"!--") => {
+                self.esi_comment = None;
+                self.state = State::Comment(0);
+                return self.replay(&before.get()[3..], byte, after + 3);
+            }
+            _ => {
+                let is_looked_into = self.rules.ignore_other_elements;
+                self.state = if is_looked_into { State::Skipped } else { State::Other };
+                return self.replay(before.get(), byte, after);
+            }
+        }
+        self.step(byte, at);
+    }
+
+    /// Steps over bytes that have come before, and over the one that came now.
+    fn replay(&mut self, word: &[u8], byte: u8, from: u64) {
+        for (byte, at) in word.iter().chain([&byte]).zip(from..) {
+            self.step(*byte, at);
+        }
+    }
+
+    fn esi(&mut self, end: u64) {
+        if self.in_remove {
+            self.remark(What::EsiInRemove);
+        }
+        self.keep(self.tag_at);
+        self.drop(end);
+        self.esi_comment = Some(0);
+        self.state = State::Text;
+    }
+
+    fn name(&mut self, byte: u8, at: u64) {
+        self.word.push(byte);
+        let word = self.word;
+        let Some((name, element)) =
+            NAMES.into_iter().find(|(name, _)| name.starts_with(word.get()))
+        else {
+            return self.bad(What::Unknown, byte, at);
+        };
+        if name.len() > word.length {
+            return;
+        }
+        self.element = element;
+        self.state = State::Tag;
+        self.word = Word::default();
+        let fault = match (element, self.in_remove, self.is_end_tag) {
+            (Element::Include, true, _) => What::IncludeInRemove,
+            (Element::Comment, true, _) => What::CommentInRemove,
+            (Element::Include, false, true) => What::IncludeEnd,
+            (Element::Comment, false, true) => What::CommentEnd,
+            _ => return,
+        };
+        self.bad(fault, byte, at);
+    }
+
+    /// Gives a tag up. The byte at which it is noticed may end it.
+    fn bad(&mut self, what: What, byte: u8, at: u64) {
+        self.remark(what);
+        self.state = State::Bad;
+        if byte == b'>' {
+            self.end_tag(at);
+        }
+    }
+
+    /// After the `>` of a tag of ours, at `at`.
+    fn end_tag(&mut self, at: u64) {
+        self.drop(at + 1);
+        // What is beyond the limit is text.
+        self.state = if self.runs.is_full() { State::NotXml } else { State::Text };
+    }
+
+    fn tag(&mut self, byte: u8, at: u64) {
+        match byte {
+            b'>' => self.done(at),
+            b'/' => {
+                self.is_empty_tag = true;
+                self.state = State::Slash;
+            }
+            // It stands directly after the element's name, of which it is no part.
+            _ if self.word.length == 0 && !is_space(byte) => {
+                self.bad(What::AttributeStart, byte, at);
+            }
+            _ if is_space(byte) => self.word.length = 1,
+            _ if begins_name(byte) => {
+                self.attribute = Word::default();
+                self.attribute.push(byte);
+                self.state = State::Attribute;
+            }
+            _ => self.bad(What::AttributeStart, byte, at),
+        }
+    }
+
+    fn attribute(&mut self, byte: u8, at: u64) {
+        match byte {
+            b'=' => self.state = State::Delimiter,
+            b'>' | b'/' => {
+                self.state = State::Tag;
+                self.tag(byte, at);
+            }
+            _ if is_space(byte) => self.state = State::Tag,
+            _ if is_name(byte) => self.attribute.push(byte),
+            _ => self.bad(What::AttributeName, byte, at),
+        }
+    }
+
+    fn delimiter(&mut self, byte: u8, at: u64) {
+        self.value.clear();
+        match byte {
+            b'"' | b'\'' => self.state = State::Value(byte),
+            b' ' | b'\t' => self.bad(What::AttributeDelimiter, byte, at),
+            _ => {
+                self.state = State::Value(b' ');
+                self.step(byte, at);
+            }
+        }
+    }
+
+    fn value(&mut self, delimiter: u8, byte: u8, at: u64) {
+        if byte == delimiter {
+            self.state = State::Tag;
+            if let Err(fault) = self.take_value() {
+                self.bad(fault, byte, at);
+            }
+            return;
+        }
+        if byte == b'>' {
+            return self.bad(What::AttributeEnd, byte, at);
+        }
+        let is_wanted = self.element == Element::Include;
+        if is_wanted && self.value.len() < self.limits.attribute_bytes {
+            self.value.push(byte);
+        } else if is_wanted {
+            self.is_too_long = true;
+        }
+    }
+
+    fn take_value(&mut self) -> Result<(), What> {
+        if self.element != Element::Include {
+            return Ok(());
+        }
+        if std::mem::take(&mut self.is_too_long) {
+            return Err(What::TooLong);
+        }
+        self.src.take(self.attribute.get(), &self.value, self.rules)
+    }
+
+    /// A tag of ours has ended at `at`.
+    fn done(&mut self, at: u64) {
+        match self.element {
+            Element::Comment if !self.is_empty_tag => self.remark(What::CommentOpen),
+            Element::Comment => {}
+            Element::Remove => return self.remove(at),
+            Element::Include => {
+                if !self.is_empty_tag {
+                    self.remark(What::IncludeOpen);
+                }
+                let (runs, at) = (&mut self.runs, self.at);
+                let found = self.src.include(self.rules, |what| runs.remark(what, at));
+                if let Some(include) = found {
+                    self.runs.node(Node::Include(include), at);
+                }
+            }
+        }
+        self.end_tag(at);
+    }
+
+    fn remove(&mut self, at: u64) {
+        let fault = match (self.is_empty_tag, self.is_end_tag, self.in_remove) {
+            (true, ..) => Some(What::EmptyRemove),
+            (false, true, false) => Some(What::RemoveNotOpen),
+            (false, false, true) => Some(What::RemoveTwice),
+            _ => None,
+        };
+        match fault {
+            Some(what) => self.remark(what),
+            None => self.in_remove = !self.in_remove,
+        }
+        self.end_tag(at);
+    }
+
+    /// What is before `at` stays in the page, if nothing removes it.
+    fn keep(&mut self, at: u64) {
+        if !self.in_remove {
+            self.runs.keep(at);
+        }
+    }
+
+    /// What is before `at`, and not yet said to stay, goes.
+    fn drop(&mut self, at: u64) {
+        if !self.in_remove {
+            self.runs.drop(at);
+        }
+    }
+}
+
+/// The number of bytes of `end` that have come, after `byte`; `None` if all have. As Varnish does, a
+/// byte that does not fit is not looked at again.
+fn until(end: &[u8; 3], matched: u8, byte: u8) -> Option<u8> {
+    if end[usize::from(matched)] != byte {
+        return Some(0);
+    }
+    (matched < 2).then_some(matched + 1)
+}
+
+const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}

@@ -1,0 +1,117 @@
+//! Runs of a page that stay and that go, as Varnish counts them: its remarks name their ends.
+
+use std::ops::Range;
+
+use crate::document::Node;
+use crate::limits::Limits;
+use crate::lines::Lines;
+use crate::remark::{Remarks, What};
+
+/// The runs of a page. Nothing goes from a page without an instruction, so what follows the first
+/// run that would go is held until there is one.
+#[derive(Debug)]
+pub(super) struct Runs {
+    pub(super) lines: Lines,
+    /// Tells whether there was an instruction.
+    pub(super) is_found: bool,
+    /// Where the current run begins.
+    from: u64,
+    /// All before is said to stay or to go.
+    mark: u64,
+    /// All before is among the nodes, if it stays.
+    taken: u64,
+    /// All before is known to whoever asks for the nodes.
+    emitted: u64,
+    has_gap: bool,
+    pending: Vec<Node>,
+    nodes: usize,
+    most: usize,
+}
+
+impl Runs {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            lines: Lines::new(limits.remarks),
+            is_found: false,
+            from: 0,
+            mark: 0,
+            taken: 0,
+            emitted: 0,
+            has_gap: false,
+            pending: Vec::new(),
+            nodes: 0,
+            most: limits.nodes,
+        }
+    }
+
+    pub(super) const fn mark(&self) -> u64 {
+        self.mark
+    }
+
+    pub(super) const fn is_full(&self) -> bool {
+        self.nodes >= self.most
+    }
+
+    pub(super) fn remark(&mut self, what: What, at: u64) {
+        self.lines.remark(what, self.from, at);
+    }
+
+    /// What is before `at` stays.
+    pub(super) fn keep(&mut self, at: u64) {
+        self.mark = self.mark.max(at);
+    }
+
+    /// An instruction begins at the mark.
+    pub(super) const fn found(&mut self) {
+        self.is_found = true;
+        self.from = self.mark;
+    }
+
+    /// What is between the mark and `at` goes.
+    pub(super) fn drop(&mut self, at: u64) {
+        self.take();
+        self.has_gap |= at > self.mark;
+        self.mark = self.mark.max(at);
+        (self.from, self.taken) = (self.mark, self.mark);
+    }
+
+    /// An instruction comes next.
+    pub(super) fn node(&mut self, node: Node, at: u64) {
+        self.take();
+        self.pending.push(node);
+        self.nodes += 1;
+        if self.is_full() {
+            self.remark(What::TooMany, at);
+        }
+    }
+
+    fn take(&mut self) {
+        if self.taken < self.mark {
+            self.pending.push(text(self.taken..self.mark));
+            self.taken = self.mark;
+            self.nodes += 1;
+        }
+    }
+
+    /// Hands out what is known.
+    pub(super) fn emit(&mut self, out: &mut Vec<Node>) {
+        if self.is_found || !self.has_gap {
+            self.take();
+            out.append(&mut self.pending);
+            self.emitted = self.mark;
+        }
+    }
+
+    pub(super) fn finish(mut self, out: &mut Vec<Node>) -> Remarks {
+        if self.is_found {
+            self.emit(out);
+        } else if self.emitted < self.mark {
+            out.push(text(self.emitted..self.mark));
+        }
+        self.lines.finish()
+    }
+}
+
+const fn text(range: Range<u64>) -> Node {
+    Node::Text(range)
+}
