@@ -19,7 +19,7 @@ use crate::remark::{Remarks, What};
 
 pub use command::Command;
 pub(crate) use command::{Encoding, Kind, Switch};
-pub(crate) use condition::Condition;
+pub(crate) use condition::{Condition, Pattern};
 pub(crate) use date::formatted;
 pub(crate) use text::{Piece, Text, encoded};
 
@@ -178,8 +178,8 @@ impl Machine {
     fn ends(&mut self, at: u64, is_bad: bool) {
         self.taken = at + 1;
         self.state = State::Text;
-        let command = if is_bad { None } else { self.parameters.command() };
-        self.command(command.unwrap_or(Kind::Fault), at);
+        let command = if is_bad { self.parameters.fault() } else { self.parameters.command() };
+        self.command(command, at);
         if self.count >= self.limits.nodes {
             self.lines.remark(What::TooMany, self.held_at, at);
             self.state = State::Rest;

@@ -7,7 +7,7 @@ use crate::document::Node;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::fragment::{Fragment, Op};
-use crate::ssi::{Condition, Encoding, Kind, Piece, Switch, Text, encoded, formatted};
+use crate::ssi::{Condition, Encoding, Kind, Pattern, Piece, Switch, Text, encoded, formatted};
 
 use super::{Run, bytes, of_cookies, of_query};
 
@@ -53,7 +53,8 @@ impl Run {
         ops: &mut Vec<Op>,
     ) -> Result<(), Error> {
         self.ssi.is_used = true;
-        let is_part = matches!(command, Kind::Switch(Switch::Elif(_) | Switch::Else | Switch::End));
+        // All parts of a conditional but its beginning count where nothing is sent.
+        let is_part = matches!(command, Kind::Switch(switch) if !matches!(switch, Switch::If(_)));
         if self.ssi.is_off && !is_part {
             return Ok(());
         }
@@ -88,16 +89,20 @@ impl Run {
         bytes(self.ssi.message.as_deref().unwrap_or(MESSAGE).to_vec(), ops);
     }
 
-    /// Tells whether the part stands where it may.
+    /// Tells whether the part stands where it may, and has what it needs.
     fn switch(&mut self, switch: &Switch, env: &dyn Environment) -> bool {
         match (switch, self.ssi.place) {
-            (Switch::If(Some(condition)), Place::Outside) => {
-                let holds = self.holds(condition, env);
+            (Switch::If(condition), Place::Outside) => {
+                let Some(holds) = self.holds(condition, env) else { return false };
                 (self.ssi.place, self.ssi.is_off) = (Place::If, !holds);
                 self.ssi.is_chosen = holds;
             }
-            (Switch::Elif(Some(condition)), Place::If) => {
-                let holds = !self.ssi.is_chosen && self.holds(condition, env);
+            (Switch::Elif(condition), Place::If) => {
+                let holds = match self.ssi.is_chosen {
+                    true => Some(false),
+                    false => self.holds(condition, env),
+                };
+                let Some(holds) = holds else { return false };
                 self.ssi.is_off = !holds;
                 self.ssi.is_chosen |= holds;
             }
@@ -112,34 +117,44 @@ impl Run {
         true
     }
 
-    /// Tells whether a condition holds. Groups of its expression become variables.
-    fn holds(&mut self, condition: &Condition, env: &dyn Environment) -> bool {
-        match condition {
+    /// Tells whether a condition holds; `None` if its expression, which has variables, is none.
+    fn holds(&mut self, condition: &Condition, env: &dyn Environment) -> Option<bool> {
+        Some(match condition {
             Condition::Is(text) => !self.text(text, env).is_empty(),
             Condition::Compare { left, right, is_equal } => {
                 (self.text(left, env) == self.text(right, env)) == *is_equal
             }
             Condition::Match { left, pattern, is_match } => {
                 let subject = self.text(left, env);
-                let mut groups = pattern.room();
-                pattern.groups(&subject, 0, &mut groups);
-                let Some(id) = groups.pattern() else { return !is_match };
-                let names: Vec<Option<String>> = groups
-                    .group_info()
-                    .pattern_names(id)
-                    .map(|name| name.map(str::to_ascii_lowercase))
-                    .collect();
-                for (index, name) in names.iter().enumerate().skip(1) {
-                    let span = groups.get_group(index);
-                    let value = span.map_or(&[][..], |span| &subject[span.start..span.end]);
-                    self.assign(index.to_string().as_bytes(), value.to_vec());
-                    if let Some(name) = name {
-                        self.assign(name.as_bytes(), value.to_vec());
+                let is_found = match pattern {
+                    Pattern::Fixed(pattern) => self.finds(pattern, &subject),
+                    Pattern::Open(text) => {
+                        let pattern = Pattern::compiled(&self.text(text, env))?;
+                        self.finds(&pattern, &subject)
                     }
+                };
+                is_found == *is_match
+            }
+        })
+    }
+
+    /// Tells whether there is a match. Its groups become variables.
+    fn finds(&mut self, pattern: &linear::Regex, subject: &[u8]) -> bool {
+        let mut groups = pattern.room();
+        pattern.groups(subject, 0, &mut groups);
+        let Some(id) = groups.pattern() else { return false };
+        for (index, name) in groups.group_info().pattern_names(id).enumerate().skip(1) {
+            let value = groups.get_group(index).map(|span| &subject[span.start..span.end]);
+            let number = index.to_string();
+            let names = [Some(number), name.map(str::to_ascii_lowercase)];
+            for name in names.into_iter().flatten() {
+                match value {
+                    Some(value) => self.assign(name.as_bytes(), value.to_vec()),
+                    None => drop(self.values.remove(name.as_bytes())),
                 }
-                *is_match
             }
         }
+        true
     }
 
     fn echo(
@@ -234,7 +249,9 @@ impl Run {
         if let Some(name) = name.strip_prefix(b"cookie_") {
             return of_cookies(&env.header(b"cookie")?, name);
         }
-        if let Some(name) = name.strip_prefix(b"http_") {
+        if let Some(name) = name.strip_prefix(b"http_")
+            && !name.contains(&b'-')
+        {
             let dash = |byte: &u8| if *byte == b'_' { b'-' } else { *byte };
             let name: Vec<u8> = name.iter().map(dash).collect();
             return env.header(&name).map(std::borrow::Cow::into_owned);

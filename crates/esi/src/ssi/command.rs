@@ -4,7 +4,7 @@ use crate::address::{self, Rules};
 use crate::fragment::Fragment;
 
 use super::condition::Condition;
-use super::text::{Piece, Text};
+use super::text::Text;
 use super::{State, bad};
 
 /// A command of SSI.
@@ -41,13 +41,15 @@ pub(crate) enum Kind {
     EndBlock,
 }
 
-/// Parts of a conditional; `None` for a condition that is none.
+/// Parts of a conditional.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Switch {
-    If(Option<Condition>),
-    Elif(Option<Condition>),
+    If(Condition),
+    Elif(Condition),
     Else,
     End,
+    /// Any but the first that cannot be carried out.
+    Bad,
 }
 
 /// A way to write the value of a variable.
@@ -61,7 +63,7 @@ pub(crate) enum Encoding {
 impl Kind {
     /// Tells whether it is at fault, whatever the request.
     pub(super) const fn is_fault(&self) -> bool {
-        matches!(self, Self::Fault | Self::Switch(Switch::If(None) | Switch::Elif(None)))
+        matches!(self, Self::Fault | Self::Switch(Switch::Bad))
     }
 
     fn memory(&self) -> usize {
@@ -72,7 +74,7 @@ impl Kind {
                 Self::Echo { name, default, .. } => name.capacity() + length(default),
                 Self::Set { name, value } => name.capacity() + value.memory(),
                 Self::Config { message, date } => length(message) + length(date),
-                Self::Switch(Switch::If(Some(test)) | Switch::Elif(Some(test))) => test.memory(),
+                Self::Switch(Switch::If(test) | Switch::Elif(test)) => test.memory(),
                 Self::Block(name) => name.capacity(),
                 _ => 0,
             }
@@ -83,12 +85,8 @@ impl Kind {
     /// The fragment of an include that is the same for every request.
     pub(super) fn plain(&self) -> Option<Fragment> {
         let Self::Include { src, wait: false, set: None, stub: None } = self else { return None };
-        let src = match &src.0[..] {
-            [] => &[][..],
-            [Piece::Literal(src)] => src,
-            _ => return None,
-        };
-        Some(Fragment { src: address::ssi(src)?, rules: Rules::Ssi, ..Fragment::default() })
+        let src = address::ssi(src.literal()?)?;
+        Some(Fragment { src, rules: Rules::Ssi, ..Fragment::default() })
     }
 }
 
@@ -144,6 +142,8 @@ impl Parameters {
                 State::Value(quote)
             }
             (State::End(1), b'-') => State::End(2),
+            // Of what is no command, this may be the end already.
+            (State::Parameter | State::Named | State::Equals, b'-') => State::Bad(1),
             _ => bad(state, byte),
         }
     }
@@ -154,9 +154,22 @@ impl Parameters {
         }
     }
 
+    /// The command that a fault in it makes of it.
+    pub(super) fn fault(&self) -> Kind {
+        match &self.name[..] {
+            b"elif" | b"else" | b"endif" => Kind::Switch(Switch::Bad),
+            _ => Kind::Fault,
+        }
+    }
+
     /// The command, if it is one, and has each of its parameters once, and no other.
-    pub(super) fn command(&mut self) -> Option<Kind> {
-        let command = match &self.name[..] {
+    pub(super) fn command(&mut self) -> Kind {
+        let command = self.read().filter(|_| self.list.is_empty());
+        command.unwrap_or_else(|| self.fault())
+    }
+
+    fn read(&mut self) -> Option<Kind> {
+        Some(match &self.name[..] {
             b"include" => self.include()?,
             b"echo" => {
                 let encoding = match self.take(b"encoding").as_deref() {
@@ -175,20 +188,14 @@ impl Parameters {
             b"config" => {
                 Kind::Config { message: self.take(b"errmsg"), date: self.take(b"timefmt") }
             }
-            b"if" => Kind::Switch(Switch::If(self.condition())),
-            b"elif" => Kind::Switch(Switch::Elif(self.condition())),
+            b"if" => Kind::Switch(Switch::If(self.condition()?)),
+            b"elif" => Kind::Switch(Switch::Elif(self.condition()?)),
             b"else" => Kind::Switch(Switch::Else),
             b"endif" => Kind::Switch(Switch::End),
             b"block" => Kind::Block(self.take(b"name")?),
             b"endblock" => Kind::EndBlock,
             _ => return None,
-        };
-        match command {
-            _ if self.list.is_empty() => Some(command),
-            Kind::Switch(Switch::If(_)) => Some(Kind::Switch(Switch::If(None))),
-            Kind::Switch(Switch::Elif(_)) => Some(Kind::Switch(Switch::Elif(None))),
-            _ => None,
-        }
+        })
     }
 
     fn include(&mut self) -> Option<Kind> {

@@ -2,11 +2,11 @@
 
 use super::text::Text;
 
-/// Most bytes that a compiled expression may take.
-const PATTERN_BYTES: usize = 1 << 20;
+/// Most bytes that a compiled expression may take. One with variables is compiled for each request.
+const PATTERN_BYTES: usize = 128 << 10;
 
 /// A condition.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Condition {
     /// Some text is not empty.
     Is(Text),
@@ -17,24 +17,49 @@ pub(crate) enum Condition {
     },
     Match {
         left: Text,
-        pattern: linear::Regex,
+        pattern: Pattern,
         is_match: bool,
     },
 }
 
-impl PartialEq for Condition {
+/// A regular expression.
+#[derive(Clone, Debug)]
+pub(crate) enum Pattern {
+    Fixed(linear::Regex),
+    /// One with variables in it.
+    Open(Text),
+}
+
+impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Is(own), Self::Is(other)) => own == other,
-            (
-                Self::Compare { left, right, is_equal },
-                Self::Compare { left: l, right: r, is_equal: e },
-            ) => (left, right, is_equal) == (l, r, e),
-            (
-                Self::Match { left, pattern, is_match },
-                Self::Match { left: l, pattern: p, is_match: m },
-            ) => (left, pattern.as_str(), is_match) == (l, p.as_str(), m),
+            (Self::Fixed(own), Self::Fixed(other)) => own.as_str() == other.as_str(),
+            (Self::Open(own), Self::Open(other)) => own == other,
             _ => false,
+        }
+    }
+}
+
+impl Pattern {
+    fn read(text: &[u8]) -> Option<Self> {
+        let text = Text::read(text)?;
+        match text.literal() {
+            Some(pattern) => Self::compiled(pattern).map(Self::Fixed),
+            None => Some(Self::Open(text)),
+        }
+    }
+
+    /// The expression, if `pattern` is one.
+    pub(crate) fn compiled(pattern: &[u8]) -> Option<linear::Regex> {
+        let pattern = std::str::from_utf8(pattern).ok()?;
+        let options = linear::Options { program_bytes: PATTERN_BYTES, ..Default::default() };
+        linear::Regex::new(pattern, options).ok()
+    }
+
+    fn memory(&self) -> usize {
+        match self {
+            Self::Fixed(pattern) => pattern.bytes(),
+            Self::Open(text) => text.memory(),
         }
     }
 }
@@ -61,9 +86,7 @@ impl Condition {
         let Some(pattern) = right.strip_prefix(b"/") else {
             return Some(Self::Compare { left, right: Text::read(right)?, is_equal });
         };
-        let pattern = std::str::from_utf8(pattern.strip_suffix(b"/")?).ok()?;
-        let options = linear::Options { program_bytes: PATTERN_BYTES, ..Default::default() };
-        let pattern = linear::Regex::new(pattern, options).ok()?;
+        let pattern = Pattern::read(pattern.strip_suffix(b"/")?)?;
         Some(Self::Match { left, pattern, is_match: is_equal })
     }
 
@@ -71,7 +94,7 @@ impl Condition {
         match self {
             Self::Is(text) => text.memory(),
             Self::Compare { left, right, .. } => left.memory() + right.memory(),
-            Self::Match { left, pattern, .. } => left.memory() + pattern.bytes(),
+            Self::Match { left, pattern, .. } => left.memory() + pattern.memory(),
         }
     }
 }

@@ -4,7 +4,8 @@ use crate::address;
 
 use super::Encoding;
 
-/// Text with variables: `$name` and `${name}`; a backslash takes a byte as it is.
+/// Text with variables: `$name` and `${name}`. A backslash takes `$`, `\\` and quotes as they
+/// are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Text(pub(crate) Vec<Piece>);
 
@@ -27,9 +28,13 @@ impl Text {
             let is_escape = rest[at] == b'\\';
             rest = &rest[at + 1..];
             if is_escape {
-                let taken = rest.first().copied().unwrap_or(b'\\');
-                literal.push(taken);
-                rest = rest.get(1..).unwrap_or_default();
+                match rest.first() {
+                    Some(b'$' | b'\\' | b'"' | b'\'') => {
+                        literal.push(rest[0]);
+                        rest = &rest[1..];
+                    }
+                    _ => literal.push(b'\\'),
+                }
                 continue;
             }
             let is_braced = rest.first() == Some(&b'{');
@@ -50,6 +55,15 @@ impl Text {
             pieces.push(Piece::Literal(literal));
         }
         Some(Self(pieces))
+    }
+
+    /// The text, if there is no variable in it.
+    pub(crate) fn literal(&self) -> Option<&[u8]> {
+        match &self.0[..] {
+            [] => Some(b""),
+            [Piece::Literal(text)] => Some(text),
+            _ => None,
+        }
     }
 
     pub(crate) fn memory(&self) -> usize {
@@ -80,7 +94,7 @@ pub(crate) fn encoded(value: &[u8], encoding: Encoding) -> Vec<u8> {
 
 /// Bytes that nginx escapes in a component of an address.
 fn is_escaped(byte: u8) -> bool {
-    !byte.is_ascii_alphanumeric() && !b"-._~!$&()*,/:;=?@".contains(&byte)
+    !byte.is_ascii_alphanumeric() && !b"-._~!$&()*+,/:;=?@[]".contains(&byte)
 }
 
 #[cfg(test)]
@@ -101,7 +115,7 @@ mod tests {
             ("a", Some("a")),
             ("$a", Some("<a>")),
             ("x$A_1-${b}c$d", Some("x<a_1>-<b>c<d>")),
-            (r"\$a\\\", Some(r"$a\\")),
+            (r"\$a\\\x\", Some(r"$a\\x\")),
             ("$", None),
             ("$$a", None),
             ("${a", None),
