@@ -93,6 +93,9 @@ impl Machine {
 
     pub(crate) fn finish(mut self, out: &mut Vec<Node>) -> Remarks {
         let end = self.lines.offset();
+        while let State::Variable(_) = self.state {
+            self.release();
+        }
         if let State::Tag { .. } | State::Lost = self.state {
             self.lines.remark(What::EndsInTag, self.held_at, end);
             self.taken = end;

@@ -58,7 +58,10 @@ impl Expression {
             Self::All(all) => all.iter().all(|one| one.holds(value)),
             Self::Not(one) => !one.holds(value),
             Self::Is(operand) => {
-                operand.value(value).is_some_and(|text| !text.is_empty() && text != b"false")
+                let is_true = |text: &Vec<u8>| {
+                    !text.is_empty() && text != b"false" && number(text) != Some(0.0)
+                };
+                operand.value(value).as_ref().is_some_and(is_true)
             }
             // The note: with an operand that is empty or undefined, an expression is false.
             Self::Compare(left, comparison, right) => {
@@ -276,6 +279,8 @@ mod tests {
             "$(EMPTY)!='a'",
             "$(NONE)",
             "false",
+            "0",
+            "''",
             "$(NONE)==$(NONE)",
             "1==1 & 1==2",
             "!1==1",

@@ -6,8 +6,8 @@ use std::ops::Range;
 use crate::{Environment, Fragment, Op};
 
 /// The request of the tables' pages.
-#[derive(Debug, Default)]
-pub(crate) struct Request;
+#[derive(Debug)]
+pub(crate) struct Request(pub(crate) &'static str);
 
 impl Environment for Request {
     fn host(&self) -> &[u8] {
@@ -19,7 +19,7 @@ impl Environment for Request {
     }
 
     fn query(&self) -> &[u8] {
-        b"x=xv&y=a%20b&e=&z"
+        self.0.as_bytes()
     }
 
     fn header(&self, name: &[u8]) -> Option<Cow<'_, [u8]>> {
@@ -49,24 +49,31 @@ impl Environment for Request {
     }
 }
 
-/// Bytes that a client gets, if fragments come to what `fetch` makes of them.
-pub(crate) fn sent(ops: &[Op], page: &[u8], fetch: &dyn Fn(&Fragment) -> Vec<u8>) -> Vec<u8> {
+/// Bytes that a client gets, if fragments come to what `fetch` makes of them; `None` if one fails.
+pub(crate) fn sent(
+    ops: &[Op],
+    page: &[u8],
+    fetch: &dyn Fn(&Fragment) -> Option<Vec<u8>>,
+) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     for op in ops {
         match op {
             Op::Text(range) => out.extend_from_slice(&page[place(range)]),
             Op::Bytes(bytes) => out.extend_from_slice(bytes),
             Op::Include(fragment) => {
-                let body = fetch(fragment);
+                let body = fetch(fragment)?;
                 match &fragment.stub {
-                    Some(stub) if body.is_empty() => out.extend(sent(stub, page, fetch)),
+                    Some(stub) if body.is_empty() => out.extend(sent(stub, page, fetch)?),
                     _ => out.extend(body),
                 }
             }
-            Op::Try { attempt, .. } => out.extend(sent(attempt, page, fetch)),
+            Op::Try { attempt, except } => match sent(attempt, page, fetch) {
+                Some(bytes) => out.extend(bytes),
+                None => out.extend(sent(except, page, fetch)?),
+            },
         }
     }
-    out
+    Some(out)
 }
 
 /// A range of a page in memory.

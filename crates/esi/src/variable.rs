@@ -60,8 +60,8 @@ pub(crate) fn end(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// The search for the `)` that ends a variable. It gives up at the next `$`, so that however many
-/// variables never end, nothing is searched many times.
+/// The search for the `)` that ends a variable. It gives up at the next `$` or `<`, so that
+/// however many variables never end, nothing is searched many times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ending {
     is_quoted: bool,
@@ -81,7 +81,7 @@ impl Ending {
             b'\'' if self.is_quoted => self.is_quoted = false,
             b'\'' if self.is_after_bar => self.is_quoted = true,
             b')' if !self.is_quoted => return Progress::End,
-            b'$' if !self.is_quoted => return Progress::Never,
+            b'$' | b'<' if !self.is_quoted => return Progress::Never,
             _ => {}
         }
         self.is_after_bar = byte == b'|';
