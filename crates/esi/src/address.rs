@@ -8,6 +8,8 @@ pub(crate) enum Rules {
     /// RFC 3986 5.2.
     #[default]
     Uri,
+    /// nginx's: a path, or what is joined to the page's directory.
+    Ssi,
 }
 
 /// A request for a fragment.
@@ -26,6 +28,7 @@ pub(crate) fn target(src: &[u8], base: &[u8], rules: Rules) -> Target {
     match rules {
         Rules::Varnish => varnish(src, base),
         Rules::Uri => uri(src, base),
+        Rules::Ssi => joined(src, base),
     }
 }
 
@@ -42,8 +45,49 @@ fn varnish(src: &[u8], base: &[u8]) -> Target {
             return Target { scheme, host, url: url.to_vec() };
         }
     }
+    joined(src, base)
+}
+
+fn joined(src: &[u8], base: &[u8]) -> Target {
     let directory = if src.starts_with(b"/") { &b""[..] } else { directory(base) };
     Target { scheme: None, host: None, url: [directory, src].concat() }
+}
+
+/// An address without what ends a line, or parts words of a request: such bytes are
+/// percent-encoded.
+pub(crate) fn safe(src: &[u8]) -> Vec<u8> {
+    escaped(src, |byte| byte <= b' ' || byte == 0x7f)
+}
+
+/// An address of nginx's: the path is escaped as nginx does, and the query is made safe. `None` for
+/// a path that nginx takes for unsafe.
+pub(crate) fn ssi(src: &[u8]) -> Option<Vec<u8>> {
+    const UP: [&[u8]; 4] = [b"..", b".%2e", b"%2e.", b"%2e%2e"];
+    let is_up = |segment: &[u8]| UP.iter().any(|up| segment.eq_ignore_ascii_case(up));
+    let length = memchr::memchr(b'?', src).unwrap_or(src.len());
+    let (path, query) = src.split_at(length);
+    if path.split(|byte| *byte == b'/').any(is_up) {
+        return None;
+    }
+    let mut out =
+        escaped(path, |byte| byte <= b' ' || byte >= 0x7f || b"#\"<>\\^`{|}".contains(&byte));
+    out.extend_from_slice(&safe(query));
+    Some(out)
+}
+
+/// Text with some of its bytes percent-encoded.
+pub(crate) fn escaped(text: &[u8], is_escaped: impl Fn(u8) -> bool) -> Vec<u8> {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut out = Vec::with_capacity(text.len());
+    for byte in text {
+        if is_escaped(*byte) {
+            let digit = |value: u8| DIGITS[usize::from(value)];
+            out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
+        } else {
+            out.push(*byte);
+        }
+    }
+    out
 }
 
 /// The part of a path up to and with its last `/`.

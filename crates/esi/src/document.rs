@@ -1,14 +1,18 @@
 //! A parsed page.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::expression::Expression;
 use crate::fragment::{Include, Op};
 use crate::limits::Limits;
 use crate::parser::Dialect;
 use crate::remark::Remarks;
 use crate::run::Run;
+use crate::ssi::Command;
+use crate::variable::{Template, Variable};
 
 /// One piece of a page.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +23,53 @@ pub enum Node {
     Bytes(Box<[u8]>),
     /// A fragment.
     Include(Include),
+    /// `<esi:choose>`: the first branch whose condition holds.
+    Choose(Box<[Branch]>),
+    /// `<esi:try>`
+    Try {
+        /// Takes the place if all its fragments come.
+        attempt: Box<[Self]>,
+        /// Takes the place otherwise.
+        except: Box<[Self]>,
+    },
+    /// A variable in `<esi:vars>`. Its value goes into the page as it is: the note has no escaping.
+    Variable(Box<Variable>),
+    /// `<esi:vars name=...>`
+    Template(Box<Template>),
+    /// `<esi:assign>`
+    Assign {
+        /// The variable's name.
+        name: Box<[u8]>,
+        /// Its value.
+        value: Box<Template>,
+    },
+    /// `<esi:inline>`, or SSI's block: a fragment within the page. It is sent where it is asked for.
+    Inline {
+        /// Its address, or the block's name.
+        name: Box<[u8]>,
+        /// `fetchable="yes"`: requests of clients may ask for it, too.
+        is_fetchable: bool,
+        /// Its content.
+        nodes: Arc<[Self]>,
+    },
+    /// A command of SSI.
+    Command(Box<Command>),
+}
+
+/// One branch of a choice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Branch {
+    /// `None`: it is taken if no other is.
+    pub(crate) test: Option<Test>,
+    pub(crate) nodes: Vec<Node>,
+}
+
+/// A branch's condition.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Test {
+    /// It is none, and never holds.
+    Never,
+    Esi(Expression),
 }
 
 /// A page, parsed.
@@ -90,6 +141,7 @@ impl Node {
         match self {
             Self::Text(_) | Self::Bytes(_) => true,
             Self::Include(include) => include.plain().is_some(),
+            _ => false,
         }
     }
 
@@ -99,8 +151,29 @@ impl Node {
             Self::Text(_) => 0,
             Self::Bytes(bytes) => bytes.len(),
             Self::Include(include) => include.memory(),
+            Self::Choose(branches) => branches.iter().map(Branch::memory).sum(),
+            Self::Try { attempt, except } => memory(attempt) + memory(except),
+            Self::Variable(variable) => size_of::<Variable>() + variable.memory(),
+            Self::Template(template) => size_of::<Template>() + template.memory(),
+            Self::Assign { name, value } => name.len() + size_of::<Template>() + value.memory(),
+            Self::Inline { name, nodes, .. } => name.len() + memory(nodes),
+            Self::Command(command) => command.memory(),
         }
     }
+}
+
+impl Branch {
+    fn memory(&self) -> usize {
+        let test = match &self.test {
+            Some(Test::Esi(expression)) => expression.memory(),
+            Some(Test::Never) | None => 0,
+        };
+        size_of::<Self>() + test + memory(&self.nodes)
+    }
+}
+
+fn memory(nodes: &[Node]) -> usize {
+    size_of_val(nodes) + nodes.iter().map(Node::memory).sum::<usize>()
 }
 
 /// Joins ranges of text that follow each other without a gap.

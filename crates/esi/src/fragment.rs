@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::address::{Rules, Target, target};
+use crate::address::{self, Rules, Target, target};
+use crate::variable::Template;
 
 /// A page's wish for the case that a fragment fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -79,21 +80,51 @@ pub enum Op {
 /// An include in a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Include {
-    fragment: Box<Fragment>,
+    pub(crate) fragment: Box<Fragment>,
+    /// Addresses with variables in them.
+    pub(crate) open: Option<Box<Open>>,
+}
+
+/// Addresses that are not the same for every request.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Open {
+    pub(crate) src: Template,
+    pub(crate) alt: Option<Template>,
 }
 
 impl Include {
     /// The fragment, if it is the same for every request.
     pub fn plain(&self) -> Option<&Fragment> {
-        Some(&self.fragment)
+        self.open.is_none().then_some(&self.fragment)
     }
 
-    pub(crate) fn plain_of(fragment: Fragment) -> Self {
-        Self { fragment: Box::new(fragment) }
+    /// An include of a fragment that has its addresses.
+    pub(crate) fn fixed(fragment: Fragment) -> Self {
+        Self { fragment: Box::new(fragment), open: None }
+    }
+
+    /// An include of a fragment with these addresses.
+    pub(crate) fn new(mut fragment: Fragment, src: Template, alt: Option<Template>) -> Self {
+        let fixed_alt = alt.as_ref().map(Template::literal);
+        match (src.literal(), fixed_alt) {
+            (Some(own), None) => fragment.src = address::safe(own),
+            (Some(own), Some(Some(other))) => {
+                fragment.src = address::safe(own);
+                fragment.alt = Some(address::safe(other));
+            }
+            _ => {
+                let open = Some(Box::new(Open { src, alt }));
+                return Self { fragment: Box::new(fragment), open };
+            }
+        }
+        Self::fixed(fragment)
     }
 
     /// Bytes on the heap.
     pub(crate) fn memory(&self) -> usize {
-        size_of::<Fragment>() + self.fragment.memory()
+        let open = self.open.as_ref().map_or(0, |open| {
+            size_of::<Open>() + open.src.memory() + open.alt.as_ref().map_or(0, Template::memory)
+        });
+        size_of::<Fragment>() + self.fragment.memory() + open
     }
 }

@@ -4,6 +4,7 @@ use crate::document::{Document, Node};
 use crate::limits::Limits;
 use crate::remark::Remarks;
 use crate::varnish::{self, VarnishRules};
+use crate::{esi, ssi};
 
 /// The language of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct Parser(Inner);
 #[derive(Debug)]
 enum Inner {
     Varnish(Box<varnish::Machine>),
+    Esi(Box<esi::Machine>),
+    Ssi(Box<ssi::Machine>),
 }
 
 impl Parser {
@@ -35,9 +38,8 @@ impl Parser {
             Dialect::Varnish(rules) => {
                 Inner::Varnish(Box::new(varnish::Machine::new(rules, limits)))
             }
-            Dialect::Esi | Dialect::Ssi => {
-                Inner::Varnish(Box::new(varnish::Machine::new(VarnishRules::default(), limits)))
-            }
+            Dialect::Esi => Inner::Esi(Box::new(esi::Machine::new(limits))),
+            Dialect::Ssi => Inner::Ssi(Box::new(ssi::Machine::new(limits))),
         })
     }
 
@@ -46,6 +48,8 @@ impl Parser {
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
         match &mut self.0 {
             Inner::Varnish(machine) => machine.push(bytes, out),
+            Inner::Esi(machine) => machine.push(bytes, out),
+            Inner::Ssi(machine) => machine.push(bytes, out),
         }
     }
 
@@ -53,6 +57,8 @@ impl Parser {
     pub fn finish(self, out: &mut Vec<Node>) -> Remarks {
         match self.0 {
             Inner::Varnish(machine) => machine.finish(out),
+            Inner::Esi(machine) => machine.finish(out),
+            Inner::Ssi(machine) => machine.finish(out),
         }
     }
 
@@ -60,6 +66,8 @@ impl Parser {
     pub fn has_instructions(&self) -> bool {
         match &self.0 {
             Inner::Varnish(machine) => machine.has_instructions(),
+            Inner::Esi(machine) => machine.has_instructions(),
+            Inner::Ssi(machine) => machine.has_instructions(),
         }
     }
 }

@@ -55,6 +55,20 @@ pub enum What {
     AttributeEnd,
     /// A `/` that does not end its tag.
     Slash,
+    /// An element or a block that is not closed.
+    NotClosed,
+    /// An end tag without its beginning.
+    NotOpen,
+    /// A branch outside of its choice or attempt.
+    Misplaced,
+    /// More open elements than [`crate::Limits::nesting`]: the content goes.
+    TooDeep,
+    /// A condition that is no expression: it never holds.
+    BadTest,
+    /// An inline fragment or an assignment without its name or value.
+    NoName,
+    /// A command of SSI that cannot be carried out.
+    BadCommand,
     /// More instructions than [`crate::Limits::nodes`].
     TooMany,
     /// A tag longer than [`crate::Limits::attribute_bytes`].
@@ -94,6 +108,13 @@ impl What {
             Self::AttributeDelimiter => "XML 1.0 Illegal attribute delimiter",
             Self::AttributeEnd => "XML 1.0 Missing end attribute delimiter",
             Self::Slash => "XML 1.0 '>' does not follow '/' in tag",
+            Self::NotClosed => "an element is not closed",
+            Self::NotOpen => "an end tag without its element",
+            Self::Misplaced => "a branch outside of <esi:choose> or <esi:try>",
+            Self::TooDeep => "more open elements than the limit",
+            Self::BadTest => "a test that is no expression",
+            Self::NoName => "an element without its name or value",
+            Self::BadCommand => "a command that cannot be carried out",
             Self::TooMany => "more instructions than the limit",
             Self::TooLong => "a tag longer than the limit",
         }

@@ -61,7 +61,7 @@ impl Src {
             (true, false) => OnError::Fail,
         };
         let rules = Rules::Varnish;
-        Some(Include::plain_of(Fragment { src, onerror, rules, ..Fragment::default() }))
+        Some(Include::fixed(Fragment { src, onerror, rules, ..Fragment::default() }))
     }
 }
 

@@ -1,44 +1,12 @@
 //! The dialect against what Debian's varnishd made of the same pages.
 
+use crate::testing::{escaped, place, unescaped};
 use crate::{Dialect, Document, Limits, Node, VarnishRules};
 
 /// One page to a line, its columns parted by tabs: the members of `feature` that are on, varnishd's
 /// `obj.can_esi`, the page, what a client got, what the log said. `\x..` is a byte. A fragment is
 /// `{url@host}`: the page was `/base/p?q=/y/z` of the host `h`.
 const PAGES: &str = include_str!("pages.txt");
-
-fn unescaped(text: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => match chars.next() {
-                Some('n') => out.push(b'\n'),
-                Some('t') => out.push(b'\t'),
-                Some('r') => out.push(b'\r'),
-                Some('x') => {
-                    let digits: String = chars.by_ref().take(2).collect();
-                    out.push(u8::from_str_radix(&digits, 16).expect("two digits"));
-                }
-                _ => out.push(b'\\'),
-            },
-            c => out.push(u8::try_from(c).expect("ASCII")),
-        }
-    }
-    out
-}
-
-fn escaped(bytes: &[u8]) -> String {
-    let one = |byte: &u8| match byte {
-        b'\n' => "\\n".to_owned(),
-        b'\t' => "\\t".to_owned(),
-        b'\r' => "\\r".to_owned(),
-        b'\\' => "\\\\".to_owned(),
-        32..127 => char::from(*byte).to_string(),
-        byte => format!("\\x{byte:02x}"),
-    };
-    bytes.iter().map(one).collect()
-}
 
 fn rules(features: &str) -> VarnishRules {
     let has = |name| features.split(',').any(|feature| feature == name);
@@ -55,10 +23,7 @@ fn page_of(document: &Document, page: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for node in document.nodes() {
         match node {
-            Node::Text(range) => out.extend_from_slice(
-                &page[usize::try_from(range.start).expect("small")
-                    ..usize::try_from(range.end).expect("small")],
-            ),
+            Node::Text(range) => out.extend_from_slice(&page[place(range)]),
             Node::Include(include) => {
                 let target = include.plain().expect("no variables").target(b"/base/p?q=/y/z");
                 out.push(b'{');

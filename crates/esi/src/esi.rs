@@ -1,0 +1,266 @@
+//! ESI 1.0, as the W3C's note has it, with attributes that Akamai's users know (`maxwait`, `ttl`,
+//! `no-store`, `<esi:assign>`).
+//!
+//! Instructions are found anywhere in the page, which need not be XML. A tag ends at its `>` outside
+//! of quotes. What is at fault is left out and remarked; the text around it stays.
+
+mod build;
+mod tag;
+#[cfg(test)]
+mod tests;
+
+use crate::document::Node;
+use crate::limits::Limits;
+use crate::lines::Lines;
+use crate::remark::{Remarks, What};
+use crate::variable::{Ending, Progress, Variable};
+
+use build::Builder;
+use tag::Tag;
+
+/// Beginnings of instructions.
+const MARKS: [&[u8]; 3] = [b"<esi:", b"</esi:", b"<!--esi"];
+/// A variable longer than this is none.
+const VARIABLE_BYTES: usize = 1024;
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// So many bytes into `-->`.
+    Text(u8),
+    /// In what may be one of [`MARKS`]: the bytes in `held`.
+    Mark,
+    /// In a tag; its bytes are in `held`.
+    Tag { quote: Option<u8>, is_after_equals: bool },
+    /// In a variable; its bytes are in `held`.
+    Variable(Ending),
+    /// In what is left of a tag that is too long.
+    Lost,
+    /// Beyond a limit: all is text.
+    Rest,
+}
+
+/// A parser of this dialect.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    limits: Limits,
+    state: State,
+    lines: Lines,
+    builder: Builder,
+    held: Vec<u8>,
+    /// Where the bytes in `held` begin.
+    held_at: u64,
+    /// All before is among the nodes, if it stays.
+    taken: u64,
+    is_in_comment: bool,
+    is_found: bool,
+}
+
+impl Machine {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            state: State::Text(0),
+            lines: Lines::new(limits.remarks),
+            builder: Builder::new(limits),
+            held: Vec::new(),
+            held_at: 0,
+            taken: 0,
+            is_in_comment: false,
+            is_found: false,
+        }
+    }
+
+    pub(crate) const fn has_instructions(&self) -> bool {
+        self.is_found
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
+        let begin = self.lines.offset();
+        let mut at = 0;
+        while at < bytes.len() {
+            at += self.skippable(&bytes[at..]);
+            if let Some(byte) = bytes.get(at) {
+                self.step(*byte, begin + at as u64);
+                at += 1;
+            }
+        }
+        if matches!(self.state, State::Text(0) | State::Rest) {
+            self.take(begin + bytes.len() as u64);
+        }
+        self.lines.end(bytes);
+        self.builder.emit(out);
+    }
+
+    pub(crate) fn finish(mut self, out: &mut Vec<Node>) -> Remarks {
+        let end = self.lines.offset();
+        while let State::Variable(_) = self.state {
+            self.release();
+        }
+        if let State::Tag { .. } | State::Lost = self.state {
+            self.lines.remark(What::EndsInTag, self.held_at, end);
+            self.taken = end;
+        }
+        self.take(end);
+        if self.is_in_comment {
+            self.lines.remark(What::NotClosed, end, end);
+        }
+        self.builder.finish(|what| self.lines.remark(what, end, end), out);
+        self.lines.finish()
+    }
+
+    /// The number of bytes that change nothing.
+    fn skippable(&self, bytes: &[u8]) -> usize {
+        let found = match (self.state, self.is_in_comment, self.builder.has_variables()) {
+            (State::Text(0), false, false) => memchr::memchr(b'<', bytes),
+            (State::Text(0), true, false) => memchr::memchr2(b'<', b'-', bytes),
+            (State::Text(0), false, true) => memchr::memchr2(b'<', b'$', bytes),
+            (State::Text(0), true, true) => memchr::memchr3(b'<', b'-', b'$', bytes),
+            (State::Lost, ..) => memchr::memchr(b'>', bytes),
+            (State::Rest, ..) => None,
+            _ => Some(0),
+        };
+        found.unwrap_or(bytes.len())
+    }
+
+    fn step(&mut self, byte: u8, at: u64) {
+        match self.state {
+            State::Text(dashes) => self.text(dashes, byte, at),
+            State::Mark => self.mark(byte, at),
+            State::Tag { quote, is_after_equals } => self.tag(quote, is_after_equals, byte, at),
+            State::Variable(ending) => self.variable(ending, byte, at),
+            State::Lost if byte == b'>' => self.ends(at + 1),
+            State::Lost | State::Rest => {}
+        }
+    }
+
+    fn text(&mut self, dashes: u8, byte: u8, at: u64) {
+        self.state = State::Text(0);
+        match byte {
+            b'<' => self.hold(State::Mark, byte, at),
+            b'$' if self.builder.has_variables() => {
+                self.hold(State::Variable(Ending::default()), byte, at);
+            }
+            b'-' if self.is_in_comment => self.state = State::Text((dashes + 1).min(2)),
+            b'>' if dashes == 2 => {
+                self.is_in_comment = false;
+                self.take(at - 2);
+                self.taken = at + 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn hold(&mut self, state: State, byte: u8, at: u64) {
+        self.held.clear();
+        self.held.push(byte);
+        self.held_at = at;
+        self.state = state;
+    }
+
+    /// What is held is text. Other than its first byte, it may be the beginning of something.
+    fn release(&mut self) {
+        self.state = State::Text(0);
+        let held = std::mem::take(&mut self.held);
+        for (byte, at) in held.iter().zip(self.held_at..).skip(1) {
+            self.step(*byte, at);
+        }
+        if self.held.is_empty() {
+            self.held = held;
+            self.held.clear();
+        }
+    }
+
+    fn mark(&mut self, byte: u8, at: u64) {
+        self.held.push(byte);
+        match MARKS.iter().find(|mark| mark.starts_with(&self.held)) {
+            None => self.release(),
+            Some(mark) if mark.len() > self.held.len() => {}
+            Some(mark) if mark.ends_with(b":") => {
+                self.begins();
+                self.state = State::Tag { quote: None, is_after_equals: false };
+            }
+            Some(_) => {
+                self.begins();
+                self.taken = at + 1;
+                self.is_in_comment = true;
+                self.state = State::Text(0);
+            }
+        }
+    }
+
+    /// An instruction begins with what is held.
+    fn begins(&mut self) {
+        self.is_found = true;
+        self.take(self.held_at);
+    }
+
+    /// An instruction has ended before `at`.
+    fn ends(&mut self, at: u64) {
+        self.taken = at;
+        let is_full = self.builder.is_full();
+        if is_full {
+            self.lines.remark(What::TooMany, self.held_at, at);
+        }
+        self.state = if is_full { State::Rest } else { State::Text(0) };
+    }
+
+    fn tag(&mut self, quote: Option<u8>, is_after_equals: bool, byte: u8, at: u64) {
+        self.held.push(byte);
+        if byte == b'>' && quote.is_none() {
+            let mut held = std::mem::take(&mut self.held);
+            let (lines, from) = (&mut self.lines, self.held_at);
+            self.builder.tag(&Tag::read(&held), |what| lines.remark(what, from, at));
+            held.clear();
+            self.held = held;
+            return self.ends(at + 1);
+        }
+        if self.held.len() > self.limits.attribute_bytes {
+            self.lines.remark(What::TooLong, self.held_at, at);
+            self.state = State::Lost;
+            return;
+        }
+        self.state = match (quote, byte) {
+            (Some(open), _) => {
+                State::Tag { quote: quote.filter(|_| open != byte), is_after_equals: false }
+            }
+            (None, b'"' | b'\'') if is_after_equals => {
+                State::Tag { quote: Some(byte), is_after_equals: false }
+            }
+            (None, b'=') => State::Tag { quote, is_after_equals: true },
+            _ => {
+                State::Tag { quote, is_after_equals: is_after_equals && byte.is_ascii_whitespace() }
+            }
+        };
+    }
+
+    fn variable(&mut self, mut ending: Ending, byte: u8, at: u64) {
+        self.held.push(byte);
+        let length = self.held.len();
+        let progress = match length {
+            2 if byte == b'(' => Progress::More,
+            2 => Progress::Never,
+            _ if length > VARIABLE_BYTES => Progress::Never,
+            _ => ending.step(byte),
+        };
+        match progress {
+            Progress::More => self.state = State::Variable(ending),
+            Progress::Never => self.release(),
+            Progress::End => match Variable::read(&self.held[2..length - 1]) {
+                None => self.release(),
+                Some(variable) => {
+                    self.take(self.held_at);
+                    self.builder.add(Node::Variable(Box::new(variable)));
+                    self.ends(at + 1);
+                }
+            },
+        }
+    }
+
+    /// What is before `at`, and not yet taken, is text.
+    fn take(&mut self, at: u64) {
+        if self.taken < at {
+            self.builder.text(self.taken..at);
+            self.taken = at;
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! The tree of nodes, from tags as they come.
+
+use std::ops::Range;
+
+use crate::address::Rules;
+use crate::document::{Branch, Node, Test};
+use crate::expression::Expression;
+use crate::fragment::{Fragment, Include, OnError};
+use crate::limits::Limits;
+use crate::remark::What;
+use crate::variable::Template;
+
+use super::tag::Tag;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Element {
+    Choose,
+    When,
+    Otherwise,
+    Try,
+    Attempt,
+    Except,
+    Vars,
+    Inline,
+    Remove,
+}
+
+const ELEMENTS: [(&[u8], Element); 9] = [
+    (b"choose", Element::Choose),
+    (b"when", Element::When),
+    (b"otherwise", Element::Otherwise),
+    (b"try", Element::Try),
+    (b"attempt", Element::Attempt),
+    (b"except", Element::Except),
+    (b"vars", Element::Vars),
+    (b"inline", Element::Inline),
+    (b"remove", Element::Remove),
+];
+
+/// An open element.
+#[derive(Debug)]
+struct Frame {
+    element: Element,
+    nodes: Vec<Node>,
+    branches: Vec<Branch>,
+    test: Option<Test>,
+    attempt: Option<Vec<Node>>,
+    except: Option<Vec<Node>>,
+    name: Vec<u8>,
+    is_fetchable: bool,
+}
+
+impl Frame {
+    const fn new(element: Element) -> Self {
+        Self {
+            element,
+            nodes: Vec::new(),
+            branches: Vec::new(),
+            test: None,
+            attempt: None,
+            except: None,
+            name: Vec::new(),
+            is_fetchable: false,
+        }
+    }
+}
+
+/// The open elements, and the nodes of the page that are done.
+#[derive(Debug)]
+pub(super) struct Builder {
+    limits: Limits,
+    frames: Vec<Frame>,
+    done: Vec<Node>,
+    count: usize,
+    variables: usize,
+    /// An element whose content goes, and the number of its kind that are open.
+    discard: Option<(Element, usize)>,
+}
+
+impl Builder {
+    pub(super) const fn new(limits: Limits) -> Self {
+        Self { limits, frames: Vec::new(), done: Vec::new(), count: 0, variables: 0, discard: None }
+    }
+
+    /// Tells whether text may hold variables.
+    pub(super) const fn has_variables(&self) -> bool {
+        self.variables > 0 && self.discard.is_none()
+    }
+
+    pub(super) const fn is_full(&self) -> bool {
+        self.count >= self.limits.nodes
+    }
+
+    pub(super) fn emit(&mut self, out: &mut Vec<Node>) {
+        out.append(&mut self.done);
+    }
+
+    pub(super) fn finish(&mut self, mut remark: impl FnMut(What), out: &mut Vec<Node>) {
+        if self.discard.is_some() {
+            remark(What::NotClosed);
+        }
+        while !self.frames.is_empty() {
+            remark(What::NotClosed);
+            self.close();
+        }
+        self.emit(out);
+    }
+
+    pub(super) fn text(&mut self, range: Range<u64>) {
+        self.add(Node::Text(range));
+    }
+
+    /// Adds a node to the innermost open element that has nodes. Between the branches of a choice
+    /// there are none.
+    pub(super) fn add(&mut self, node: Node) {
+        if self.discard.is_some() {
+            return;
+        }
+        let frame = self.frames.iter_mut().rfind(|frame| frame.element != Element::Vars);
+        let nodes = match frame {
+            None => &mut self.done,
+            Some(Frame { element: Element::Choose | Element::Try, .. }) => return,
+            Some(frame) => &mut frame.nodes,
+        };
+        nodes.push(node);
+        self.count += 1;
+    }
+
+    pub(super) fn tag(&mut self, tag: &Tag<'_>, mut remark: impl FnMut(What)) {
+        let element = ELEMENTS.iter().find(|(name, _)| *name == tag.name).map(|(_, own)| *own);
+        if let Some((open, depth)) = self.discard {
+            if element == Some(open) && !tag.is_empty {
+                let depth = if tag.is_end { depth - 1 } else { depth + 1 };
+                self.discard = (depth > 0).then_some((open, depth));
+            }
+            return;
+        }
+        match (element, tag.is_end) {
+            (Some(element), true) => self.end(element, remark),
+            (Some(element), false) => self.begin(element, tag, remark),
+            (None, false) => match tag.name {
+                b"include" => self.include(tag, remark),
+                b"assign" => self.assign(tag, remark),
+                b"comment" if tag.is_empty => {}
+                b"comment" => remark(What::CommentOpen),
+                _ => remark(What::Unknown),
+            },
+            (None, true) if matches!(tag.name, b"include" | b"comment" | b"assign") => {}
+            (None, true) => remark(What::Unknown),
+        }
+    }
+
+    fn begin(&mut self, element: Element, tag: &Tag<'_>, mut remark: impl FnMut(What)) {
+        let parent = self.frames.last().map(|frame| frame.element);
+        let needs = match element {
+            Element::When | Element::Otherwise => Some(Element::Choose),
+            Element::Attempt | Element::Except => Some(Element::Try),
+            _ => None,
+        };
+        if needs.is_some() && needs != parent {
+            return remark(What::Misplaced);
+        }
+        if element == Element::Vars && tag.is_empty {
+            return self.vars(tag);
+        }
+        if element == Element::Remove || self.frames.len() >= self.limits.nesting {
+            if element != Element::Remove {
+                remark(What::TooDeep);
+            } else if tag.is_empty {
+                remark(What::EmptyRemove);
+            }
+            self.discard = (!tag.is_empty).then_some((element, 1));
+            return;
+        }
+        let mut frame = Frame::new(element);
+        match element {
+            Element::When => {
+                let text = tag.attribute(b"test").unwrap_or_default();
+                let test = Expression::read(&text, self.limits.nesting);
+                if test.is_none() {
+                    remark(What::BadTest);
+                }
+                frame.test = Some(test.map_or(Test::Never, Test::Esi));
+            }
+            Element::Inline => {
+                frame.name = tag.attribute(b"name").unwrap_or_default();
+                frame.is_fetchable = tag.attribute(b"fetchable").is_some_and(|v| v == b"yes");
+                if frame.name.is_empty() {
+                    remark(What::NoName);
+                }
+            }
+            Element::Vars => self.variables += 1,
+            _ => {}
+        }
+        self.frames.push(frame);
+        if tag.is_empty {
+            self.close();
+        }
+    }
+
+    /// `<esi:vars name="$(X)"/>`.
+    fn vars(&mut self, tag: &Tag<'_>) {
+        let text = tag.attribute(b"name").unwrap_or_default();
+        if !text.is_empty() {
+            self.add(Node::Template(Box::new(Template::read(&text))));
+        }
+    }
+
+    fn end(&mut self, element: Element, mut remark: impl FnMut(What)) {
+        let Some(index) = self.frames.iter().rposition(|frame| frame.element == element) else {
+            return remark(What::NotOpen);
+        };
+        while self.frames.len() > index + 1 {
+            remark(What::NotClosed);
+            self.close();
+        }
+        self.close();
+    }
+
+    fn close(&mut self) {
+        let Some(frame) = self.frames.pop() else { return };
+        let Frame { element, nodes, branches, test, attempt, except, name, is_fetchable } = frame;
+        let parent = self.frames.last_mut();
+        match (element, parent) {
+            (Element::Vars, _) => self.variables -= 1,
+            (Element::Choose, _) => self.add(Node::Choose(branches.into())),
+            (Element::When | Element::Otherwise, Some(parent)) => {
+                parent.branches.push(Branch { test, nodes });
+                self.count += 1;
+            }
+            (Element::Attempt, Some(parent)) => {
+                parent.attempt = parent.attempt.take().or(Some(nodes));
+            }
+            (Element::Except, Some(parent)) => parent.except = parent.except.take().or(Some(nodes)),
+            (Element::Try, _) => {
+                let (attempt, except) = (attempt.unwrap_or_default(), except.unwrap_or_default());
+                self.add(Node::Try { attempt: attempt.into(), except: except.into() });
+            }
+            (Element::Inline, _) => {
+                let (name, nodes) = (name.into(), nodes.into());
+                self.add(Node::Inline { name, is_fetchable, nodes });
+            }
+            _ => {}
+        }
+    }
+
+    fn include(&mut self, tag: &Tag<'_>, mut remark: impl FnMut(What)) {
+        if !tag.is_empty {
+            remark(What::IncludeOpen);
+        }
+        let Some(src) = tag.attribute(b"src") else { return remark(What::NoSrc) };
+        let fragment = Fragment {
+            onerror: match tag.attribute(b"onerror").as_deref() {
+                None => OnError::Unsaid,
+                Some(b"continue") => OnError::Continue,
+                Some(_) => OnError::Fail,
+            },
+            maxwait_ms: tag.attribute(b"maxwait").and_then(|text| number(&text)),
+            ttl_s: tag.attribute(b"ttl").and_then(|text| seconds(&text)),
+            no_store: tag.attribute(b"no-store").is_some_and(|text| text == b"on"),
+            rules: Rules::Uri,
+            ..Fragment::default()
+        };
+        let alt = tag.attribute(b"alt").map(|alt| Template::read(alt.trim_ascii()));
+        let src = Template::read(src.trim_ascii());
+        self.add(Node::Include(Include::new(fragment, src, alt)));
+    }
+
+    fn assign(&mut self, tag: &Tag<'_>, mut remark: impl FnMut(What)) {
+        let Some((name, value)) = tag.attribute(b"name").zip(tag.attribute(b"value")) else {
+            return remark(What::NoName);
+        };
+        // A value in quotes is what stands in them.
+        let inner = value.strip_prefix(b"'").and_then(|value| value.strip_suffix(b"'"));
+        let value = Template::read(inner.unwrap_or(&value));
+        self.add(Node::Assign { name: name.into(), value: Box::new(value) });
+    }
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// A number with a unit: seconds, minutes, hours or days.
+fn seconds(text: &[u8]) -> Option<u64> {
+    let (digits, unit) = match text.split_last()? {
+        (b's', digits) => (digits, 1),
+        (b'm', digits) => (digits, 60),
+        (b'h', digits) => (digits, 3600),
+        (b'd', digits) => (digits, 86_400),
+        _ => (text, 1),
+    };
+    number(digits)?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, seconds_of) in
+            [("90", Some(90)), ("1s", Some(1)), ("2m", Some(120)), ("1h", Some(3600))]
+        {
+            assert_eq!(seconds(text.as_bytes()), seconds_of, "{text}");
+        }
+        assert_eq!(seconds(b"3d"), Some(259_200));
+        for text in ["", "h", "-1", "1.5h", "x", "99999999999999999999d", "999999999999999999d"] {
+            assert_eq!(seconds(text.as_bytes()), None, "{text}");
+        }
+    }
+}

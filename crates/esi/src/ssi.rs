@@ -1,0 +1,239 @@
+//! Server-side includes, as nginx has them.
+//!
+//! All here follows nginx's documentation of `ngx_http_ssi_module`, and what Debian's nginx was seen
+//! to make of the pages in `ssi/pages.txt`. A command that cannot be carried out leaves a message in
+//! its place. `if` does not nest: nginx has one level.
+
+mod command;
+mod condition;
+mod date;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use crate::document::Node;
+use crate::fragment::Include;
+use crate::limits::Limits;
+use crate::lines::Lines;
+use crate::remark::{Remarks, What};
+
+pub use command::Command;
+pub(crate) use command::{Encoding, Kind, Switch};
+pub(crate) use condition::{Condition, Pattern};
+pub(crate) use date::formatted;
+pub(crate) use text::{Piece, Text, encoded};
+
+use command::Parameters;
+
+/// The beginning of a command.
+const MARK: &[u8] = b"<!--#";
+/// Its end.
+const END: &[u8; 3] = b"-->";
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Text,
+    /// So many bytes into [`MARK`].
+    Mark(usize),
+    /// Before the command's name.
+    Begun,
+    Name,
+    /// Between parameters.
+    Between,
+    Parameter,
+    /// Between a parameter's name and its `=`.
+    Named,
+    /// After `=`.
+    Equals,
+    /// In a value that ends with this quote.
+    Value(u8),
+    /// After a backslash in it.
+    Escaped(u8),
+    /// After a value's quote.
+    Quoted,
+    /// So many bytes into [`END`].
+    End(usize),
+    /// In a command that is none, so many bytes into [`END`].
+    Bad(usize),
+    /// Beyond a limit: all is text.
+    Rest,
+}
+
+/// A block that is open.
+#[derive(Debug)]
+struct Block {
+    name: Vec<u8>,
+    nodes: Vec<Node>,
+}
+
+/// A parser of this dialect.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    limits: Limits,
+    state: State,
+    lines: Lines,
+    parameters: Parameters,
+    /// Where the command begins that is being read.
+    held_at: u64,
+    /// All before is among the nodes, if it stays.
+    taken: u64,
+    block: Option<Block>,
+    done: Vec<Node>,
+    count: usize,
+    is_found: bool,
+}
+
+impl Machine {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            state: State::Text,
+            lines: Lines::new(limits.remarks),
+            parameters: Parameters::default(),
+            held_at: 0,
+            taken: 0,
+            block: None,
+            done: Vec::new(),
+            count: 0,
+            is_found: false,
+        }
+    }
+
+    pub(crate) const fn has_instructions(&self) -> bool {
+        self.is_found
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
+        let begin = self.lines.offset();
+        let mut at = 0;
+        while at < bytes.len() {
+            at += match self.state {
+                State::Text => memchr::memchr(b'<', &bytes[at..]).unwrap_or(bytes.len() - at),
+                State::Rest => bytes.len() - at,
+                _ => 0,
+            };
+            if let Some(byte) = bytes.get(at) {
+                self.step(*byte, begin + at as u64);
+                at += 1;
+            }
+        }
+        if let State::Text | State::Rest = self.state {
+            self.take(begin + bytes.len() as u64);
+        }
+        self.lines.end(bytes);
+        out.append(&mut self.done);
+    }
+
+    pub(crate) fn finish(mut self, out: &mut Vec<Node>) -> Remarks {
+        let end = self.lines.offset();
+        if !matches!(self.state, State::Text | State::Mark(_) | State::Rest) {
+            self.lines.remark(What::EndsInTag, self.held_at, end);
+            self.taken = end;
+        }
+        self.take(end);
+        if self.block.take().is_some() {
+            self.lines.remark(What::NotClosed, end, end);
+        }
+        out.append(&mut self.done);
+        self.lines.finish()
+    }
+
+    fn step(&mut self, byte: u8, at: u64) {
+        self.state = match self.state {
+            State::Text if byte == b'<' => {
+                self.held_at = at;
+                State::Mark(1)
+            }
+            State::Text => State::Text,
+            State::Rest => State::Rest,
+            State::Mark(matched) => self.mark(matched, byte, at),
+            State::End(2) if byte == b'>' => return self.ends(at, false),
+            State::Bad(2) if byte == b'>' => return self.ends(at, true),
+            state if at - self.held_at > self.limits.attribute_bytes as u64 => {
+                if !matches!(state, State::Bad(_)) {
+                    self.lines.remark(What::TooLong, self.held_at, at);
+                }
+                bad(state, byte)
+            }
+            state => self.parameters.step(state, byte),
+        };
+    }
+
+    fn mark(&mut self, matched: usize, byte: u8, at: u64) -> State {
+        if MARK[matched] != byte {
+            // Of the mark's bytes, only the first can begin one.
+            self.held_at = at;
+            return if byte == b'<' { State::Mark(1) } else { State::Text };
+        }
+        if matched + 1 < MARK.len() {
+            return State::Mark(matched + 1);
+        }
+        self.take(self.held_at);
+        self.is_found = true;
+        self.parameters.clear();
+        State::Begun
+    }
+
+    /// A command has ended with the byte at `at`.
+    fn ends(&mut self, at: u64, is_bad: bool) {
+        self.taken = at + 1;
+        self.state = State::Text;
+        let command = if is_bad { self.parameters.fault() } else { self.parameters.command() };
+        self.command(command, at);
+        if self.count >= self.limits.nodes {
+            self.lines.remark(What::TooMany, self.held_at, at);
+            self.state = State::Rest;
+        }
+    }
+
+    fn command(&mut self, command: Kind, at: u64) {
+        match command {
+            Kind::EndBlock => {
+                if let Some(Block { name, nodes }) = self.block.take() {
+                    self.add(Node::Inline {
+                        name: name.into(),
+                        is_fetchable: false,
+                        nodes: nodes.into(),
+                    });
+                }
+            }
+            // Within a block, a block is nothing.
+            Kind::Block(name) if self.block.is_none() => {
+                self.block = Some(Block { name, nodes: Vec::new() });
+            }
+            Kind::Block(_) => {}
+            command => {
+                if command.is_fault() {
+                    self.lines.remark(What::BadCommand, self.held_at, at);
+                }
+                self.add(match command.plain() {
+                    Some(fragment) => Node::Include(Include::fixed(fragment)),
+                    None => Node::Command(Box::new(Command(command))),
+                });
+            }
+        }
+    }
+
+    fn add(&mut self, node: Node) {
+        match &mut self.block {
+            Some(block) => block.nodes.push(node),
+            None => self.done.push(node),
+        }
+        self.count += 1;
+    }
+
+    /// What is before `at`, and not yet taken, is text.
+    fn take(&mut self, at: u64) {
+        if self.taken < at {
+            self.add(Node::Text(self.taken..at));
+            self.taken = at;
+        }
+    }
+}
+
+/// The state after a byte that no command has there. As in nginx, what does not fit the end is not
+/// looked at again.
+fn bad(state: State, byte: u8) -> State {
+    let State::Bad(matched) = state else { return State::Bad(0) };
+    State::Bad(if END.get(matched) == Some(&byte) { matched + 1 } else { 0 })
+}

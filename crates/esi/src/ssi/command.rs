@@ -1,0 +1,223 @@
+//! Commands, and how they are read.
+
+use crate::address::{self, Rules};
+use crate::fragment::Fragment;
+
+use super::condition::Condition;
+use super::text::Text;
+use super::{State, bad};
+
+/// A command of SSI.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command(pub(crate) Kind);
+
+/// The command itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Kind {
+    /// It cannot be carried out: a message takes its place.
+    Fault,
+    Include {
+        src: Text,
+        wait: bool,
+        set: Option<Vec<u8>>,
+        stub: Option<Vec<u8>>,
+    },
+    Echo {
+        name: Vec<u8>,
+        default: Option<Vec<u8>>,
+        encoding: Option<Encoding>,
+    },
+    Set {
+        name: Vec<u8>,
+        value: Text,
+    },
+    Config {
+        message: Option<Vec<u8>>,
+        date: Option<Vec<u8>>,
+    },
+    /// A part of a conditional.
+    Switch(Switch),
+    Block(Vec<u8>),
+    EndBlock,
+}
+
+/// Parts of a conditional.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Switch {
+    If(Condition),
+    Elif(Condition),
+    Else,
+    End,
+    /// Any but the first that cannot be carried out.
+    Bad,
+}
+
+/// A way to write the value of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Plain,
+    Url,
+    Entity,
+}
+
+impl Kind {
+    /// Tells whether it is at fault, whatever the request.
+    pub(super) const fn is_fault(&self) -> bool {
+        matches!(self, Self::Fault | Self::Switch(Switch::Bad))
+    }
+
+    fn memory(&self) -> usize {
+        let length = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or(0, Vec::capacity);
+        size_of::<Self>()
+            + match self {
+                Self::Include { src, set, stub, .. } => src.memory() + length(set) + length(stub),
+                Self::Echo { name, default, .. } => name.capacity() + length(default),
+                Self::Set { name, value } => name.capacity() + value.memory(),
+                Self::Config { message, date } => length(message) + length(date),
+                Self::Switch(Switch::If(test) | Switch::Elif(test)) => test.memory(),
+                Self::Block(name) => name.capacity(),
+                _ => 0,
+            }
+    }
+}
+
+impl Kind {
+    /// The fragment of an include that is the same for every request.
+    pub(super) fn plain(&self) -> Option<Fragment> {
+        let Self::Include { src, wait: false, set: None, stub: None } = self else { return None };
+        let src = address::ssi(src.literal()?)?;
+        Some(Fragment { src, rules: Rules::Ssi, ..Fragment::default() })
+    }
+}
+
+impl Command {
+    /// Bytes on the heap.
+    pub(crate) fn memory(&self) -> usize {
+        self.0.memory()
+    }
+}
+
+/// The name and the parameters of a command, as they come.
+#[derive(Debug, Default)]
+pub(super) struct Parameters {
+    name: Vec<u8>,
+    list: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Parameters {
+    pub(super) fn clear(&mut self) {
+        self.name.clear();
+        self.list.clear();
+    }
+
+    /// Takes a byte of a command; the state after it.
+    pub(super) fn step(&mut self, state: State, byte: u8) -> State {
+        let is_space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        match (state, byte) {
+            (State::Begun | State::Between | State::Named | State::Equals, _) if is_space => state,
+            (State::Begun | State::Name, b'a'..=b'z') => {
+                self.name.push(byte);
+                State::Name
+            }
+            (State::Name | State::Quoted, _) if is_space => State::Between,
+            (State::Name | State::Between | State::Quoted, b'-') => State::End(1),
+            (State::Between, b'a'..=b'z') => {
+                self.list.push((vec![byte], Vec::new()));
+                State::Parameter
+            }
+            (State::Parameter, b'a'..=b'z' | b'_') => {
+                self.last(|(name, _)| name.push(byte));
+                State::Parameter
+            }
+            (State::Parameter, _) if is_space => State::Named,
+            (State::Parameter | State::Named, b'=') => State::Equals,
+            (State::Equals, b'"' | b'\'') => State::Value(byte),
+            (State::Value(quote), _) if byte == quote => State::Quoted,
+            (State::Value(quote), _) => {
+                self.last(|(_, value)| value.push(byte));
+                if byte == b'\\' { State::Escaped(quote) } else { state }
+            }
+            (State::Escaped(quote), _) => {
+                self.last(|(_, value)| value.push(byte));
+                State::Value(quote)
+            }
+            (State::End(1), b'-') => State::End(2),
+            // Of what is no command, this may be the end already.
+            (State::Parameter | State::Named | State::Equals, b'-') => State::Bad(1),
+            _ => bad(state, byte),
+        }
+    }
+
+    fn last(&mut self, act: impl FnOnce(&mut (Vec<u8>, Vec<u8>))) {
+        if let Some(last) = self.list.last_mut() {
+            act(last);
+        }
+    }
+
+    /// The command that a fault in it makes of it.
+    pub(super) fn fault(&self) -> Kind {
+        match &self.name[..] {
+            b"elif" | b"else" | b"endif" => Kind::Switch(Switch::Bad),
+            _ => Kind::Fault,
+        }
+    }
+
+    /// The command, if it is one, and has each of its parameters once, and no other.
+    pub(super) fn command(&mut self) -> Kind {
+        let command = self.read().filter(|_| self.list.is_empty());
+        command.unwrap_or_else(|| self.fault())
+    }
+
+    fn read(&mut self) -> Option<Kind> {
+        Some(match &self.name[..] {
+            b"include" => self.include()?,
+            b"echo" => {
+                let encoding = match self.take(b"encoding").as_deref() {
+                    Some(b"none") => Some(Encoding::Plain),
+                    Some(b"url") => Some(Encoding::Url),
+                    Some(b"entity") => Some(Encoding::Entity),
+                    _ => None,
+                };
+                let (name, default) = (self.take(b"var")?, self.take(b"default"));
+                Kind::Echo { name: name.to_ascii_lowercase(), default, encoding }
+            }
+            b"set" => {
+                let (name, value) = (self.take(b"var")?, self.take(b"value")?);
+                Kind::Set { name: name.to_ascii_lowercase(), value: Text::read(&value)? }
+            }
+            b"config" => {
+                Kind::Config { message: self.take(b"errmsg"), date: self.take(b"timefmt") }
+            }
+            b"if" => Kind::Switch(Switch::If(self.condition()?)),
+            b"elif" => Kind::Switch(Switch::Elif(self.condition()?)),
+            b"else" => Kind::Switch(Switch::Else),
+            b"endif" => Kind::Switch(Switch::End),
+            b"block" => Kind::Block(self.take(b"name")?),
+            b"endblock" => Kind::EndBlock,
+            _ => return None,
+        })
+    }
+
+    fn include(&mut self) -> Option<Kind> {
+        let ((Some(src), None) | (None, Some(src))) = (self.take(b"virtual"), self.take(b"file"))
+        else {
+            return None;
+        };
+        let wait = match self.take(b"wait").as_deref() {
+            None | Some(b"no") => false,
+            Some(b"yes") => true,
+            Some(_) => return None,
+        };
+        let set = self.take(b"set").map(|name| name.to_ascii_lowercase());
+        Some(Kind::Include { src: Text::read(&src)?, wait, set, stub: self.take(b"stub") })
+    }
+
+    fn condition(&mut self) -> Option<Condition> {
+        Condition::read(&self.take(b"expr")?)
+    }
+
+    fn take(&mut self, name: &[u8]) -> Option<Vec<u8>> {
+        let index = self.list.iter().position(|(own, _)| own == name)?;
+        Some(self.list.swap_remove(index).1)
+    }
+}

@@ -1,0 +1,75 @@
+//! The dialect against what Debian's nginx made of the same pages.
+
+use crate::testing::{Request, escaped, sent, unescaped};
+use crate::{Dialect, Document, Fragment, Limits, Op, Run};
+
+/// One page to a line: the page, a tab, what a client got. A fragment is `{url}`; that of `/empty`
+/// is empty, and those of `/404` and `/500` are `FAIL`.
+const PAGES: &str = include_str!("pages.txt");
+
+/// Pages that Larder makes something else of.
+const OTHERS: [(&str, &str); 7] = [
+    // nginx documents that a block is processed, but this one sends its commands.
+    (
+        r#"<!--# block name="s" -->x<!--# echo var="arg_x" -->y<!--# include virtual="/g" -->z<!--# endblock -->a<!--# include virtual="/empty" stub="s" -->b"#,
+        "axxvy{/g}zb",
+    ),
+    // A request's line holds no space.
+    (r#"a<!--# include virtual="/f?$cookie_d" -->b"#, r#"a{/f?<x>%20"&'}b"#),
+    (r#"a<!--# set var="v" value="x y" --><!--# include virtual="/f?$v" -->b"#, "a{/f?x%20y}b"),
+    // nginx breaks the response off.
+    (r#"<!--# config errmsg="" -->a<!--# bogus -->b"#, "ab"),
+    // nginx loses what might have been the beginning of a command.
+    ("a<!--", "a<!--"),
+    ("a<", "a<"),
+    // A block lasts until its end, wherever a conditional ends.
+    (
+        r#"<!--# if expr="$none" --><!--# block name="s" -->x<!--# endif -->y<!--# endblock -->z"#,
+        "",
+    ),
+];
+
+const QUERY: &str = "x=xv&y=a%20b&e=&z";
+
+fn got(page: &[u8]) -> String {
+    let document = Document::parse(page, Dialect::Ssi, Limits::default());
+    let mut run = Run::new(Limits::default());
+    let mut out = Vec::new();
+    for node in document.nodes() {
+        let mut ops = Vec::new();
+        run.resolve(node, &Request(QUERY), &mut ops).expect("few operations");
+        let set = ops.iter().find_map(|op| match op {
+            Op::Include(fragment) => Some((fragment.set.clone()?, fetched(fragment)?)),
+            _ => None,
+        });
+        match set {
+            Some((name, body)) => run.assign(&name, body),
+            None => out.extend(sent(&ops, page, &fetched).expect("all come")),
+        }
+    }
+    escaped(&out)
+}
+
+fn fetched(fragment: &Fragment) -> Option<Vec<u8>> {
+    let url = fragment.target(b"/base/p").url;
+    Some(match &url[..] {
+        b"/empty" => Vec::new(),
+        b"/404" | b"/500" => b"FAIL".to_vec(),
+        url => [b"{", url, b"}"].concat(),
+    })
+}
+
+#[test]
+fn pages_come_to_what_nginx_makes_of_them() {
+    let mut wrong = Vec::new();
+    for line in PAGES.lines() {
+        let (page, theirs) = line.split_once('\t').expect("two columns");
+        let own = got(&unescaped(page));
+        let expected =
+            OTHERS.iter().find(|(other, _)| *other == page).map_or(theirs, |(_, own)| *own);
+        if own != expected {
+            wrong.push(format!("{page}\n  nginx  {theirs}\n  larder {own}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
+}

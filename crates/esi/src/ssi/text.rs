@@ -1,0 +1,128 @@
+//! Text with nginx's variables in it, and the ways a value is written into a page.
+
+use crate::address;
+
+use super::Encoding;
+
+/// Text with variables: `$name` and `${name}`. A backslash takes `$`, `\\` and quotes as they
+/// are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Text(pub(crate) Vec<Piece>);
+
+/// One piece of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Literal(Vec<u8>),
+    /// Its name is in lower case.
+    Variable(Vec<u8>),
+}
+
+impl Text {
+    /// Reads text; `None` if there is a `$` without a name.
+    pub(crate) fn read(text: &[u8]) -> Option<Self> {
+        let mut pieces = Vec::new();
+        let mut literal = Vec::new();
+        let mut rest = text;
+        while let Some(at) = memchr::memchr2(b'$', b'\\', rest) {
+            literal.extend_from_slice(&rest[..at]);
+            let is_escape = rest[at] == b'\\';
+            rest = &rest[at + 1..];
+            if is_escape {
+                match rest.first() {
+                    Some(b'$' | b'\\' | b'"' | b'\'') => {
+                        literal.push(rest[0]);
+                        rest = &rest[1..];
+                    }
+                    _ => literal.push(b'\\'),
+                }
+                continue;
+            }
+            let is_braced = rest.first() == Some(&b'{');
+            rest = &rest[usize::from(is_braced)..];
+            let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+            let end = rest.iter().position(|byte| !is_name(byte)).unwrap_or(rest.len());
+            if end == 0 || is_braced && rest.get(end) != Some(&b'}') {
+                return None;
+            }
+            if !literal.is_empty() {
+                pieces.push(Piece::Literal(std::mem::take(&mut literal)));
+            }
+            pieces.push(Piece::Variable(rest[..end].to_ascii_lowercase()));
+            rest = &rest[end + usize::from(is_braced)..];
+        }
+        literal.extend_from_slice(rest);
+        if !literal.is_empty() {
+            pieces.push(Piece::Literal(literal));
+        }
+        Some(Self(pieces))
+    }
+
+    /// The text, if there is no variable in it.
+    pub(crate) fn literal(&self) -> Option<&[u8]> {
+        match &self.0[..] {
+            [] => Some(b""),
+            [Piece::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        let pieces = self.0.iter().map(|piece| match piece {
+            Piece::Literal(bytes) | Piece::Variable(bytes) => bytes.capacity(),
+        });
+        self.0.capacity() * size_of::<Piece>() + pieces.sum::<usize>()
+    }
+}
+
+/// A value as it is written into a page.
+pub(crate) fn encoded(value: &[u8], encoding: Encoding) -> Vec<u8> {
+    if encoding == Encoding::Url {
+        return address::escaped(value, is_escaped);
+    }
+    let mut out = Vec::with_capacity(value.len());
+    for byte in value {
+        match (encoding, byte) {
+            (Encoding::Entity, b'<') => out.extend_from_slice(b"&lt;"),
+            (Encoding::Entity, b'>') => out.extend_from_slice(b"&gt;"),
+            (Encoding::Entity, b'&') => out.extend_from_slice(b"&amp;"),
+            (Encoding::Entity, b'"') => out.extend_from_slice(b"&quot;"),
+            _ => out.push(*byte),
+        }
+    }
+    out
+}
+
+/// Bytes that nginx escapes in a component of an address.
+fn is_escaped(byte: u8) -> bool {
+    !byte.is_ascii_alphanumeric() && !b"-._~!$&()*+,/:;=?@[]".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_read_with_its_variables() {
+        let shown = |text: &str| {
+            let one = |piece: Piece| match piece {
+                Piece::Literal(bytes) => String::from_utf8(bytes).expect("text"),
+                Piece::Variable(name) => format!("<{}>", String::from_utf8(name).expect("text")),
+            };
+            Text::read(text.as_bytes()).map(|text| text.0.into_iter().map(one).collect::<String>())
+        };
+        for (text, pieces) in [
+            ("", Some("")),
+            ("a", Some("a")),
+            ("$a", Some("<a>")),
+            ("x$A_1-${b}c$d", Some("x<a_1>-<b>c<d>")),
+            (r"\$a\\\x\", Some(r"$a\\x\")),
+            ("$", None),
+            ("$$a", None),
+            ("${a", None),
+            ("${}", None),
+            ("a$ b", None),
+        ] {
+            assert_eq!(shown(text).as_deref(), pieces, "{text}");
+        }
+    }
+}

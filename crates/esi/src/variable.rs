@@ -1,0 +1,193 @@
+//! Variables of ESI: how they are written, and text with variables in it.
+
+/// `$(NAME{key}|default)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    pub(crate) name: Box<[u8]>,
+    pub(crate) key: Option<Box<[u8]>>,
+    pub(crate) default: Option<Box<[u8]>>,
+}
+
+impl Variable {
+    /// Reads the text between `$(` and `)`. A default may stand in quotes.
+    pub(crate) fn read(text: &[u8]) -> Option<Self> {
+        let (head, default) = match memchr::memchr(b'|', text) {
+            Some(bar) if memchr::memchr(b'{', text).is_none_or(|brace| bar < brace) => {
+                (&text[..bar], Some(&text[bar + 1..]))
+            }
+            _ => match memchr::memchr(b'}', text) {
+                Some(end) => match &text[end + 1..] {
+                    [] => (text, None),
+                    [b'|', default @ ..] => (&text[..=end], Some(default)),
+                    _ => return None,
+                },
+                None => (text, None),
+            },
+        };
+        let (name, key) = match memchr::memchr(b'{', head) {
+            Some(brace) => (&head[..brace], Some(head[brace + 1..].strip_suffix(b"}")?)),
+            None => (head, None),
+        };
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        if name.is_empty() || !name.iter().all(is_name) {
+            return None;
+        }
+        let default = default.map(|text| unquoted(text).into());
+        Some(Self { name: name.into(), key: key.map(Into::into), default })
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        let length = |bytes: &Option<Box<[u8]>>| bytes.as_ref().map_or(0, |bytes| bytes.len());
+        self.name.len() + length(&self.key) + length(&self.default)
+    }
+}
+
+fn unquoted(text: &[u8]) -> &[u8] {
+    let inner = text.strip_prefix(b"'").and_then(|text| text.strip_suffix(b"'"));
+    inner.unwrap_or(text)
+}
+
+/// Where the variable at the beginning of `text` ends: after its `)`. A quoted default may hold one.
+pub(crate) fn end(text: &[u8]) -> Option<usize> {
+    let mut ending = Ending::default();
+    for (byte, at) in text.strip_prefix(b"$(")?.iter().zip(3..) {
+        match ending.step(*byte) {
+            Progress::More => {}
+            Progress::End => return Some(at),
+            Progress::Never => return None,
+        }
+    }
+    None
+}
+
+/// The search for the `)` that ends a variable. It gives up at the next `$` or `<`, so that
+/// however many variables never end, nothing is searched many times.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ending {
+    is_quoted: bool,
+    is_after_bar: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    More,
+    End,
+    Never,
+}
+
+impl Ending {
+    pub(crate) const fn step(&mut self, byte: u8) -> Progress {
+        match byte {
+            b'\'' if self.is_quoted => self.is_quoted = false,
+            b'\'' if self.is_after_bar => self.is_quoted = true,
+            b')' if !self.is_quoted => return Progress::End,
+            b'$' | b'<' if !self.is_quoted => return Progress::Never,
+            _ => {}
+        }
+        self.is_after_bar = byte == b'|';
+        Progress::More
+    }
+}
+
+/// Text with variables in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Template(pub(crate) Vec<Part>);
+
+/// One piece of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Literal(Box<[u8]>),
+    Variable(Variable),
+}
+
+impl Template {
+    /// Reads text. What looks like a variable and is none stays as it is.
+    pub(crate) fn read(text: &[u8]) -> Self {
+        let mut parts = Vec::new();
+        let mut literal = Vec::new();
+        let mut rest = text;
+        while let Some(at) = memchr::memchr(b'$', rest) {
+            literal.extend_from_slice(&rest[..at]);
+            rest = &rest[at..];
+            let found =
+                end(rest).and_then(|length| Some((Variable::read(&rest[2..length - 1])?, length)));
+            match found {
+                Some((variable, length)) => {
+                    if !literal.is_empty() {
+                        parts.push(Part::Literal(std::mem::take(&mut literal).into()));
+                    }
+                    parts.push(Part::Variable(variable));
+                    rest = &rest[length..];
+                }
+                None => {
+                    literal.push(b'$');
+                    rest = &rest[1..];
+                }
+            }
+        }
+        literal.extend_from_slice(rest);
+        if !literal.is_empty() {
+            parts.push(Part::Literal(literal.into()));
+        }
+        Self(parts)
+    }
+
+    /// The text, if there is no variable in it.
+    pub(crate) fn literal(&self) -> Option<&[u8]> {
+        match &self.0[..] {
+            [] => Some(b""),
+            [Part::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        let parts = self.0.iter().map(|part| match part {
+            Part::Literal(text) => text.len(),
+            Part::Variable(variable) => variable.memory(),
+        });
+        self.0.capacity() * size_of::<Part>() + parts.sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let text_of = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let part = |part: &Part| match part {
+            Part::Literal(text) => format!("[{}]", text_of(text)),
+            Part::Variable(Variable { name, key, default }) => {
+                let key = key.as_ref().map_or(String::new(), |key| format!(".{}", text_of(key)));
+                let default =
+                    default.as_ref().map_or(String::new(), |d| format!("?{}", text_of(d)));
+                format!("<{}{key}{default}>", text_of(name))
+            }
+        };
+        Template::read(text.as_bytes()).0.iter().map(part).collect()
+    }
+
+    #[test]
+    fn text_is_read_with_its_variables() {
+        for (text, parts) in [
+            ("", ""),
+            ("a", "[a]"),
+            ("$(A)", "<A>"),
+            ("a$(A)b$(B)", "[a]<A>[b]<B>"),
+            ("$(A{k})$(A{k}|d)$(A|d)$(A|)", "<A.k><A.k?d><A?d><A?>"),
+            ("$(A{a|b}|c)", "<A.a|b?c>"),
+            ("$(A|'b) c')", "<A?b) c>"),
+            ("$(A|b'c)", "<A?b'c>"),
+            ("$", "[$]"),
+            ("$(", "[$(]"),
+            ("$(A", "[$(A]"),
+            ("$(A$(B)", "[$(A]<B>"),
+            ("$()$(-)$(A{)$(A}b)", "[$()$(-)$(A{)$(A}b)]"),
+            ("$$(A)", "[$]<A>"),
+            ("$(A{b}c)", "[$(A{b}c)]"),
+        ] {
+            assert_eq!(shown(text), parts, "{text}");
+        }
+    }
+}
