@@ -53,20 +53,19 @@ impl Object {
     }
 
     /// Returns what is attached, if it is of type `T`.
-    pub fn attached<T: Attached>(&self) -> Option<&T> {
-        let attached: &dyn Any = &***self.attached.get()?;
-        attached.downcast_ref()
+    pub fn attached<T: Attached>(&self) -> Option<Arc<T>> {
+        let attached: Arc<dyn Attached> = Arc::clone(self.attached.get()?);
+        (attached as Arc<dyn Any + Send + Sync>).downcast().ok()
     }
 
     /// Attaches `made`, unless something is attached or the budget has no room for it. Whoever
     /// comes later finds it.
-    pub fn attach(&self, made: &Arc<dyn Attached>) {
+    pub fn attach(&self, made: Arc<dyn Attached>) {
         let Some(ledger) = &self.standing.ledger else { return };
         let bytes = made.memory() + ATTACHED_BYTES;
-        if self.attached.get().is_none() && ledger.try_reserve(bytes) {
-            if self.attached.set(Box::new(Arc::clone(made))).is_err() {
-                ledger.release(bytes);
-            }
+        let is_first = self.attached.get().is_none() && ledger.try_reserve(bytes);
+        if is_first && self.attached.set(Box::new(made)).is_err() {
+            ledger.release(bytes);
         }
     }
 

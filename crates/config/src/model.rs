@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::Limits;
 use origin::OriginConfig;
 use policy::acl::{CidrSet, Net};
-use policy::{Profile, Purge, SiteRules};
+use policy::{Includes, Profile, Purge, SiteRules};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
 

@@ -40,6 +40,8 @@ counts! {
     Fetch204 "fetch_204" "Responses of status 204";
     Fetch304 "fetch_304" "Responses of status 304";
     FetchFailed "fetch_failed" "Fetches that came to nothing, whatever the reason";
+    EsiErrors "esi_errors" "Faults in the instructions of such pages";
+    EsiWarnings "esi_warnings" "Oddities in the instructions of such pages";
     EsiReq "esi_req" "Fragments of pages that a program was run for";
     SPipe "s_pipe" "Requests piped";
     SPass "s_pass" "Requests passed";

@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::Limit;
 use bytes::Bytes;
 use cache::{Object, Reader};
-use esi::{Fragment, Op};
+use esi::{Document, Fragment, Op};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::document;
@@ -67,22 +68,26 @@ impl Text {
 
 /// The pieces of a page that is there; its fragments begin.
 pub(super) fn all(core: &Rc<Core>, page: &Rc<Page>, whole: &Part) -> Slots {
-    let asked = Question::of(page, core.now());
-    match whole {
+    let (text, ops) = match whole {
         Part::Stored(object, _) => {
-            let instructions = document::of_object(page, object);
-            let text = Text::Stored(Arc::clone(object));
-            let ops = instructions.document.resolve(&asked);
-            Beginning { core, page, text: &text }.of_ops(ops)
+            let read = document::of_object(core, page, object);
+            (Text::Stored(Arc::clone(object)), resolve(core, page, &read.document))
         }
         Part::Bytes(bytes) => {
-            let instructions = document::of_bytes(page, bytes);
-            let text = Text::Bytes(bytes.clone());
-            let ops = instructions.document.resolve(&asked);
-            Beginning { core, page, text: &text }.of_ops(ops)
+            let document = document::of_bytes(core, page, bytes);
+            (Text::Bytes(bytes.clone()), resolve(core, page, &document))
         }
-        Part::File(..) => Vec::new(),
-    }
+        Part::File(..) => return Vec::new(),
+    };
+    Beginning { core, page, text: &text }.of_ops(ops)
+}
+
+/// What the page comes to for its request.
+fn resolve(core: &Core, page: &Page, document: &Document) -> Vec<Op> {
+    document.resolve(&Question::of(page, core.now())).unwrap_or_else(|_| {
+        core.counters.limit(Limit::EsiNodes);
+        Vec::new()
+    })
 }
 
 /// A page whose fragments begin.
@@ -140,7 +145,7 @@ impl Beginning<'_> {
             slots.push(Slot::Op(Op::Include(Box::new(fragment))));
             return Ok(());
         };
-        match self.start(&fragment.src) {
+        match self.start(&fragment) {
             Ok((asked, Start::Slow(slow))) => {
                 slots.push(Slot::Waits(Box::new(Begun { fragment, asked, slow, place })));
                 Ok(())
@@ -184,14 +189,14 @@ impl Beginning<'_> {
         if counts { Err(failed) } else { Ok(()) }
     }
 
-    /// Takes the request for `src` as far as it goes without waiting.
+    /// Takes the request for `fragment` as far as it goes without waiting.
     ///
     /// # Errors
     /// Why there can be none.
-    fn start(&self, src: &[u8]) -> Result<(fragment::Asked, Start), Failed> {
+    fn start(&self, fragment: &Fragment) -> Result<(fragment::Asked, Start), Failed> {
         let Self { core, page, .. } = self;
         page.count(core).map_err(Failed::Limit)?;
-        let (mut request, site) = fragment::request(page, src)?;
+        let (mut request, site) = fragment::request(page, fragment)?;
         let at = core.now();
         let began_us = core.log.micros(at);
         let start = core.start_fragment((&page.live, &site), &mut request, (&page.within, at));

@@ -1,18 +1,21 @@
 //! What a page's text says, read once and kept beside the stored page.
 
-use std::any::Any;
 use std::sync::Arc;
 
-use cache::{Attached, Object};
+use base::Counter;
+use cache::{Attached, Object, Whole};
+use esi::{Document, Node, Remarks};
+use vcl::counts::Count;
 
 use super::page::{Dialect, Page};
+use crate::core::Core;
 use crate::live::Live;
 
 /// The instructions of a page in one of the dialects.
 #[derive(Debug)]
 pub(super) struct Instructions {
     dialect: Dialect,
-    pub(super) document: esi::Document,
+    pub(super) document: Document,
 }
 
 impl Attached for Instructions {
@@ -40,37 +43,56 @@ pub(super) fn reading(dialect: Dialect, live: &Live) -> (esi::Dialect, esi::Limi
 }
 
 /// The instructions of the stored page `object`, whose body is whole.
-pub(super) fn of_object(page: &Page, object: &Object) -> Arc<Instructions> {
-    read(object, page.dialect, &page.live)
+pub(super) fn of_object(core: &Core, page: &Page, object: &Object) -> Arc<Instructions> {
+    read(object, page.dialect, &page.live, |remarks| note(core, page, remarks))
 }
 
-fn read(object: &Object, dialect: Dialect, live: &Live) -> Arc<Instructions> {
-    if let Some(kept) = object.attached()
-        && let Ok(kept) = (kept as Arc<dyn Any + Send + Sync>).downcast::<Instructions>()
+/// The instructions of a page that is stored nowhere.
+pub(super) fn of_bytes(core: &Core, page: &Page, bytes: &[u8]) -> Document {
+    let (rules, limits) = reading(page.dialect, &page.live);
+    let document = esi::parse(bytes, rules, limits);
+    note(core, page, document.remarks());
+    document
+}
+
+/// Takes note of faults in a page.
+pub(super) fn note(core: &Core, page: &Page, remarks: &Remarks) {
+    core.counters.add(Counter::EsiErrors, remarks.errors());
+    if page.dialect == Dialect::Varnish {
+        core.counts().add(Count::EsiErrors, remarks.errors());
+        core.counts().add(Count::EsiWarnings, remarks.warnings());
+    }
+}
+
+/// Returns true if the stored page has no instruction, as far as a program is concerned.
+pub(crate) fn is_plain(object: &Object, live: &Live) -> bool {
+    object.whole().is_some() && read(object, Dialect::Varnish, live, |_| {}).document.is_plain()
+}
+
+/// What is attached to `object`, or else made and attached now; `first` hears of the faults then.
+fn read(
+    object: &Object,
+    dialect: Dialect,
+    live: &Live,
+    first: impl FnOnce(&Remarks),
+) -> Arc<Instructions> {
+    if let Some(kept) = object.attached::<Instructions>()
         && kept.dialect == dialect
     {
         return kept;
     }
     let (rules, limits) = reading(dialect, live);
-    let mut parser = esi::Parser::new(rules, limits);
-    let mut nodes = Vec::new();
-    for piece in object.whole().iter().flat_map(cache::Whole::pieces) {
+    let (mut parser, mut nodes) = (esi::Parser::new(rules, limits), Vec::new());
+    for piece in object.whole().iter().flat_map(Whole::pieces) {
         parser.push(piece, &mut nodes);
     }
+    let had = parser.has_instructions();
     let remarks = parser.finish(&mut nodes);
-    let document = esi::Document::new(nodes, remarks);
+    // The end may still bring the first.
+    let is_plain = !had && nodes.iter().all(|node| matches!(node, Node::Text(_)));
+    first(&remarks);
+    let document = Document::new(nodes, remarks, is_plain, limits);
     let made = Arc::new(Instructions { dialect, document });
     object.attach(made.clone());
     made
-}
-
-/// The instructions of a page that is stored nowhere.
-pub(super) fn of_bytes(page: &Page, bytes: &[u8]) -> Instructions {
-    let (rules, limits) = reading(page.dialect, &page.live);
-    Instructions { dialect: page.dialect, document: esi::parse(bytes, rules, limits) }
-}
-
-/// Returns true if the stored page has no instruction, as far as a program is concerned.
-pub(crate) fn is_plain(object: &Object, live: &Live) -> bool {
-    object.whole().is_some() && read(object, Dialect::Varnish, live).document.is_plain()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::Limit;
 use cache::{BodyWriter, Passage, Reader};
-use esi::{Fragment, Op};
+use esi::{Fragment, Node, Op, Run};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
@@ -146,7 +146,7 @@ impl Feed {
     async fn stream(&self, mut reader: Reader, to: &Sender<Piece>, ahead: &Ahead) {
         let (rules, limits) = document::reading(self.page.dialect, &self.page.live);
         let (mut parser, mut nodes) = (Some(esi::Parser::new(rules, limits)), Vec::new());
-        let mut resolver = esi::Resolver::default();
+        let mut run = Run::new(limits);
         let mut text = Unsent::default();
         while let Some(reading) = &mut parser {
             match reader.next().await {
@@ -154,7 +154,11 @@ impl Feed {
                     text.add(&bytes);
                     reading.push(&bytes, &mut nodes);
                 }
-                Ok(None) => _ = parser.take().map(|parser| parser.finish(&mut nodes)),
+                Ok(None) => {
+                    if let Some(parser) = parser.take() {
+                        document::note(&self.core, &self.page, &parser.finish(&mut nodes));
+                    }
+                }
                 Err(_) => {
                     _ = to.send(Piece::Broken).await;
                     return;
@@ -165,11 +169,10 @@ impl Feed {
                 _ = to.send(Piece::Broken).await;
                 return;
             }
-            let ops = {
-                let asked = Question::of(&self.page, self.core.now());
-                resolver.resolve(&nodes, &asked)
+            let Some(ops) = self.resolve(&mut run, &mut nodes) else {
+                _ = to.send(Piece::Broken).await;
+                return;
             };
-            nodes.clear();
             let ops = text.take(ops);
             let bytes: u64 = ops.iter().map(text_bytes).sum();
             let pieces = self.begin(ops);
@@ -178,6 +181,19 @@ impl Feed {
             }
             ahead.more(bytes, self.passage.bytes).await;
         }
+    }
+
+    /// What nodes come to; `None` where that is more than may be.
+    fn resolve(&self, run: &mut Run, nodes: &mut Vec<Node>) -> Option<Vec<Op>> {
+        let question = Question::of(&self.page, self.core.now());
+        let mut ops = Vec::with_capacity(nodes.len());
+        for node in nodes.drain(..) {
+            if run.resolve(&node, &question, &mut ops).is_err() {
+                self.core.counters.limit(Limit::EsiNodes);
+                return None;
+            }
+        }
+        Some(ops)
     }
 
     /// Hands pieces on; what has not begun begins when there is a place for it.
@@ -231,7 +247,7 @@ impl Feed {
         Beginning { core: &self.core, page: &self.page, text: &self.text }
     }
 
-    fn pieces(&self, slots: Slots) -> Vec<Piece> {
+    pub(super) fn pieces(&self, slots: Slots) -> Vec<Piece> {
         slots.into_iter().map(|slot| self.piece(slot)).collect()
     }
 

@@ -4,7 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, Limit, Now};
-use esi::{Fragment, OnError};
+use esi::{Fragment, OnError, Target};
+use message::authority::parse_authority;
 use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, target};
 
 use super::page::{Dialect, Page};
@@ -71,17 +72,21 @@ impl Failed {
     }
 }
 
-/// The request for `src` in `page`, and the site that it goes to.
+/// The request for `fragment` in `page`, and the site that it goes to.
 ///
 /// # Errors
 /// Why the page may not ask for it.
-pub(super) fn request(page: &Page, src: &[u8]) -> Result<(Request, Arc<Site>), Failed> {
-    let src = src.split(|b| *b == b'#').next().unwrap_or_default();
-    if src.len() > SRC_BYTES_MAX {
+pub(super) fn request(page: &Page, fragment: &Fragment) -> Result<(Request, Arc<Site>), Failed> {
+    const NO_URL: Failed = Failed::Target("its address is no URL");
+    let Target { scheme, host, url } = fragment.target(&page.request.target);
+    if scheme.is_some_and(|scheme| scheme != b"http" && scheme != b"https") {
+        return Err(Failed::Target("its scheme is not http or https"));
+    }
+    if url.len() > SRC_BYTES_MAX {
         return Err(Failed::Target("its address is too long"));
     }
-    if !src.iter().all(|b| b.is_ascii_graphic() || !b.is_ascii()) {
-        return Err(Failed::Target("its address is no URL"));
+    if !url.starts_with(b"/") || !url.iter().all(|b| b.is_ascii_graphic() || !b.is_ascii()) {
+        return Err(NO_URL);
     }
     let mut request = Request::new();
     request.clone_from(&page.request);
@@ -89,13 +94,10 @@ pub(super) fn request(page: &Page, src: &[u8]) -> Result<(Request, Arc<Site>), F
     (request.framing, request.upgrade) = (Framing::None, Upgrade::None);
     (request.expect_continue, request.keep_alive) = (false, true);
     request.headers.retain(|f| !CONDITIONS.contains(&f.id) && !LEFT.contains(&f.id));
-    let (authority, path) = split(src)?;
-    let whole = relative(page, path);
-    if target::read(&whole, request.scheme, &mut request).is_err() {
-        return Err(Failed::Target("its address is no URL"));
-    }
-    let site = match authority {
-        Some(authority) => host(page, authority, &mut request)?,
+    let scheme = request.scheme;
+    target::read(&url, scheme, &mut request).map_err(|_| NO_URL)?;
+    let site = match host {
+        Some(authority) => site_of(page, &authority, &mut request)?,
         None => Arc::clone(&page.site),
     };
     if site.vcl.is_none() {
@@ -104,51 +106,12 @@ pub(super) fn request(page: &Page, src: &[u8]) -> Result<(Request, Arc<Site>), F
     Ok((request, site))
 }
 
-/// An address as authority, if it has one, and the rest.
-fn split(src: &[u8]) -> Result<(Option<&[u8]>, &[u8]), Failed> {
-    let scheme_end = src.iter().position(|b| !b.is_ascii_alphanumeric() && !b"+-.".contains(b));
-    let rest = match scheme_end {
-        Some(at) if at > 0 && src[at..].starts_with(b":") => {
-            let scheme = &src[..at];
-            if !scheme.eq_ignore_ascii_case(b"http") && !scheme.eq_ignore_ascii_case(b"https") {
-                return Err(Failed::Target("its scheme is not http or https"));
-            }
-            src[at + 1..]
-                .strip_prefix(b"//")
-                .ok_or(Failed::Target("its address has a scheme and no host"))?
-        }
-        _ => match src.strip_prefix(b"//") {
-            Some(rest) => rest,
-            None => return Ok((None, src)),
-        },
-    };
-    let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    Ok((Some(authority), if path.is_empty() { b"/" } else { path }))
-}
-
-/// `path` as the page's address makes it (RFC 3986 5.2; Varnish knows no empty path).
-fn relative(page: &Page, path: &[u8]) -> Vec<u8> {
-    let own = page.request.path();
-    let kept = match path {
-        [b'/', ..] => 0,
-        [] | [b'?', ..] if page.dialect != Dialect::Varnish => own.len(),
-        _ => own.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1),
-    };
-    let mut whole = own[..kept].to_vec();
-    if !path.starts_with(b"/") && !whole.starts_with(b"/") {
-        whole.insert(0, b'/');
-    }
-    whole.extend_from_slice(path);
-    whole
-}
-
 /// Addresses `request` to `authority`, and returns the site that has this host. A page asks no
 /// other server than those that the sites here have for origins.
-fn host(page: &Page, authority: &[u8], request: &mut Request) -> Result<Arc<Site>, Failed> {
+fn site_of(page: &Page, authority: &[u8], request: &mut Request) -> Result<Arc<Site>, Failed> {
     let refused = Err(Failed::Target("its host is none that the site's pages may name"));
-    let scheme = request.scheme;
-    let Ok((name, port)) = message::authority::parse(authority, scheme) else { return refused };
+    let mut name = Vec::new();
+    let Ok(port) = parse_authority(authority, request.scheme, &mut name) else { return refused };
     if name == request.host && port == request.port {
         return Ok(Arc::clone(&page.site));
     }
@@ -184,7 +147,7 @@ pub(super) fn judge(
     mut reply: Reply,
 ) -> Result<ReplyBody, Failed> {
     core.counters.inc(Counter::EsiFragments);
-    let takes_any = page.dialect == Dialect::Varnish && !fragment.onerror.is_judged();
+    let takes_any = page.dialect == Dialect::Varnish && fragment.onerror == OnError::Unsaid;
     let body = std::mem::replace(&mut reply.body, ReplyBody::None);
     note(core, page, asked, &reply, body.length().unwrap_or(0));
     if !takes_any && reply.status.code() / 100 != 2 {

@@ -29,7 +29,7 @@ pub(crate) enum Dialect {
 }
 
 /// A page that is to be put together.
-pub struct Page {
+pub(crate) struct Page {
     pub(super) dialect: Dialect,
     pub(super) live: LiveRef,
     pub(super) site: Arc<Site>,

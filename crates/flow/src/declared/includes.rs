@@ -93,6 +93,8 @@ pub(super) fn put_together(
     let request = ask.request.clone();
     reply.page = Some(Page::new(dialect, (ask.live, ask.site), request, ask.within, || {
         let peer = ask.notes.client.unwrap_or(Peer::Unnamed(None));
-        Top { personal: ask.notes.personal, ..Top::new(ask.live, ask.request.clone(), peer, None) }
+        let mut top = Top::new(ask.live, ask.request.clone(), peer, None);
+        top.personal = ask.notes.personal;
+        top
     }));
 }

@@ -80,7 +80,7 @@ fn stored<S: Stage>(
         let mut unseen = Response::new(object.status());
         run(turn, env, object, &mut unseen, &mut RespState::default())?;
         if turn.req.headers.contains_any(&SELECTORS) {
-            narrow(turn, env, &Validators::of(object), &mut reply);
+            narrow(turn, env, (&Validators::of(object), range_rules(env)), &mut reply);
         }
     }
     finish(turn, env, &mut reply);
@@ -125,7 +125,8 @@ fn shaped<S: Stage>(
         S::unfold(env, &mut reply.body, length);
     }
     if object.flags().esi && state.do_esi && !assemble::is_plain(object, env.live) {
-        return Ok(put_together(turn, env, reply, response));
+        let times = (object.last_modified(), object.date());
+        return Ok(put_together(turn, env, reply, (response, times)));
     }
     Ok(close(turn, env, reply, response, (object.last_modified(), object.date())))
 }
@@ -135,10 +136,15 @@ fn put_together<S: Stage>(
     turn: &mut Turn,
     env: &Env<'_, S>,
     reply: &mut Reply,
-    mut response: Response,
+    (mut response, times): (Response, (Option<u64>, Option<u64>)),
 ) -> bool {
     weaken_etag(&mut response.headers);
     response.headers.remove(HeaderId::ContentLength);
+    if turn.req.headers.contains_any(&SELECTORS) {
+        // The whole has no length that could be cut.
+        let validators = validators(&response.headers, env, times);
+        narrow(turn, env, (&validators, Rules::Off), reply);
+    }
     let fits = !has_too_many_fields(env, &response);
     own_head(turn, reply, response);
     let (place, asked) = ((env.live, env.site), env.asked.clone());
@@ -161,7 +167,8 @@ fn close<S: Stage>(
     times: (Option<u64>, Option<u64>),
 ) -> bool {
     if turn.req.headers.contains_any(&SELECTORS) {
-        narrow(turn, env, &validators(&response.headers, env, times), reply);
+        let validators = validators(&response.headers, env, times);
+        narrow(turn, env, (&validators, range_rules(env)), reply);
     }
     let fits = !has_too_many_fields(env, &response);
     own_head(turn, reply, response);
@@ -410,8 +417,18 @@ fn asks_for_the_future<S: Stage>(req: &Request, env: &Env<'_, S>) -> bool {
         && since.and_then(|since| parse_http_date(since, now_s)).is_some_and(|since| since > now_s)
 }
 
+/// The rules by which a program's replies are cut.
+fn range_rules<S: Stage>(env: &Env<'_, S>) -> Rules {
+    if env.live.params.is_on(Param::HttpRangeSupport) { Rules::Varnish } else { Rules::Off }
+}
+
 /// Narrows the reply to what the request's conditions and ranges ask for, after `vcl_deliver`.
-fn narrow<S: Stage>(turn: &Turn, env: &Env<'_, S>, validators: &Validators<'_>, reply: &mut Reply) {
+fn narrow<S: Stage>(
+    turn: &Turn,
+    env: &Env<'_, S>,
+    (validators, rules): (&Validators<'_>, Rules),
+    reply: &mut Reply,
+) {
     if reply.status != Status::OK {
         return;
     }
@@ -419,10 +436,6 @@ fn narrow<S: Stage>(turn: &Turn, env: &Env<'_, S>, validators: &Validators<'_>, 
     if !asks_for_the_future(&req, env) {
         select::condition(&req, validators, reply);
     }
-    let rules = match env.live.params.is_on(Param::HttpRangeSupport) {
-        true => Rules::Varnish,
-        false => Rules::Off,
-    };
     select::ranges(&req, &env.asked.method, (validators, rules), || None, reply);
 }
 

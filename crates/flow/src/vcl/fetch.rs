@@ -341,7 +341,8 @@ impl ByProgram {
     /// Goes on with `answer`, after its body where the program wants that whole.
     fn settle(&self, fetch: &Fetch, answer: Answer, body: Body) -> Fate<Self> {
         match body {
-            Body::Exchange(exchange) if !answer.state.do_stream => {
+            // A page is read for its fragments first, as Varnish does.
+            Body::Exchange(exchange) if !answer.state.do_stream || answer.state.do_esi => {
                 Fate::Collect { exchange, gzip: answer.gzip, pending: Box::new(answer) }
             }
             body => self.conclude(fetch, answer, body),

@@ -1,0 +1,238 @@
+//! Pages that are put together of others (ESI), under both policies.
+
+mod support;
+
+use support::folder::Folder;
+use support::{Setup, Stage, eventually};
+use testkit::client::{Pieces, request};
+use testkit::larder::Daemon;
+use testkit::origin::{Script, Scripted};
+
+/// The kind of policy that decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Policy {
+    Declared,
+    Vcl,
+}
+
+const BOTH: [Policy; 2] = [Policy::Declared, Policy::Vcl];
+
+const PROGRAM: &str = "sub vcl_recv {
+    if (req.url ~ \"^/pass\") { return (pass); }
+    return (hash);
+}
+sub vcl_backend_response { if (bereq.url ~ \"page\") { set beresp.do_esi = true; } }
+";
+
+/// Fields of a page that is to be put together.
+const PAGE: &str = "Cache-Control: max-age=60\r\nContent-Type: text/html\r\n\
+                    Surrogate-Control: content=\"ESI/1.0\"\r\nETag: \"page\"\r\n";
+
+async fn site(policy: Policy) -> (Stage, Folder) {
+    limited(policy, "").await
+}
+
+/// A site of either kind, with these keys of `[limits]`.
+async fn limited(policy: Policy, limits: &str) -> (Stage, Folder) {
+    let folder = Folder::new();
+    if policy == Policy::Declared {
+        let site = "bypass = { path = [\"/pass*\"] }\n";
+        return (Setup { site, limits, ..Setup::default() }.start().await, folder);
+    }
+    let origin = Scripted::start().await.expect("an origin");
+    let (host, port) = (origin.addr().ip(), origin.addr().port());
+    let backend = format!("backend app {{ .host = \"{host}\"; .port = \"{port}\"; }}");
+    folder.file("site.vcl", format!("vcl 4.1;\n{backend}\n{PROGRAM}"));
+    let vcl = folder.path().join("site.vcl").display().to_string();
+    let file = format!(
+        "listen = \"127.0.0.1:0\"\nworkers = 2\n[[site]]\nhost = \"*\"\nvcl = \"{vcl}\"\n\
+         [limits]\n{limits}\n"
+    );
+    (Stage { origin, daemon: Daemon::start(&file).expect("larder starts") }, folder)
+}
+
+fn page(body: &str) -> Script {
+    Script::ok(PAGE, body)
+}
+
+#[tokio::test]
+async fn fragments_are_fetched_once_and_stand_where_the_page_names_them() {
+    for policy in BOTH {
+        let (stage, _folder) = site(policy).await;
+        let text = "<p>one <esi:include src=\"/a\"/> two <esi:include src=\"sub/b?x=1\"/> three</p>";
+        stage.origin.on("/dir/page", page(text));
+        stage.origin.on("/a", Script::cacheable("A"));
+        stage.origin.on("/dir/sub/b?x=1", Script::cacheable("BB"));
+        for _ in 0..3 {
+            let reply = stage.get("/dir/page").await;
+            assert_eq!((reply.status, reply.text()), (200, "<p>one A two BB three</p>".to_owned()));
+        }
+        for target in ["/dir/page", "/a", "/dir/sub/b?x=1"] {
+            assert_eq!(stage.origin.seen(target), 1, "{policy:?} {target}");
+        }
+        let reply = stage.ask("HEAD", "/dir/page", "").await;
+        assert_eq!((reply.status, reply.field("content-length")), (200, None), "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn all_fragments_are_asked_for_at_once_and_the_beginning_waits_for_none() {
+    for policy in BOTH {
+        let (stage, _folder) = site(policy).await;
+        let includes: String = (0..10).map(|n| format!("<esi:include src=\"/f{n}\"/>")).collect();
+        stage.origin.on("/page", page(&format!("<p>begins {includes}</p>")));
+        for n in 0..10 {
+            // None is answered before all have been asked for.
+            stage.origin.on(&format!("/f{n}"), Script::default().hang());
+        }
+        let mut raw = stage.connect().await;
+        raw.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("it is taken");
+        for n in 0..10 {
+            let target = format!("/f{n}");
+            eventually(&target, async || stage.origin.seen(&target) == 1).await;
+        }
+        assert!(raw.until("<p>begins ").await, "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_fragment_that_fails_has_its_place_taken_or_is_left_out() {
+    let (stage, _folder) = site(Policy::Declared).await;
+    for (body, whole) in [
+        ("<p>1<esi:include src=\"/bad\" alt=\"/good\"/>2</p>", "<p>1G2</p>"),
+        ("<p>1<esi:include src=\"/bad\" alt=\"/worse\" onerror=\"continue\"/>2</p>", "<p>12</p>"),
+        ("<p>1<esi:include src=\"/bad\"/>2</p>", "<p>12</p>"),
+        (
+            "<p><esi:try><esi:attempt>a<esi:include src=\"/bad\"/>b</esi:attempt>\
+             <esi:except>e<esi:include src=\"/good\"/></esi:except></esi:try></p>",
+            "<p>eG</p>",
+        ),
+        (
+            "<p><esi:try><esi:attempt>a<esi:include src=\"/good\"/>b</esi:attempt>\
+             <esi:except>e</esi:except></esi:try></p>",
+            "<p>aGb</p>",
+        ),
+    ] {
+        for bad in ["/bad", "/worse"] {
+            let answer = "HTTP/1.1 503 No\r\nCache-Control: no-store\r\nContent-Length: 3\r\n\r\nBAD";
+            stage.origin.on(bad, Script::respond(answer));
+        }
+        stage.origin.on("/good", Script::cacheable("G"));
+        stage.origin.on("/page", page(body));
+        // Twice: once fetched, once with the page from the store.
+        for _ in 0..2 {
+            assert_eq!(stage.get("/page").await.text(), whole, "{body}");
+        }
+        stage.origin.on("/page", page(""));
+        assert_eq!(stage.ask("PURGE", "/page", "").await.status / 100, 4, "nobody may");
+        let stage_target = format!("/page?{}", body.len());
+        stage.origin.on(&stage_target, page(body));
+        assert_eq!(stage.get(&stage_target).await.text(), whole, "{body}");
+    }
+    assert!(stage.metric("larder_esi_failed_total").await > 0);
+}
+
+#[tokio::test]
+async fn a_page_that_includes_itself_comes_to_an_end() {
+    for policy in BOTH {
+        let (stage, _folder) = site(policy).await;
+        let text = "<p>(<esi:include src=\"/page\"/>)</p>";
+        stage.origin.on("/page", page(text));
+        let body = stage.get("/page").await.text();
+        assert_eq!(body.matches('(').count(), 6, "{policy:?} {body}");
+        assert!(stage.metric("larder_limit_hits_total").await > 0);
+    }
+}
+
+#[tokio::test]
+async fn a_page_has_no_more_fragments_than_may_be() {
+    for policy in BOTH {
+        let (stage, _folder) = limited(policy, "esi_includes = 50").await;
+        stage.origin.on("/f", Script::cacheable("F"));
+        let text = format!("<p>{}</p>", "<esi:include src=\"/f\"/>".repeat(9_000));
+        stage.origin.on("/page", page(&text));
+        for _ in 0..2 {
+            let body = stage.get("/page").await.text();
+            assert_eq!(body, format!("<p>{}</p>", "F".repeat(50)), "{policy:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_asks_no_other_server() {
+    let (stage, _folder) = site(Policy::Declared).await;
+    let other = Scripted::start().await.expect("another server");
+    other.otherwise(Script::cacheable("stolen"));
+    let admin = stage.daemon.admin_socket().display().to_string();
+    for src in [
+        format!("http://{}/x", other.addr()),
+        format!("//{}/x", other.addr()),
+        "http://localhost/x".to_owned(),
+        "http://[::1]/x".to_owned(),
+        "https://127.0.0.1:1/x".to_owned(),
+        "http://169.254.169.254/latest/meta-data/".to_owned(),
+        format!("file://{admin}"),
+        "gopher://127.0.0.1/x".to_owned(),
+        "http://user@127.0.0.1/x".to_owned(),
+        "/x\r\nHost: other".to_owned(),
+    ] {
+        let target = format!("/page?{}", src.len());
+        stage.origin.on(&target, page(&format!("<p>1<esi:include src=\"{src}\"/>2</p>")));
+        let body = stage.get(&target).await.text();
+        assert!(body == "<p>12</p>" || !body.contains("stolen"), "{src}: {body}");
+    }
+    assert_eq!(other.targets(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_cached_page_has_a_fragment_of_each_client() {
+    let origin = Scripted::start().await.expect("an origin");
+    let file = format!(
+        "listen = \"127.0.0.1:0\"\n[[origin]]\nname = \"app\"\nservers = \"http://{}\"\n\
+         [[site]]\nhost = \"*\"\norigin = \"app\"\ncookies = {{ strip = [\"*\"] }}\n\
+         [[site.route]]\npath = \"/cart\"\ncache = false\ncookies = {{ strip = [] }}\n",
+        origin.addr()
+    );
+    let stage = Stage { origin, daemon: Daemon::start(&file).expect("larder starts") };
+    stage.origin.on("/page", page("<p>hello <esi:include src=\"/cart\"/></p>"));
+    stage.origin.on("/cart", Script::mirror("Cache-Control: private\r\n"));
+    for client in ["alice", "bob"] {
+        let reply = stage.ask("GET", "/page", &format!("Cookie: user={client}\r\n")).await;
+        assert!(reply.text().contains(&format!("user={client}")), "{}", reply.text());
+    }
+    assert_eq!((stage.origin.seen("/page"), stage.origin.seen("/cart")), (1, 2));
+}
+
+#[tokio::test]
+async fn what_is_true_of_the_bytes_of_a_page_is_not_said_of_the_whole() {
+    for policy in BOTH {
+        let (stage, _folder) = site(policy).await;
+        stage.origin.on("/page", page("<p>1<esi:include src=\"/f\"/></p>"));
+        stage.origin.on("/f", Script::cacheable("F"));
+        for _ in 0..2 {
+            let reply = stage.ask("GET", "/page", "Range: bytes=0-1\r\n").await;
+            assert_eq!((reply.status, reply.text()), (200, "<p>1F</p>".to_owned()), "{policy:?}");
+            let etag = (policy == Policy::Vcl).then(|| "W/\"page\"".to_owned());
+            assert_eq!(reply.field("etag"), etag, "{policy:?}");
+            assert_eq!(reply.field("surrogate-control"), match policy {
+                Policy::Declared => None,
+                Policy::Vcl => Some("content=\"ESI/1.0\"".to_owned()),
+            });
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_parts_of_a_page_that_still_comes_are_sent_as_they_come() {
+    let (stage, _folder) = site(Policy::Declared).await;
+    stage.origin.on("/f", Script::cacheable("F"));
+    let head = format!("HTTP/1.1 200 OK\r\n{PAGE}Transfer-Encoding: chunked\r\n\r\n");
+    let first = "<p>first <esi:include src=\"/f\"/> and";
+    let chunk = format!("{:x}\r\n{first}\r\n", first.len());
+    stage.origin.on("/page", Script::respond(head + &chunk).hang());
+    let mut raw = stage.connect().await;
+    raw.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("it is taken");
+    assert!(raw.until("<p>first ").await);
+    assert!(raw.until("F").await);
+    assert!(raw.until(" and").await);
+}
