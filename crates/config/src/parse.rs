@@ -3,12 +3,12 @@
 mod acme;
 mod admin;
 mod files;
+mod includes;
 mod limits;
 mod log_ring;
 mod origins;
 mod ports;
 mod presets;
-mod includes;
 mod purge;
 mod scripts;
 mod settings;

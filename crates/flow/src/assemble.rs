@@ -25,7 +25,8 @@ use base::Counter;
 use cache::Reader;
 use message::HeaderId;
 
-use begin::{Slot, Slots};
+use begin::{Slot, Slots, Text};
+use esi::Document;
 
 use crate::ask::Front;
 use crate::body::{Part, Parts, ReplyBody};
@@ -46,7 +47,9 @@ pub(crate) struct Assembly {
 /// Where the pieces come from.
 enum Source {
     /// Of a page that is there.
-    Slots(Slots),
+    Slots(Slots, Text),
+    /// The same, some of whose fragments decide what follows them.
+    Nodes(Arc<Document>, Text),
     /// Of a page that still comes.
     Stream(Reader),
 }
@@ -68,8 +71,14 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
     let page = Rc::new(page);
     let source = match std::mem::replace(&mut reply.body, ReplyBody::None) {
         ReplyBody::Parts(Parts::One(part)) if !part.is_file() => {
-            let slots = begin::all(core, &page, &part);
-            match at_hand(slots) {
+            let (document, text) = begin::read(core, &page, part);
+            let ops = begin::resolve(core, &page, &document);
+            let slots = match ops.iter().any(feed::is_awaited) {
+                true => Err(Source::Nodes(document, text)),
+                false => at_hand(begin::all(core, &page, &text, ops))
+                    .map_err(|slots| Source::Slots(slots, text)),
+            };
+            match slots {
                 Ok(parts) => {
                     reply.body = ReplyBody::Parts(Parts::Many(parts));
                     reply.about.trouble = page.trace.trouble.borrow_mut().take().map(Box::new);
@@ -78,7 +87,7 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
                     }
                     return Start::Reply(reply);
                 }
-                Err(slots) => Source::Slots(slots),
+                Err(source) => source,
             }
         }
         ReplyBody::Stream { reader, .. } => Source::Stream(reader),

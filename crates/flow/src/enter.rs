@@ -137,8 +137,16 @@ impl Core {
                 make_reader(request);
                 let mut ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
                 let verdict = site.policy.receive(&mut ctx);
-                let ask =
-                    Ask { live, site, request, notes, now, front: Front::default(), trace: None, within: None };
+                let ask = Ask {
+                    live,
+                    site,
+                    request,
+                    notes,
+                    now,
+                    front: Front::default(),
+                    trace: None,
+                    within: None,
+                };
                 match verdict {
                     ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ask),
                     verdict => self.follow(&ask, verdict),
@@ -146,8 +154,16 @@ impl Core {
             }
             Ok(Asked::Store(order, answers)) => {
                 notes.client = Some(asker);
-                let ask =
-                    Ask { live, site, request, notes, now, front: Front::default(), trace: None, within: None };
+                let ask = Ask {
+                    live,
+                    site,
+                    request,
+                    notes,
+                    now,
+                    front: Front::default(),
+                    trace: None,
+                    within: None,
+                };
                 self.slow(&ask, Way::Purge(Box::new(order), answers))
             }
         };

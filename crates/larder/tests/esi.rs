@@ -59,7 +59,8 @@ fn page(body: &str) -> Script {
 async fn fragments_are_fetched_once_and_stand_where_the_page_names_them() {
     for policy in BOTH {
         let (stage, _folder) = site(policy).await;
-        let text = "<p>one <esi:include src=\"/a\"/> two <esi:include src=\"sub/b?x=1\"/> three</p>";
+        let text =
+            "<p>one <esi:include src=\"/a\"/> two <esi:include src=\"sub/b?x=1\"/> three</p>";
         stage.origin.on("/dir/page", page(text));
         stage.origin.on("/a", Script::cacheable("A"));
         stage.origin.on("/dir/sub/b?x=1", Script::cacheable("BB"));
@@ -114,7 +115,8 @@ async fn a_fragment_that_fails_has_its_place_taken_or_is_left_out() {
         ),
     ] {
         for bad in ["/bad", "/worse"] {
-            let answer = "HTTP/1.1 503 No\r\nCache-Control: no-store\r\nContent-Length: 3\r\n\r\nBAD";
+            let answer =
+                "HTTP/1.1 503 No\r\nCache-Control: no-store\r\nContent-Length: 3\r\n\r\nBAD";
             stage.origin.on(bad, Script::respond(answer));
         }
         stage.origin.on("/good", Script::cacheable("G"));
@@ -214,10 +216,13 @@ async fn what_is_true_of_the_bytes_of_a_page_is_not_said_of_the_whole() {
             assert_eq!((reply.status, reply.text()), (200, "<p>1F</p>".to_owned()), "{policy:?}");
             let etag = (policy == Policy::Vcl).then(|| "W/\"page\"".to_owned());
             assert_eq!(reply.field("etag"), etag, "{policy:?}");
-            assert_eq!(reply.field("surrogate-control"), match policy {
-                Policy::Declared => None,
-                Policy::Vcl => Some("content=\"ESI/1.0\"".to_owned()),
-            });
+            assert_eq!(
+                reply.field("surrogate-control"),
+                match policy {
+                    Policy::Declared => None,
+                    Policy::Vcl => Some("content=\"ESI/1.0\"".to_owned()),
+                }
+            );
         }
     }
 }

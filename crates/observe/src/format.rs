@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use message::date::LogDate;
 
 use crate::heads;
-use crate::record::{Kind, Flags, Record, USER};
+use crate::record::{Flags, Kind, Record, USER};
 use crate::steps;
 use crate::text::{Printable, json_text, quote};
 

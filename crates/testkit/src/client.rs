@@ -127,13 +127,10 @@ impl Raw {
     /// Reads until `text` is among what has come and no reply was made of; false when it does not
     /// come in time, or never.
     pub async fn until(&mut self, text: &str) -> bool {
-        let has = |received: &[u8]| {
-            received.windows(text.len()).any(|window| window == text.as_bytes())
-        };
+        let has =
+            |received: &[u8]| received.windows(text.len()).any(|window| window == text.as_bytes());
         let patience = self.patience;
-        let found = async {
-            while !has(&self.received) && self.more().await {}
-        };
+        let found = async { while !has(&self.received) && self.more().await {} };
         // Without it in time, what has come so far decides.
         let _ = timeout(patience, found).await;
         has(&self.received)

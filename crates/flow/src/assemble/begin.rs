@@ -66,28 +66,26 @@ impl Text {
     }
 }
 
-/// The pieces of a page that is there; its fragments begin.
-pub(super) fn all(core: &Rc<Core>, page: &Rc<Page>, whole: &Part) -> Slots {
-    let (text, ops) = match whole {
-        Part::Stored(object, _) => {
-            let read = document::of_object(core, page, object);
-            (Text::Stored(Arc::clone(object)), resolve(core, page, &read.document))
-        }
-        Part::Bytes(bytes) => {
-            let document = document::of_bytes(core, page, bytes);
-            (Text::Bytes(bytes.clone()), resolve(core, page, &document))
-        }
-        Part::File(..) => return Vec::new(),
-    };
-    Beginning { core, page, text: &text }.of_ops(ops)
+/// Reads a page that is there.
+pub(super) fn read(core: &Core, page: &Page, whole: Part) -> (Arc<Document>, Text) {
+    match whole {
+        Part::Stored(object, _) => (document::of_object(core, page, &object), Text::Stored(object)),
+        Part::Bytes(bytes) => (document::of_bytes(core, page, &bytes), Text::Bytes(bytes)),
+        Part::File(..) => (document::of_bytes(core, page, &[]), Text::None),
+    }
 }
 
 /// What the page comes to for its request.
-fn resolve(core: &Core, page: &Page, document: &Document) -> Vec<Op> {
+pub(super) fn resolve(core: &Core, page: &Page, document: &Document) -> Vec<Op> {
     document.resolve(&Question::of(page, core.now())).unwrap_or_else(|_| {
         core.counters.limit(Limit::EsiNodes);
         Vec::new()
     })
+}
+
+/// The pieces that `ops` come to in `page`; its fragments begin.
+pub(super) fn all(core: &Rc<Core>, page: &Rc<Page>, text: &Text, ops: Vec<Op>) -> Slots {
+    Beginning { core, page, text }.of_ops(ops)
 }
 
 /// A page whose fragments begin.
@@ -130,7 +128,8 @@ impl Beginning<'_> {
         if whole.is_err() {
             return slots.extend(self.of_ops(except));
         }
-        match tried.iter().any(|slot| matches!(slot, Slot::Waits(_) | Slot::Op(_) | Slot::Try(..))) {
+        match tried.iter().any(|slot| matches!(slot, Slot::Waits(_) | Slot::Op(_) | Slot::Try(..)))
+        {
             true => slots.push(Slot::Try(tried, except)),
             false => slots.append(&mut tried),
         }

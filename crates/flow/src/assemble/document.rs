@@ -13,9 +13,9 @@ use crate::live::Live;
 
 /// The instructions of a page in one of the dialects.
 #[derive(Debug)]
-pub(super) struct Instructions {
+struct Instructions {
     dialect: Dialect,
-    pub(super) document: Document,
+    document: Arc<Document>,
 }
 
 impl Attached for Instructions {
@@ -43,16 +43,17 @@ pub(super) fn reading(dialect: Dialect, live: &Live) -> (esi::Dialect, esi::Limi
 }
 
 /// The instructions of the stored page `object`, whose body is whole.
-pub(super) fn of_object(core: &Core, page: &Page, object: &Object) -> Arc<Instructions> {
-    read(object, page.dialect, &page.live, |remarks| note(core, page, remarks))
+pub(super) fn of_object(core: &Core, page: &Page, object: &Object) -> Arc<Document> {
+    let read = read(object, page.dialect, &page.live, |remarks| note(core, page, remarks));
+    Arc::clone(&read.document)
 }
 
 /// The instructions of a page that is stored nowhere.
-pub(super) fn of_bytes(core: &Core, page: &Page, bytes: &[u8]) -> Document {
+pub(super) fn of_bytes(core: &Core, page: &Page, bytes: &[u8]) -> Arc<Document> {
     let (rules, limits) = reading(page.dialect, &page.live);
     let document = esi::parse(bytes, rules, limits);
     note(core, page, document.remarks());
-    document
+    Arc::new(document)
 }
 
 /// Takes note of faults in a page.
@@ -91,7 +92,7 @@ fn read(
     // The end may still bring the first.
     let is_plain = !had && nodes.iter().all(|node| matches!(node, Node::Text(_)));
     first(&remarks);
-    let document = Document::new(nodes, remarks, is_plain, limits);
+    let document = Arc::new(Document::new(nodes, remarks, is_plain, limits));
     let made = Arc::new(Instructions { dialect, document });
     object.attach(made.clone());
     made

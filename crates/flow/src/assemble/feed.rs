@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use base::Limit;
 use cache::{BodyWriter, Passage, Reader};
-use esi::{Fragment, Node, Op, Run};
+use esi::{Document, Fragment, Node, Op, Run};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use super::Source;
-use super::begin::{Beginning, Begun, Slot, Slots, Text};
+use super::begin::{self, Beginning, Begun, Slot, Slots, Text};
 use super::document;
 use super::environment::Question;
-use super::fragment::{Asked, Failed};
+use super::fragment::{self, Asked, Failed};
 use super::hand_on::HandOn;
 use super::page::Page;
 use crate::ask::Front;
-use crate::body::Part;
+use crate::body::{Part, ReplyBody};
 use crate::core::Core;
 use crate::reply::Reply;
 
@@ -54,10 +54,7 @@ impl Drop for Coming {
 
 impl Coming {
     /// The fragment's request, and what it was answered with.
-    pub(super) async fn wait(
-        mut self,
-        most: Option<Duration>,
-    ) -> Result<(Asked, Reply), Failed> {
+    pub(super) async fn wait(mut self, most: Option<Duration>) -> Result<(Asked, Reply), Failed> {
         let reply = &mut self.reply;
         let came = match most {
             Some(most) => rt::time::timeout(most, reply).await.map_err(|_| Failed::Late)?,
@@ -113,13 +110,17 @@ pub(super) async fn run(
     let (sender, receiver) = mpsc::channel(PIECES);
     let watch = writer.watch();
     let ahead = Rc::new(Ahead::default());
-    let feed =
-        Rc::new(Feed { core: Rc::clone(&core), page, passage, text: Text::None });
+    let text = match &source {
+        Source::Slots(_, text) | Source::Nodes(_, text) => text.clone(),
+        Source::Stream(_) => Text::None,
+    };
+    let feed = Rc::new(Feed { core, page, passage, text });
     let hand_on = HandOn::new(Rc::clone(&feed), writer, Rc::clone(&ahead));
     let begins = async {
         match source {
-            Source::Slots(slots) => feed.slots(slots, &sender).await,
-            Source::Stream(reader) => feed.stream(reader, &sender, &ahead).await,
+            Source::Slots(slots, _) => _ = feed.send(feed.pieces(slots), &sender).await,
+            Source::Nodes(document, _) => _ = feed.nodes(&document, &sender).await,
+            Source::Stream(reader) => _ = feed.stream(reader, &sender, &ahead).await,
         }
         drop(sender);
     };
@@ -134,20 +135,24 @@ pub(super) async fn run(
 }
 
 impl Feed {
-    /// Hands on the pieces of a page that is there; those that have not begun begin as others have
-    /// been answered.
-    async fn slots(&self, slots: Slots, to: &Sender<Piece>) {
-        // All that has begun is sent at once, whatever comes before it.
-        let pieces: Vec<Piece> = slots.into_iter().map(|slot| self.piece(slot)).collect();
-        _ = self.send(pieces, to).await;
+    /// Hands on the pieces of a page that is there, some of whose fragments decide what follows
+    /// them.
+    async fn nodes(&self, document: &Document, to: &Sender<Piece>) -> Result<(), Gone> {
+        let (_, limits) = document::reading(self.page.dialect, &self.page.live);
+        let mut run = Run::new(limits);
+        self.resolve(&mut run, document.nodes(), to, |ops| ops).await
     }
 
     /// Reads a page that still comes and hands on its pieces as soon as they are known.
-    async fn stream(&self, mut reader: Reader, to: &Sender<Piece>, ahead: &Ahead) {
+    async fn stream(
+        &self,
+        mut reader: Reader,
+        to: &Sender<Piece>,
+        ahead: &Ahead,
+    ) -> Result<(), Gone> {
         let (rules, limits) = document::reading(self.page.dialect, &self.page.live);
         let (mut parser, mut nodes) = (Some(esi::Parser::new(rules, limits)), Vec::new());
-        let mut run = Run::new(limits);
-        let mut text = Unsent::default();
+        let (mut run, mut text) = (Run::new(limits), Unsent::default());
         while let Some(reading) = &mut parser {
             match reader.next().await {
                 Ok(Some(bytes)) => {
@@ -159,41 +164,122 @@ impl Feed {
                         document::note(&self.core, &self.page, &parser.finish(&mut nodes));
                     }
                 }
-                Err(_) => {
-                    _ = to.send(Piece::Broken).await;
-                    return;
-                }
+                Err(_) => return broken(to).await,
             }
             if text.bytes.len() as u64 > self.page.live.limits.esi_bytes {
                 self.core.counters.limit(Limit::EsiBytes);
-                _ = to.send(Piece::Broken).await;
-                return;
+                return broken(to).await;
             }
-            let Some(ops) = self.resolve(&mut run, &mut nodes) else {
-                _ = to.send(Piece::Broken).await;
-                return;
+            let before = text.from;
+            self.resolve(&mut run, &nodes, to, |ops| text.take(ops)).await?;
+            nodes.clear();
+            ahead.more(text.from - before, self.passage.bytes).await;
+        }
+        Ok(())
+    }
+
+    /// Hands on what `nodes` come to. A fragment that decides what follows it is waited for.
+    async fn resolve(
+        &self,
+        run: &mut Run,
+        nodes: &[Node],
+        to: &Sender<Piece>,
+        mut with_text: impl FnMut(Vec<Op>) -> Vec<Op>,
+    ) -> Result<(), Gone> {
+        let mut ops = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let resolved = {
+                let question = Question::of(&self.page, self.core.now());
+                run.resolve(node, &question, &mut ops)
             };
-            let ops = text.take(ops);
-            let bytes: u64 = ops.iter().map(text_bytes).sum();
-            let pieces = self.begin(ops);
-            if self.send(pieces, to).await.is_err() {
-                return;
+            if resolved.is_err() {
+                self.core.counters.limit(Limit::EsiNodes);
+                return broken(to).await;
             }
-            ahead.more(bytes, self.passage.bytes).await;
+            if ops.iter().any(is_awaited) {
+                for op in with_text(std::mem::take(&mut ops)) {
+                    self.in_turn(op, run, to).await?;
+                }
+            }
+        }
+        let pieces = self.begin(with_text(ops));
+        self.send(pieces, to).await
+    }
+
+    /// Hands on what `op` comes to; if it is a fragment that decides what follows, it is waited
+    /// for.
+    async fn in_turn(&self, op: Op, run: &mut Run, to: &Sender<Piece>) -> Result<(), Gone> {
+        if !is_awaited(&op) {
+            let pieces = self.begin(vec![op]);
+            return self.send(pieces, to).await;
+        }
+        let name = if let Op::Include(fragment) = &op { fragment.set.clone() } else { None };
+        let mut rest = self.begin_late(vec![op]).await;
+        rest.reverse();
+        let mut value = Vec::new();
+        while let Some(piece) = rest.pop() {
+            let piece = match piece {
+                Piece::Fragment(fragment, coming) => {
+                    let next = match self.come(&fragment, coming).await {
+                        Ok(body) => self.pieces_of(body),
+                        Err(failed) => self.instead(*fragment, failed).unwrap_or_default(),
+                    };
+                    rest.extend(next.into_iter().rev());
+                    continue;
+                }
+                piece => piece,
+            };
+            match &name {
+                None => to.send(piece).await.map_err(|_| Gone)?,
+                Some(_) => self.collect(piece, &mut value).await,
+            }
+        }
+        if let Some(name) = name {
+            run.assign(&name, value);
+        }
+        Ok(())
+    }
+
+    /// Adds the bytes of a piece to `value`, as many as a variable may have.
+    async fn collect(&self, piece: Piece, value: &mut Vec<u8>) {
+        let (_, limits) = document::reading(self.page.dialect, &self.page.live);
+        let mut add = |bytes: &[u8]| {
+            let room = limits.value_bytes.saturating_sub(value.len());
+            value.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            bytes.len() < room
+        };
+        match piece {
+            Piece::Part(Part::Bytes(bytes)) => _ = add(&bytes),
+            Piece::Part(Part::Stored(object, range)) => {
+                for bytes in object.whole().iter().flat_map(|whole| whole.range(range.clone())) {
+                    add(bytes);
+                }
+            }
+            Piece::Body(mut reader) => {
+                while let Ok(Some(bytes)) = reader.next().await
+                    && add(&bytes)
+                {}
+            }
+            _ => {}
         }
     }
 
-    /// What nodes come to; `None` where that is more than may be.
-    fn resolve(&self, run: &mut Run, nodes: &mut Vec<Node>) -> Option<Vec<Op>> {
-        let question = Question::of(&self.page, self.core.now());
-        let mut ops = Vec::with_capacity(nodes.len());
-        for node in nodes.drain(..) {
-            if run.resolve(&node, &question, &mut ops).is_err() {
-                self.core.counters.limit(Limit::EsiNodes);
-                return None;
-            }
-        }
-        Some(ops)
+    /// The body of a fragment.
+    pub(super) async fn come(
+        &self,
+        fragment: &Fragment,
+        coming: Coming,
+    ) -> Result<ReplyBody, Failed> {
+        let most = fragment.maxwait_ms.map(Duration::from_millis);
+        let (asked, reply) = coming.wait(most).await?;
+        fragment::judge(&self.core, &self.page, fragment, &asked, reply)
+    }
+
+    /// The pieces of a body.
+    pub(super) fn pieces_of(&self, body: ReplyBody) -> Vec<Piece> {
+        let mut slots = Slots::new();
+        begin::push_body(body, &mut slots);
+        self.pieces(slots)
     }
 
     /// Hands pieces on; what has not begun begins when there is a place for it.
@@ -282,12 +368,14 @@ impl Feed {
 /// Nobody takes pieces any more.
 struct Gone;
 
-/// The bytes of text that an operation brings along.
-fn text_bytes(op: &Op) -> u64 {
-    match op {
-        Op::Bytes(bytes) => bytes.len() as u64,
-        Op::Text(_) | Op::Include(_) | Op::Try { .. } => 0,
-    }
+/// Ends the page.
+async fn broken(to: &Sender<Piece>) -> Result<(), Gone> {
+    to.send(Piece::Broken).await.map_err(|_| Gone)
+}
+
+/// Returns true if `op` is a fragment that decides what follows it.
+pub(super) fn is_awaited(op: &Op) -> bool {
+    matches!(op, Op::Include(fragment) if fragment.wait || fragment.set.is_some())
 }
 
 /// The bytes of a page that still comes which belong to no piece yet.

@@ -54,6 +54,8 @@ pub(super) enum Failed {
     Target(&'static str),
     /// It was answered so.
     Status(Status),
+    /// It is empty, and the page has something for that.
+    Empty,
     /// It did not come in the time that the page gives it.
     Late,
     /// Its task ended by a bug.
@@ -66,6 +68,7 @@ impl Failed {
             Self::Limit(limit) => format!("not asked for (limit: {})", limit.name()),
             Self::Target(why) => (*why).to_owned(),
             Self::Status(status) => format!("answered with status {status}"),
+            Self::Empty => "empty".to_owned(),
             Self::Late => "not there in the time that `maxwait` gives it".to_owned(),
             Self::Lost => "its request ended without an answer".to_owned(),
         }
@@ -154,6 +157,7 @@ pub(super) fn judge(
         return Err(Failed::Status(reply.status));
     }
     match body.length() {
+        Some(0) if fragment.stub.is_some() => Err(Failed::Empty),
         Some(bytes) if !page.weigh(core, bytes) => Err(Failed::Limit(Limit::EsiBytes)),
         _ => Ok(body),
     }
@@ -176,12 +180,7 @@ fn note(core: &Core, page: &Page, asked: &Asked, reply: &Reply, bytes: u64) {
 
 /// Takes note of a fragment that is missing in its page; returns true unless the page says that it
 /// may be.
-pub(super) fn note_failed(
-    core: &Core,
-    page: &Page,
-    fragment: &Fragment,
-    failed: &Failed,
-) -> bool {
+pub(super) fn note_failed(core: &Core, page: &Page, fragment: &Fragment, failed: &Failed) -> bool {
     core.counters.inc(Counter::EsiFailed);
     let src = String::from_utf8_lossy(&fragment.src);
     let limit = if let Failed::Limit(limit) = failed { Some(*limit) } else { None };

@@ -1,16 +1,13 @@
 //! The half of a page's task that hands on what has come, in the page's order.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use cache::{BodyWriter, Push, Reader};
 use esi::{Fragment, Op};
 use tokio::sync::mpsc::Receiver;
 
-use super::begin::{self, Slot, Slots};
 use super::feed::{Ahead, Coming, Feed, Piece};
-use super::fragment::{self, Failed};
-use crate::body::{Part, ReplyBody};
+use crate::body::Part;
 
 /// Bytes of a file that are read at once.
 const FILE_BYTES: u64 = 64 * 1024;
@@ -93,8 +90,8 @@ impl HandOn {
 
     /// Hands on a fragment when it has come, or what takes its place.
     async fn fragment(&mut self, fragment: Fragment, coming: Coming) -> Result<(), Ended> {
-        match self.come(&fragment, coming).await {
-            Ok(body) => self.reply(body).await,
+        match self.feed.come(&fragment, coming).await {
+            Ok(body) => Box::pin(self.pieces(self.feed.pieces_of(body))).await,
             Err(failed) => match self.feed.instead(fragment, failed) {
                 Ok(pieces) => Box::pin(self.pieces(pieces)).await,
                 Err(_) if self.feed.page.breaks() => Err(Ended),
@@ -103,44 +100,21 @@ impl HandOn {
         }
     }
 
-    /// The body of a fragment.
-    async fn come(&self, fragment: &Fragment, coming: Coming) -> Result<ReplyBody, Failed> {
-        let most = fragment.maxwait_ms.map(Duration::from_millis);
-        let (asked, reply) = coming.wait(most).await?;
-        let Feed { core, page, .. } = &*self.feed;
-        fragment::judge(core, page, fragment, &asked, reply)
-    }
-
-    async fn reply(&mut self, body: ReplyBody) -> Result<(), Ended> {
-        let mut slots = Slots::new();
-        begin::push_body(body, &mut slots);
-        for slot in slots {
-            match slot {
-                Slot::Part(part) => self.part(part).await?,
-                Slot::Body(reader) => self.body(reader).await?,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
     /// Hands on all of an attempt if all its fragments come, or what is to be there instead.
     async fn attempt(&mut self, attempt: Vec<Piece>, except: Vec<Op>) -> Result<(), Ended> {
         let mut came = Vec::with_capacity(attempt.len());
         let mut rest: Vec<Piece> = attempt.into_iter().rev().collect();
         while let Some(piece) = rest.pop() {
             match piece {
-                Piece::Fragment(fragment, coming) => match self.come(&fragment, coming).await {
-                    Ok(body) => {
-                        let mut slots = Slots::new();
-                        begin::push_body(body, &mut slots);
-                        came.extend(self.feed.pieces(slots));
+                Piece::Fragment(fragment, coming) => {
+                    match self.feed.come(&fragment, coming).await {
+                        Ok(body) => came.extend(self.feed.pieces_of(body)),
+                        Err(failed) => match self.feed.instead(*fragment, failed) {
+                            Ok(pieces) => rest.extend(pieces.into_iter().rev()),
+                            Err(_) => return self.late(except).await,
+                        },
                     }
-                    Err(failed) => match self.feed.instead(*fragment, failed) {
-                        Ok(pieces) => rest.extend(pieces.into_iter().rev()),
-                        Err(_) => return self.late(except).await,
-                    },
-                },
+                }
                 Piece::Op(op) => {
                     let pieces = self.feed.begin_late(vec![*op]).await;
                     rest.extend(pieces.into_iter().rev());
@@ -174,4 +148,3 @@ impl HandOn {
         }
     }
 }
-

@@ -70,7 +70,11 @@ fn stored<S: Stage>(
     let unfolds = unfolds(turn, env, object.flags().gzip);
     // Of parts the head is written anew.
     let parts = turn.req.headers.contains(HeaderId::Range);
-    if unfolds || parts || object.flags().esi || turn.instance.program().uses().head.has(Sub::Deliver) {
+    if unfolds
+        || parts
+        || object.flags().esi
+        || turn.instance.program().uses().head.has(Sub::Deliver)
+    {
         if !shaped(turn, env, object, &mut reply, (varnish, age_s, unfolds))? {
             return Ok(failed(turn, env));
         }
