@@ -87,7 +87,7 @@ pub struct Told<'a> {
     /// The answer did not reach its end.
     pub cut_off: bool,
     /// The number of the transaction that it was a fragment for.
-    pub(crate) parent: Option<u64>,
+    pub parent: Option<u64>,
 }
 
 impl<'a> Told<'a> {

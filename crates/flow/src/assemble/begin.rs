@@ -12,7 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::document;
 use super::environment::Question;
-use super::fragment::{self, Failed};
+use super::fragment::{self, Failed, Missing};
 use super::page::Page;
 use crate::body::{Part, Parts, ReplyBody};
 use crate::core::Core;
@@ -100,7 +100,7 @@ impl Beginning<'_> {
     pub(super) fn of_ops(&self, ops: Vec<Op>) -> Slots {
         let mut slots = Vec::with_capacity(ops.len());
         for op in ops {
-            if self.add(op, &mut slots).is_err() && self.page.breaks() {
+            if let Err(Missing::Breaks) = self.add(op, &mut slots) {
                 slots.push(Slot::Broken);
             }
         }
@@ -111,7 +111,7 @@ impl Beginning<'_> {
     ///
     /// # Errors
     /// When it is a fragment that has failed.
-    fn add(&self, op: Op, slots: &mut Slots) -> Result<(), Failed> {
+    fn add(&self, op: Op, slots: &mut Slots) -> Result<(), Missing> {
         match op {
             Op::Text(range) => slots.extend(self.text.part(range).map(Slot::Part)),
             Op::Bytes(bytes) => slots.push(Slot::Part(Part::Bytes(bytes.into()))),
@@ -139,7 +139,7 @@ impl Beginning<'_> {
     ///
     /// # Errors
     /// When it has failed, and so has what may take its place.
-    fn begin(&self, fragment: Fragment, slots: &mut Slots) -> Result<(), Failed> {
+    fn begin(&self, fragment: Fragment, slots: &mut Slots) -> Result<(), Missing> {
         let Ok(place) = Arc::clone(&self.page.within.top.places).try_acquire_owned() else {
             slots.push(Slot::Op(Op::Include(Box::new(fragment))));
             return Ok(());
@@ -175,17 +175,17 @@ impl Beginning<'_> {
         mut fragment: Fragment,
         failed: Failed,
         slots: &mut Slots,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), Missing> {
         if let Some(alt) = fragment.alt.take() {
             fragment.src = alt;
             return self.begin(fragment, slots);
         }
-        let counts = fragment::note_failed(self.core, self.page, &fragment, &failed);
+        let missing = fragment::note_failed(self.core, self.page, &fragment, &failed);
         if let Some(stub) = fragment.stub.take() {
             slots.extend(self.of_ops(stub));
             return Ok(());
         }
-        if counts { Err(failed) } else { Ok(()) }
+        missing
     }
 
     /// Takes the request for `fragment` as far as it goes without waiting.

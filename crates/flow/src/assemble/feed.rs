@@ -16,7 +16,7 @@ use super::Source;
 use super::begin::{self, Beginning, Begun, Slot, Slots, Text};
 use super::document;
 use super::environment::Question;
-use super::fragment::{self, Asked, Failed};
+use super::fragment::{self, Asked, Failed, Missing};
 use super::hand_on::HandOn;
 use super::page::Page;
 use crate::ask::Front;
@@ -222,7 +222,11 @@ impl Feed {
                 Piece::Fragment(fragment, coming) => {
                     let next = match self.come(&fragment, coming).await {
                         Ok(body) => self.pieces_of(body),
-                        Err(failed) => self.instead(*fragment, failed).unwrap_or_default(),
+                        Err(failed) => match self.instead(*fragment, failed) {
+                            Ok(pieces) => pieces,
+                            Err(Missing::LeftOut) => Vec::new(),
+                            Err(Missing::Breaks) => return broken(to).await,
+                        },
                     };
                     rest.extend(next.into_iter().rev());
                     continue;
@@ -323,7 +327,11 @@ impl Feed {
     ///
     /// # Errors
     /// When there are none.
-    pub(super) fn instead(&self, fragment: Fragment, failed: Failed) -> Result<Vec<Piece>, Failed> {
+    pub(super) fn instead(
+        &self,
+        fragment: Fragment,
+        failed: Failed,
+    ) -> Result<Vec<Piece>, Missing> {
         let mut slots = Slots::new();
         self.beginning().instead(fragment, failed, &mut slots)?;
         Ok(self.pieces(slots))

@@ -178,13 +178,32 @@ fn note(core: &Core, page: &Page, asked: &Asked, reply: &Reply, bytes: u64) {
     );
 }
 
-/// Takes note of a fragment that is missing in its page; returns true unless the page says that it
-/// may be.
-pub(super) fn note_failed(core: &Core, page: &Page, fragment: &Fragment, failed: &Failed) -> bool {
+/// A fragment that failed, and has nothing in its place.
+pub(super) enum Missing {
+    /// Its page goes on without it.
+    LeftOut,
+    /// Its page does not.
+    Breaks,
+}
+
+/// Takes note of a fragment that is missing in its page.
+///
+/// # Errors
+/// Unless the page says that it may be missing.
+pub(super) fn note_failed(
+    core: &Core,
+    page: &Page,
+    fragment: &Fragment,
+    failed: &Failed,
+) -> Result<(), Missing> {
     core.counters.inc(Counter::EsiFailed);
     let src = String::from_utf8_lossy(&fragment.src);
     let limit = if let Failed::Limit(limit) = failed { Some(*limit) } else { None };
     let error = format!("fragment {src}: {}", failed.words()).into();
     page.trace.trouble.borrow_mut().get_or_insert(Trouble { error, limit });
-    fragment.onerror != OnError::Continue
+    match fragment.onerror {
+        OnError::Continue => Ok(()),
+        onerror if page.breaks(onerror) => Err(Missing::Breaks),
+        _ => Err(Missing::LeftOut),
+    }
 }

@@ -7,6 +7,7 @@ use esi::{Fragment, Op};
 use tokio::sync::mpsc::Receiver;
 
 use super::feed::{Ahead, Coming, Feed, Piece};
+use super::fragment::Missing;
 use crate::body::Part;
 
 /// Bytes of a file that are read at once.
@@ -94,8 +95,8 @@ impl HandOn {
             Ok(body) => Box::pin(self.pieces(self.feed.pieces_of(body))).await,
             Err(failed) => match self.feed.instead(fragment, failed) {
                 Ok(pieces) => Box::pin(self.pieces(pieces)).await,
-                Err(_) if self.feed.page.breaks() => Err(Ended),
-                Err(_) => Ok(()),
+                Err(Missing::Breaks) => Err(Ended),
+                Err(Missing::LeftOut) => Ok(()),
             },
         }
     }

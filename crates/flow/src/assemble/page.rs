@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Limit;
+use esi::OnError;
 use message::Request;
 use policy::Peer;
 use tokio::sync::Semaphore;
@@ -116,11 +117,11 @@ impl Page {
         Box::new(Self { dialect, live, site, request, within, xid: 0, trace: Rc::default() })
     }
 
-    /// Returns true if the page cannot go on without a fragment that failed and has nothing in its
-    /// place.
-    pub(super) fn breaks(&self) -> bool {
+    /// Returns true if the page cannot go on without a fragment of this wish that failed and has
+    /// nothing in its place.
+    pub(super) fn breaks(&self, onerror: OnError) -> bool {
         match self.dialect {
-            Dialect::Varnish => true,
+            Dialect::Varnish => onerror == OnError::Fail,
             Dialect::Esi | Dialect::Ssi => self.site.includes.breaks,
         }
     }
