@@ -144,7 +144,7 @@ impl Machine {
             b'>' if dashes == 2 => {
                 self.is_in_comment = false;
                 self.take(at - 2);
-                self.taken = at + 1;
+                self.ends(at + 1);
             }
             _ => {}
         }
@@ -181,9 +181,8 @@ impl Machine {
             }
             Some(_) => {
                 self.begins();
-                self.taken = at + 1;
                 self.is_in_comment = true;
-                self.state = State::Text(0);
+                self.ends(at + 1);
             }
         }
     }

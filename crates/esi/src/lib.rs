@@ -20,6 +20,8 @@ mod error;
 mod esi;
 mod expression;
 mod fragment;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz;
 mod limits;
 mod lines;
 mod parser;
@@ -28,6 +30,8 @@ mod run;
 mod ssi;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod variable;
 mod varnish;
 

@@ -11,7 +11,7 @@ mod date;
 mod tests;
 mod text;
 
-use crate::document::Node;
+use crate::document::{Node, join_last};
 use crate::fragment::Include;
 use crate::limits::Limits;
 use crate::lines::Lines;
@@ -80,6 +80,8 @@ pub(crate) struct Machine {
     block: Option<Block>,
     done: Vec<Node>,
     count: usize,
+    /// Where the text ends that was added last, if nothing was after it.
+    text_end: Option<u64>,
     is_found: bool,
 }
 
@@ -95,6 +97,7 @@ impl Machine {
             block: None,
             done: Vec::new(),
             count: 0,
+            text_end: None,
             is_found: false,
         }
     }
@@ -187,6 +190,7 @@ impl Machine {
     }
 
     fn command(&mut self, command: Kind, at: u64) {
+        self.text_end = None;
         match command {
             Kind::EndBlock => {
                 if let Some(Block { name, nodes }) = self.block.take() {
@@ -215,18 +219,23 @@ impl Machine {
     }
 
     fn add(&mut self, node: Node) {
-        match &mut self.block {
-            Some(block) => block.nodes.push(node),
-            None => self.done.push(node),
-        }
+        self.text_end = None;
+        self.nodes().push(node);
         self.count += 1;
+    }
+
+    fn nodes(&mut self) -> &mut Vec<Node> {
+        self.block.as_mut().map_or(&mut self.done, |block| &mut block.nodes)
     }
 
     /// What is before `at`, and not yet taken, is text.
     fn take(&mut self, at: u64) {
         if self.taken < at {
+            // It goes on with what came before it if only a cut is between them.
+            self.count -= usize::from(self.text_end == Some(self.taken));
             self.add(Node::Text(self.taken..at));
-            self.taken = at;
+            join_last(self.nodes());
+            (self.taken, self.text_end) = (at, Some(at));
         }
     }
 }

@@ -280,6 +280,7 @@ impl Machine {
                 self.runs.is_found = true;
                 self.esi_comment = None;
                 self.drop(at + 1);
+                self.go_on();
             }
             Some(0) => {
                 self.esi_comment = Some(0);
@@ -346,7 +347,7 @@ impl Machine {
         self.keep(self.tag_at);
         self.drop(end);
         self.esi_comment = Some(0);
-        self.state = State::Text;
+        self.go_on();
     }
 
     fn name(&mut self, byte: u8, at: u64) {
@@ -385,8 +386,16 @@ impl Machine {
     /// After the `>` of a tag of ours, at `at`.
     fn end_tag(&mut self, at: u64) {
         self.drop(at + 1);
-        // What is beyond the limit is text.
-        self.state = if self.runs.is_full() { State::NotXml } else { State::Text };
+        self.go_on();
+    }
+
+    /// After an instruction: what is beyond the limit is text.
+    fn go_on(&mut self) {
+        self.state = State::Text;
+        if self.runs.is_full() {
+            self.remark(What::TooMany);
+            self.state = State::NotXml;
+        }
     }
 
     fn tag(&mut self, byte: u8, at: u64) {
@@ -477,7 +486,7 @@ impl Machine {
                 let (runs, at) = (&mut self.runs, self.at);
                 let found = self.src.include(self.rules, |what| runs.remark(what, at));
                 if let Some(include) = found {
-                    self.runs.node(Node::Include(include), at);
+                    self.runs.node(Node::Include(include));
                 }
             }
         }
