@@ -15,6 +15,7 @@ const LIMITS: Limits = Limits {
     attribute_bytes: 300,
     value_bytes: 500,
     names: 5,
+    patterns: 2,
     remarks: 20,
 };
 

@@ -27,6 +27,7 @@ mod lines;
 mod parser;
 mod remark;
 mod run;
+mod seek;
 mod ssi;
 #[cfg(test)]
 mod testing;

@@ -16,6 +16,7 @@ use crate::fragment::Include;
 use crate::limits::Limits;
 use crate::lines::Lines;
 use crate::remark::{Remarks, What};
+use crate::seek;
 
 pub use command::Command;
 pub(crate) use command::{Encoding, Kind, Switch};
@@ -82,6 +83,7 @@ pub(crate) struct Machine {
     count: usize,
     /// Where the text ends that was added last, if nothing was after it.
     text_end: Option<u64>,
+    patterns: usize,
     is_found: bool,
 }
 
@@ -98,6 +100,7 @@ impl Machine {
             done: Vec::new(),
             count: 0,
             text_end: None,
+            patterns: 0,
             is_found: false,
         }
     }
@@ -111,7 +114,7 @@ impl Machine {
         let mut at = 0;
         while at < bytes.len() {
             at += match self.state {
-                State::Text => memchr::memchr(b'<', &bytes[at..]).unwrap_or(bytes.len() - at),
+                State::Text => seek::ssi(&bytes[at..]),
                 State::Rest => bytes.len() - at,
                 _ => 0,
             };
@@ -206,7 +209,11 @@ impl Machine {
                 self.block = Some(Block { name, nodes: Vec::new() });
             }
             Kind::Block(_) => {}
-            command => {
+            mut command => {
+                self.patterns += usize::from(command.has_pattern());
+                if self.patterns > self.limits.patterns && command.has_pattern() {
+                    command = self.parameters.fault();
+                }
                 if command.is_fault() {
                     self.lines.remark(What::BadCommand, self.held_at, at);
                 }

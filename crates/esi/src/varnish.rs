@@ -14,6 +14,7 @@ use crate::attribute::{begins_name, is_name};
 use crate::document::Node;
 use crate::limits::Limits;
 use crate::remark::{Remarks, What};
+use crate::seek::{Place, Seek};
 
 use include::Src;
 use runs::Runs;
@@ -156,7 +157,16 @@ impl Machine {
     pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
         let begin = self.runs.lines.offset();
         let mut at = 0;
+        let mut seek = Seek::default();
         while at < bytes.len() {
+            let is_plain = self.state == State::Text && self.esi_comment.is_none();
+            if is_plain
+                && !self.rules.ignore_other_elements
+                && let Some((next, place)) = seek.next(bytes, at)
+            {
+                at = next;
+                self.state = if place == Place::Text { State::Text } else { State::Other };
+            }
             at += self.skippable(&bytes[at..]);
             if let Some(byte) = bytes.get(at) {
                 self.at = begin + at as u64;
