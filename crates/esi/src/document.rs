@@ -176,6 +176,16 @@ fn memory(nodes: &[Node]) -> usize {
     size_of_val(nodes) + nodes.iter().map(Node::memory).sum::<usize>()
 }
 
+/// Joins the last two nodes if they are text without a gap between.
+pub(crate) fn join_last(nodes: &mut Vec<Node>) {
+    if let [.., Node::Text(before), Node::Text(last)] = &mut nodes[..]
+        && before.end == last.start
+    {
+        before.end = last.end;
+        nodes.pop();
+    }
+}
+
 /// Joins ranges of text that follow each other without a gap.
 pub(crate) fn join(nodes: &mut Vec<Node>) {
     nodes.dedup_by(|next, before| match (next, before) {

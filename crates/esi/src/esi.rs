@@ -13,6 +13,7 @@ use crate::document::Node;
 use crate::limits::Limits;
 use crate::lines::Lines;
 use crate::remark::{Remarks, What};
+use crate::seek;
 use crate::variable::{Ending, Progress, Variable};
 
 use build::Builder;
@@ -111,7 +112,7 @@ impl Machine {
     /// The number of bytes that change nothing.
     fn skippable(&self, bytes: &[u8]) -> usize {
         let found = match (self.state, self.is_in_comment, self.builder.has_variables()) {
-            (State::Text(0), false, false) => memchr::memchr(b'<', bytes),
+            (State::Text(0), false, false) => Some(seek::esi(bytes)),
             (State::Text(0), true, false) => memchr::memchr2(b'<', b'-', bytes),
             (State::Text(0), false, true) => memchr::memchr2(b'<', b'$', bytes),
             (State::Text(0), true, true) => memchr::memchr3(b'<', b'-', b'$', bytes),
@@ -144,7 +145,7 @@ impl Machine {
             b'>' if dashes == 2 => {
                 self.is_in_comment = false;
                 self.take(at - 2);
-                self.taken = at + 1;
+                self.ends(at + 1);
             }
             _ => {}
         }
@@ -181,9 +182,8 @@ impl Machine {
             }
             Some(_) => {
                 self.begins();
-                self.taken = at + 1;
                 self.is_in_comment = true;
-                self.state = State::Text(0);
+                self.ends(at + 1);
             }
         }
     }

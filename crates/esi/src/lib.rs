@@ -20,14 +20,19 @@ mod error;
 mod esi;
 mod expression;
 mod fragment;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz;
 mod limits;
 mod lines;
 mod parser;
 mod remark;
 mod run;
+mod seek;
 mod ssi;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod variable;
 mod varnish;
 

@@ -13,6 +13,8 @@ pub struct Limits {
     pub value_bytes: usize,
     /// Most variables that a page sets, blocks and inline fragments that it names.
     pub names: usize,
+    /// Most regular expressions in a page.
+    pub patterns: usize,
     /// Most remarks that are kept in words. All are counted.
     pub remarks: usize,
 }
@@ -26,6 +28,7 @@ impl Default for Limits {
             attribute_bytes: 8 << 10,
             value_bytes: 8 << 10,
             names: 256,
+            patterns: 32,
             remarks: 64,
         }
     }

@@ -11,11 +11,12 @@ mod date;
 mod tests;
 mod text;
 
-use crate::document::Node;
+use crate::document::{Node, join_last};
 use crate::fragment::Include;
 use crate::limits::Limits;
 use crate::lines::Lines;
 use crate::remark::{Remarks, What};
+use crate::seek;
 
 pub use command::Command;
 pub(crate) use command::{Encoding, Kind, Switch};
@@ -80,6 +81,9 @@ pub(crate) struct Machine {
     block: Option<Block>,
     done: Vec<Node>,
     count: usize,
+    /// Where the text ends that was added last, if nothing was after it.
+    text_end: Option<u64>,
+    patterns: usize,
     is_found: bool,
 }
 
@@ -95,6 +99,8 @@ impl Machine {
             block: None,
             done: Vec::new(),
             count: 0,
+            text_end: None,
+            patterns: 0,
             is_found: false,
         }
     }
@@ -108,7 +114,7 @@ impl Machine {
         let mut at = 0;
         while at < bytes.len() {
             at += match self.state {
-                State::Text => memchr::memchr(b'<', &bytes[at..]).unwrap_or(bytes.len() - at),
+                State::Text => seek::ssi(&bytes[at..]),
                 State::Rest => bytes.len() - at,
                 _ => 0,
             };
@@ -187,6 +193,7 @@ impl Machine {
     }
 
     fn command(&mut self, command: Kind, at: u64) {
+        self.text_end = None;
         match command {
             Kind::EndBlock => {
                 if let Some(Block { name, nodes }) = self.block.take() {
@@ -202,7 +209,11 @@ impl Machine {
                 self.block = Some(Block { name, nodes: Vec::new() });
             }
             Kind::Block(_) => {}
-            command => {
+            mut command => {
+                self.patterns += usize::from(command.has_pattern());
+                if self.patterns > self.limits.patterns && command.has_pattern() {
+                    command = self.parameters.fault();
+                }
                 if command.is_fault() {
                     self.lines.remark(What::BadCommand, self.held_at, at);
                 }
@@ -215,18 +226,23 @@ impl Machine {
     }
 
     fn add(&mut self, node: Node) {
-        match &mut self.block {
-            Some(block) => block.nodes.push(node),
-            None => self.done.push(node),
-        }
+        self.text_end = None;
+        self.nodes().push(node);
         self.count += 1;
+    }
+
+    fn nodes(&mut self) -> &mut Vec<Node> {
+        self.block.as_mut().map_or(&mut self.done, |block| &mut block.nodes)
     }
 
     /// What is before `at`, and not yet taken, is text.
     fn take(&mut self, at: u64) {
         if self.taken < at {
+            // It goes on with what came before it if only a cut is between them.
+            self.count -= usize::from(self.text_end == Some(self.taken));
             self.add(Node::Text(self.taken..at));
-            self.taken = at;
+            join_last(self.nodes());
+            (self.taken, self.text_end) = (at, Some(at));
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::attribute::{begins_name, is_name};
 use crate::document::Node;
 use crate::limits::Limits;
 use crate::remark::{Remarks, What};
+use crate::seek::{Place, Seek};
 
 use include::Src;
 use runs::Runs;
@@ -156,7 +157,16 @@ impl Machine {
     pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
         let begin = self.runs.lines.offset();
         let mut at = 0;
+        let mut seek = Seek::default();
         while at < bytes.len() {
+            let is_plain = self.state == State::Text && self.esi_comment.is_none();
+            if is_plain
+                && !self.rules.ignore_other_elements
+                && let Some((next, place)) = seek.next(bytes, at)
+            {
+                at = next;
+                self.state = if place == Place::Text { State::Text } else { State::Other };
+            }
             at += self.skippable(&bytes[at..]);
             if let Some(byte) = bytes.get(at) {
                 self.at = begin + at as u64;
@@ -280,6 +290,7 @@ impl Machine {
                 self.runs.is_found = true;
                 self.esi_comment = None;
                 self.drop(at + 1);
+                self.go_on();
             }
             Some(0) => {
                 self.esi_comment = Some(0);
@@ -346,7 +357,7 @@ impl Machine {
         self.keep(self.tag_at);
         self.drop(end);
         self.esi_comment = Some(0);
-        self.state = State::Text;
+        self.go_on();
     }
 
     fn name(&mut self, byte: u8, at: u64) {
@@ -385,8 +396,16 @@ impl Machine {
     /// After the `>` of a tag of ours, at `at`.
     fn end_tag(&mut self, at: u64) {
         self.drop(at + 1);
-        // What is beyond the limit is text.
-        self.state = if self.runs.is_full() { State::NotXml } else { State::Text };
+        self.go_on();
+    }
+
+    /// After an instruction: what is beyond the limit is text.
+    fn go_on(&mut self) {
+        self.state = State::Text;
+        if self.runs.is_full() {
+            self.remark(What::TooMany);
+            self.state = State::NotXml;
+        }
     }
 
     fn tag(&mut self, byte: u8, at: u64) {
@@ -477,7 +496,7 @@ impl Machine {
                 let (runs, at) = (&mut self.runs, self.at);
                 let found = self.src.include(self.rules, |what| runs.remark(what, at));
                 if let Some(include) = found {
-                    self.runs.node(Node::Include(include), at);
+                    self.runs.node(Node::Include(include));
                 }
             }
         }

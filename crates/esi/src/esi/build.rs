@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::address::Rules;
-use crate::document::{Branch, Node, Test};
+use crate::document::{Branch, Node, Test, join_last};
 use crate::expression::Expression;
 use crate::fragment::{Fragment, Include, OnError};
 use crate::limits::Limits;
@@ -73,13 +73,25 @@ pub(super) struct Builder {
     done: Vec<Node>,
     count: usize,
     variables: usize,
+    /// Where the text ends that was added last, and if anything was.
+    text_end: Option<u64>,
+    has_added: bool,
     /// An element whose content goes, and the number of its kind that are open.
     discard: Option<(Element, usize)>,
 }
 
 impl Builder {
     pub(super) const fn new(limits: Limits) -> Self {
-        Self { limits, frames: Vec::new(), done: Vec::new(), count: 0, variables: 0, discard: None }
+        Self {
+            limits,
+            frames: Vec::new(),
+            done: Vec::new(),
+            count: 0,
+            variables: 0,
+            text_end: None,
+            has_added: false,
+            discard: None,
+        }
     }
 
     /// Tells whether text may hold variables.
@@ -106,13 +118,27 @@ impl Builder {
         self.emit(out);
     }
 
+    /// Adds text. It goes on with what came before it if only a cut is between them.
     pub(super) fn text(&mut self, range: Range<u64>) {
+        let is_cut = self.text_end == Some(range.start);
+        let end = range.end;
         self.add(Node::Text(range));
+        if is_cut {
+            self.count -= usize::from(self.has_added);
+            self.join();
+        }
+        self.text_end = Some(end);
+    }
+
+    fn join(&mut self) {
+        let frame = self.frames.iter_mut().rfind(|frame| frame.element != Element::Vars);
+        join_last(frame.map_or(&mut self.done, |frame| &mut frame.nodes));
     }
 
     /// Adds a node to the innermost open element that has nodes. Between the branches of a choice
     /// there are none.
     pub(super) fn add(&mut self, node: Node) {
+        (self.text_end, self.has_added) = (None, false);
         if self.discard.is_some() {
             return;
         }
@@ -124,9 +150,11 @@ impl Builder {
         };
         nodes.push(node);
         self.count += 1;
+        self.has_added = true;
     }
 
     pub(super) fn tag(&mut self, tag: &Tag<'_>, mut remark: impl FnMut(What)) {
+        self.text_end = None;
         let element = ELEMENTS.iter().find(|(name, _)| *name == tag.name).map(|(_, own)| *own);
         if let Some((open, depth)) = self.discard {
             if element == Some(open) && !tag.is_empty {

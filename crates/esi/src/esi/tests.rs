@@ -46,7 +46,7 @@ fn pages_come_to_what_traffic_server_makes_of_them() {
         let columns: Vec<&str> = line.split('\t').collect();
         let [page, theirs, expected @ ..] = &columns[..] else { panic!("{line}") };
         let own = got(page);
-        if own != expected.first().unwrap_or(theirs).to_string() {
+        if own != **expected.first().unwrap_or(theirs) {
             wrong.push(format!("{page}\n  theirs {theirs}\n  larder {own}"));
         }
     }

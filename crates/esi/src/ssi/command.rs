@@ -61,6 +61,15 @@ pub(crate) enum Encoding {
 }
 
 impl Kind {
+    pub(super) const fn has_pattern(&self) -> bool {
+        matches!(
+            self,
+            Self::Switch(
+                Switch::If(Condition::Match { .. }) | Switch::Elif(Condition::Match { .. })
+            )
+        )
+    }
+
     /// Tells whether it is at fault, whatever the request.
     pub(super) const fn is_fault(&self) -> bool {
         matches!(self, Self::Fault | Self::Switch(Switch::Bad))

@@ -22,6 +22,8 @@ pub(super) struct Runs {
     taken: u64,
     /// All before is known to whoever asks for the nodes.
     emitted: u64,
+    /// Where the text ends that came last, if nothing came after it.
+    text_end: Option<u64>,
     has_gap: bool,
     pending: Vec<Node>,
     nodes: usize,
@@ -37,6 +39,7 @@ impl Runs {
             mark: 0,
             taken: 0,
             emitted: 0,
+            text_end: None,
             has_gap: false,
             pending: Vec::new(),
             nodes: 0,
@@ -72,24 +75,23 @@ impl Runs {
         self.take();
         self.has_gap |= at > self.mark;
         self.mark = self.mark.max(at);
-        (self.from, self.taken) = (self.mark, self.mark);
+        (self.from, self.taken, self.text_end) = (self.mark, self.mark, None);
     }
 
     /// An instruction comes next.
-    pub(super) fn node(&mut self, node: Node, at: u64) {
+    pub(super) fn node(&mut self, node: Node) {
         self.take();
         self.pending.push(node);
         self.nodes += 1;
-        if self.is_full() {
-            self.remark(What::TooMany, at);
-        }
+        self.text_end = None;
     }
 
     fn take(&mut self) {
         if self.taken < self.mark {
             self.pending.push(text(self.taken..self.mark));
-            self.taken = self.mark;
-            self.nodes += 1;
+            // It goes on with what came before it if only a cut is between them.
+            self.nodes += usize::from(self.text_end != Some(self.taken));
+            (self.taken, self.text_end) = (self.mark, Some(self.mark));
         }
     }
 

@@ -1,0 +1,150 @@
+//! Entry points for fuzzing: each hands arbitrary bytes to one part and checks what must hold of
+//! any result. They panic when it does not; nothing else calls them but tests.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::document::join;
+use crate::{
+    Dialect, Document, Environment, Fragment, Limits, Node, Op, Parser, Run, VarnishRules,
+};
+
+const LIMITS: Limits = Limits {
+    nodes: 200,
+    nesting: 6,
+    attribute_bytes: 300,
+    value_bytes: 500,
+    names: 5,
+    patterns: 2,
+    remarks: 20,
+};
+
+/// The request is part of what is hostile: each of its fields is the same bytes.
+struct Hostile<'h>(&'h [u8]);
+
+impl Environment for Hostile<'_> {
+    fn host(&self) -> &[u8] {
+        self.0
+    }
+
+    fn path(&self) -> &[u8] {
+        self.0
+    }
+
+    fn query(&self) -> &[u8] {
+        self.0
+    }
+
+    fn header(&self, _: &[u8]) -> Option<Cow<'_, [u8]>> {
+        Some(Cow::Borrowed(self.0))
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        self.0.iter().fold(0, |time, byte| time.wrapping_mul(251) ^ u64::from(*byte))
+    }
+}
+
+fn dialect(byte: u8) -> Dialect {
+    match byte % 4 {
+        0 => Dialect::Esi,
+        1 => Dialect::Ssi,
+        _ => Dialect::Varnish(VarnishRules {
+            disable_xml_check: byte & 4 != 0,
+            ignore_other_elements: byte & 8 != 0,
+            ignore_https: byte & 16 != 0,
+            remove_bom: byte & 32 != 0,
+            include_onerror: byte & 64 != 0,
+        }),
+    }
+}
+
+/// A page comes to the same nodes and remarks however it is cut, and its text lies in it, in order.
+/// The first byte says which dialect, the second how it is cut.
+pub fn parser(data: &[u8]) {
+    let [first, cut, page @ ..] = data else { return };
+    let dialect = dialect(*first);
+    let whole = Document::parse(page, dialect, LIMITS);
+    let mut nodes = Vec::new();
+    let mut parser = Parser::new(dialect, LIMITS);
+    let mut rest = page;
+    let mut size = usize::from(*cut % 16) + 1;
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(size.min(rest.len()));
+        parser.push(piece, &mut nodes);
+        rest = after;
+        size = 1 + (size + usize::from(*cut / 16)) % 16;
+    }
+    assert_eq!(parser.has_instructions(), !whole.is_plain());
+    let remarks = parser.finish(&mut nodes);
+    join(&mut nodes);
+    assert_eq!(nodes, whole.nodes());
+    assert_eq!(&remarks, whole.remarks());
+    let mut last = 0;
+    for node in whole.nodes() {
+        if let Node::Text(range) = node {
+            assert!(last <= range.start && range.start < range.end, "{range:?} after {last}");
+            last = range.end;
+        }
+    }
+    assert!(last <= page.len() as u64);
+    if whole.is_plain() && remarks.errors() == 0 && !page.is_empty() {
+        assert_eq!(whole.nodes(), [Node::Text(0..page.len() as u64)]);
+    }
+}
+
+/// What a page comes to lies in it, and no address has what ends a line. The first byte says which
+/// dialect, the second how many of the next bytes are the request's.
+pub fn executor(data: &[u8]) {
+    let [first, split, rest @ ..] = data else { return };
+    let (request, page) = rest.split_at(usize::from(*split).min(rest.len()));
+    let dialect = dialect(*first);
+    let document = Document::parse(page, dialect, LIMITS);
+    let env = Hostile(request);
+    let resolved = document.resolve(&env);
+    let mut run = Run::new(LIMITS);
+    let mut ops = Vec::new();
+    let done = document.nodes().iter().try_for_each(|node| run.resolve(node, &env, &mut ops));
+    assert_eq!(resolved.as_ref().err(), done.as_ref().err());
+    let Ok(resolved) = resolved else { return };
+    assert_eq!(resolved, ops);
+    check(&ops, page.len() as u64, dialect);
+    if let Some(nodes) = document.simple() {
+        assert_eq!(nodes.len(), ops.len());
+    }
+}
+
+fn check(ops: &[Op], length: u64, dialect: Dialect) {
+    for op in ops {
+        match op {
+            Op::Text(Range { start, end }) => assert!(start < end && *end <= length),
+            Op::Bytes(bytes) => {
+                assert!(!bytes.is_empty() && bytes.len() <= 6 * (LIMITS.value_bytes + 1));
+            }
+            Op::Include(fragment) => {
+                address(fragment, dialect);
+                if let Some(stub) = &fragment.stub {
+                    check(stub, length, dialect);
+                }
+            }
+            Op::Try { attempt, except } => {
+                check(attempt, length, dialect);
+                check(except, length, dialect);
+            }
+        }
+    }
+}
+
+fn address(fragment: &Fragment, dialect: Dialect) {
+    let target = fragment.target(b"/a/b?c");
+    let parts = [Some(&target.url), target.host.as_ref(), Some(&fragment.src)];
+    for part in parts.into_iter().flatten() {
+        let ends = match dialect {
+            Dialect::Varnish(_) => |byte: &u8| b" \t\r\n\0".contains(byte),
+            _ => |byte: &u8| *byte <= b' ' || *byte == 0x7f,
+        };
+        assert!(!part.iter().any(ends), "{}", String::from_utf8_lossy(part));
+    }
+    if let Some(alt) = &fragment.alt {
+        assert!(!alt.iter().any(|byte| *byte <= b' '));
+    }
+}

@@ -1,0 +1,4 @@
+//! `esi::fuzz::executor`: what it checks is said there.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| esi::fuzz::executor(data));
