@@ -3,8 +3,11 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::content::{Complete, Content, Keeper, Location};
 use crate::fill::Fill;
+use crate::forms::Forms;
 use crate::pieces::Whole;
 use crate::reader::Reader;
 use crate::record::{NewObject, Record};
@@ -72,6 +75,41 @@ impl Object {
         Reader::of_object(self.body_keeper())
     }
 
+    /// The further form of the complete body with this number, below [`crate::FORMS`]. No lock.
+    #[inline]
+    pub fn form(&self, number: usize) -> Option<Bytes> {
+        self.content.forms()?.get(number)
+    }
+
+    /// The length of the content without its coding, where that is known.
+    #[inline]
+    pub fn plain_length(&self) -> Option<u64> {
+        self.content.forms()?.plain_length()
+    }
+
+    /// Notes the length of the content without its coding, once the body is complete.
+    pub fn note_plain_length(&self, length: u64) {
+        if let Some(forms) = self.content.forms() {
+            forms.note_plain_length(length);
+        }
+    }
+
+    /// The effort that the form with this number was made with; 0 without one.
+    pub fn form_effort(&self, number: usize) -> u8 {
+        self.content.forms().map_or(0, |forms| forms.effort(number))
+    }
+
+    /// Returns true if the body is complete, may have the form, and nobody has begun to make it
+    /// with as much effort.
+    pub fn wants_form(&self, number: usize, effort: u8) -> bool {
+        self.content.forms().is_some_and(|forms| forms.is_wanted(number, effort))
+    }
+
+    /// Further forms of the body, if it may have any.
+    pub(crate) fn forms(&self) -> Option<&Forms> {
+        self.content.forms()
+    }
+
     /// Whose body this one delivers, if it is another's.
     fn owner(&self) -> Option<&Arc<dyn Keeper>> {
         self.content.keeper()
@@ -87,6 +125,20 @@ impl Object {
         match self.owner() {
             Some(owner) => std::ptr::addr_eq(Arc::as_ptr(owner), object),
             None => std::ptr::eq(self, object),
+        }
+    }
+
+    /// Returns true if both deliver the same body.
+    pub(crate) fn delivers_alike(&self, other: &Self) -> bool {
+        match other.owner() {
+            Some(owner) => {
+                let kept = Arc::as_ptr(owner);
+                self.owner().map_or_else(
+                    || std::ptr::addr_eq(self, kept),
+                    |own| std::ptr::addr_eq(Arc::as_ptr(own), kept),
+                )
+            }
+            None => self.delivers_of(other),
         }
     }
 
@@ -151,6 +203,10 @@ impl Keeper for Object {
 
     fn memory(&self) -> u64 {
         self.memory()
+    }
+
+    fn forms(&self) -> Option<&Forms> {
+        self.content.forms()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The record of a response: head, validators, times, tags, and what selects it. It is what the
 //! response is, wherever its body is and whoever holds it.
 
+use codec::Coding;
 use message::Status;
 
 use crate::span::Span;
@@ -63,8 +64,13 @@ pub struct Flags {
     pub hit_for_miss: bool,
     /// No response, but a mark: requests go past the store.
     pub hit_for_pass: bool,
-    /// The body is coded in gzip, whoever asks for it.
-    pub gzip: bool,
+    /// The coding of the body as it is stored.
+    pub coding: Coding,
+    /// Each client gets the body in a coding that it takes: decoded where it must be, or in a
+    /// further form.
+    pub negotiated: bool,
+    /// The body was coded here: its entity tag is that of its form.
+    pub coded_here: bool,
 }
 
 impl Flags {
@@ -80,7 +86,9 @@ impl Flags {
             | u16::from(self.never_stale) << 3
             | u16::from(self.hit_for_miss) << 4
             | u16::from(self.hit_for_pass) << 5
-            | u16::from(self.gzip) << 9
+            | (self.coding as u16) << 9
+            | u16::from(self.negotiated) << 11
+            | u16::from(self.coded_here) << 12
     }
 
     fn from_bits(bits: u16) -> Self {
@@ -91,7 +99,9 @@ impl Flags {
             never_stale: bits & 8 != 0,
             hit_for_miss: bits & 16 != 0,
             hit_for_pass: bits & 32 != 0,
-            gzip: bits & 512 != 0,
+            coding: Coding::ALL[usize::from(bits >> 9 & 3)],
+            negotiated: bits & 1 << 11 != 0,
+            coded_here: bits & 1 << 12 != 0,
         }
     }
 }

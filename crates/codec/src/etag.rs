@@ -93,7 +93,8 @@ impl<'a> FormTags<'a> {
     fn write_identity(&self, out: &mut Vec<u8>) {
         if self.coding == Coding::Identity {
             out.extend_from_slice(self.stored);
-        } else if opaque(self.stored).is_some_and(|tag| tag.ends_with(suffix(self.coding).as_bytes()))
+        } else if opaque(self.stored)
+            .is_some_and(|tag| tag.ends_with(suffix(self.coding).as_bytes()))
         {
             write_plain(self.stored, out);
         } else {

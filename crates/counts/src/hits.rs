@@ -106,6 +106,7 @@ pub(crate) fn site() -> Site {
         server_timing: false,
         shows_tags: false,
         shows_surrogate_control: false,
+        compress: flow::Compress::default(),
         hsts: None,
     }
 }
@@ -124,6 +125,7 @@ pub(crate) fn live(site: Site) -> Live {
         hsts: Vec::new(),
         head_limits: samples::head_limits(),
         limits,
+        compression: flow::Compression::default(),
         announce: Announce {
             cache_status: true,
             x_cache: false,

@@ -71,6 +71,7 @@ pub(crate) fn live(
                 server_timing: site.server_timing,
                 shows_tags: site.shows_tags,
                 shows_surrogate_control: site.shows_surrogate_control,
+                compress: site.compress,
                 certificate_fields: site.tls.client.as_ref().map(fields).unwrap_or_default(),
                 client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
             });
@@ -99,6 +100,7 @@ pub(crate) fn live(
         health_check: config.health_check.as_ref().map(|path| path.as_bytes().into()),
         limits,
         announce: announce(config),
+        compression: config.compression.clone(),
         tracing: tracing(config),
         pseudonym: config.via.clone(),
         h2c: (config.vcl == Programs::Flags).then(|| view.params.has_feature("http2")),

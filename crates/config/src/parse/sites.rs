@@ -114,6 +114,7 @@ pub(super) fn sites(
                 server_timing: is_on(r, table, "server_timing"),
                 shows_tags: is_on(r, table, "show_tags"),
                 shows_surrogate_control: is_on(r, table, "show_surrogate_control"),
+                compress: super::compression::of_site(r, table),
             }
         })
         .collect()

@@ -127,7 +127,7 @@ impl Teller<'_> {
 fn deliver_stored(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Ending {
     // A body that is still coming would take note of a reader.
     let whole = object.whole().is_some();
-    let status = whole.then(|| declared::stored(ask, object, served).status);
+    let status = whole.then(|| declared::stored(None, ask, object, served).status);
     let from = match served {
         Served::Stale => "from the cache, stale, while one fetch refreshes it",
         _ => "from the cache",
