@@ -121,6 +121,11 @@ counters! {
     OriginRetries origin_retries_total Counter "Origin requests tried again.";
     OriginBytesIn origin_bytes_in_total Counter "Bytes read from origins.";
     OriginLineFeeds origin_line_feeds_total Counter "Response heads of origins with lines that ended without CR, taken because of `lenient_origin`.";
+    BodiesCoded bodies_coded_total Counter "Bodies coded here on their way into the store, or to a client.";
+    BodiesDecoded bodies_decoded_total Counter "Bodies decoded on their way to a client that does not take their coding.";
+    FormsMade forms_made_total Counter "Further forms made of stored bodies (brotli, zstd), behind requests.";
+    FormsSent forms_sent_total Counter "Answers with such a form.";
+    CodingTime coding_time_us_total Counter "Microseconds for which further forms were made. See the limit `coding_time`.";
     Stores stores_total Counter "Responses that began to be stored. One whose body then breaks off is counted, too.";
     EsiPages esi_pages_total Counter "Pages that were put together of others (ESI, SSI).";
     EsiFragments esi_fragments_total Counter "Fragments of such pages that were answered.";

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 
 use crate::fill::{Aborted, Fill};
+use crate::forms::Forms;
 use crate::pieces::{Pieces, Whole};
 use crate::size;
 use crate::sync::Mutex;
@@ -55,6 +56,8 @@ pub(crate) trait Keeper: fmt::Debug + Send + Sync {
     fn is_broken(&self) -> bool;
     /// Bytes that the keeper has in use, its body included.
     fn memory(&self) -> u64;
+    /// Further forms of the body, if it may have any.
+    fn forms(&self) -> Option<&Forms>;
 }
 
 /// A body that has come. Two words: a body of one chunk, as most are, costs its bytes and nothing
@@ -70,11 +73,14 @@ pub(crate) enum Complete {
 /// A body that is not one allocation of its object's own.
 #[derive(Debug)]
 pub(crate) enum Other {
+    /// One exact allocation, of a body that may have further forms.
+    Formed { bytes: Box<[u8]>, forms: Forms },
     /// Several chunks, each with its own charge.
     Many {
         pieces: Pieces,
         /// Bytes that the chunks have reserved.
         cost: u64,
+        forms: Forms,
     },
     /// Another object's body (after a 304). That one is never itself shared.
     Shared(Arc<dyn Keeper>),
@@ -95,7 +101,14 @@ impl Complete {
     }
 
     pub(crate) fn many(chunks: Vec<Bytes>, cost: u64) -> Self {
-        Self::Other(Box::new(Other::Many { pieces: Pieces::new(chunks), cost }))
+        let forms = Forms::default();
+        Self::Other(Box::new(Other::Many { pieces: Pieces::new(chunks), cost, forms }))
+    }
+
+    /// A body of one piece that may have further forms; [`Complete::OTHER_BYTES`] are reserved for
+    /// that.
+    pub(crate) fn formed(bytes: Box<[u8]>) -> Self {
+        Self::Other(Box::new(Other::Formed { bytes, forms: Forms::default() }))
     }
 
     #[inline]
@@ -103,6 +116,7 @@ impl Complete {
         match self {
             Self::One(bytes) => Location::Whole(Whole::One(bytes)),
             Self::Other(other) => match &**other {
+                Other::Formed { bytes, .. } => Location::Whole(Whole::One(bytes)),
                 Other::Many { pieces, .. } => Location::Whole(Whole::Many(pieces)),
                 Other::Shared(keeper) => keeper.state(),
                 Other::Elsewhere(body) => Location::Elsewhere(body),
@@ -114,7 +128,19 @@ impl Complete {
     fn own_memory(&self) -> u64 {
         match self {
             Self::One(bytes) => size::class(bytes.len()),
-            Self::Other(_) => Self::OTHER_BYTES,
+            Self::Other(other) => match &**other {
+                Other::Formed { bytes, .. } => Self::OTHER_BYTES + size::class(bytes.len()),
+                _ => Self::OTHER_BYTES,
+            },
+        }
+    }
+
+    fn forms(&self) -> Option<&Forms> {
+        let Self::Other(other) = self else { return None };
+        match &**other {
+            Other::Formed { forms, .. } | Other::Many { forms, .. } => Some(forms),
+            Other::Shared(keeper) => keeper.forms(),
+            Other::Elsewhere(_) => None,
         }
     }
 
@@ -123,7 +149,8 @@ impl Complete {
         match self {
             Self::One(_) => 0,
             Self::Other(other) => match &**other {
-                Other::Many { cost, .. } => *cost,
+                Other::Formed { forms, .. } => forms.memory(),
+                Other::Many { cost, forms, .. } => *cost + forms.memory(),
                 Other::Shared(keeper) => keeper.memory(),
                 Other::Elsewhere(_) => 0,
             },
@@ -149,12 +176,18 @@ impl Content {
         self.complete.get().map_or(Location::Filling, Complete::state)
     }
 
+    /// Further forms of the body, wherever it is kept; `None` if it may have none.
+    #[inline]
+    pub(crate) fn forms(&self) -> Option<&Forms> {
+        self.complete.get()?.forms()
+    }
+
     /// Whoever keeps the body, if that is another.
     pub(crate) fn keeper(&self) -> Option<&Arc<dyn Keeper>> {
         match self.complete.get()? {
             Complete::Other(other) => match &**other {
                 Other::Shared(keeper) => Some(keeper),
-                Other::Many { .. } | Other::Elsewhere(_) => None,
+                Other::Formed { .. } | Other::Many { .. } | Other::Elsewhere(_) => None,
             },
             Complete::One(_) => None,
         }

@@ -259,7 +259,15 @@ impl<L: Lower> Filling<L> {
         if chunks.is_empty() && exact {
             charge.shrink_to(size::class(data.len()));
             charge.into_ledger();
-            return Complete::One(data.into_boxed_slice());
+            let bytes = data.into_boxed_slice();
+            let may_have_forms = self.object.flags().may_have_forms();
+            return match self.spare.take() {
+                Some(spare) if may_have_forms => {
+                    spare.into_ledger();
+                    Complete::formed(bytes)
+                }
+                _ => Complete::One(bytes),
+            };
         }
         let chunk_cost = |chunk: &Bytes| size::class(chunk.len()) + CHUNK_OVERHEAD;
         let cost = chunks.iter().map(chunk_cost).sum::<u64>() + charge.bytes();

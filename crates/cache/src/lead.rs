@@ -7,6 +7,7 @@ use crate::cache::Cache;
 use crate::content::{Complete, Elsewhere};
 use crate::fill::{Fill, Passage};
 use crate::filling::{BODY_BYTES, Filling, NotKept, STATE_BYTES};
+use crate::forms::Forms;
 use crate::ledger::{Charge, count};
 use crate::lower::{Lower, MemoryOnly};
 use crate::object::Object;
@@ -182,11 +183,18 @@ impl<L: Lower> Lead<L> {
         vary: Option<Variant<'_>>,
     ) -> Arc<Object> {
         let cost = Object::cost(&new, &self.busy.key, vary);
+        // Forms that there are stay with the body.
+        let has_forms = old.forms().is_some_and(Forms::is_begun);
         let copied = match old.whole() {
-            Some(Whole::One(bytes)) if bytes.len() as u64 <= COPY_BYTES_MAX => self
-                .cache
-                .reserve(cost + size::class(bytes.len()))
-                .map(|charge| (charge, Complete::One(bytes.into()))),
+            Some(Whole::One(bytes)) if bytes.len() as u64 <= COPY_BYTES_MAX && !has_forms => {
+                let copy = size::class(bytes.len());
+                match new.flags.may_have_forms() {
+                    false => (self.cache.reserve(cost + copy))
+                        .map(|charge| (charge, Complete::One(bytes.into()))),
+                    true => (self.cache.reserve(cost + copy + Complete::OTHER_BYTES))
+                        .map(|charge| (charge, Complete::formed(bytes.into()))),
+                }
+            }
             _ => None,
         };
         let (charge, body) = match copied {

@@ -19,11 +19,11 @@
 //! A file uses only what stands before it here, so that the tier can be opened from below:
 //! 1. `sync`, `size`, `span`, `slots`, `tags`, `variant`; `record` (what a response is) and
 //!    `durable`; `ledger`, `standing` (accounting); `bans`; `ghost`;
-//! 2. bodies: `pieces`, `piece`, `fill`, `content` (who keeps a body is a trait here), `reader`,
+//! 2. bodies: `pieces`, `piece`, `forms`, `fill`, `content` (who keeps a body is a trait here), `reader`,
 //!    `window`;
 //! 3. `object` (record, body and standing), `busy`;
 //! 4. the index: `lower` (a tier below is a trait here), `slot`, `shard`;
-//! 5. `cache` with `lead` and `filling`, which know each other; on it `sweep`, `over`, `peek`.
+//! 5. `cache` with `lead` and `filling`, which know each other; on it `sweep`, `over`, `peek`, `reform`.
 
 mod bans;
 mod busy;
@@ -32,6 +32,7 @@ mod content;
 mod durable;
 mod fill;
 mod filling;
+mod forms;
 mod ghost;
 mod lead;
 mod ledger;
@@ -43,6 +44,7 @@ mod piece;
 mod pieces;
 mod reader;
 mod record;
+mod reform;
 mod shard;
 mod size;
 mod slot;
@@ -61,10 +63,11 @@ pub use cache::{Begin, BeginOptions, Cache, Config, Found};
 pub use content::{Elsewhere, ReadAt};
 pub use fill::{Abandoned, Aborted, Passage, Push, Trailed};
 pub use filling::{Filling, NotKept};
+pub use forms::{Attached, FORMS};
 pub use lead::Lead;
 pub use ledger::Stats;
 pub use lower::{Lower, MemoryOnly};
-pub use object::{Attached, Object};
+pub use object::Object;
 pub use over::Walk;
 pub use peek::{Peek, Seen};
 pub use pieces::{Pieces, Whole};

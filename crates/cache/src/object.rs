@@ -1,12 +1,14 @@
 //! A stored response: its record, its content, and its standing with the index.
 
 use std::any::Any;
-use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+
+use bytes::Bytes;
 
 use crate::content::{Complete, Content, Keeper, Location};
 use crate::fill::Fill;
+use crate::forms::{Attached, Forms};
 use crate::pieces::Whole;
 use crate::reader::Reader;
 use crate::record::{NewObject, Record};
@@ -24,17 +26,7 @@ pub struct Object {
     pub(crate) standing: Standing,
     content: Content,
     record: Record,
-    attached: OnceLock<Box<Arc<dyn Attached>>>,
 }
-
-/// Something made of a stored body, kept beside it for whoever needs it next, and gone with it.
-pub trait Attached: Any + fmt::Debug + Send + Sync {
-    /// Bytes that it takes.
-    fn memory(&self) -> u64;
-}
-
-/// Bytes to reserve for what is attached, beside its own.
-const ATTACHED_BYTES: u64 = size::class(size_of::<Arc<dyn Attached>>());
 
 impl Object {
     /// Bytes to reserve for an object without its body.
@@ -49,23 +41,19 @@ impl Object {
 
     /// An object whose body `fill` brings, or that is completed at once.
     pub(crate) fn new(record: Record, standing: Standing, fill: Option<Arc<Fill>>) -> Self {
-        Self { standing, content: Content::new(fill), record, attached: OnceLock::new() }
+        Self { standing, content: Content::new(fill), record }
     }
 
-    /// Returns what is attached, if it is of type `T`.
+    /// Returns what is attached to the body, if it is of type `T`.
     pub fn attached<T: Attached>(&self) -> Option<Arc<T>> {
-        let attached: Arc<dyn Attached> = Arc::clone(self.attached.get()?);
-        (attached as Arc<dyn Any + Send + Sync>).downcast().ok()
+        (self.content.forms()?.attached()? as Arc<dyn Any + Send + Sync>).downcast().ok()
     }
 
-    /// Attaches `made`, unless something is attached or the budget has no room for it. Whoever
-    /// comes later finds it.
+    /// Attaches `made` to the body, unless something is attached or the budget has no room for it.
+    /// Whoever comes later finds it.
     pub fn attach(&self, made: Arc<dyn Attached>) {
-        let Some(ledger) = &self.standing.ledger else { return };
-        let bytes = made.memory() + ATTACHED_BYTES;
-        let is_first = self.attached.get().is_none() && ledger.try_reserve(bytes);
-        if is_first && self.attached.set(Box::new(made)).is_err() {
-            ledger.release(bytes);
+        if let (Some(ledger), Some(forms)) = (&self.standing.ledger, self.content.forms()) {
+            forms.attach(ledger, made);
         }
     }
 
@@ -101,6 +89,41 @@ impl Object {
         Reader::of_object(self.body_keeper())
     }
 
+    /// The further form of the complete body with this number, below [`crate::FORMS`]. No lock.
+    #[inline]
+    pub fn form(&self, number: usize) -> Option<Bytes> {
+        self.content.forms()?.get(number)
+    }
+
+    /// The length of the content without its coding, where that is known.
+    #[inline]
+    pub fn plain_length(&self) -> Option<u64> {
+        self.content.forms()?.plain_length()
+    }
+
+    /// Notes the length of the content without its coding, once the body is complete.
+    pub fn note_plain_length(&self, length: u64) {
+        if let Some(forms) = self.content.forms() {
+            forms.note_plain_length(length);
+        }
+    }
+
+    /// The effort that the form with this number was made with; 0 without one.
+    pub fn form_effort(&self, number: usize) -> u8 {
+        self.content.forms().map_or(0, |forms| forms.effort(number))
+    }
+
+    /// Returns true if the body is complete, may have the form, and nobody has begun to make it
+    /// with as much effort.
+    pub fn wants_form(&self, number: usize, effort: u8) -> bool {
+        self.content.forms().is_some_and(|forms| forms.is_wanted(number, effort))
+    }
+
+    /// Further forms of the body, if it may have any.
+    pub(crate) fn forms(&self) -> Option<&Forms> {
+        self.content.forms()
+    }
+
     /// Whose body this one delivers, if it is another's.
     fn owner(&self) -> Option<&Arc<dyn Keeper>> {
         self.content.keeper()
@@ -116,6 +139,20 @@ impl Object {
         match self.owner() {
             Some(owner) => std::ptr::addr_eq(Arc::as_ptr(owner), object),
             None => std::ptr::eq(self, object),
+        }
+    }
+
+    /// Returns true if both deliver the same body.
+    pub(crate) fn delivers_alike(&self, other: &Self) -> bool {
+        match other.owner() {
+            Some(owner) => {
+                let kept = Arc::as_ptr(owner);
+                self.owner().map_or_else(
+                    || std::ptr::addr_eq(self, kept),
+                    |own| std::ptr::addr_eq(Arc::as_ptr(own), kept),
+                )
+            }
+            None => self.delivers_of(other),
         }
     }
 
@@ -139,8 +176,7 @@ impl Object {
 
     /// The bytes this object gives back itself when it is dropped.
     fn own_memory(&self) -> u64 {
-        let attached = self.attached.get().map_or(0, |made| made.memory() + ATTACHED_BYTES);
-        Self::cost_of(&self.record) + self.content.own_memory() + attached
+        Self::cost_of(&self.record) + self.content.own_memory()
     }
 
     /// Gives the object its complete body. The body's bytes have been reserved.
@@ -181,6 +217,10 @@ impl Keeper for Object {
 
     fn memory(&self) -> u64 {
         self.memory()
+    }
+
+    fn forms(&self) -> Option<&Forms> {
+        self.content.forms()
     }
 }
 

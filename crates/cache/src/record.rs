@@ -1,6 +1,7 @@
 //! The record of a response: head, validators, times, tags, and what selects it. It is what the
 //! response is, wherever its body is and whoever holds it.
 
+use codec::Coding;
 use message::Status;
 
 use crate::span::Span;
@@ -63,8 +64,13 @@ pub struct Flags {
     pub hit_for_miss: bool,
     /// No response, but a mark: requests go past the store.
     pub hit_for_pass: bool,
-    /// The body is coded in gzip, whoever asks for it.
-    pub gzip: bool,
+    /// The coding of the body as it is stored.
+    pub coding: Coding,
+    /// Each client gets the body in a coding that it takes: decoded where it must be, or in a
+    /// further form.
+    pub negotiated: bool,
+    /// The body was coded here: its entity tag is that of its form.
+    pub coded_here: bool,
     /// The body is a page that is put together of others (ESI) for whoever asks for it.
     pub esi: bool,
     /// The same by nginx's server-side includes.
@@ -72,6 +78,11 @@ pub struct Flags {
 }
 
 impl Flags {
+    /// Returns true if further forms of the body, or things that are made of it, may be kept.
+    pub(crate) fn may_have_forms(self) -> bool {
+        self.negotiated || self.esi || self.ssi
+    }
+
     /// Returns true if the object is no response, but a mark.
     pub fn is_mark(self) -> bool {
         self.hit_for_miss || self.hit_for_pass
@@ -84,9 +95,11 @@ impl Flags {
             | u16::from(self.never_stale) << 3
             | u16::from(self.hit_for_miss) << 4
             | u16::from(self.hit_for_pass) << 5
-            | u16::from(self.gzip) << 9
-            | u16::from(self.esi) << 10
-            | u16::from(self.ssi) << 11
+            | (self.coding as u16) << 9
+            | u16::from(self.negotiated) << 11
+            | u16::from(self.coded_here) << 12
+            | u16::from(self.esi) << 13
+            | u16::from(self.ssi) << 14
     }
 
     fn from_bits(bits: u16) -> Self {
@@ -97,9 +110,11 @@ impl Flags {
             never_stale: bits & 8 != 0,
             hit_for_miss: bits & 16 != 0,
             hit_for_pass: bits & 32 != 0,
-            gzip: bits & 512 != 0,
-            esi: bits & 1024 != 0,
-            ssi: bits & 2048 != 0,
+            coding: Coding::ALL[usize::from(bits >> 9 & 3)],
+            negotiated: bits & 1 << 11 != 0,
+            coded_here: bits & 1 << 12 != 0,
+            esi: bits & 1 << 13 != 0,
+            ssi: bits & 1 << 14 != 0,
         }
     }
 }

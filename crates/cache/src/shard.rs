@@ -304,16 +304,22 @@ impl<L: Lower> Shard<L> {
     /// Gives `object` its complete body, and says so to the queues.
     pub(crate) fn complete(&mut self, h32: u32, object: &Object, body: Complete) {
         object.complete(body);
+        self.reweigh(h32, object);
+    }
+
+    /// Says to the queues what `object` weighs now, and all that deliver its body.
+    pub(crate) fn reweigh(&mut self, h32: u32, object: &Object) {
         let Some(slot) = self.find(h32, object.key()) else { return };
         let (mut small, mut main) = (0, 0);
-        for variant in slot.variants().iter().filter(|v| v.delivers_of(object)) {
-            let before = variant.standing.weight();
+        let is_its = |variant: &&Arc<Object>| variant.delivers_alike(object);
+        for variant in slot.variants().iter().filter(is_its) {
+            let before = variant.standing.weight() as i64;
             variant.standing.set_weight(variant.memory());
-            let more = variant.standing.weight().saturating_sub(before);
+            let more = variant.standing.weight() as i64 - before;
             *if variant.standing.place() & MAIN == 0 { &mut small } else { &mut main } += more;
         }
-        self.small.bytes += small;
-        self.main.bytes += main;
+        self.small.bytes = self.small.bytes.saturating_add_signed(small);
+        self.main.bytes = self.main.bytes.saturating_add_signed(main);
     }
 
     /// `object`'s body will not be complete: takes out whatever delivers it. A marker may stay in

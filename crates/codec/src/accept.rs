@@ -13,6 +13,15 @@ const THOUSANDTH: u16 = 2;
 /// is liked better.
 const UNNAMED: u16 = 1;
 
+/// Spellings that most clients use, the most frequent first, and what they mean: browsers, then
+/// libraries and proxies.
+const COMMON: [(&[u8], Accept); 4] = [
+    (b"gzip, deflate, br, zstd", Accept::named([false, true, true, true])),
+    (b"gzip, deflate, br", Accept::named([false, true, true, false])),
+    (b"gzip", Accept::named([false, true, false, false])),
+    (b"gzip, deflate", Accept::named([false, true, false, false])),
+];
+
 /// The codings that a client takes, and how much it likes each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accept {
@@ -28,16 +37,38 @@ impl Accept {
         Self { weights }
     };
 
+    /// Those that are named without a weight, by coding; the identity is not refused.
+    const fn named(named: [bool; Coding::ALL.len()]) -> Self {
+        let mut weights = [0; Coding::ALL.len()];
+        weights[Coding::Identity as usize] = UNNAMED;
+        let mut at = 0;
+        while at < named.len() {
+            if named[at] {
+                weights[at] = 1000 * THOUSANDTH;
+            }
+            at += 1;
+        }
+        Self { weights }
+    }
+
     /// Reads the values of a request's Accept-Encoding: [`Accept::ABSENT`] if there are none; the
     /// identity alone if they are empty.
     ///
     /// Codings that are not known, and members that are not well-formed, count as not said. Of two
     /// members for the same coding the last counts.
     pub fn of<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        let mut values = values.into_iter().peekable();
-        if values.peek().is_none() {
-            return Self::ABSENT;
+        let mut values = values.into_iter();
+        let Some(first) = values.next() else { return Self::ABSENT };
+        let second = values.next();
+        if second.is_none()
+            && let Some((_, common)) = COMMON.iter().find(|(spelling, _)| *spelling == first)
+        {
+            return *common;
         }
+        Self::read([first].into_iter().chain(second).chain(values))
+    }
+
+    fn read<'a>(values: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut named = [None; Coding::ALL.len()];
         let mut any = None;
         for member in members(values) {

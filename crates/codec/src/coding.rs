@@ -5,9 +5,10 @@
 use message::list::members;
 
 /// A content coding (RFC 9110 8.4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Coding {
     /// None at all: the bytes as they are.
+    #[default]
     Identity,
     /// gzip (RFC 1952).
     Gzip,

@@ -41,6 +41,75 @@ pub fn write_plain(tag: &[u8], out: &mut Vec<u8>) -> Option<Coding> {
     Some(coding)
 }
 
+/// The tags of all forms of one stored response.
+#[derive(Clone, Copy, Debug)]
+pub struct FormTags<'a> {
+    stored: &'a [u8],
+    coding: Coding,
+    is_coded_here: bool,
+}
+
+impl<'a> FormTags<'a> {
+    /// Those of a response whose body is stored in `coding`, with the tag `stored`. A tag that
+    /// [`write_form`] has made is `coded_here`; any other is the origin's own.
+    pub const fn new(stored: &'a [u8], coding: Coding, coded_here: bool) -> Self {
+        Self { stored, coding, is_coded_here: coded_here }
+    }
+
+    /// Appends the tag of the form in `coding`.
+    ///
+    /// * The stored form has the stored tag.
+    /// * The identity has the tag that the stored one is a form's of. An origin's tag that is not
+    ///   spelled like one is made weak, as Varnish does, and nginx when it codes: the origin's form
+    ///   and ours are not the same bytes.
+    /// * Other forms have weak tags. They may be made again with other bytes, and ranges of the two
+    ///   must not be put together (RFC 9110 13.1.5).
+    pub fn write(&self, coding: Coding, out: &mut Vec<u8>) {
+        if coding == self.coding {
+            out.extend_from_slice(self.stored);
+            return;
+        }
+        let mut plain = Vec::with_capacity(self.stored.len());
+        self.write_identity(&mut plain);
+        if coding == Coding::Identity {
+            out.extend_from_slice(&plain);
+            return;
+        }
+        let start = out.len();
+        weaken(&plain, out);
+        let weak = out.split_off(start);
+        if !write_form(&weak, coding, out) {
+            out.extend_from_slice(&weak);
+        }
+    }
+
+    /// Appends the tag by which the origin knows the response.
+    pub fn write_origin(&self, out: &mut Vec<u8>) {
+        if !self.is_coded_here || write_plain(self.stored, out).is_none() {
+            out.extend_from_slice(self.stored);
+        }
+    }
+
+    fn write_identity(&self, out: &mut Vec<u8>) {
+        if self.coding == Coding::Identity {
+            out.extend_from_slice(self.stored);
+        } else if opaque(self.stored)
+            .is_some_and(|tag| tag.ends_with(suffix(self.coding).as_bytes()))
+        {
+            write_plain(self.stored, out);
+        } else {
+            weaken(self.stored, out);
+        }
+    }
+}
+
+fn weaken(tag: &[u8], out: &mut Vec<u8>) {
+    if !tag.starts_with(b"W/") {
+        out.extend_from_slice(b"W/");
+    }
+    out.extend_from_slice(tag);
+}
+
 const fn suffix(coding: Coding) -> &'static str {
     match coding {
         Coding::Identity => "",
@@ -113,6 +182,34 @@ mod tests {
         assert_eq!(guess("W/\"x-zstd\"").as_deref(), Some("W/\"x\""));
         assert_eq!(guess("\"x\""), None);
         assert_eq!(guess("\"x-gzip \""), None);
+    }
+
+    #[test]
+    fn a_stored_response_knows_the_tags_of_its_forms() {
+        use Coding::{Brotli, Gzip, Identity, Zstd};
+        let tags = |stored: &'static str, coding, here| {
+            let tags = FormTags::new(stored.as_bytes(), coding, here);
+            let tag = |coding| {
+                let mut out = b"ETag: ".to_vec();
+                tags.write(coding, &mut out);
+                String::from_utf8(out).expect("made of strings").split_off(6)
+            };
+            let mut origin = Vec::new();
+            tags.write_origin(&mut origin);
+            (Coding::ALL.map(tag), String::from_utf8(origin).expect("made of strings"))
+        };
+        let own = |tags: [&str; 4], origin: &str| (tags.map(str::to_owned), origin.to_owned());
+        let ours = own(["\"x\"", "\"x-gzip\"", "W/\"x-br\"", "W/\"x-zstd\""], "\"x\"");
+        assert_eq!(tags("\"x-gzip\"", Gzip, true), ours);
+        let apache = own(["\"x\"", "\"x-gzip\"", "W/\"x-br\"", "W/\"x-zstd\""], "\"x-gzip\"");
+        assert_eq!(tags("\"x-gzip\"", Gzip, false), apache);
+        let other = own(["W/\"x\"", "W/\"x-gzip\"", "\"x\"", "W/\"x-zstd\""], "\"x\"");
+        assert_eq!(tags("\"x\"", Brotli, false), other);
+        let plain = own(["\"x\"", "W/\"x-gzip\"", "W/\"x-br\"", "W/\"x-zstd\""], "\"x\"");
+        assert_eq!(tags("\"x\"", Identity, false), plain);
+        let weak = own(["W/\"x\"", "W/\"x-gzip\"", "W/\"x-br\"", "W/\"x\""], "W/\"x\"");
+        assert_eq!(tags("W/\"x\"", Zstd, false), weak);
+        assert_eq!(tags("x", Identity, false).0[1], "W/x", "no tag, and none is made of it");
     }
 
     proptest! {

@@ -1,5 +1,7 @@
 //! gzip (RFC 1952), by zlib-rs through flate2.
 
+use std::ops::Range;
+
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 use crate::error::Error;
@@ -25,6 +27,8 @@ pub(crate) struct GzipEncoder {
     deflate: Compress,
     window_bits: u8,
     flushed: Flushed,
+    /// All input was taken and flushed; what is left is the end.
+    is_ending: bool,
 }
 
 /// The output of a flush, until it is taken. The library must be given room for all of it: where it
@@ -58,7 +62,7 @@ impl GzipEncoder {
     /// input.
     pub(crate) fn new(level: u8, window_bits: u8) -> Self {
         let deflate = Compress::new_gzip(Compression::new(u32::from(level)), window_bits);
-        Self { deflate, window_bits, flushed: Flushed::default() }
+        Self { deflate, window_bits, flushed: Flushed::default(), is_ending: false }
     }
 
     pub(crate) fn memory(&self) -> usize {
@@ -76,6 +80,16 @@ impl GzipEncoder {
             return Ok(step);
         }
         let output = &mut output[step.made..];
+        // Before its end the stream is flushed, so that what stands there can be cut out: see
+        // `segment`.
+        let is_open = !self.is_ending && !(self.flushed.is_latest && input.is_empty());
+        if goal == Goal::Finish && is_open && (self.deflate.total_in() > 0 || !input.is_empty()) {
+            self.flush(input)?;
+            step.taken = input.len();
+            step.made += self.flushed.take(output);
+            return Ok(step);
+        }
+        self.is_ending |= goal == Goal::Finish;
         if goal == Goal::Flush {
             if !(self.flushed.is_latest && input.is_empty()) {
                 self.flush(input)?;
@@ -116,6 +130,40 @@ impl GzipEncoder {
             }
         }
     }
+}
+
+/// The inside of a gzip stream that was made here: deflate blocks that end at a byte, none of them
+/// the last, so that they can stand among others in one stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where the blocks are in the stream.
+    pub blocks: Range<usize>,
+    /// The CRC-32 of the content.
+    pub crc: u32,
+    /// The length of the content modulo 2^32.
+    pub length: u32,
+}
+
+/// Bytes before the blocks: a head without any optional field.
+const HEAD_BYTES: usize = 10;
+/// An empty last block, in fixed codes.
+const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
+/// The end of an empty stored block: that of every flush.
+const FLUSHED: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
+
+/// The inside of `stream`, which an [`Encoder`](crate::Encoder) has made. `None` if it has not the
+/// shape that one gives it. Of another's stream the answer means nothing.
+pub fn segment(stream: &[u8]) -> Option<Segment> {
+    let (rest, length) = stream.split_last_chunk()?;
+    let (rest, crc) = rest.split_last_chunk()?;
+    let blocks = rest.strip_suffix(&LAST_BLOCK)?;
+    let has_head = blocks.len() >= HEAD_BYTES && blocks.starts_with(&[0x1f, 0x8b, 0x08, 0x00]);
+    let is_flushed = blocks.len() == HEAD_BYTES || blocks.ends_with(&FLUSHED);
+    (has_head && is_flushed).then(|| Segment {
+        blocks: HEAD_BYTES..blocks.len(),
+        crc: u32::from_le_bytes(*crc),
+        length: u32::from_le_bytes(*length),
+    })
 }
 
 /// A decoder. Members in a row are one stream (RFC 1952 2.2).

@@ -36,5 +36,6 @@ pub use coding::{Coding, Codings};
 pub use decode::{DecodeLimits, Decoder};
 pub use encode::{EncodeSettings, Encoder};
 pub use error::{DecodeLimit, Error};
+pub use gz::{Segment, segment};
 pub use step::{Goal, STEP_BYTES, Step};
 pub use worth::{LEAST_BYTES, MEDIA_TYPES, Reason, Worth};

@@ -398,3 +398,49 @@ proptest! {
         fuzz::round_trip(&data);
     }
 }
+
+#[test]
+fn what_no_encoder_made_has_no_segment() {
+    let stream = compress(Coding::Gzip, &page(3000));
+    assert!(segment(&stream).is_some());
+    for cut in [0, 1, 17, 18, stream.len() - 1] {
+        assert_eq!(segment(&stream[..cut]), None, "{cut}");
+    }
+    assert_eq!(segment(&from_others(Coding::Gzip, b"x")), None, "it has a name in its head");
+    assert_eq!(segment(&compress(Coding::Zstd, &page(3000))), None);
+}
+
+proptest! {
+    /// The insides of streams, one behind the other between one head and one end, are a stream of
+    /// all contents.
+    #[test]
+    fn segments_stand_beside_each_other_in_one_stream(
+        parts in proptest::collection::vec((0..40_000usize, any::<u8>(), 1..=9u8), 1..5),
+        (cut, room) in (1..20_000usize, 1..20_000usize),
+    ) {
+        let (mut all, mut stream) = (Vec::new(), Vec::new());
+        for (len, first, level) in parts {
+            let mut plain = page(len);
+            plain.extend(std::iter::repeat_n(first, len % 7));
+            let settings = EncodeSettings::new(Coding::Gzip, level).expect("a level");
+            let coded = encoded(&settings, &plain, cut, room);
+            let inside = segment(&coded).expect("made here");
+            let mut crc = flate2::Crc::new();
+            crc.update(&plain);
+            prop_assert_eq!((inside.crc, inside.length), (crc.sum(), plain.len() as u32));
+            prop_assert_eq!(inside.blocks.end, coded.len() - 10);
+            if stream.is_empty() {
+                stream.extend_from_slice(&coded[..inside.blocks.start]);
+            }
+            stream.extend_from_slice(&coded[inside.blocks]);
+            all.extend_from_slice(&plain);
+        }
+        let mut crc = flate2::Crc::new();
+        crc.update(&all);
+        stream.extend_from_slice(&[3, 0]);
+        stream.extend_from_slice(&crc.sum().to_le_bytes());
+        stream.extend_from_slice(&(all.len() as u32).to_le_bytes());
+        prop_assert!(outcome(Coding::Gzip, &stream).as_deref() == Ok(&all[..]));
+        prop_assert!(by_others(Coding::Gzip, &stream, all.len()) == all);
+    }
+}

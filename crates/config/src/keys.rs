@@ -61,6 +61,7 @@ macro_rules! keys {
 
 const TEXTS: &str = "a string or a list of strings";
 const DURATION: &str = "a duration such as \"10s\"";
+const SIZE: &str = "a size such as \"1KiB\"";
 const BOOLEAN: &str = "true or false";
 const COUNT: &str = "a whole number";
 const TABLE: &str = "a table";
@@ -92,6 +93,7 @@ pub(crate) const TOP: Section = Section {
             "varnish_cli", TABLE, "none", "See `[varnish_cli]`.";
             "htcp", TABLE, "none", "See `[htcp]`.";
             "tracing", TABLE, "none", "See `[tracing]`.";
+            "compression", TABLE, "none", "See `[compression]`.";
             "tls", TABLE, "none", "See `[tls]`.";
             "limits", TABLE, "none", "See `[limits]`.";
             "origin", "a list of tables", "none", "See `[[origin]]`.";
@@ -181,6 +183,25 @@ pub(crate) const TRACING: Section = Section {
         keys! {
             "endpoint", "a URL", "required", "The collector, such as \"http://127.0.0.1:4318\"; `/v1/traces` is added. Read when the daemon starts.";
             "sample", "a number from 0 to 1", "0.01", "The share of requests that bring no trace for which one is begun.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const COMPRESSION: Section = Section {
+    title: "[compression]",
+    about: "Compression of stored responses, for all sites without a VCL: each is stored once, coded \
+            where that is worth it, and every client gets it in a coding that it takes. A site's \
+            `compress` says for which bodies. A VCL has `beresp.do_gzip` and parameters.",
+    keys: || {
+        keys! {
+            "types", TEXTS, "text, JSON, XML, scripts, fonts and the like", "Media types of responses that are coded: `text/css`, `text/*`, `*+json`, or `*` for all.";
+            "min_bytes", SIZE, "\"512\"", "Length below which a response is left as it is, where its length is known before its end.";
+            "level", COUNT, "6", "Level of gzip, in which responses are stored: from 1, fast, to 9, small.";
+            "ask", "`gzip`, `br`, `zstd`, or a list of them", "[\"gzip\"]", "Codings that origins are asked for where the answer may be stored; of all of them each client gets one that it takes. With an empty list origins are asked for none.";
+            "forms", "`gzip`, `br`, `zstd`, or a list of them", "[\"br\", \"zstd\"]", "Further codings in which responses that are asked for often are kept beside the stored one, for clients that take them; the most wanted first. They are made behind requests, within the limit `coding_time`.";
+            "warm_hits", COUNT, "8", "Hits after which such a form is made, quickly.";
+            "hot_hits", COUNT, "200", "Hits after which it is made as small as it can be.";
         }
     },
     later: &[],
@@ -459,6 +480,7 @@ pub(crate) const SITE: Section = Section {
             "server_timing", BOOLEAN, "false", "Whether responses say in Server-Timing how they were served, and how long the origin took: for everybody who may read the page's own fields.";
             "show_tags", BOOLEAN, "false", "Whether clients see the fields with surrogate keys (`Surrogate-Key`, `Cache-Tags`, `xkey` and their like).";
             "includes", TABLE, "none", "Pages that are put together of others: see `[site.includes]`.";
+            "compress", "\"off\", \"stored\" or \"all\"", "\"stored\"", "Which bodies are coded, as `[compression]` says: those that are stored, or `all`, those that pass to one client too (see the guide on BREACH first). With `off` no body is changed: each coding that the origin chooses is a variant.";
             "show_surrogate_control", BOOLEAN, "false", "Whether clients see `Surrogate-Control`: for a site whose clients are caches that read it, too.";
             "redirect_https", "true, false, 301 or 308", "false", "Whether requests over plain HTTP are redirected to HTTPS; `true` is 308. Those below `/.well-known/acme-challenge/` are not.";
             "guard_spellings", BOOLEAN, "true", "Whether `deny`, `allow`, `respond`, `redirect`, `bypass` and `cache = false` also hold for paths that an origin may take for theirs: with parameters (`/admin;x`, as servlet containers read it) and with `%5c` for a slash (as IIS does).";
@@ -716,6 +738,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &VARNISH_CLI,
     &HTCP,
     &TRACING,
+    &COMPRESSION,
     &TLS,
     &ACME,
     &EAB,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::Limits;
+use flow::{Compress, Compression};
 use origin::OriginConfig;
 use policy::acl::{CidrSet, Net};
 use policy::{Includes, Profile, Purge, SiteRules};
@@ -40,6 +41,8 @@ pub struct Config {
     pub htcp: Option<Htcp>,
     /// Traces; `None` when trace context is passed on as it is.
     pub tracing: Option<Tracing>,
+    /// Compression, for sites without a VCL.
+    pub compression: Compression,
     /// The VCL of sites that name none themselves.
     pub vcl: Programs,
     /// Limits in force.
@@ -471,4 +474,6 @@ pub struct SiteConfig {
     pub shows_surrogate_control: bool,
     /// Its pages that are put together of others.
     pub includes: Includes,
+    /// Its bodies that are coded here.
+    pub compress: Compress,
 }

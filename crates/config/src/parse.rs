@@ -2,6 +2,7 @@
 
 mod acme;
 mod admin;
+mod compression;
 mod files;
 mod includes;
 mod limits;

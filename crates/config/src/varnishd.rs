@@ -83,6 +83,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         certificates: Vec::new(),
         acme: None,
         ocsp: true,
+        compression: flow::Compression::default(),
         x_cache: false,
         cache_status: CacheStatus::Off,
         via: "larder".to_owned(),

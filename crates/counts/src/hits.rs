@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use base::{KeyBuf, Limits};
+use cache::Flags;
+use codec::Coding;
 use flow::purge::Page;
 use flow::{
     Announce, CertificateFields, CidrSet, Client, Core, Live, Peer, Served, Shared, Site, Start,
@@ -18,7 +20,7 @@ use h1::encode::{self, BodyFraming, ConnectionHeader};
 use message::Request;
 use policy::{HostTable, Notes, Policy, ReceiveCtx, ReceiveVerdict};
 
-use crate::samples::{self, NOW, PLAIN_REQUEST};
+use crate::samples::{self, BROWSER_REQUEST, NOW, PLAIN_REQUEST};
 use crate::stores;
 
 const CLIENT: Peer = Peer::Host(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -45,6 +47,30 @@ pub(crate) fn hit(rounds: u32) {
     let mut request = samples::request(PLAIN_REQUEST);
     let core = core();
     store_for(&core, &request);
+    serve(rounds, &core, &mut request, &PLAIN);
+}
+
+/// A browser's hit on a body without a coding, to compare [`hit_coded`] with.
+pub(crate) fn hit_browser(rounds: u32) {
+    hit_with(rounds, |_| {});
+}
+
+/// A browser's hit on a body that is stored in gzip, and that it takes so.
+pub(crate) fn hit_coded(rounds: u32) {
+    hit_with(rounds, |flags| {
+        (flags.coding, flags.negotiated, flags.coded_here) = (Coding::Gzip, true, true);
+    });
+}
+
+fn hit_with(rounds: u32, change: impl FnOnce(&mut Flags)) {
+    let mut request = samples::request(BROWSER_REQUEST);
+    let core = core();
+    let mut key = KeyBuf::new();
+    flow::begin_key(&request, &mut key);
+    key.finish(&core.shared.seed);
+    let mut new = stores::object();
+    change(&mut new.flags);
+    stores::put(&core.shared.cache, &key, new, None);
     serve(rounds, &core, &mut request, &PLAIN);
 }
 
@@ -106,6 +132,7 @@ pub(crate) fn site() -> Site {
         server_timing: false,
         shows_tags: false,
         shows_surrogate_control: false,
+        compress: flow::Compress::default(),
         hsts: None,
     }
 }
@@ -124,6 +151,7 @@ pub(crate) fn live(site: Site) -> Live {
         hsts: Vec::new(),
         head_limits: samples::head_limits(),
         limits,
+        compression: flow::Compression::default(),
         announce: Announce {
             cache_status: true,
             x_cache: false,

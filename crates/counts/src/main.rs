@@ -33,6 +33,8 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "lookup", run: stores::lookup },
     Scenario { name: "lookup-variant", run: stores::lookup_variant },
     Scenario { name: "hit", run: hits::hit },
+    Scenario { name: "hit-browser", run: hits::hit_browser },
+    Scenario { name: "hit-coded", run: hits::hit_coded },
     Scenario { name: "purge-url", run: hits::purge_url },
     Scenario { name: "vcl-hit-builtin", run: programs::hit_builtin },
     Scenario { name: "vcl-hit-site", run: programs::hit_site },

@@ -72,6 +72,7 @@ pub(crate) fn live(
                 shows_tags: site.shows_tags,
                 shows_surrogate_control: site.shows_surrogate_control,
                 includes: site.includes.clone(),
+                compress: site.compress,
                 certificate_fields: site.tls.client.as_ref().map(fields).unwrap_or_default(),
                 client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
             });
@@ -100,6 +101,7 @@ pub(crate) fn live(
         health_check: config.health_check.as_ref().map(|path| path.as_bytes().into()),
         limits,
         announce: announce(config),
+        compression: config.compression.clone(),
         tracing: tracing(config),
         pseudonym: config.via.clone(),
         h2c: (config.vcl == Programs::Flags).then(|| view.params.has_feature("http2")),

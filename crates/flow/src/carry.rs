@@ -2,15 +2,16 @@
 //! with a declared policy and with a program.
 
 use std::future::pending;
+use std::time::Duration;
 
-use base::Counter;
+use base::{Counter, Limit};
 use cache::{Abandoned, BodyWriter, Filling, Lead, NewObject, NotKept, Push, Variant, Watch};
 use message::vary::{VaryNames, vary_signature};
 use message::{Request, Trailers};
 use origin::Exchange;
 
 use crate::core::Core;
-use crate::gzip;
+use crate::recode::{Coder, Strides, limit_of};
 use crate::trace::{Trace, Trouble};
 use crate::trailers::Gate;
 use crate::why::Why;
@@ -23,6 +24,10 @@ pub(crate) struct Carried {
     pub(crate) bytes: u64,
     /// The body is stored.
     pub(crate) stored: bool,
+    /// The length that it has without its coding, if that was counted.
+    pub(crate) plain: Option<u64>,
+    /// The limit at which it broke off.
+    pub(crate) limit: Option<Limit>,
 }
 
 /// The end of a body.
@@ -34,14 +39,14 @@ pub(crate) enum End {
     Left,
     /// It broke off, for this reason; or it was not as long as declared.
     Cut(Option<origin::Error>),
-    /// It claimed to be in gzip.
-    NoGzip,
+    /// It is not in the coding that it claimed.
+    Uncoded,
 }
 
 impl End {
     /// Returns true if the origin is to blame for what is missing.
     pub(crate) fn is_failure(&self) -> bool {
-        matches!(self, Self::Cut(_) | Self::NoGzip)
+        matches!(self, Self::Cut(_) | Self::Uncoded)
     }
 }
 
@@ -152,12 +157,16 @@ impl Sink for BodyWriter {
     }
 }
 
-/// Pushes an answer's body into `sink`, through `test` where it claims to be in gzip; trailers
-/// follow where there is a `gate` for them. Notes in `trace` why the store does not keep it.
+/// The time after which a body that is coded, and pauses, comes out as far as it has come: a page
+/// whose beginning is there is to be seen.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Pushes an answer's body into `sink`, through `coder` where there is one; trailers follow where
+/// there is a `gate` for them. Notes in `trace` why the store does not keep it.
 pub(crate) async fn carry(
     mut exchange: Exchange,
     mut sink: impl Sink,
-    mut test: Option<gzip::Test>,
+    mut coder: Option<Coder>,
     trace: Option<&Trace>,
     gate: Option<&Gate>,
 ) -> Carried {
@@ -166,58 +175,115 @@ pub(crate) async fn carry(
         Some(watch) => watch.abandoned().await,
         None => pending().await,
     };
-    let mut bytes = 0;
+    let (mut bytes, mut limit) = (0, None);
     let end = loop {
         let mut push = Push::Ok;
         exchange.read_at_most(sink.at_most());
+        let holds_back = coder.as_ref().is_some_and(Coder::holds_back);
         let take = &mut |data: &[u8]| {
             bytes += data.len() as u64;
-            match &mut test {
-                Some(test) => test.take(data),
+            match &mut coder {
+                Some(coder) => coder.take(data),
                 None => push = sink.push(data),
             }
         };
+        let pause =
+            async || if holds_back { rt::time::sleep(PAUSE).await } else { pending().await };
+        // Cancelling the read loses nothing.
         let next = tokio::select! {
             biased;
-            next = exchange.next(take) => next,
+            next = exchange.next(take) => Some(next),
             () = left() => break End::Left,
+            () = pause() => None,
         };
-        if let (Ok(more), Some(test)) = (&next, &mut test)
-            && !test.go_on(!more, |tested| push = sink.push(tested)).await
+        if let Some(coder) = &mut coder
+            && !matches!(next, Some(Err(_)))
         {
-            break End::NoGzip;
+            let last = next.as_ref().map(|next| matches!(next, Ok(false)));
+            match recode(coder, last, &mut sink).await {
+                Ok(last) => push = last,
+                Err(Broken::Left) => break End::Left,
+                Err(Broken::Bad(error)) => {
+                    limit = limit_of(error);
+                    break End::Uncoded;
+                }
+            }
         }
         match next {
-            Ok(true) if push == Push::Ok => {}
-            Ok(true) => {
+            None => {}
+            Some(Ok(true)) if push == Push::Ok => {}
+            Some(Ok(true)) => {
                 note_refused(trace, sink.refused());
                 if sink.room().await.is_err() {
                     break End::Left;
                 }
             }
-            Ok(false) => {
-                note_refused(trace, sink.refused());
-                let stored = sink.stored() && !exchange.has_failed();
-                let whole = match exchange.has_failed() {
-                    true => {
-                        note_refused(trace, Some(NotKept::Unwanted));
-                        sink.finish_unkept()
-                    }
-                    false => {
-                        let trailers = exchange.take_trailers();
-                        sink.finish_with(gate.zip(trailers).and_then(|(gate, it)| gate.pass(it)))
-                    }
-                };
-                return match whole {
-                    true => Carried { end: End::Whole, bytes, stored },
-                    false => Carried { end: End::Cut(None), bytes, stored: false },
-                };
+            Some(Ok(false)) => {
+                let plain = coder.as_ref().map(Coder::plain_length);
+                return Carried { plain, ..finish(exchange, sink, bytes, (trace, gate)) };
             }
-            Err(error) => break End::Cut(Some(error)),
+            Some(Err(error)) => break End::Cut(Some(error)),
         }
     };
     sink.abort();
-    Carried { end, bytes, stored: false }
+    Carried { end, bytes, stored: false, plain: None, limit }
+}
+
+/// Ends a body that has come to its end.
+fn finish(
+    mut exchange: Exchange,
+    sink: impl Sink,
+    bytes: u64,
+    (trace, gate): (Option<&Trace>, Option<&Gate>),
+) -> Carried {
+    note_refused(trace, sink.refused());
+    let stored = sink.stored() && !exchange.has_failed();
+    let whole = match exchange.has_failed() {
+        true => {
+            note_refused(trace, Some(NotKept::Unwanted));
+            sink.finish_unkept()
+        }
+        false => {
+            let trailers = exchange.take_trailers();
+            sink.finish_with(gate.zip(trailers).and_then(|(gate, it)| gate.pass(it)))
+        }
+    };
+    let (end, stored) = if whole { (End::Whole, stored) } else { (End::Cut(None), false) };
+    Carried { end, bytes, stored, plain: None, limit: None }
+}
+
+/// Why recoding does not go on.
+enum Broken {
+    /// Nobody is left to take the body.
+    Left,
+    /// It is not in its coding, or beyond a limit.
+    Bad(codec::Error),
+}
+
+/// Pushes into `sink` what `coder` makes of what has come: all of it if `last` says that it was the
+/// last, or if the body pauses (`None`).
+async fn recode(
+    coder: &mut Coder,
+    last: Option<bool>,
+    sink: &mut impl Sink,
+) -> Result<Push, Broken> {
+    let mut turns = Strides::default();
+    let mut push = Push::Ok;
+    loop {
+        let step = match last {
+            Some(last) => coder.step(last),
+            None => coder.flush(),
+        };
+        let Some(out) = step.map_err(Broken::Bad)? else { return Ok(push) };
+        let made = out.len();
+        if !out.is_empty() {
+            if push != Push::Ok && sink.room().await.is_err() {
+                return Err(Broken::Left);
+            }
+            push = sink.push(out);
+        }
+        turns.pass(made).await;
+    }
 }
 
 /// Begins to store a response; counts whether that can be, and notes why not.
@@ -267,9 +333,12 @@ impl Carried {
     pub(crate) fn note(&self, trace: &Trace) {
         trace.body_bytes.set(self.bytes);
         trace.stored.set(self.stored);
+        if self.limit.is_some() {
+            trace.limit.set(self.limit);
+        }
         match &self.end {
             End::Whole | End::Left => {}
-            End::NoGzip => trace.note_why(Why::NoGzip),
+            End::Uncoded => trace.note_why(Why::NoGzip),
             End::Cut(error) => {
                 trace.note_why(Why::Cut);
                 let trouble = |error: &origin::Error| Trouble {

@@ -258,7 +258,7 @@ impl Core {
                 if served == Served::Stale {
                     cause = self.refresh(ask, &key, &object);
                 }
-                let mut reply = declared::stored(ask, &object, served);
+                let mut reply = declared::stored(Some(self), ask, &object, served);
                 reply.about.key = key.hash();
                 reply.about.trace = cause;
                 if !reply.is_behind() {
@@ -268,7 +268,8 @@ impl Core {
             }
             Next::Fetch(Some(object)) => match self.stands_in(ask, &key, &object) {
                 Some(cause) => {
-                    let mut reply = declared::stored(ask, &object, Served::StaleOnError);
+                    let mut reply =
+                        declared::stored(Some(self), ask, &object, Served::StaleOnError);
                     reply.about.key = key.hash();
                     reply.about.trace = cause;
                     return Start::Reply(reply);

@@ -7,6 +7,7 @@
 
 mod fetch;
 pub(crate) mod foreseen;
+mod form;
 mod stored;
 pub(crate) mod variants;
 pub(crate) mod words;

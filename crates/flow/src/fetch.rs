@@ -16,6 +16,7 @@ use std::sync::Arc;
 use base::{Counter, Now};
 use bytes::Bytes;
 use cache::{Flags, Lead, NewObject, Object, Passage, Reader};
+use codec::Coding;
 use message::{Request, Response};
 use origin::{Caller, Exchange, Origin, Timeouts};
 use tokio::sync::oneshot;
@@ -29,6 +30,7 @@ use crate::carry::{Carried, Selected};
 use crate::core::Core;
 use crate::finish::Background;
 use crate::interims::Interims;
+use crate::recode::Recode;
 use crate::trace::Trace;
 use crate::trailers::Gate;
 use vcl::told;
@@ -98,7 +100,7 @@ pub(crate) trait Judge: Sized + 'static {
         &mut self,
         fetch: &mut Fetch,
         pending: Self::Pending,
-        body: Result<Bytes, String>,
+        body: Result<Collected, String>,
     ) -> Fate<Self>;
 
     /// Takes note of a file that answers in place of a script: `name` is its path below the root
@@ -138,8 +140,8 @@ pub(crate) struct Target {
 pub(crate) enum Fate<J: Judge> {
     /// Ask the origin, or ask it once more.
     Try,
-    /// Collect the whole body first, and test it if it claims to be in gzip.
-    Collect { exchange: Box<Exchange>, gzip: bool, pending: Box<J::Pending> },
+    /// Collect the whole body first, changed so.
+    Collect { exchange: Box<Exchange>, recode: Recode, pending: Box<J::Pending> },
     /// Store it; it is delivered while it arrives.
     Store(Body, Plan),
     /// The stored object is confirmed by a 304: it gets the plan's fields and times.
@@ -153,7 +155,8 @@ pub(crate) enum Fate<J: Judge> {
 /// The source of a response's body.
 pub(crate) enum Body {
     Exchange(Box<Exchange>),
-    Whole(Bytes),
+    /// All of it.
+    Whole(Collected),
     /// The body of the stored object that a 304 has confirmed.
     Stored(Reader),
 }
@@ -163,10 +166,17 @@ impl Body {
     pub(crate) fn length(&self) -> Option<u64> {
         match self {
             Self::Exchange(exchange) => exchange.framing.length(),
-            Self::Whole(bytes) => Some(bytes.len() as u64),
+            Self::Whole(whole) => Some(whole.bytes.len() as u64),
             Self::Stored(reader) => reader.length(),
         }
     }
+}
+
+/// A body that is there before it is delivered.
+pub(crate) struct Collected {
+    pub(crate) bytes: Bytes,
+    /// The length that it has without its coding, if that was counted.
+    pub(crate) plain: Option<u64>,
 }
 
 /// The plan for a response that is stored.
@@ -175,8 +185,8 @@ pub(crate) struct Plan {
     pub(crate) new: NewObject,
     /// The variant that it is, if the response varies.
     pub(crate) selected: Option<Selected>,
-    /// The body is in gzip, and tested on its way.
-    pub(crate) gzip: bool,
+    /// The change that the body undergoes on its way.
+    pub(crate) recode: Recode,
     /// The object answers later requests; otherwise it is for this answer alone.
     pub(crate) kept: bool,
 }
@@ -198,8 +208,10 @@ pub(crate) struct Unstored<F> {
     pub(crate) response: Response,
     /// The Content-Length of the response to HEAD.
     pub(crate) head_length: Option<u64>,
-    /// The body is in gzip, and tested on its way.
-    pub(crate) gzip: bool,
+    /// The change that the body undergoes on its way.
+    pub(crate) recode: Recode,
+    /// The coding of the body after that.
+    pub(crate) coding: Coding,
     /// The gate that trailers pass; without one they are dropped.
     pub(crate) gate: Option<Gate>,
     pub(crate) facts: F,
@@ -211,7 +223,10 @@ pub(crate) struct Passing<F> {
     pub(crate) body: ReplyBody,
     /// The Content-Length of the response to HEAD.
     pub(crate) head_length: Option<u64>,
-    pub(crate) gzip: bool,
+    /// The coding of the body.
+    pub(crate) coding: Coding,
+    /// The length of the body without its coding, if it is known.
+    pub(crate) plain: Option<u64>,
     pub(crate) facts: F,
 }
 

@@ -1,6 +1,7 @@
 //! The request as the origin sees it, and the origin's head as it is kept and passed on.
 
 use cache::Object;
+use codec::etag::write_plain;
 use message::date::HttpDate;
 use message::forwarding::{add_via, hops_left, passes};
 use message::store::{strip_for_storage, strip_hop_by_hop};
@@ -9,6 +10,8 @@ use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Upgrade
 use policy::EsiPages;
 
 use crate::ask::Ask;
+use crate::compression::Compress;
+use crate::form;
 use crate::live::{Live, Site};
 use crate::{surrogate, tags};
 
@@ -72,12 +75,21 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
     if !matches!(errand, Errand::Own | Errand::Upgrade) {
         // What the store tells apart is what the origin must be asked with, else one client's
         // spelling of Accept-Encoding would choose a coding for another that cannot read it.
-        if let Some(normal) = vary::normal_accept_encoding(&request.headers) {
+        if ask.site.compress != Compress::Off {
+            request.headers.remove(HeaderId::AcceptEncoding);
+            if !ask.live.compression.ask.is_empty() {
+                let codings = ask.live.compression.ask.as_bytes();
+                request.headers.push(HeaderId::AcceptEncoding, codings);
+            }
+        } else if let Some(normal) = vary::normal_accept_encoding(&request.headers) {
             request.headers.remove(HeaderId::AcceptEncoding);
             if !normal.is_empty() {
                 request.headers.push(HeaderId::AcceptEncoding, normal.as_bytes());
             }
         }
+    }
+    if ask.site.compress != Compress::Off {
+        list_plain_tags(&mut request.headers);
     }
     if let Errand::Store(validate) = errand {
         request.method = Method::Get;
@@ -97,9 +109,27 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
     request
 }
 
+/// Adds to If-Match the tags that the origin knows the listed ones by: a client that got a form
+/// coded here has that form's tag (RFC 9110 13.1.1).
+fn list_plain_tags(headers: &mut HeaderBlock) {
+    let mut plain = Vec::new();
+    for value in headers.values(HeaderId::IfMatch) {
+        for tag in message::list::members([value]) {
+            let start = plain.len();
+            plain.extend_from_slice(b", ");
+            if write_plain(tag, &mut plain).is_none() {
+                plain.truncate(start);
+            }
+        }
+    }
+    if let Some(plain) = plain.strip_prefix(b", ") {
+        headers.push(HeaderId::IfMatch, plain);
+    }
+}
+
 fn add_validators(headers: &mut HeaderBlock, object: &Object) {
-    if let Some(etag) = object.etag() {
-        headers.push(HeaderId::IfNoneMatch, etag);
+    if let Some(etag) = form::origin_tag(object) {
+        headers.push(HeaderId::IfNoneMatch, &etag);
     }
     if let Some(modified) = object.last_modified() {
         headers.push(HeaderId::IfModifiedSince, HttpDate::new(modified).as_bytes());

@@ -19,7 +19,9 @@ use vcl::params::Params;
 use vcl::program::Instance;
 
 use crate::challenge::Challenges;
+use crate::compression::{Compress, Compression};
 use crate::invalidate::Door;
+use crate::refine::Allowance;
 use crate::tracing::Tracing;
 
 /// One site: a policy and the origins it may choose from.
@@ -59,6 +61,8 @@ pub struct Site {
     pub shows_surrogate_control: bool,
     /// Its pages that are put together of others.
     pub includes: Includes,
+    /// The bodies that are coded here, where its policy decides.
+    pub compress: Compress,
     /// Its Strict-Transport-Security, as an index into [`Live::hsts`].
     pub hsts: Option<u16>,
 }
@@ -115,6 +119,8 @@ pub struct Live {
     pub health_check: Option<Box<[u8]>>,
     /// Facts about the cache that responses announce.
     pub announce: Announce,
+    /// Compression, for sites that have no program.
+    pub compression: Compression,
     /// The rule by which traces are continued and begun; `None` where trace context is passed on as
     /// it is.
     pub tracing: Option<Arc<Tracing>>,
@@ -165,6 +171,8 @@ pub struct Shared {
     pub(crate) sweeping: Arc<tokio::sync::Mutex<()>>,
     /// Held by the look at all that is stored that is under way.
     pub(crate) listing: Arc<tokio::sync::Mutex<()>>,
+    /// Time for further forms of stored bodies.
+    pub(crate) allowance: Allowance,
     /// Looks for what is of no more use.
     pub(crate) rounds: Arc<tokio::sync::Mutex<crate::over::Rounds>>,
 }
@@ -208,6 +216,7 @@ impl Shared {
             wanted: Mutex::default(),
             sweeping: Arc::default(),
             listing: Arc::default(),
+            allowance: Allowance::default(),
             rounds: Arc::default(),
         }
     }

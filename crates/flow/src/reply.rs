@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use base::{Counter, Limit};
 use cache::{Object, Record};
+use codec::Coding;
 use files::Opened;
 use message::cache_status::{self, CacheStatus, Handling};
 use message::date::HttpDate;
@@ -145,6 +146,15 @@ impl Varnish {
     }
 }
 
+/// A form of a stored body that is not the stored one.
+#[derive(Debug)]
+pub struct SentForm {
+    /// Its coding.
+    pub coding: Coding,
+    /// Its entity tag.
+    pub tag: Option<Vec<u8>>,
+}
+
 /// A reply.
 #[derive(Debug)]
 pub struct Reply {
@@ -168,6 +178,8 @@ pub struct Reply {
     pub content_range: Option<Box<str>>,
     /// Content-Type that replaces the stored one (multipart/byteranges).
     pub content_type: Option<Box<str>>,
+    /// The coding of the form that is sent, with its entity tag, where that is not the stored one.
+    pub form: Option<Box<SentForm>>,
     /// The connection ends after the reply.
     pub close: bool,
     /// The reply has a whole body because more ranges were asked for than may be.
@@ -201,6 +213,7 @@ impl Reply {
             hsts: None,
             content_range: None,
             content_type: None,
+            form: None,
             close: false,
             too_many_ranges: false,
             page: None,
@@ -288,6 +301,14 @@ impl Reply {
         if let Some(kind) = &self.content_type {
             fields.add(HeaderId::ContentType, |out| push(out, kind));
         }
+        if let Some(form) = &self.form {
+            if form.coding != Coding::Identity {
+                fields.add(HeaderId::ContentEncoding, |out| push(out, form.coding.token()));
+            }
+            if let Some(tag) = &form.tag {
+                fields.add(HeaderId::Etag, |out| out.extend_from_slice(tag));
+            }
+        }
         if live.announce.cache_status
             && let Some(status) = self.cache_status(live)
         {
@@ -321,10 +342,7 @@ impl Reply {
         self.write_status(out);
         line(out, HeaderId::Date, HttpDate::new(date_s).as_bytes());
         let lines = file.lines(self.status == Status::NOT_MODIFIED);
-        match &self.content_type {
-            None => out.extend_from_slice(lines),
-            Some(_) => push_but_type(out, lines),
-        }
+        self.push_kept(lines, out);
     }
 
     fn write_status(&self, out: &mut Vec<u8>) {
@@ -337,15 +355,41 @@ impl Reply {
 
     fn write_stored(&self, object: &Object, out: &mut Vec<u8>) {
         let head = object.head();
-        if self.status == object.status() && self.content_type.is_none() {
+        if self.status == object.status() && self.keeps_all_fields() {
             out.extend_from_slice(head);
             return;
         }
         self.write_status(out);
         let lines = head.iter().position(|b| *b == b'\n').map_or(&[][..], |at| &head[at + 1..]);
-        match &self.content_type {
-            None => out.extend_from_slice(lines),
-            Some(_) => push_but_type(out, lines),
+        self.push_kept(lines, out);
+    }
+
+    /// Returns true if every field of the head is sent as it is.
+    #[inline]
+    pub fn keeps_all_fields(&self) -> bool {
+        self.content_type.is_none() && self.form.is_none()
+    }
+
+    /// Returns true if this field of the head is sent: others of the reply's own take the place of
+    /// the rest.
+    pub fn keeps_field(&self, id: HeaderId) -> bool {
+        match id {
+            HeaderId::ContentType => self.content_type.is_none(),
+            HeaderId::ContentEncoding | HeaderId::Etag => self.form.is_none(),
+            _ => true,
+        }
+    }
+
+    /// Appends lines of the head, as far as they are sent.
+    fn push_kept(&self, lines: &[u8], out: &mut Vec<u8>) {
+        if self.keeps_all_fields() {
+            return out.extend_from_slice(lines);
+        }
+        for field in lines.split_inclusive(|b| *b == b'\n') {
+            let name = field.split(|b| *b == b':').next().unwrap_or_default();
+            if self.keeps_field(HeaderId::of(name)) {
+                out.extend_from_slice(field);
+            }
         }
     }
 
@@ -400,16 +444,6 @@ impl Fields for Lines<'_> {
         self.0.extend_from_slice(b": ");
         write(self.0);
         self.0.extend_from_slice(b"\r\n");
-    }
-}
-
-/// Appends lines of fields, Content-Type left out.
-fn push_but_type(out: &mut Vec<u8>, lines: &[u8]) {
-    for field in lines.split_inclusive(|b| *b == b'\n') {
-        let name = field.split(|b| *b == b':').next().unwrap_or_default();
-        if HeaderId::of(name) != HeaderId::ContentType {
-            out.extend_from_slice(field);
-        }
     }
 }
 

@@ -168,9 +168,8 @@ async fn take_part(
     loop {
         let begin = |options: BeginOptions<'_>| core.begin(&ask, key, options).into();
         let role = part.take(begin, |object, coalesces| match (judge(&ask, object), coalesces) {
-            (Judgement::Deliver(served), true) => {
-                take(&ask, object, served).map_or(Verdict::Alone, |r| Verdict::End(Met::Reply(r)))
-            }
+            (Judgement::Deliver(served), true) => take(core, &ask, object, served)
+                .map_or(Verdict::Alone, |r| Verdict::End(Met::Reply(r))),
             (Judgement::Pass, true) => Verdict::End(Met::Pass),
             (Judgement::Private, true) => Verdict::Alone,
             (Judgement::Fetch, true) => {
@@ -178,7 +177,7 @@ async fn take_part(
                 Verdict::Replace
             }
             (Judgement::Deliver(_), false) => {
-                Verdict::End(take(&ask, object, Served::Hit).map_or(Met::Beside, Met::Reply))
+                Verdict::End(take(core, &ask, object, Served::Hit).map_or(Met::Beside, Met::Reply))
             }
             (_, false) => Verdict::End(Met::Beside),
         });
@@ -242,7 +241,7 @@ async fn waited(
                 return Verdict::Replace;
             }
             let served = Served::Fetched { reason, stored: object.is_live(), collapsed: true };
-            take(ask, &object, served).map_or(Verdict::Alone, Verdict::End)
+            take(core, ask, &object, served).map_or(Verdict::Alone, Verdict::End)
         }
         Some(Waited::Refused) => Verdict::Alone,
         ended => {
@@ -251,7 +250,7 @@ async fn waited(
                 core.note_fetch(key.hash(), Some(true));
             }
             Verdict::End(match old.filter(stands_in) {
-                Some(object) => declared::stored(ask, object, Served::StaleOnError),
+                Some(object) => declared::stored(Some(core), ask, object, Served::StaleOnError),
                 None => pages::problem(ask.request, Problem::SharedFetchFailed),
             })
         }
@@ -260,8 +259,8 @@ async fn waited(
 
 /// The reply from a stored response; `None` when its body is one that passes through to others, and
 /// began before this request came.
-fn take(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Option<Reply> {
-    let reply = declared::stored(ask, object, served);
+fn take(core: &Rc<Core>, ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Option<Reply> {
+    let reply = declared::stored(Some(core), ask, object, served);
     (!reply.is_behind()).then_some(reply)
 }
 
@@ -283,9 +282,11 @@ async fn fetch_own(
     };
     let instead = match fetched {
         Fetched::Object { object, stored, reader } => {
-            return declared::fetched(ask, &object, served(stored), reader);
+            return declared::fetched(core, ask, &object, served(stored), reader);
         }
-        Fetched::Confirmed(object) => return declared::stored(ask, &object, Served::Revalidated),
+        Fetched::Confirmed(object) => {
+            return declared::stored(Some(core), ask, &object, Served::Revalidated);
+        }
         Fetched::Passing(passing) => return declared::passing(ask, *passing, served(false)),
         Fetched::Instead(instead) => instead,
     };
@@ -296,7 +297,7 @@ async fn fetch_own(
         Instead::Synthetic(synthetic) => pages::synthetic(ask.request, &synthetic),
         Instead::Failed(failure) => match failure.stale {
             Some(object) => {
-                let mut reply = declared::stored(ask, &object, Served::StaleOnError);
+                let mut reply = declared::stored(Some(core), ask, &object, Served::StaleOnError);
                 failure.problem.note(&mut reply.about);
                 reply
             }

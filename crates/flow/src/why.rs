@@ -19,7 +19,7 @@ pub(crate) enum Why {
     Store(NotKept),
     /// The body broke off.
     Cut,
-    /// The body claimed to be in gzip.
+    /// The body was not in the coding that it claimed.
     NoGzip,
     /// The origin named a file.
     File,
@@ -92,7 +92,9 @@ impl Why {
                 "FastCGI's appStatus, not 0",
             ),
             Self::Cut => ("cut", "Its body did not come whole.", "RFC 9111 3.3"),
-            Self::NoGzip => ("no-gzip", "Its body claimed to be in gzip and was not.", "RFC 1952"),
+            Self::NoGzip => {
+                ("no-gzip", "Its body was not in the coding that it claimed.", "RFC 9110 8.4")
+            }
             Self::File => {
                 ("file", "The origin named a file to answer with.", "X-Accel-Redirect, X-Sendfile")
             }

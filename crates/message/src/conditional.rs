@@ -100,6 +100,11 @@ pub fn if_range_matches(
     modified < date && parse_http_date(condition, date) == Some(modified)
 }
 
+/// Returns true if If-None-Match lists `etag`, by weak comparison (RFC 9110 13.1.2).
+pub fn lists_none_match(headers: &HeaderBlock, etag: Option<&[u8]>) -> bool {
+    lists_etag(headers.values(HeaderId::IfNoneMatch), etag)
+}
+
 /// Returns true if an If-None-Match list contains `stored`, by weak comparison. `*` matches
 /// whatever is stored.
 fn lists_etag<'a>(lines: impl Iterator<Item = &'a [u8]>, stored: Option<&[u8]>) -> bool {

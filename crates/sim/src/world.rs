@@ -261,6 +261,7 @@ fn site(number: u32, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>) -> Arc<Si
         server_timing: false,
         shows_tags: true,
         shows_surrogate_control: false,
+        compress: flow::Compress::default(),
         hsts: None,
     })
 }
@@ -280,6 +281,7 @@ fn live(seed: HashSeed, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>, params
         hsts: Vec::new(),
         head_limits: HeadLimits::from(&limits),
         limits,
+        compression: flow::Compression::default(),
         announce: Announce {
             cache_status: false,
             x_cache: true,

@@ -52,6 +52,9 @@ counts! {
     BusyWakeup "busy_wakeup" "Of these, those that have gone on";
     VclFail "vcl_fail" "Requests whose program failed";
     ScVclFailure "sc_vcl_failure" "Connections ended because a program failed";
+    NGzip "n_gzip" "Bodies coded in gzip";
+    NGunzip "n_gunzip" "Bodies in gzip decoded, for the store or for a client";
+    NTestGunzip "n_test_gunzip" "Bodies in gzip tested";
     NPurges "n_purges" "Purges made";
     NObjPurged "n_obj_purged" "Stored responses that they met";
 }

@@ -3,6 +3,7 @@
 //! programs count on that.
 
 pub mod dates;
+pub mod filters;
 pub mod heads;
 pub mod lifetime;
 pub mod ranges;

@@ -1,6 +1,7 @@
 //! Records as bytes.
 
 use base::Now;
+use codec::Coding;
 use proptest::prelude::*;
 
 use super::*;
@@ -25,7 +26,11 @@ fn records() -> impl Strategy<Value = Record> {
                 lifetime_ms,
                 grace_ms: u64::from(grace),
                 date: Some(u64::from(date)),
-                flags: Flags { gzip: marks & 1 == 0, http10: marks & 2 == 0, ..Flags::default() },
+                flags: Flags {
+                    coding: Coding::ALL[usize::from(marks & 3)],
+                    http10: marks & 2 == 0,
+                    ..Flags::default()
+                },
                 ..super::head(None)
             };
             let vary = names.as_ref().map(|(spec, signature)| Variant { spec, signature });

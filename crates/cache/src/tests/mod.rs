@@ -6,6 +6,7 @@ mod bounds;
 mod coalesce;
 mod durable;
 mod evict;
+mod forms;
 mod lookup;
 mod lower;
 mod memory;

@@ -161,3 +161,12 @@ proptest! {
         prop_assert!(best.is_none_or(|coding| accept.takes(coding)));
     }
 }
+
+#[test]
+fn common_spellings_mean_what_they_say() {
+    for (spelling, common) in COMMON {
+        assert_eq!(common, Accept::read([spelling].into_iter()), "{spelling:?}");
+        assert_eq!(Accept::of([spelling]), common);
+        assert_ne!(Accept::of([spelling, b"*"]), common, "another line counts, too");
+    }
+}

@@ -67,6 +67,9 @@ pub(super) fn range(spec: &limits::LimitSpec) -> (u64, u64) {
         // Without any, nothing that blocks would ever be done.
         Limit::BlockingThreads => (1, 10_000),
         Limit::Retries => (0, 10),
+        // A window below what encoders use by default would cut nearly everything.
+        Limit::DecodedWindow => (512 * KIB, 16 * MIB),
+        Limit::DecodedRatio => (2, u64::from(u32::MAX)),
         Limit::InterimResponses => (0, 100),
         Limit::Ranges => (0, 1000),
         _ => match spec.unit {

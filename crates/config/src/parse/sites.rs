@@ -115,6 +115,7 @@ pub(super) fn sites(
                 shows_tags: is_on(r, table, "show_tags"),
                 shows_surrogate_control: is_on(r, table, "show_surrogate_control"),
                 includes: super::includes::site(r, table),
+                compress: super::compression::of_site(r, table),
             }
         })
         .collect()

@@ -1,38 +1,58 @@
 //! From a stored or passing response to the reply this client gets: preconditions, ranges, HEAD,
 //! and what policy changes on the way out.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
+use base::Counter;
 use cache::{Object, Reader};
+use codec::Coding;
 use message::forwarding::add_via;
-use message::{HeaderId, Response, Version};
+use message::{HeaderId, Response, Status, Version};
 use policy::DeliverCtx;
 
 use super::{Switched, includes};
 use crate::ask::Ask;
 use crate::assemble::Dialect;
 use crate::body::ReplyBody;
+use crate::core::Core;
 use crate::decide::freshness;
 use crate::fetch::Passing;
-use crate::reply::{Head, Reply, Served, stored_head};
+use crate::form::{self, Choice, Given};
+use crate::recode::{Unfolding, decode_limits};
+use crate::refine;
+use crate::reply::{Head, Reply, SentForm, Served, stored_head};
 use crate::select::{self, Rules, SELECTORS, Validators};
 
-/// The reply from a stored response, complete or filling.
-pub(crate) fn stored(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Reply {
-    deliver(ask, object, served, None)
+/// The reply from a stored response, complete or filling. Without a core, as for a forecast, no
+/// body is decoded and no form made.
+pub(crate) fn stored(
+    core: Option<&Rc<Core>>,
+    ask: &Ask<'_>,
+    object: &Arc<Object>,
+    served: Served,
+) -> Reply {
+    deliver(core, ask, object, served, None)
 }
 
 /// The reply from a response just fetched; `reader` follows its body.
 pub(crate) fn fetched(
+    core: &Rc<Core>,
     ask: &Ask<'_>,
     object: &Arc<Object>,
     served: Served,
     reader: Reader,
 ) -> Reply {
-    deliver(ask, object, served, Some(reader))
+    deliver(Some(core), ask, object, served, Some(reader))
 }
 
-fn deliver(ask: &Ask<'_>, object: &Arc<Object>, served: Served, reader: Option<Reader>) -> Reply {
+fn deliver(
+    core: Option<&Rc<Core>>,
+    ask: &Ask<'_>,
+    object: &Arc<Object>,
+    served: Served,
+    reader: Option<Reader>,
+) -> Reply {
     let freshness = freshness(object);
     let body = ReplyBody::whole(object, reader).answering(&ask.request.method, object.status());
     let mut reply = Reply::stored(object, body, served);
@@ -42,8 +62,12 @@ fn deliver(ask: &Ask<'_>, object: &Arc<Object>, served: Served, reader: Option<R
         includes::stored(ask, object, dialect, &mut reply);
         return reply;
     }
-    if ask.request.headers.contains_any(&SELECTORS) {
-        select(ask, object, &mut reply);
+    if object.flags().negotiated {
+        negotiate(core, ask, object, &mut reply);
+    } else if ask.request.headers.contains_any(&SELECTORS) {
+        let validators = Validators::of(object);
+        select::condition(ask.request, &validators, &mut reply);
+        cut(ask, object, &validators, &mut reply);
     }
     if ask.site.policy.shapes_delivery(&ask.notes) {
         shape_stored(ask, object, &mut reply);
@@ -51,13 +75,67 @@ fn deliver(ask: &Ask<'_>, object: &Arc<Object>, served: Served, reader: Option<R
     reply
 }
 
-/// Narrows the reply to what the request's conditions and ranges ask for.
-fn select(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
+/// Gives the client the form that it likes best, and of that what its conditions and ranges ask
+/// for.
+fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
+    let Choice { coding, from, wanted } = form::choose(object, ask.request, &ask.live.compression);
+    let mut sent = (coding != object.flags().coding).then(|| form::sent(object, coding));
+    let selects = ask.request.headers.contains_any(&SELECTORS);
+    if selects {
+        let validators = of_form(object, sent.as_ref());
+        select::condition(ask.request, &validators, reply);
+        // The client may have another form that it takes: then that one is what it is told of.
+        if reply.status != Status::NOT_MODIFIED
+            && let Some(had) = form::had(object, ask.request)
+        {
+            let validators = of_form(object, Some(&had));
+            select::condition(ask.request, &validators, reply);
+            sent = Some(had);
+        }
+    }
+    let whole = reply.status == object.status();
+    match (from, core) {
+        (Given::Beside(bytes), _) if whole => {
+            form::put_beside(bytes, &mut reply.body);
+            core.inspect(|core| core.counters.inc(Counter::FormsSent));
+        }
+        (Given::Decoded, Some(core)) if whole => {
+            let unfolding = Unfolding {
+                coding: object.flags().coding,
+                limits: decode_limits(&ask.live.limits),
+                passage: ask.front.passage(&ask.live.limits),
+                counters: Arc::clone(&core.counters),
+            };
+            unfolding.unfold_body(&mut reply.body, form::plain_length(object));
+        }
+        _ => {}
+    }
+    if selects {
+        cut(ask, object, &of_form(object, sent.as_ref()), reply);
+    }
+    reply.form = sent.map(Box::new);
+    let made = wanted.or((coding != Coding::Identity).then_some(coding));
+    if let Some((core, made)) = core.zip(made)
+        && made != object.flags().coding
+    {
+        refine::demand(core, ask.live, object, made);
+    }
+}
+
+/// The validators of a form; of the stored one if it is `None`.
+fn of_form<'a>(object: &'a Object, sent: Option<&'a SentForm>) -> Validators<'a> {
     let validators = Validators::of(object);
-    select::condition(ask.request, &validators, reply);
+    match sent {
+        Some(form) => Validators { etag: form.tag.as_deref(), ..validators },
+        None => validators,
+    }
+}
+
+/// Cuts the reply to the ranges that the request asks for.
+fn cut(ask: &Ask<'_>, object: &Arc<Object>, validators: &Validators<'_>, reply: &mut Reply) {
     let rules = Rules::Rfc(ask.live.limits.ranges);
     let method = &ask.request.method;
-    select::ranges(ask.request, method, (&validators, rules), || kind(object), reply);
+    select::ranges(ask.request, method, (validators, rules), || kind(object), reply);
 }
 
 /// The Content-Type of a stored response.
@@ -73,6 +151,9 @@ fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
     add_via(&mut response.headers, received, &ask.live.pseudonym);
     if let Some(kind) = reply.content_type.take() {
         response.headers.set(HeaderId::ContentType, kind.as_bytes());
+    }
+    if let Some(form) = reply.form.take() {
+        form::give(&mut response.headers, form.coding, form.tag.as_deref());
     }
     shape(ask, &mut response, true);
     reply.status = response.status;

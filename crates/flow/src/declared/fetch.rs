@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, KeyBuf, Now};
-use bytes::Bytes;
 use cache::{Flags, Lead, NewObject, Object, Tags};
+use codec::Coding;
 use files::Root;
 use files::accel::{self, Named, Said};
 use message::date::parse_http_date;
@@ -22,17 +22,20 @@ use super::includes;
 use crate::ask::{Ask, Front};
 use crate::assemble::Dialect;
 use crate::carry::{Carried, Selected};
+use crate::compression::Compress;
 use crate::core::Core;
 use crate::decide::freshness;
 use crate::fetch::{
-    self, Attempt, Body, Fate, Fetch, Job, Judge, Mark, Plan, Target, Times, Unstored, Upload,
-    new_object,
+    self, Attempt, Body, Collected, Fate, Fetch, Job, Judge, Mark, Plan, Target, Times, Unstored,
+    Upload, new_object,
 };
 use crate::finish::Background;
+use crate::form::{self, Chooser, PassingForm};
 use crate::forward::{self, Errand};
 use crate::invalidate::Haste;
 use crate::live::Site;
 use crate::pages::Problem;
+use crate::recode::Recode;
 use crate::surrogate;
 use crate::tags;
 use crate::trace::Trace;
@@ -282,7 +285,7 @@ impl Judge for ByPolicy {
         &mut self,
         _: &mut Fetch,
         pending: std::convert::Infallible,
-        _: Result<Bytes, String>,
+        _: Result<Collected, String>,
     ) -> Fate<Self> {
         match pending {}
     }
@@ -406,13 +409,25 @@ impl ByPolicy {
     ) -> Fate<Self> {
         fetch.core.note_fetch(fetch.key_hash, None);
         let now = fetch.now();
-        let selected = selected(&exchange.response, &self.request);
+        let framing = exchange.framing;
+        let has_body = !matches!(framing, Framing::None | Framing::Length(0));
+        let (compress, settings) = (self.site.compress, &fetch.live.compression);
+        let memory = fetch.core.shared.cache.memory();
+        let body = (framing.length(), has_body);
         let dialect = includes::dialect(&self.site, &exchange.response);
+        let form = match dialect {
+            Some(_) => form::keep_page(&mut exchange.response, has_body),
+            None => form::keep(&mut exchange.response, body, compress, settings, memory),
+        };
+        let selected = selected(&exchange.response, &self.request, form.is_one);
         forward::keepable(&mut exchange.response, &self.site, now.unix_secs());
         let note = surrogate::set_aside(&mut exchange.response.headers, &self.site);
         let mut new = NewObject { tags, note, ..object_by(&exchange.response, plan, now) };
+        (new.flags.coding, new.flags.negotiated) = (form.coding, form.negotiated);
+        new.flags.coded_here = form.coded_here;
         includes::marks(dialect, &mut new.flags);
-        Fate::Store(Body::Exchange(exchange), Plan { new, selected, gzip: false, kept: true })
+        let plan = Plan { new, selected, recode: form.recode, kept: true };
+        Fate::Store(Body::Exchange(exchange), plan)
     }
 
     fn pass_on(&self, fetch: &Fetch, mut exchange: Box<Exchange>, plan: &StorePlan) -> Fate<Self> {
@@ -426,6 +441,14 @@ impl ByPolicy {
         };
         self.invalidate_after(fetch, &exchange.response);
         let dialect = includes::dialect(&self.site, &exchange.response);
+        let framing = exchange.framing;
+        let (recode, coding) = match dialect {
+            Some(_) => {
+                let kept = form::keep_page(&mut exchange.response, framing != Framing::None);
+                (kept.recode, kept.coding)
+            }
+            None => self.recode_passing(fetch, &mut exchange.response, framing),
+        };
         let response = &mut exchange.response;
         let gate = Gate::of_response(&self.site, self.notes, &response.headers);
         let announced = gate.announced(&response.headers, exchange.framing);
@@ -434,11 +457,35 @@ impl ByPolicy {
         let unstored = Unstored {
             head_length: exchange.response.content_length(),
             response: exchange.response.clone(),
-            gzip: false,
+            recode,
+            coding,
             gate: Some(gate),
             facts: dialect,
         };
         Fate::Pass(Body::Exchange(exchange), mark, Box::new(unstored))
+    }
+
+    /// Decides the form in which the client gets a response that is not stored, and brings its head
+    /// into line with that.
+    fn recode_passing(
+        &self,
+        fetch: &Fetch,
+        response: &mut Response,
+        framing: Framing,
+    ) -> (Recode, Coding) {
+        let is_own = self.own && fetch.lead.is_none();
+        let asked = if is_own { Chooser::Client } else { Chooser::Larder };
+        let passing = PassingForm {
+            request: &self.request,
+            asked,
+            compress: self.site.compress,
+            settings: &fetch.live.compression,
+            memory: fetch.core.shared.cache.memory(),
+        };
+        match framing {
+            Framing::None | Framing::Length(0) => (Recode::None, Coding::Identity),
+            framing => passing.recode(response, framing.length()),
+        }
     }
 
     /// The surrogate keys of a response that is to be stored; it is not stored when it has too
@@ -507,6 +554,7 @@ impl ByPolicy {
         let mut merged = surrogate::whole_head(old);
         let mut confirmation = exchange.response.clone();
         forward::keepable(&mut confirmation, &self.site, now.unix_secs());
+        form::confirm(&mut confirmation.headers, old);
         store::update_fields(&mut merged.headers, &confirmation.headers);
         merged.version = confirmation.version;
         // The plan reads the Age that came with the confirmation, which is never kept.
@@ -522,11 +570,18 @@ impl ByPolicy {
         });
         let mut ctx = ResponseCtx { request, response: &mut merged, plan: &mut plan, notes };
         self.site.policy.response(&mut ctx);
-        let selected = selected(&merged, request);
-        let dialect = includes::dialect(&self.site, &merged);
+        let flags = old.flags();
+        if flags.negotiated {
+            form::vary_by_coding(&mut merged.headers);
+        }
+        let is_one = self.site.compress != Compress::Off
+            && Coding::of_content(merged.headers.values(HeaderId::ContentEncoding)).is_some();
+        let selected = selected(&merged, request, is_one || flags.negotiated);
         let note = surrogate::set_aside(&mut merged.headers, &self.site);
         let mut new = NewObject { note, ..object_by(&merged, &plan, now) };
-        includes::marks(dialect, &mut new.flags);
+        (new.flags.coding, new.flags.negotiated) = (flags.coding, flags.negotiated);
+        new.flags.coded_here = flags.coded_here;
+        (new.flags.esi, new.flags.ssi) = (flags.esi, flags.ssi);
         let read =
             tags::read(&exchange.response.headers, &fetch.core.shared.seed, &fetch.live.limits);
         let kept = read.is_ok();
@@ -543,7 +598,7 @@ impl ByPolicy {
                 (new.stale_if_error_ms, new.stale_if_unreachable_ms) = (0, 0);
             }
         }
-        Fate::Confirm(Some(exchange), Plan { new, selected, gzip: false, kept })
+        Fate::Confirm(Some(exchange), Plan { new, selected, recode: Recode::None, kept })
     }
 
     /// Tells whether bodies are stored whose end is their connection's.
@@ -617,10 +672,12 @@ fn plan_by(
     planned
 }
 
-/// The variant that the response is stored as, beside its key.
-fn selected(response: &Response, request: &Request) -> Option<Selected> {
+/// The variant that the response is stored as, beside its key. One that `is_one` for all codings
+/// does not go by Accept-Encoding.
+fn selected(response: &Response, request: &Request, is_one: bool) -> Option<Selected> {
     // `*` never comes here: the plan refuses it.
     let Vary::Names(names) = Vary::of(&response.headers) else { return None };
+    let names = if is_one { names.without(HeaderId::AcceptEncoding)? } else { names };
     Some(Selected::of(names, request))
 }
 

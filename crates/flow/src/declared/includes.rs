@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cache::{Flags, Object};
+use codec::Coding;
 use message::forwarding::add_via;
 use message::targeted::surrogate_content;
 use message::{HeaderBlock, HeaderId, Response, Status, Version};
@@ -32,7 +33,8 @@ const OF_BYTES: [&str; 8] = [
 /// The language of a response's instructions, if it is a page that has some.
 pub(super) fn dialect(site: &Site, response: &Response) -> Option<Dialect> {
     let headers = &response.headers;
-    if !site.includes.any() || response.status != Status::OK {
+    let is_read = || Coding::of_content(headers.values(HeaderId::ContentEncoding)).is_some();
+    if !site.includes.any() || response.status != Status::OK || !is_read() {
         return None;
     }
     let is_announced = || surrogate_content(headers.values(HeaderId::SurrogateControl), ESI);

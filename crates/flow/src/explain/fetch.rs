@@ -11,6 +11,7 @@ use super::stored::body_limit;
 use super::words::duration;
 use super::{Ending, Foreseen, Teller};
 use crate::ask::Ask;
+use crate::compression::Compress;
 use crate::forward::{self, Errand};
 use crate::reply::Forward;
 
@@ -125,6 +126,18 @@ fn about_storing(ask: &Ask<'_>) -> Step {
         .at(ttl)
         .fact("ttl where it names none", default_lifetimes(rules))
         .fact("largest body", body_limit(&ask.live.limits))
+        .fact("compress", compress(ask))
+}
+
+/// What the site's settings make of bodies.
+fn compress(ask: &Ask<'_>) -> String {
+    let settings = &ask.live.compression;
+    match ask.site.compress {
+        Compress::Off => "off".to_owned(),
+        Compress::Stored | Compress::All => {
+            format!("{} {}", settings.stored.coding().token(), settings.stored.level())
+        }
+    }
 }
 
 fn default_lifetimes(rules: &StoreRules) -> String {

@@ -12,6 +12,7 @@ use message::store::{self, LifetimeSource, StorePlan, StoreRules, lifetime_words
 use message::{HeaderId, Response, targeted};
 use policy::{Place, Step, told::shown};
 
+use super::form::about_form;
 use super::variants::variants;
 use super::words::duration;
 use super::{Ending, Foreseen, Teller, answered};
@@ -51,7 +52,10 @@ impl Teller<'_> {
         let verdict = about_verdict(ask, seen, &peek);
         self.steps.push(verdict);
         match decide::next(ask, found, times) {
-            Next::Deliver(object, served) => deliver_stored(ask, &object, served),
+            Next::Deliver(object, served) => {
+                self.steps.push(about_form(ask, &object));
+                deliver_stored(ask, &object, served)
+            }
             Next::Pass => {
                 let why = "would be passed to the origin: its conditions are the origin's business";
                 self.pass(ask, Forward::Bypass, why.to_owned())
@@ -127,7 +131,7 @@ impl Teller<'_> {
 fn deliver_stored(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Ending {
     // A body that is still coming would take note of a reader.
     let whole = object.whole().is_some();
-    let status = whole.then(|| declared::stored(ask, object, served).status);
+    let status = whole.then(|| declared::stored(None, ask, object, served).status);
     let from = match served {
         Served::Stale => "from the cache, stale, while one fetch refreshes it",
         _ => "from the cache",

@@ -1,12 +1,14 @@
 //! Stored responses under a key, variant by variant: the same words under both policies.
 
-use cache::{Peek, Seen};
+use cache::{Object, Peek, Seen};
+use codec::Coding;
 use message::HeaderId;
 use message::vary::signature_values;
 use policy::{Step, told::shown};
 
 use super::words::duration;
 use crate::ask::Ask;
+use crate::form;
 use crate::key::select_by;
 
 /// Variants that are told of one by one.
@@ -66,6 +68,8 @@ fn about_variant(ask: &Ask<'_>, seen: &Seen, (number, all): (usize, usize), foun
     let tags = object.tags().len();
     let mut step = Step::new("stored", why)
         .fact("body", whole.unwrap_or_else(|| "still coming".to_owned()))
+        .fact("coding", coding_of(object))
+        .fact("forms", forms_of(object))
         .fact("hits", object.hits().to_string())
         .fact("ETag", object.etag().map(shown).unwrap_or_default())
         .fact("tags", if tags > 0 { tags.to_string() } else { String::new() });
@@ -74,6 +78,25 @@ fn about_variant(ask: &Ask<'_>, seen: &Seen, (number, all): (usize, usize), foun
         step = step.fact(kind, format!("number {}: {}", ban.number(), ban.text()));
     }
     step
+}
+
+/// The coding in which the body is stored, and who has coded it.
+fn coding_of(object: &Object) -> String {
+    let flags = object.flags();
+    let by = if flags.coded_here { "here" } else { "by the origin" };
+    match flags.coding {
+        Coding::Identity => String::new(),
+        coding => format!("{}, coded {by}", coding.token()),
+    }
+}
+
+/// Further forms that lie beside the body.
+fn forms_of(object: &Object) -> String {
+    let forms = Coding::CODED.into_iter().filter_map(|coding| {
+        let form = object.form(form::number(coding))?;
+        Some(format!("{}: {} bytes", coding.token(), form.len()))
+    });
+    forms.collect::<Vec<_>>().join(", ")
 }
 
 /// Describes the value that a variant's request had in a field. A value that tells people apart is

@@ -7,21 +7,21 @@ use base::{Account, Held, Limit, Memory};
 use bytes::Bytes;
 use origin::Exchange;
 
-use super::Fetch;
-use crate::gzip::Test;
+use super::{Collected, Fetch};
+use crate::recode::{Coder, Recode, Strides, decode_limits, limit_of};
 
 /// Bytes that are held first for a body of unknown length.
 const FIRST_BYTES: usize = 16 * 1024;
 
-/// Collects the whole body of `exchange`; one in `gzip` is tested.
+/// Collects the whole body of `exchange`, changed as `recode` says.
 ///
 /// # Errors
 /// Why it is not there, in words.
 pub(super) async fn whole(
     fetch: &Fetch,
     mut exchange: Exchange,
-    gzip: bool,
-) -> Result<Bytes, String> {
+    recode: Recode,
+) -> Result<Collected, String> {
     let cache = &fetch.core.shared.cache;
     let most = cache.config().object_bytes_max;
     let too_large = || Err("body too large (limit: object_bytes)".to_owned());
@@ -33,43 +33,60 @@ pub(super) async fn whole(
         fetch.core.counters.limit(Limit::ClientMemory);
         "no memory for the body (limit: client_memory)".to_owned()
     };
-    let mut body = Collected::new(cache.memory(), length).map_err(no_memory)?;
+    let expected = length.filter(|_| !recode.changes());
+    let limits = decode_limits(&fetch.live.limits);
+    let mut coder = Coder::new(recode, length, limits).map_err(|error| error.to_string())?;
+    let mut body = Gathered::new(cache.memory(), expected).map_err(no_memory)?;
+    let mut turns = Strides::default();
     loop {
         let mut taken = Ok(());
-        let sink = &mut |data: &[u8]| taken = taken.and_then(|()| body.push(data));
-        let more = exchange.next(sink).await;
+        let sink = &mut |data: &[u8]| match &mut coder {
+            Some(coder) => coder.take(data),
+            None => taken = taken.and_then(|()| body.push(data)),
+        };
+        let more = exchange.next(sink).await.map_err(|error| error.to_string())?;
+        while let Some(coder) = &mut coder
+            && let Some(out) = coder.step(!more).map_err(|error| flaw(fetch, error))?
+        {
+            let made = out.len();
+            taken = taken.and_then(|()| body.push(out));
+            if taken.is_err() || body.len() > most {
+                break;
+            }
+            turns.pass(made).await;
+        }
         taken.map_err(no_memory)?;
         match more {
-            Ok(_) if body.len() > most => return too_large(),
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(error) => return Err(error.to_string()),
+            _ if body.len() > most => return too_large(),
+            true => {}
+            false => break,
         }
     }
-    let body = body.into_bytes();
-    if gzip {
-        let mut test = Test::new(Some(body.len() as u64));
-        test.take(&body);
-        if !test.go_on(true, |_| {}).await {
-            return Err("the body claims to be in gzip and is not".to_owned());
-        }
+    let plain = coder.as_ref().map(Coder::plain_length);
+    Ok(Collected { bytes: body.into_bytes(), plain })
+}
+
+/// The words for a body that is not in its coding, or beyond a limit.
+fn flaw(fetch: &Fetch, error: codec::Error) -> String {
+    if let Some(limit) = limit_of(error) {
+        fetch.core.counters.limit(limit);
     }
-    Ok(body)
+    format!("the body is not in the coding that it claims: {error}")
 }
 
 /// The part of the body that has arrived.
-struct Collected {
+struct Gathered {
     data: Vec<u8>,
     held: Held,
 }
 
-impl AsRef<[u8]> for Collected {
+impl AsRef<[u8]> for Gathered {
     fn as_ref(&self) -> &[u8] {
         &self.data
     }
 }
 
-impl Collected {
+impl Gathered {
     /// Nothing yet, with room for a body of the `length` that was declared.
     ///
     /// # Errors
@@ -116,7 +133,7 @@ mod tests {
     #[test]
     fn a_body_is_held_until_its_last_part_is_gone() {
         let memory = Memory::new(1 << 20, 1 << 19);
-        let mut body = Collected::new(&memory, None).expect("there is room");
+        let mut body = Gathered::new(&memory, None).expect("there is room");
         for _ in 0..5 {
             body.push(&[7; 10_000]).expect("there is room");
         }
@@ -132,9 +149,9 @@ mod tests {
     #[test]
     fn a_body_for_which_there_is_no_memory_is_refused() {
         let memory = Memory::new(1 << 20, 1 << 19);
-        assert!(Collected::new(&memory, Some(u64::MAX)).is_err());
-        assert!(Collected::new(&memory, Some(1 << 20)).is_err());
-        let mut body = Collected::new(&memory, None).expect("there is room");
+        assert!(Gathered::new(&memory, Some(u64::MAX)).is_err());
+        assert!(Gathered::new(&memory, Some(1 << 20)).is_err());
+        let mut body = Gathered::new(&memory, None).expect("there is room");
         let pushed = (0..100).take_while(|_| body.push(&[7; 10_000]).is_ok()).count();
         assert!((5..50).contains(&pushed), "{pushed}");
         drop(body);

@@ -17,8 +17,8 @@ impl<J: Judge> Job<J> {
                     Some(fate) => fate,
                     None => return,
                 },
-                Fate::Collect { exchange, gzip, pending } => {
-                    let body = collect::whole(&self.fetch, *exchange, gzip).await;
+                Fate::Collect { exchange, recode, pending } => {
+                    let body = collect::whole(&self.fetch, *exchange, recode).await;
                     self.judge.collected(&mut self.fetch, *pending, body)
                 }
                 Fate::Store(body, plan) => return self.keep(body, plan).await,

@@ -1,5 +1,7 @@
 //! The end of a fetch: the response is stored, confirms what is stored, or passes through.
 
+use std::sync::Arc;
+
 use base::{Counter, Now};
 use bytes::Bytes;
 use cache::{Body as Window, Flags, NewObject, Tags};
@@ -9,41 +11,53 @@ use origin::Exchange;
 use super::{Body, Fetch, Fetched, Job, Judge, Mark, Passing, Plan, Unstored};
 use crate::body::ReplyBody;
 use crate::carry::{self, Carried, End, Selected, carry, drain};
-use crate::gzip::Test;
+use crate::recode::{Coder, Recode, decode_limits};
 
 impl<J: Judge> Job<J> {
     /// Stores a response, whose body is delivered while it arrives.
     pub(super) async fn keep(mut self: Box<Self>, body: Body, plan: Plan) {
         let Some(mut lead) = self.fetch.lead.take() else { return };
-        let length = body.length();
-        let new = NewObject { length, ..plan.new };
+        let Plan { new, selected, recode, .. } = plan;
+        let given = body.length();
+        let length = given.filter(|_| !recode.changes());
+        let new = NewObject { length, ..new };
         lead.passes_by(self.fetch.passage.clone());
         let trace = self.fetch.trace.clone();
         let trace = trace.as_deref();
-        let variant = plan.selected.as_ref().map(Selected::variant);
+        let is_coded = matches!(recode, Recode::Encode(..));
+        let limits = decode_limits(&self.fetch.live.limits);
+        let Ok(coder) = Coder::new(recode, given, limits) else { return lead.fail() };
+        let variant = selected.as_ref().map(Selected::variant);
         let mut filling = carry::begin(&self.fetch.core, trace, lead, new, variant);
+        self.fetch.core.counters.add(Counter::BodiesCoded, u64::from(is_coded));
         let (object, stored) = (filling.object().clone(), filling.stored());
         // A body too large to keep is a window: its reader must be there before it moves.
         let reader = object.reader();
-        let fetched = Fetched::Object { object, stored, reader };
+        let fetched = Fetched::Object { object: Arc::clone(&object), stored, reader };
         let carried = match body {
             Body::Exchange(exchange) => {
                 self.tell(fetched);
-                let test = plan.gzip.then(|| Test::new(length));
-                carry(*exchange, filling, test, trace, None).await
+                carry(*exchange, filling, coder, trace, None).await
             }
-            Body::Whole(bytes) => {
-                _ = filling.push(&bytes);
-                let (bytes, stored) = (bytes.len() as u64, filling.stored());
+            Body::Whole(whole) => {
+                _ = filling.push(&whole.bytes);
+                let (bytes, stored) = (whole.bytes.len() as u64, filling.stored());
                 let end = if filling.finish() { End::Whole } else { End::Cut(None) };
+                if let Some(plain) = whole.plain {
+                    object.note_plain_length(plain);
+                }
                 self.tell(fetched);
-                Carried { end, bytes, stored }
+                Carried { end, bytes, stored, plain: None, limit: None }
             }
             Body::Stored(_) => {
                 filling.abort();
-                Carried { end: End::Cut(None), bytes: 0, stored: false }
+                Carried { end: End::Cut(None), bytes: 0, stored: false, plain: None, limit: None }
             }
         };
+        if let Some(plain) = carried.plain {
+            object.note_plain_length(plain);
+        }
+        carried.limit.inspect(|limit| self.fetch.core.counters.limit(*limit));
         self.fetch.note(|trace| carried.note(trace));
         self.judge.carried(&carried);
     }
@@ -70,19 +84,27 @@ impl<J: Judge> Job<J> {
         unstored: Unstored<J::Facts>,
     ) {
         leave(&mut self.fetch, mark);
-        let length = body.length();
-        let Unstored { response, head_length, gzip, gate, facts } = unstored;
-        let test = gzip.then(|| Test::new(length));
+        let given = body.length();
+        let Unstored { response, head_length, recode, coding, gate, facts } = unstored;
+        let length = given.filter(|_| !recode.changes());
+        let is_coded = matches!(recode, Recode::Encode(..));
+        let limits = decode_limits(&self.fetch.live.limits);
+        let Ok(coder) = Coder::new(recode, given, limits) else { return };
+        self.fetch.core.counters.add(Counter::BodiesCoded, u64::from(is_coded));
+        let mut plain = None;
         let (body, rest) = match body {
             Body::Exchange(exchange) if exchange.framing != Framing::None => {
                 let (writer, reader) = Window::window(self.fetch.passage.clone());
                 (ReplyBody::Stream { reader, length }, Some((exchange, Some(writer))))
             }
             Body::Exchange(exchange) => (Bytes::new().into(), Some((exchange, None))),
-            Body::Whole(bytes) => (bytes.into(), None),
+            Body::Whole(whole) => {
+                plain = whole.plain;
+                (whole.bytes.into(), None)
+            }
             Body::Stored(reader) => (ReplyBody::Stream { reader, length }, None),
         };
-        let passing = Passing { response, body, head_length, gzip, facts };
+        let passing = Passing { response, body, head_length, coding, plain, facts };
         if !self.tell(Fetched::Passing(Box::new(passing))) {
             return;
         }
@@ -90,7 +112,8 @@ impl<J: Judge> Job<J> {
             Some((mut exchange, Some(writer))) => {
                 // The client decides how long it takes, as long as it goes on.
                 exchange.lift_total();
-                let carried = carry(*exchange, writer, test, None, gate.as_ref()).await;
+                let carried = carry(*exchange, writer, coder, None, gate.as_ref()).await;
+                carried.limit.inspect(|limit| self.fetch.core.counters.limit(*limit));
                 self.judge.carried(&carried);
             }
             // A script may have written a body all the same.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base::{Counter, Limit};
 use cache::{BeginOptions, Found, Lead, Object, Reader, Ticket};
+use codec::Coding;
 use vcl::counts::Count;
 use vcl::sub::{Action, Sub};
 use vcl::told::Ran;
@@ -13,10 +14,10 @@ use super::job;
 use super::turn::Turn;
 use super::world::{Runner, Sight};
 use crate::body::ReplyBody;
-use crate::gzip;
 use crate::invalidate::{Haste, Sites, Target};
 use crate::key::select_by;
 use crate::live::Shared;
+use crate::recode::{Unfolding, decode_limits};
 use crate::wait::Began;
 
 impl Stage for Acting<'_> {
@@ -101,6 +102,13 @@ impl Stage for Acting<'_> {
     }
 
     fn unfold(env: &Env<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
-        gzip::unfold_body(body, length, env.front.passage(&env.live.limits));
+        env.count(Count::NGunzip);
+        let unfolding = Unfolding {
+            coding: Coding::Gzip,
+            limits: decode_limits(&env.live.limits),
+            passage: env.front.passage(&env.live.limits),
+            counters: Arc::clone(&env.stage.core.counters),
+        };
+        unfolding.unfold_body(body, length);
     }
 }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cache::{Object, Reader, Whole};
+use cache::{Object, Reader};
+use codec::Coding;
 use message::date::{HttpDate, parse_http_date};
 use message::forwarding::add_via;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, Status, Version};
@@ -26,9 +27,9 @@ use super::step::{Source, Step, StepOn};
 use super::storages;
 use super::turn::Turn;
 use crate::assemble::{self, Dialect, Page, Top};
-use crate::body::{Part, ReplyBody};
+use crate::body::ReplyBody;
 use crate::fetch::Passing;
-use crate::gzip;
+use crate::form;
 use crate::reply::{Forward, Head, Reply, Served, Varnish, number, stored_head};
 use crate::select::{self, Rules, SELECTORS, Validators};
 
@@ -67,7 +68,7 @@ fn stored<S: Stage>(
         found: turn.is_hit.then(|| note::xid(object.note())),
         ranges: offers_ranges(env, object.status()),
     };
-    let unfolds = unfolds(turn, env, object.flags().gzip);
+    let unfolds = unfolds(turn, env, object.flags().coding);
     // Of parts the head is written anew.
     let parts = turn.req.headers.contains(HeaderId::Range);
     if unfolds
@@ -101,7 +102,7 @@ fn shaped<S: Stage>(
 ) -> Result<bool, StepOn<S>> {
     let Some(mut response) = stored_head(object) else { return Err(Step::Fail) };
     if unfolds {
-        weaken_etag(&mut response.headers);
+        heads::weaken_etag(&mut response.headers);
     }
     if let Some(length) = object.length() {
         response.headers.push_with(HeaderId::ContentLength, |out| number(out, length));
@@ -125,7 +126,7 @@ fn shaped<S: Stage>(
     }
     if unfolds {
         response.headers.remove(HeaderId::ContentEncoding);
-        let length = object.whole().and_then(gzip::unfolded_length);
+        let length = form::plain_length(object);
         S::unfold(env, &mut reply.body, length);
     }
     if object.flags().esi && state.do_esi && !assemble::is_plain(object, env.live) {
@@ -142,7 +143,7 @@ fn put_together<S: Stage>(
     reply: &mut Reply,
     (mut response, times): (Response, (Option<u64>, Option<u64>)),
 ) -> bool {
-    weaken_etag(&mut response.headers);
+    heads::weaken_etag(&mut response.headers);
     response.headers.remove(HeaderId::ContentLength);
     if turn.req.headers.contains_any(&SELECTORS) {
         // The whole has no length that could be cut.
@@ -179,19 +180,11 @@ fn close<S: Stage>(
     fits
 }
 
-/// Returns true if a body, `gzip` or not, must be unfolded for this client.
-fn unfolds<S: Stage>(turn: &Turn, env: &Env<'_, S>, gzip: bool) -> bool {
-    gzip && !heads::takes_gzip(&turn.req.headers) && env.live.params.is_on(Param::HttpGzipSupport)
-}
-
-/// Marks the entity tag as that of the same in another coding.
-fn weaken_etag(headers: &mut HeaderBlock) {
-    if let Some(etag) = headers.value(HeaderId::Etag)
-        && !etag.starts_with(b"W/")
-    {
-        let weak = [b"W/", etag].concat();
-        headers.set(HeaderId::Etag, &weak);
-    }
+/// Returns true if a body in `coding` must be unfolded for this client.
+fn unfolds<S: Stage>(turn: &Turn, env: &Env<'_, S>, coding: Coding) -> bool {
+    coding == Coding::Gzip
+        && !heads::takes_gzip(&turn.req.headers)
+        && env.live.params.is_on(Param::HttpGzipSupport)
 }
 
 fn run<S: Stage>(
@@ -232,12 +225,12 @@ fn passed<S: Stage>(
     env: &Env<'_, S>,
     passing: Passing<Passed>,
 ) -> Result<Reply, StepOn<S>> {
-    let Passing { mut response, body, head_length, gzip, facts } = passing;
+    let Passing { mut response, body, head_length, coding, plain, facts } = passing;
     let Passed { times, came_ms, uncacheable, xid: fetched, private } = facts;
     let own = private || uncacheable;
-    let unfolds = unfolds(turn, env, gzip);
+    let unfolds = unfolds(turn, env, coding);
     if unfolds {
-        weaken_etag(&mut response.headers);
+        heads::weaken_etag(&mut response.headers);
     }
     let mut head = Vec::new();
     if turn.instance.program().uses().head.has(Sub::Deliver) {
@@ -276,9 +269,7 @@ fn passed<S: Stage>(
     let mut body = passing_body((&env.asked.method, response.status), body, head_length, own);
     if unfolds {
         response.headers.remove(HeaderId::ContentEncoding);
-        let whole = if let Some(Part::Bytes(whole)) = body.part() { Some(whole) } else { None };
-        let length = whole.and_then(|whole| gzip::unfolded_length(Whole::One(whole)));
-        S::unfold(env, &mut body, length);
+        S::unfold(env, &mut body, plain);
     }
     let reason = match (private, turn.state.is_hitmiss) {
         (true, _) => Forward::Bypass,

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use base::Limit;
-use bytes::Bytes;
 use cache::Lead;
+use codec::Coding;
 use message::date::HttpDate;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
 use origin::Exchange;
@@ -15,6 +15,7 @@ use vcl::counts::{Count, Counts};
 use vcl::ctx::{Bereq, BereqState, Beresp, BerespState, Ctx, Session, Task};
 use vcl::params::Param;
 use vcl::program::Instance;
+use vcl::rules::filters::{self, Filter};
 use vcl::rules::heads::{self, OneHop};
 use vcl::rules::lifetime::{self, Lifetime};
 use vcl::rules::status::{is_interim, sent_status, usual_reason};
@@ -29,7 +30,10 @@ use super::world::{Runner, Sight};
 use super::xids::Outstanding;
 use super::{send, storages};
 use crate::carry::Carried;
-use crate::fetch::{Attempt, Body, Fate, Fetch, Judge};
+use crate::compression;
+use crate::fetch::{Attempt, Body, Collected, Fate, Fetch, Judge};
+use crate::form;
+use crate::recode::Recode;
 use crate::reply::stored_head;
 
 /// A program's report of a fetch to the request that caused it.
@@ -85,8 +89,10 @@ pub(crate) struct Answer {
     pub(crate) pass_s: Option<f64>,
     /// Fields that are not passed on.
     pub(crate) one_hop: OneHop,
-    /// The body is in gzip.
-    pub(crate) gzip: bool,
+    /// The change that the body is still to undergo.
+    pub(crate) recode: Recode,
+    /// The coding of the body after that.
+    pub(crate) coding: Coding,
 }
 
 impl Judge for ByProgram {
@@ -152,7 +158,7 @@ impl Judge for ByProgram {
         &mut self,
         fetch: &mut Fetch,
         pending: Answer,
-        body: Result<Bytes, String>,
+        body: Result<Collected, String>,
     ) -> Fate<Self> {
         match body {
             Ok(whole) => self.conclude(fetch, pending, Body::Whole(whole)),
@@ -307,14 +313,18 @@ impl ByProgram {
         self.refuse_interim(&mut action, state.status);
         // Once said it holds for all that the fetch may still come to.
         self.state.uncacheable = state.uncacheable || matches!(action, Action::Pass(_));
-        let gzip = match (&body, &fetch.old) {
-            (Body::Stored(_), Some(stale)) => stale.flags().gzip,
+        let (recode, coding) = match (&body, &fetch.old) {
+            (Body::Stored(_), Some(stale)) => (Some(Recode::None), stale.flags().coding),
             (Body::Exchange(exchange), _) => {
-                heads::settle_coding(&mut response, has_content(exchange.framing))
+                self.filter(fetch, (&mut response, &mut state), exchange.framing)
             }
-            _ => false,
+            _ => (Some(Recode::None), Coding::Identity),
         };
-        let mut answer = Answer { response, state, pass_s: None, one_hop, gzip };
+        let Some(recode) = recode else {
+            fetch.core.counters.limit(Limit::ClientMemory);
+            return self.fail(fetch, "no memory to compress the body (limit: client_memory)");
+        };
+        let mut answer = Answer { response, state, pass_s: None, one_hop, recode, coding };
         if matches!(action, Action::Deliver | Action::Pass(_))
             && let Some(why) = self.why_useless(fetch, &answer)
         {
@@ -339,13 +349,61 @@ impl ByProgram {
     }
 
     /// Goes on with `answer`, after its body where the program wants that whole.
-    fn settle(&self, fetch: &Fetch, answer: Answer, body: Body) -> Fate<Self> {
+    fn settle(&self, fetch: &Fetch, mut answer: Answer, body: Body) -> Fate<Self> {
         match body {
             // A page is read for its fragments first, as Varnish does.
             Body::Exchange(exchange) if !answer.state.do_stream || answer.state.do_esi => {
-                Fate::Collect { exchange, gzip: answer.gzip, pending: Box::new(answer) }
+                let recode = std::mem::take(&mut answer.recode);
+                Fate::Collect { exchange, recode, pending: Box::new(answer) }
             }
             body => self.conclude(fetch, answer, body),
+        }
+    }
+
+    /// Decides what is done to the body, as `beresp.filters` has it, and brings the head into line
+    /// with that. Returns the coding that the body has then, too; no change if there is no memory
+    /// for it.
+    fn filter(
+        &self,
+        fetch: &Fetch,
+        (response, state): (&mut Response, &mut BerespState),
+        framing: Framing,
+    ) -> (Option<Recode>, Coding) {
+        let filters = filters::of_fetch(&Beresp { head: response, state });
+        let has_content = has_content(framing);
+        let is_gzip = heads::settle_coding(response, has_content);
+        let coding = response.headers.value(HeaderId::ContentEncoding);
+        let is_whole = has_content && response.status != Status::PARTIAL_CONTENT;
+        if state.do_esi && is_whole {
+            // It is read, so it is stored without a coding.
+            if !is_gzip {
+                return (Some(Recode::None), Coding::Identity);
+            }
+            self.count(Count::NGunzip);
+            heads::gunzip(&mut response.headers);
+            return (Some(Recode::Decode(Coding::Gzip)), Coding::Identity);
+        }
+        match filters::coding_of(&filters, coding) {
+            Filter::TestGunzip if is_whole => {
+                self.count(Count::NTestGunzip);
+                (Some(Recode::Test(Coding::Gzip)), Coding::Gzip)
+            }
+            Filter::Gunzip if is_whole => {
+                self.count(Count::NGunzip);
+                heads::gunzip(&mut response.headers);
+                (Some(Recode::Decode(Coding::Gzip)), Coding::Identity)
+            }
+            Filter::Gzip if is_whole => {
+                let level = fetch.live.params.number(Param::GzipLevel);
+                let settings = compression::gzip(u8::try_from(level).unwrap_or(u8::MAX));
+                let settings = form::sized(settings, framing.length());
+                self.count(Count::NGzip);
+                heads::gzip(&mut response.headers);
+                let memory = fetch.core.shared.cache.memory();
+                (Recode::encode(settings, memory), Coding::Gzip)
+            }
+            _ if is_gzip => (Some(Recode::None), Coding::Gzip),
+            _ => (Some(Recode::None), Coding::Identity),
         }
     }
 
@@ -441,9 +499,11 @@ impl ByProgram {
         self.state.uncacheable = state.uncacheable;
         match action {
             Action::Deliver => {
-                let body = Body::Whole(std::mem::take(&mut state.body).into());
-                let one_hop = OneHop::default();
-                let answer = Answer { response, state, pass_s: None, one_hop, gzip: false };
+                let bytes = std::mem::take(&mut state.body).into();
+                let body = Body::Whole(Collected { bytes, plain: None });
+                let (one_hop, recode) = (OneHop::default(), Recode::None);
+                let coding = Coding::Identity;
+                let answer = Answer { response, state, pass_s: None, one_hop, recode, coding };
                 self.settle(fetch, answer, body)
             }
             Action::Retry => match self.retry(fetch, "Too many retries, failing") {

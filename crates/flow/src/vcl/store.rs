@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cache::{Flags, NewObject, Object, Tags};
+use codec::Coding;
 use message::store::NotStored;
 use message::vary::Vary;
 use message::{HeaderId, Method, Version};
@@ -68,12 +69,14 @@ impl ByProgram {
         }
         let flags = Flags {
             http10: answer.response.version == Version::Http10,
-            gzip: answer.gzip,
+            coding: answer.coding,
+            negotiated: answer.coding != Coding::Identity,
             esi: answer.state.do_esi,
             ..Flags::default()
         };
         let new = NewObject { tags, ..self.object(fetch, &answer, flags) };
-        let plan = Plan { new, selected, gzip: answer.gzip, kept: true };
+        let recode = std::mem::take(&mut answer.recode);
+        let plan = Plan { new, selected, recode, kept: true };
         match answer.state.was_304 && fetch.old.is_some() {
             true => Fate::Confirm(None, plan),
             false => Fate::Store(body, plan),
@@ -116,7 +119,7 @@ impl ByProgram {
         body: Body,
         (mark, head_length): (Mark, Option<u64>),
     ) -> Fate<Self> {
-        let Answer { response, state, gzip, .. } = answer;
+        let Answer { response, state, recode, coding, .. } = answer;
         let is_head = fetch.request.method == Method::Head;
         let facts = Passed {
             times: Lifetime {
@@ -134,7 +137,7 @@ impl ByProgram {
         Fate::Pass(
             body,
             mark,
-            Box::new(Unstored { response, head_length, gzip, gate: None, facts }),
+            Box::new(Unstored { response, head_length, recode, coding, gate: None, facts }),
         )
     }
 

@@ -20,14 +20,13 @@ pub(crate) fn write(
     out: &mut Vec<u8>,
 ) {
     engine.begin_head(reply.status.code(), out);
-    let retyped = reply.content_type.is_some();
     match &reply.head {
-        Head::Stored(object) if !retyped => {
+        Head::Stored(object) if reply.keeps_all_fields() => {
             engine.block(core.prepared.borrow_mut().head(object), out);
         }
         Head::Stored(object) => {
             for (id, name, value) in prepared::fields(object.head()) {
-                if id != HeaderId::ContentType {
+                if reply.keeps_field(id) {
                     engine.field(id, name, value, out);
                 }
             }
@@ -37,7 +36,7 @@ pub(crate) fn write(
             engine.field(HeaderId::Date, b"date", date.as_bytes(), out);
             let lines = file.lines(reply.status == message::Status::NOT_MODIFIED);
             for (id, name, value) in prepared::lines_of(lines) {
-                if !(retyped && id == HeaderId::ContentType) {
+                if reply.keeps_field(id) {
                     engine.field(id, name, value, out);
                 }
             }

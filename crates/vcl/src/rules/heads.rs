@@ -132,7 +132,39 @@ pub fn settle_coding(response: &mut Response, has_body: bool) -> bool {
     let coding = headers.value(HeaderId::ContentEncoding);
     let is_gzip = response.status != Status::PARTIAL_CONTENT
         && coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
-    if is_gzip && !names_accept_encoding(headers) {
+    if is_gzip {
+        vary_by_coding(headers);
+    }
+    is_gzip
+}
+
+/// Makes the head that of the body in gzip.
+pub fn gzip(headers: &mut HeaderBlock) {
+    headers.remove(HeaderId::ContentLength);
+    headers.set(HeaderId::ContentEncoding, b"gzip");
+    weaken_etag(headers);
+    vary_by_coding(headers);
+}
+
+/// Makes the head of a body in gzip that of the body without it.
+pub fn gunzip(headers: &mut HeaderBlock) {
+    headers.remove(HeaderId::ContentLength);
+    headers.remove(HeaderId::ContentEncoding);
+    weaken_etag(headers);
+}
+
+/// Marks the entity tag as that of the same in another coding.
+pub fn weaken_etag(headers: &mut HeaderBlock) {
+    if let Some(etag) = headers.value(HeaderId::Etag)
+        && !etag.starts_with(b"W/")
+    {
+        let weak = [b"W/", etag].concat();
+        headers.set(HeaderId::Etag, &weak);
+    }
+}
+
+fn vary_by_coding(headers: &mut HeaderBlock) {
+    if !names_accept_encoding(headers) {
         let before = headers.values(HeaderId::Vary).collect::<Vec<_>>().join(&b", "[..]);
         let vary = match before.is_empty() {
             true => b"Accept-Encoding".to_vec(),
@@ -140,7 +172,6 @@ pub fn settle_coding(response: &mut Response, has_body: bool) -> bool {
         };
         headers.set(HeaderId::Vary, &vary);
     }
-    is_gzip
 }
 
 fn names_accept_encoding(headers: &HeaderBlock) -> bool {

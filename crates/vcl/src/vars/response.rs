@@ -9,6 +9,7 @@ use super::{Get, Set, Var, missing, text};
 use crate::backend::Backend;
 use crate::ctx::{Beresp, BerespState, Ctx, Resp, RespState, Tag};
 use crate::headers;
+use crate::rules::filters;
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
 use crate::value::{Failure, Place, Value};
@@ -108,7 +109,7 @@ pub(super) const BERESP: &[Var] = &[
         "beresp.filters",
         Type::String,
         Sub::BackendResponse.only(),
-        |ctx| Value::String(ctx.beresp.as_ref().map(fetch_filters)),
+        |ctx| Value::String(ctx.beresp.as_ref().map(filters::of_fetch)),
         "What the body passes through on its way into the cache.",
     )
     .set(Sub::BackendResponse.only(), |ctx, value| {
@@ -397,30 +398,6 @@ fn switch(
 
 fn fixed(message: &str, name: &str) -> Failure {
     Failure::new(format!("{message}.filters are already fixed, {message}.{name} is undefined"))
-}
-
-/// `beresp.filters` as set, or as `beresp.do_*` and Content-Encoding make them.
-fn fetch_filters(beresp: &Beresp<'_>) -> Bytes {
-    let state = &*beresp.state;
-    if let Some(filters) = &state.filters {
-        return filters.clone();
-    }
-    let coding = beresp.head.headers.value(HeaderId::ContentEncoding);
-    let is_gzip = coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
-    let gunzips = state.do_gunzip && is_gzip;
-    let gzips = state.do_gzip && coding.is_none();
-    let mut filters = String::new();
-    if gunzips || is_gzip && state.do_esi {
-        filters.push_str(" gunzip");
-    }
-    match (state.do_esi, gzips, is_gzip && !gunzips) {
-        (true, false, false) => filters.push_str(" esi"),
-        (true, ..) => filters.push_str(" esi_gzip"),
-        (false, true, _) => filters.push_str(" gzip"),
-        (false, false, true) => filters.push_str(" testgunzip"),
-        (false, false, false) => {}
-    }
-    filters.into()
 }
 
 /// `resp.filters` as set, or as request and response make them.

@@ -47,7 +47,10 @@ const TOOLS: &[&str] = &["counts", "sim", "testkit", "xtask"];
 /// Within the layers, who may use whom more narrowly: the hourglass's front meets its back only in
 /// `flow`.
 const NARROWED: &[(&str, &[&str])] = &[
-    ("config", &["base", "message", "tls", "policy", "files", "observe", "origin", "flow"]),
+    (
+        "config",
+        &["base", "message", "codec", "tls", "policy", "files", "observe", "origin", "flow"],
+    ),
     (
         "net",
         &[

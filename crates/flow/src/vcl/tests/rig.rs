@@ -424,6 +424,7 @@ pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         server_timing: false,
         shows_tags: false,
         shows_surrogate_control: false,
+        compress: crate::Compress::default(),
         hsts: None,
     });
     let mut sites = HostTable::new(HashSeed::from_u64(1));
@@ -437,6 +438,7 @@ pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         hsts: Vec::new(),
         head_limits: HeadLimits::from(&limits),
         limits,
+        compression: crate::Compression::default(),
         announce: Announce {
             cache_status: false,
             x_cache: false,

@@ -1,0 +1,160 @@
+//! Further forms of a stored body: the same content in other codings, made after it was stored.
+//!
+//! The store knows them by number and never what they mean. They are read without a lock, charged
+//! like chunks of a body, and end with whoever keeps the body.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+
+use crate::ledger::{Charge, Ledger};
+use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
+use crate::size;
+use crate::sync::{AtomicU8, AtomicU64, Ordering};
+
+/// Numbers that a form can have: those below.
+pub const FORMS: usize = 4;
+
+/// The forms of one body; nothing is taken for them before the first.
+#[derive(Debug, Default)]
+pub(crate) struct Forms {
+    slots: OnceLock<Box<Slots>>,
+    /// The length of the content without its coding, and one; 0 if it is not known.
+    plain: AtomicU64,
+    attached: OnceLock<Box<Attachment>>,
+}
+
+/// Something made of a stored body, kept beside it for whoever needs it next, and gone with it.
+pub trait Attached: Any + fmt::Debug + Send + Sync {
+    /// Bytes that it takes.
+    fn memory(&self) -> u64;
+}
+
+#[derive(Debug)]
+struct Attachment {
+    made: Arc<dyn Attached>,
+    charge: Charge,
+}
+
+#[derive(Debug)]
+struct Slots {
+    slots: [Slot; FORMS],
+    _charge: Charge,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    form: ArcSwapOption<Form>,
+    /// The greatest effort that was ever begun with: 0 for none.
+    begun: AtomicU8,
+}
+
+#[derive(Debug)]
+struct Form {
+    bytes: Bytes,
+    effort: u8,
+    /// Bytes that it has reserved.
+    cost: u64,
+}
+
+impl Forms {
+    /// Bytes to reserve before the first form.
+    pub(crate) const SLOTS_BYTES: u64 = size::class(size_of::<Slots>());
+
+    /// Bytes to reserve for a form of `len` bytes.
+    pub(crate) const fn cost(len: usize) -> u64 {
+        size::class(len) + CHUNK_OVERHEAD + size::arc::<Form>()
+    }
+
+    /// The length of the content without its coding, if it is known.
+    #[inline]
+    pub(crate) fn plain_length(&self) -> Option<u64> {
+        self.plain.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Notes the length of the content without its coding.
+    pub(crate) fn note_plain_length(&self, length: u64) {
+        self.plain.store(length.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// What is attached.
+    pub(crate) fn attached(&self) -> Option<Arc<dyn Attached>> {
+        self.attached.get().map(|attachment| Arc::clone(&attachment.made))
+    }
+
+    /// Attaches `made`, unless something is or there is no room for it.
+    pub(crate) fn attach(&self, ledger: &Arc<Ledger>, made: Arc<dyn Attached>) {
+        let bytes = size::class(size_of::<Attachment>()) + made.memory();
+        if self.attached.get().is_none()
+            && let Some(charge) = Charge::try_new(ledger, bytes)
+        {
+            // Of two who come at once, one has made it in vain.
+            _ = self.attached.set(Box::new(Attachment { made, charge }));
+        }
+    }
+
+    /// Returns true if there is room for forms.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.slots.get().is_some()
+    }
+
+    /// Makes room for forms, with [`Forms::SLOTS_BYTES`] reserved in `charge`.
+    fn begin_slots(&self, charge: Charge) -> &Slots {
+        self.slots.get_or_init(|| Box::new(Slots { slots: Default::default(), _charge: charge }))
+    }
+
+    /// The form with this number.
+    #[inline]
+    pub(crate) fn get(&self, number: usize) -> Option<Bytes> {
+        let slots = self.slots.get()?;
+        slots.slots.get(number)?.form.load().as_ref().map(|form| form.bytes.clone())
+    }
+
+    /// The effort that the form with this number was made with; 0 without one.
+    pub(crate) fn effort(&self, number: usize) -> u8 {
+        let slot = self.slots.get().and_then(|slots| slots.slots.get(number));
+        slot.and_then(|slot| slot.form.load().as_ref().map(|form| form.effort)).unwrap_or(0)
+    }
+
+    /// Returns true if nobody has begun to make the form with as much effort.
+    pub(crate) fn is_wanted(&self, number: usize, effort: u8) -> bool {
+        match self.slots.get() {
+            None => number < FORMS,
+            Some(slots) => {
+                let slot = slots.slots.get(number);
+                slot.is_some_and(|slot| slot.begun.load(Ordering::Relaxed) < effort)
+            }
+        }
+    }
+
+    /// Takes the duty to make the form with so much effort: false for all but the first who asks.
+    /// `charge` is for the first form of all.
+    pub(crate) fn begin(&self, number: usize, effort: u8, charge: Charge) -> bool {
+        let slot = self.begin_slots(charge).slots.get(number);
+        slot.is_some_and(|slot| slot.begun.fetch_max(effort, Ordering::AcqRel) < effort)
+    }
+
+    /// Puts a form in its place, for which [`Forms::cost`] is reserved in `charge`. One that was
+    /// made with less effort is given up.
+    pub(crate) fn put(&self, number: usize, effort: u8, data: Vec<u8>, charge: Charge) {
+        let Some(slot) = self.slots.get().and_then(|slots| slots.slots.get(number)) else { return };
+        let cost = charge.bytes();
+        let bytes = Owned::into_bytes(data, Cost::Stored(charge));
+        let form = Arc::new(Form { bytes, effort, cost });
+        slot.form.rcu(|old| match old {
+            Some(old) if old.effort >= effort => Some(Arc::clone(old)),
+            _ => Some(Arc::clone(&form)),
+        });
+    }
+
+    /// Bytes that they have reserved.
+    pub(crate) fn memory(&self) -> u64 {
+        let attached = self.attached.get().map_or(0, |attachment| attachment.charge.bytes());
+        let Some(slots) = self.slots.get() else { return attached };
+        let forms = slots.slots.iter().map(|slot| slot.form.load().as_ref().map_or(0, |f| f.cost));
+        attached + Self::SLOTS_BYTES + forms.sum::<u64>()
+    }
+}

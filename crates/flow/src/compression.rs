@@ -1,0 +1,63 @@
+//! Settings of compression, as the daemon makes them of its configuration.
+
+use codec::{Coding, EncodeSettings, Worth};
+
+/// The bodies of a site that are coded here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compress {
+    /// None, and none is decoded either: every coding that an origin chooses is a variant.
+    Off,
+    /// Those that are stored.
+    #[default]
+    Stored,
+    /// Those that are passed on, too.
+    All,
+}
+
+/// Compression, the same for all sites with a declared policy.
+#[derive(Clone, Debug)]
+pub struct Compression {
+    /// The responses that are coded when they are stored.
+    pub worth: Worth,
+    /// The coding in which bodies are stored, and its level.
+    pub stored: EncodeSettings,
+    /// Accept-Encoding of requests whose answers may be stored; empty to send none.
+    pub ask: Box<str>,
+    /// Codings in which bodies are kept beside the stored one, the most wanted first.
+    pub forms: Vec<Coding>,
+    /// Hits after which such a form is made.
+    pub warm_hits: u32,
+    /// Hits after which it is made once more, with the greatest effort.
+    pub hot_hits: u32,
+}
+
+impl Default for Compression {
+    fn default() -> Self {
+        Self {
+            worth: Worth::default(),
+            stored: gzip(Self::LEVEL),
+            ask: "gzip".into(),
+            forms: vec![Coding::Brotli, Coding::Zstd],
+            warm_hits: 8,
+            hot_hits: 200,
+        }
+    }
+}
+
+impl Compression {
+    /// The level of gzip: zlib's own default.
+    pub const LEVEL: u8 = 6;
+
+    /// Settings with stored bodies in gzip at `level`, from 1 to 9.
+    #[must_use]
+    pub fn with_level(self, level: u8) -> Self {
+        Self { stored: gzip(level), ..self }
+    }
+}
+
+/// gzip at `level`, or at the nearest that there is.
+pub(crate) fn gzip(level: u8) -> EncodeSettings {
+    let levels = EncodeSettings::levels(Coding::Gzip);
+    EncodeSettings::new(Coding::Gzip, level.clamp(*levels.start(), *levels.end()))
+        .expect("gzip has all levels between its first and its last")
+}

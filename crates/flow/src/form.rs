@@ -1,0 +1,323 @@
+//! The form in which a client gets a stored body: as it is stored, in a further form that lies
+//! beside it, or decoded. One object answers all of them.
+//!
+//! A client that takes the stored coding costs a look at its Accept-Encoding and no more.
+
+use std::sync::Arc;
+
+use base::Memory;
+use bytes::Bytes;
+use cache::{Object, Record};
+use codec::etag::{FormTags, write_form};
+use codec::{Accept, Coding, EncodeSettings};
+use message::{HeaderBlock, HeaderId, Method, Request, Response, conditional};
+
+use crate::body::ReplyBody;
+use crate::compression::{Compress, Compression};
+use crate::recode::Recode;
+use crate::reply::SentForm;
+
+/// The form that a client gets, and the one that it would rather have.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    pub(crate) coding: Coding,
+    pub(crate) from: Given,
+    /// A further form that would be sent if there were one.
+    pub(crate) wanted: Option<Coding>,
+}
+
+/// Where the form comes from.
+#[derive(Debug)]
+pub(crate) enum Given {
+    /// The body is sent as it is stored.
+    Stored,
+    /// Another form lies beside it.
+    Beside(Bytes),
+    /// The body is decoded on its way.
+    Decoded,
+}
+
+/// Returns the number by which the store knows the form in `coding`.
+pub(crate) const fn number(coding: Coding) -> usize {
+    coding as usize
+}
+
+/// The codings that the client of `request` takes.
+#[inline]
+pub(crate) fn accept(request: &Request) -> Accept {
+    Accept::of(request.headers.values(HeaderId::AcceptEncoding))
+}
+
+/// Chooses the form of `object` for a client. Of forms that the client likes alike, the first of
+/// the settings' is sent, then the stored one; an object that is not negotiated has but one.
+///
+/// One that takes none gets the body without a coding, as nginx and Apache have it, even where it
+/// says `identity;q=0`: that is of more use than 406, and RFC 9110 12.5.3 leaves it to the server.
+#[inline]
+pub(crate) fn choose(object: &Object, request: &Request, settings: &Compression) -> Choice {
+    let flags = object.flags();
+    let stored = |wanted| Choice { coding: flags.coding, from: Given::Stored, wanted };
+    if !flags.negotiated {
+        return stored(None);
+    }
+    let accept = accept(request);
+    let own = [flags.coding, Coding::Identity];
+    let wanted = accept.best(settings.forms.iter().copied().chain(own)).unwrap_or_default();
+    if wanted == flags.coding {
+        return stored(None);
+    }
+    if wanted == Coding::Identity {
+        return Choice { coding: wanted, from: Given::Decoded, wanted: None };
+    }
+    let beside =
+        |coding: &Coding| *coding != flags.coding && object.form(number(*coding)).is_some();
+    let there = settings.forms.iter().copied().filter(beside);
+    let wanted = Some(wanted);
+    match accept.best(there.chain(own)).unwrap_or_default() {
+        coding if coding == flags.coding => stored(wanted),
+        Coding::Identity => Choice { coding: Coding::Identity, from: Given::Decoded, wanted },
+        coding => match object.form(number(coding)) {
+            Some(bytes) => {
+                let missing = wanted.filter(|wanted| *wanted != coding);
+                Choice { coding, from: Given::Beside(bytes), wanted: missing }
+            }
+            // It has left between two looks.
+            None => Choice { coding: Coding::Identity, from: Given::Decoded, wanted },
+        },
+    }
+}
+
+/// The tags of the forms of `object`; `None` if it has no tag.
+pub(crate) fn tags(object: &Record) -> Option<FormTags<'_>> {
+    let flags = object.flags();
+    object.etag().map(|tag| FormTags::new(tag, flags.coding, flags.coded_here))
+}
+
+/// The entity tag of the form of `object` in `coding`.
+pub(crate) fn tag(object: &Record, coding: Coding) -> Option<Vec<u8>> {
+    let mut tag = Vec::new();
+    tags(object)?.write(coding, &mut tag);
+    Some(tag)
+}
+
+/// The entity tag by which the origin knows `object`.
+pub(crate) fn origin_tag(object: &Record) -> Option<Vec<u8>> {
+    let mut tag = Vec::new();
+    tags(object)?.write_origin(&mut tag);
+    Some(tag)
+}
+
+/// The length of the body of `object` without its coding, where it is known.
+pub(crate) fn plain_length(object: &Object) -> Option<u64> {
+    match object.flags().coding {
+        Coding::Identity => object.length(),
+        _ => object.plain_length(),
+    }
+}
+
+/// Makes a head that of the form in `coding`, with this tag.
+pub(crate) fn give(headers: &mut HeaderBlock, coding: Coding, tag: Option<&[u8]>) {
+    match coding {
+        Coding::Identity => headers.remove(HeaderId::ContentEncoding),
+        coding => headers.set(HeaderId::ContentEncoding, coding.token().as_bytes()),
+    }
+    match tag {
+        Some(tag) => headers.set(HeaderId::Etag, tag),
+        None => headers.remove(HeaderId::Etag),
+    }
+}
+
+/// Adds Accept-Encoding to what a response varies by.
+pub(crate) fn vary_by_coding(headers: &mut HeaderBlock) {
+    let names = message::list::members(headers.values(HeaderId::Vary));
+    let is_said = |name: &[u8]| HeaderId::of(name) == HeaderId::AcceptEncoding;
+    if !names.into_iter().any(is_said) {
+        headers.push(HeaderId::Vary, b"Accept-Encoding");
+    }
+}
+
+/// The form of `object` in `coding`, as a reply has it.
+pub(crate) fn sent(object: &Record, coding: Coding) -> SentForm {
+    SentForm { coding, tag: tag(object, coding) }
+}
+
+/// A form that the client of `request` has, as its If-None-Match says, and takes. Where it has
+/// several, the first.
+pub(crate) fn had(object: &Record, request: &Request) -> Option<SentForm> {
+    if !request.headers.contains(HeaderId::IfNoneMatch) {
+        return None;
+    }
+    let accept = accept(request);
+    let taken = Coding::ALL.into_iter().filter(|coding| accept.takes(*coding));
+    taken.map(|coding| sent(object, coding)).find(|form| {
+        let tag = form.tag.as_deref();
+        tag.is_some() && conditional::lists_none_match(&request.headers, tag)
+    })
+}
+
+/// Makes the body of a reply that of a form that lies beside the stored one.
+pub(crate) fn put_beside(bytes: Bytes, body: &mut ReplyBody) {
+    match body {
+        ReplyBody::None => {}
+        ReplyBody::Head(length) => *length = Some(bytes.len() as u64),
+        other => *other = bytes.into(),
+    }
+}
+
+/// What is done to a response that is to be stored, and what it is then.
+pub(crate) struct Kept {
+    pub(crate) recode: Recode,
+    pub(crate) coding: Coding,
+    pub(crate) negotiated: bool,
+    pub(crate) coded_here: bool,
+    /// Its coding is known here: it is one variant, whatever clients' Accept-Encoding is.
+    pub(crate) is_one: bool,
+}
+
+/// Decides the form in which a response is stored, and brings its head into line with that. Its
+/// body has `length` bytes, if that is known, and none at all if `has_body` says so.
+pub(crate) fn keep(
+    response: &mut Response,
+    (length, has_body): (Option<u64>, bool),
+    compress: Compress,
+    settings: &Compression,
+    memory: &Arc<Memory>,
+) -> Kept {
+    let mut kept = Kept {
+        recode: Recode::None,
+        coding: Coding::Identity,
+        negotiated: false,
+        coded_here: false,
+        is_one: false,
+    };
+    let headers = &response.headers;
+    let is_part = headers.contains(HeaderId::ContentRange);
+    let given = Coding::of_content(headers.values(HeaderId::ContentEncoding));
+    let Some(given) = given.filter(|_| compress != Compress::Off && !is_part) else { return kept };
+    kept.is_one = true;
+    if !has_body {
+        return kept;
+    }
+    if given != Coding::Identity {
+        (kept.coding, kept.negotiated, kept.recode) = (given, true, Recode::Test(given));
+    } else if settings.worth.judge(response.status, headers, length).is_ok()
+        && let Some(recode) = Recode::encode(sized(settings.stored, length), memory)
+    {
+        kept.recode = recode;
+        kept.coding = settings.stored.coding();
+        (kept.negotiated, kept.coded_here) = (true, true);
+        code_head(&mut response.headers, kept.coding);
+    }
+    if kept.negotiated {
+        vary_by_coding(&mut response.headers);
+    }
+    kept
+}
+
+/// The same for a page that is put together of others, in a coding that is known: it is read, so it
+/// is stored without one.
+pub(crate) fn keep_page(response: &mut Response, has_body: bool) -> Kept {
+    let headers = &mut response.headers;
+    let given = Coding::of_content(headers.values(HeaderId::ContentEncoding)).unwrap_or_default();
+    let mut recode = Recode::None;
+    if has_body && given != Coding::Identity {
+        recode = Recode::Decode(given);
+        headers.remove(HeaderId::ContentEncoding);
+        headers.remove(HeaderId::ContentLength);
+    }
+    let coding = Coding::Identity;
+    Kept { recode, coding, negotiated: false, coded_here: false, is_one: true }
+}
+
+/// `settings` for a body of `length` bytes, if that is known.
+pub(crate) fn sized(settings: EncodeSettings, length: Option<u64>) -> EncodeSettings {
+    length.map_or(settings, |length| settings.for_length(length))
+}
+
+/// Makes a head without a coding that of the form in `coding`, whose length is not known.
+pub(crate) fn code_head(headers: &mut HeaderBlock, coding: Coding) {
+    let mut tag = Vec::new();
+    let plain = headers.value(HeaderId::Etag);
+    let is_tagged = plain.is_some_and(|plain| write_form(plain, coding, &mut tag));
+    give(headers, coding, is_tagged.then_some(&tag));
+    headers.remove(HeaderId::ContentLength);
+}
+
+/// Brings the head of a 304 into line with the stored form of `old`, which it confirms: the origin
+/// knows nothing of a form that was coded here.
+pub(crate) fn confirm(confirmation: &mut HeaderBlock, old: &Record) {
+    let flags = old.flags();
+    if !flags.negotiated {
+        return;
+    }
+    confirmation.remove(HeaderId::ContentEncoding);
+    confirmation.remove(HeaderId::ContentLength);
+    let mut tag = Vec::new();
+    if flags.coded_here
+        && let Some(plain) = confirmation.value(HeaderId::Etag)
+        && write_form(plain, flags.coding, &mut tag)
+    {
+        confirmation.set(HeaderId::Etag, &tag);
+    }
+}
+
+/// Who has chosen the codings that the origin was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chooser {
+    /// The client itself.
+    Client,
+    /// The settings, on behalf of all clients.
+    Larder,
+}
+
+/// A response on its way to one client alone.
+pub(crate) struct PassingForm<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) asked: Chooser,
+    pub(crate) compress: Compress,
+    pub(crate) settings: &'a Compression,
+    pub(crate) memory: &'a Arc<Memory>,
+}
+
+impl PassingForm<'_> {
+    /// Decides what is done to the body, of this length if that is known, and brings the head into
+    /// line with that. Returns the coding in which it is sent, too.
+    pub(crate) fn recode(&self, response: &mut Response, length: Option<u64>) -> (Recode, Coding) {
+        let headers = &mut response.headers;
+        let given = Coding::of_content(headers.values(HeaderId::ContentEncoding));
+        let Some(given) = given.filter(|_| self.compress != Compress::Off) else {
+            return (Recode::None, Coding::Identity);
+        };
+        let accept = accept(self.request);
+        if given != Coding::Identity {
+            let is_part = headers.contains(HeaderId::ContentRange);
+            if self.asked == Chooser::Client || accept.takes(given) || is_part {
+                return (Recode::None, given);
+            }
+            // The client cannot read what it has not asked for.
+            let mut tag = Vec::new();
+            let own = headers.value(HeaderId::Etag);
+            own.inspect(|own| FormTags::new(own, given, false).write(Coding::Identity, &mut tag));
+            give(headers, Coding::Identity, (!tag.is_empty()).then_some(&tag));
+            headers.remove(HeaderId::ContentLength);
+            vary_by_coding(headers);
+            return (Recode::Decode(given), Coding::Identity);
+        }
+        let coding = self.settings.stored.coding();
+        let is_worth = || self.settings.worth.judge(response.status, headers, length).is_ok();
+        if self.compress != Compress::All || self.request.method == Method::Head || !is_worth() {
+            return (Recode::None, Coding::Identity);
+        }
+        vary_by_coding(&mut response.headers);
+        if accept.best([coding, Coding::Identity]) != Some(coding) {
+            return (Recode::None, Coding::Identity);
+        }
+        match Recode::encode(sized(self.settings.stored, length), self.memory) {
+            Some(recode) => {
+                code_head(&mut response.headers, coding);
+                (recode, coding)
+            }
+            None => (Recode::None, Coding::Identity),
+        }
+    }
+}

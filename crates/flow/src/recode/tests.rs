@@ -1,0 +1,198 @@
+//! Tests of bodies on their way.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use base::Memory;
+use cache::Body;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use proptest::prelude::*;
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+
+use super::*;
+
+fn memory() -> Arc<Memory> {
+    Memory::new(64 << 20, 32 << 20)
+}
+
+fn gzipped(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(plain).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+/// Unfolds `coded`; `None` if it breaks off. With the limits that were reached.
+fn unfolded(coded: &[u8], coding: Coding, limits: DecodeLimits) -> (Option<Vec<u8>>, Vec<u64>) {
+    let runtime = Builder::new_current_thread().build().expect("a runtime");
+    LocalSet::new().block_on(&runtime, async {
+        let (mut writer, reader) = Body::window(coded.len().max(1) as u64);
+        _ = writer.push(coded);
+        writer.finish();
+        let registry = base::counters::Registry::default();
+        let counters = registry.register();
+        let unfolding = Unfolding { coding, limits, passage: 1024.into(), counters };
+        let mut reader = unfolding.unfold(reader);
+        let mut all = Vec::new();
+        let whole = loop {
+            match reader.next().await {
+                Ok(Some(piece)) => all.extend_from_slice(&piece),
+                Ok(None) => break Some(all),
+                Err(_) => break None,
+            }
+        };
+        let reached = [Limit::DecodedBytes, Limit::DecodedRatio, Limit::DecodedWindow];
+        (whole, reached.map(|limit| registry.limit_sum(limit)).to_vec())
+    })
+}
+
+#[test]
+fn what_was_folded_is_unfolded_and_what_is_cut_breaks_off() {
+    let plain = b"the same again and again, ".repeat(10_000);
+    let coded = gzipped(&plain);
+    let unfold = |coded: &[u8]| unfolded(coded, Coding::Gzip, DecodeLimits::default()).0;
+    assert_eq!(unfold(&coded).as_deref(), Some(&plain[..]));
+    assert_eq!(unfold(&coded[..coded.len() - 1]), None);
+    assert_eq!(unfold(b"no gzip"), None);
+}
+
+#[test]
+fn a_bomb_in_any_coding_breaks_off_and_is_counted() {
+    for coding in Coding::CODED {
+        let recode = EncodeSettings::new(coding, 5).expect("a level");
+        let recode = Recode::encode(recode, &memory()).expect("memory");
+        let bomb = through(recode, &vec![0; 8 << 20], None, 1 << 20).expect("coded");
+        assert!(bomb.len() < 16 << 10, "{coding:?} {}", bomb.len());
+        let limits = DecodeLimits { size_bytes: 3 << 20, ratio: u64::MAX, ..Default::default() };
+        assert_eq!(unfolded(&bomb, coding, limits), (None, vec![1, 0, 0]), "{coding:?}");
+        let limits = DecodeLimits { ratio: 10, ..Default::default() };
+        assert_eq!(unfolded(&bomb, coding, limits), (None, vec![0, 1, 0]), "{coding:?}");
+    }
+}
+
+/// What comes out of `body`, which comes in pieces of `piece_bytes`; `None` if it is refused.
+fn through(
+    recode: Recode,
+    body: &[u8],
+    length: Option<u64>,
+    piece_bytes: usize,
+) -> Option<Vec<u8>> {
+    let mut coder = Coder::new(recode, length, DecodeLimits::default()).ok()??;
+    let mut all = Vec::new();
+    let mut drain = |coder: &mut Coder, last| loop {
+        match coder.step(last) {
+            Ok(Some(out)) => all.extend_from_slice(out),
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    };
+    for piece in body.chunks(piece_bytes) {
+        coder.take(piece);
+        if !drain(&mut coder, false) {
+            return None;
+        }
+    }
+    drain(&mut coder, true).then_some(all)
+}
+
+/// Returns true if `folded`, which comes in pieces of `piece_bytes`, is found to be gzip.
+fn passes(folded: &[u8], piece_bytes: usize) -> bool {
+    [None, Some(folded.len() as u64)].map(|length| {
+        match through(Recode::Test(Coding::Gzip), folded, length, piece_bytes) {
+            Some(came) => {
+                assert_eq!(came, folded, "as it came");
+                true
+            }
+            None => false,
+        }
+    }) == [true; 2]
+}
+
+#[test]
+fn what_is_whole_passes_and_what_is_cut_garbled_or_followed_by_more_does_not() {
+    let folded = gzipped(&b"a line of text\n".repeat(100));
+    let (mut garbled, mut more) = (folded.clone(), folded.clone());
+    let last = garbled.len() - 5;
+    garbled[last] ^= 1;
+    more.extend_from_slice(b"more");
+    for piece_bytes in [1, 7, 10_000] {
+        assert!(passes(&folded, piece_bytes));
+        assert!(!passes(&folded[..folded.len() - 1], piece_bytes));
+        assert!(!passes(&garbled, piece_bytes));
+        assert!(!passes(&more, piece_bytes));
+        assert!(!passes(b"no gzip at all", piece_bytes));
+    }
+}
+
+#[test]
+fn the_last_bytes_are_kept_back_until_the_whole_is_well() {
+    let mut folded = gzipped(&b"a line of text\n".repeat(100));
+    let last = folded.len() - 1;
+    folded[last] ^= 1;
+    let recode = Recode::Test(Coding::Gzip);
+    let coder = Coder::new(recode, Some(folded.len() as u64), DecodeLimits::default());
+    let mut coder = coder.expect("memory").expect("a test");
+    let (mut came, mut refused) = (Vec::new(), false);
+    for piece in folded.chunks(5) {
+        coder.take(piece);
+        loop {
+            match coder.step(false) {
+                Ok(Some(out)) => came.extend_from_slice(out),
+                Ok(None) => break,
+                Err(_) => {
+                    refused = true;
+                    break;
+                }
+            }
+        }
+    }
+    assert!(refused && came.len() < folded.len(), "{}", came.len());
+}
+
+#[test]
+fn a_body_that_pauses_can_be_read_as_far_as_it_came() {
+    let settings = EncodeSettings::new(Coding::Gzip, 6).expect("a level");
+    let recode = Recode::encode(settings, &memory()).expect("memory");
+    let mut coder =
+        Coder::new(recode, None, DecodeLimits::default()).expect("memory").expect("one");
+    assert!(!coder.holds_back());
+    coder.take(b"the first line\n");
+    let mut out = Vec::new();
+    while let Some(more) = coder.step(false).expect("coded") {
+        out.extend_from_slice(more);
+    }
+    assert!(coder.holds_back());
+    while let Some(more) = coder.flush().expect("coded") {
+        out.extend_from_slice(more);
+    }
+    assert!(!coder.holds_back());
+    let mut plain = Vec::new();
+    let mut decoder = flate2::write::GzDecoder::new(&mut plain);
+    decoder.write_all(&out).expect("gzip");
+    decoder.flush().expect("memory");
+    drop(decoder);
+    assert_eq!(plain, b"the first line\n");
+}
+
+proptest! {
+    /// Whatever a body is and however it comes: coded and decoded it is what it was.
+    #[test]
+    fn what_was_coded_is_decoded_to_the_same(
+        body in proptest::collection::vec(any::<u8>(), 1..5000),
+        (times, piece_bytes, other) in (1..20_usize, 1..9000_usize, 1..9000_usize),
+        (at, known) in (0..3_usize, any::<bool>()),
+    ) {
+        let coding = Coding::CODED[at];
+        let body = body.repeat(times);
+        let length = known.then_some(body.len() as u64);
+        let settings = EncodeSettings::new(coding, 3).expect("a level");
+        let recode = Recode::encode(settings, &memory()).expect("memory");
+        let coded = through(recode, &body, length, piece_bytes).expect("coded");
+        let length = known.then_some(coded.len() as u64);
+        let tested = through(Recode::Test(coding), &coded, length, other);
+        prop_assert!(tested.as_ref() == Some(&coded));
+        let plain = through(Recode::Decode(coding), &coded, length, other);
+        prop_assert!(plain.as_ref() == Some(&body));
+    }
+}

@@ -1,0 +1,82 @@
+//! What a backend's body goes through on its way into the store, as `beresp.filters` names it.
+
+use bytes::Bytes;
+use message::HeaderId;
+
+use crate::ctx::Beresp;
+
+/// The change that a body's coding undergoes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// None.
+    None,
+    /// It is tested whether it is in gzip.
+    TestGunzip,
+    /// It is decoded.
+    Gunzip,
+    /// It is coded.
+    Gzip,
+}
+
+/// `beresp.filters` as set, or as `beresp.do_*` and Content-Encoding make them.
+pub fn of_fetch(beresp: &Beresp<'_>) -> Bytes {
+    let state = &*beresp.state;
+    if let Some(filters) = &state.filters {
+        return filters.clone();
+    }
+    let coding = beresp.head.headers.value(HeaderId::ContentEncoding);
+    let is_gzip = coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
+    let gunzips = state.do_gunzip && is_gzip;
+    let gzips = state.do_gzip && coding.is_none();
+    let mut filters = String::new();
+    if gunzips || is_gzip && state.do_esi {
+        filters.push_str(" gunzip");
+    }
+    match (state.do_esi, gzips, is_gzip && !gunzips) {
+        (true, false, false) => filters.push_str(" esi"),
+        (true, ..) => filters.push_str(" esi_gzip"),
+        (false, true, _) => filters.push_str(" gzip"),
+        (false, false, true) => filters.push_str(" testgunzip"),
+        (false, false, false) => {}
+    }
+    filters.into()
+}
+
+/// The change that `filters` make of a body's coding. Each of them looks at Content-Encoding first,
+/// as Varnish's do: what is not in gzip is neither tested nor decoded, and what has a coding is not
+/// coded once more.
+pub fn coding_of(filters: &[u8], content_encoding: Option<&[u8]>) -> Filter {
+    let is_gzip = content_encoding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
+    let has = |name: &[u8]| filters.split(|b| *b == b' ').any(|word| word == name);
+    match (is_gzip, content_encoding) {
+        // Decoded and coded again it is what it was.
+        (true, _) if has(b"gunzip") && (has(b"gzip") || has(b"esi_gzip")) => Filter::TestGunzip,
+        (true, _) if has(b"gunzip") => Filter::Gunzip,
+        (true, _) if has(b"testgunzip") => Filter::TestGunzip,
+        (false, None) if has(b"gzip") => Filter::Gzip,
+        _ => Filter::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_does_what_the_coding_allows() {
+        for (filters, coding, filter) in [
+            (" testgunzip", Some("gzip"), Filter::TestGunzip),
+            (" gunzip", Some("GZIP"), Filter::Gunzip),
+            ("gunzip gzip", Some("gzip"), Filter::TestGunzip),
+            (" gunzip", None, Filter::None),
+            (" gzip", None, Filter::Gzip),
+            (" gzip", Some("br"), Filter::None),
+            (" gzip", Some("gzip"), Filter::None),
+            ("", Some("gzip"), Filter::None),
+            (" esi_gzip", None, Filter::None),
+        ] {
+            let coding = coding.map(str::as_bytes);
+            assert_eq!(coding_of(filters.as_bytes(), coding), filter, "{filters} {coding:?}");
+        }
+    }
+}
