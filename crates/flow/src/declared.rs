@@ -7,3 +7,4 @@ mod notes;
 
 pub(crate) use deliver::{fetched, passing, shape, stored, switched};
 pub(crate) use fetch::{ByPolicy, Instead, NamedFile, Switched, refresh};
+pub(crate) use includes::of_stored as dialect_of;

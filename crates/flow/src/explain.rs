@@ -8,6 +8,7 @@
 mod fetch;
 pub(crate) mod foreseen;
 mod form;
+mod pieces;
 mod stored;
 pub(crate) mod variants;
 pub(crate) mod words;
@@ -22,6 +23,7 @@ use policy::told::shown;
 use policy::{Notes, Peer, Place, ReceiveCtx, ReceiveVerdict, Step};
 
 use crate::ask::{Ask, Front, LiveRef};
+use crate::assemble::Dialect;
 use crate::client::Client;
 use crate::decide::{self, Course, Entry};
 use crate::files as from_files;
@@ -66,16 +68,33 @@ impl Explanation {
 pub fn explain(
     shared: &Arc<Shared>,
     live: &Arc<Live>,
-    mut request: Request,
+    request: Request,
     peer: Peer,
     now: Now,
 ) -> Explanation {
     let live: LiveRef = Rc::new(Arc::clone(live));
+    let came = request.clone();
+    let (mut explanation, page) = forecast(shared, &live, request, peer, now);
+    if let Some(page) = page {
+        explanation.steps.extend(pieces::of_page(shared, &live, (page, came), peer, now));
+    }
+    explanation
+}
+
+/// The same without the pieces of a page; the page that would be put together, if it is one.
+fn forecast(
+    shared: &Arc<Shared>,
+    live: &LiveRef,
+    mut request: Request,
+    peer: Peer,
+    now: Now,
+) -> (Explanation, Option<pieces::Whole>) {
     let client = Client { peer, near: false, secured: None, line: None };
-    let mut teller = Teller { shared, steps: vec![asked(&request)], key: 0, decided: None };
-    let (foreseen, summary) = teller.tell(&live, &mut request, &client, now);
-    let Teller { steps, key, decided, .. } = teller;
-    Explanation { foreseen, summary, steps, request, key, decided }
+    let steps = vec![asked(&request)];
+    let mut teller = Teller { shared, steps, key: 0, decided: None, page: None };
+    let (foreseen, summary) = teller.tell(live, &mut request, &client, now);
+    let Teller { steps, key, decided, page, .. } = teller;
+    (Explanation { foreseen, summary, steps, request, key, decided }, page)
 }
 
 /// An outcome, and the outcome in words.
@@ -86,6 +105,8 @@ struct Teller<'s> {
     steps: Vec<Step>,
     key: u64,
     decided: Option<(Arc<Site>, Notes)>,
+    /// The page that would be put together.
+    page: Option<pieces::Whole>,
 }
 
 impl Teller<'_> {
@@ -123,6 +144,11 @@ impl Teller<'_> {
             let told = foretell(self.shared, live, (&site, instance), request, client.peer, now);
             self.steps.extend(told.steps);
             self.key = told.key;
+            self.page = told.page.map(|object| pieces::Whole {
+                object,
+                site: Arc::clone(&site),
+                dialect: Dialect::Varnish,
+            });
             *request = told.request;
             return (told.foreseen, told.summary);
         }

@@ -2,11 +2,19 @@
 
 mod support;
 
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use serde_json::Value;
 use support::folder::Folder;
 use support::{Setup, Stage, eventually};
 use testkit::client::{Pieces, request};
-use testkit::larder::Daemon;
+use testkit::larder::{Daemon, binary};
 use testkit::origin::{Script, Scripted};
+use testkit::reply::Reply;
 
 /// The kind of policy that decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,4 +244,128 @@ async fn the_parts_of_a_page_that_still_comes_are_sent_as_they_come() {
     assert!(raw.until("<p>first ").await);
     assert!(raw.until("F").await);
     assert!(raw.until(" and").await);
+}
+
+fn gzipped(plain: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(plain.as_bytes()).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+/// A script that answers with `plain` in gzip.
+fn coded(fields: &str, plain: &str) -> Script {
+    let body = gzipped(plain);
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\n{fields}Content-Encoding: gzip\r\nContent-Length: {length}\r\n\r\n"
+    );
+    Script::respond([head.as_bytes(), &body].concat())
+}
+
+/// The body of a reply without its coding.
+fn plain(reply: &Reply) -> String {
+    if reply.field("content-encoding").is_none() {
+        return reply.text();
+    }
+    let mut plain = String::new();
+    MultiGzDecoder::new(&reply.body[..]).read_to_string(&mut plain).expect("gzip");
+    plain
+}
+
+#[tokio::test]
+async fn pages_and_fragments_may_be_in_any_coding() {
+    let long = "fragment ".repeat(300);
+    for policy in BOTH {
+        for (page_coded, fragment_coded) in [(true, false), (false, true), (true, true)] {
+            let (stage, _folder) = site(policy).await;
+            let text = "<p>page <esi:include src=\"/f\"/> and <esi:include src=\"/f\"/></p>";
+            let fresh = "Cache-Control: max-age=60\r\n";
+            stage.origin.on("/page", if page_coded { coded(PAGE, text) } else { page(text) });
+            let fragment =
+                if fragment_coded { coded(fresh, &long) } else { Script::ok(fresh, &long) };
+            stage.origin.on("/f", fragment);
+            let whole = format!("<p>page {long} and {long}</p>");
+            for accept in ["", "Accept-Encoding: gzip\r\n", "Accept-Encoding: br, gzip\r\n"] {
+                for _ in 0..2 {
+                    let reply = stage.ask("GET", "/page", accept).await;
+                    let what = format!("{policy:?} {page_coded} {fragment_coded} {accept}");
+                    assert_eq!(plain(&reply), whole, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_chooses_by_the_request() {
+    let (stage, _folder) = site(Policy::Declared).await;
+    let text = "<p><esi:choose>\
+        <esi:when test=\"$(HTTP_COOKIE{group})=='a'\"><esi:include src=\"/a\"/></esi:when>\
+        <esi:otherwise>nobody</esi:otherwise></esi:choose>\
+        <esi:vars>$(QUERY_STRING{q}|none)</esi:vars></p>";
+    stage.origin.on("/page?q=1", page(text));
+    stage.origin.on("/page", page(text));
+    stage.origin.on("/a", Script::cacheable("A"));
+    let ask = async |target: &str, fields: &str| stage.ask("GET", target, fields).await.text();
+    assert_eq!(ask("/page?q=1", "").await, "<p>nobody1</p>");
+    assert_eq!(ask("/page", "").await, "<p>nobodynone</p>");
+}
+
+#[tokio::test]
+async fn server_side_includes_are_read_as_nginx_does() {
+    let setup = Setup { site: "includes = { ssi = true, esi = false }\n", ..Setup::default() };
+    let stage = setup.start().await;
+    let fields = "Cache-Control: max-age=60\r\nContent-Type: text/html\r\n";
+    let text = "<p><!--# include virtual=\"/a\" --><!--# set var=\"x\" value=\"1\" -->\
+        <!--# if expr=\"$x = 1\" -->yes<!--# else -->no<!--# endif -->\
+        <!--# block name=\"none\" -->empty<!--# endblock -->\
+        <!--# include virtual=\"/bad\" stub=\"none\" -->\
+        <!--# include virtual=\"/a\" set=\"body\" --><!--# echo var=\"body\" --></p>";
+    stage.origin.on("/page", Script::ok(fields, text));
+    stage.origin.on("/a", Script::cacheable("A"));
+    for _ in 0..2 {
+        assert_eq!(stage.get("/page").await.text(), "<p>AyesemptyA</p>");
+    }
+    stage
+        .origin
+        .on("/other", Script::ok("Cache-Control: max-age=60\r\nContent-Type: text/css\r\n", text));
+    assert_eq!(stage.get("/other").await.text(), text);
+}
+
+#[tokio::test]
+async fn explain_and_the_log_tell_of_the_pieces() {
+    for policy in BOTH {
+        let (stage, _folder) = site(policy).await;
+        stage.origin.on("/page", page("<p><esi:include src=\"/a\"/><esi:include src=\"/b\"/></p>"));
+        stage.origin.on("/a", Script::cacheable("A"));
+        assert_eq!(stage.get("/page").await.text(), "<p>A</p>", "{policy:?}");
+        let told = cli(&stage, &["explain", "http://larder.test/page"]).await;
+        for words in [
+            "a page with 2 fragments (ESI)",
+            "/a: would be answered from the cache",
+            "/b: would be",
+        ] {
+            assert!(told.contains(words), "{policy:?}: {words} in {told}");
+        }
+        let of_fragments = async || {
+            let log = cli(&stage, &["log", "--once", "--json"]).await;
+            let records = log.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+            records.filter(|record: &Value| record["kind"] == "fragment").collect::<Vec<_>>()
+        };
+        eventually("records", async || of_fragments().await.len() == 2).await;
+        let records = of_fragments().await;
+        assert_eq!(records[0]["target"], "/a", "{policy:?}");
+        assert!(records[0]["parent"].is_u64() || records[0]["parent"].is_string(), "{records:?}");
+    }
+}
+
+/// Runs a verb that must succeed; returns its output.
+async fn cli(stage: &Stage, arguments: &[&str]) -> String {
+    let socket = stage.daemon.admin_socket().display().to_string();
+    let mut command = Command::new(binary().expect("a binary"));
+    command.args(arguments).args(["--admin-socket", &socket]).stdin(Stdio::null());
+    let waited = tokio::task::spawn_blocking(move || command.output()).await;
+    let output = waited.expect("no panic").expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }

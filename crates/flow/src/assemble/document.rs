@@ -48,6 +48,11 @@ pub(super) fn of_object(core: &Core, page: &Page, object: &Object) -> Arc<Docume
     Arc::clone(&read.document)
 }
 
+/// The same for a forecast: nothing is counted.
+pub(super) fn foreseen(page: &Page, object: &Object) -> Arc<Document> {
+    Arc::clone(&read(object, page.dialect, &page.live, |_| {}).document)
+}
+
 /// The instructions of a page that is stored nowhere.
 pub(super) fn of_bytes(core: &Core, page: &Page, bytes: &[u8]) -> Arc<Document> {
     let (rules, limits) = reading(page.dialect, &page.live);

@@ -63,7 +63,7 @@ pub(super) enum Failed {
 }
 
 impl Failed {
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         match self {
             Self::Limit(limit) => format!("not asked for (limit: {})", limit.name()),
             Self::Target(why) => (*why).to_owned(),

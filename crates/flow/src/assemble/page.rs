@@ -6,12 +6,15 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::Limit;
-use esi::OnError;
+use base::{Limit, Now};
+use cache::Object;
+use esi::{OnError, Op};
 use message::Request;
 use policy::Peer;
 use tokio::sync::Semaphore;
 
+use super::environment::Question;
+use super::{document, fragment};
 use crate::ask::LiveRef;
 use crate::core::Core;
 use crate::live::Site;
@@ -43,6 +46,9 @@ pub(crate) struct Page {
     /// Where it is noted what has gone wrong.
     pub(super) trace: Rc<Trace>,
 }
+
+/// The address of a fragment as its page has it, and its request, or why it has none.
+pub(crate) type Foreseen = (Vec<u8>, Result<Request, String>);
 
 /// What a fragment is within.
 #[derive(Debug)]
@@ -115,6 +121,27 @@ impl Page {
         let (live, site) = (Rc::clone(live), Arc::clone(site));
         let within = Rc::new(Within { level, top });
         Box::new(Self { dialect, live, site, request, within, xid: 0, trace: Rc::default() })
+    }
+
+    /// The fragments of the stored page `object`, each with its request or why it has none; and the
+    /// page's faults in words.
+    pub(crate) fn fragments(&self, object: &Object, now: Now) -> (Vec<Foreseen>, Vec<String>) {
+        let document = document::foreseen(self, object);
+        let mut fragments = Vec::new();
+        let mut ops = document.resolve(&Question::of(self, now)).unwrap_or_default();
+        ops.reverse();
+        while let Some(op) = ops.pop() {
+            match op {
+                Op::Include(fragment) => {
+                    let request = fragment::request(self, &fragment).map(|(request, _)| request);
+                    fragments.push((fragment.src, request.map_err(|failed| failed.words())));
+                }
+                Op::Try { attempt, .. } => ops.extend(attempt.into_iter().rev()),
+                Op::Text(_) | Op::Bytes(_) => {}
+            }
+        }
+        let faults = document.remarks().list().iter().map(ToString::to_string);
+        (fragments, faults.collect())
     }
 
     /// Returns true if the page cannot go on without a fragment of this wish that failed and has

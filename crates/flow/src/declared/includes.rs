@@ -60,7 +60,7 @@ pub(super) fn marks(dialect: Option<Dialect>, flags: &mut Flags) {
 
 /// The language of a stored page.
 #[inline]
-pub(super) fn of_stored(flags: Flags) -> Option<Dialect> {
+pub(crate) fn of_stored(flags: Flags) -> Option<Dialect> {
     match (flags.esi, flags.ssi) {
         (true, _) => Some(Dialect::Esi),
         (false, true) => Some(Dialect::Ssi),

@@ -13,6 +13,7 @@ use message::{HeaderId, Response, targeted};
 use policy::{Place, Step, told::shown};
 
 use super::form::about_form;
+use super::pieces::Whole;
 use super::variants::variants;
 use super::words::duration;
 use super::{Ending, Foreseen, Teller, answered};
@@ -54,6 +55,12 @@ impl Teller<'_> {
         match decide::next(ask, found, times) {
             Next::Deliver(object, served) => {
                 self.steps.push(about_form(ask, &object));
+                if object.whole().is_some()
+                    && let Some(dialect) = declared::dialect_of(object.flags())
+                {
+                    let (object, site) = (Arc::clone(&object), Arc::clone(ask.site));
+                    self.page = Some(Whole { object, site, dialect });
+                }
                 deliver_stored(ask, &object, served)
             }
             Next::Pass => {

@@ -43,6 +43,8 @@ pub(crate) struct Foretold {
     pub(crate) request: Request,
     /// Hash of its key; 0 when none was made.
     pub(crate) key: u64,
+    /// The page that would be put together.
+    pub(crate) page: Option<Arc<Object>>,
 }
 
 /// The surroundings of a rehearsal.
@@ -72,8 +74,9 @@ pub(crate) fn foretell(
         false => (foreseen, summary),
     };
     let key = if turn.key.bytes().is_empty() { 0 } else { turn.key.hash() };
-    let steps = env.stage.steps.into_inner();
-    Foretold { foreseen, summary, steps, request: turn.req, key }
+    let Rehearsal { steps, last, is_page, .. } = env.stage;
+    let page = last.into_inner().filter(|object| is_page.get() && object.whole().is_some());
+    Foretold { foreseen, summary, steps: steps.into_inner(), request: turn.req, key, page }
 }
 
 /// Goes as far as it goes without an origin.
@@ -82,7 +85,10 @@ fn go(turn: &mut Turn, env: &Scene<'_>) -> Ending {
     loop {
         let halt: Halted<'_> = turn.advance(env, step);
         let end = match halt {
-            Halted::Reply(reply) => Ok(env.stage.answered(&reply)),
+            Halted::Reply(reply) => {
+                env.stage.is_page.set(reply.page.is_some());
+                Ok(env.stage.answered(&reply))
+            }
             Halted::Wait(()) => {
                 let reason = Forward::UriMiss;
                 let foreseen = Foreseen::Fetch { reason, stale: false, waits: true };

@@ -40,6 +40,10 @@ pub(super) struct Rehearsal<'a> {
     pub(super) steps: RefCell<Vec<Step>>,
     /// Somebody fetches what was looked up last.
     is_fetched: Cell<bool>,
+    /// The answer is a page that would be put together of others.
+    pub(super) is_page: Cell<bool>,
+    /// What was found last.
+    pub(super) last: RefCell<Option<Arc<Object>>>,
     /// The responses stored under the request's key would be purged.
     pub(super) purges: Cell<bool>,
     /// Not even `vcl_synth` has made an answer.
@@ -56,6 +60,8 @@ impl<'a> Rehearsal<'a> {
             log: RefCell::default(),
             steps: RefCell::default(),
             is_fetched: Cell::new(false),
+            is_page: Cell::new(false),
+            last: RefCell::default(),
             purges: Cell::new(false),
             unanswered: Cell::new(false),
         }
@@ -245,6 +251,7 @@ impl Stage for Rehearsal<'_> {
             }
             _ => facts::freshness(turn, env, &object),
         });
+        *stage.last.borrow_mut() = Some(Arc::clone(&object));
         Found::Object(object)
     }
 

@@ -1,0 +1,52 @@
+//! Forecast of the pieces of a page that is put together of others.
+
+use std::sync::Arc;
+
+use base::Now;
+use cache::Object;
+use message::Request;
+use policy::{Peer, Step, told::shown};
+
+use super::forecast;
+use crate::ask::LiveRef;
+use crate::assemble::{Dialect, Page, Top};
+use crate::live::{Shared, Site};
+
+/// Fragments that are told of.
+const MOST: usize = 32;
+
+/// A stored page that would be put together.
+pub(super) struct Whole {
+    pub(super) object: Arc<Object>,
+    pub(super) site: Arc<Site>,
+    pub(super) dialect: Dialect,
+}
+
+/// Tells where each fragment of a page would come from that answers `request`.
+pub(super) fn of_page(
+    shared: &Arc<Shared>,
+    live: &LiveRef,
+    (whole, request): (Whole, Request),
+    peer: Peer,
+    now: Now,
+) -> Vec<Step> {
+    let Whole { object, site, dialect } = whole;
+    let top = || Top::new(live, Request::new(), peer, None);
+    let page = Page::new(dialect, (live, &site), request, None, top);
+    let (fragments, faults) = page.fragments(&object, now);
+    let language = match dialect {
+        Dialect::Esi | Dialect::Varnish => "ESI",
+        Dialect::Ssi => "SSI",
+    };
+    let why = format!("a page with {} fragments ({language})", fragments.len());
+    let mut steps = vec![Step::new("page", why).fact("faults", faults.join("; "))];
+    for (src, request) in fragments.into_iter().take(MOST) {
+        let summary = match request {
+            // Its own fragments are not gone into: a page may name itself.
+            Ok(request) => forecast(shared, live, request, peer, now).0.summary,
+            Err(why) => format!("left out: {why}"),
+        };
+        steps.push(Step::new("fragment", format!("{}: {summary}", shown(&src))));
+    }
+    steps
+}
