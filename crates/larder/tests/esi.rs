@@ -348,7 +348,7 @@ async fn explain_and_the_log_tell_of_the_pieces() {
             assert!(told.contains(words), "{policy:?}: {words} in {told}");
         }
         let of_fragments = async || {
-            let log = cli(&stage, &["log", "--once", "--json"]).await;
+            let log = cli(&stage, &["log", "--once", "--json", "-q", "kind == fragment"]).await;
             let records = log.lines().map(|line| serde_json::from_str(line).expect("JSON"));
             records.filter(|record: &Value| record["kind"] == "fragment").collect::<Vec<_>>()
         };
