@@ -43,7 +43,8 @@ pub enum Node {
         /// Its value.
         value: Box<Template>,
     },
-    /// `<esi:inline>`, or SSI's block: a fragment within the page. It is sent where it is asked for.
+    /// `<esi:inline>`, or SSI's block: a fragment within the page. It is sent where it is asked
+    /// for.
     Inline {
         /// Its address, or the block's name.
         name: Box<[u8]>,

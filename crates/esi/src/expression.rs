@@ -1,5 +1,5 @@
-//! Expressions of ESI 1.0: comparisons, `!`, `&`, `|`, parentheses; operands are variables, numbers,
-//! and strings in single quotes.
+//! Expressions of ESI 1.0: comparisons, `!`, `&`, `|`, parentheses; operands are variables,
+//! numbers, and strings in single quotes.
 //!
 //! Evaluating is linear, and never deeper than the parentheses that were allowed.
 

@@ -47,7 +47,8 @@ fn unquoted(text: &[u8]) -> &[u8] {
     inner.unwrap_or(text)
 }
 
-/// Where the variable at the beginning of `text` ends: after its `)`. A quoted default may hold one.
+/// Where the variable at the beginning of `text` ends: after its `)`. A quoted default may hold
+/// one.
 pub(crate) fn end(text: &[u8]) -> Option<usize> {
     let mut ending = Ending::default();
     for (byte, at) in text.strip_prefix(b"$(")?.iter().zip(3..) {
