@@ -68,7 +68,7 @@ pub struct Branch {
 /// A branch's condition.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Test {
-    /// It is none, and never holds.
+    /// It is not one, and never holds.
     Never,
     Esi(Expression),
 }
@@ -122,7 +122,7 @@ impl Document {
         self.nodes.iter().all(Node::is_simple).then_some(&self.nodes)
     }
 
-    /// What the page comes to for one request.
+    /// All that the page comes to for one request.
     ///
     /// # Errors
     /// It comes to more than the limits allow.

@@ -21,7 +21,7 @@ use tag::Tag;
 
 /// Beginnings of instructions.
 const MARKS: [&[u8]; 3] = [b"<esi:", b"</esi:", b"<!--esi"];
-/// A variable longer than this is none.
+/// A variable longer than this is not one.
 const VARIABLE_BYTES: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +158,7 @@ impl EsiMachine {
         self.state = state;
     }
 
-    /// What is held is text. Other than its first byte, it may be the beginning of something.
+    /// All that is held is text. Other than its first byte, it may be the beginning of something.
     fn release(&mut self) {
         self.state = EsiState::Text(0);
         let held = std::mem::take(&mut self.held);
@@ -257,7 +257,7 @@ impl EsiMachine {
         }
     }
 
-    /// What is before `at`, and not yet taken, is text.
+    /// Text before `at`, and not yet taken, is text.
     fn take(&mut self, at: u64) {
         if self.taken < at {
             self.builder.text(self.taken..at);

@@ -43,7 +43,7 @@ const COMPARISONS: [(&[u8], Comparison); 6] = [
 ];
 
 impl Expression {
-    /// Reads an expression with at most `nesting` open parentheses; `None` if it is none.
+    /// Reads an expression with at most `nesting` open parentheses; `None` if it is not one.
     pub(crate) fn read(text: &[u8], nesting: usize) -> Option<Self> {
         let mut reader = Reader { rest: text, nesting };
         let expression = reader.any()?;

@@ -54,7 +54,7 @@ enum SsiState {
     Quoted,
     /// So many bytes into [`END`].
     End(usize),
-    /// In a command that is none, so many bytes into [`END`].
+    /// In a command that is not one, so many bytes into [`END`].
     Bad(usize),
     /// Beyond a limit: all is text.
     Rest,
@@ -235,7 +235,7 @@ impl SsiMachine {
         self.block.as_mut().map_or(&mut self.done, |block| &mut block.nodes)
     }
 
-    /// What is before `at`, and not yet taken, is text.
+    /// Text before `at`, and not yet taken, is text.
     fn take(&mut self, at: u64) {
         if self.taken < at {
             // It goes on with what came before it if only a cut is between them.

@@ -102,7 +102,7 @@ pub(crate) enum Part {
 }
 
 impl Template {
-    /// Reads text. What looks like a variable and is none stays as it is.
+    /// Reads text. What looks like a variable and is not one stays as it is.
     pub(crate) fn read(text: &[u8]) -> Self {
         let mut parts = Vec::new();
         let mut literal = Vec::new();

@@ -527,14 +527,14 @@ impl VarnishMachine {
         self.end_tag(at);
     }
 
-    /// What is before `at` stays in the page, if nothing removes it.
+    /// Text before `at` stays in the page, if nothing removes it.
     fn keep(&mut self, at: u64) {
         if !self.in_remove {
             self.runs.keep(at);
         }
     }
 
-    /// What is before `at`, and not yet said to stay, goes.
+    /// Text before `at`, and not yet said to stay, goes.
     fn drop(&mut self, at: u64) {
         if !self.in_remove {
             self.runs.drop(at);

@@ -260,7 +260,7 @@ impl Builder {
                 parent.attempt = parent.attempt.take().or(Some(nodes));
             }
             (EsiElement::Except, Some(parent)) => {
-                parent.except = parent.except.take().or(Some(nodes))
+                parent.except = parent.except.take().or(Some(nodes));
             }
             (EsiElement::Try, _) => {
                 let (attempt, except) = (attempt.unwrap_or_default(), except.unwrap_or_default());
