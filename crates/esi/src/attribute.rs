@@ -4,7 +4,7 @@
 const REFERENCES: [(&[u8], u8); 5] =
     [(b"&lt;", b'<'), (b"&gt;", b'>'), (b"&amp;", b'&'), (b"&apos;", b'\''), (b"&quot;", b'"')];
 
-/// Decodes the references of a value; what is none stays as it is.
+/// Decodes the references of a value; what is not one stays as it is.
 pub(crate) fn decoded(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     let mut rest = value;

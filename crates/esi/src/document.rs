@@ -43,7 +43,8 @@ pub enum Node {
         /// Its value.
         value: Box<Template>,
     },
-    /// `<esi:inline>`, or SSI's block: a fragment within the page. It is sent where it is asked for.
+    /// `<esi:inline>`, or SSI's block: a fragment within the page. It is sent where it is asked
+    /// for.
     Inline {
         /// Its address, or the block's name.
         name: Box<[u8]>,
@@ -67,7 +68,7 @@ pub struct Branch {
 /// A branch's condition.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Test {
-    /// It is none, and never holds.
+    /// It is not one, and never holds.
     Never,
     Esi(Expression),
 }
@@ -121,7 +122,7 @@ impl Document {
         self.nodes.iter().all(Node::is_simple).then_some(&self.nodes)
     }
 
-    /// What the page comes to for one request.
+    /// All that the page comes to for one request.
     ///
     /// # Errors
     /// It comes to more than the limits allow.

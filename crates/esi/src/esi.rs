@@ -1,8 +1,8 @@
 //! ESI 1.0, as the W3C's note has it, with attributes that Akamai's users know (`maxwait`, `ttl`,
 //! `no-store`, `<esi:assign>`).
 //!
-//! Instructions are found anywhere in the page, which need not be XML. A tag ends at its `>` outside
-//! of quotes. What is at fault is left out and remarked; the text around it stays.
+//! Instructions are found anywhere in the page, which need not be XML. A tag ends at its `>`
+//! outside of quotes. What is at fault is left out and remarked; the text around it stays.
 
 mod build;
 mod tag;
@@ -21,11 +21,11 @@ use tag::Tag;
 
 /// Beginnings of instructions.
 const MARKS: [&[u8]; 3] = [b"<esi:", b"</esi:", b"<!--esi"];
-/// A variable longer than this is none.
+/// A variable longer than this is not one.
 const VARIABLE_BYTES: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum EsiState {
     /// So many bytes into `-->`.
     Text(u8),
     /// In what may be one of [`MARKS`]: the bytes in `held`.
@@ -42,9 +42,9 @@ enum State {
 
 /// A parser of this dialect.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct EsiMachine {
     limits: Limits,
-    state: State,
+    state: EsiState,
     lines: Lines,
     builder: Builder,
     held: Vec<u8>,
@@ -56,11 +56,11 @@ pub(crate) struct Machine {
     is_found: bool,
 }
 
-impl Machine {
+impl EsiMachine {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            state: State::Text(0),
+            state: EsiState::Text(0),
             lines: Lines::new(limits.remarks),
             builder: Builder::new(limits),
             held: Vec::new(),
@@ -85,7 +85,7 @@ impl Machine {
                 at += 1;
             }
         }
-        if matches!(self.state, State::Text(0) | State::Rest) {
+        if matches!(self.state, EsiState::Text(0) | EsiState::Rest) {
             self.take(begin + bytes.len() as u64);
         }
         self.lines.end(bytes);
@@ -94,10 +94,10 @@ impl Machine {
 
     pub(crate) fn finish(mut self, out: &mut Vec<Node>) -> Remarks {
         let end = self.lines.offset();
-        while let State::Variable(_) = self.state {
+        while let EsiState::Variable(_) = self.state {
             self.release();
         }
-        if let State::Tag { .. } | State::Lost = self.state {
+        if let EsiState::Tag { .. } | EsiState::Lost = self.state {
             self.lines.remark(What::EndsInTag, self.held_at, end);
             self.taken = end;
         }
@@ -112,12 +112,12 @@ impl Machine {
     /// The number of bytes that change nothing.
     fn skippable(&self, bytes: &[u8]) -> usize {
         let found = match (self.state, self.is_in_comment, self.builder.has_variables()) {
-            (State::Text(0), false, false) => Some(seek::esi(bytes)),
-            (State::Text(0), true, false) => memchr::memchr2(b'<', b'-', bytes),
-            (State::Text(0), false, true) => memchr::memchr2(b'<', b'$', bytes),
-            (State::Text(0), true, true) => memchr::memchr3(b'<', b'-', b'$', bytes),
-            (State::Lost, ..) => memchr::memchr(b'>', bytes),
-            (State::Rest, ..) => None,
+            (EsiState::Text(0), false, false) => Some(seek::esi(bytes)),
+            (EsiState::Text(0), true, false) => memchr::memchr2(b'<', b'-', bytes),
+            (EsiState::Text(0), false, true) => memchr::memchr2(b'<', b'$', bytes),
+            (EsiState::Text(0), true, true) => memchr::memchr3(b'<', b'-', b'$', bytes),
+            (EsiState::Lost, ..) => memchr::memchr(b'>', bytes),
+            (EsiState::Rest, ..) => None,
             _ => Some(0),
         };
         found.unwrap_or(bytes.len())
@@ -125,23 +125,23 @@ impl Machine {
 
     fn step(&mut self, byte: u8, at: u64) {
         match self.state {
-            State::Text(dashes) => self.text(dashes, byte, at),
-            State::Mark => self.mark(byte, at),
-            State::Tag { quote, is_after_equals } => self.tag(quote, is_after_equals, byte, at),
-            State::Variable(ending) => self.variable(ending, byte, at),
-            State::Lost if byte == b'>' => self.ends(at + 1),
-            State::Lost | State::Rest => {}
+            EsiState::Text(dashes) => self.text(dashes, byte, at),
+            EsiState::Mark => self.mark(byte, at),
+            EsiState::Tag { quote, is_after_equals } => self.tag(quote, is_after_equals, byte, at),
+            EsiState::Variable(ending) => self.variable(ending, byte, at),
+            EsiState::Lost if byte == b'>' => self.ends(at + 1),
+            EsiState::Lost | EsiState::Rest => {}
         }
     }
 
     fn text(&mut self, dashes: u8, byte: u8, at: u64) {
-        self.state = State::Text(0);
+        self.state = EsiState::Text(0);
         match byte {
-            b'<' => self.hold(State::Mark, byte, at),
+            b'<' => self.hold(EsiState::Mark, byte, at),
             b'$' if self.builder.has_variables() => {
-                self.hold(State::Variable(Ending::default()), byte, at);
+                self.hold(EsiState::Variable(Ending::default()), byte, at);
             }
-            b'-' if self.is_in_comment => self.state = State::Text((dashes + 1).min(2)),
+            b'-' if self.is_in_comment => self.state = EsiState::Text((dashes + 1).min(2)),
             b'>' if dashes == 2 => {
                 self.is_in_comment = false;
                 self.take(at - 2);
@@ -151,16 +151,16 @@ impl Machine {
         }
     }
 
-    fn hold(&mut self, state: State, byte: u8, at: u64) {
+    fn hold(&mut self, state: EsiState, byte: u8, at: u64) {
         self.held.clear();
         self.held.push(byte);
         self.held_at = at;
         self.state = state;
     }
 
-    /// What is held is text. Other than its first byte, it may be the beginning of something.
+    /// All that is held is text. Other than its first byte, it may be the beginning of something.
     fn release(&mut self) {
-        self.state = State::Text(0);
+        self.state = EsiState::Text(0);
         let held = std::mem::take(&mut self.held);
         for (byte, at) in held.iter().zip(self.held_at..).skip(1) {
             self.step(*byte, at);
@@ -178,7 +178,7 @@ impl Machine {
             Some(mark) if mark.len() > self.held.len() => {}
             Some(mark) if mark.ends_with(b":") => {
                 self.begins();
-                self.state = State::Tag { quote: None, is_after_equals: false };
+                self.state = EsiState::Tag { quote: None, is_after_equals: false };
             }
             Some(_) => {
                 self.begins();
@@ -201,7 +201,7 @@ impl Machine {
         if is_full {
             self.lines.remark(What::TooMany, self.held_at, at);
         }
-        self.state = if is_full { State::Rest } else { State::Text(0) };
+        self.state = if is_full { EsiState::Rest } else { EsiState::Text(0) };
     }
 
     fn tag(&mut self, quote: Option<u8>, is_after_equals: bool, byte: u8, at: u64) {
@@ -216,20 +216,21 @@ impl Machine {
         }
         if self.held.len() > self.limits.attribute_bytes {
             self.lines.remark(What::TooLong, self.held_at, at);
-            self.state = State::Lost;
+            self.state = EsiState::Lost;
             return;
         }
         self.state = match (quote, byte) {
             (Some(open), _) => {
-                State::Tag { quote: quote.filter(|_| open != byte), is_after_equals: false }
+                EsiState::Tag { quote: quote.filter(|_| open != byte), is_after_equals: false }
             }
             (None, b'"' | b'\'') if is_after_equals => {
-                State::Tag { quote: Some(byte), is_after_equals: false }
+                EsiState::Tag { quote: Some(byte), is_after_equals: false }
             }
-            (None, b'=') => State::Tag { quote, is_after_equals: true },
-            _ => {
-                State::Tag { quote, is_after_equals: is_after_equals && byte.is_ascii_whitespace() }
-            }
+            (None, b'=') => EsiState::Tag { quote, is_after_equals: true },
+            _ => EsiState::Tag {
+                quote,
+                is_after_equals: is_after_equals && byte.is_ascii_whitespace(),
+            },
         };
     }
 
@@ -243,7 +244,7 @@ impl Machine {
             _ => ending.step(byte),
         };
         match progress {
-            Progress::More => self.state = State::Variable(ending),
+            Progress::More => self.state = EsiState::Variable(ending),
             Progress::Never => self.release(),
             Progress::End => match Variable::read(&self.held[2..length - 1]) {
                 None => self.release(),
@@ -256,7 +257,7 @@ impl Machine {
         }
     }
 
-    /// What is before `at`, and not yet taken, is text.
+    /// Text before `at`, and not yet taken, is text.
     fn take(&mut self, at: u64) {
         if self.taken < at {
             self.builder.text(self.taken..at);

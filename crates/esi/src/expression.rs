@@ -1,5 +1,5 @@
-//! Expressions of ESI 1.0: comparisons, `!`, `&`, `|`, parentheses; operands are variables, numbers,
-//! and strings in single quotes.
+//! Expressions of ESI 1.0: comparisons, `!`, `&`, `|`, parentheses; operands are variables,
+//! numbers, and strings in single quotes.
 //!
 //! Evaluating is linear, and never deeper than the parentheses that were allowed.
 
@@ -43,7 +43,7 @@ const COMPARISONS: [(&[u8], Comparison); 6] = [
 ];
 
 impl Expression {
-    /// Reads an expression with at most `nesting` open parentheses; `None` if it is none.
+    /// Reads an expression with at most `nesting` open parentheses; `None` if it is not one.
     pub(crate) fn read(text: &[u8], nesting: usize) -> Option<Self> {
         let mut reader = Reader { rest: text, nesting };
         let expression = reader.any()?;

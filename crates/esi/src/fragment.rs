@@ -24,7 +24,7 @@ pub struct Fragment {
     pub src: Vec<u8>,
     /// The address to try if that fails.
     pub alt: Option<Vec<u8>>,
-    /// What the page wishes if both fail.
+    /// The page's wish if both fail.
     pub onerror: OnError,
     /// `maxwait`: the time in milliseconds that the page waits for it.
     pub maxwait_ms: Option<u64>,

@@ -92,8 +92,8 @@ pub fn parser(data: &[u8]) {
     }
 }
 
-/// What a page comes to lies in it, and no address has what ends a line. The first byte says which
-/// dialect, the second how many of the next bytes are the request's.
+/// The operations of a page lie in it, and no address has what ends a line. The first byte says
+/// which dialect, the second how many of the next bytes are the request's.
 pub fn executor(data: &[u8]) {
     let [first, split, rest @ ..] = data else { return };
     let (request, page) = rest.split_at(usize::from(*split).min(rest.len()));

@@ -1,8 +1,8 @@
 //! Pages that carry instructions to the cache in front of them: Edge Side Includes (ESI 1.0), as
 //! its note has them and as Varnish has them, and server-side includes as nginx has them.
 //!
-//! Pure: no sockets, no clock, no tasks, and nothing is fetched. It never copies the text of a page,
-//! never takes time that grows faster than the page, and never recurses deeper than a limit.
+//! Pure: no sockets, no clock, no tasks, and nothing is fetched. It never copies the text of a
+//! page, never takes time that grows faster than the page, and never recurses deeper than a limit.
 //!
 //! A page is parsed once, when it is stored: [`Parser`] takes its bytes as they come, or [`parse`]
 //! all of them, and the result is a list of [`Node`]s in which text is a range of offsets. For each

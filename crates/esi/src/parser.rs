@@ -26,9 +26,9 @@ pub struct Parser(Inner);
 
 #[derive(Debug)]
 enum Inner {
-    Varnish(Box<varnish::Machine>),
-    Esi(Box<esi::Machine>),
-    Ssi(Box<ssi::Machine>),
+    Varnish(Box<varnish::VarnishMachine>),
+    Esi(Box<esi::EsiMachine>),
+    Ssi(Box<ssi::SsiMachine>),
 }
 
 impl Parser {
@@ -36,10 +36,10 @@ impl Parser {
     pub fn new(dialect: Dialect, limits: Limits) -> Self {
         Self(match dialect {
             Dialect::Varnish(rules) => {
-                Inner::Varnish(Box::new(varnish::Machine::new(rules, limits)))
+                Inner::Varnish(Box::new(varnish::VarnishMachine::new(rules, limits)))
             }
-            Dialect::Esi => Inner::Esi(Box::new(esi::Machine::new(limits))),
-            Dialect::Ssi => Inner::Ssi(Box::new(ssi::Machine::new(limits))),
+            Dialect::Esi => Inner::Esi(Box::new(esi::EsiMachine::new(limits))),
+            Dialect::Ssi => Inner::Ssi(Box::new(ssi::SsiMachine::new(limits))),
         })
     }
 

@@ -14,7 +14,7 @@ pub(crate) struct Seek {
 
 /// State of Varnish's reading at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Standing {
     Text,
     /// In a tag of others.
     Other,
@@ -27,7 +27,7 @@ impl Seek {
     ///
     /// After a `>` there is always text, be it in a tag or not: so only what follows the last one
     /// tells what the place is in.
-    pub(crate) fn next(&mut self, bytes: &[u8], from: usize) -> Option<(usize, Place)> {
+    pub(crate) fn next(&mut self, bytes: &[u8], from: usize) -> Option<(usize, Standing)> {
         let tail = bytes.len().saturating_sub(TAIL);
         let tag = cached(&mut self.tag, from, || tag(bytes, from));
         let section = cached(&mut self.section, from, || section(bytes, from));
@@ -37,7 +37,7 @@ impl Seek {
         }
         let begin = memchr::memrchr(b'>', &bytes[from..at]).map_or(from, |end| from + end + 1);
         let is_text = memchr::memchr(b'<', &bytes[begin..at]).is_none();
-        Some((at, if is_text { Place::Text } else { Place::Other }))
+        Some((at, if is_text { Standing::Text } else { Standing::Other }))
     }
 }
 
@@ -96,12 +96,12 @@ mod tests {
     fn what_stands_at_a_place_is_known_from_what_is_after_the_last_tag() {
         let after = "              ";
         for (before, place) in [
-            ("text ", Place::Text),
-            ("<p> text", Place::Text),
-            ("<p>a > b", Place::Text),
-            ("<a href='", Place::Other),
-            ("a < b", Place::Other),
-            ("<p>a <b <c", Place::Other),
+            ("text ", Standing::Text),
+            ("<p> text", Standing::Text),
+            ("<p>a > b", Standing::Text),
+            ("<a href='", Standing::Other),
+            ("a < b", Standing::Other),
+            ("<p>a <b <c", Standing::Other),
         ] {
             for mark in ["<esi:x", "</esi:x", "<!--", "<![CDATA["] {
                 let page = [before, mark, after].concat();

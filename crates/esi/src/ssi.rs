@@ -1,8 +1,8 @@
 //! Server-side includes, as nginx has them.
 //!
-//! All here follows nginx's documentation of `ngx_http_ssi_module`, and what Debian's nginx was seen
-//! to make of the pages in `ssi/pages.txt`. A command that cannot be carried out leaves a message in
-//! its place. `if` does not nest: nginx has one level.
+//! All here follows nginx's documentation of `ngx_http_ssi_module`, and what Debian's nginx was
+//! seen to make of the pages in `ssi/pages.txt`. A command that cannot be carried out leaves a
+//! message in its place. `if` does not nest: nginx has one level.
 
 mod command;
 mod condition;
@@ -32,7 +32,7 @@ const MARK: &[u8] = b"<!--#";
 const END: &[u8; 3] = b"-->";
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum SsiState {
     Text,
     /// So many bytes into [`MARK`].
     Mark(usize),
@@ -54,7 +54,7 @@ enum State {
     Quoted,
     /// So many bytes into [`END`].
     End(usize),
-    /// In a command that is none, so many bytes into [`END`].
+    /// In a command that is not one, so many bytes into [`END`].
     Bad(usize),
     /// Beyond a limit: all is text.
     Rest,
@@ -69,9 +69,9 @@ struct Block {
 
 /// A parser of this dialect.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct SsiMachine {
     limits: Limits,
-    state: State,
+    state: SsiState,
     lines: Lines,
     parameters: Parameters,
     /// Where the command begins that is being read.
@@ -87,11 +87,11 @@ pub(crate) struct Machine {
     is_found: bool,
 }
 
-impl Machine {
+impl SsiMachine {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            state: State::Text,
+            state: SsiState::Text,
             lines: Lines::new(limits.remarks),
             parameters: Parameters::default(),
             held_at: 0,
@@ -114,8 +114,8 @@ impl Machine {
         let mut at = 0;
         while at < bytes.len() {
             at += match self.state {
-                State::Text => seek::ssi(&bytes[at..]),
-                State::Rest => bytes.len() - at,
+                SsiState::Text => seek::ssi(&bytes[at..]),
+                SsiState::Rest => bytes.len() - at,
                 _ => 0,
             };
             if let Some(byte) = bytes.get(at) {
@@ -123,7 +123,7 @@ impl Machine {
                 at += 1;
             }
         }
-        if let State::Text | State::Rest = self.state {
+        if let SsiState::Text | SsiState::Rest = self.state {
             self.take(begin + bytes.len() as u64);
         }
         self.lines.end(bytes);
@@ -132,7 +132,7 @@ impl Machine {
 
     pub(crate) fn finish(mut self, out: &mut Vec<Node>) -> Remarks {
         let end = self.lines.offset();
-        if !matches!(self.state, State::Text | State::Mark(_) | State::Rest) {
+        if !matches!(self.state, SsiState::Text | SsiState::Mark(_) | SsiState::Rest) {
             self.lines.remark(What::EndsInTag, self.held_at, end);
             self.taken = end;
         }
@@ -146,17 +146,17 @@ impl Machine {
 
     fn step(&mut self, byte: u8, at: u64) {
         self.state = match self.state {
-            State::Text if byte == b'<' => {
+            SsiState::Text if byte == b'<' => {
                 self.held_at = at;
-                State::Mark(1)
+                SsiState::Mark(1)
             }
-            State::Text => State::Text,
-            State::Rest => State::Rest,
-            State::Mark(matched) => self.mark(matched, byte, at),
-            State::End(2) if byte == b'>' => return self.ends(at, false),
-            State::Bad(2) if byte == b'>' => return self.ends(at, true),
+            SsiState::Text => SsiState::Text,
+            SsiState::Rest => SsiState::Rest,
+            SsiState::Mark(matched) => self.mark(matched, byte, at),
+            SsiState::End(2) if byte == b'>' => return self.ends(at, false),
+            SsiState::Bad(2) if byte == b'>' => return self.ends(at, true),
             state if at - self.held_at > self.limits.attribute_bytes as u64 => {
-                if !matches!(state, State::Bad(_)) {
+                if !matches!(state, SsiState::Bad(_)) {
                     self.lines.remark(What::TooLong, self.held_at, at);
                 }
                 bad(state, byte)
@@ -165,30 +165,30 @@ impl Machine {
         };
     }
 
-    fn mark(&mut self, matched: usize, byte: u8, at: u64) -> State {
+    fn mark(&mut self, matched: usize, byte: u8, at: u64) -> SsiState {
         if MARK[matched] != byte {
             // Of the mark's bytes, only the first can begin one.
             self.held_at = at;
-            return if byte == b'<' { State::Mark(1) } else { State::Text };
+            return if byte == b'<' { SsiState::Mark(1) } else { SsiState::Text };
         }
         if matched + 1 < MARK.len() {
-            return State::Mark(matched + 1);
+            return SsiState::Mark(matched + 1);
         }
         self.take(self.held_at);
         self.is_found = true;
         self.parameters.clear();
-        State::Begun
+        SsiState::Begun
     }
 
     /// A command has ended with the byte at `at`.
     fn ends(&mut self, at: u64, is_bad: bool) {
         self.taken = at + 1;
-        self.state = State::Text;
+        self.state = SsiState::Text;
         let command = if is_bad { self.parameters.fault() } else { self.parameters.command() };
         self.command(command, at);
         if self.count >= self.limits.nodes {
             self.lines.remark(What::TooMany, self.held_at, at);
-            self.state = State::Rest;
+            self.state = SsiState::Rest;
         }
     }
 
@@ -235,7 +235,7 @@ impl Machine {
         self.block.as_mut().map_or(&mut self.done, |block| &mut block.nodes)
     }
 
-    /// What is before `at`, and not yet taken, is text.
+    /// Text before `at`, and not yet taken, is text.
     fn take(&mut self, at: u64) {
         if self.taken < at {
             // It goes on with what came before it if only a cut is between them.
@@ -249,7 +249,7 @@ impl Machine {
 
 /// The state after a byte that no command has there. As in nginx, what does not fit the end is not
 /// looked at again.
-fn bad(state: State, byte: u8) -> State {
-    let State::Bad(matched) = state else { return State::Bad(0) };
-    State::Bad(if END.get(matched) == Some(&byte) { matched + 1 } else { 0 })
+fn bad(state: SsiState, byte: u8) -> SsiState {
+    let SsiState::Bad(matched) = state else { return SsiState::Bad(0) };
+    SsiState::Bad(if END.get(matched) == Some(&byte) { matched + 1 } else { 0 })
 }

@@ -47,7 +47,8 @@ fn unquoted(text: &[u8]) -> &[u8] {
     inner.unwrap_or(text)
 }
 
-/// Where the variable at the beginning of `text` ends: after its `)`. A quoted default may hold one.
+/// Where the variable at the beginning of `text` ends: after its `)`. A quoted default may hold
+/// one.
 pub(crate) fn end(text: &[u8]) -> Option<usize> {
     let mut ending = Ending::default();
     for (byte, at) in text.strip_prefix(b"$(")?.iter().zip(3..) {
@@ -101,7 +102,7 @@ pub(crate) enum Part {
 }
 
 impl Template {
-    /// Reads text. What looks like a variable and is none stays as it is.
+    /// Reads text. What looks like a variable and is not one stays as it is.
     pub(crate) fn read(text: &[u8]) -> Self {
         let mut parts = Vec::new();
         let mut literal = Vec::new();

@@ -14,7 +14,7 @@ use crate::attribute::{begins_name, is_name};
 use crate::document::Node;
 use crate::limits::Limits;
 use crate::remark::{Remarks, What};
-use crate::seek::{Place, Seek};
+use crate::seek::{Seek, Standing};
 
 use include::Src;
 use runs::Runs;
@@ -37,20 +37,23 @@ pub struct VarnishRules {
 /// Beginnings of what is no other tag, after `<`.
 const MARKS: [&[u8]; 5] = [b"!--esi", b"!--", b"esi:", b"/esi:", b"![CDATA["];
 /// Elements, without `esi:`.
-const NAMES: [(&[u8], Element); 3] =
-    [(b"include", Element::Include), (b"remove", Element::Remove), (b"comment", Element::Comment)];
+const NAMES: [(&[u8], VarnishElement); 3] = [
+    (b"include", VarnishElement::Include),
+    (b"remove", VarnishElement::Remove),
+    (b"comment", VarnishElement::Comment),
+];
 /// The mark of UTF-8, and what Varnish takes for it.
 const BYTE_ORDER_MARKS: [[u8; 3]; 2] = [[0xef, 0xbb, 0xbf], [0xeb, 0xbb, 0xbf]];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Element {
+enum VarnishElement {
     Include,
     Remove,
     Comment,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum VarnishState {
     /// Before the first byte that is no white space, with so many bytes of a mark of UTF-8.
     Start(u8),
     /// Nothing is looked for.
@@ -84,17 +87,17 @@ enum State {
 
 /// A parser of this dialect.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct VarnishMachine {
     rules: VarnishRules,
     limits: Limits,
-    state: State,
+    state: VarnishState,
     runs: Runs,
     /// Offset of the byte that is being read.
     at: u64,
     /// Where the tag begins that is being read.
     tag_at: u64,
     word: Word,
-    element: Element,
+    element: VarnishElement,
     is_end_tag: bool,
     is_empty_tag: bool,
     in_remove: bool,
@@ -128,17 +131,17 @@ impl Word {
     }
 }
 
-impl Machine {
+impl VarnishMachine {
     pub(crate) fn new(rules: VarnishRules, limits: Limits) -> Self {
         Self {
             rules,
             limits,
-            state: State::Start(0),
+            state: VarnishState::Start(0),
             runs: Runs::new(limits),
             at: 0,
             tag_at: 0,
             word: Word::default(),
-            element: Element::Comment,
+            element: VarnishElement::Comment,
             is_end_tag: false,
             is_empty_tag: false,
             in_remove: false,
@@ -159,13 +162,14 @@ impl Machine {
         let mut at = 0;
         let mut seek = Seek::default();
         while at < bytes.len() {
-            let is_plain = self.state == State::Text && self.esi_comment.is_none();
+            let is_plain = self.state == VarnishState::Text && self.esi_comment.is_none();
             if is_plain
                 && !self.rules.ignore_other_elements
                 && let Some((next, place)) = seek.next(bytes, at)
             {
                 at = next;
-                self.state = if place == Place::Text { State::Text } else { State::Other };
+                self.state =
+                    if place == Standing::Text { VarnishState::Text } else { VarnishState::Other };
             }
             at += self.skippable(&bytes[at..]);
             if let Some(byte) = bytes.get(at) {
@@ -175,8 +179,8 @@ impl Machine {
             }
         }
         let can_mark = match self.state {
-            State::Text => self.esi_comment.is_none_or(|matched| matched == 0),
-            State::NotXml => true,
+            VarnishState::Text => self.esi_comment.is_none_or(|matched| matched == 0),
+            VarnishState::NotXml => true,
             _ => false,
         };
         if can_mark && !self.in_remove {
@@ -189,9 +193,12 @@ impl Machine {
     pub(crate) fn finish(mut self, out: &mut Vec<Node>) -> Remarks {
         let end = self.runs.lines.offset();
         let (is_tag, is_cut) = match self.state {
-            State::Text | State::NotXml | State::Start(0) | State::Skipped => (false, false),
-            State::Start(_) | State::Begun | State::Other => (false, true),
-            State::Comment(_) | State::Section(_) => (false, true),
+            VarnishState::Text
+            | VarnishState::NotXml
+            | VarnishState::Start(0)
+            | VarnishState::Skipped => (false, false),
+            VarnishState::Start(_) | VarnishState::Begun | VarnishState::Other => (false, true),
+            VarnishState::Comment(_) | VarnishState::Section(_) => (false, true),
             _ => (true, true),
         };
         self.at = end;
@@ -213,12 +220,12 @@ impl Machine {
     /// The number of bytes that change nothing.
     fn skippable(&self, bytes: &[u8]) -> usize {
         let found = match self.state {
-            State::NotXml => None,
-            State::Text if self.esi_comment.is_none() => memchr::memchr(b'<', bytes),
-            State::Text if self.esi_comment == Some(0) => memchr::memchr2(b'<', b'-', bytes),
-            State::Other | State::Bad => memchr::memchr(b'>', bytes),
-            State::Comment(0) => memchr::memchr(b'-', bytes),
-            State::Section(0) => memchr::memchr(b']', bytes),
+            VarnishState::NotXml => None,
+            VarnishState::Text if self.esi_comment.is_none() => memchr::memchr(b'<', bytes),
+            VarnishState::Text if self.esi_comment == Some(0) => memchr::memchr2(b'<', b'-', bytes),
+            VarnishState::Other | VarnishState::Bad => memchr::memchr(b'>', bytes),
+            VarnishState::Comment(0) => memchr::memchr(b'-', bytes),
+            VarnishState::Section(0) => memchr::memchr(b']', bytes),
             _ => Some(0),
         };
         found.unwrap_or(bytes.len())
@@ -226,27 +233,29 @@ impl Machine {
 
     fn step(&mut self, byte: u8, at: u64) {
         match self.state {
-            State::Start(matched) => self.start(matched, byte, at),
-            State::NotXml => {}
-            State::Text => self.text(byte, at),
-            State::Begun => self.begun(byte, at),
-            State::Skipped => self.state = State::Text,
-            State::Other | State::Bad if byte != b'>' => {}
-            State::Other => self.state = State::Text,
-            State::Bad => self.end_tag(at),
-            State::Comment(matched) => {
-                self.state = until(b"-->", matched, byte).map_or(State::Text, State::Comment);
+            VarnishState::Start(matched) => self.start(matched, byte, at),
+            VarnishState::NotXml => {}
+            VarnishState::Text => self.text(byte, at),
+            VarnishState::Begun => self.begun(byte, at),
+            VarnishState::Skipped => self.state = VarnishState::Text,
+            VarnishState::Other | VarnishState::Bad if byte != b'>' => {}
+            VarnishState::Other => self.state = VarnishState::Text,
+            VarnishState::Bad => self.end_tag(at),
+            VarnishState::Comment(matched) => {
+                self.state =
+                    until(b"-->", matched, byte).map_or(VarnishState::Text, VarnishState::Comment);
             }
-            State::Section(matched) => {
-                self.state = until(b"]]>", matched, byte).map_or(State::Text, State::Section);
+            VarnishState::Section(matched) => {
+                self.state =
+                    until(b"]]>", matched, byte).map_or(VarnishState::Text, VarnishState::Section);
             }
-            State::Name => self.name(byte, at),
-            State::Tag => self.tag(byte, at),
-            State::Slash if byte == b'>' => self.done(at),
-            State::Slash => self.bad(What::Slash, byte, at),
-            State::Attribute => self.attribute(byte, at),
-            State::Delimiter => self.delimiter(byte, at),
-            State::Value(delimiter) => self.value(delimiter, byte, at),
+            VarnishState::Name => self.name(byte, at),
+            VarnishState::Tag => self.tag(byte, at),
+            VarnishState::Slash if byte == b'>' => self.done(at),
+            VarnishState::Slash => self.bad(What::Slash, byte, at),
+            VarnishState::Attribute => self.attribute(byte, at),
+            VarnishState::Delimiter => self.delimiter(byte, at),
+            VarnishState::Value(delimiter) => self.value(delimiter, byte, at),
         }
     }
 
@@ -254,15 +263,15 @@ impl Machine {
         let index = usize::from(matched);
         let is_mark = BYTE_ORDER_MARKS.iter().any(|mark| mark[index] == byte);
         if self.rules.remove_bom && is_mark && at == self.runs.mark() + u64::from(matched) {
-            self.state = State::Start(matched + 1);
+            self.state = VarnishState::Start(matched + 1);
             if matched == 2 {
                 self.runs.drop(at + 1);
-                self.state = State::Start(0);
+                self.state = VarnishState::Start(0);
             }
             return;
         }
         if self.rules.disable_xml_check || matched == 0 && byte == b'<' {
-            self.state = State::Text;
+            self.state = VarnishState::Text;
             return self.step(byte, at);
         }
         let begins_mark = matched > 0 || BYTE_ORDER_MARKS.iter().any(|mark| mark[0] == byte);
@@ -273,7 +282,7 @@ impl Machine {
         } else {
             self.remark(What::NotXml);
         }
-        self.state = State::NotXml;
+        self.state = VarnishState::NotXml;
     }
 
     fn text(&mut self, byte: u8, at: u64) {
@@ -281,7 +290,7 @@ impl Machine {
             self.keep(at);
             self.tag_at = at;
             self.word = Word::default();
-            self.state = State::Begun;
+            self.state = VarnishState::Begun;
             return;
         }
         let Some(matched) = self.esi_comment else { return };
@@ -326,17 +335,18 @@ impl Machine {
                 self.value.clear();
                 self.src = Src::default();
                 self.is_too_long = false;
-                self.state = State::Name;
+                self.state = VarnishState::Name;
             }
-            b"![CDATA[" => self.state = State::Section(0),
+            b"![CDATA[" => self.state = VarnishState::Section(0),
             _ if word.starts_with(b"!--") => {
                 self.esi_comment = None;
-                self.state = State::Comment(0);
+                self.state = VarnishState::Comment(0);
                 return self.replay(&before.get()[3..], byte, after + 3);
             }
             _ => {
                 let is_looked_into = self.rules.ignore_other_elements;
-                self.state = if is_looked_into { State::Skipped } else { State::Other };
+                self.state =
+                    if is_looked_into { VarnishState::Skipped } else { VarnishState::Other };
                 return self.replay(before.get(), byte, after);
             }
         }
@@ -372,13 +382,13 @@ impl Machine {
             return;
         }
         self.element = element;
-        self.state = State::Tag;
+        self.state = VarnishState::Tag;
         self.word = Word::default();
         let fault = match (element, self.in_remove, self.is_end_tag) {
-            (Element::Include, true, _) => What::IncludeInRemove,
-            (Element::Comment, true, _) => What::CommentInRemove,
-            (Element::Include, false, true) => What::IncludeEnd,
-            (Element::Comment, false, true) => What::CommentEnd,
+            (VarnishElement::Include, true, _) => What::IncludeInRemove,
+            (VarnishElement::Comment, true, _) => What::CommentInRemove,
+            (VarnishElement::Include, false, true) => What::IncludeEnd,
+            (VarnishElement::Comment, false, true) => What::CommentEnd,
             _ => return,
         };
         self.bad(fault, byte, at);
@@ -387,7 +397,7 @@ impl Machine {
     /// Gives a tag up. The byte at which it is noticed may end it.
     fn bad(&mut self, what: What, byte: u8, at: u64) {
         self.remark(what);
-        self.state = State::Bad;
+        self.state = VarnishState::Bad;
         if byte == b'>' {
             self.end_tag(at);
         }
@@ -401,10 +411,10 @@ impl Machine {
 
     /// After an instruction: what is beyond the limit is text.
     fn go_on(&mut self) {
-        self.state = State::Text;
+        self.state = VarnishState::Text;
         if self.runs.is_full() {
             self.remark(What::TooMany);
-            self.state = State::NotXml;
+            self.state = VarnishState::NotXml;
         }
     }
 
@@ -413,7 +423,7 @@ impl Machine {
             b'>' => self.done(at),
             b'/' => {
                 self.is_empty_tag = true;
-                self.state = State::Slash;
+                self.state = VarnishState::Slash;
             }
             // It stands directly after the element's name, of which it is no part.
             _ if self.word.length == 0 && !is_space(byte) => {
@@ -423,7 +433,7 @@ impl Machine {
             _ if begins_name(byte) => {
                 self.attribute = Word::default();
                 self.attribute.push(byte);
-                self.state = State::Attribute;
+                self.state = VarnishState::Attribute;
             }
             _ => self.bad(What::AttributeStart, byte, at),
         }
@@ -431,12 +441,12 @@ impl Machine {
 
     fn attribute(&mut self, byte: u8, at: u64) {
         match byte {
-            b'=' => self.state = State::Delimiter,
+            b'=' => self.state = VarnishState::Delimiter,
             b'>' | b'/' => {
-                self.state = State::Tag;
+                self.state = VarnishState::Tag;
                 self.tag(byte, at);
             }
-            _ if is_space(byte) => self.state = State::Tag,
+            _ if is_space(byte) => self.state = VarnishState::Tag,
             _ if is_name(byte) => self.attribute.push(byte),
             _ => self.bad(What::AttributeName, byte, at),
         }
@@ -445,10 +455,10 @@ impl Machine {
     fn delimiter(&mut self, byte: u8, at: u64) {
         self.value.clear();
         match byte {
-            b'"' | b'\'' => self.state = State::Value(byte),
+            b'"' | b'\'' => self.state = VarnishState::Value(byte),
             b' ' | b'\t' => self.bad(What::AttributeDelimiter, byte, at),
             _ => {
-                self.state = State::Value(b' ');
+                self.state = VarnishState::Value(b' ');
                 self.step(byte, at);
             }
         }
@@ -456,7 +466,7 @@ impl Machine {
 
     fn value(&mut self, delimiter: u8, byte: u8, at: u64) {
         if byte == delimiter {
-            self.state = State::Tag;
+            self.state = VarnishState::Tag;
             if let Err(fault) = self.take_value() {
                 self.bad(fault, byte, at);
             }
@@ -465,7 +475,7 @@ impl Machine {
         if byte == b'>' {
             return self.bad(What::AttributeEnd, byte, at);
         }
-        let is_wanted = self.element == Element::Include;
+        let is_wanted = self.element == VarnishElement::Include;
         if is_wanted && self.value.len() < self.limits.attribute_bytes {
             self.value.push(byte);
         } else if is_wanted {
@@ -474,7 +484,7 @@ impl Machine {
     }
 
     fn take_value(&mut self) -> Result<(), What> {
-        if self.element != Element::Include {
+        if self.element != VarnishElement::Include {
             return Ok(());
         }
         if std::mem::take(&mut self.is_too_long) {
@@ -486,10 +496,10 @@ impl Machine {
     /// A tag of ours has ended at `at`.
     fn done(&mut self, at: u64) {
         match self.element {
-            Element::Comment if !self.is_empty_tag => self.remark(What::CommentOpen),
-            Element::Comment => {}
-            Element::Remove => return self.remove(at),
-            Element::Include => {
+            VarnishElement::Comment if !self.is_empty_tag => self.remark(What::CommentOpen),
+            VarnishElement::Comment => {}
+            VarnishElement::Remove => return self.remove(at),
+            VarnishElement::Include => {
                 if !self.is_empty_tag {
                     self.remark(What::IncludeOpen);
                 }
@@ -517,14 +527,14 @@ impl Machine {
         self.end_tag(at);
     }
 
-    /// What is before `at` stays in the page, if nothing removes it.
+    /// Text before `at` stays in the page, if nothing removes it.
     fn keep(&mut self, at: u64) {
         if !self.in_remove {
             self.runs.keep(at);
         }
     }
 
-    /// What is before `at`, and not yet said to stay, goes.
+    /// Text before `at`, and not yet said to stay, goes.
     fn drop(&mut self, at: u64) {
         if !self.in_remove {
             self.runs.drop(at);
@@ -532,8 +542,8 @@ impl Machine {
     }
 }
 
-/// The number of bytes of `end` that have come, after `byte`; `None` if all have. As Varnish does, a
-/// byte that does not fit is not looked at again.
+/// The number of bytes of `end` that have come, after `byte`; `None` if all have. As Varnish does,
+/// a byte that does not fit is not looked at again.
 fn until(end: &[u8; 3], matched: u8, byte: u8) -> Option<u8> {
     if end[usize::from(matched)] != byte {
         return Some(0);

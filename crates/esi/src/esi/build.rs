@@ -13,7 +13,7 @@ use crate::variable::Template;
 use super::tag::Tag;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Element {
+enum EsiElement {
     Choose,
     When,
     Otherwise,
@@ -25,22 +25,22 @@ enum Element {
     Remove,
 }
 
-const ELEMENTS: [(&[u8], Element); 9] = [
-    (b"choose", Element::Choose),
-    (b"when", Element::When),
-    (b"otherwise", Element::Otherwise),
-    (b"try", Element::Try),
-    (b"attempt", Element::Attempt),
-    (b"except", Element::Except),
-    (b"vars", Element::Vars),
-    (b"inline", Element::Inline),
-    (b"remove", Element::Remove),
+const ELEMENTS: [(&[u8], EsiElement); 9] = [
+    (b"choose", EsiElement::Choose),
+    (b"when", EsiElement::When),
+    (b"otherwise", EsiElement::Otherwise),
+    (b"try", EsiElement::Try),
+    (b"attempt", EsiElement::Attempt),
+    (b"except", EsiElement::Except),
+    (b"vars", EsiElement::Vars),
+    (b"inline", EsiElement::Inline),
+    (b"remove", EsiElement::Remove),
 ];
 
 /// An open element.
 #[derive(Debug)]
 struct Frame {
-    element: Element,
+    element: EsiElement,
     nodes: Vec<Node>,
     branches: Vec<Branch>,
     test: Option<Test>,
@@ -51,7 +51,7 @@ struct Frame {
 }
 
 impl Frame {
-    const fn new(element: Element) -> Self {
+    const fn new(element: EsiElement) -> Self {
         Self {
             element,
             nodes: Vec::new(),
@@ -77,7 +77,7 @@ pub(super) struct Builder {
     text_end: Option<u64>,
     has_added: bool,
     /// An element whose content goes, and the number of its kind that are open.
-    discard: Option<(Element, usize)>,
+    discard: Option<(EsiElement, usize)>,
 }
 
 impl Builder {
@@ -131,7 +131,7 @@ impl Builder {
     }
 
     fn join(&mut self) {
-        let frame = self.frames.iter_mut().rfind(|frame| frame.element != Element::Vars);
+        let frame = self.frames.iter_mut().rfind(|frame| frame.element != EsiElement::Vars);
         join_last(frame.map_or(&mut self.done, |frame| &mut frame.nodes));
     }
 
@@ -142,10 +142,10 @@ impl Builder {
         if self.discard.is_some() {
             return;
         }
-        let frame = self.frames.iter_mut().rfind(|frame| frame.element != Element::Vars);
+        let frame = self.frames.iter_mut().rfind(|frame| frame.element != EsiElement::Vars);
         let nodes = match frame {
             None => &mut self.done,
-            Some(Frame { element: Element::Choose | Element::Try, .. }) => return,
+            Some(Frame { element: EsiElement::Choose | EsiElement::Try, .. }) => return,
             Some(frame) => &mut frame.nodes,
         };
         nodes.push(node);
@@ -178,21 +178,21 @@ impl Builder {
         }
     }
 
-    fn begin(&mut self, element: Element, tag: &Tag<'_>, mut remark: impl FnMut(What)) {
+    fn begin(&mut self, element: EsiElement, tag: &Tag<'_>, mut remark: impl FnMut(What)) {
         let parent = self.frames.last().map(|frame| frame.element);
         let needs = match element {
-            Element::When | Element::Otherwise => Some(Element::Choose),
-            Element::Attempt | Element::Except => Some(Element::Try),
+            EsiElement::When | EsiElement::Otherwise => Some(EsiElement::Choose),
+            EsiElement::Attempt | EsiElement::Except => Some(EsiElement::Try),
             _ => None,
         };
         if needs.is_some() && needs != parent {
             return remark(What::Misplaced);
         }
-        if element == Element::Vars && tag.is_empty {
+        if element == EsiElement::Vars && tag.is_empty {
             return self.vars(tag);
         }
-        if element == Element::Remove || self.frames.len() >= self.limits.nesting {
-            if element != Element::Remove {
+        if element == EsiElement::Remove || self.frames.len() >= self.limits.nesting {
+            if element != EsiElement::Remove {
                 remark(What::TooDeep);
             } else if tag.is_empty {
                 remark(What::EmptyRemove);
@@ -202,7 +202,7 @@ impl Builder {
         }
         let mut frame = Frame::new(element);
         match element {
-            Element::When => {
+            EsiElement::When => {
                 let text = tag.attribute(b"test").unwrap_or_default();
                 let test = Expression::read(&text, self.limits.nesting);
                 if test.is_none() {
@@ -210,14 +210,14 @@ impl Builder {
                 }
                 frame.test = Some(test.map_or(Test::Never, Test::Esi));
             }
-            Element::Inline => {
+            EsiElement::Inline => {
                 frame.name = tag.attribute(b"name").unwrap_or_default();
                 frame.is_fetchable = tag.attribute(b"fetchable").is_some_and(|v| v == b"yes");
                 if frame.name.is_empty() {
                     remark(What::NoName);
                 }
             }
-            Element::Vars => self.variables += 1,
+            EsiElement::Vars => self.variables += 1,
             _ => {}
         }
         self.frames.push(frame);
@@ -234,7 +234,7 @@ impl Builder {
         }
     }
 
-    fn end(&mut self, element: Element, mut remark: impl FnMut(What)) {
+    fn end(&mut self, element: EsiElement, mut remark: impl FnMut(What)) {
         let Some(index) = self.frames.iter().rposition(|frame| frame.element == element) else {
             return remark(What::NotOpen);
         };
@@ -250,21 +250,23 @@ impl Builder {
         let Frame { element, nodes, branches, test, attempt, except, name, is_fetchable } = frame;
         let parent = self.frames.last_mut();
         match (element, parent) {
-            (Element::Vars, _) => self.variables -= 1,
-            (Element::Choose, _) => self.add(Node::Choose(branches.into())),
-            (Element::When | Element::Otherwise, Some(parent)) => {
+            (EsiElement::Vars, _) => self.variables -= 1,
+            (EsiElement::Choose, _) => self.add(Node::Choose(branches.into())),
+            (EsiElement::When | EsiElement::Otherwise, Some(parent)) => {
                 parent.branches.push(Branch { test, nodes });
                 self.count += 1;
             }
-            (Element::Attempt, Some(parent)) => {
+            (EsiElement::Attempt, Some(parent)) => {
                 parent.attempt = parent.attempt.take().or(Some(nodes));
             }
-            (Element::Except, Some(parent)) => parent.except = parent.except.take().or(Some(nodes)),
-            (Element::Try, _) => {
+            (EsiElement::Except, Some(parent)) => {
+                parent.except = parent.except.take().or(Some(nodes));
+            }
+            (EsiElement::Try, _) => {
                 let (attempt, except) = (attempt.unwrap_or_default(), except.unwrap_or_default());
                 self.add(Node::Try { attempt: attempt.into(), except: except.into() });
             }
-            (Element::Inline, _) => {
+            (EsiElement::Inline, _) => {
                 let (name, nodes) = (name.into(), nodes.into());
                 self.add(Node::Inline { name, is_fetchable, nodes });
             }

@@ -117,7 +117,7 @@ impl Run {
         true
     }
 
-    /// Tells whether a condition holds; `None` if its expression, which has variables, is none.
+    /// Tells whether a condition holds; `None` if its expression, which has variables, is not one.
     fn holds(&mut self, condition: &Condition, env: &dyn Environment) -> Option<bool> {
         Some(match condition {
             Condition::Is(text) => !self.text(text, env).is_empty(),

@@ -5,7 +5,7 @@ use crate::fragment::Fragment;
 
 use super::condition::Condition;
 use super::text::Text;
-use super::{State, bad};
+use super::{SsiState, bad};
 
 /// A command of SSI.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,39 +120,43 @@ impl Parameters {
     }
 
     /// Takes a byte of a command; the state after it.
-    pub(super) fn step(&mut self, state: State, byte: u8) -> State {
+    pub(super) fn step(&mut self, state: SsiState, byte: u8) -> SsiState {
         let is_space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         match (state, byte) {
-            (State::Begun | State::Between | State::Named | State::Equals, _) if is_space => state,
-            (State::Begun | State::Name, b'a'..=b'z') => {
+            (SsiState::Begun | SsiState::Between | SsiState::Named | SsiState::Equals, _)
+                if is_space =>
+            {
+                state
+            }
+            (SsiState::Begun | SsiState::Name, b'a'..=b'z') => {
                 self.name.push(byte);
-                State::Name
+                SsiState::Name
             }
-            (State::Name | State::Quoted, _) if is_space => State::Between,
-            (State::Name | State::Between | State::Quoted, b'-') => State::End(1),
-            (State::Between, b'a'..=b'z') => {
+            (SsiState::Name | SsiState::Quoted, _) if is_space => SsiState::Between,
+            (SsiState::Name | SsiState::Between | SsiState::Quoted, b'-') => SsiState::End(1),
+            (SsiState::Between, b'a'..=b'z') => {
                 self.list.push((vec![byte], Vec::new()));
-                State::Parameter
+                SsiState::Parameter
             }
-            (State::Parameter, b'a'..=b'z' | b'_') => {
+            (SsiState::Parameter, b'a'..=b'z' | b'_') => {
                 self.last(|(name, _)| name.push(byte));
-                State::Parameter
+                SsiState::Parameter
             }
-            (State::Parameter, _) if is_space => State::Named,
-            (State::Parameter | State::Named, b'=') => State::Equals,
-            (State::Equals, b'"' | b'\'') => State::Value(byte),
-            (State::Value(quote), _) if byte == quote => State::Quoted,
-            (State::Value(quote), _) => {
+            (SsiState::Parameter, _) if is_space => SsiState::Named,
+            (SsiState::Parameter | SsiState::Named, b'=') => SsiState::Equals,
+            (SsiState::Equals, b'"' | b'\'') => SsiState::Value(byte),
+            (SsiState::Value(quote), _) if byte == quote => SsiState::Quoted,
+            (SsiState::Value(quote), _) => {
                 self.last(|(_, value)| value.push(byte));
-                if byte == b'\\' { State::Escaped(quote) } else { state }
+                if byte == b'\\' { SsiState::Escaped(quote) } else { state }
             }
-            (State::Escaped(quote), _) => {
+            (SsiState::Escaped(quote), _) => {
                 self.last(|(_, value)| value.push(byte));
-                State::Value(quote)
+                SsiState::Value(quote)
             }
-            (State::End(1), b'-') => State::End(2),
+            (SsiState::End(1), b'-') => SsiState::End(2),
             // Of what is no command, this may be the end already.
-            (State::Parameter | State::Named | State::Equals, b'-') => State::Bad(1),
+            (SsiState::Parameter | SsiState::Named | SsiState::Equals, b'-') => SsiState::Bad(1),
             _ => bad(state, byte),
         }
     }

@@ -65,7 +65,7 @@ impl Pattern {
 }
 
 impl Condition {
-    /// Reads a condition; `None` if it is none.
+    /// Reads a condition; `None` if it is not one.
     pub(super) fn read(text: &[u8]) -> Option<Self> {
         let is_left = |byte: &u8| byte.is_ascii_alphanumeric() || b"_${}".contains(byte);
         let end = text.iter().position(|byte| !is_left(byte)).unwrap_or(text.len());

@@ -11,7 +11,11 @@ const PAGES: &str = include_str!("pages.txt");
 const OTHERS: [(&str, &str); 7] = [
     // nginx documents that a block is processed, but this one sends its commands.
     (
-        r#"<!--# block name="s" -->x<!--# echo var="arg_x" -->y<!--# include virtual="/g" -->z<!--# endblock -->a<!--# include virtual="/empty" stub="s" -->b"#,
+        concat!(
+            r#"<!--# block name="s" -->x<!--# echo var="arg_x" -->y"#,
+            r#"<!--# include virtual="/g" -->z<!--# endblock -->a"#,
+            r#"<!--# include virtual="/empty" stub="s" -->b"#
+        ),
         "axxvy{/g}zb",
     ),
     // A request's line holds no space.

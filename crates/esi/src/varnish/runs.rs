@@ -59,7 +59,7 @@ impl Runs {
         self.lines.remark(what, self.from, at);
     }
 
-    /// What is before `at` stays.
+    /// Text before `at` stays.
     pub(super) fn keep(&mut self, at: u64) {
         self.mark = self.mark.max(at);
     }
@@ -70,7 +70,7 @@ impl Runs {
         self.from = self.mark;
     }
 
-    /// What is between the mark and `at` goes.
+    /// All that is between the mark and `at` goes.
     pub(super) fn drop(&mut self, at: u64) {
         self.take();
         self.has_gap |= at > self.mark;
