@@ -116,7 +116,7 @@ impl Accept {
 }
 
 /// A member's coding and weight. `None` if it is not well-formed.
-fn parts(member: &[u8]) -> Option<(&[u8], u16)> {
+pub(crate) fn parts(member: &[u8]) -> Option<(&[u8], u16)> {
     let Some(at) = member.iter().position(|b| *b == b';') else {
         return Some((member, 1000 * THOUSANDTH));
     };

@@ -11,6 +11,8 @@
 //! The levels from which that is too long to hold up others (brotli 9, zstd 16) are for threads
 //! that may block.
 //!
+//! [`dictionary`] and [`delta`] are for content that a client has parts of (RFC 9842).
+//!
 //! Order of calls: [`EncodeSettings`], then [`EncodeSettings::most_memory`] to reserve, then the
 //! encoder; likewise [`DecodeLimits`] and the decoder.
 
@@ -19,6 +21,8 @@ mod br;
 mod coding;
 mod counted;
 mod decode;
+pub mod delta;
+pub mod dictionary;
 mod encode;
 mod error;
 pub mod etag;

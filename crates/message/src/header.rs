@@ -85,6 +85,7 @@ known! {
     Trailer "Trailer";
     TransferEncoding "Transfer-Encoding";
     Upgrade "Upgrade";
+    UseAsDictionary "Use-As-Dictionary";
     UserAgent "User-Agent";
     Vary "Vary";
     Via "Via";
