@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 
+use crate::keyed::KeyedForms;
 use crate::ledger::{Charge, Ledger};
 use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::size;
@@ -25,6 +26,7 @@ pub(crate) struct Forms {
     /// The length of the content without its coding, and one; 0 if it is not known.
     plain: AtomicU64,
     attached: OnceLock<Box<Attachment>>,
+    keyed: OnceLock<Box<KeyedForms>>,
 }
 
 /// Something made of a stored body, kept beside it for whoever needs it next, and gone with it.
@@ -96,9 +98,9 @@ impl Forms {
         }
     }
 
-    /// Returns true if there is room for forms.
+    /// Returns true if there is room for forms, or something is attached.
     pub(crate) fn is_begun(&self) -> bool {
-        self.slots.get().is_some()
+        self.slots.get().is_some() || self.keyed().is_some() || self.attached.get().is_some()
     }
 
     /// Makes room for forms, with [`Forms::SLOTS_BYTES`] reserved in `charge`.
@@ -150,11 +152,23 @@ impl Forms {
         });
     }
 
+    /// Those that are known by a key, once there was one.
+    #[inline]
+    pub(crate) fn keyed(&self) -> Option<&KeyedForms> {
+        self.keyed.get().map(|keyed| &**keyed)
+    }
+
+    /// The same; `charge` is for the first of all.
+    pub(crate) fn begin_keyed(&self, charge: Charge) -> &KeyedForms {
+        self.keyed.get_or_init(|| Box::new(KeyedForms::new(charge)))
+    }
+
     /// Bytes that they have reserved.
     pub(crate) fn memory(&self) -> u64 {
         let attached = self.attached.get().map_or(0, |attachment| attachment.charge.bytes());
-        let Some(slots) = self.slots.get() else { return attached };
+        let others = attached + self.keyed().map_or(0, KeyedForms::memory);
+        let Some(slots) = self.slots.get() else { return others };
         let forms = slots.slots.iter().map(|slot| slot.form.load().as_ref().map_or(0, |f| f.cost));
-        attached + Self::SLOTS_BYTES + forms.sum::<u64>()
+        others + Self::SLOTS_BYTES + forms.sum::<u64>()
     }
 }

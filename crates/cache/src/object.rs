@@ -2,13 +2,14 @@
 
 use std::any::Any;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 
 use crate::content::{Complete, Content, Keeper, Location};
 use crate::fill::Fill;
 use crate::forms::{Attached, Forms};
+use crate::keyed::KeyedForms;
 use crate::pieces::Whole;
 use crate::reader::Reader;
 use crate::record::{NewObject, Record};
@@ -119,6 +120,29 @@ impl Object {
         self.content.forms().is_some_and(|forms| forms.is_wanted(number, effort))
     }
 
+    /// The form of the complete body for `key`. No lock.
+    pub fn keyed_form(&self, key: u64) -> Option<Bytes> {
+        self.content.forms()?.keyed()?.get(key)
+    }
+
+    /// Returns true if there is a form for any key.
+    #[inline]
+    pub fn has_keyed_forms(&self) -> bool {
+        self.content.forms().and_then(Forms::keyed).is_some_and(KeyedForms::has_any)
+    }
+
+    /// Returns true if the body is complete, may have forms, and nobody has begun to make the one
+    /// for `key`.
+    pub fn wants_keyed_form(&self, key: u64) -> bool {
+        let forms = self.content.forms();
+        forms.is_some_and(|forms| forms.keyed().is_none_or(|keyed| keyed.is_wanted(key)))
+    }
+
+    /// A way to the body for as long as somebody else keeps it.
+    pub fn body_ref(self: &Arc<Self>) -> BodyRef {
+        BodyRef(Arc::downgrade(&self.body_keeper()))
+    }
+
     /// Further forms of the body, if it may have any.
     pub(crate) fn forms(&self) -> Option<&Forms> {
         self.content.forms()
@@ -187,6 +211,23 @@ impl Object {
     /// Forgets the state of filling; the body is complete.
     pub(crate) fn forget_fill(&self) {
         self.content.forget_fill();
+    }
+}
+
+/// A way to a stored body that does not keep it: it ends when the body leaves the store, and outlives
+/// a 304 by which the body got another head.
+#[derive(Clone, Debug)]
+pub struct BodyRef(Weak<dyn Keeper>);
+
+impl BodyRef {
+    /// Returns true if the body is still there.
+    pub fn is_there(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    /// Calls `look` with the complete body. `None` if it is gone, incomplete, or not in memory.
+    pub fn whole<T>(&self, look: impl FnOnce(Whole<'_>) -> T) -> Option<T> {
+        self.0.upgrade()?.state().whole().map(look)
     }
 }
 

@@ -75,12 +75,14 @@ pub struct Flags {
     pub esi: bool,
     /// The same by nginx's server-side includes.
     pub ssi: bool,
+    /// The content may serve as a dictionary for that of other responses (RFC 9842).
+    pub dictionary: bool,
 }
 
 impl Flags {
     /// Returns true if further forms of the body, or things that are made of it, may be kept.
     pub(crate) fn may_have_forms(self) -> bool {
-        self.negotiated || self.esi || self.ssi
+        self.negotiated || self.esi || self.ssi || self.dictionary
     }
 
     /// Returns true if the object is no response, but a mark.
@@ -100,6 +102,7 @@ impl Flags {
             | u16::from(self.coded_here) << 12
             | u16::from(self.esi) << 13
             | u16::from(self.ssi) << 14
+            | u16::from(self.dictionary) << 15
     }
 
     fn from_bits(bits: u16) -> Self {
@@ -115,6 +118,7 @@ impl Flags {
             coded_here: bits & 1 << 12 != 0,
             esi: bits & 1 << 13 != 0,
             ssi: bits & 1 << 14 != 0,
+            dictionary: bits & 1 << 15 != 0,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::cache::Cache;
 use crate::forms::Forms;
+use crate::keyed::KeyedForms;
 use crate::lower::Lower;
 use crate::object::Object;
 
@@ -41,5 +42,45 @@ impl<L: Lower> Cache<L> {
             shard.reweigh(place.h32, object);
         }
         is_live
+    }
+
+    /// Takes the duty to make the form of `object`'s complete body for `key`. False if somebody has
+    /// it already, or had it; if there is no memory; or if every place is taken for a key that is
+    /// not over.
+    pub fn begin_keyed_form(
+        &self,
+        object: &Object,
+        key: u64,
+        is_over: impl Fn(u64) -> bool,
+    ) -> bool {
+        let Some(forms) = object.forms() else { return false };
+        if !object.is_live() {
+            return false;
+        }
+        if let Some(keyed) = forms.keyed() {
+            return keyed.begin(key, is_over);
+        }
+        let charge = self.reserve(KeyedForms::BYTES);
+        charge.is_some_and(|charge| forms.begin_keyed(charge).begin(key, is_over))
+    }
+
+    /// Puts the form for `key` beside the body, as [`Cache::put_form`].
+    pub fn put_keyed_form(
+        &self,
+        (object, hash): (&Arc<Object>, u64),
+        key: u64,
+        mut data: Vec<u8>,
+    ) -> bool {
+        let Some(keyed) = object.forms().and_then(Forms::keyed) else { return false };
+        data.shrink_to_fit();
+        let cost = KeyedForms::cost(data.capacity());
+        let Some(charge) = self.reserve(cost) else { return false };
+        let place = self.place(hash);
+        let mut shard = self.shard(place.shard);
+        let is_put = object.is_live() && keyed.put(key, data, charge);
+        if is_put {
+            shard.reweigh(place.h32, object);
+        }
+        is_put
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Bodies are made at once, on threads that may block.
 
-use zstd_safe::{CCtx, CParameter, get_error_name};
+use zstd_safe::zstd_sys::ZSTD_ErrorCode as Code;
+use zstd_safe::{CCtx, CParameter, is_error_kind};
 
 use crate::dictionary::{DictionaryHash, HASH_BYTES};
 use crate::error::Error;
@@ -59,7 +60,7 @@ pub fn encode(
     let mut frame: Vec<u8> = Vec::with_capacity(room);
     match context.compress2(&mut frame, plain) {
         Ok(_) => {}
-        Err(code) if is_full(code) => return Ok(None),
+        Err(code) if is_error_kind(code, Code::ZSTD_error_dstSize_tooSmall) => return Ok(None),
         Err(_) => return Err(Error::Library),
     }
     let mut whole = Vec::with_capacity(HEADER_BYTES + frame.len());
@@ -67,12 +68,6 @@ pub fn encode(
     whole.extend_from_slice(hash);
     whole.extend_from_slice(&frame);
     Ok(Some(whole))
-}
-
-/// Returns true if the library found too little room for what comes out.
-fn is_full(code: usize) -> bool {
-    zstd_safe::is_error_kind(code, zstd_safe::zstd_sys::ZSTD_ErrorCode::ZSTD_error_dstSize_tooSmall)
-        || get_error_name(code).contains("too small")
 }
 
 /// The hash of the dictionary that `body` needs. `None` if it is not in `dcz`.

@@ -7,6 +7,7 @@ mod coalesce;
 mod durable;
 mod evict;
 mod forms;
+mod keyed;
 mod lookup;
 mod lower;
 mod memory;
