@@ -125,6 +125,8 @@ counters! {
     BodiesDecoded bodies_decoded_total Counter "Bodies decoded on their way to a client that does not take their coding.";
     FormsMade forms_made_total Counter "Further forms made of stored bodies (brotli, zstd), behind requests.";
     FormsSent forms_sent_total Counter "Answers with such a form.";
+    DeltasMade deltas_made_total Counter "Forms of stored bodies made with a dictionary that clients have (RFC 9842), behind requests.";
+    DeltasSent deltas_sent_total Counter "Answers with such a form.";
     CodingTime coding_time_us_total Counter "Microseconds for which further forms were made. See the limit `coding_time`.";
     Stores stores_total Counter "Responses that began to be stored. One whose body then breaks off is counted, too.";
     EsiPages esi_pages_total Counter "Pages that were put together of others (ESI, SSI).";

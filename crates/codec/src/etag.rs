@@ -8,6 +8,13 @@
 //! [`form_of`], and only who does not have it guesses with [`write_plain`].
 
 use crate::coding::Coding;
+use crate::dictionary::DictionaryHash;
+
+/// What stands between the plain tag and the dictionary's hash in the tag of a form in `dcz`.
+const DELTA: &[u8] = b"-dcz-";
+/// Hexadecimal digits of the hash that follow: enough to tell dictionaries apart by chance, and no
+/// more is needed, as a client names the dictionary in full beside the tag.
+const DELTA_DIGITS: usize = 16;
 
 /// Appends the tag of the form in `coding` of a response whose plain tag is `plain`. Returns false,
 /// and appends nothing, if that is no entity tag: the form has none.
@@ -29,16 +36,28 @@ pub fn form_of(tag: &[u8], plain: &[u8]) -> Option<Coding> {
 }
 
 /// Appends the plain tag that `tag`, a client's, would be a form's of, and returns that form's
-/// coding. `None`, and nothing is appended, if it ends with no coding's name.
+/// coding, with or without a dictionary. `None`, and nothing is appended, if it ends with no coding's name.
 ///
 /// The origin's own tags may end so: an If-None-Match for the origin lists both tags.
 pub fn write_plain(tag: &[u8], out: &mut Vec<u8>) -> Option<Coding> {
     let inside = opaque(tag)?;
-    let coding =
-        Coding::CODED.into_iter().find(|coding| inside.ends_with(suffix(*coding).as_bytes()))?;
-    out.extend_from_slice(&tag[..tag.len() - 1 - suffix(coding).len()]);
+    let delta = inside.split_at_checked(inside.len().wrapping_sub(DELTA.len() + DELTA_DIGITS));
+    let is_delta = delta.is_some_and(|(_, end)| end.strip_prefix(DELTA).is_some_and(is_delta_end));
+    let (coding, end) = if is_delta {
+        (Coding::Zstd, DELTA.len() + DELTA_DIGITS)
+    } else {
+        let ends = |coding: &Coding| inside.ends_with(suffix(*coding).as_bytes());
+        let coding = Coding::CODED.into_iter().find(ends)?;
+        (coding, suffix(coding).len())
+    };
+    out.extend_from_slice(&tag[..tag.len() - 1 - end]);
     out.push(b'"');
     Some(coding)
+}
+
+/// Returns true if `text` is the end of a tag of a form in `dcz`.
+fn is_delta_end(text: &[u8]) -> bool {
+    text.len() == DELTA_DIGITS && text.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// The tags of all forms of one stored response.
@@ -80,6 +99,42 @@ impl<'a> FormTags<'a> {
         let weak = out.split_off(start);
         if !write_form(&weak, coding, out) {
             out.extend_from_slice(&weak);
+        }
+    }
+
+    /// Appends the tag of the form that is coded with the dictionary of this hash: a weak one, with
+    /// the beginning of the hash.
+    pub fn write_delta(&self, hash: &DictionaryHash, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.write_delta_start(out);
+        // The stored tag is no tag: none is made of it.
+        if out.len() == start {
+            out.extend_from_slice(self.stored);
+            return;
+        }
+        for byte in &hash[..DELTA_DIGITS / 2] {
+            out.extend([byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
+        }
+        out.push(b'"');
+    }
+
+    /// Returns true if `tag` is that of the form with some dictionary.
+    pub fn is_delta(&self, tag: &[u8]) -> bool {
+        let mut start = Vec::new();
+        self.write_delta_start(&mut start);
+        let Some(rest) = tag.strip_prefix(&start[..]).filter(|_| !start.is_empty()) else {
+            return false;
+        };
+        rest.strip_suffix(b"\"").is_some_and(is_delta_end)
+    }
+
+    /// Appends what such tags have in common, without the quote at their end.
+    fn write_delta_start(&self, out: &mut Vec<u8>) {
+        let mut plain = Vec::with_capacity(self.stored.len());
+        self.write_identity(&mut plain);
+        if opaque(&plain).is_some() {
+            weaken(&plain[..plain.len() - 1], out);
+            out.extend_from_slice(DELTA);
         }
     }
 
@@ -182,6 +237,33 @@ mod tests {
         assert_eq!(guess("W/\"x-zstd\"").as_deref(), Some("W/\"x\""));
         assert_eq!(guess("\"x\""), None);
         assert_eq!(guess("\"x-gzip \""), None);
+    }
+
+    #[test]
+    fn the_form_of_each_dictionary_has_a_tag_of_its_own() {
+        let hash = std::array::from_fn(|at| at as u8 * 0x11);
+        let of = |stored: &str, coding, here| {
+            let tags = FormTags::new(stored.as_bytes(), coding, here);
+            let mut out = Vec::new();
+            tags.write_delta(&hash, &mut out);
+            assert_eq!(tags.is_delta(&out), opaque(&out).is_some());
+            String::from_utf8(out).expect("made of strings")
+        };
+        let tag = "W/\"x-dcz-0011223344556677\"";
+        assert_eq!(of("\"x-gzip\"", Coding::Gzip, true), tag);
+        assert_eq!(of("\"x\"", Coding::Identity, false), tag);
+        assert_eq!(of("W/\"x\"", Coding::Brotli, false), tag);
+        assert_eq!(of("x", Coding::Gzip, false), "x", "no tag, and none is made of it");
+        assert_eq!(plain(tag), Some(("W/\"x\"".to_owned(), Coding::Zstd)));
+        let tags = FormTags::new(b"\"x\"", Coding::Identity, false);
+        for other in [
+            "\"x\"",
+            "W/\"x-dcz-\"",
+            "W/\"y-dcz-0011223344556677\"",
+            "W/\"x-dcz-001122334455667g\"",
+        ] {
+            assert!(!tags.is_delta(other.as_bytes()), "{other}");
+        }
     }
 
     #[test]

@@ -202,6 +202,7 @@ pub(crate) const COMPRESSION: Section = Section {
             "forms", "`gzip`, `br`, `zstd`, or a list of them", "[\"br\", \"zstd\"]", "Further codings in which responses that are asked for often are kept beside the stored one, for clients that take them; the most wanted first. They are made behind requests, within the limit `coding_time`.";
             "warm_hits", COUNT, "8", "Hits after which such a form is made, quickly.";
             "hot_hits", COUNT, "200", "Hits after which it is made as small as it can be.";
+            "dictionaries", BOOLEAN, "true", "Whether stored responses with `Use-As-Dictionary` serve as dictionaries (RFC 9842): clients that have one get newer responses as what differs from it, in `dcz`. Sites with a VCL, too.";
         }
     },
     later: &[],
@@ -632,6 +633,7 @@ pub(crate) const CACHE: Section = Section {
             "stale_if_error", DURATION, "\"1d\"", "How long past its lifetime a response stands in for an error of the origin; 0 in the rfc profile.";
             "stale_if_unreachable", DURATION, "\"1d\"", "How long past its lifetime a response is served while the origin is out of reach.";
             "drop_set_cookie", BOOLEAN, "false", "Whether Set-Cookie is removed from responses that the origin marked as shared and gave a lifetime (`public, max-age=60`), so that they are stored; otherwise Set-Cookie keeps a response from being stored.";
+            "dictionary", "a pattern of paths such as \"/js/app.*.js\"", "none", "Adds `Use-As-Dictionary` with this pattern to responses that are stored, with 200 and without such a field: clients may have later ones that match it as what differs from them (RFC 9842).";
             "key_headers", TEXTS, "none", "Header fields of requests whose values are part of the cache key.";
             "match_type", BOOLEAN, "false", "Whether only what has the Content-Type that its path's suffix stands for is stored (`.css` as `text/css`), and nothing below a path with `;` or an escaped delimiter: for rules that go by suffix.";
             "request_directives", "\"ignore\" or \"honour\"", "\"ignore\"", "Whether a client's Cache-Control (no-cache, no-store, max-age, min-fresh, max-stale) counts; `honour` in the rfc profile. only-if-cached always does.";

@@ -29,6 +29,8 @@ pub struct Compression {
     pub warm_hits: u32,
     /// Hits after which it is made once more, with the greatest effort.
     pub hot_hits: u32,
+    /// Stored responses that say so serve as dictionaries (RFC 9842), under every policy.
+    pub dictionaries: bool,
 }
 
 impl Default for Compression {
@@ -40,6 +42,7 @@ impl Default for Compression {
             forms: vec![Coding::Brotli, Coding::Zstd],
             warm_hits: 8,
             hot_hits: 200,
+            dictionaries: true,
         }
     }
 }

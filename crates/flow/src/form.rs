@@ -14,8 +14,9 @@ use message::{HeaderBlock, HeaderId, Method, Request, Response, conditional};
 
 use crate::body::ReplyBody;
 use crate::compression::{Compress, Compression};
+use crate::dictionary;
 use crate::recode::Recode;
-use crate::reply::SentForm;
+use crate::reply::{SentCoding, SentForm};
 
 /// The form that a client gets, and the one that it would rather have.
 #[derive(Debug)]
@@ -116,10 +117,10 @@ pub(crate) fn plain_length(object: &Object) -> Option<u64> {
 }
 
 /// Makes a head that of the form in `coding`, with this tag.
-pub(crate) fn give(headers: &mut HeaderBlock, coding: Coding, tag: Option<&[u8]>) {
-    match coding {
-        Coding::Identity => headers.remove(HeaderId::ContentEncoding),
-        coding => headers.set(HeaderId::ContentEncoding, coding.token().as_bytes()),
+pub(crate) fn give(headers: &mut HeaderBlock, coding: SentCoding, tag: Option<&[u8]>) {
+    match coding.token() {
+        None => headers.remove(HeaderId::ContentEncoding),
+        Some(token) => headers.set(HeaderId::ContentEncoding, token.as_bytes()),
     }
     match tag {
         Some(tag) => headers.set(HeaderId::Etag, tag),
@@ -138,7 +139,7 @@ pub(crate) fn vary_by_coding(headers: &mut HeaderBlock) {
 
 /// The form of `object` in `coding`, as a reply has it.
 pub(crate) fn sent(object: &Record, coding: Coding) -> SentForm {
-    SentForm { coding, tag: tag(object, coding) }
+    SentForm { coding: SentCoding::Plain(coding), tag: tag(object, coding) }
 }
 
 /// A form that the client of `request` has, as its If-None-Match says, and takes. Where it has
@@ -146,6 +147,10 @@ pub(crate) fn sent(object: &Record, coding: Coding) -> SentForm {
 pub(crate) fn had(object: &Record, request: &Request) -> Option<SentForm> {
     if !request.headers.contains(HeaderId::IfNoneMatch) {
         return None;
+    }
+    let delta = dictionary::had(object, request);
+    if delta.is_some() {
+        return delta;
     }
     let accept = accept(request);
     let taken = Coding::ALL.into_iter().filter(|coding| accept.takes(*coding));
@@ -239,7 +244,7 @@ pub(crate) fn code_head(headers: &mut HeaderBlock, coding: Coding) {
     let mut tag = Vec::new();
     let plain = headers.value(HeaderId::Etag);
     let is_tagged = plain.is_some_and(|plain| write_form(plain, coding, &mut tag));
-    give(headers, coding, is_tagged.then_some(&tag));
+    give(headers, SentCoding::Plain(coding), is_tagged.then_some(&tag));
     headers.remove(HeaderId::ContentLength);
 }
 
@@ -298,7 +303,8 @@ impl PassingForm<'_> {
             let mut tag = Vec::new();
             let own = headers.value(HeaderId::Etag);
             own.inspect(|own| FormTags::new(own, given, false).write(Coding::Identity, &mut tag));
-            give(headers, Coding::Identity, (!tag.is_empty()).then_some(&tag));
+            let plain = SentCoding::Plain(Coding::Identity);
+            give(headers, plain, (!tag.is_empty()).then_some(&tag));
             headers.remove(HeaderId::ContentLength);
             vary_by_coding(headers);
             return (Recode::Decode(given), Coding::Identity);

@@ -77,6 +77,11 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
         // spelling of Accept-Encoding would choose a coding for another that cannot read it.
         if ask.site.compress != Compress::Off {
             request.headers.remove(HeaderId::AcceptEncoding);
+            if request.headers.contains(HeaderId::AvailableDictionary) {
+                // Whatever a client has, all get what the origin sends.
+                request.headers.remove(HeaderId::AvailableDictionary);
+                request.headers.remove_named(b"Dictionary-ID");
+            }
             if !ask.live.compression.ask.is_empty() {
                 let codings = ask.live.compression.ask.as_bytes();
                 request.headers.push(HeaderId::AcceptEncoding, codings);

@@ -14,6 +14,7 @@ mod compression;
 mod core;
 mod decide;
 mod declared;
+mod dictionary;
 mod enter;
 pub mod explain;
 mod failing;

@@ -20,6 +20,7 @@ use vcl::program::Instance;
 
 use crate::challenge::Challenges;
 use crate::compression::{Compress, Compression};
+use crate::dictionary::Dictionaries;
 use crate::invalidate::Door;
 use crate::refine::Allowance;
 use crate::tracing::Tracing;
@@ -173,6 +174,8 @@ pub struct Shared {
     pub(crate) listing: Arc<tokio::sync::Mutex<()>>,
     /// Time for further forms of stored bodies.
     pub(crate) allowance: Allowance,
+    /// Stored responses that serve as dictionaries.
+    pub(crate) dictionaries: Dictionaries,
     /// Looks for what is of no more use.
     pub(crate) rounds: Arc<tokio::sync::Mutex<crate::over::Rounds>>,
 }
@@ -217,6 +220,7 @@ impl Shared {
             sweeping: Arc::default(),
             listing: Arc::default(),
             allowance: Allowance::default(),
+            dictionaries: Dictionaries::default(),
             rounds: Arc::default(),
         }
     }

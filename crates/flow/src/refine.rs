@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Account, Counter, Held, Limit, Limits};
-use cache::Object;
+use cache::{Object, Whole};
 use codec::{Coding, DecodeLimits, Decoder, EncodeSettings, Encoder, Goal, STEP_BYTES};
 use message::HeaderId;
 use message::cache_control::CacheControl;
@@ -95,9 +95,38 @@ impl Allowance {
 }
 
 /// The right to make a form. It ends with this value, whatever comes of the form.
-struct Right {
-    core: Rc<Core>,
+pub(crate) struct Right {
+    pub(crate) core: Rc<Core>,
     used_us: u64,
+}
+
+impl Right {
+    /// Takes the right, if nobody has it and there is time left.
+    pub(crate) fn take(core: &Rc<Core>, limits: &Limits) -> Option<Self> {
+        let allowance = &core.shared.allowance;
+        if !allowance.begin(core.now().mono_ms, limits.coding_time) {
+            if !allowance.is_busy() {
+                core.counters.limit(Limit::CodingTime);
+            }
+            return None;
+        }
+        Some(Self { core: Rc::clone(core), used_us: 0 })
+    }
+
+    /// Does the work on a thread that may block, and counts its time. `None` if it was given up.
+    pub(crate) async fn work<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let done = rt::blocking(move || {
+            let began_us = rt::micros();
+            let made = work();
+            (made, rt::micros().saturating_sub(began_us))
+        });
+        let (made, used_us) = done.await.ok()?;
+        self.used_us += used_us;
+        Some(made)
+    }
 }
 
 impl Drop for Right {
@@ -124,33 +153,21 @@ fn begin(
     (coding, effort): (Coding, Effort),
     limits: &Limits,
 ) {
-    let allowance = &core.shared.allowance;
     if object.length().is_none_or(|length| length > limits.form_bytes) {
         return;
     }
-    if !allowance.begin(core.now().mono_ms, limits.coding_time) {
-        if !allowance.is_busy() {
-            core.counters.limit(Limit::CodingTime);
-        }
-        return;
-    }
-    let mut right = Right { core: Rc::clone(core), used_us: 0 };
+    let Some(mut right) = Right::take(core, limits) else { return };
     let number = form::number(coding);
     if !core.shared.cache.begin_form(object, number, effort as u8) {
         return;
     }
     let object = Arc::clone(object);
-    let bounds = Bounds { decode: decode_limits(limits), plain_bytes: limits.form_bytes };
+    let bounds = Bounds::of(limits);
     let account = Account::open_large(core.shared.cache.memory());
     rt::spawn_local(async move {
         let source = Arc::clone(&object);
-        let made = rt::blocking(move || {
-            let began_us = rt::micros();
-            let made = make(&source, coding, effort, (bounds, &account));
-            (made, rt::micros().saturating_sub(began_us))
-        });
-        let Ok((made, used_us)) = made.await else { return };
-        right.used_us = used_us;
+        let made = right.work(move || make(&source, coding, effort, (bounds, &account)));
+        let Some(made) = made.await else { return };
         let core = &right.core;
         match made {
             Ok(Some(data)) => {
@@ -168,9 +185,16 @@ fn begin(
 
 /// Bounds of what is taken for a form.
 #[derive(Clone, Copy)]
-struct Bounds {
+pub(crate) struct Bounds {
     decode: DecodeLimits,
     plain_bytes: u64,
+}
+
+impl Bounds {
+    /// Those that `limits` has.
+    pub(crate) fn of(limits: &Limits) -> Self {
+        Self { decode: decode_limits(limits), plain_bytes: limits.form_bytes }
+    }
 }
 
 /// Makes a form of the complete body of `object`. `None` if it may not be made, or is no shorter
@@ -191,7 +215,8 @@ fn make(
     }
     let no_memory = |_| Some(Limit::ClientMemory);
     let mut held = account.hold(STEP_BYTES as u64).map_err(no_memory)?;
-    let plain = decode(object, bounds, &mut held)?;
+    let Some(whole) = object.whole() else { return Ok(None) };
+    let plain = decode(whole, object.flags().coding, bounds, &mut held)?;
     let Some(settings) = EncodeSettings::new(coding, effort.level(coding)) else { return Ok(None) };
     let settings = settings.for_length(plain.len() as u64);
     let Some(stored) = object.length() else { return Ok(None) };
@@ -199,11 +224,18 @@ fn make(
     encode(&plain, &settings, stored)
 }
 
-/// The content of `object` without its coding.
-fn decode(object: &Object, bounds: Bounds, held: &mut Held) -> Result<Vec<u8>, Option<Limit>> {
-    let Some(whole) = object.whole() else { return Err(None) };
+/// The content of a body without its coding.
+///
+/// # Errors
+/// With the limit that was reached, if one was.
+pub(crate) fn decode(
+    whole: Whole<'_>,
+    coding: Coding,
+    bounds: Bounds,
+    held: &mut Held,
+) -> Result<Vec<u8>, Option<Limit>> {
     let limits = DecodeLimits { size_bytes: bounds.plain_bytes, ..bounds.decode };
-    let mut decoder = Decoder::new(object.flags().coding, limits).map_err(limit_of)?;
+    let mut decoder = Decoder::new(coding, limits).map_err(limit_of)?;
     let mut output = vec![0; STEP_BYTES];
     let mut plain = Vec::new();
     for piece in whole.pieces() {

@@ -150,9 +150,29 @@ impl Varnish {
 #[derive(Debug)]
 pub struct SentForm {
     /// Its coding.
-    pub coding: Coding,
+    pub coding: SentCoding,
     /// Its entity tag.
     pub tag: Option<Vec<u8>>,
+}
+
+/// The coding of a form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SentCoding {
+    /// One that needs nothing else.
+    Plain(Coding),
+    /// Zstandard with a dictionary that the client has (RFC 9842).
+    Dcz,
+}
+
+impl SentCoding {
+    /// Its name in Content-Encoding; `None` for the identity.
+    pub fn token(self) -> Option<&'static str> {
+        match self {
+            Self::Plain(Coding::Identity) => None,
+            Self::Plain(coding) => Some(coding.token()),
+            Self::Dcz => Some(codec::dictionary::DCZ),
+        }
+    }
 }
 
 /// A reply.
@@ -180,6 +200,8 @@ pub struct Reply {
     pub content_type: Option<Box<str>>,
     /// The coding of the form that is sent, with its entity tag, where that is not the stored one.
     pub form: Option<Box<SentForm>>,
+    /// The form goes by the dictionary that a client has: Vary says so beside what the head says.
+    pub by_dictionary: bool,
     /// The connection ends after the reply.
     pub close: bool,
     /// The reply has a whole body because more ranges were asked for than may be.
@@ -214,6 +236,7 @@ impl Reply {
             content_range: None,
             content_type: None,
             form: None,
+            by_dictionary: false,
             close: false,
             too_many_ranges: false,
             page: None,
@@ -302,12 +325,16 @@ impl Reply {
             fields.add(HeaderId::ContentType, |out| push(out, kind));
         }
         if let Some(form) = &self.form {
-            if form.coding != Coding::Identity {
-                fields.add(HeaderId::ContentEncoding, |out| push(out, form.coding.token()));
+            if let Some(token) = form.coding.token() {
+                fields.add(HeaderId::ContentEncoding, |out| push(out, token));
             }
             if let Some(tag) = &form.tag {
                 fields.add(HeaderId::Etag, |out| out.extend_from_slice(tag));
             }
+        }
+        if self.by_dictionary {
+            let name = HeaderId::AvailableDictionary.name();
+            fields.add(HeaderId::Vary, |out| push(out, name));
         }
         if live.announce.cache_status
             && let Some(status) = self.cache_status(live)

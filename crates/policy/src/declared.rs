@@ -17,7 +17,7 @@ use std::fmt;
 
 use base::KeyBuf;
 use message::store::{NotStored, StoreRules};
-use message::{HeaderId, Request, cookie};
+use message::{HeaderId, Request, Status, cookie};
 
 use crate::acl::CidrSet;
 use crate::answer::Redirect;
@@ -184,6 +184,13 @@ impl Policy for Declared {
             if !media::fits(ctx.request.path(), kind) {
                 ctx.plan.refuse(NotStored::ContentType, ctx.response.status);
             }
+        }
+        if let Some(field) = &plan.dictionary
+            && ctx.plan.store.is_ok()
+            && ctx.response.status == Status::OK
+            && !ctx.response.headers.contains(HeaderId::UseAsDictionary)
+        {
+            ctx.response.headers.push(HeaderId::UseAsDictionary, field);
         }
         BackendResponse::Deliver
     }

@@ -116,6 +116,9 @@ pub struct Settings {
     pub key_headers: Vec<FieldName>,
     /// Set-Cookie is removed from responses that the origin marked as shared and gave a lifetime.
     pub drop_set_cookie: bool,
+    /// The pattern of requests for which stored responses that do not say so themselves may serve as
+    /// dictionaries (RFC 9842).
+    pub dictionary: Option<Box<str>>,
     /// A response is stored only if it has the Content-Type that its path's suffix stands for.
     pub match_type: bool,
     /// Requests that go past the cache.
@@ -156,6 +159,7 @@ impl Default for Settings {
             honour_request_directives: None,
             key_headers: Vec::new(),
             drop_set_cookie: false,
+            dictionary: None,
             match_type: false,
             bypass: Vec::new(),
             cookies: CookieRules::default(),

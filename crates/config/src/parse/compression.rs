@@ -36,6 +36,7 @@ pub(super) fn compression(r: &mut Reader, top: &Table<'_>) -> Compression {
         warm_hits,
         hot_hits,
         stored: usual.stored,
+        dictionaries: table.item("dictionaries").and_then(|item| r.boolean(&item)).unwrap_or(true),
     }
     .with_level(level)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use codec::dictionary::MatchPattern;
 use message::Status;
 use message::header::{HeaderId, is_token};
 use message::store::StatusMatch;
@@ -230,6 +231,9 @@ fn cache(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
             let name = r.check(&item, FieldName::parse(text));
             settings.key_headers.extend(name);
         }
+    }
+    if let Some(item) = table.item("dictionary") {
+        settings.dictionary = dictionary(r, &item);
     }
     for (key, slot) in [
         ("match_type", &mut settings.match_type),
@@ -514,4 +518,18 @@ fn respond(r: &mut Reader, item: &Item<'_>) -> Option<Synthetic> {
         fields.push((b"Content-Type".to_vec(), b"text/plain; charset=utf-8".to_vec()));
     }
     Some(Synthetic { status, fields, body: body.as_bytes().to_vec(), close: false })
+}
+
+/// The pattern of requests that a response may be a dictionary for.
+fn dictionary(r: &mut Reader, item: &Item<'_>) -> Option<Box<str>> {
+    let text = r.text(item)?;
+    let is_printable = text.bytes().all(|b| matches!(b, b' '..=b'~'));
+    if is_printable && MatchPattern::parse(text.as_bytes(), b"https://", b"/").is_some() {
+        return Some(text.into());
+    }
+    r.error(item.span.clone(), format!("`{text}` is no pattern of paths for a dictionary")).help = Some(
+        "write a path such as \"/js/app.*.js\" in which `*` is any text and `:name` one segment"
+            .to_owned(),
+    );
+    None
 }

@@ -5,10 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Counter;
+use bytes::Bytes;
 use cache::{Object, Reader};
 use codec::Coding;
+use codec::dictionary::vary_by_dictionary;
 use message::forwarding::add_via;
-use message::{HeaderId, Response, Status, Version};
+use message::{HeaderId, Response, Scheme, Status, Version};
 use policy::DeliverCtx;
 
 use super::{Switched, includes};
@@ -17,6 +19,7 @@ use crate::assemble::Dialect;
 use crate::body::ReplyBody;
 use crate::core::Core;
 use crate::decide::freshness;
+use crate::dictionary;
 use crate::fetch::Passing;
 use crate::form::{self, Choice, Given};
 use crate::recode::{Unfolding, decode_limits};
@@ -62,6 +65,9 @@ fn deliver(
         includes::stored(ask, object, dialect, &mut reply);
         return reply;
     }
+    if let Some(core) = core {
+        dictionary::note(core, ask.live, ask.request, object);
+    }
     if object.flags().negotiated {
         negotiate(core, ask, object, &mut reply);
     } else if ask.request.headers.contains_any(&SELECTORS) {
@@ -78,8 +84,10 @@ fn deliver(
 /// Gives the client the form that it likes best, and of that what its conditions and ranges ask
 /// for.
 fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
-    let Choice { coding, from, wanted } = form::choose(object, ask.request, &ask.live.compression);
-    let mut sent = (coding != object.flags().coding).then(|| form::sent(object, coding));
+    let named = dictionary::named(ask.request);
+    let delta = named.and_then(|hash| dictionary::form_with(object, &hash));
+    let is_delta = delta.is_some();
+    let (Choice { coding, from, wanted }, mut sent) = chosen(ask, object, delta);
     let selects = ask.request.headers.contains_any(&SELECTORS);
     if selects {
         let validators = of_form(object, sent.as_ref());
@@ -97,7 +105,8 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
     match (from, core) {
         (Given::Beside(bytes), _) if whole => {
             form::put_beside(bytes, &mut reply.body);
-            core.inspect(|core| core.counters.inc(Counter::FormsSent));
+            let counter = if is_delta { Counter::DeltasSent } else { Counter::FormsSent };
+            core.inspect(|core| core.counters.inc(counter));
         }
         (Given::Decoded, Some(core)) if whole => {
             let unfolding = Unfolding {
@@ -114,12 +123,33 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
         cut(ask, object, &of_form(object, sent.as_ref()), reply);
     }
     reply.form = sent.map(Box::new);
+    reply.by_dictionary = object.has_keyed_forms() && ask.request.scheme == Scheme::Https;
+    if let (Some(core), Some(hash), false) = (core, named, is_delta) {
+        dictionary::demand(core, ask.live, (ask.request, object), &hash);
+    }
     let made = wanted.or((coding != Coding::Identity).then_some(coding));
     if let Some((core, made)) = core.zip(made)
         && made != object.flags().coding
     {
         refine::demand(core, ask.live, object, made);
     }
+}
+
+/// The form that the client gets, and what it is if it is not the stored one: `delta`, if there is
+/// that.
+fn chosen(
+    ask: &Ask<'_>,
+    object: &Object,
+    delta: Option<(Bytes, SentForm)>,
+) -> (Choice, Option<SentForm>) {
+    if let Some((bytes, sent)) = delta {
+        let from = Given::Beside(bytes);
+        return (Choice { coding: Coding::Identity, from, wanted: None }, Some(sent));
+    }
+    let choice = form::choose(object, ask.request, &ask.live.compression);
+    let is_other = choice.coding != object.flags().coding;
+    let sent = is_other.then(|| form::sent(object, choice.coding));
+    (choice, sent)
 }
 
 /// The validators of a form; of the stored one if it is `None`.
@@ -154,6 +184,9 @@ fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
     }
     if let Some(form) = reply.form.take() {
         form::give(&mut response.headers, form.coding, form.tag.as_deref());
+    }
+    if std::mem::take(&mut reply.by_dictionary) {
+        vary_by_dictionary(&mut response.headers);
     }
     shape(ask, &mut response, true);
     reply.status = response.status;

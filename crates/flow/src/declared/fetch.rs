@@ -425,6 +425,7 @@ impl ByPolicy {
         let mut new = NewObject { tags, note, ..object_by(&exchange.response, plan, now) };
         (new.flags.coding, new.flags.negotiated) = (form.coding, form.negotiated);
         new.flags.coded_here = form.coded_here;
+        new.flags.dictionary = exchange.response.headers.contains(HeaderId::UseAsDictionary);
         includes::marks(dialect, &mut new.flags);
         let plan = Plan { new, selected, recode: form.recode, kept: true };
         Fate::Store(Body::Exchange(exchange), plan)
@@ -581,6 +582,7 @@ impl ByPolicy {
         let mut new = NewObject { note, ..object_by(&merged, &plan, now) };
         (new.flags.coding, new.flags.negotiated) = (flags.coding, flags.negotiated);
         new.flags.coded_here = flags.coded_here;
+        new.flags.dictionary = merged.headers.contains(HeaderId::UseAsDictionary);
         (new.flags.esi, new.flags.ssi) = (flags.esi, flags.ssi);
         let read =
             tags::read(&exchange.response.headers, &fetch.core.shared.seed, &fetch.live.limits);
@@ -677,7 +679,11 @@ fn plan_by(
 fn selected(response: &Response, request: &Request, is_one: bool) -> Option<Selected> {
     // `*` never comes here: the plan refuses it.
     let Vary::Names(names) = Vary::of(&response.headers) else { return None };
-    let names = if is_one { names.without(HeaderId::AcceptEncoding)? } else { names };
+    if !is_one {
+        return Some(Selected::of(names, request));
+    }
+    // What the client has for a dictionary is no more a matter of the origin than its codings.
+    let names = names.without(HeaderId::AcceptEncoding)?.without(HeaderId::AvailableDictionary)?;
     Some(Selected::of(names, request))
 }
 

@@ -7,14 +7,24 @@ use policy::{Step, told::shown};
 
 use crate::ask::Ask;
 use crate::compression::Compress;
+use crate::dictionary;
 use crate::form::{self, Choice, Given};
+use crate::live::Shared;
 use crate::reply::stored_head;
 
 /// Tells which form the client of a request gets.
-pub(super) fn about_form(ask: &Ask<'_>, object: &Object) -> Step {
+pub(super) fn about_form(ask: &Ask<'_>, object: &Object, shared: &Shared) -> Step {
     let flags = object.flags();
     if !flags.negotiated {
         return Step::new("form", why_one(ask, object));
+    }
+    let dictionary = dictionary::told(&shared.dictionaries, ask.live, ask.request, object);
+    if let Some((bytes, sent)) =
+        dictionary::named(ask.request).and_then(|hash| dictionary::form_with(object, &hash))
+    {
+        return Step::new("form", format!("in dcz, {} bytes, which lies beside it", bytes.len()))
+            .fact("Available-Dictionary", dictionary.unwrap_or_default())
+            .fact("ETag", sent.tag.as_deref().map(shown).unwrap_or_default());
     }
     let Choice { coding, from, wanted } = form::choose(object, ask.request, &ask.live.compression);
     let why = match (from, coding) {
@@ -26,6 +36,7 @@ pub(super) fn about_form(ask: &Ask<'_>, object: &Object) -> Step {
     Step::new("form", why)
         .fact("Accept-Encoding", accept.unwrap_or_else(|| "none".to_owned()))
         .fact("ETag", form::tag(object, coding).as_deref().map(shown).unwrap_or_default())
+        .fact("Available-Dictionary", dictionary.unwrap_or_default())
         .fact("rather", wanted.map(|coding| rather(ask, object, coding)).unwrap_or_default())
 }
 

@@ -54,7 +54,7 @@ impl Teller<'_> {
         self.steps.push(verdict);
         match decide::next(ask, found, times) {
             Next::Deliver(object, served) => {
-                self.steps.push(about_form(ask, &object));
+                self.steps.push(about_form(ask, &object, self.shared));
                 if object.whole().is_some()
                     && let Some(dialect) = declared::dialect_of(object.flags())
                 {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base::{Counter, Limit};
+use bytes::Bytes;
 use cache::{BeginOptions, Found, Lead, Object, Reader, Ticket};
 use codec::Coding;
 use vcl::counts::Count;
@@ -14,6 +15,7 @@ use super::job;
 use super::turn::Turn;
 use super::world::{Runner, Sight};
 use crate::body::ReplyBody;
+use crate::dictionary;
 use crate::invalidate::{Haste, Sites, Target};
 use crate::key::select_by;
 use crate::live::Shared;
@@ -110,5 +112,20 @@ impl Stage for Acting<'_> {
             counters: Arc::clone(&env.stage.core.counters),
         };
         unfolding.unfold_body(body, length);
+    }
+
+    fn note_delta(env: &Env<'_, Self>) {
+        env.stage.core.counters.inc(Counter::DeltasSent);
+    }
+
+    fn delta(env: &Env<'_, Self>, object: &Arc<Object>) -> Option<Bytes> {
+        let core = env.stage.core;
+        dictionary::note(core, env.live, env.asked, object);
+        let hash = dictionary::named(env.asked)?;
+        let form = dictionary::form_with(object, &hash);
+        if form.is_none() {
+            dictionary::demand(core, env.live, (env.asked, object), &hash);
+        }
+        form.map(|(bytes, _)| bytes)
     }
 }

@@ -81,6 +81,15 @@ pub(crate) trait Stage: Sized {
     /// Unfolds a body in gzip, to `length` bytes where that is known.
     fn unfold(env: &Env<'_, Self>, body: &mut ReplyBody, length: Option<u64>);
 
+    /// The form of `object` with the dictionary that the client has, if it is there; if not, it may
+    /// be next time. Also takes note that the client gets `object`.
+    fn delta(_: &Env<'_, Self>, _: &Arc<Object>) -> Option<Bytes> {
+        None
+    }
+
+    /// Takes note that such a form is sent.
+    fn note_delta(_: &Env<'_, Self>) {}
+
     /// Takes note that no subroutine could make an answer.
     fn note_unanswered(&self) {}
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cache::{Object, Reader};
 use codec::Coding;
+use codec::dictionary::{DCZ, vary_by_dictionary};
 use message::date::{HttpDate, parse_http_date};
 use message::forwarding::add_via;
-use message::{HeaderBlock, HeaderId, Method, Request, Response, Status, Version};
+use message::{HeaderBlock, HeaderId, Method, Request, Response, Scheme, Status, Version};
 use policy::Peer;
 use vcl::counts::Count;
 use vcl::ctx::{Obj, RespState};
@@ -68,19 +69,23 @@ fn stored<S: Stage>(
         found: turn.is_hit.then(|| note::xid(object.note())),
         ranges: offers_ranges(env, object.status()),
     };
-    let unfolds = unfolds(turn, env, object.flags().coding);
+    let delta = delta(turn, env, object);
+    let unfolds = delta.is_none() && unfolds(turn, env, object.flags().coding);
     // Of parts the head is written anew.
     let parts = turn.req.headers.contains(HeaderId::Range);
     if unfolds
         || parts
+        || delta.is_some()
         || object.flags().esi
         || turn.instance.program().uses().head.has(Sub::Deliver)
     {
-        if !shaped(turn, env, object, &mut reply, (varnish, age_s, unfolds))? {
+        let shape = Shape { varnish, age_s, unfolds, delta };
+        if !shaped(turn, env, object, &mut reply, shape)? {
             return Ok(failed(turn, env));
         }
     } else {
         reply.varnish = Some(varnish);
+        reply.by_dictionary = goes_by_dictionary(env, object);
         reply.age_s = Some(age_s);
         let mut unseen = Response::new(object.status());
         run(turn, env, object, &mut unseen, &mut RespState::default())?;
@@ -98,7 +103,7 @@ fn shaped<S: Stage>(
     env: &Env<'_, S>,
     object: &Arc<Object>,
     reply: &mut Reply,
-    (varnish, age_s, unfolds): (Varnish, u64, bool),
+    Shape { varnish, age_s, unfolds, delta }: Shape,
 ) -> Result<bool, StepOn<S>> {
     let Some(mut response) = stored_head(object) else { return Err(Step::Fail) };
     if unfolds {
@@ -124,6 +129,12 @@ fn shaped<S: Stage>(
         // A program gave a 204 a status of which a length is said.
         reply.body = ReplyBody::from(Bytes::new()).answering(&env.asked.method, reply.status);
     }
+    if goes_by_dictionary(env, object) {
+        vary_by_dictionary(&mut response.headers);
+    }
+    if let Some(bytes) = delta {
+        give_delta(env, bytes, object, (reply, &mut response));
+    }
     if unfolds {
         response.headers.remove(HeaderId::ContentEncoding);
         let length = form::plain_length(object);
@@ -134,6 +145,46 @@ fn shaped<S: Stage>(
         return Ok(put_together(turn, env, reply, (response, times)));
     }
     Ok(close(turn, env, reply, response, (object.last_modified(), object.date())))
+}
+
+/// Changes to a stored response for one client, beside those of its program.
+struct Shape {
+    varnish: Varnish,
+    age_s: u64,
+    unfolds: bool,
+    /// The form with the client's dictionary.
+    delta: Option<Bytes>,
+}
+
+/// The form of `object` with the dictionary that the client has: of what the program has not made
+/// its own, and where the parameter for codings is on.
+fn delta<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> Option<Bytes> {
+    let is_whole = !object.flags().esi && object.status() == Status::OK;
+    let may = is_whole && turn.within.is_none() && env.live.params.is_on(Param::HttpGzipSupport);
+    if may { S::delta(env, object) } else { None }
+}
+
+/// Returns true if some clients get a form of `object` that goes by their dictionary.
+fn goes_by_dictionary<S: Stage>(env: &Env<'_, S>, object: &Object) -> bool {
+    object.has_keyed_forms() && env.asked.scheme == Scheme::Https
+}
+
+/// Makes reply and head those of the form with a dictionary, unless the program has made something
+/// else of them. The tag becomes weak, as for what is unfolded, and so is that of every form.
+fn give_delta<S: Stage>(
+    env: &Env<'_, S>,
+    bytes: Bytes,
+    object: &Object,
+    (reply, response): (&mut Reply, &mut Response),
+) {
+    let coding = Coding::of_content(response.headers.values(HeaderId::ContentEncoding));
+    if reply.status != Status::OK || coding != Some(object.flags().coding) {
+        return;
+    }
+    heads::weaken_etag(&mut response.headers);
+    response.headers.set(HeaderId::ContentEncoding, DCZ.as_bytes());
+    S::note_delta(env);
+    form::put_beside(bytes, &mut reply.body);
 }
 
 /// Makes `reply` a page that is to be put together. False for a head that cannot be sent.

@@ -72,6 +72,7 @@ impl ByProgram {
             coding: answer.coding,
             negotiated: answer.coding != Coding::Identity,
             esi: answer.state.do_esi,
+            dictionary: answer.response.headers.contains(HeaderId::UseAsDictionary),
             ..Flags::default()
         };
         let new = NewObject { tags, ..self.object(fetch, &answer, flags) };

@@ -62,6 +62,8 @@ pub(super) struct Plan {
     pub(super) cookie_key: Vec<Box<[u8]>>,
     pub(super) header_key: Vec<FieldName>,
     pub(super) drop_set_cookie: bool,
+    /// Use-As-Dictionary of what is stored.
+    pub(super) dictionary: Option<Box<[u8]>>,
     pub(super) match_type: bool,
     /// `None`: the query stays as it is.
     pub(super) query: Option<Query>,
@@ -188,6 +190,7 @@ impl Plan {
             cookie_key: key,
             header_key: settings.key_headers,
             drop_set_cookie: settings.drop_set_cookie,
+            dictionary: settings.dictionary.as_deref().map(use_as_dictionary),
             match_type: settings.match_type,
             query: Query::new(&settings.query, safe),
             bypass: BypassRules::new(settings.bypass, rule_names),
@@ -197,6 +200,12 @@ impl Plan {
             places: settings.places,
         }
     }
+}
+
+/// The field by which a response is a dictionary for what matches `pattern` (RFC 9842 2.1).
+fn use_as_dictionary(pattern: &str) -> Box<[u8]> {
+    let escaped = pattern.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("match=\"{escaped}\"").into_bytes().into()
 }
 
 fn store_rules(profile: Profile, settings: &Settings) -> StoreRules {
