@@ -63,6 +63,15 @@ const routes = {
   'kept-chunked': (request, response, n) => body(request, response, KEPT, n, true),
   'passed-chunked': (request, response, n) => body(request, response, PASSED, n, true),
 
+  // A version of a script: long, little of it new, and a dictionary for the next one (RFC 9842).
+  async dictionary(request, response, n) {
+    const lines = Array.from({ length: 2000 }, (_, at) => `function f${at}() { return ${(at * 7919) % 104729}; }`);
+    response.writeHead(200, {
+      ...KEPT, 'Content-Type': 'text/javascript', 'Use-As-Dictionary': 'match="/dictionary/*"',
+    });
+    response.end(`${lines.join('\n')}\nwindow.version = ${n};\n`);
+  },
+
   // What is sent, once all of it is there.
   async echo(request, response) {
     const pieces = [];

@@ -12,8 +12,9 @@ mod make;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use base::Now;
 use bytes::Bytes;
 use cache::{Attached, BodyRef, Object, Record};
 use codec::dictionary::{DictionaryHash, UseAs, available, takes_dcz};
@@ -39,8 +40,9 @@ pub(crate) struct Dictionary {
     hash: OnceLock<DictionaryHash>,
     /// Somebody has begun to compute the hash, or has had no success.
     is_begun: AtomicBool,
-    /// It is among those that are found by their hash.
-    is_listed: AtomicBool,
+    /// When it may be listed among those that are found by their hash, in milliseconds of the
+    /// monotonic clock: never again while it is.
+    list_from_ms: AtomicU64,
 }
 
 impl Attached for Dictionary {
@@ -66,7 +68,7 @@ impl Dictionary {
             use_as,
             hash: OnceLock::new(),
             is_begun: AtomicBool::new(false),
-            is_listed: AtomicBool::new(false),
+            list_from_ms: AtomicU64::new(0),
         }
     }
 
@@ -143,34 +145,44 @@ pub(crate) fn had(object: &Record, request: &Request) -> Option<SentForm> {
 
 /// Takes note that a client gets `object`, which may be a dictionary for what it asks for next.
 #[inline]
-pub(crate) fn note(core: &Rc<Core>, live: &Live, request: &Request, object: &Arc<Object>) {
+pub(crate) fn note(
+    core: &Rc<Core>,
+    live: &Live,
+    (request, now): (&Request, Now),
+    object: &Arc<Object>,
+) {
     if !object.flags().dictionary || request.scheme != Scheme::Https {
         return;
     }
     let attached = object.attached::<Dictionary>();
-    if attached.is_none_or(|dictionary| !dictionary.is_settled()) {
+    if attached.is_none_or(|dictionary| !dictionary.is_settled(now.mono_ms)) {
         note_first(core, live, request, object);
     }
 }
 
 impl Dictionary {
-    /// Returns true if nothing is left to do for it to be found.
-    fn is_settled(&self) -> bool {
+    /// Returns true if nothing can be done now for it to be found.
+    fn is_settled(&self, now_ms: u64) -> bool {
         self.use_as.is_none()
-            || self.is_listed.load(Ordering::Relaxed)
+            || now_ms < self.list_from_ms.load(Ordering::Relaxed)
             || (self.hash.get().is_none() && self.is_begun.load(Ordering::Relaxed))
     }
 }
 
+/// Returns true if settings and limits let stored responses be dictionaries.
+fn is_on(live: &Live) -> bool {
+    live.compression.dictionaries && live.limits.dictionaries > 0
+}
+
 #[cold]
 fn note_first(core: &Rc<Core>, live: &Live, request: &Request, object: &Arc<Object>) {
-    if !live.compression.dictionaries || object.status() != Status::OK {
+    if !is_on(live) || object.status() != Status::OK {
         return;
     }
     let dictionaries = &core.shared.dictionaries;
     if object.whole().is_none() {
         // It is still coming, and may not be asked for again before somebody names it.
-        dictionaries.expect(object, request, &live.limits);
+        dictionaries.expect(object, request);
         return;
     }
     if let Some(dictionary) = attach(object, request) {
@@ -194,7 +206,7 @@ pub(crate) fn demand(
     (request, object): (&Request, &Arc<Object>),
     hash: &DictionaryHash,
 ) {
-    if !live.compression.dictionaries || object.status() != Status::OK {
+    if !is_on(live) || object.status() != Status::OK {
         return;
     }
     if !object.wants_keyed_form(key(hash)) {
@@ -223,8 +235,8 @@ pub(crate) fn told(
     object: &Object,
 ) -> Option<String> {
     let value = request.headers.value(HeaderId::AvailableDictionary)?;
-    if !live.compression.dictionaries {
-        return Some("not used: `[compression] dictionaries = false`".to_owned());
+    if !is_on(live) {
+        return Some("not used: the settings say so".to_owned());
     }
     if request.scheme != Scheme::Https {
         return Some("not used: only over HTTPS".to_owned());

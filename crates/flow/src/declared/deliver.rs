@@ -66,7 +66,7 @@ fn deliver(
         return reply;
     }
     if let Some(core) = core {
-        dictionary::note(core, ask.live, ask.request, object);
+        dictionary::note(core, ask.live, (ask.request, ask.now), object);
     }
     if object.flags().negotiated {
         negotiate(core, ask, object, &mut reply);

@@ -4,7 +4,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use base::Limits;
 use cache::Object;
 use codec::dictionary::DictionaryHash;
 use message::Request;
@@ -15,6 +14,9 @@ use super::{Dictionary, key};
 /// Responses whose body was still coming when a client got them, and that nobody has asked for
 /// since: how many are remembered.
 const EXPECTED: usize = 64;
+
+/// For so long one is not listed again that had to leave for another.
+const FORGOTTEN_MS: u64 = 10_000;
 
 /// Dictionaries of all cores.
 #[derive(Default)]
@@ -51,9 +53,9 @@ impl Dictionaries {
 
     /// Lists a dictionary whose hash is known. Returns true if another one, that is still stored,
     /// had to leave for it.
-    pub(super) fn list(&self, dictionary: &Arc<Dictionary>, limits: &Limits) -> bool {
+    pub(super) fn list(&self, dictionary: &Arc<Dictionary>, most: u64, now_ms: u64) -> bool {
         let Some(hash) = dictionary.hash.get() else { return false };
-        let most = limits.dictionaries as usize;
+        let most = most as usize;
         let mut listed = self.listed.write();
         let Listed { by_hash, order } = &mut *listed;
         if by_hash.len() >= most {
@@ -65,28 +67,23 @@ impl Dictionaries {
             let Some(oldest) = order.pop_front().and_then(|hash| by_hash.remove(&hash)) else {
                 break;
             };
-            // Whoever gets it next has it listed anew.
-            oldest.is_listed.store(false, Ordering::Relaxed);
+            // Who gets it later has it listed anew: not at once, or more of them than may be would
+            // have cores wait for the list.
+            oldest.list_from_ms.store(now_ms + FORGOTTEN_MS, Ordering::Relaxed);
             is_over = true;
         }
-        if most == 0 {
-            return true;
-        }
+        // Of the same bytes under two URLs the latest counts, for as long as it is there.
         if let Some(before) = by_hash.insert(*hash, Arc::clone(dictionary)) {
-            // The same bytes under another URL: the latest counts.
-            before.is_listed.store(Arc::ptr_eq(&before, dictionary), Ordering::Relaxed);
+            before.list_from_ms.store(now_ms + FORGOTTEN_MS, Ordering::Relaxed);
         } else {
             order.push_back(*hash);
         }
-        dictionary.is_listed.store(true, Ordering::Relaxed);
+        dictionary.list_from_ms.store(u64::MAX, Ordering::Relaxed);
         is_over
     }
 
     /// Remembers a response whose body is still coming.
-    pub(super) fn expect(&self, object: &Arc<Object>, request: &Request, limits: &Limits) {
-        if limits.dictionaries == 0 {
-            return;
-        }
+    pub(super) fn expect(&self, object: &Arc<Object>, request: &Request) {
         let mut expected = self.expected.lock();
         let weak = Arc::downgrade(object);
         if expected.iter().any(|one| one.object.ptr_eq(&weak)) {

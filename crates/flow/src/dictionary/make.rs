@@ -56,7 +56,8 @@ pub(super) fn settle(core: &Rc<Core>, live: &Live, dictionary: Arc<Dictionary>) 
 }
 
 fn list(core: &Core, dictionary: &Arc<Dictionary>, limits: &Limits) {
-    if core.shared.dictionaries.list(dictionary, limits) {
+    let now_ms = core.now().mono_ms;
+    if core.shared.dictionaries.list(dictionary, limits.dictionaries, now_ms) {
         core.counters.limit(Limit::Dictionaries);
     }
 }

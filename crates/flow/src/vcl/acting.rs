@@ -120,7 +120,7 @@ impl Stage for Acting<'_> {
 
     fn delta(env: &Env<'_, Self>, object: &Arc<Object>) -> Option<Bytes> {
         let core = env.stage.core;
-        dictionary::note(core, env.live, env.asked, object);
+        dictionary::note(core, env.live, (env.asked, env.now), object);
         let hash = dictionary::named(env.asked)?;
         let form = dictionary::form_with(object, &hash);
         if form.is_none() {
