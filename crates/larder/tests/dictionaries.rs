@@ -63,7 +63,7 @@ async fn rig(policy: Policy, site: &str, limits: &str) -> Rig {
     };
     let file = format!(
         "listen = [\"127.0.0.1:0 tls\", \"127.0.0.1:0\"]\nworkers = 1\n{tls}[[site]]\nhost = \"*\"\n{policy}\n\
-         [limits]\n{limits}\n"
+         [compression]\nforms = []\n[limits]\ncoding_time = 100\n{limits}\n"
     );
     let daemon = Daemon::start(&file).expect("larder starts");
     let client = authority.client();
@@ -196,7 +196,9 @@ async fn a_client_with_a_version_gets_the_next_one_as_what_differs() {
         assert_eq!(reply.field("content-length"), Some(reply.body.len().to_string()));
         assert!(varies_by(&reply, "available-dictionary") && varies_by(&reply, "accept-encoding"));
         let tag = reply.field("etag").expect("a tag");
-        assert_ne!(Some(&tag), usual.field("etag").as_ref(), "{policy:?}");
+        // Under VCL all forms have one weak tag.
+        let is_own = Some(&tag) != usual.field("etag").as_ref();
+        assert_eq!(is_own, policy == Policy::Declared, "{tag}");
         // Others get what they got, and are told that it goes by the dictionary.
         let other = rig.get("/js/app.v2.js", "Accept-Encoding: gzip\r\n").await;
         assert_eq!(other.field("content-encoding").as_deref(), Some("gzip"));
@@ -380,6 +382,6 @@ async fn hostile_hashes_and_large_dictionaries_cost_nothing_that_lasts() {
             rig.served.origin.on(&target, script(PATTERN, &version(number)));
             rig.often(&target, BROWSER).await;
         }
-        rig.served.daemon.limit_counted("dictionaries", 1).await;
+        rig.served.daemon.limit_counted("dictionaries", 3).await;
     }
 }
