@@ -88,7 +88,7 @@ impl KeyedForms {
         })
     }
 
-    /// Puts the form for `key` in its place, for which [`KeyedForms::cost`] is reserved in `charge`.
+    /// Puts the form for `key` in its place; [`KeyedForms::cost`] is reserved for it in `charge`.
     /// False if the place was given to another key meanwhile.
     pub(crate) fn put(&self, key: u64, data: Vec<u8>, charge: Charge) -> bool {
         let mut places = self.places.iter();

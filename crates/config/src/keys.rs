@@ -623,8 +623,7 @@ pub(crate) const ORIGIN_FILES: Section = Section {
 
 pub(crate) const CACHE: Section = Section {
     title: "[site.cache]",
-    about: "How long responses are good for, where they do not say so themselves; \
-            `[site.route.cache]` for one route.",
+    about: "How long responses are good for that do not say so; `[site.route.cache]` for one route.",
     keys: || {
         keys! {
             "ttl", "a table such as { 200 = \"1s\", 4xx = \"1m\" }", "none", "Lifetime by status, from 100ms up, `2xx` for a class and `any` for all; `0s` for none.";

@@ -9,7 +9,7 @@
 
 /// Most steps of a pattern; longer ones are not understood.
 const STEPS: usize = 255;
-/// Words of a set of places in a pattern, of which there is one more than steps.
+/// Words of a set of places in a pattern: there is one place more than steps.
 const WORDS: usize = (STEPS + 1) / 64;
 
 /// A pattern of request targets.

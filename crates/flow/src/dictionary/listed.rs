@@ -21,12 +21,12 @@ const FORGOTTEN_MS: u64 = 10_000;
 /// Dictionaries of all cores.
 #[derive(Default)]
 pub(crate) struct Dictionaries {
-    listed: RwLock<Listed>,
+    listed: RwLock<ByHash>,
     expected: Mutex<VecDeque<Expected>>,
 }
 
 #[derive(Default)]
-struct Listed {
+struct ByHash {
     by_hash: HashMap<DictionaryHash, Arc<Dictionary>>,
     /// The same, the oldest first.
     order: VecDeque<DictionaryHash>,
@@ -57,7 +57,7 @@ impl Dictionaries {
         let Some(hash) = dictionary.hash.get() else { return false };
         let most = most as usize;
         let mut listed = self.listed.write();
-        let Listed { by_hash, order } = &mut *listed;
+        let ByHash { by_hash, order } = &mut *listed;
         if by_hash.len() >= most {
             by_hash.retain(|_, one| one.body.is_there());
             order.retain(|hash| by_hash.contains_key(hash));
