@@ -214,8 +214,8 @@ impl Object {
     }
 }
 
-/// A way to a stored body that does not keep it: it ends when the body leaves the store, and outlives
-/// a 304 by which the body got another head.
+/// A way to a stored body that does not keep it: it ends when the body leaves the store, and
+/// outlives a 304 by which the body got another head.
 #[derive(Clone, Debug)]
 pub struct BodyRef(Weak<dyn Keeper>);
 

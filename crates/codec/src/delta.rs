@@ -1,5 +1,5 @@
 //! Bodies in `dcz` (RFC 9842 5): Zstandard with a dictionary that the client has, behind a header
-//! that names it. The dictionary is raw content: whatever its bytes are, it is a prefix of the body.
+//! that names it. The dictionary is raw content: whatever its bytes are, a prefix of the body.
 //!
 //! Bodies are made at once, on threads that may block.
 
@@ -20,8 +20,8 @@ const SMALL_BYTES: usize = 1 << 20;
 const GREATEST_LEVEL: u8 = 19;
 const MIDDLE_LEVEL: u8 = 12;
 
-/// Level, and the logarithm of a window that spans `dictionary_bytes` and `plain_bytes`: no more than
-/// the 8 MiB that every client takes (RFC 9842 5).
+/// Level, and the logarithm of a window that spans `dictionary_bytes` and `plain_bytes`: no more
+/// than the 8 MiB that every client takes (RFC 9842 5).
 fn settings(dictionary_bytes: usize, plain_bytes: usize) -> (u8, u8) {
     let all = dictionary_bytes.saturating_add(plain_bytes).max(1);
     let level = if all <= SMALL_BYTES { GREATEST_LEVEL } else { MIDDLE_LEVEL };

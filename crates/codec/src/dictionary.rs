@@ -39,8 +39,8 @@ impl UseAs {
     /// Reads the values of a response's Use-As-Dictionary. The response is to a request for
     /// `target`, path and query, of `origin`, such as `https://example.com:8443`.
     ///
-    /// `None` if they are malformed, if `match` is missing, not understood, or of another origin, or
-    /// if the type is not `raw`.
+    /// `None` if they are malformed; if `match` is missing, not understood, or of another origin;
+    /// or if the type is not `raw`.
     pub fn parse<'a>(
         values: impl IntoIterator<Item = &'a [u8]>,
         origin: &[u8],
@@ -121,8 +121,8 @@ pub fn available<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<Dicti
     base64(text)
 }
 
-/// Returns true if a client whose Accept-Encoding has these values takes `dcz` at least as gladly as
-/// any other coding. It must name it: `*` stands for no coding that needs a dictionary.
+/// Returns true if a client whose Accept-Encoding has these values takes `dcz` at least as gladly
+/// as any other coding. It must name it: `*` stands for no coding that needs a dictionary.
 pub fn takes_dcz<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> bool {
     let (mut own, mut others) = (0, 0);
     for (token, weight) in

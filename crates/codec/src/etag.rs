@@ -10,7 +10,7 @@
 use crate::coding::Coding;
 use crate::dictionary::DictionaryHash;
 
-/// What stands between the plain tag and the dictionary's hash in the tag of a form in `dcz`.
+/// Text between the plain tag and the dictionary's hash in the tag of a form in `dcz`.
 const DELTA: &[u8] = b"-dcz-";
 /// Hexadecimal digits of the hash that follow: enough to tell dictionaries apart by chance, and no
 /// more is needed, as a client names the dictionary in full beside the tag.
@@ -36,7 +36,8 @@ pub fn form_of(tag: &[u8], plain: &[u8]) -> Option<Coding> {
 }
 
 /// Appends the plain tag that `tag`, a client's, would be a form's of, and returns that form's
-/// coding, with or without a dictionary. `None`, and nothing is appended, if it ends with no coding's name.
+/// coding, with or without a dictionary. `None`, and nothing is appended, if it ends with no
+/// coding's name.
 ///
 /// The origin's own tags may end so: an If-None-Match for the origin lists both tags.
 pub fn write_plain(tag: &[u8], out: &mut Vec<u8>) -> Option<Coding> {

@@ -35,7 +35,7 @@ pub(crate) struct Dictionary {
     coding: Coding,
     /// Scheme, host and port of the requests that it is for.
     origin: Box<[u8]>,
-    /// `None` if what it says is malformed: it is none.
+    /// `None` if its field is malformed: then it is no dictionary.
     use_as: Option<UseAs>,
     hash: OnceLock<DictionaryHash>,
     /// Somebody has begun to compute the hash, or has had no success.
@@ -190,7 +190,7 @@ fn note_first(core: &Rc<Core>, live: &Live, request: &Request, object: &Arc<Obje
     }
 }
 
-/// What is attached to `object` as a dictionary.
+/// Makes `object` a dictionary, unless it is one. `None` if there is no room for that.
 fn attach(object: &Arc<Object>, request: &Request) -> Option<Arc<Dictionary>> {
     if object.attached::<Dictionary>().is_none() {
         object.attach(Arc::new(Dictionary::of(object, request)));
@@ -198,8 +198,8 @@ fn attach(object: &Arc<Object>, request: &Request) -> Option<Arc<Dictionary>> {
     object.attached()
 }
 
-/// Has the form of `object` with the dictionary of this hash made, if there is such a dictionary for
-/// `request` and nobody has begun.
+/// Has the form of `object` with the dictionary of this hash made, if there is such a dictionary
+/// for `request` and nobody has begun.
 pub(crate) fn demand(
     core: &Rc<Core>,
     live: &Live,
@@ -226,8 +226,8 @@ pub(crate) fn demand(
     }
 }
 
-/// A description of what is known of the dictionary that the client of `request` names; `None` if it
-/// names none. For forecasts.
+/// A description of what is known of the dictionary that the client of `request` names; `None` if
+/// it names none. For forecasts.
 pub(crate) fn told(
     core: &Dictionaries,
     live: &Live,

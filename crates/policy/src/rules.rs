@@ -116,7 +116,7 @@ pub struct Settings {
     pub key_headers: Vec<FieldName>,
     /// Set-Cookie is removed from responses that the origin marked as shared and gave a lifetime.
     pub drop_set_cookie: bool,
-    /// The pattern of requests for which stored responses that do not say so themselves may serve as
+    /// The pattern of requests for which stored responses that do not say so may serve as
     /// dictionaries (RFC 9842).
     pub dictionary: Option<Box<str>>,
     /// A response is stored only if it has the Content-Type that its path's suffix stands for.

@@ -2,8 +2,8 @@
 //! scheme and host are those of the response.
 //!
 //! Understood are paths, absolute or relative, a query, `*`, `:name` in a path, and what is escaped
-//! or in braces. What else URL Patterns may have (repetition of groups, patterns of hosts) makes a pattern
-//! that is not understood: then the response is no dictionary here.
+//! or in braces. What else URL Patterns may have (repetition of groups, patterns of hosts) makes a
+//! pattern that is not understood: then the response is no dictionary here.
 //!
 //! Matching takes time linear in the target's length, whatever the pattern.
 
@@ -33,8 +33,8 @@ enum PathStep {
 }
 
 impl MatchPattern {
-    /// Reads a pattern, relative to `target` (path and query) of `origin`. `None` for one that is not
-    /// understood, or of another origin.
+    /// Reads a pattern, relative to `target` (path and query) of `origin`. `None` for one that is
+    /// not understood, or of another origin.
     pub fn parse(text: &[u8], origin: &[u8], target: &[u8]) -> Option<Self> {
         let text = match text.strip_prefix(origin) {
             Some(rest) if rest.starts_with(b"/") => rest,

@@ -1,3 +1,5 @@
+//! Tests of who may name a dictionary.
+
 use message::HeaderBlock;
 
 use super::*;
