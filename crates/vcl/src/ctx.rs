@@ -358,6 +358,8 @@ pub struct BerespState {
     pub do_gunzip: bool,
     /// `beresp.do_stream`
     pub do_stream: bool,
+    /// Nothing is done about the body's coding: it is empty, or `http_gzip_support` is off.
+    pub unfiltered: bool,
     /// `beresp.filters`, once set.
     pub filters: Option<Bytes>,
     /// `beresp.storage`

@@ -93,6 +93,8 @@ pub(crate) struct Answer {
     pub(crate) recode: Recode,
     /// The coding of the body after that.
     pub(crate) coding: Coding,
+    /// The coding is not that in which the body came.
+    pub(crate) recoded: bool,
 }
 
 impl Judge for ByProgram {
@@ -304,6 +306,8 @@ impl ByProgram {
             do_stream: true,
             time: seconds(now),
             was_304,
+            unfiltered: !fetch.live.params.is_on(Param::HttpGzipSupport)
+                || !matches!(&body, Body::Exchange(exchange) if has_content(exchange.framing)),
             storage: storages::first(&fetch.live, &fetch.core.shared.vcl.storages, private),
             backend: self.leaf.clone(),
             ..BerespState::default()
@@ -324,7 +328,11 @@ impl ByProgram {
             fetch.core.counters.limit(Limit::ClientMemory);
             return self.fail(fetch, "no memory to compress the body (limit: client_memory)");
         };
-        let mut answer = Answer { response, state, pass_s: None, one_hop, recode, coding };
+        let recoded = match (&body, &fetch.old) {
+            (Body::Stored(_), Some(stale)) => stale.flags().coded_here,
+            _ => recode.changes(),
+        };
+        let mut answer = Answer { response, state, pass_s: None, one_hop, recode, coding, recoded };
         if matches!(action, Action::Deliver | Action::Pass(_))
             && let Some(why) = self.why_useless(fetch, &answer)
         {
@@ -369,31 +377,43 @@ impl ByProgram {
         framing: Framing,
     ) -> (Option<Recode>, Coding) {
         let filters = filters::of_fetch(&Beresp { head: response, state });
-        let has_content = has_content(framing);
-        let is_gzip = heads::settle_coding(response, has_content);
-        let coding = response.headers.value(HeaderId::ContentEncoding);
-        let is_whole = has_content && response.status != Status::PARTIAL_CONTENT;
-        match filters::coding_of(&filters, coding) {
-            Filter::TestGunzip if is_whole => {
+        if !has_content(framing) {
+            response.headers.remove(HeaderId::ContentEncoding);
+            return (Some(Recode::None), Coding::Identity);
+        }
+        // A part (206) is handed on as it is.
+        if response.status == Status::PARTIAL_CONTENT {
+            return (Some(Recode::None), Coding::Identity);
+        }
+        let headers = &mut response.headers;
+        match filters::coding_of(&filters, headers.value(HeaderId::ContentEncoding)) {
+            Filter::None => (Some(Recode::None), Coding::Identity),
+            Filter::TestGunzip => {
                 self.count(Count::NTestGunzip);
+                heads::keep_gzip(headers);
                 (Some(Recode::Test(Coding::Gzip)), Coding::Gzip)
             }
-            Filter::Gunzip if is_whole => {
+            // What is decoded and coded again is what it was, but for its length.
+            Filter::Regzip => {
                 self.count(Count::NGunzip);
-                heads::gunzip(&mut response.headers);
+                self.count(Count::NGzip);
+                heads::gzip(headers);
+                (Some(Recode::Test(Coding::Gzip)), Coding::Gzip)
+            }
+            Filter::Gunzip => {
+                self.count(Count::NGunzip);
+                heads::gunzip(headers);
                 (Some(Recode::Decode(Coding::Gzip)), Coding::Identity)
             }
-            Filter::Gzip if is_whole => {
+            Filter::Gzip => {
                 let level = fetch.live.params.number(Param::GzipLevel);
                 let settings = compression::gzip(u8::try_from(level).unwrap_or(u8::MAX));
                 let settings = form::sized(settings, framing.length());
                 self.count(Count::NGzip);
-                heads::gzip(&mut response.headers);
+                heads::gzip(headers);
                 let memory = fetch.core.shared.cache.memory();
                 (Recode::encode(settings, memory), Coding::Gzip)
             }
-            _ if is_gzip => (Some(Recode::None), Coding::Gzip),
-            _ => (Some(Recode::None), Coding::Identity),
         }
     }
 
@@ -493,7 +513,8 @@ impl ByProgram {
                 let body = Body::Whole(Collected { bytes, plain: None });
                 let (one_hop, recode) = (OneHop::default(), Recode::None);
                 let coding = Coding::Identity;
-                let answer = Answer { response, state, pass_s: None, one_hop, recode, coding };
+                let (pass_s, recoded) = (None, false);
+                let answer = Answer { response, state, pass_s, one_hop, recode, coding, recoded };
                 self.settle(fetch, answer, body)
             }
             Action::Retry => match self.retry(fetch, "Too many retries, failing") {
