@@ -306,8 +306,8 @@ impl ByProgram {
             do_stream: true,
             time: seconds(now),
             was_304,
-            unfiltered: !fetch.live.params.is_on(Param::HttpGzipSupport)
-                || !matches!(&body, Body::Exchange(exchange) if has_content(exchange.framing)),
+            unfiltered: !matches!(&body, Body::Exchange(it) if has_content(it.framing)),
+            gzip_off: !fetch.live.params.is_on(Param::HttpGzipSupport),
             storage: storages::first(&fetch.live, &fetch.core.shared.vcl.storages, private),
             backend: self.leaf.clone(),
             ..BerespState::default()

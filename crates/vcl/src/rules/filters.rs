@@ -31,8 +31,8 @@ pub fn of_fetch(beresp: &Beresp<'_>) -> Bytes {
     }
     let coding = beresp.head.headers.value(HeaderId::ContentEncoding);
     let is_gzip = coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
-    let gunzips = state.do_gunzip && is_gzip;
-    let gzips = state.do_gzip && coding.is_none();
+    let gunzips = state.do_gunzip && is_gzip && !state.gzip_off;
+    let gzips = state.do_gzip && coding.is_none() && !state.gzip_off;
     let mut filters = String::new();
     if gunzips || is_gzip && state.do_esi {
         filters.push_str(" gunzip");
