@@ -296,22 +296,7 @@ impl ByProgram {
             };
             body = stored;
         }
-        let mut state = BerespState {
-            status: response.status.code(),
-            ttl: times.ttl,
-            grace: times.grace,
-            keep: times.keep,
-            age: times.age,
-            uncacheable: self.state.uncacheable,
-            do_stream: true,
-            time: seconds(now),
-            was_304,
-            unfiltered: !matches!(&body, Body::Exchange(it) if has_content(it.framing)),
-            gzip_off: !fetch.live.params.is_on(Param::HttpGzipSupport),
-            storage: storages::first(&fetch.live, &fetch.core.shared.vcl.storages, private),
-            backend: self.leaf.clone(),
-            ..BerespState::default()
-        };
+        let mut state = self.begin_state(fetch, (&response, &body), (times, private));
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
         let mut action = self.call(fetch, Sub::BackendResponse, beresp);
         self.refuse_interim(&mut action, state.status);
@@ -353,6 +338,31 @@ impl ByProgram {
             },
             Action::Error(said) => self.error(fetch, Some(said)),
             action => Self::give_up(fetch, &action),
+        }
+    }
+
+    /// The state of a response before its program sees it.
+    fn begin_state(
+        &self,
+        fetch: &Fetch,
+        (response, body): (&Response, &Body),
+        (times, private): (Lifetime, bool),
+    ) -> BerespState {
+        BerespState {
+            status: response.status.code(),
+            ttl: times.ttl,
+            grace: times.grace,
+            keep: times.keep,
+            age: times.age,
+            uncacheable: self.state.uncacheable,
+            do_stream: true,
+            time: seconds(fetch.now()),
+            was_304: matches!(body, Body::Stored(_)),
+            unfiltered: !matches!(body, Body::Exchange(it) if has_content(it.framing)),
+            gzip_off: !fetch.live.params.is_on(Param::HttpGzipSupport),
+            storage: storages::first(&fetch.live, &fetch.core.shared.vcl.storages, private),
+            backend: self.leaf.clone(),
+            ..BerespState::default()
         }
     }
 
