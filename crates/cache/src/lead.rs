@@ -208,6 +208,9 @@ impl<L: Lower> Lead<L> {
         let record = Record::new(&new, &self.busy.key, vary, self.busy.began);
         let object = self.make(record, charge, None);
         object.complete(body);
+        if let Some(plain) = old.plain_length() {
+            object.note_plain_length(plain);
+        }
         let stored = if reserved {
             self.admit(&object, Some(old), None)
         } else {

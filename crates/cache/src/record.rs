@@ -69,7 +69,7 @@ pub struct Flags {
     /// Each client gets the body in a coding that it takes: decoded where it must be, or in a
     /// further form.
     pub negotiated: bool,
-    /// The body was coded here: its entity tag is that of its form.
+    /// The body's coding is of this server's making: not that in which the body came.
     pub coded_here: bool,
     /// The body is a page that is put together of others (ESI) for whoever asks for it.
     pub esi: bool,

@@ -358,6 +358,10 @@ pub struct BerespState {
     pub do_gunzip: bool,
     /// `beresp.do_stream`
     pub do_stream: bool,
+    /// There is no body to filter.
+    pub unfiltered: bool,
+    /// `http_gzip_support` is off: `do_gzip` and `do_gunzip` do nothing.
+    pub gzip_off: bool,
     /// `beresp.filters`, once set.
     pub filters: Option<Bytes>,
     /// `beresp.storage`

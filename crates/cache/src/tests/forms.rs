@@ -99,7 +99,7 @@ fn forms_stay_over_a_confirmation() {
         let flags = Flags { negotiated: true, ..Flags::default() };
         let new = NewObject { flags, ..head(None) };
         let object = begin_anew(&cache, "/a").freshen(&old, new, None);
-        assert_eq!(object.form(1).is_some(), forms);
+        assert_eq!((object.form(1).is_some(), object.plain_length()), (forms, Some(5)));
         assert!(give(&cache, "/a", &object, 2, 1));
         assert_eq!(bytes_of(&object).expect("complete"), pattern(len));
         cache.check();

@@ -3,12 +3,11 @@
 use std::rc::Rc;
 
 use base::Counter;
-use bytes::Bytes;
 use cache::Passage;
 use message::Request;
 use origin::{Caller, Exchange};
 
-use super::{Attempt, Fate, Fetch, Job, Judge, Upload, start};
+use super::{Attempt, Collected, Fate, Fetch, Job, Judge, Upload, start};
 use crate::carry::Carried;
 use crate::core::Core;
 use crate::vcl::tests::rig::Rig;
@@ -38,7 +37,7 @@ impl Judge for Broken {
         Fate::Try
     }
 
-    fn collected(&mut self, _: &mut Fetch, (): (), _: Result<Bytes, String>) -> Fate<Self> {
+    fn collected(&mut self, _: &mut Fetch, (): (), _: Result<Collected, String>) -> Fate<Self> {
         Fate::Try
     }
 

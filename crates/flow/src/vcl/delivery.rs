@@ -104,7 +104,9 @@ fn shaped<S: Stage>(
     if unfolds {
         heads::weaken_etag(&mut response.headers);
     }
-    if let Some(length) = object.length() {
+    // Once its coding was changed, a program sees no length, as with Varnish.
+    let is_told = !object.flags().coded_here && !object.status().has_no_body();
+    if let Some(length) = object.length().filter(|_| is_told) {
         response.headers.push_with(HeaderId::ContentLength, |out| number(out, length));
     }
     announce(env, &mut response, (varnish, age_s));

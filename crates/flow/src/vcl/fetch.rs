@@ -93,6 +93,8 @@ pub(crate) struct Answer {
     pub(crate) recode: Recode,
     /// The coding of the body after that.
     pub(crate) coding: Coding,
+    /// The coding is not that in which the body came.
+    pub(crate) recoded: bool,
 }
 
 impl Judge for ByProgram {
@@ -294,20 +296,7 @@ impl ByProgram {
             };
             body = stored;
         }
-        let mut state = BerespState {
-            status: response.status.code(),
-            ttl: times.ttl,
-            grace: times.grace,
-            keep: times.keep,
-            age: times.age,
-            uncacheable: self.state.uncacheable,
-            do_stream: true,
-            time: seconds(now),
-            was_304,
-            storage: storages::first(&fetch.live, &fetch.core.shared.vcl.storages, private),
-            backend: self.leaf.clone(),
-            ..BerespState::default()
-        };
+        let mut state = self.begin_state(fetch, (&response, &body), (times, private));
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
         let mut action = self.call(fetch, Sub::BackendResponse, beresp);
         self.refuse_interim(&mut action, state.status);
@@ -324,7 +313,11 @@ impl ByProgram {
             fetch.core.counters.limit(Limit::ClientMemory);
             return self.fail(fetch, "no memory to compress the body (limit: client_memory)");
         };
-        let mut answer = Answer { response, state, pass_s: None, one_hop, recode, coding };
+        let recoded = match (&body, &fetch.old) {
+            (Body::Stored(_), Some(stale)) => stale.flags().coded_here,
+            _ => recode.changes(),
+        };
+        let mut answer = Answer { response, state, pass_s: None, one_hop, recode, coding, recoded };
         if matches!(action, Action::Deliver | Action::Pass(_))
             && let Some(why) = self.why_useless(fetch, &answer)
         {
@@ -345,6 +338,31 @@ impl ByProgram {
             },
             Action::Error(said) => self.error(fetch, Some(said)),
             action => Self::give_up(fetch, &action),
+        }
+    }
+
+    /// The state of a response before its program sees it.
+    fn begin_state(
+        &self,
+        fetch: &Fetch,
+        (response, body): (&Response, &Body),
+        (times, private): (Lifetime, bool),
+    ) -> BerespState {
+        BerespState {
+            status: response.status.code(),
+            ttl: times.ttl,
+            grace: times.grace,
+            keep: times.keep,
+            age: times.age,
+            uncacheable: self.state.uncacheable,
+            do_stream: true,
+            time: seconds(fetch.now()),
+            was_304: matches!(body, Body::Stored(_)),
+            unfiltered: !matches!(body, Body::Exchange(it) if has_content(it.framing)),
+            gzip_off: !fetch.live.params.is_on(Param::HttpGzipSupport),
+            storage: storages::first(&fetch.live, &fetch.core.shared.vcl.storages, private),
+            backend: self.leaf.clone(),
+            ..BerespState::default()
         }
     }
 
@@ -370,6 +388,7 @@ impl ByProgram {
         framing: Framing,
     ) -> (Option<Recode>, Coding) {
         let filters = filters::of_fetch(&Beresp { head: response, state });
+<<<<<<< HEAD
         let has_content = has_content(framing);
         let is_gzip = heads::settle_coding(response, has_content);
         let coding = response.headers.value(HeaderId::ContentEncoding);
@@ -385,25 +404,45 @@ impl ByProgram {
         }
         match filters::coding_of(&filters, coding) {
             Filter::TestGunzip if is_whole => {
+=======
+        if !has_content(framing) {
+            response.headers.remove(HeaderId::ContentEncoding);
+            return (Some(Recode::None), Coding::Identity);
+        }
+        // A part (206) is handed on as it is.
+        if response.status == Status::PARTIAL_CONTENT {
+            return (Some(Recode::None), Coding::Identity);
+        }
+        let headers = &mut response.headers;
+        match filters::coding_of(&filters, headers.value(HeaderId::ContentEncoding)) {
+            Filter::None => (Some(Recode::None), Coding::Identity),
+            Filter::TestGunzip => {
+>>>>>>> s7/gzip
                 self.count(Count::NTestGunzip);
+                heads::keep_gzip(headers);
                 (Some(Recode::Test(Coding::Gzip)), Coding::Gzip)
             }
-            Filter::Gunzip if is_whole => {
+            // What is decoded and coded again is what it was, but for its length.
+            Filter::Regzip => {
                 self.count(Count::NGunzip);
-                heads::gunzip(&mut response.headers);
+                self.count(Count::NGzip);
+                heads::gzip(headers);
+                (Some(Recode::Test(Coding::Gzip)), Coding::Gzip)
+            }
+            Filter::Gunzip => {
+                self.count(Count::NGunzip);
+                heads::gunzip(headers);
                 (Some(Recode::Decode(Coding::Gzip)), Coding::Identity)
             }
-            Filter::Gzip if is_whole => {
+            Filter::Gzip => {
                 let level = fetch.live.params.number(Param::GzipLevel);
                 let settings = compression::gzip(u8::try_from(level).unwrap_or(u8::MAX));
                 let settings = form::sized(settings, framing.length());
                 self.count(Count::NGzip);
-                heads::gzip(&mut response.headers);
+                heads::gzip(headers);
                 let memory = fetch.core.shared.cache.memory();
                 (Recode::encode(settings, memory), Coding::Gzip)
             }
-            _ if is_gzip => (Some(Recode::None), Coding::Gzip),
-            _ => (Some(Recode::None), Coding::Identity),
         }
     }
 
@@ -503,7 +542,8 @@ impl ByProgram {
                 let body = Body::Whole(Collected { bytes, plain: None });
                 let (one_hop, recode) = (OneHop::default(), Recode::None);
                 let coding = Coding::Identity;
-                let answer = Answer { response, state, pass_s: None, one_hop, recode, coding };
+                let (pass_s, recoded) = (None, false);
+                let answer = Answer { response, state, pass_s, one_hop, recode, coding, recoded };
                 self.settle(fetch, answer, body)
             }
             Action::Retry => match self.retry(fetch, "Too many retries, failing") {

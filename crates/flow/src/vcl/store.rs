@@ -71,6 +71,7 @@ impl ByProgram {
             http10: answer.response.version == Version::Http10,
             coding: answer.coding,
             negotiated: answer.coding != Coding::Identity,
+            coded_here: answer.recoded,
             esi: answer.state.do_esi,
             ..Flags::default()
         };

@@ -4,10 +4,14 @@
 //! page), transaction ids, `Date`, one second of `Age`, the `Connection: keep-alive` that says
 //! nothing in HTTP/1.1, a `Content-Length: 0` towards origins (RFC 9110 8.6 asks for it), and the
 //! framing of the bare 500 that is left when a program fails in `vcl_synth`: Varnish's has none.
+//! Of a whole body in gzip it counts what it decodes to: no two coders make the same bytes.
 //! Everything else must be the same. Fields are a set, but the lines of one name keep their order,
 //! and names are compared without case.
 
 use std::fmt::{self, Write};
+use std::io::Read;
+
+use flate2::read::MultiGzDecoder;
 
 use crate::reply::{Reply, Seen};
 use crate::strict::ParsedRequest;
@@ -120,8 +124,23 @@ fn plain(name: &str, value: &str, touched: bool) -> String {
     }
 }
 
+/// The content of a body in gzip, or of none at all; `None` if it is not whole.
+fn unpacked(body: &[u8]) -> Option<Vec<u8>> {
+    let mut plain = Vec::new();
+    if !body.is_empty() {
+        MultiGzDecoder::new(body).read_to_end(&mut plain).ok()?;
+    }
+    Some(plain)
+}
+
 /// The body without what does not count, and whether there was such a thing.
 fn body(reply: &Reply) -> (String, bool) {
+    let coding = reply.field("content-encoding");
+    if coding.is_some_and(|coding| coding.eq_ignore_ascii_case("gzip"))
+        && let Some(unpacked) = unpacked(&reply.body)
+    {
+        return (format!("gzip: {}", shown(&unpacked)), true);
+    }
     let text = shown(&reply.body);
     let mut plain = String::new();
     for line in text.split_inclusive('\n') {

@@ -2,7 +2,7 @@
 //! backend request, and from a backend's response to what is stored, as Varnish has them.
 
 use message::authority::parse_authority;
-use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, Upgrade};
+use message::{Framing, HeaderBlock, HeaderId, Method, Request, Upgrade};
 
 /// The purpose of a request to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,21 +121,9 @@ pub fn beresp(headers: &mut HeaderBlock, one_hop: &OneHop, fate: Fate) {
     });
 }
 
-/// Brings the fields of a backend's response into line with its body's coding; whether that is
-/// gzip, which all clients get as they can take it. A part (206) is handed on as it is.
-pub fn settle_coding(response: &mut Response, has_body: bool) -> bool {
-    let headers = &mut response.headers;
-    if !has_body {
-        headers.remove(HeaderId::ContentEncoding);
-        return false;
-    }
-    let coding = headers.value(HeaderId::ContentEncoding);
-    let is_gzip = response.status != Status::PARTIAL_CONTENT
-        && coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
-    if is_gzip {
-        vary_by_coding(headers);
-    }
-    is_gzip
+/// Makes the head that of a body that came in gzip, and goes to each client as it can take it.
+pub fn keep_gzip(headers: &mut HeaderBlock) {
+    vary_by_coding(headers);
 }
 
 /// Makes the head that of the body in gzip.
