@@ -388,23 +388,6 @@ impl ByProgram {
         framing: Framing,
     ) -> (Option<Recode>, Coding) {
         let filters = filters::of_fetch(&Beresp { head: response, state });
-<<<<<<< HEAD
-        let has_content = has_content(framing);
-        let is_gzip = heads::settle_coding(response, has_content);
-        let coding = response.headers.value(HeaderId::ContentEncoding);
-        let is_whole = has_content && response.status != Status::PARTIAL_CONTENT;
-        if state.do_esi && is_whole {
-            // It is read, so it is stored without a coding.
-            if !is_gzip {
-                return (Some(Recode::None), Coding::Identity);
-            }
-            self.count(Count::NGunzip);
-            heads::gunzip(&mut response.headers);
-            return (Some(Recode::Decode(Coding::Gzip)), Coding::Identity);
-        }
-        match filters::coding_of(&filters, coding) {
-            Filter::TestGunzip if is_whole => {
-=======
         if !has_content(framing) {
             response.headers.remove(HeaderId::ContentEncoding);
             return (Some(Recode::None), Coding::Identity);
@@ -414,10 +397,19 @@ impl ByProgram {
             return (Some(Recode::None), Coding::Identity);
         }
         let headers = &mut response.headers;
-        match filters::coding_of(&filters, headers.value(HeaderId::ContentEncoding)) {
+        let coding = headers.value(HeaderId::ContentEncoding);
+        if state.do_esi {
+            // It is read, so it is stored without a coding.
+            if !coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip")) {
+                return (Some(Recode::None), Coding::Identity);
+            }
+            self.count(Count::NGunzip);
+            heads::gunzip(headers);
+            return (Some(Recode::Decode(Coding::Gzip)), Coding::Identity);
+        }
+        match filters::coding_of(&filters, coding) {
             Filter::None => (Some(Recode::None), Coding::Identity),
             Filter::TestGunzip => {
->>>>>>> s7/gzip
                 self.count(Count::NTestGunzip);
                 heads::keep_gzip(headers);
                 (Some(Recode::Test(Coding::Gzip)), Coding::Gzip)
