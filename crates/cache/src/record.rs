@@ -75,6 +75,8 @@ pub struct Flags {
     pub esi: bool,
     /// The same by nginx's server-side includes.
     pub ssi: bool,
+    /// Such a page is sent in gzip to clients that take it.
+    pub gzip_page: bool,
 }
 
 impl Flags {
@@ -100,6 +102,7 @@ impl Flags {
             | u16::from(self.coded_here) << 12
             | u16::from(self.esi) << 13
             | u16::from(self.ssi) << 14
+            | u16::from(self.gzip_page) << 15
     }
 
     fn from_bits(bits: u16) -> Self {
@@ -115,6 +118,7 @@ impl Flags {
             coded_here: bits & 1 << 12 != 0,
             esi: bits & 1 << 13 != 0,
             ssi: bits & 1 << 14 != 0,
+            gzip_page: bits & 1 << 15 != 0,
         }
     }
 }

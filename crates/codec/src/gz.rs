@@ -147,7 +147,7 @@ pub struct Segment {
 /// Bytes before the blocks: a head without any optional field.
 const HEAD_BYTES: usize = 10;
 /// An empty last block, in fixed codes.
-const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
+pub(crate) const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
 /// The end of an empty stored block: that of every flush.
 const FLUSHED: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
 

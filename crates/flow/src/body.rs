@@ -27,6 +27,11 @@ pub enum Part {
 }
 
 impl Part {
+    /// A part without bytes.
+    pub(crate) fn empty() -> Self {
+        Self::Bytes(Bytes::new())
+    }
+
     /// Its length in bytes.
     #[inline]
     pub fn len(&self) -> u64 {

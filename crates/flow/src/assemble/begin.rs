@@ -10,9 +10,9 @@ use cache::{Object, Reader};
 use esi::{Document, Fragment, Op};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::document;
+use super::document::{self, Reading};
 use super::environment::Question;
-use super::fragment::{self, Failed, Missing};
+use super::fragment::{self, Came, Failed, Missing};
 use super::page::Page;
 use crate::body::{Part, Parts, ReplyBody};
 use crate::core::Core;
@@ -23,8 +23,12 @@ pub(super) type Slots = Vec<Slot>;
 
 /// A piece of a page.
 pub(super) enum Slot {
+    /// A text of the page.
+    Text(Range<u64>),
     /// What is at hand.
     Part(Part),
+    /// A stored body that is at hand in gzip, and can be put into a page in gzip.
+    Gzip(Arc<Object>),
     /// A body that comes.
     Body(Reader),
     /// A fragment that must wait.
@@ -55,7 +59,7 @@ pub(super) enum Text {
 }
 
 impl Text {
-    fn part(&self, range: Range<u64>) -> Option<Part> {
+    pub(super) fn part(&self, range: Range<u64>) -> Option<Part> {
         match self {
             Self::Stored(object) => Some(Part::Stored(Arc::clone(object), range)),
             Self::Bytes(bytes) => {
@@ -67,7 +71,7 @@ impl Text {
 }
 
 /// Reads a page that is there.
-pub(super) fn read(core: &Core, page: &Page, whole: Part) -> (Arc<Document>, Text) {
+pub(super) fn read(core: &Core, page: &Page, whole: Part) -> (Arc<Reading>, Text) {
     match whole {
         Part::Stored(object, _) => (document::of_object(core, page, &object), Text::Stored(object)),
         Part::Bytes(bytes) => (document::of_bytes(core, page, &bytes), Text::Bytes(bytes)),
@@ -84,15 +88,14 @@ pub(super) fn resolve(core: &Core, page: &Page, document: &Document) -> Vec<Op> 
 }
 
 /// The pieces that `ops` come to in `page`; its fragments begin.
-pub(super) fn all(core: &Rc<Core>, page: &Rc<Page>, text: &Text, ops: Vec<Op>) -> Slots {
-    Beginning { core, page, text }.of_ops(ops)
+pub(super) fn all(core: &Rc<Core>, page: &Rc<Page>, ops: Vec<Op>) -> Slots {
+    Beginning { core, page }.of_ops(ops)
 }
 
 /// A page whose fragments begin.
 pub(super) struct Beginning<'a> {
     pub(super) core: &'a Rc<Core>,
     pub(super) page: &'a Rc<Page>,
-    pub(super) text: &'a Text,
 }
 
 impl Beginning<'_> {
@@ -113,7 +116,7 @@ impl Beginning<'_> {
     /// When it is a fragment that has failed.
     fn add(&self, op: Op, slots: &mut Slots) -> Result<(), Missing> {
         match op {
-            Op::Text(range) => slots.extend(self.text.part(range).map(Slot::Part)),
+            Op::Text(range) => slots.push(Slot::Text(range)),
             Op::Bytes(bytes) => slots.push(Slot::Part(Part::Bytes(bytes.into()))),
             Op::Include(fragment) => return self.begin(*fragment, slots),
             Op::Try { attempt, except } => self.attempt(attempt, except, slots),
@@ -153,7 +156,7 @@ impl Beginning<'_> {
                 drop(place);
                 match fragment::judge(self.core, self.page, &fragment, &asked, reply) {
                     Ok(body) => {
-                        push_body(body, slots);
+                        slots.extend(slots_of(body));
                         Ok(())
                     }
                     Err(failed) => self.instead(fragment, failed, slots),
@@ -193,7 +196,7 @@ impl Beginning<'_> {
     /// # Errors
     /// Why there can be none.
     fn start(&self, fragment: &Fragment) -> Result<(fragment::Asked, Start), Failed> {
-        let Self { core, page, .. } = self;
+        let Self { core, page } = self;
         page.count(core).map_err(Failed::Limit)?;
         let (mut request, site) = fragment::request(page, fragment)?;
         let at = core.now();
@@ -203,12 +206,15 @@ impl Beginning<'_> {
     }
 }
 
-/// Adds a body's pieces.
-pub(super) fn push_body(body: ReplyBody, slots: &mut Slots) {
+/// The pieces of a fragment's body.
+pub(super) fn slots_of(body: Came) -> Slots {
     match body {
-        ReplyBody::Parts(Parts::One(part)) if !part.is_empty() => slots.push(Slot::Part(part)),
-        ReplyBody::Parts(parts @ Parts::Many(_)) => slots.extend(parts.map(Slot::Part)),
-        ReplyBody::Stream { reader, .. } => slots.push(Slot::Body(reader)),
-        _ => {}
+        Came::Gzip(object) => vec![Slot::Gzip(object)],
+        Came::Body(ReplyBody::Parts(Parts::One(part))) if !part.is_empty() => {
+            vec![Slot::Part(part)]
+        }
+        Came::Body(ReplyBody::Parts(parts @ Parts::Many(_))) => parts.map(Slot::Part).collect(),
+        Came::Body(ReplyBody::Stream { reader, .. }) => vec![Slot::Body(reader)],
+        Came::Body(_) => Vec::new(),
     }
 }

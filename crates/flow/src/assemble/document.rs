@@ -8,6 +8,7 @@ use esi::{Document, Node, Remarks};
 use vcl::counts::Count;
 
 use super::page::{Dialect, Page};
+use super::stitch::Cut;
 use crate::core::Core;
 use crate::live::Live;
 
@@ -15,12 +16,21 @@ use crate::live::Live;
 #[derive(Debug)]
 struct Instructions {
     dialect: Dialect,
-    document: Arc<Document>,
+    read: Arc<Reading>,
+}
+
+/// A page that has been read.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) document: Document,
+    /// Its texts in gzip, in its order, where it is sent so.
+    pub(super) cuts: Vec<Cut>,
 }
 
 impl Attached for Instructions {
     fn memory(&self) -> u64 {
-        (size_of::<Self>() + self.document.memory()) as u64
+        let cuts: usize = self.read.cuts.iter().map(Cut::memory).sum();
+        (size_of::<Self>() + size_of::<Reading>() + self.read.document.memory() + cuts) as u64
     }
 }
 
@@ -43,22 +53,22 @@ pub(super) fn reading(dialect: Dialect, live: &Live) -> (esi::Dialect, esi::Limi
 }
 
 /// The instructions of the stored page `object`, whose body is whole.
-pub(super) fn of_object(core: &Core, page: &Page, object: &Object) -> Arc<Document> {
+pub(super) fn of_object(core: &Core, page: &Page, object: &Object) -> Arc<Reading> {
     let read = read(object, page.dialect, &page.live, |remarks| note(core, page, remarks));
-    Arc::clone(&read.document)
+    Arc::clone(&read.read)
 }
 
 /// The same for a forecast: nothing is counted.
-pub(super) fn foreseen(page: &Page, object: &Object) -> Arc<Document> {
-    Arc::clone(&read(object, page.dialect, &page.live, |_| {}).document)
+pub(super) fn foreseen(page: &Page, object: &Object) -> Arc<Reading> {
+    Arc::clone(&read(object, page.dialect, &page.live, |_| {}).read)
 }
 
 /// The instructions of a page that is stored nowhere.
-pub(super) fn of_bytes(core: &Core, page: &Page, bytes: &[u8]) -> Arc<Document> {
+pub(super) fn of_bytes(core: &Core, page: &Page, bytes: &[u8]) -> Arc<Reading> {
     let (rules, limits) = reading(page.dialect, &page.live);
     let document = esi::parse(bytes, rules, limits);
     note(core, page, document.remarks());
-    Arc::new(document)
+    Arc::new(Reading { document, cuts: Vec::new() })
 }
 
 /// Takes note of faults in a page.
@@ -72,7 +82,8 @@ pub(super) fn note(core: &Core, page: &Page, remarks: &Remarks) {
 
 /// Returns true if the stored page has no instruction, as far as a program is concerned.
 pub(crate) fn is_plain(object: &Object, live: &Live) -> bool {
-    object.whole().is_some() && read(object, Dialect::Varnish, live, |_| {}).document.is_plain()
+    object.whole().is_some()
+        && read(object, Dialect::Varnish, live, |_| {}).read.document.is_plain()
 }
 
 /// What is attached to `object`, or else made and attached now; `first` hears of the faults then.
@@ -97,8 +108,18 @@ fn read(
     // The end may still bring the first.
     let is_plain = !had && nodes.iter().all(|node| matches!(node, Node::Text(_)));
     first(&remarks);
-    let document = Arc::new(Document::new(nodes, remarks, is_plain, limits));
-    let made = Arc::new(Instructions { dialect, document });
+    let document = Document::new(nodes, remarks, is_plain, limits);
+    let cuts = match object.whole() {
+        Some(whole) if object.flags().gzip_page && !is_plain => cuts(whole, &document),
+        _ => Vec::new(),
+    };
+    let made = Arc::new(Instructions { dialect, read: Arc::new(Reading { document, cuts }) });
     object.attach(made.clone());
     made
+}
+
+/// The texts of a page in gzip, as far as they are the shorter for it.
+fn cuts(whole: Whole<'_>, document: &Document) -> Vec<Cut> {
+    let cut = |node: &Node| if let Node::Text(range) = node { Cut::of(whole, range) } else { None };
+    document.nodes().iter().filter_map(cut).collect()
 }

@@ -3,10 +3,12 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::Limit;
-use cache::{BodyWriter, Passage, Reader};
+use cache::{BodyWriter, Object, Passage, Reader};
+use codec::Coding;
 use esi::{Document, Fragment, Node, Op, Run};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::{Notify, oneshot};
@@ -16,8 +18,8 @@ use super::Source;
 use super::begin::{self, Beginning, Begun, Slot, Slots, Text};
 use super::document;
 use super::environment::Question;
-use super::fragment::{self, Asked, Failed, Missing};
-use super::hand_on::HandOn;
+use super::fragment::{self, Asked, Came, Failed, Missing};
+use super::hand_on::{Coder, HandOn};
 use super::page::Page;
 use crate::ask::Front;
 use crate::body::{Part, ReplyBody};
@@ -106,6 +108,7 @@ pub(super) async fn run(
     page: Rc<Page>,
     source: Source,
     (writer, passage): (BodyWriter, Passage),
+    coder: Option<Coder>,
 ) {
     let (sender, receiver) = mpsc::channel(PIECES);
     let watch = writer.watch();
@@ -115,11 +118,11 @@ pub(super) async fn run(
         Source::Stream(_) => Text::None,
     };
     let feed = Rc::new(Feed { core, page, passage, text });
-    let hand_on = HandOn::new(Rc::clone(&feed), writer, Rc::clone(&ahead));
+    let hand_on = HandOn::new(Rc::clone(&feed), (writer, coder), Rc::clone(&ahead));
     let begins = async {
         match source {
             Source::Slots(slots, _) => _ = feed.send(feed.pieces(slots), &sender).await,
-            Source::Nodes(document, _) => _ = feed.nodes(&document, &sender).await,
+            Source::Nodes(read, _) => _ = feed.nodes(&read.document, &sender).await,
             Source::Stream(reader) => _ = feed.stream(reader, &sender, &ahead).await,
         }
         drop(sender);
@@ -269,21 +272,25 @@ impl Feed {
     }
 
     /// The body of a fragment.
-    pub(super) async fn come(
-        &self,
-        fragment: &Fragment,
-        coming: Coming,
-    ) -> Result<ReplyBody, Failed> {
+    pub(super) async fn come(&self, fragment: &Fragment, coming: Coming) -> Result<Came, Failed> {
         let most = fragment.maxwait_ms.map(Duration::from_millis);
         let (asked, reply) = coming.wait(most).await?;
         fragment::judge(&self.core, &self.page, fragment, &asked, reply)
     }
 
     /// The pieces of a body.
-    pub(super) fn pieces_of(&self, body: ReplyBody) -> Vec<Piece> {
-        let mut slots = Slots::new();
-        begin::push_body(body, &mut slots);
-        self.pieces(slots)
+    pub(super) fn pieces_of(&self, body: Came) -> Vec<Piece> {
+        self.pieces(begin::slots_of(body))
+    }
+
+    /// A stored body in gzip without its coding.
+    fn unfolded(&self, object: &Arc<Object>) -> Piece {
+        let mut body = ReplyBody::whole(object, None);
+        fragment::unfold(&self.core, &self.page, Coding::Gzip, &mut body);
+        match body {
+            ReplyBody::Stream { reader, .. } => Piece::Body(reader),
+            _ => Piece::Broken,
+        }
     }
 
     /// Hands pieces on; what has not begun begins when there is a place for it.
@@ -338,7 +345,7 @@ impl Feed {
     }
 
     fn beginning(&self) -> Beginning<'_> {
-        Beginning { core: &self.core, page: &self.page, text: &self.text }
+        Beginning { core: &self.core, page: &self.page }
     }
 
     pub(super) fn pieces(&self, slots: Slots) -> Vec<Piece> {
@@ -348,6 +355,8 @@ impl Feed {
     /// What a slot becomes: fragments that wait do so in tasks of their own from here on.
     fn piece(&self, slot: Slot) -> Piece {
         match slot {
+            Slot::Text(range) => Piece::Part(self.text.part(range).unwrap_or_else(Part::empty)),
+            Slot::Gzip(object) => self.unfolded(&object),
             Slot::Part(part) => Piece::Part(part),
             Slot::Body(reader) => Piece::Body(reader),
             Slot::Waits(begun) => self.wait_for(*begun),

@@ -4,17 +4,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, Limit, Now};
+use cache::{Object, Passage};
+use codec::Coding;
 use esi::{Fragment, OnError, Target};
 use message::authority::parse_authority;
 use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, target};
 
 use super::page::{Dialect, Page};
-use crate::body::ReplyBody;
+use super::stitch;
+use crate::body::{Part, ReplyBody};
 use crate::core::Core;
 use crate::finish::{Started, Told};
 use crate::forward::CONDITIONS;
 use crate::live::Site;
-use crate::reply::Reply;
+use crate::recode::{Unfolding, decode_limits};
+use crate::reply::{Head, Reply};
 use crate::trace::Trouble;
 
 /// The longest address of a fragment.
@@ -54,6 +58,8 @@ pub(super) enum Failed {
     Target(&'static str),
     /// It was answered so.
     Status(Status),
+    /// It is in a coding that is not known here.
+    Coding,
     /// It is empty, and the page has something for that.
     Empty,
     /// It did not come in the time that the page gives it.
@@ -68,6 +74,7 @@ impl Failed {
             Self::Limit(limit) => format!("not asked for (limit: {})", limit.name()),
             Self::Target(why) => (*why).to_owned(),
             Self::Status(status) => format!("answered with status {status}"),
+            Self::Coding => "in a coding that is not known here".to_owned(),
             Self::Empty => "empty".to_owned(),
             Self::Late => "not there in the time that `maxwait` gives it".to_owned(),
             Self::Lost => "its request ended without an answer".to_owned(),
@@ -97,6 +104,9 @@ pub(super) fn request(page: &Page, fragment: &Fragment) -> Result<(Request, Arc<
     (request.framing, request.upgrade) = (Framing::None, Upgrade::None);
     (request.expect_continue, request.keep_alive) = (false, true);
     request.headers.retain(|f| !CONDITIONS.contains(&f.id) && !LEFT.contains(&f.id));
+    if page.gzip {
+        request.headers.push(HeaderId::AcceptEncoding, b"gzip");
+    }
     let scheme = request.scheme;
     target::read(&url, scheme, &mut request).map_err(|_| NO_URL)?;
     let site = match host {
@@ -138,6 +148,14 @@ fn site_of(page: &Page, authority: &[u8], request: &mut Request) -> Result<Arc<S
     Ok(site)
 }
 
+/// The body of a fragment.
+pub(super) enum Came {
+    /// Without a coding.
+    Body(ReplyBody),
+    /// Stored in gzip so that it can be put into a page in gzip.
+    Gzip(Arc<Object>),
+}
+
 /// The body of a fragment's `reply` if the page takes it.
 ///
 /// # Errors
@@ -148,7 +166,7 @@ pub(super) fn judge(
     fragment: &Fragment,
     asked: &Asked,
     mut reply: Reply,
-) -> Result<ReplyBody, Failed> {
+) -> Result<Came, Failed> {
     core.counters.inc(Counter::EsiFragments);
     let takes_any = page.dialect == Dialect::Varnish && fragment.onerror == OnError::Unsaid;
     let body = std::mem::replace(&mut reply.body, ReplyBody::None);
@@ -159,8 +177,49 @@ pub(super) fn judge(
     match body.length() {
         Some(0) if fragment.stub.is_some() => Err(Failed::Empty),
         Some(bytes) if !page.weigh(core, bytes) => Err(Failed::Limit(Limit::EsiBytes)),
-        _ => Ok(body),
+        _ => decoded(core, page, &reply, body),
     }
+}
+
+/// The `body` of `reply` without its coding, unless it can be put into the page as it is.
+fn decoded(core: &Core, page: &Page, reply: &Reply, mut body: ReplyBody) -> Result<Came, Failed> {
+    let coding = match &reply.head {
+        Head::Owned(response) => {
+            let coding = response.headers.values(HeaderId::ContentEncoding);
+            Coding::of_content(coding).ok_or(Failed::Coding)?
+        }
+        Head::Stored(object) => {
+            reply.form.as_ref().map_or(object.flags().coding, |form| form.coding)
+        }
+        Head::File { file, .. } => {
+            let coding = file.head().values(HeaderId::ContentEncoding);
+            Coding::of_content(coding).ok_or(Failed::Coding)?
+        }
+    };
+    if coding == Coding::Identity {
+        return Ok(Came::Body(body));
+    }
+    if let Some(Part::Stored(object, range)) = body.part()
+        && page.gzip
+        && range.end - range.start == object.length().unwrap_or(0)
+        && stitch::segment_of(object).is_some()
+    {
+        return Ok(Came::Gzip(Arc::clone(object)));
+    }
+    unfold(core, page, coding, &mut body);
+    Ok(Came::Body(body))
+}
+
+/// Decodes a body on its way into the page.
+pub(super) fn unfold(core: &Core, page: &Page, coding: Coding, body: &mut ReplyBody) {
+    let limits = &page.live.limits;
+    let unfolding = Unfolding {
+        coding,
+        limits: decode_limits(limits),
+        passage: Passage { bytes: limits.window_bytes, account: None },
+        counters: Arc::clone(&core.counters),
+    };
+    unfolding.unfold_body(body, None);
 }
 
 /// Puts a fragment into the log that is answered by a body of `bytes`.

@@ -45,6 +45,8 @@ pub(crate) struct Page {
     pub(crate) xid: u64,
     /// Where it is noted what has gone wrong.
     pub(super) trace: Rc<Trace>,
+    /// It is sent in gzip.
+    pub(crate) gzip: bool,
 }
 
 /// The address of a fragment as its page has it, and its request, or why it has none.
@@ -120,13 +122,22 @@ impl Page {
         };
         let (live, site) = (Rc::clone(live), Arc::clone(site));
         let within = Rc::new(Within { level, top });
-        Box::new(Self { dialect, live, site, request, within, xid: 0, trace: Rc::default() })
+        Box::new(Self {
+            dialect,
+            live,
+            site,
+            request,
+            within,
+            xid: 0,
+            trace: Rc::default(),
+            gzip: false,
+        })
     }
 
     /// The fragments of the stored page `object`, each with its request or why it has none; and the
     /// page's faults in words.
     pub(crate) fn fragments(&self, object: &Object, now: Now) -> (Vec<Foreseen>, Vec<String>) {
-        let document = document::foreseen(self, object);
+        let document = &document::foreseen(self, object).document;
         let mut fragments = Vec::new();
         let mut ops = document.resolve(&Question::of(self, now)).unwrap_or_default();
         ops.reverse();

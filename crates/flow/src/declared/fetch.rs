@@ -425,7 +425,7 @@ impl ByPolicy {
         let mut new = NewObject { tags, note, ..object_by(&exchange.response, plan, now) };
         (new.flags.coding, new.flags.negotiated) = (form.coding, form.negotiated);
         new.flags.coded_here = form.coded_here;
-        includes::marks(dialect, &mut new.flags);
+        includes::marks(&self.site, dialect, &mut new.flags);
         let plan = Plan { new, selected, recode: form.recode, kept: true };
         Fate::Store(Body::Exchange(exchange), plan)
     }
@@ -582,6 +582,7 @@ impl ByPolicy {
         (new.flags.coding, new.flags.negotiated) = (flags.coding, flags.negotiated);
         new.flags.coded_here = flags.coded_here;
         (new.flags.esi, new.flags.ssi) = (flags.esi, flags.ssi);
+        new.flags.gzip_page = flags.gzip_page;
         let read =
             tags::read(&exchange.response.headers, &fetch.core.shared.seed, &fetch.live.limits);
         let kept = read.is_ok();

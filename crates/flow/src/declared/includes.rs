@@ -12,6 +12,8 @@ use policy::{EsiPages, Peer};
 use super::deliver::shape;
 use crate::ask::Ask;
 use crate::assemble::{Dialect, Page, Top};
+use crate::compression::Compress;
+use crate::form;
 use crate::live::Site;
 use crate::reply::{Head, Reply, stored_head};
 
@@ -53,7 +55,8 @@ fn is_html(headers: &HeaderBlock) -> bool {
 }
 
 /// The marks that such a page is stored with.
-pub(super) fn marks(dialect: Option<Dialect>, flags: &mut Flags) {
+pub(super) fn marks(site: &Site, dialect: Option<Dialect>, flags: &mut Flags) {
+    flags.gzip_page = dialect.is_some() && site.compress != Compress::Off;
     flags.esi = dialect == Some(Dialect::Esi);
     flags.ssi = dialect == Some(Dialect::Ssi);
 }
@@ -77,7 +80,15 @@ pub(super) fn stored(ask: &Ask<'_>, object: &Arc<Object>, dialect: Dialect, repl
         shape(ask, &mut response, true);
     }
     reply.status = response.status;
+    let is_gzip = object.flags().gzip_page && reply.body.told_length() != Some(0);
+    if is_gzip {
+        form::vary_by_coding(&mut response.headers);
+    }
     put_together(ask, dialect, response, reply);
+    if let (true, Some(page)) = (is_gzip, &mut reply.page) {
+        let taken = form::accept(ask.request).best([Coding::Gzip, Coding::Identity]);
+        page.gzip = ask.within.is_none() && taken == Some(Coding::Gzip);
+    }
 }
 
 /// Makes `reply` a page that is to be put together, with the head of `response`. What is known of
