@@ -19,11 +19,12 @@
 //! A file uses only what stands before it here, so that the tier can be opened from below:
 //! 1. `sync`, `size`, `span`, `slots`, `tags`, `variant`; `record` (what a response is) and
 //!    `durable`; `ledger`, `standing` (accounting); `bans`; `ghost`;
-//! 2. bodies: `pieces`, `piece`, `forms`, `fill`, `content` (who keeps a body is a trait here), `reader`,
-//!    `window`;
+//! 2. bodies: `pieces`, `piece`, `forms`, `fill`, `content` (who keeps a body is a trait here),
+//!    `reader`, `window`;
 //! 3. `object` (record, body and standing), `busy`;
 //! 4. the index: `lower` (a tier below is a trait here), `slot`, `shard`;
-//! 5. `cache` with `lead` and `filling`, which know each other; on it `sweep`, `over`, `peek`, `reform`.
+//! 5. `cache` with `lead` and `filling`, which know each other; on it `sweep`, `over`,
+//!    `peek`, `reform`.
 
 mod bans;
 mod busy;

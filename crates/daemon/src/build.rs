@@ -81,7 +81,7 @@ pub(crate) fn live(
         };
         let whole = built(site.rules.clone());
         let missing = |host: &&String| material.is_missing(config, host);
-        // Where the first certificate is to come yet, browsers would remember a redirect to nothing.
+        // Before the first certificate, browsers would remember a redirect to nothing.
         let without = || SiteRules { redirect_https: None, ..site.rules.clone() };
         let bare = site.hosts.iter().find(missing).map(|_| built(without()));
         for host in &site.hosts {

@@ -164,7 +164,7 @@ pub(crate) fn put_beside(bytes: Bytes, body: &mut ReplyBody) {
     }
 }
 
-/// What is done to a response that is to be stored, and what it is then.
+/// The change that a response undergoes that is to be stored, and its form after that.
 pub(crate) struct Kept {
     pub(crate) recode: Recode,
     pub(crate) coding: Coding,
@@ -261,7 +261,7 @@ pub(crate) fn confirm(confirmation: &mut HeaderBlock, old: &Record) {
     }
 }
 
-/// Who has chosen the codings that the origin was asked for.
+/// The side that has chosen the codings that the origin was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chooser {
     /// The client itself.

@@ -239,7 +239,7 @@ pub(crate) fn limit_of(error: Error) -> Option<Limit> {
 pub(crate) struct Unfolding {
     pub(crate) coding: Coding,
     pub(crate) limits: DecodeLimits,
-    /// What may be ahead of the client, and for whom it is held.
+    /// Bounds of what may be ahead of the client.
     pub(crate) passage: Passage,
     pub(crate) counters: Arc<Counters>,
 }

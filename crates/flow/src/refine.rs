@@ -23,7 +23,7 @@ const SAVED_MS: u64 = 10_000;
 /// Microseconds that a form costs at least, however the clock ticks.
 const LEAST_US: u64 = 100;
 
-/// How hard a form is worked at.
+/// The work that is put into a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effort {
     /// The levels that take about as long as gzip does.

@@ -83,7 +83,7 @@ fn gunzipped(coded: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// What a client sees that asks for `target`, whole or not.
+/// The answer, whole or not, that a client sees that asks for `target`.
 async fn seen(stage: &Stage, target: &str, fields: &str) -> Seen {
     let mut client = stage.connect().await;
     client.send(&request("GET", target, fields), Pieces::Whole).await.expect("sent");

@@ -3,7 +3,7 @@
 use super::*;
 use crate::FORMS;
 
-/// What a form with this number is seen as.
+/// The bytes of a form.
 fn form(object: &Object, number: usize) -> Option<Vec<u8>> {
     object.form(number).map(|bytes| bytes.to_vec())
 }

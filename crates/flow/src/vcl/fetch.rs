@@ -15,7 +15,7 @@ use vcl::counts::{Count, Counts};
 use vcl::ctx::{Bereq, BereqState, Beresp, BerespState, Ctx, Session, Task};
 use vcl::params::Param;
 use vcl::program::Instance;
-use vcl::rules::filters::{self, Filter};
+use vcl::rules::filters::{self, Recoding};
 use vcl::rules::heads::{self, OneHop};
 use vcl::rules::lifetime::{self, Lifetime};
 use vcl::rules::status::{is_interim, sent_status, usual_reason};
@@ -408,25 +408,25 @@ impl ByProgram {
             return (Some(Recode::Decode(Coding::Gzip)), Coding::Identity);
         }
         match filters::coding_of(&filters, coding) {
-            Filter::None => (Some(Recode::None), Coding::Identity),
-            Filter::TestGunzip => {
+            Recoding::None => (Some(Recode::None), Coding::Identity),
+            Recoding::TestGunzip => {
                 self.count(Count::NTestGunzip);
                 heads::keep_gzip(headers);
                 (Some(Recode::Test(Coding::Gzip)), Coding::Gzip)
             }
             // What is decoded and coded again is what it was, but for its length.
-            Filter::Regzip => {
+            Recoding::Regzip => {
                 self.count(Count::NGunzip);
                 self.count(Count::NGzip);
                 heads::gzip(headers);
                 (Some(Recode::Test(Coding::Gzip)), Coding::Gzip)
             }
-            Filter::Gunzip => {
+            Recoding::Gunzip => {
                 self.count(Count::NGunzip);
                 heads::gunzip(headers);
                 (Some(Recode::Decode(Coding::Gzip)), Coding::Identity)
             }
-            Filter::Gzip => {
+            Recoding::Gzip => {
                 let level = fetch.live.params.number(Param::GzipLevel);
                 let settings = compression::gzip(u8::try_from(level).unwrap_or(u8::MAX));
                 let settings = form::sized(settings, framing.length());

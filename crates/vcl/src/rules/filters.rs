@@ -1,4 +1,4 @@
-//! What a backend's body goes through on its way into the store, as `beresp.filters` names it.
+//! Changes that a backend's body undergoes on its way into the store, as `beresp.filters` names it.
 
 use bytes::Bytes;
 use message::HeaderId;
@@ -7,7 +7,7 @@ use crate::ctx::Beresp;
 
 /// The change that a body's coding undergoes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filter {
+pub enum Recoding {
     /// None.
     None,
     /// It is tested whether it is in gzip.
@@ -50,15 +50,15 @@ pub fn of_fetch(beresp: &Beresp<'_>) -> Bytes {
 /// The change that `filters` make of a body's coding. Each of them looks at Content-Encoding first,
 /// as Varnish's do: what is not in gzip is neither tested nor decoded, and what has a coding is not
 /// coded once more.
-pub fn coding_of(filters: &[u8], content_encoding: Option<&[u8]>) -> Filter {
+pub fn coding_of(filters: &[u8], content_encoding: Option<&[u8]>) -> Recoding {
     let is_gzip = content_encoding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
     let has = |name: &[u8]| filters.split(|b| *b == b' ').any(|word| word == name);
     match (is_gzip, content_encoding) {
-        (true, _) if has(b"gunzip") && has(b"gzip") => Filter::Regzip,
-        (true, _) if has(b"gunzip") => Filter::Gunzip,
-        (true, _) if has(b"testgunzip") => Filter::TestGunzip,
-        (false, None) if has(b"gzip") => Filter::Gzip,
-        _ => Filter::None,
+        (true, _) if has(b"gunzip") && has(b"gzip") => Recoding::Regzip,
+        (true, _) if has(b"gunzip") => Recoding::Gunzip,
+        (true, _) if has(b"testgunzip") => Recoding::TestGunzip,
+        (false, None) if has(b"gzip") => Recoding::Gzip,
+        _ => Recoding::None,
     }
 }
 
@@ -69,15 +69,15 @@ mod tests {
     #[test]
     fn a_filter_does_what_the_coding_allows() {
         for (filters, coding, filter) in [
-            (" testgunzip", Some("gzip"), Filter::TestGunzip),
-            (" gunzip", Some("GZIP"), Filter::Gunzip),
-            ("gunzip gzip", Some("gzip"), Filter::Regzip),
-            (" gunzip", None, Filter::None),
-            (" gzip", None, Filter::Gzip),
-            (" gzip", Some("br"), Filter::None),
-            (" gzip", Some("gzip"), Filter::None),
-            ("", Some("gzip"), Filter::None),
-            (" esi_gzip", None, Filter::None),
+            (" testgunzip", Some("gzip"), Recoding::TestGunzip),
+            (" gunzip", Some("GZIP"), Recoding::Gunzip),
+            ("gunzip gzip", Some("gzip"), Recoding::Regzip),
+            (" gunzip", None, Recoding::None),
+            (" gzip", None, Recoding::Gzip),
+            (" gzip", Some("br"), Recoding::None),
+            (" gzip", Some("gzip"), Recoding::None),
+            ("", Some("gzip"), Recoding::None),
+            (" esi_gzip", None, Recoding::None),
         ] {
             let coding = coding.map(str::as_bytes);
             assert_eq!(coding_of(filters.as_bytes(), coding), filter, "{filters} {coding:?}");
