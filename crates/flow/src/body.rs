@@ -109,6 +109,14 @@ impl Parts {
         self.len() == 0
     }
 
+    /// Shows each to `look`.
+    pub fn each(&self, mut look: impl FnMut(&Part)) {
+        match self {
+            Self::One(part) => look(part),
+            Self::Many(parts) => parts.iter().for_each(look),
+        }
+    }
+
     /// Returns true if some of the parts must be read from a file.
     pub fn has_file(&self) -> bool {
         match self {

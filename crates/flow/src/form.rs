@@ -10,6 +10,7 @@ use bytes::Bytes;
 use cache::{Object, Record};
 use codec::etag::{FormTags, write_form};
 use codec::{Accept, Coding, EncodeSettings};
+use message::digest::digest_of;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, conditional};
 
 use crate::body::ReplyBody;
@@ -125,6 +126,8 @@ pub(crate) fn give(headers: &mut HeaderBlock, coding: Coding, tag: Option<&[u8]>
         Some(tag) => headers.set(HeaderId::Etag, tag),
         None => headers.remove(HeaderId::Etag),
     }
+    // They are of the other form (RFC 9530 2 and 3).
+    headers.retain(|field| digest_of(field.name).is_none());
 }
 
 /// Adds Accept-Encoding to what a response varies by.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use base::Counter;
 use cache::{Object, Reader};
 use codec::Coding;
+use message::digest::{DigestOf, digest_of};
 use message::forwarding::add_via;
 use message::{HeaderId, Response, Status, Version};
 use policy::DeliverCtx;
@@ -151,6 +152,11 @@ fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
     add_via(&mut response.headers, received, &ask.live.pseudonym);
     if let Some(kind) = reply.content_type.take() {
         response.headers.set(HeaderId::ContentType, kind.as_bytes());
+    }
+    if reply.content_range.is_some() {
+        // They are of the whole.
+        let is_of_content = |name: &[u8]| digest_of(name) == Some(DigestOf::Content);
+        response.headers.retain(|field| !is_of_content(field.name));
     }
     if let Some(form) = reply.form.take() {
         form::give(&mut response.headers, form.coding, form.tag.as_deref());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cache::{Flags, Object};
 use codec::Coding;
+use message::digest::digest_of;
 use message::forwarding::add_via;
 use message::targeted::surrogate_content;
 use message::{HeaderBlock, HeaderId, Response, Status, Version};
@@ -21,16 +22,8 @@ use crate::reply::{Head, Reply, stored_head};
 const ESI: &[u8] = b"ESI/1.0";
 
 /// Fields that are about the bytes of a page before it is put together.
-const OF_BYTES: [&str; 8] = [
-    "accept-ranges",
-    "content-digest",
-    "content-length",
-    "content-md5",
-    "digest",
-    "etag",
-    "last-modified",
-    "repr-digest",
-];
+const OF_BYTES: [HeaderId; 4] =
+    [HeaderId::AcceptRanges, HeaderId::ContentLength, HeaderId::Etag, HeaderId::LastModified];
 
 /// The language of a response's instructions, if it is a page that has some.
 pub(super) fn dialect(site: &Site, response: &Response) -> Option<Dialect> {
@@ -99,9 +92,9 @@ pub(super) fn put_together(
     mut response: Response,
     reply: &mut Reply,
 ) {
-    let is_of_bytes =
-        |name: &[u8]| OF_BYTES.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(name));
-    response.headers.retain(|field| !is_of_bytes(field.name));
+    response
+        .headers
+        .retain(|field| !OF_BYTES.contains(&field.id) && digest_of(field.name).is_none());
     reply.head = Head::Owned(Box::new(response));
     let request = ask.request.clone();
     reply.page = Some(Page::new(dialect, (ask.live, ask.site), request, ask.within, || {
