@@ -9,7 +9,7 @@ use base::{Counters, KeyBuf, Now};
 use cache::{Begin, BeginOptions, Found};
 use files::Table;
 use message::Request;
-use origin::CorePool;
+use origin::{CorePool, Origin};
 use policy::Notes;
 use vcl::counts::Counts;
 
@@ -20,6 +20,7 @@ use crate::invalidate::{Haste, Invalidation, NotDone, Outcome, Sites, Target};
 use crate::key::{self, select_by};
 use crate::live::{Live, Shared, Site};
 use crate::over;
+use crate::slices::Desk;
 use crate::vcl::turn::Turn;
 
 /// One core's state. Not shared between threads.
@@ -37,6 +38,7 @@ pub struct Core {
     pub(crate) key: RefCell<KeyBuf>,
     pub(crate) failing: Failing,
     pub(crate) files: RefCell<Table>,
+    pub(crate) desk: Desk,
     /// This core's records and what goes with them.
     pub log: CoreLog,
 }
@@ -61,6 +63,7 @@ impl Core {
             version: Cell::new(version),
             key: RefCell::new(KeyBuf::new()),
             failing: Failing::default(),
+            desk: Desk::default(),
             files: RefCell::default(),
             counts: shared.vcl.counts.register(),
             spare_turn: Cell::new(None),
@@ -122,6 +125,7 @@ impl Core {
         self.pool().sweep(now.mono_ms);
         self.files.borrow_mut().sweep(now.mono_ms);
         self.failing.sweep(now.mono_ms);
+        self.shared.slices.sweep(&self.shared.cache, &self.shared.seed);
     }
 
     /// The key of a request: scheme, host, port and target of its canonical form, and what policy
@@ -160,6 +164,18 @@ impl Core {
     pub(crate) fn begin(&self, ask: &Ask<'_>, key: &KeyBuf, options: BeginOptions<'_>) -> Begin {
         let mut select = select_by(&ask.request.headers);
         self.shared.cache.begin(key, &mut select, options, self.now().mono_ms)
+    }
+
+    /// Remembers for a while that `origin` sends no ranges.
+    pub(crate) fn note_rangeless(&self, origin: &Origin) {
+        let now_ms = self.now().mono_ms;
+        let until_ms = now_ms.saturating_add(self.live().limits.rangeless_ttl);
+        self.shared.slices.note_rangeless(origin.name(), (now_ms, until_ms));
+    }
+
+    /// Returns true if `origin` is not to be asked for ranges now.
+    pub(crate) fn is_rangeless(&self, origin: &Origin) -> bool {
+        self.shared.slices.is_rangeless(origin.name(), self.now().mono_ms)
     }
 
     /// Notes what a fetch for the store came to: `Some(unreachable)` when it failed.

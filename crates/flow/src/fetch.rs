@@ -29,6 +29,7 @@ use crate::carry::{Carried, Selected};
 use crate::core::Core;
 use crate::finish::Background;
 use crate::interims::Interims;
+use crate::slices::Extent;
 use crate::trace::Trace;
 use crate::trailers::Gate;
 use vcl::told;
@@ -48,6 +49,8 @@ pub(crate) struct Fetch {
     pub(crate) old: Option<Arc<Object>>,
     /// The queue of interim responses for the client; absent if it takes none.
     pub(crate) interims: Option<Rc<Interims>>,
+    /// The origin that was asked last.
+    pub(crate) asked: Option<Arc<Origin>>,
     /// The client that the origin is asked for.
     pub(crate) caller: Caller,
     /// Bytes of a passing body that may be ahead of its client.
@@ -177,6 +180,8 @@ pub(crate) struct Plan {
     pub(crate) selected: Option<Selected>,
     /// The body is in gzip, and tested on its way.
     pub(crate) gzip: bool,
+    /// The body is this part of the whole.
+    pub(crate) part: Option<Extent>,
     /// The object answers later requests; otherwise it is for this answer alone.
     pub(crate) kept: bool,
 }

@@ -23,7 +23,7 @@ pub(crate) enum Errand<'a> {
 }
 
 /// Fields that ask for something other than the whole current representation.
-const CONDITIONS: [HeaderId; 6] = [
+pub(crate) const CONDITIONS: [HeaderId; 6] = [
     HeaderId::IfMatch,
     HeaderId::IfModifiedSince,
     HeaderId::IfNoneMatch,

@@ -29,6 +29,7 @@ pub mod pages;
 pub mod purge;
 pub mod reply;
 mod select;
+mod slices;
 mod slow;
 mod surrogate;
 mod tags;

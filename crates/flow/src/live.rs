@@ -20,6 +20,7 @@ use vcl::program::Instance;
 
 use crate::challenge::Challenges;
 use crate::invalidate::Door;
+use crate::slices::SliceMemory;
 use crate::tracing::Tracing;
 
 /// One site: a policy and the origins it may choose from.
@@ -163,6 +164,8 @@ pub struct Shared {
     pub(crate) sweeping: Arc<tokio::sync::Mutex<()>>,
     /// Held by the look at all that is stored that is under way.
     pub(crate) listing: Arc<tokio::sync::Mutex<()>>,
+    /// What is remembered of responses in slices.
+    pub(crate) slices: SliceMemory,
     /// Looks for what is of no more use.
     pub(crate) rounds: Arc<tokio::sync::Mutex<crate::over::Rounds>>,
 }
@@ -206,6 +209,7 @@ impl Shared {
             wanted: Mutex::default(),
             sweeping: Arc::default(),
             listing: Arc::default(),
+            slices: SliceMemory::default(),
             rounds: Arc::default(),
         }
     }

@@ -6,6 +6,7 @@
 pub mod client;
 pub mod differ;
 pub mod fastcgi;
+pub mod film;
 pub mod faults;
 pub mod framing_cases;
 pub mod h2;

@@ -14,7 +14,7 @@ use message::reference::same_origin;
 use message::store::{self, NotStored, StorePlan};
 use message::vary::Vary;
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status, Version};
-use origin::{Caller, Exchange, Protocol, Tunnel};
+use origin::{Caller, Exchange, Origin, Protocol, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
 use vcl::told::Told;
 
@@ -31,6 +31,7 @@ use crate::forward::{self, Errand};
 use crate::invalidate::Haste;
 use crate::live::Site;
 use crate::pages::Problem;
+use crate::slices::{Extent, Probe, Shape, part_of};
 use crate::surrogate;
 use crate::tags;
 use crate::trace::Trace;
@@ -90,6 +91,13 @@ pub(crate) struct ByPolicy {
     /// The origin was asked for the last time at this time.
     sent: Now,
     tries: u64,
+    /// The range that the origin is asked for, since nothing is known of a whole that the client
+    /// wants a part of.
+    probe: Option<Probe>,
+    /// The part of the whole that it has sent.
+    part: Option<Extent>,
+    /// No such range has been asked for in vain.
+    may_probe: bool,
 }
 
 /// A fetch that this policy judges.
@@ -156,6 +164,7 @@ impl ByPolicy {
             lead: None,
             old: None,
             interims: ask.front.interims.cloned(),
+            asked: None,
             caller: Caller {
                 client: ask.notes.client.and_then(Peer::address),
                 ends: ask.front.ends,
@@ -177,6 +186,9 @@ impl ByPolicy {
             beside: false,
             sent: ask.now,
             tries: 0,
+            probe: None,
+            part: None,
+            may_probe: true,
         };
         Job::new(fetch, judge)
     }
@@ -226,6 +238,10 @@ impl Judge for ByPolicy {
         if origin.protocol() == Protocol::Http {
             self.pass_trailers(fetch);
         }
+        (self.probe, self.part) = (self.probe_of(fetch, origin), None);
+        if let Some(probe) = &self.probe {
+            probe.ask(&mut fetch.request);
+        }
         self.sent = fetch.now();
         fetch.note(|trace| trace.origin.set(Some(self.notes.origin)));
         Attempt::Send(Target {
@@ -243,6 +259,12 @@ impl Judge for ByPolicy {
         if status == Status::NOT_MODIFIED && fetch.old.is_some() {
             return self.confirm(fetch, exchange, &said);
         }
+        if let Some(probe) = self.probe.take()
+            && let Some(fate) = self.probed(fetch, &mut exchange, (&probe, said.file.is_some()))
+        {
+            return fate;
+        }
+        let status = exchange.response.status;
         if is_unasked(&fetch.request, status) {
             return self.refuse(fetch, status);
         }
@@ -332,6 +354,52 @@ impl ByPolicy {
         forward::origin_request(&ask, &errand)
     }
 
+    /// The range to ask `origin` for in place of the whole.
+    fn probe_of(&self, fetch: &Fetch, origin: &Origin) -> Option<Probe> {
+        let is_new = fetch.lead.is_some() && fetch.old.is_none() && !self.own;
+        if !is_new || !self.may_probe || !self.request.headers.contains(HeaderId::Range) {
+            return None;
+        }
+        let probe = Probe::of(&self.request, Shape::of(&fetch.live.limits)?)?;
+        (!fetch.core.is_rangeless(origin)).then_some(probe)
+    }
+
+    /// Makes of the answer to `probe` what it is of the whole: its head is that of the whole from
+    /// here on. Returns what is done instead where it is of no use.
+    fn probed(
+        &mut self,
+        fetch: &Fetch,
+        exchange: &mut Exchange,
+        (probe, is_file): (&Probe, bool),
+    ) -> Option<Fate<Self>> {
+        self.may_probe = false;
+        match exchange.response.status {
+            Status::PARTIAL_CONTENT => {}
+            Status::OK if is_file => return None,
+            // The whole has come all the same.
+            Status::OK => {
+                fetch.asked.iter().for_each(|origin| fetch.core.note_rangeless(origin));
+                return None;
+            }
+            // The origin knows the length, and says nothing of the whole.
+            Status::RANGE_NOT_SATISFIABLE => return Some(Fate::Try),
+            _ => return None,
+        }
+        let from = Shape::of(&fetch.live.limits).map_or(u64::MAX, |shape| shape.from);
+        match part_of(&exchange.response, exchange.framing, probe) {
+            Some(extent) if extent.length >= from || extent.is_whole() => {
+                extent.become_whole(&mut exchange.response);
+                self.part = Some(extent).filter(|extent| extent.length >= from);
+                None
+            }
+            Some(_) => Some(Fate::Try),
+            None => {
+                fetch.asked.iter().for_each(|origin| fetch.core.note_rangeless(origin));
+                Some(Fate::Try)
+            }
+        }
+    }
+
     /// Lets trailers pass, and tells the origin of them if the response is for this client alone.
     fn pass_trailers(&self, fetch: &mut Fetch) {
         let is_own = self.own && fetch.lead.is_none() && !self.upgrade;
@@ -383,19 +451,27 @@ impl ByPolicy {
     }
 
     /// Stores the response if the plan allows it; otherwise passes it on.
-    fn settle(&self, fetch: &Fetch, exchange: Box<Exchange>, mut plan: StorePlan) -> Fate<Self> {
+    fn settle(
+        &mut self,
+        fetch: &Fetch,
+        exchange: Box<Exchange>,
+        mut plan: StorePlan,
+    ) -> Fate<Self> {
+        let is_part = self.part.is_some();
         let tags = self.tags(fetch, &exchange.response, &mut plan);
         // A body that only its connection's end ends may have been cut: it is kept only of origins
         // that are said to end bodies so (RFC 9112 8).
         let is_framed = exchange.framing != Framing::UntilClose || self.keeps_until_close();
         match fetch.lead.is_some() && plan.store.is_ok() && is_framed {
+            // What is not stored in slices is not this client's answer: it has asked for less.
+            false if is_part => Fate::Try,
             true => self.keep(fetch, exchange, &plan, tags),
             false => self.pass_on(fetch, exchange, &plan),
         }
     }
 
     fn keep(
-        &self,
+        &mut self,
         fetch: &Fetch,
         mut exchange: Box<Exchange>,
         plan: &StorePlan,
@@ -407,7 +483,9 @@ impl ByPolicy {
         forward::keepable(&mut exchange.response, &self.site, now.unix_secs());
         let note = surrogate::set_aside(&mut exchange.response.headers, &self.site);
         let new = NewObject { tags, note, ..object_by(&exchange.response, plan, now) };
-        Fate::Store(Body::Exchange(exchange), Plan { new, selected, gzip: false, kept: true })
+        let part = self.part.take();
+        let plan = Plan { new, selected, gzip: false, part, kept: true };
+        Fate::Store(Body::Exchange(exchange), plan)
     }
 
     fn pass_on(&self, fetch: &Fetch, mut exchange: Box<Exchange>, plan: &StorePlan) -> Fate<Self> {
@@ -535,7 +613,8 @@ impl ByPolicy {
                 (new.stale_if_error_ms, new.stale_if_unreachable_ms) = (0, 0);
             }
         }
-        Fate::Confirm(Some(exchange), Plan { new, selected, gzip: false, kept })
+        let plan = Plan { new, selected, gzip: false, part: None, kept };
+        Fate::Confirm(Some(exchange), plan)
     }
 
     /// Tells whether bodies are stored whose end is their connection's.

@@ -63,9 +63,10 @@ fn about_variant(ask: &Ask<'_>, seen: &Seen, (number, all): (usize, usize), foun
     let status = object.status();
     let why = format!("{number} of {all}, status {status}, {stored}: {use_of}");
     let whole = object.whole().map(|whole| format!("{} bytes", whole.len()));
+    let elsewhere = object.elsewhere().and_then(|body| body.told());
     let tags = object.tags().len();
     let mut step = Step::new("stored", why)
-        .fact("body", whole.unwrap_or_else(|| "still coming".to_owned()))
+        .fact("body", whole.or(elsewhere).unwrap_or_else(|| "still coming".to_owned()))
         .fact("hits", object.hits().to_string())
         .fact("ETag", object.etag().map(shown).unwrap_or_default())
         .fact("tags", if tags > 0 { tags.to_string() } else { String::new() });

@@ -1,5 +1,7 @@
 //! The end of a fetch: the response is stored, confirms what is stored, or passes through.
 
+use std::rc::Rc;
+
 use base::{Counter, Now};
 use bytes::Bytes;
 use cache::{Body as Window, Flags, NewObject, Tags};
@@ -10,10 +12,20 @@ use super::{Body, Fetch, Fetched, Job, Judge, Mark, Passing, Plan, Unstored};
 use crate::body::ReplyBody;
 use crate::carry::{self, Carried, End, Selected, carry, drain};
 use crate::gzip::Test;
+use crate::slices::{self, Cut, Extent, Shape, shape_of};
 
 impl<J: Judge> Job<J> {
     /// Stores a response, whose body is delivered while it arrives.
     pub(super) async fn keep(mut self: Box<Self>, body: Body, plan: Plan) {
+        let body = match body {
+            Body::Exchange(exchange) => match shape_of(&self.fetch, &exchange, &plan) {
+                Some(shape) => return self.keep_in_slices(exchange, plan, shape).await,
+                // A part must never pass for the whole.
+                None if plan.part.is_some() => return,
+                None => Body::Exchange(exchange),
+            },
+            body => body,
+        };
         let Some(mut lead) = self.fetch.lead.take() else { return };
         let length = body.length();
         let new = NewObject { length, ..plan.new };
@@ -44,6 +56,32 @@ impl<J: Judge> Job<J> {
                 Carried { end: End::Cut(None), bytes: 0, stored: false }
             }
         };
+        self.fetch.note(|trace| carried.note(trace));
+        self.judge.carried(&carried);
+    }
+
+    /// Stores a response in slices, the first of which it brings itself.
+    async fn keep_in_slices(
+        mut self: Box<Self>,
+        exchange: Box<Exchange>,
+        plan: Plan,
+        shape: (Shape, Extent),
+    ) {
+        let Some(lead) = self.fetch.lead.take() else { return };
+        let length = shape.1.length;
+        let Some(cut) = Cut::new(&self.fetch, exchange, shape) else { return };
+        let new = NewObject { length: Some(length), ..plan.new };
+        let variant = plan.selected.as_ref().map(Selected::variant);
+        let (object, refused) = lead.store_elsewhere(&new, variant, cut.body());
+        cut.stands_for(&object);
+        let core = Rc::clone(&self.fetch.core);
+        let trace = self.fetch.trace.clone();
+        let stored = carry::note_begun(&core, trace.as_deref(), refused);
+        core.counters.inc(Counter::SliceSets);
+        // What is on its way stays near a reader: there must be one before it moves.
+        let reader = object.reader();
+        self.tell(Fetched::Object { object, stored, reader });
+        let carried = Carried { stored, ..slices::cut(&core, cut).await };
         self.fetch.note(|trace| carried.note(trace));
         self.judge.carried(&carried);
     }

@@ -65,6 +65,7 @@ fn broken(core: &Rc<Core>) -> Box<Job<Broken>> {
         lead: None,
         old: None,
         interims: None,
+        asked: None,
         caller: Caller { client: None, ends: None, read_at_most: 0, account: None, timeouts: None },
         passage: Passage::from(1024),
         trace: None,
