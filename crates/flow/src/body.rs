@@ -315,6 +315,36 @@ mod tests {
     }
 
     #[test]
+    fn what_is_still_coming_is_cut_to_parts_from_its_beginning_to_its_end() {
+        let coming = || {
+            let (mut writer, reader) = cache::Body::window(1 << 20);
+            assert_eq!(writer.push(b"0123456789"), cache::Push::Ok);
+            assert!(writer.finish());
+            ReplyBody::Stream { reader, length: Some(10) }
+        };
+        // A window does not go back.
+        assert_eq!(coming().narrow_to_parts(&[8..10, 0..1], None, 10), None);
+        let mut several = coming();
+        let kind = several.narrow_to_parts(&[0..1, 8..10], Some(b"text/plain"), 10);
+        let kind = kind.expect("it can be cut");
+        let boundary = kind.strip_prefix("multipart/byteranges; boundary=").expect("a boundary");
+        let ReplyBody::Stream { mut reader, length } = several else { panic!("a stream") };
+        let mut body = Vec::new();
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        while let std::task::Poll::Ready(Ok(Some(data))) = reader.poll_next(&mut cx) {
+            body.extend_from_slice(&data);
+        }
+        assert_eq!(length, Some(body.len() as u64));
+        let part = |range: &str, bytes: &str| {
+            format!(
+                "\r\n--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes {range}/10\r\n\r\n{bytes}"
+            )
+        };
+        let whole = part("0-0", "0") + &part("8-9", "89") + &format!("\r\n--{boundary}--\r\n");
+        assert_eq!(String::from_utf8(body).expect("text"), whole);
+    }
+
+    #[test]
     fn parts_are_taken_off_from_the_front_until_none_has_bytes() {
         let [a, b, c] = ["ab", "", "cde"].map(|text| Part::Bytes(Bytes::from(text)));
         let mut parts = Parts::Many(VecDeque::from([a, b, c]));

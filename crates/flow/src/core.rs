@@ -9,7 +9,7 @@ use base::{Counters, KeyBuf, Now};
 use cache::{Begin, BeginOptions, Found};
 use files::Table;
 use message::Request;
-use origin::{CorePool, Origin};
+use origin::CorePool;
 use policy::Notes;
 use vcl::counts::Counts;
 
@@ -166,16 +166,10 @@ impl Core {
         self.shared.cache.begin(key, &mut select, options, self.now().mono_ms)
     }
 
-    /// Remembers for a while that `origin` sends no ranges.
-    pub(crate) fn note_rangeless(&self, origin: &Origin) {
+    /// Times of a memory that begins now and lasts `rangeless_ttl`.
+    pub(crate) fn rangeless_ms(&self) -> (u64, u64) {
         let now_ms = self.now().mono_ms;
-        let until_ms = now_ms.saturating_add(self.live().limits.rangeless_ttl);
-        self.shared.slices.note_rangeless(origin.name(), (now_ms, until_ms));
-    }
-
-    /// Returns true if `origin` is not to be asked for ranges now.
-    pub(crate) fn is_rangeless(&self, origin: &Origin) -> bool {
-        self.shared.slices.is_rangeless(origin.name(), self.now().mono_ms)
+        (now_ms, now_ms.saturating_add(self.live().limits.rangeless_ttl))
     }
 
     /// Notes what a fetch for the store came to: `Some(unreachable)` when it failed.

@@ -29,7 +29,7 @@ use crate::carry::{Carried, Selected};
 use crate::core::Core;
 use crate::finish::Background;
 use crate::interims::Interims;
-use crate::slices::Extent;
+use crate::slices::{Edition, Extent};
 use crate::trace::Trace;
 use crate::trailers::Gate;
 use vcl::told;
@@ -51,6 +51,8 @@ pub(crate) struct Fetch {
     pub(crate) interims: Option<Rc<Interims>>,
     /// The origin that was asked last.
     pub(crate) asked: Option<Arc<Origin>>,
+    /// The version that it has sent all or a part of, if it may be stored in slices.
+    pub(crate) edition: Option<Edition>,
     /// The client that the origin is asked for.
     pub(crate) caller: Caller,
     /// Bytes of a passing body that may be ahead of its client.

@@ -14,8 +14,8 @@ mod reading;
 mod set;
 mod stretches;
 
-pub(crate) use self::answer::{Extent, Probe, part_of};
-pub(crate) use self::cut::{Cut, cut, shape_of};
+pub(crate) use self::answer::{Edition, Extent, Probe, part_of};
+pub(crate) use self::cut::{Cut, cut, may_slice, shape_of};
 pub(crate) use self::desk::Desk;
 pub(crate) use self::memory::SliceMemory;
 pub(crate) use self::set::{Shape, is_slice};

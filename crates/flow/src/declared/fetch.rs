@@ -31,7 +31,7 @@ use crate::forward::{self, Errand};
 use crate::invalidate::Haste;
 use crate::live::Site;
 use crate::pages::Problem;
-use crate::slices::{Extent, Probe, Shape, part_of};
+use crate::slices::{Extent, Probe, Shape, may_slice, part_of};
 use crate::surrogate;
 use crate::tags;
 use crate::trace::Trace;
@@ -165,6 +165,7 @@ impl ByPolicy {
             old: None,
             interims: ask.front.interims.cloned(),
             asked: None,
+            edition: None,
             caller: Caller {
                 client: ask.notes.client.and_then(Peer::address),
                 ends: ask.front.ends,
@@ -361,7 +362,9 @@ impl ByPolicy {
             return None;
         }
         let probe = Probe::of(&self.request, Shape::of(&fetch.live.limits)?)?;
-        (!fetch.core.is_rangeless(origin)).then_some(probe)
+        let unprobed = &fetch.core.shared.slices.unprobed;
+        let may = may_slice(fetch, origin) && !unprobed.has(origin.name(), fetch.now().mono_ms);
+        may.then_some(probe)
     }
 
     /// Makes of the answer to `probe` what it is of the whole: its head is that of the whole from
@@ -372,32 +375,34 @@ impl ByPolicy {
         exchange: &mut Exchange,
         (probe, is_file): (&Probe, bool),
     ) -> Option<Fate<Self>> {
-        self.may_probe = false;
-        match exchange.response.status {
-            Status::PARTIAL_CONTENT => {}
-            Status::OK if is_file => return None,
-            // The whole has come all the same.
-            Status::OK => {
-                fetch.asked.iter().for_each(|origin| fetch.core.note_rangeless(origin));
-                return None;
-            }
+        let response = &mut exchange.response;
+        let extent = match response.status {
+            Status::PARTIAL_CONTENT => part_of(response, exchange.framing, probe),
             // The origin knows the length, and says nothing of the whole.
-            Status::RANGE_NOT_SATISFIABLE => return Some(Fate::Try),
+            Status::RANGE_NOT_SATISFIABLE => return Some(self.ask_for_whole()),
+            Status::OK if !is_file => None,
             _ => return None,
+        };
+        let Some(extent) = extent else {
+            let unprobed = &fetch.core.shared.slices.unprobed;
+            let times = fetch.core.rangeless_ms();
+            fetch.asked.iter().for_each(|origin| unprobed.note(origin.name(), times));
+            // The whole has come all the same, or a part that nobody has asked for.
+            return (response.status != Status::OK).then(|| self.ask_for_whole());
+        };
+        let is_large = fetch.edition.is_some();
+        if !is_large && !extent.is_whole() {
+            return Some(self.ask_for_whole());
         }
-        let from = Shape::of(&fetch.live.limits).map_or(u64::MAX, |shape| shape.from);
-        match part_of(&exchange.response, exchange.framing, probe) {
-            Some(extent) if extent.length >= from || extent.is_whole() => {
-                extent.become_whole(&mut exchange.response);
-                self.part = Some(extent).filter(|extent| extent.length >= from);
-                None
-            }
-            Some(_) => Some(Fate::Try),
-            None => {
-                fetch.asked.iter().for_each(|origin| fetch.core.note_rangeless(origin));
-                Some(Fate::Try)
-            }
-        }
+        extent.become_whole(response);
+        self.part = is_large.then_some(extent);
+        None
+    }
+
+    /// Asks once more, for no range.
+    fn ask_for_whole(&mut self) -> Fate<Self> {
+        self.may_probe = false;
+        Fate::Try
     }
 
     /// Lets trailers pass, and tells the origin of them if the response is for this client alone.
@@ -464,7 +469,7 @@ impl ByPolicy {
         let is_framed = exchange.framing != Framing::UntilClose || self.keeps_until_close();
         match fetch.lead.is_some() && plan.store.is_ok() && is_framed {
             // What is not stored in slices is not this client's answer: it has asked for less.
-            false if is_part => Fate::Try,
+            false if is_part => self.ask_for_whole(),
             true => self.keep(fetch, exchange, &plan, tags),
             false => self.pass_on(fetch, exchange, &plan),
         }

@@ -69,7 +69,7 @@ impl<J: Judge> Job<J> {
     ) {
         let Some(lead) = self.fetch.lead.take() else { return };
         let length = shape.1.length;
-        let Some(cut) = Cut::new(&self.fetch, exchange, shape) else { return };
+        let Some(cut) = Cut::new(&mut self.fetch, exchange, shape) else { return };
         let new = NewObject { length: Some(length), ..plan.new };
         let variant = plan.selected.as_ref().map(Selected::variant);
         let (object, refused) = lead.store_elsewhere(&new, variant, cut.body());

@@ -66,6 +66,7 @@ fn broken(core: &Rc<Core>) -> Box<Job<Broken>> {
         old: None,
         interims: None,
         asked: None,
+        edition: None,
         caller: Caller { client: None, ends: None, read_at_most: 0, account: None, timeouts: None },
         passage: Passage::from(1024),
         trace: None,

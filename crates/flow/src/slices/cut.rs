@@ -9,11 +9,10 @@ use std::sync::atomic::Ordering;
 
 use base::Counter;
 use cache::{Begin, BeginOptions, Filling, Lead, Push};
-use message::list::members;
-use message::{Framing, HeaderBlock, HeaderId, Method, Status};
-use origin::Exchange;
+use message::{Framing, HeaderId, Method, Status};
+use origin::{Exchange, Origin};
 
-use super::answer::{Edition, Extent, Validator, coding_of};
+use super::answer::Extent;
 use super::desk::Desk;
 use super::set::{Pace, Shape, SliceSet, Source, new_slice};
 use crate::carry::{Carried, End};
@@ -29,54 +28,42 @@ pub(crate) struct Cut {
 }
 
 /// The shape in which the body of `exchange` is stored, and its part in the whole; `None` if it is
-/// stored in one piece.
-///
-/// A whole response counts only if its origin says that it sends ranges: what is cut on a guess
-/// would break off for those who come to a part that has not been stored.
+/// stored in one piece. A part that was asked for always has a shape.
 pub(crate) fn shape_of(fetch: &Fetch, exchange: &Exchange, plan: &Plan) -> Option<(Shape, Extent)> {
     let shape = Shape::of(&fetch.live.limits)?;
-    let headers = &exchange.response.headers;
-    let extent = match &plan.part {
-        Some(extent) => extent.clone(),
-        None => match exchange.framing {
-            Framing::Length(length) if sends_ranges(headers) => {
-                Extent { range: 0..length, length }
-            }
-            _ => return None,
-        },
-    };
-    let origin = fetch.asked.as_ref()?;
-    let is_fit = extent.length >= shape.from
-        && extent.range.start % shape.slice_bytes == 0
+    let length = fetch.edition.as_ref()?.length;
+    if let Some(part) = &plan.part {
+        return Some((shape, part.clone()));
+    }
+    let is_fit = exchange.framing == Framing::Length(length)
         && plan.new.status == Status::OK
         && fetch.request.method == Method::Get
         && !plan.gzip
         && !fetch.upload.is_some()
-        && Validator::of(headers).is_some()
-        && (plan.part.is_some() || !fetch.core.is_rangeless(origin));
-    is_fit.then_some((shape, extent))
+        && may_slice(fetch, fetch.asked.as_ref()?);
+    is_fit.then_some((shape, Extent { range: 0..length, length }))
 }
 
-/// Returns true if an origin says that it sends ranges of the representation.
-fn sends_ranges(headers: &HeaderBlock) -> bool {
-    members(headers.values(HeaderId::AcceptRanges)).any(|unit| unit.eq_ignore_ascii_case(b"bytes"))
+/// Tells whether what `fetch` brings may be stored in slices of `origin`. It may not where the
+/// request proves who somebody is: all further slices would be fetched in that name.
+pub(crate) fn may_slice(fetch: &Fetch, origin: &Origin) -> bool {
+    let unsliced = &fetch.core.shared.slices.unsliced;
+    !fetch.request.headers.contains(HeaderId::Authorization)
+        && !unsliced.has(origin.name(), fetch.now().mono_ms)
 }
 
 impl Cut {
     /// A set for the response of `fetch`; `None` if the response is not fit for one.
     pub(crate) fn new(
-        fetch: &Fetch,
+        fetch: &mut Fetch,
         exchange: Box<Exchange>,
         (shape, extent): (Shape, Extent),
     ) -> Option<Self> {
-        let headers = &exchange.response.headers;
-        let edition = Edition {
-            validator: Validator::of(headers)?,
-            length: extent.length,
-            coding: coding_of(headers).into(),
-        };
+        let edition = fetch.edition.take()?;
         let mut request = fetch.request.clone();
-        request.headers.retain(|field| !crate::forward::CONDITIONS.contains(&field.id));
+        request.headers.retain(|field| {
+            !crate::forward::CONDITIONS.contains(&field.id) && field.id != HeaderId::Cookie
+        });
         request.headers.fit();
         let source = Source {
             origin: Arc::clone(fetch.asked.as_ref()?),

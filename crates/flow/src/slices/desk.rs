@@ -139,7 +139,7 @@ async fn ask(core: &Rc<Core>, set: &SliceSet, slice: u64) -> Option<Box<Exchange
             }
         }
         SliceVerdict::NoRange => {
-            core.note_rangeless(origin);
+            core.shared.slices.unsliced.note(origin.name(), core.rangeless_ms());
             if set.end() {
                 core.counters.inc(Counter::SliceSetsRefused);
             }

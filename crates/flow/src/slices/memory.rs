@@ -22,9 +22,15 @@ pub(crate) struct SliceMemory {
     next: AtomicU64,
     /// Sets that have ended, and the numbers of their slices.
     remains: Mutex<Vec<Remains>>,
-    /// Until when origins are not asked for ranges, by name.
-    rangeless: Mutex<HashMap<Arc<str>, u64>>,
+    /// Origins that have answered a request for a first range with something else.
+    pub(crate) unprobed: Origins,
+    /// Origins that have answered a request for a slice with something else.
+    pub(crate) unsliced: Origins,
 }
+
+/// Names of origins that something is not tried with for a time.
+#[derive(Debug, Default)]
+pub(crate) struct Origins(Mutex<HashMap<Arc<str>, u64>>);
 
 /// Slices that nobody can reach any more.
 #[derive(Debug)]
@@ -62,20 +68,39 @@ impl SliceMemory {
             }
         }
     }
+}
 
-    /// Remembers until `until_ms` that the origin of this name sends no ranges.
-    pub(crate) fn note_rangeless(&self, origin: &Arc<str>, (now_ms, until_ms): (u64, u64)) {
-        let mut rangeless = self.rangeless.lock();
-        if rangeless.len() >= ORIGINS_MAX {
-            rangeless.retain(|_, until_ms| *until_ms > now_ms);
+impl Origins {
+    /// Takes one in until `until_ms`.
+    pub(crate) fn note(&self, origin: &Arc<str>, (now_ms, until_ms): (u64, u64)) {
+        let mut names = self.0.lock();
+        if names.len() >= ORIGINS_MAX {
+            names.retain(|_, until_ms| *until_ms > now_ms);
         }
-        if rangeless.len() < ORIGINS_MAX {
-            rangeless.insert(Arc::clone(origin), until_ms);
+        if names.len() < ORIGINS_MAX {
+            names.insert(Arc::clone(origin), until_ms);
         }
     }
 
-    /// Returns true if the origin of this name is not to be asked for ranges now.
-    pub(crate) fn is_rangeless(&self, origin: &str, now_ms: u64) -> bool {
-        self.rangeless.lock().get(origin).is_some_and(|until_ms| now_ms < *until_ms)
+    /// Returns true if the one of this name is among them.
+    pub(crate) fn has(&self, origin: &str, now_ms: u64) -> bool {
+        self.0.lock().get(origin).is_some_and(|until_ms| now_ms < *until_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_remembered_for_a_time_and_no_more_than_so_many() {
+        let origins = Origins::default();
+        for number in 0..2 * ORIGINS_MAX {
+            origins.note(&format!("o{number}").into(), (1000, 2000));
+        }
+        assert!(origins.has("o0", 1999) && !origins.has("o0", 2000));
+        assert!(!origins.has(&format!("o{ORIGINS_MAX}"), 1999), "there is no room");
+        origins.note(&"late".into(), (2000, 3000));
+        assert!(origins.has("late", 2000), "what is over makes room");
     }
 }

@@ -195,14 +195,18 @@ impl SliceSet {
 
     /// The pace of whoever comes to `slice` with a running response.
     pub(super) fn pace(&self, slice: u64) -> Pace {
-        let ahead = self.shape.ahead;
         let readers = self.readers.lock();
-        let near = readers.at.iter().map(|(_, at)| *at).filter(|at| *at <= slice + ahead).max();
-        match near {
-            Some(at) if at + ahead >= slice => Pace::GoOn,
-            Some(at) if at + ahead + 1 == slice => Pace::Wait,
-            _ => Pace::End,
-        }
+        pace_of(readers.at.iter().map(|(_, at)| *at), slice, self.shape.ahead)
+    }
+}
+
+/// The pace at `slice` of whoever brings slices up to `ahead` before `readers`: it waits for one
+/// that follows it, not for one that has to catch up.
+fn pace_of(readers: impl Iterator<Item = u64>, slice: u64, ahead: u64) -> Pace {
+    match readers.filter(|at| *at <= slice + ahead).max() {
+        Some(at) if at + ahead >= slice => Pace::GoOn,
+        Some(at) if at + ahead + 1 == slice => Pace::Wait,
+        _ => Pace::End,
     }
 }
 
@@ -281,5 +285,35 @@ pub(super) fn new_slice(length: u64, now_ms: u64) -> NewObject {
         note: Box::default(),
         tags: Tags::default(),
         length: Some(length),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_that_is_cut_stays_near_a_reader() {
+        let pace = |readers: &[u64], slice| pace_of(readers.iter().copied(), slice, 2);
+        assert_eq!(pace(&[0], 2), Pace::GoOn);
+        assert_eq!(pace(&[0], 3), Pace::Wait);
+        assert_eq!(pace(&[0], 4), Pace::End, "that one seeks back");
+        assert_eq!(pace(&[], 1), Pace::End);
+        assert_eq!(pace(&[0, 9], 3), Pace::Wait, "one is far ahead");
+        assert_eq!(pace(&[0, 5], 3), Pace::GoOn, "one waits for what comes soon");
+        assert_eq!(pace(&[9], 3), Pace::End, "whoever is ahead fetches for itself");
+    }
+
+    #[test]
+    fn a_shape_has_slices_that_can_be_stored() {
+        let limits = |slice_bytes, object_bytes, slices_from| {
+            let limits = Limits { slice_bytes, object_bytes, slices_from, ..Limits::default() };
+            Some(Shape::of(&limits)?.slice_bytes)
+        };
+        assert_eq!(limits(1 << 20, 1 << 26, 1), Some(1 << 20));
+        assert_eq!(limits((1 << 20) + 5, 1 << 26, 1), Some(1 << 20));
+        assert_eq!(limits(1 << 20, 100_000, 1), Some(65_536));
+        assert_eq!(limits(1000, 1 << 26, 1), None);
+        assert_eq!(limits(1 << 20, 1 << 26, 0), None, "off");
     }
 }

@@ -127,6 +127,7 @@ pub(crate) fn assemble(
         old: stale.flatten(),
         interims: env.front.interims.cloned(),
         asked: None,
+        edition: None,
         caller: Caller {
             client: turn.session.client.map(|client| client.ip()),
             ends: turn.session.client.zip(turn.session.server),
