@@ -304,7 +304,8 @@ mod tests {
     #[test]
     fn a_content_range_is_read_where_it_says_what_can_be() {
         let read = |value: &str| {
-            ContentRange::parse(value.as_bytes()).map(|it| (it.range.start, it.range.end, it.length))
+            ContentRange::parse(value.as_bytes())
+                .map(|it| (it.range.start, it.range.end, it.length))
         };
         assert_eq!(read("bytes 0-4/10"), Some((0, 5, Some(10))));
         assert_eq!(read("Bytes 9-9/10"), Some((9, 10, Some(10))));

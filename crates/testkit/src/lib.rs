@@ -6,8 +6,8 @@
 pub mod client;
 pub mod differ;
 pub mod fastcgi;
-pub mod film;
 pub mod faults;
+pub mod film;
 pub mod framing_cases;
 pub mod h2;
 pub mod larder;

@@ -383,14 +383,24 @@ impl ByPolicy {
             Status::OK if !is_file => None,
             _ => return None,
         };
+        let (asked, slices) = (&fetch.asked, &fetch.core.shared.slices);
+        let is_large = fetch.edition.is_some();
+        let from = Shape::of(&fetch.live.limits).map_or(u64::MAX, |shape| shape.from);
+        // It says that it sends ranges, and sends others, or such as fit nothing.
+        let is_contradictory = match &extent {
+            None => is_large || response.status != Status::OK,
+            Some(extent) => !is_large && extent.length >= from,
+        };
+        if let Some(origin) = asked.as_ref().filter(|_| is_contradictory) {
+            slices.unsliced.note(origin.name(), fetch.core.rangeless_ms());
+        }
         let Some(extent) = extent else {
-            let unprobed = &fetch.core.shared.slices.unprobed;
-            let times = fetch.core.rangeless_ms();
-            fetch.asked.iter().for_each(|origin| unprobed.note(origin.name(), times));
+            if let Some(origin) = asked {
+                slices.unprobed.note(origin.name(), fetch.core.rangeless_ms());
+            }
             // The whole has come all the same, or a part that nobody has asked for.
             return (response.status != Status::OK).then(|| self.ask_for_whole());
         };
-        let is_large = fetch.edition.is_some();
         if !is_large && !extent.is_whole() {
             return Some(self.ask_for_whole());
         }

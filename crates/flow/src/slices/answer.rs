@@ -114,7 +114,8 @@ impl Edition {
         let named = self.validator.names(headers);
         match response.status {
             Status::PARTIAL_CONTENT => {
-                let Some(part) = sole(headers, HeaderId::ContentRange).and_then(ContentRange::parse)
+                let Some(part) =
+                    sole(headers, HeaderId::ContentRange).and_then(ContentRange::parse)
                 else {
                     return SliceVerdict::NoRange;
                 };
@@ -123,7 +124,11 @@ impl Edition {
                     return SliceVerdict::Changed;
                 }
                 let is_it = named == Some(true) && part.length.is_some() && part.range == *range;
-                if is_it && may_bring(framing, range) { SliceVerdict::Slice } else { SliceVerdict::NoRange }
+                if is_it && may_bring(framing, range) {
+                    SliceVerdict::Slice
+                } else {
+                    SliceVerdict::NoRange
+                }
             }
             Status::OK => match (named, framing.length()) {
                 (Some(true), Some(length)) if length == self.length => SliceVerdict::NoRange,
@@ -299,7 +304,11 @@ mod tests {
         assert_eq!(probe("bytes=0-"), Some(0..100));
         assert_eq!(probe("bytes=250-999"), Some(200..300));
         assert_eq!(probe("bytes=-5"), None);
-        assert_eq!(probe(&format!("bytes={}-", u64::MAX - 1)), None, "beyond what can be asked for");
+        assert_eq!(
+            probe(&format!("bytes={}-", u64::MAX - 1)),
+            None,
+            "beyond what can be asked for"
+        );
         let probe = Probe { range: 200..300 };
         let part = |range: &str| {
             let response = response(206, &[(RANGE, range), (ETAG, "\"a\"")]);

@@ -155,6 +155,8 @@ impl Cutter<'_> {
 
     /// Waits until a reader comes near `slice`; false if none will.
     async fn may_go_on(&mut self, slice: u64) -> bool {
+        // Before a reader comes to it: it waits for this slice and does not ask beside.
+        self.take_on(slice);
         while self.at > self.first {
             match self.set.pace(slice) {
                 _ if self.set.has_ended() => return false,
@@ -163,7 +165,6 @@ impl Cutter<'_> {
                 Pace::End => return false,
             }
         }
-        self.take_on(slice);
         true
     }
 

@@ -139,8 +139,7 @@ impl SliceReading {
             }
             let key = self.set.key(shared, slice);
             let now_ms = rt::now().mono_ms;
-            let begun =
-                shared.cache.begin(&key, &mut |_, _| {}, BeginOptions::default(), now_ms);
+            let begun = shared.cache.begin(&key, &mut |_, _| {}, BeginOptions::default(), now_ms);
             if let Begin::Lead(lead) = begun {
                 let set = Arc::clone(&self.set);
                 let order = SliceOrder { set, slice, lead, reply: None, account: None };

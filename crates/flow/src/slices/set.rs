@@ -233,7 +233,11 @@ impl Elsewhere for SliceSet {
             shared.cache.peek(&self.key(&shared, *number), &mut |_, _| {}).found.is_some()
         };
         let there = (0..looked_at).filter(is_there).count();
-        let of = if looked_at < count { format!("the first {looked_at} of {count}") } else { count.to_string() };
+        let of = if looked_at < count {
+            format!("the first {looked_at} of {count}")
+        } else {
+            count.to_string()
+        };
         Some(format!("slices: {there} of {of}, of {size} each"))
     }
 }

@@ -115,8 +115,7 @@ impl Reading for Stretching {
 impl Stretching {
     /// Has the reader begin where the piece does that is come to.
     fn go_to_piece(&mut self) {
-        if let (Some(Piece::Of(range)), Some(reader)) =
-            (self.pieces.get(self.at), &mut self.reader)
+        if let (Some(Piece::Of(range)), Some(reader)) = (self.pieces.get(self.at), &mut self.reader)
         {
             reader.seek(range.start + self.done);
             reader.until(range.end);
