@@ -42,7 +42,7 @@ pub trait Elsewhere: fmt::Debug + Send + Sync {
     fn memory(&self) -> u64 {
         0
     }
-    /// What is there of it, in words for operators.
+    /// Words for operators on how much of it is there.
     fn told(&self) -> Option<String> {
         None
     }

@@ -53,6 +53,8 @@ pub(crate) struct Fetch {
     pub(crate) asked: Option<Arc<Origin>>,
     /// The version that it has sent all or a part of, if it may be stored in slices.
     pub(crate) edition: Option<Edition>,
+    /// The part of it that its body is, where a part was asked for in place of the whole.
+    pub(crate) part: Option<Extent>,
     /// The client that the origin is asked for.
     pub(crate) caller: Caller,
     /// Bytes of a passing body that may be ahead of its client.
@@ -182,8 +184,6 @@ pub(crate) struct Plan {
     pub(crate) selected: Option<Selected>,
     /// The body is in gzip, and tested on its way.
     pub(crate) gzip: bool,
-    /// The body is this part of the whole.
-    pub(crate) part: Option<Extent>,
     /// The object answers later requests; otherwise it is for this answer alone.
     pub(crate) kept: bool,
 }

@@ -164,7 +164,7 @@ pub struct Shared {
     pub(crate) sweeping: Arc<tokio::sync::Mutex<()>>,
     /// Held by the look at all that is stored that is under way.
     pub(crate) listing: Arc<tokio::sync::Mutex<()>>,
-    /// What is remembered of responses in slices.
+    /// The memory of responses in slices.
     pub(crate) slices: SliceMemory,
     /// Looks for what is of no more use.
     pub(crate) rounds: Arc<tokio::sync::Mutex<crate::over::Rounds>>,

@@ -8,7 +8,7 @@ use std::ops::Range;
 use support::folder::Folder;
 use support::{PATIENCE, eventually, whole};
 use testkit::client::{Pieces, Raw, request};
-use testkit::film::{Film, Manner};
+use testkit::film::{Film, FilmManner as Manner};
 use testkit::larder::Daemon;
 use testkit::reply::{Reply, Seen};
 
@@ -350,7 +350,7 @@ async fn a_small_file_of_which_a_part_is_wanted_is_stored_whole() {
 
 #[tokio::test]
 async fn contradictory_ranges_are_neither_stored_nor_sent() {
-    use Manner::*;
+    use testkit::film::FilmManner::*;
     let manners = [
         WrongTotal,
         WrongStart,
@@ -391,7 +391,7 @@ async fn contradictory_ranges_are_neither_stored_nor_sent() {
 
 #[tokio::test]
 async fn contradictory_answers_to_the_first_range_are_not_believed() {
-    use Manner::*;
+    use testkit::film::FilmManner::*;
     for manner in [WrongStart, TooLong, NoContentRange, TwoContentRanges, NoEtag, Weak, Promises] {
         let cinema = Cinema::small(Policy::Declared).await;
         cinema.film.be(manner);

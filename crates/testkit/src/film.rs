@@ -15,9 +15,9 @@ use tokio::task::JoinHandle;
 /// Bytes written at once.
 const PIECE: u64 = 64 * 1024;
 
-/// How the origin answers.
+/// The manner in which the origin answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Manner {
+pub enum FilmManner {
     /// By the book.
     #[default]
     Right,
@@ -48,23 +48,23 @@ pub enum Manner {
 }
 
 #[derive(Debug)]
-struct State {
+struct Reel {
     length: AtomicU64,
     version: AtomicU64,
     sent: AtomicU64,
-    asked: Mutex<Vec<Asked>>,
-    manner: Mutex<Manner>,
+    asked: Mutex<Vec<FilmAsked>>,
+    manner: Mutex<FilmManner>,
     fields: Mutex<String>,
 }
 
 /// A request that the origin got.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct FilmAsked {
     /// The target.
     pub target: String,
     /// The range, end-exclusive.
     pub range: Option<Range<u64>>,
-    /// It had a condition on the version of which it wanted a part.
+    /// It had a condition on the version.
     pub if_range: bool,
 }
 
@@ -72,7 +72,7 @@ pub struct Asked {
 #[derive(Debug)]
 pub struct Film {
     addr: SocketAddr,
-    state: Arc<State>,
+    state: Arc<Reel>,
     accepts: JoinHandle<()>,
 }
 
@@ -90,7 +90,7 @@ impl Film {
     pub async fn start(length: u64) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let addr = listener.local_addr()?;
-        let state = Arc::new(State {
+        let state = Arc::new(Reel {
             length: AtomicU64::new(length),
             version: AtomicU64::new(1),
             sent: AtomicU64::new(0),
@@ -113,7 +113,7 @@ impl Film {
     }
 
     /// Answers so from now on.
-    pub fn be(&self, manner: Manner) {
+    pub fn be(&self, manner: FilmManner) {
         *self.state.manner.lock() = manner;
     }
 
@@ -134,7 +134,7 @@ impl Film {
     }
 
     /// The requests that it got.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<FilmAsked> {
         self.state.asked.lock().clone()
     }
 
@@ -161,7 +161,7 @@ impl Film {
 }
 
 /// Serves one connection.
-async fn serve(mut stream: TcpStream, state: Arc<State>) {
+async fn serve(mut stream: TcpStream, state: Arc<Reel>) {
     let mut read = Vec::new();
     loop {
         let end = loop {
@@ -198,28 +198,32 @@ fn range_of(value: &str, length: u64) -> Option<Range<u64>> {
 }
 
 /// Answers one request; `None` when the connection is over.
-async fn answer(stream: &mut TcpStream, state: &State, head: &str) -> Option<()> {
+async fn answer(stream: &mut TcpStream, state: &Reel, head: &str) -> Option<()> {
     let manner = *state.manner.lock();
     let (length, version) =
         (state.length.load(Ordering::SeqCst), state.version.load(Ordering::SeqCst));
-    let weak = if manner == Manner::Weak { "W/" } else { "" };
+    let weak = if manner == FilmManner::Weak { "W/" } else { "" };
     let etag = format!("{weak}\"v{version}\"");
     let asked = field(head, "Range").and_then(|value| range_of(value, length));
     let if_range = field(head, "If-Range");
     let mut line = head.split(' ');
     let (is_head, target) = (line.next() == Some("HEAD"), line.next()?.to_owned());
-    state.asked.lock().push(Asked { target, range: asked.clone(), if_range: if_range.is_some() });
+    state.asked.lock().push(FilmAsked {
+        target,
+        range: asked.clone(),
+        if_range: if_range.is_some(),
+    });
     let mut fields = state.fields.lock().clone();
     if field(head, "If-None-Match") == Some(&etag) {
         let reply = format!("HTTP/1.1 304 Not Modified\r\nETag: {etag}\r\n{fields}\r\n");
         return stream.write_all(reply.as_bytes()).await.ok();
     }
-    let sends = !matches!(manner, Manner::NoRanges | Manner::Promises);
+    let sends = !matches!(manner, FilmManner::NoRanges | FilmManner::Promises);
     let wanted = asked.filter(|_| sends && if_range.is_none_or(|version| version == etag));
-    if manner != Manner::NoRanges {
+    if manner != FilmManner::NoRanges {
         fields.push_str("Accept-Ranges: bytes\r\n");
     }
-    if !(manner == Manner::NoEtag && wanted.is_some()) {
+    if !(manner == FilmManner::NoEtag && wanted.is_some()) {
         fields.push_str(&format!("ETag: {etag}\r\n"));
     }
     let (status, range) = match wanted {
@@ -233,7 +237,7 @@ async fn answer(stream: &mut TcpStream, state: &State, head: &str) -> Option<()>
         }
         Some(range) => (206, range.start..range.end.min(length)),
     };
-    if let (206, Manner::Status(status)) = (status, manner) {
+    if let (206, FilmManner::Status(status)) = (status, manner) {
         let reply = format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n");
         return stream.write_all(reply.as_bytes()).await.ok();
     }
@@ -244,19 +248,19 @@ async fn answer(stream: &mut TcpStream, state: &State, head: &str) -> Option<()>
     if is_head { Some(()) } else { send(stream, state, version, range, manner).await }
 }
 
-/// The part that is sent for `range`, of which `fields` tell.
-fn part(manner: Manner, range: Range<u64>, length: u64, fields: &mut String) -> Range<u64> {
+/// The part that is sent for `range`; `fields` get its Content-Range.
+fn part(manner: FilmManner, range: Range<u64>, length: u64, fields: &mut String) -> Range<u64> {
     let range = match manner {
-        Manner::WrongStart => range.start + 1..range.end,
-        Manner::TooLong => range.start..range.end + 1,
+        FilmManner::WrongStart => range.start + 1..range.end,
+        FilmManner::TooLong => range.start..range.end + 1,
         _ => range,
     };
-    let total = if manner == Manner::WrongTotal { length + 1 } else { length };
+    let total = if manner == FilmManner::WrongTotal { length + 1 } else { length };
     let line = format!("Content-Range: bytes {}-{}/{total}\r\n", range.start, range.end - 1);
     match manner {
-        Manner::NoContentRange => {}
-        Manner::TwoContentRanges => fields.push_str(&line.repeat(2)),
-        Manner::OtherCoding => fields.push_str(&format!("{line}Content-Encoding: gzip\r\n")),
+        FilmManner::NoContentRange => {}
+        FilmManner::TwoContentRanges => fields.push_str(&line.repeat(2)),
+        FilmManner::OtherCoding => fields.push_str(&format!("{line}Content-Encoding: gzip\r\n")),
         _ => fields.push_str(&line),
     }
     range
@@ -265,13 +269,13 @@ fn part(manner: Manner, range: Range<u64>, length: u64, fields: &mut String) -> 
 /// Sends the bytes of `range`.
 async fn send(
     stream: &mut TcpStream,
-    state: &State,
+    state: &Reel,
     version: u64,
     range: Range<u64>,
-    manner: Manner,
+    manner: FilmManner,
 ) -> Option<()> {
     let end = match manner {
-        Manner::Cut(bytes) => range.end.min(range.start + bytes),
+        FilmManner::Cut(bytes) => range.end.min(range.start + bytes),
         _ => range.end,
     };
     let mut at = range.start;

@@ -31,7 +31,7 @@ use crate::forward::{self, Errand};
 use crate::invalidate::Haste;
 use crate::live::Site;
 use crate::pages::Problem;
-use crate::slices::{Extent, Probe, Shape, may_slice, part_of};
+use crate::slices::{Probe, Shape, may_slice, part_of};
 use crate::surrogate;
 use crate::tags;
 use crate::trace::Trace;
@@ -94,8 +94,6 @@ pub(crate) struct ByPolicy {
     /// The range that the origin is asked for, since nothing is known of a whole that the client
     /// wants a part of.
     probe: Option<Probe>,
-    /// The part of the whole that it has sent.
-    part: Option<Extent>,
     /// No such range has been asked for in vain.
     may_probe: bool,
 }
@@ -166,6 +164,7 @@ impl ByPolicy {
             interims: ask.front.interims.cloned(),
             asked: None,
             edition: None,
+            part: None,
             caller: Caller {
                 client: ask.notes.client.and_then(Peer::address),
                 ends: ask.front.ends,
@@ -188,7 +187,6 @@ impl ByPolicy {
             sent: ask.now,
             tries: 0,
             probe: None,
-            part: None,
             may_probe: true,
         };
         Job::new(fetch, judge)
@@ -239,7 +237,7 @@ impl Judge for ByPolicy {
         if origin.protocol() == Protocol::Http {
             self.pass_trailers(fetch);
         }
-        (self.probe, self.part) = (self.probe_of(fetch, origin), None);
+        self.probe = self.probe_of(fetch, origin);
         if let Some(probe) = &self.probe {
             probe.ask(&mut fetch.request);
         }
@@ -371,7 +369,7 @@ impl ByPolicy {
     /// here on. Returns what is done instead where it is of no use.
     fn probed(
         &mut self,
-        fetch: &Fetch,
+        fetch: &mut Fetch,
         exchange: &mut Exchange,
         (probe, is_file): (&Probe, bool),
     ) -> Option<Fate<Self>> {
@@ -405,7 +403,7 @@ impl ByPolicy {
             return Some(self.ask_for_whole());
         }
         extent.become_whole(response);
-        self.part = is_large.then_some(extent);
+        fetch.part = is_large.then_some(extent);
         None
     }
 
@@ -472,7 +470,7 @@ impl ByPolicy {
         exchange: Box<Exchange>,
         mut plan: StorePlan,
     ) -> Fate<Self> {
-        let is_part = self.part.is_some();
+        let is_part = fetch.part.is_some();
         let tags = self.tags(fetch, &exchange.response, &mut plan);
         // A body that only its connection's end ends may have been cut: it is kept only of origins
         // that are said to end bodies so (RFC 9112 8).
@@ -486,7 +484,7 @@ impl ByPolicy {
     }
 
     fn keep(
-        &mut self,
+        &self,
         fetch: &Fetch,
         mut exchange: Box<Exchange>,
         plan: &StorePlan,
@@ -498,9 +496,7 @@ impl ByPolicy {
         forward::keepable(&mut exchange.response, &self.site, now.unix_secs());
         let note = surrogate::set_aside(&mut exchange.response.headers, &self.site);
         let new = NewObject { tags, note, ..object_by(&exchange.response, plan, now) };
-        let part = self.part.take();
-        let plan = Plan { new, selected, gzip: false, part, kept: true };
-        Fate::Store(Body::Exchange(exchange), plan)
+        Fate::Store(Body::Exchange(exchange), Plan { new, selected, gzip: false, kept: true })
     }
 
     fn pass_on(&self, fetch: &Fetch, mut exchange: Box<Exchange>, plan: &StorePlan) -> Fate<Self> {
@@ -628,8 +624,7 @@ impl ByPolicy {
                 (new.stale_if_error_ms, new.stale_if_unreachable_ms) = (0, 0);
             }
         }
-        let plan = Plan { new, selected, gzip: false, part: None, kept };
-        Fate::Confirm(Some(exchange), plan)
+        Fate::Confirm(Some(exchange), Plan { new, selected, gzip: false, kept })
     }
 
     /// Tells whether bodies are stored whose end is their connection's.

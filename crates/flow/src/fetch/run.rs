@@ -61,6 +61,7 @@ impl<J: Judge> Job<J> {
             Ok(Sent::Answered(exchange)) => {
                 // Before a policy changes its fields.
                 self.fetch.edition = Edition::of(&exchange, &self.fetch.live.limits);
+                self.fetch.part = None;
                 self.judge.answered(&mut self.fetch, exchange)
             }
             Ok(Sent::File(name)) => self.judge.found_file(&mut self.fetch, name),

@@ -21,7 +21,7 @@ impl<J: Judge> Job<J> {
             Body::Exchange(exchange) => match shape_of(&self.fetch, &exchange, &plan) {
                 Some(shape) => return self.keep_in_slices(exchange, plan, shape).await,
                 // A part must never pass for the whole.
-                None if plan.part.is_some() => return,
+                None if self.fetch.part.is_some() => return,
                 None => Body::Exchange(exchange),
             },
             body => body,
@@ -60,7 +60,7 @@ impl<J: Judge> Job<J> {
         self.judge.carried(&carried);
     }
 
-    /// Stores a response in slices, the first of which it brings itself.
+    /// Stores a response in slices, and cuts the first ones from what is on its way.
     async fn keep_in_slices(
         mut self: Box<Self>,
         exchange: Box<Exchange>,

@@ -67,6 +67,7 @@ fn broken(core: &Rc<Core>) -> Box<Job<Broken>> {
         interims: None,
         asked: None,
         edition: None,
+        part: None,
         caller: Caller { client: None, ends: None, read_at_most: 0, account: None, timeouts: None },
         passage: Passage::from(1024),
         trace: None,

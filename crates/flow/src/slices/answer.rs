@@ -70,7 +70,7 @@ pub(super) enum SliceVerdict {
     Changed,
     /// The origin sends no ranges, or not those that it is asked for.
     NoRange,
-    /// It is nothing, for now.
+    /// It is no answer to that.
     Nothing,
 }
 
@@ -184,7 +184,7 @@ impl Extent {
     }
 }
 
-/// A range that an origin is asked for in place of the whole, of which nothing is known yet.
+/// A range that an origin is asked for in place of a whole that nothing is known about.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
     range: Range<u64>,

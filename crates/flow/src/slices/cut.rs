@@ -14,7 +14,7 @@ use origin::{Exchange, Origin};
 
 use super::answer::Extent;
 use super::desk::Desk;
-use super::set::{Pace, Shape, SliceSet, Source, new_slice};
+use super::set::{Pace, Shape, SliceSet, Whence, new_slice};
 use crate::carry::{Carried, End};
 use crate::core::Core;
 use crate::fetch::{Fetch, Plan};
@@ -32,7 +32,7 @@ pub(crate) struct Cut {
 pub(crate) fn shape_of(fetch: &Fetch, exchange: &Exchange, plan: &Plan) -> Option<(Shape, Extent)> {
     let shape = Shape::of(&fetch.live.limits)?;
     let length = fetch.edition.as_ref()?.length;
-    if let Some(part) = &plan.part {
+    if let Some(part) = &fetch.part {
         return Some((shape, part.clone()));
     }
     let is_fit = exchange.framing == Framing::Length(length)
@@ -65,7 +65,7 @@ impl Cut {
             !crate::forward::CONDITIONS.contains(&field.id) && field.id != HeaderId::Cookie
         });
         request.headers.fit();
-        let source = Source {
+        let source = Whence {
             origin: Arc::clone(fetch.asked.as_ref()?),
             request,
             key_hash: fetch.key_hash,
@@ -157,15 +157,17 @@ impl Cutter<'_> {
     async fn may_go_on(&mut self, slice: u64) -> bool {
         // Before a reader comes to it: it waits for this slice and does not ask beside.
         self.take_on(slice);
-        while self.at > self.first {
+        if self.at == self.first {
+            return true;
+        }
+        loop {
             match self.set.pace(slice) {
                 _ if self.set.has_ended() => return false,
-                Pace::GoOn => break,
+                Pace::GoOn => return true,
                 Pace::Wait => self.set.moved.notified().await,
                 Pace::End => return false,
             }
         }
-        true
     }
 
     /// Takes on the duty to fill `slice` and the next ones, where nobody else has it.

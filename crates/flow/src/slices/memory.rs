@@ -1,4 +1,4 @@
-//! What all cores remember of slices: numbers of sets, what ended sets have left behind, and
+//! Memory that all cores share about slices: numbers of sets, what ended sets have left behind, and
 //! origins that send no ranges.
 
 use std::collections::HashMap;

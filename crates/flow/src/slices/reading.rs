@@ -37,7 +37,7 @@ pub(super) struct SliceReading {
     step: Fetching,
 }
 
-/// How a read comes by its next bytes.
+/// The way in which a read comes by its next bytes.
 enum Fetching {
     /// By nothing yet.
     Idle,

@@ -1,4 +1,4 @@
-//! A set of slices: the body of one version of a representation, of which any part may be there.
+//! A set of slices: the body of one version of a representation. Any part of it may be there.
 
 use std::fmt;
 use std::ops::Range;
@@ -29,7 +29,7 @@ const LIFETIME_MS: u64 = 10 * 365 * 24 * 3600 * 1000;
 /// Slices that are counted for an operator.
 const COUNTED_MAX: u64 = 16 * 1024;
 
-/// How bodies are sliced.
+/// The way in which bodies are sliced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Length from which bodies are sliced.
@@ -51,7 +51,7 @@ impl Shape {
 }
 
 /// Where slices are fetched.
-pub(super) struct Source {
+pub(super) struct Whence {
     pub(super) origin: Arc<Origin>,
     /// The request, without conditions and ranges.
     pub(super) request: Request,
@@ -65,7 +65,7 @@ pub(super) struct SliceSet {
     pub(super) id: u64,
     pub(super) shape: Shape,
     pub(super) edition: Edition,
-    pub(super) source: Source,
+    pub(super) source: Whence,
     pub(super) shared: Weak<Shared>,
     /// The desk of the core that made it, and fetches for it.
     pub(super) orders: UnboundedSender<SliceOrder>,
@@ -87,7 +87,7 @@ struct Readers {
     at: Vec<(u64, u64)>,
 }
 
-/// What whoever cuts a running response does next.
+/// The next step of whoever cuts a running response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     /// Goes on: a reader is near.
@@ -103,7 +103,7 @@ impl SliceSet {
         shared: &Arc<Shared>,
         shape: Shape,
         edition: Edition,
-        source: Source,
+        source: Whence,
         orders: UnboundedSender<SliceOrder>,
     ) -> Arc<Self> {
         Arc::new(Self {

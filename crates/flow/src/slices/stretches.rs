@@ -35,7 +35,7 @@ pub(crate) struct Stretches {
 }
 
 impl Stretches {
-    /// `pieces`, of which some are of the body that `reader` reads.
+    /// A reader of `pieces`; some are of the body that `reader` reads.
     pub(crate) fn read(reader: Reader, pieces: Vec<Piece>) -> Reader {
         let length = pieces.iter().map(Piece::len).sum();
         let stretching = Stretching { reader: Some(reader), pieces, at: 0, done: 0 };

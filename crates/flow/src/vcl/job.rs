@@ -128,6 +128,7 @@ pub(crate) fn assemble(
         interims: env.front.interims.cloned(),
         asked: None,
         edition: None,
+        part: None,
         caller: Caller {
             client: turn.session.client.map(|client| client.ip()),
             ends: turn.session.client.zip(turn.session.server),

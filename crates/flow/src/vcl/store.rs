@@ -72,7 +72,7 @@ impl ByProgram {
             ..Flags::default()
         };
         let new = NewObject { tags, ..self.object(fetch, &answer, flags) };
-        let plan = Plan { new, selected, gzip: answer.gzip, part: None, kept: true };
+        let plan = Plan { new, selected, gzip: answer.gzip, kept: true };
         match answer.state.was_304 && fetch.old.is_some() {
             true => Fate::Confirm(None, plan),
             false => Fate::Store(body, plan),
