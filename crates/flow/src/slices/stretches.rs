@@ -38,7 +38,7 @@ impl Stretches {
     /// A reader of `pieces`; some are of the body that `reader` reads.
     pub(crate) fn read(reader: Reader, pieces: Vec<Piece>) -> Reader {
         let length = pieces.iter().map(Piece::len).sum();
-        let stretching = Stretching { reader: Some(reader), pieces, at: 0, done: 0 };
+        let stretching = Stretching { reader: Some(reader), pieces, at: 0, done: 0, spare: None };
         let stretches = Self { length, state: Mutex::new(Some(stretching)) };
         Reader::of_elsewhere(&(Arc::new(stretches) as Arc<dyn Elsewhere>))
     }
@@ -50,7 +50,7 @@ impl Elsewhere for Stretches {
     }
 
     fn open(self: Arc<Self>) -> Box<dyn Reading> {
-        let nothing = Stretching { reader: None, pieces: Vec::new(), at: 0, done: 0 };
+        let nothing = Stretching { reader: None, pieces: Vec::new(), at: 0, done: 0, spare: None };
         Box::new(self.state.lock().take().unwrap_or(nothing))
     }
 }
@@ -64,6 +64,9 @@ struct Stretching {
     at: usize,
     /// Bytes of it that have been.
     done: u64,
+    /// Bytes that the reader has brought beyond a piece, and the offset behind them, where the
+    /// reader is: what passes through a window comes once.
+    spare: Option<(Bytes, u64)>,
 }
 
 impl Reading for Stretching {
@@ -95,12 +98,19 @@ impl Reading for Stretching {
             let mut data = match piece {
                 Piece::Bytes(bytes) => bytes.slice(bytes.len() - left as usize..),
                 Piece::Of(_) => {
+                    if let Some((data, end)) = self.spare.take() {
+                        return Poll::Ready(Ok(Some(self.take(data, end))));
+                    }
                     let Some(reader) = &mut self.reader else { return Poll::Ready(Err(Aborted)) };
                     if let Some(account) = account {
                         reader.hold_for(account);
                     }
                     match ready!(reader.poll_next(cx))? {
-                        Some(data) => data,
+                        Some(data) => {
+                            let Piece::Of(range) = piece else { continue };
+                            let end = range.start + self.done + data.len() as u64;
+                            return Poll::Ready(Ok(Some(self.take(data, end))));
+                        }
                         None => return Poll::Ready(Err(Aborted)),
                     }
                 }
@@ -113,8 +123,29 @@ impl Reading for Stretching {
 }
 
 impl Stretching {
+    /// Takes what the piece needs of `data`, which ends before the offset `end`.
+    fn take(&mut self, mut data: Bytes, end: u64) -> Bytes {
+        let left = self.pieces.get(self.at).map_or(0, Piece::len) - self.done;
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(data.len());
+        let rest = data.split_off(most);
+        if !rest.is_empty() {
+            self.spare = Some((rest, end));
+        }
+        self.done += data.len() as u64;
+        data
+    }
+
     /// Has the reader begin where the piece does that is come to.
     fn go_to_piece(&mut self) {
+        if let Some(Piece::Of(range)) = self.pieces.get(self.at)
+            && let Some((mut rest, end)) = self.spare.take()
+        {
+            let (from, begins) = (range.start + self.done, end - rest.len() as u64);
+            if (begins..end).contains(&from) {
+                self.spare = Some((rest.split_off((from - begins) as usize), end));
+                return;
+            }
+        }
         if let (Some(Piece::Of(range)), Some(reader)) = (self.pieces.get(self.at), &mut self.reader)
         {
             reader.seek(range.start + self.done);
