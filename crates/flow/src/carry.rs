@@ -295,9 +295,16 @@ pub(crate) fn begin(
     variant: Option<Variant<'_>>,
 ) -> Filling {
     let filling = lead.store(new, variant);
-    core.counters.inc(if filling.stored() { Counter::Stores } else { Counter::StoreRefused });
-    note_refused(trace, filling.refused());
+    note_begun(core, trace, filling.refused());
     filling
+}
+
+/// Counts whether a response began to be stored, and notes why not; true if it did.
+pub(crate) fn note_begun(core: &Core, trace: Option<&Trace>, refused: Option<NotKept>) -> bool {
+    let stored = refused.is_none();
+    core.counters.inc(if stored { Counter::Stores } else { Counter::StoreRefused });
+    note_refused(trace, refused);
+    stored
 }
 
 fn note_refused(trace: Option<&Trace>, refused: Option<NotKept>) {

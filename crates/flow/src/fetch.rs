@@ -31,6 +31,7 @@ use crate::core::Core;
 use crate::finish::Background;
 use crate::interims::Interims;
 use crate::recode::Recode;
+use crate::slices::{Edition, Extent};
 use crate::trace::Trace;
 use crate::trailers::Gate;
 use vcl::told;
@@ -50,6 +51,12 @@ pub(crate) struct Fetch {
     pub(crate) old: Option<Arc<Object>>,
     /// The queue of interim responses for the client; absent if it takes none.
     pub(crate) interims: Option<Rc<Interims>>,
+    /// The origin that was asked last.
+    pub(crate) asked: Option<Arc<Origin>>,
+    /// The version that it has sent all or a part of, if it may be stored in slices.
+    pub(crate) edition: Option<Edition>,
+    /// The part of it that its body is, where a part was asked for in place of the whole.
+    pub(crate) part: Option<Extent>,
     /// The client that the origin is asked for.
     pub(crate) caller: Caller,
     /// Bytes of a passing body that may be ahead of its client.

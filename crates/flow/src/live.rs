@@ -22,6 +22,7 @@ use crate::challenge::Challenges;
 use crate::compression::{Compress, Compression};
 use crate::invalidate::Door;
 use crate::refine::Allowance;
+use crate::slices::SliceMemory;
 use crate::tracing::Tracing;
 
 /// One site: a policy and the origins it may choose from.
@@ -173,6 +174,8 @@ pub struct Shared {
     pub(crate) listing: Arc<tokio::sync::Mutex<()>>,
     /// Time for further forms of stored bodies.
     pub(crate) allowance: Allowance,
+    /// The memory of responses in slices.
+    pub(crate) slices: SliceMemory,
     /// Looks for what is of no more use.
     pub(crate) rounds: Arc<tokio::sync::Mutex<crate::over::Rounds>>,
 }
@@ -217,6 +220,7 @@ impl Shared {
             sweeping: Arc::default(),
             listing: Arc::default(),
             allowance: Allowance::default(),
+            slices: SliceMemory::default(),
             rounds: Arc::default(),
         }
     }
