@@ -65,8 +65,8 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
     core.counters.inc(Counter::EsiPages);
     let mut page = *page;
     match cookies {
-        Some(cookies) if cookies.is_empty() => _ = page.request.headers.remove(HeaderId::Cookie),
-        Some(cookies) => _ = page.request.headers.set(HeaderId::Cookie, cookies),
+        Some([]) => page.request.headers.remove(HeaderId::Cookie),
+        Some(cookies) => page.request.headers.set(HeaderId::Cookie, cookies),
         None => {}
     }
     if let Some(trace) = &reply.about.trace {

@@ -125,6 +125,7 @@ pub(crate) trait Judge: Sized + 'static {
 }
 
 /// The next step of a fetch before anything is sent.
+#[expect(clippy::large_enum_variant, reason = "it lives for a moment")]
 pub(crate) enum Attempt<J: Judge> {
     /// Send `fetch.request` there.
     Send(Target),

@@ -189,7 +189,7 @@ fn decoded(core: &Core, page: &Page, reply: &Reply, mut body: ReplyBody) -> Resu
             Coding::of_content(coding).ok_or(Failed::Coding)?
         }
         Head::Stored(object) => {
-            reply.form.as_ref().map_or(object.flags().coding, |form| form.coding)
+            reply.form.as_ref().map_or_else(|| object.flags().coding, |form| form.coding)
         }
         Head::File { file, .. } => {
             let coding = file.head().values(HeaderId::ContentEncoding);
