@@ -109,7 +109,7 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
         cut(ask, object, &of_form(object, sent.as_ref()), reply);
     }
     reply.form = sent.map(Box::new);
-    let made = wanted.or((coding != Coding::Identity).then_some(coding));
+    let made = wanted.or_else(|| (coding != Coding::Identity).then_some(coding));
     if let Some((core, made)) = core.zip(made)
         && made != object.flags().coding
     {
