@@ -82,7 +82,8 @@ impl GzipEncoder {
         let output = &mut output[step.made..];
         // Before its end the stream is flushed, so that what stands there can be cut out: see
         // `segment`.
-        let is_open = !(self.is_ending || self.flushed.is_latest && input.is_empty());
+        let is_flushed = self.flushed.is_latest && input.is_empty();
+        let is_open = !self.is_ending && !is_flushed;
         if goal == Goal::Finish && is_open && (self.deflate.total_in() > 0 || !input.is_empty()) {
             self.flush(input)?;
             step.taken = input.len();

@@ -151,9 +151,9 @@ pub(crate) enum Fate<J: Judge> {
     /// Collect the whole body first, changed so.
     Collect { exchange: Box<Exchange>, recode: Recode, pending: Box<J::Pending> },
     /// Store it; it is delivered while it arrives.
-    Store(Body, Plan),
+    Store(Body, Box<Plan>),
     /// The stored object is confirmed by a 304: it gets the plan's fields and times.
-    Confirm(Option<Box<Exchange>>, Plan),
+    Confirm(Option<Box<Exchange>>, Box<Plan>),
     /// Deliver it to this request alone.
     Pass(Body, Mark, Box<Unstored<J::Facts>>),
     /// Give this answer in its place. The body of the response is read off and dropped.
@@ -164,7 +164,7 @@ pub(crate) enum Fate<J: Judge> {
 pub(crate) enum Body {
     Exchange(Box<Exchange>),
     /// All of it.
-    Whole(Collected),
+    Whole(Box<Collected>),
     /// The body of the stored object that a 304 has confirmed.
     Stored(Reader),
 }

@@ -119,7 +119,7 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
     if let Some((core, made)) = core.zip(made)
         && made != object.flags().coding
     {
-        refine::demand(core, ask.live, object, made);
+        refine::demand(core, (ask.live, ask.now.mono_ms), object, made);
     }
 }
 

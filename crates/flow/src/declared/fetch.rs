@@ -516,7 +516,7 @@ impl ByPolicy {
         new.flags.coded_here = form.coded_here;
         includes::marks(&self.site, dialect, &mut new.flags);
         let plan = Plan { new, selected, recode: form.recode, kept: true };
-        Fate::Store(Body::Exchange(exchange), plan)
+        Fate::Store(Body::Exchange(exchange), Box::new(plan))
     }
 
     fn pass_on(&self, fetch: &Fetch, mut exchange: Box<Exchange>, plan: &StorePlan) -> Fate<Self> {
@@ -688,7 +688,7 @@ impl ByPolicy {
                 (new.stale_if_error_ms, new.stale_if_unreachable_ms) = (0, 0);
             }
         }
-        Fate::Confirm(Some(exchange), Plan { new, selected, recode: Recode::None, kept })
+        Fate::Confirm(Some(exchange), Box::new(Plan { new, selected, recode: Recode::None, kept }))
     }
 
     /// Tells whether bodies are stored whose end is their connection's.

@@ -163,7 +163,7 @@ impl Judge for ByProgram {
         body: Result<Collected, String>,
     ) -> Fate<Self> {
         match body {
-            Ok(whole) => self.conclude(fetch, pending, Body::Whole(whole)),
+            Ok(whole) => self.conclude(fetch, pending, Body::Whole(Box::new(whole))),
             Err(why) => self.fail(fetch, &why),
         }
     }
@@ -531,7 +531,7 @@ impl ByProgram {
         match action {
             Action::Deliver => {
                 let bytes = std::mem::take(&mut state.body).into();
-                let body = Body::Whole(Collected { bytes, plain: None });
+                let body = Body::Whole(Box::new(Collected { bytes, plain: None }));
                 let (one_hop, recode) = (OneHop::default(), Recode::None);
                 let coding = Coding::Identity;
                 let (pass_s, recoded) = (None, false);

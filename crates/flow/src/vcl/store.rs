@@ -77,7 +77,7 @@ impl ByProgram {
         };
         let new = NewObject { tags, ..self.object(fetch, &answer, flags) };
         let recode = std::mem::take(&mut answer.recode);
-        let plan = Plan { new, selected, recode, kept: true };
+        let plan = Box::new(Plan { new, selected, recode, kept: true });
         match answer.state.was_304 && fetch.old.is_some() {
             true => Fate::Confirm(None, plan),
             false => Fate::Store(body, plan),
