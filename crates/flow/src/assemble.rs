@@ -168,7 +168,13 @@ impl Assembly {
         if coder.is_some() {
             say_gzip(&mut reply);
         }
-        rt::spawn_local(feed::run(Rc::clone(core), page, source, (writer, passage), coder));
+        rt::spawn_local(feed::run(
+            Rc::clone(core),
+            page,
+            source,
+            (writer, coder),
+            (passage, front.ends),
+        ));
         reply.body = ReplyBody::Stream { reader, length: None };
         reply
     }

@@ -2,6 +2,7 @@
 //! as may be, the other hands on what has come, in the page's order.
 
 use std::cell::Cell;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,9 @@ use crate::ask::Front;
 use crate::body::{Part, ReplyBody};
 use crate::core::Core;
 use crate::reply::Reply;
+
+/// The client's address and ours, where they are known.
+pub(super) type Ends = Option<(SocketAddr, SocketAddr)>;
 
 /// Pieces that wait for those before them.
 const PIECES: usize = 256;
@@ -99,6 +103,8 @@ pub(super) struct Feed {
     pub(super) core: Rc<Core>,
     pub(super) page: Rc<Page>,
     pub(super) passage: Passage,
+    /// The client's address and ours.
+    ends: Ends,
     text: Text,
 }
 
@@ -107,8 +113,8 @@ pub(super) async fn run(
     core: Rc<Core>,
     page: Rc<Page>,
     source: Source,
-    (writer, passage): (BodyWriter, Passage),
-    coder: Option<Coder>,
+    (writer, coder): (BodyWriter, Option<Coder>),
+    (passage, ends): (Passage, Ends),
 ) {
     let (sender, receiver) = mpsc::channel(PIECES);
     let watch = writer.watch();
@@ -117,7 +123,7 @@ pub(super) async fn run(
         Source::Slots(_, text) | Source::Nodes(_, text) => text.clone(),
         Source::Stream(_) => Text::None,
     };
-    let feed = Rc::new(Feed { core, page, passage, text });
+    let feed = Rc::new(Feed { core, page, passage, ends, text });
     let hand_on = HandOn::new(Rc::clone(&feed), (writer, coder), Rc::clone(&ahead));
     let begins = async {
         match source {
@@ -370,7 +376,7 @@ impl Feed {
         let Begun { fragment, asked, slow, place } = begun;
         let (tell, reply) = oneshot::channel();
         let core = Rc::clone(&self.core);
-        let (ends, passage) = (self.page.within.top.ends, self.passage.clone());
+        let (ends, passage) = (self.ends, self.passage.clone());
         let task = rt::spawn_local(async move {
             let (window, account) = (passage.bytes, passage.account.as_ref());
             let front = Front { interims: None, ends, window, account };

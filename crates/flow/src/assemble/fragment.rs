@@ -142,10 +142,17 @@ fn site_of(page: &Page, authority: &[u8], request: &mut Request) -> Result<Arc<S
     };
     request.headers.set(HeaderId::Host, authority);
     if !is_program {
-        request.headers.retain(|field| !OWN.contains(&field.id));
+        request.headers.retain(|field| !OWN.contains(&field.id) && !is_of_certificate(field.name));
     }
     (request.host, request.port) = (name, port);
     Ok(site)
+}
+
+/// Returns true if the field called `name` tells an origin of the client's certificate.
+fn is_of_certificate(name: &[u8]) -> bool {
+    const PREFIX: &[u8] = b"X-SSL-Client-";
+    let is_ours = name.get(..PREFIX.len()).is_some_and(|own| own.eq_ignore_ascii_case(PREFIX));
+    is_ours || name.eq_ignore_ascii_case(b"Client-Cert")
 }
 
 /// The body of a fragment.

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -67,7 +66,6 @@ pub(crate) struct Top {
     pub(crate) peer: Peer,
     /// The client's connection, as programs see it.
     pub(crate) line: Option<Line>,
-    pub(crate) ends: Option<(SocketAddr, SocketAddr)>,
     /// The client has a certificate: what it gets is for it alone.
     pub(crate) personal: bool,
     /// Places of those fragments that may be under way together.
@@ -98,7 +96,6 @@ impl Top {
             request,
             peer,
             line,
-            ends: None,
             personal: false,
             places: Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))),
             begun: Cell::new(0),
