@@ -207,6 +207,7 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
     (Limit::BlockingThreads, "what there is no thread for begins later"),
     (Limit::FilesRecheck, "how long something is believed"),
     (Limit::HitForMissTtl, "how long something is believed"),
+    (Limit::EsiParallel, "what there is no place for begins later"),
     (Limit::FormBytes, "what is larger keeps the form that it is stored in"),
     (Limit::SlicesFrom, "where something else begins"),
     (Limit::SliceBytes, "how something is divided"),
