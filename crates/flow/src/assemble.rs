@@ -34,7 +34,7 @@ use crate::core::Core;
 use crate::reply::Reply;
 use crate::way::{Slow, Start, Way};
 
-pub(crate) use document::is_plain;
+pub(crate) use document::Instructions;
 pub(crate) use page::{Dialect, Page, Top, Within};
 
 /// A page whose pieces are not all at hand.

@@ -510,6 +510,8 @@ pub enum Tag {
     Timestamp,
     /// `Debug`
     Debug,
+    /// `ESI_xmlerror`: a fault in a page's instructions.
+    EsiXmlError,
 }
 
 impl Tag {
@@ -522,6 +524,7 @@ impl Tag {
             Self::Acl => "VCL_acl",
             Self::Timestamp => "Timestamp",
             Self::Debug => "Debug",
+            Self::EsiXmlError => "ESI_xmlerror",
         }
     }
 }

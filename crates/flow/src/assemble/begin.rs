@@ -70,7 +70,13 @@ impl Text {
 pub(super) fn read(core: &Core, page: &Page, whole: Part) -> (Arc<Document>, Text) {
     match whole {
         Part::Stored(object, _) => (document::of_object(core, page, &object), Text::Stored(object)),
-        Part::Bytes(bytes) => (document::of_bytes(core, page, &bytes), Text::Bytes(bytes)),
+        Part::Bytes(bytes) => {
+            let document = match &page.instructions {
+                Some(known) => Arc::clone(known.document()),
+                None => document::of_bytes(core, page, &bytes),
+            };
+            (document, Text::Bytes(bytes))
+        }
         Part::File(..) => (document::of_bytes(core, page, &[]), Text::None),
     }
 }

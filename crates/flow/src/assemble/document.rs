@@ -13,9 +13,36 @@ use crate::live::Live;
 
 /// The instructions of a page in one of the dialects.
 #[derive(Debug)]
-struct Instructions {
+pub(crate) struct Instructions {
     dialect: Dialect,
     document: Arc<Document>,
+}
+
+impl Instructions {
+    /// Reads a page that has just come for a program. Its faults are counted now, and never again.
+    pub(crate) fn of_new(core: &Core, live: &Live, bytes: &[u8]) -> Arc<Self> {
+        let (rules, limits) = reading(Dialect::Varnish, live);
+        let document = Arc::new(esi::parse(bytes, rules, limits));
+        let remarks = document.remarks();
+        core.counters.add(Counter::EsiErrors, remarks.errors());
+        core.counts().add(Count::EsiErrors, remarks.errors());
+        core.counts().add(Count::EsiWarnings, remarks.warnings());
+        Arc::new(Self { dialect: Dialect::Varnish, document })
+    }
+
+    /// Returns true if the page is sent as it came.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.document.is_plain()
+    }
+
+    /// Faults of the page.
+    pub(crate) fn remarks(&self) -> &Remarks {
+        self.document.remarks()
+    }
+
+    pub(super) fn document(&self) -> &Arc<Document> {
+        &self.document
+    }
 }
 
 impl Attached for Instructions {
@@ -56,18 +83,11 @@ pub(super) fn of_bytes(core: &Core, page: &Page, bytes: &[u8]) -> Arc<Document> 
     Arc::new(document)
 }
 
-/// Takes note of faults in a page.
+/// Takes note of faults in a page, unless that was done when it came.
 pub(super) fn note(core: &Core, page: &Page, remarks: &Remarks) {
-    core.counters.add(Counter::EsiErrors, remarks.errors());
-    if page.dialect == Dialect::Varnish {
-        core.counts().add(Count::EsiErrors, remarks.errors());
-        core.counts().add(Count::EsiWarnings, remarks.warnings());
+    if page.dialect != Dialect::Varnish {
+        core.counters.add(Counter::EsiErrors, remarks.errors());
     }
-}
-
-/// Returns true if the stored page has no instruction, as far as a program is concerned.
-pub(crate) fn is_plain(object: &Object, live: &Live) -> bool {
-    object.whole().is_some() && read(object, Dialect::Varnish, live, |_| {}).document.is_plain()
 }
 
 /// What is attached to `object`, or else made and attached now; `first` hears of the faults then.

@@ -2,6 +2,7 @@
 //! as may be, the other hands on what has come, in the page's order.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -170,10 +171,18 @@ impl Feed {
                 self.core.counters.limit(Limit::EsiBytes);
                 return broken(to).await;
             }
-            let before = text.from;
-            self.resolve(&mut run, &nodes, to, |ops| text.take(ops)).await?;
+            nodes.iter_mut().for_each(|node| node.hold(&|range| text.bytes(range).into()));
+            let mut sent = 0;
+            self.resolve(&mut run, &nodes, to, |ops| {
+                let ops = text.take(ops);
+                // Of an attempt nobody knows yet what of it is handed on.
+                let bytes = |op: &Op| if let Op::Bytes(bytes) = op { bytes.len() as u64 } else { 0 };
+                sent += ops.iter().map(bytes).sum::<u64>();
+                ops
+            })
+            .await?;
             nodes.clear();
-            ahead.more(text.from - before, self.passage.bytes).await;
+            ahead.more(sent, self.passage.bytes).await;
         }
         Ok(())
     }
@@ -399,6 +408,12 @@ impl Unsent {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// The bytes of `range`, as far as they are there.
+    fn bytes(&self, range: &Range<u64>) -> &[u8] {
+        let at = |offset: u64| (offset.saturating_sub(self.from) as usize).min(self.bytes.len());
+        &self.bytes[at(range.start)..at(range.end)]
+    }
+
     /// The same operations with their texts in bytes.
     fn take(&mut self, ops: Vec<Op>) -> Vec<Op> {
         let mut end = self.from;
@@ -412,8 +427,7 @@ impl Unsent {
         let copied = |op| match op {
             Op::Text(range) => {
                 *end = range.end.max(*end);
-                let (from, to) = (range.start - self.from, range.end - self.from);
-                Op::Bytes(self.bytes[from as usize..to as usize].to_vec())
+                Op::Bytes(self.bytes(&range).to_vec())
             }
             Op::Try { attempt, except } => {
                 let attempt = self.copied(attempt, end);

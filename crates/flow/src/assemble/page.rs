@@ -12,6 +12,7 @@ use message::Request;
 use policy::Peer;
 use tokio::sync::Semaphore;
 
+use super::document::Instructions;
 use crate::ask::LiveRef;
 use crate::core::Core;
 use crate::live::Site;
@@ -40,6 +41,8 @@ pub(crate) struct Page {
     pub(super) within: Rc<Within>,
     /// The number of the request in its program; 0 without one.
     pub(crate) xid: u64,
+    /// Its instructions, if it is stored nowhere and has been read.
+    pub(crate) instructions: Option<Arc<Instructions>>,
     /// Where it is noted what has gone wrong.
     pub(super) trace: Rc<Trace>,
 }
@@ -114,7 +117,16 @@ impl Page {
         };
         let (live, site) = (Rc::clone(live), Arc::clone(site));
         let within = Rc::new(Within { level, top });
-        Box::new(Self { dialect, live, site, request, within, xid: 0, trace: Rc::default() })
+        Box::new(Self {
+            dialect,
+            live,
+            site,
+            request,
+            within,
+            xid: 0,
+            instructions: None,
+            trace: Rc::default(),
+        })
     }
 
     /// Returns true if the page cannot go on without a fragment of this wish that failed and has

@@ -426,7 +426,7 @@ impl ByPolicy {
         (new.flags.coding, new.flags.negotiated) = (form.coding, form.negotiated);
         new.flags.coded_here = form.coded_here;
         includes::marks(dialect, &mut new.flags);
-        let plan = Plan { new, selected, recode: form.recode, kept: true };
+        let plan = Plan { new, selected, recode: form.recode, attached: None, kept: true };
         Fate::Store(Body::Exchange(exchange), plan)
     }
 
@@ -598,7 +598,7 @@ impl ByPolicy {
                 (new.stale_if_error_ms, new.stale_if_unreachable_ms) = (0, 0);
             }
         }
-        Fate::Confirm(Some(exchange), Plan { new, selected, recode: Recode::None, kept })
+        Fate::Confirm(Some(exchange), Plan { new, selected, recode: Recode::None, attached: None, kept })
     }
 
     /// Tells whether bodies are stored whose end is their connection's.

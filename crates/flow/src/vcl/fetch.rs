@@ -29,6 +29,7 @@ use super::loops;
 use super::world::{Runner, Sight};
 use super::xids::Outstanding;
 use super::{send, storages};
+use crate::assemble::Instructions;
 use crate::carry::Carried;
 use crate::compression;
 use crate::fetch::{Attempt, Body, Collected, Fate, Fetch, Judge};
@@ -59,6 +60,8 @@ pub(crate) struct Passed {
     pub(crate) xid: u64,
     /// The request was passed: ranges and conditions were the backend's business.
     pub(crate) private: bool,
+    /// The instructions of a page.
+    pub(crate) page: Option<Arc<Instructions>>,
 }
 
 /// A program's state of a fetch.
@@ -93,6 +96,10 @@ pub(crate) struct Answer {
     pub(crate) recode: Recode,
     /// The coding of the body after that.
     pub(crate) coding: Coding,
+    /// The body is to be read for instructions.
+    pub(crate) is_read: bool,
+    /// Those that it has.
+    pub(crate) page: Option<Arc<Instructions>>,
 }
 
 impl Judge for ByProgram {
@@ -161,7 +168,13 @@ impl Judge for ByProgram {
         body: Result<Collected, String>,
     ) -> Fate<Self> {
         match body {
-            Ok(whole) => self.conclude(fetch, pending, Body::Whole(whole)),
+            Ok(whole) => {
+                let mut answer = pending;
+                if answer.is_read {
+                    answer.page = self.read(fetch, &whole.bytes);
+                }
+                self.conclude(fetch, answer, Body::Whole(whole))
+            }
             Err(why) => self.fail(fetch, &why),
         }
     }
@@ -313,18 +326,20 @@ impl ByProgram {
         self.refuse_interim(&mut action, state.status);
         // Once said it holds for all that the fetch may still come to.
         self.state.uncacheable = state.uncacheable || matches!(action, Action::Pass(_));
-        let (recode, coding) = match (&body, &fetch.old) {
-            (Body::Stored(_), Some(stale)) => (Some(Recode::None), stale.flags().coding),
+        let (change, is_read) = match (&body, &fetch.old) {
+            (Body::Stored(_), Some(stale)) => ((Some(Recode::None), stale.flags().coding), false),
             (Body::Exchange(exchange), _) => {
                 self.filter(fetch, (&mut response, &mut state), exchange.framing)
             }
-            _ => (Some(Recode::None), Coding::Identity),
+            _ => ((Some(Recode::None), Coding::Identity), false),
         };
-        let Some(recode) = recode else {
+        let (Some(recode), coding) = change else {
             fetch.core.counters.limit(Limit::ClientMemory);
             return self.fail(fetch, "no memory to compress the body (limit: client_memory)");
         };
-        let mut answer = Answer { response, state, pass_s: None, one_hop, recode, coding };
+        let page = None;
+        let mut answer =
+            Answer { response, state, pass_s: None, one_hop, recode, coding, is_read, page };
         if matches!(action, Action::Deliver | Action::Pass(_))
             && let Some(why) = self.why_useless(fetch, &answer)
         {
@@ -352,7 +367,7 @@ impl ByProgram {
     fn settle(&self, fetch: &Fetch, mut answer: Answer, body: Body) -> Fate<Self> {
         match body {
             // A page is read for its fragments first, as Varnish does.
-            Body::Exchange(exchange) if !answer.state.do_stream || answer.state.do_esi => {
+            Body::Exchange(exchange) if !answer.state.do_stream || answer.is_read => {
                 let recode = std::mem::take(&mut answer.recode);
                 Fate::Collect { exchange, recode, pending: Box::new(answer) }
             }
@@ -360,30 +375,40 @@ impl ByProgram {
         }
     }
 
+    /// Reads a page's instructions; `None` if it has none.
+    fn read(&self, fetch: &Fetch, bytes: &[u8]) -> Option<Arc<Instructions>> {
+        let page = Instructions::of_new(&fetch.core, &fetch.live, bytes);
+        let mut lines = self.lines.borrow_mut();
+        for remark in page.remarks().list() {
+            lines.push((vcl::ctx::Tag::EsiXmlError, remark.to_string().as_bytes().into()));
+        }
+        (!page.is_plain()).then_some(page)
+    }
+
     /// Decides what is done to the body, as `beresp.filters` has it, and brings the head into line
     /// with that. Returns the coding that the body has then, too; no change if there is no memory
-    /// for it.
+    /// for it. The last of it is true for a body that is to be read for instructions.
     fn filter(
         &self,
         fetch: &Fetch,
         (response, state): (&mut Response, &mut BerespState),
         framing: Framing,
-    ) -> (Option<Recode>, Coding) {
+    ) -> ((Option<Recode>, Coding), bool) {
         let filters = filters::of_fetch(&Beresp { head: response, state });
         let has_content = has_content(framing);
         let is_gzip = heads::settle_coding(response, has_content);
         let coding = response.headers.value(HeaderId::ContentEncoding);
         let is_whole = has_content && response.status != Status::PARTIAL_CONTENT;
-        if state.do_esi && is_whole {
+        if filters::reads(&filters) && is_whole {
             // It is read, so it is stored without a coding.
             if !is_gzip {
-                return (Some(Recode::None), Coding::Identity);
+                return ((Some(Recode::None), Coding::Identity), true);
             }
             self.count(Count::NGunzip);
             heads::gunzip(&mut response.headers);
-            return (Some(Recode::Decode(Coding::Gzip)), Coding::Identity);
+            return ((Some(Recode::Decode(Coding::Gzip)), Coding::Identity), true);
         }
-        match filters::coding_of(&filters, coding) {
+        let change = match filters::coding_of(&filters, coding) {
             Filter::TestGunzip if is_whole => {
                 self.count(Count::NTestGunzip);
                 (Some(Recode::Test(Coding::Gzip)), Coding::Gzip)
@@ -404,7 +429,8 @@ impl ByProgram {
             }
             _ if is_gzip => (Some(Recode::None), Coding::Gzip),
             _ => (Some(Recode::None), Coding::Identity),
-        }
+        };
+        (change, false)
     }
 
     /// Why `answer` cannot be used, whatever the program says of it: its body is gone, or it is a
@@ -503,7 +529,9 @@ impl ByProgram {
                 let body = Body::Whole(Collected { bytes, plain: None });
                 let (one_hop, recode) = (OneHop::default(), Recode::None);
                 let coding = Coding::Identity;
-                let answer = Answer { response, state, pass_s: None, one_hop, recode, coding };
+                let (is_read, page) = (false, None);
+                let answer =
+                    Answer { response, state, pass_s: None, one_hop, recode, coding, is_read, page };
                 self.settle(fetch, answer, body)
             }
             Action::Retry => match self.retry(fetch, "Too many retries, failing") {
