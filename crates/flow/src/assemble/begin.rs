@@ -25,8 +25,8 @@ pub(super) type Slots = Vec<Slot>;
 pub(super) enum Slot {
     /// What is at hand.
     Part(Part),
-    /// A body that comes.
-    Body(Reader),
+    /// A body that comes. If the flag is set, the page goes on when it breaks off.
+    Body(Reader, bool),
     /// A fragment that must wait.
     Waits(Box<Begun>),
     /// All of the first, or else the others.
@@ -159,7 +159,7 @@ impl Beginning<'_> {
                 drop(place);
                 match fragment::judge(self.core, self.page, &fragment, &asked, reply) {
                     Ok(body) => {
-                        push_body(body, slots);
+                        push_body(body, self.page.goes_on(fragment.onerror), slots);
                         Ok(())
                     }
                     Err(failed) => self.instead(fragment, failed, slots),
@@ -209,12 +209,12 @@ impl Beginning<'_> {
     }
 }
 
-/// Adds a body's pieces.
-pub(super) fn push_body(body: ReplyBody, slots: &mut Slots) {
+/// Adds a body's pieces. The page may go on when one breaks off.
+pub(super) fn push_body(body: ReplyBody, goes_on: bool, slots: &mut Slots) {
     match body {
         ReplyBody::Parts(Parts::One(part)) if !part.is_empty() => slots.push(Slot::Part(part)),
         ReplyBody::Parts(parts @ Parts::Many(_)) => slots.extend(parts.map(Slot::Part)),
-        ReplyBody::Stream { reader, .. } => slots.push(Slot::Body(reader)),
+        ReplyBody::Stream { reader, .. } => slots.push(Slot::Body(reader, goes_on)),
         _ => {}
     }
 }

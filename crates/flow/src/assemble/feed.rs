@@ -31,7 +31,8 @@ const PIECES: usize = 256;
 /// A piece on its way to its place.
 pub(super) enum Piece {
     Part(Part),
-    Body(Reader),
+    /// The page goes on when it breaks off, if the flag is set.
+    Body(Reader, bool),
     Fragment(Box<Fragment>, Coming),
     /// All of the first, or else the others.
     Try(Vec<Self>, Vec<Op>),
@@ -230,7 +231,7 @@ impl Feed {
             let piece = match piece {
                 Piece::Fragment(fragment, coming) => {
                     let next = match self.come(&fragment, coming).await {
-                        Ok(body) => self.pieces_of(body),
+                        Ok(body) => self.pieces_of(body, &fragment),
                         Err(failed) => match self.instead(*fragment, failed) {
                             Ok(pieces) => pieces,
                             Err(Missing::LeftOut) => Vec::new(),
@@ -268,7 +269,7 @@ impl Feed {
                     add(bytes);
                 }
             }
-            Piece::Body(mut reader) => {
+            Piece::Body(mut reader, _) => {
                 while let Ok(Some(bytes)) = reader.next().await
                     && add(&bytes)
                 {}
@@ -288,10 +289,10 @@ impl Feed {
         fragment::judge(&self.core, &self.page, fragment, &asked, reply)
     }
 
-    /// The pieces of a body.
-    pub(super) fn pieces_of(&self, body: ReplyBody) -> Vec<Piece> {
+    /// The pieces of a fragment's body.
+    pub(super) fn pieces_of(&self, body: ReplyBody, fragment: &Fragment) -> Vec<Piece> {
         let mut slots = Slots::new();
-        begin::push_body(body, &mut slots);
+        begin::push_body(body, self.page.goes_on(fragment.onerror), &mut slots);
         self.pieces(slots)
     }
 
@@ -358,7 +359,7 @@ impl Feed {
     fn piece(&self, slot: Slot) -> Piece {
         match slot {
             Slot::Part(part) => Piece::Part(part),
-            Slot::Body(reader) => Piece::Body(reader),
+            Slot::Body(reader, goes_on) => Piece::Body(reader, goes_on),
             Slot::Waits(begun) => self.wait_for(*begun),
             Slot::Op(op) => Piece::Op(Box::new(op)),
             Slot::Try(slots, except) => Piece::Try(self.pieces(slots), except),

@@ -8,6 +8,8 @@ use esi::{Fragment, OnError, Target};
 use message::authority::parse_authority;
 use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, target};
 
+use vcl::params::Param;
+
 use super::page::{Dialect, Page};
 use crate::body::ReplyBody;
 use crate::core::Core;
@@ -22,8 +24,7 @@ const SRC_BYTES_MAX: usize = 8 * 1024;
 
 /// Fields of the page's request that fragments do not have beside its conditions: they are about
 /// the body that it brought, or about its connection.
-const LEFT: [HeaderId; 9] = [
-    HeaderId::AcceptEncoding,
+const LEFT: [HeaderId; 8] = [
     HeaderId::Connection,
     HeaderId::ContentEncoding,
     HeaderId::ContentLength,
@@ -82,6 +83,9 @@ impl Failed {
 pub(super) fn request(page: &Page, fragment: &Fragment) -> Result<(Request, Arc<Site>), Failed> {
     const NO_URL: Failed = Failed::Target("its address is no URL");
     let Target { scheme, host, url } = fragment.target(&page.request.target);
+    // What follows `#` is no part of a request (RFC 9110 7.1).
+    let end = memchr::memchr(b'#', &url).unwrap_or(url.len());
+    let url = &url[..end];
     if scheme.is_some_and(|scheme| scheme != b"http" && scheme != b"https") {
         return Err(Failed::Target("its scheme is not http or https"));
     }
@@ -97,8 +101,12 @@ pub(super) fn request(page: &Page, fragment: &Fragment) -> Result<(Request, Arc<
     (request.framing, request.upgrade) = (Framing::None, Upgrade::None);
     (request.expect_continue, request.keep_alive) = (false, true);
     request.headers.retain(|f| !CONDITIONS.contains(&f.id) && !LEFT.contains(&f.id));
+    // A program's fragments are unfolded, if it knows of gzip at all.
+    if page.dialect != Dialect::Varnish || !page.live.params.is_on(Param::HttpGzipSupport) {
+        request.headers.remove(HeaderId::AcceptEncoding);
+    }
     let scheme = request.scheme;
-    target::read(&url, scheme, &mut request).map_err(|_| NO_URL)?;
+    target::read(url, scheme, &mut request).map_err(|_| NO_URL)?;
     let site = match host {
         Some(authority) => site_of(page, &authority, &mut request)?,
         None => Arc::clone(&page.site),
@@ -150,7 +158,8 @@ pub(super) fn judge(
     mut reply: Reply,
 ) -> Result<ReplyBody, Failed> {
     core.counters.inc(Counter::EsiFragments);
-    let takes_any = page.dialect == Dialect::Varnish && fragment.onerror == OnError::Unsaid;
+    // Varnish 7.1 looks at no status, whatever `onerror` says.
+    let takes_any = page.dialect == Dialect::Varnish;
     let body = std::mem::replace(&mut reply.body, ReplyBody::None);
     note(core, page, asked, &reply, body.length().unwrap_or(0));
     if !takes_any && reply.status.code() / 100 != 2 {

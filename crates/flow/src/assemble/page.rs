@@ -138,6 +138,11 @@ impl Page {
         }
     }
 
+    /// Returns true if the page goes on when a fragment of this wish breaks off: Varnish does that.
+    pub(super) fn goes_on(&self, onerror: OnError) -> bool {
+        self.dialect == Dialect::Varnish && onerror != OnError::Fail
+    }
+
     /// The number of the transaction that the page answers, for the records of its fragments.
     pub(super) fn number(&self, core: &Core) -> u64 {
         if self.xid != 0 {

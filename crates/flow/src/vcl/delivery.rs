@@ -83,7 +83,8 @@ fn stored<S: Stage>(
         reply.varnish = Some(varnish);
         reply.age_s = Some(age_s);
         let mut unseen = Response::new(object.status());
-        run(turn, env, object, &mut unseen, &mut RespState::default())?;
+        let do_esi = !turn.state.no_esi;
+        run(turn, env, object, &mut unseen, &mut RespState { do_esi, ..RespState::default() })?;
         if turn.req.headers.contains_any(&SELECTORS) {
             narrow(turn, env, (&Validators::of(object), range_rules(env)), &mut reply);
         }
@@ -124,7 +125,6 @@ fn shaped<S: Stage>(
         // A program gave a 204 a status of which a length is said.
         reply.body = ReplyBody::from(Bytes::new()).answering(&env.asked.method, reply.status);
     }
-    turn.state.no_esi = !state.do_esi;
     let chosen = Chosen::of(&state, env);
     if chosen.unfolds(unfolds, object.flags().coding) {
         response.headers.remove(HeaderId::ContentEncoding);
@@ -208,10 +208,11 @@ fn close<S: Stage>(
     fits
 }
 
-/// Returns true if a body in `coding` must be unfolded for this client.
+/// Returns true if a body in `coding` must be unfolded for this client, or for the page that it
+/// becomes a part of.
 fn unfolds<S: Stage>(turn: &Turn, env: &Env<'_, S>, coding: Coding) -> bool {
     coding == Coding::Gzip
-        && !heads::takes_gzip(&turn.req.headers)
+        && (turn.within.is_some() || !heads::takes_gzip(&turn.req.headers))
         && env.live.params.is_on(Param::HttpGzipSupport)
 }
 
@@ -228,6 +229,8 @@ fn run<S: Stage>(
     }
     let resp = Some((response, &mut *state));
     let action = turn.run(env, Sub::Deliver, Seen { obj: Some(&obj), resp, ..Seen::default() });
+    // A restart remembers it.
+    turn.state.no_esi = !state.do_esi;
     after_deliver(turn, action, state.status)
 }
 
@@ -294,9 +297,9 @@ fn passed<S: Stage>(
     };
     let resp = Some((&mut response, &mut state));
     let action = turn.run(env, Sub::Deliver, Seen { obj: Some(&obj), resp, ..Seen::default() });
+    turn.state.no_esi = !state.do_esi;
     after_deliver(turn, action, state.status)?;
     response.status = sent_status(state.status);
-    turn.state.no_esi = !state.do_esi;
     let chosen = Chosen::of(&state, env);
     let mut body = passing_body((&env.asked.method, response.status), body, head_length, own);
     if chosen.unfolds(unfolds, coding) {

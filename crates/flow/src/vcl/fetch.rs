@@ -396,18 +396,12 @@ impl ByProgram {
     ) -> ((Option<Recode>, Coding), bool) {
         let filters = filters::of_fetch(&Beresp { head: response, state });
         let has_content = has_content(framing);
-        let is_gzip = heads::settle_coding(response, has_content);
-        let coding = response.headers.value(HeaderId::ContentEncoding);
         let is_whole = has_content && response.status != Status::PARTIAL_CONTENT;
         if filters::reads(&filters) && is_whole {
-            // It is read, so it is stored without a coding.
-            if !is_gzip {
-                return ((Some(Recode::None), Coding::Identity), true);
-            }
-            self.count(Count::NGunzip);
-            heads::gunzip(&mut response.headers);
-            return ((Some(Recode::Decode(Coding::Gzip)), Coding::Identity), true);
+            return ((Some(self.plain_page(response, &filters)), Coding::Identity), true);
         }
+        let is_gzip = heads::settle_coding(response, has_content);
+        let coding = response.headers.value(HeaderId::ContentEncoding);
         let change = match filters::coding_of(&filters, coding) {
             Filter::TestGunzip if is_whole => {
                 self.count(Count::NTestGunzip);
@@ -431,6 +425,22 @@ impl ByProgram {
             _ => (Some(Recode::None), Coding::Identity),
         };
         (change, false)
+    }
+
+    /// The change of a page's body that is to be read, and so is stored without a coding.
+    fn plain_page(&self, response: &mut Response, filters: &[u8]) -> Recode {
+        let recode = match heads::is_gzip(response) {
+            true => {
+                self.count(Count::NGunzip);
+                heads::gunzip(&mut response.headers);
+                Recode::Decode(Coding::Gzip)
+            }
+            false => Recode::None,
+        };
+        if filters::names(filters, b"esi_gzip") {
+            heads::vary_by_coding(&mut response.headers);
+        }
+        recode
     }
 
     /// Why `answer` cannot be used, whatever the program says of it: its body is gone, or it is a

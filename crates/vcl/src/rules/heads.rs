@@ -129,13 +129,18 @@ pub fn settle_coding(response: &mut Response, has_body: bool) -> bool {
         headers.remove(HeaderId::ContentEncoding);
         return false;
     }
-    let coding = headers.value(HeaderId::ContentEncoding);
-    let is_gzip = response.status != Status::PARTIAL_CONTENT
-        && coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
+    let is_gzip = is_gzip(response);
     if is_gzip {
-        vary_by_coding(headers);
+        vary_by_coding(&mut response.headers);
     }
     is_gzip
+}
+
+/// Returns true if the body is in gzip, and a whole one.
+pub fn is_gzip(response: &Response) -> bool {
+    let coding = response.headers.value(HeaderId::ContentEncoding);
+    response.status != Status::PARTIAL_CONTENT
+        && coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"))
 }
 
 /// Makes the head that of the body in gzip.
@@ -163,7 +168,8 @@ pub fn weaken_etag(headers: &mut HeaderBlock) {
     }
 }
 
-fn vary_by_coding(headers: &mut HeaderBlock) {
+/// Says that the response depends on Accept-Encoding.
+pub fn vary_by_coding(headers: &mut HeaderBlock) {
     if !names_accept_encoding(headers) {
         let before = headers.values(HeaderId::Vary).collect::<Vec<_>>().join(&b", "[..]);
         let vary = match before.is_empty() {
