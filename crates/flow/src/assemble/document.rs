@@ -16,18 +16,20 @@ use crate::live::Live;
 pub(crate) struct Instructions {
     dialect: Dialect,
     document: Arc<Document>,
+    /// Varnish would put it together in gzip, and so ask for fragments in gzip.
+    pub(super) is_folded: bool,
 }
 
 impl Instructions {
     /// Reads a page that has just come for a program. Its faults are counted now, and never again.
-    pub(crate) fn of_new(core: &Core, live: &Live, bytes: &[u8]) -> Arc<Self> {
+    pub(crate) fn of_new(core: &Core, live: &Live, bytes: &[u8], is_folded: bool) -> Arc<Self> {
         let (rules, limits) = reading(Dialect::Varnish, live);
         let document = Arc::new(esi::parse(bytes, rules, limits));
         let remarks = document.remarks();
         core.counters.add(Counter::EsiErrors, remarks.errors());
         core.counts().add(Count::EsiErrors, remarks.errors());
         core.counts().add(Count::EsiWarnings, remarks.warnings());
-        Arc::new(Self { dialect: Dialect::Varnish, document })
+        Arc::new(Self { dialect: Dialect::Varnish, document, is_folded })
     }
 
     /// Returns true if the page is sent as it came.
@@ -113,7 +115,7 @@ fn read(
     let is_plain = !had && nodes.iter().all(|node| matches!(node, Node::Text(_)));
     first(&remarks);
     let document = Arc::new(Document::new(nodes, remarks, is_plain, limits));
-    let made = Arc::new(Instructions { dialect, document });
+    let made = Arc::new(Instructions { dialect, document, is_folded: false });
     object.attach(made.clone());
     made
 }

@@ -177,7 +177,8 @@ impl Feed {
             self.resolve(&mut run, &nodes, to, |ops| {
                 let ops = text.take(ops);
                 // Of an attempt nobody knows yet what of it is handed on.
-                let bytes = |op: &Op| if let Op::Bytes(bytes) = op { bytes.len() as u64 } else { 0 };
+                let bytes =
+                    |op: &Op| if let Op::Bytes(bytes) = op { bytes.len() as u64 } else { 0 };
                 sent += ops.iter().map(bytes).sum::<u64>();
                 ops
             })

@@ -24,7 +24,8 @@ const SRC_BYTES_MAX: usize = 8 * 1024;
 
 /// Fields of the page's request that fragments do not have beside its conditions: they are about
 /// the body that it brought, or about its connection.
-const LEFT: [HeaderId; 8] = [
+const LEFT: [HeaderId; 9] = [
+    HeaderId::AcceptEncoding,
     HeaderId::Connection,
     HeaderId::ContentEncoding,
     HeaderId::ContentLength,
@@ -101,9 +102,11 @@ pub(super) fn request(page: &Page, fragment: &Fragment) -> Result<(Request, Arc<
     (request.framing, request.upgrade) = (Framing::None, Upgrade::None);
     (request.expect_continue, request.keep_alive) = (false, true);
     request.headers.retain(|f| !CONDITIONS.contains(&f.id) && !LEFT.contains(&f.id));
-    // A program's fragments are unfolded, if it knows of gzip at all.
-    if page.dialect != Dialect::Varnish || !page.live.params.is_on(Param::HttpGzipSupport) {
-        request.headers.remove(HeaderId::AcceptEncoding);
+    // Under a program a fragment comes as Varnish has it come, and is unfolded here.
+    if page.instructions.as_ref().is_some_and(|page| page.is_folded)
+        && page.live.params.is_on(Param::HttpGzipSupport)
+    {
+        request.headers.set(HeaderId::AcceptEncoding, b"gzip");
     }
     let scheme = request.scheme;
     target::read(url, scheme, &mut request).map_err(|_| NO_URL)?;

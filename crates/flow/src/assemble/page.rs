@@ -41,7 +41,7 @@ pub(crate) struct Page {
     pub(super) within: Rc<Within>,
     /// The number of the request in its program; 0 without one.
     pub(crate) xid: u64,
-    /// Its instructions, if it is stored nowhere and has been read.
+    /// Its instructions, if a program has had them read.
     pub(crate) instructions: Option<Arc<Instructions>>,
     /// Where it is noted what has gone wrong.
     pub(super) trace: Rc<Trace>,

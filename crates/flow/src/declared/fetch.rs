@@ -598,7 +598,10 @@ impl ByPolicy {
                 (new.stale_if_error_ms, new.stale_if_unreachable_ms) = (0, 0);
             }
         }
-        Fate::Confirm(Some(exchange), Plan { new, selected, recode: Recode::None, attached: None, kept })
+        Fate::Confirm(
+            Some(exchange),
+            Plan { new, selected, recode: Recode::None, attached: None, kept },
+        )
     }
 
     /// Tells whether bodies are stored whose end is their connection's.

@@ -13,9 +13,9 @@ use policy::Peer;
 use vcl::counts::Count;
 use vcl::ctx::{Obj, RespState};
 use vcl::params::Param;
-use vcl::rules::{dates, filters};
 use vcl::rules::heads;
 use vcl::rules::status::{is_interim, sent_status, usual_reason};
+use vcl::rules::{dates, filters};
 use vcl::sub::{Action, Sub};
 
 use super::call::{Env, Seen, Stage};
@@ -133,7 +133,7 @@ fn shaped<S: Stage>(
     }
     let times = (object.last_modified(), object.date());
     if object.flags().esi && chosen.esi {
-        return Ok(put_together(turn, env, reply, (response, times), None));
+        return Ok(put_together(turn, env, reply, (response, times), object.attached()));
     }
     Ok(close(turn, env, reply, (response, times), chosen.ranges))
 }

@@ -84,6 +84,15 @@ pub(crate) struct ByProgram {
     pub(crate) ran: Vec<Ran>,
 }
 
+/// The reading of a body for instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    No,
+    Yes,
+    /// Varnish would put the page together in gzip.
+    Folded,
+}
+
 /// The head of a backend's response, or of one made in its stead.
 pub(crate) struct Answer {
     pub(crate) response: Response,
@@ -97,7 +106,7 @@ pub(crate) struct Answer {
     /// The coding of the body after that.
     pub(crate) coding: Coding,
     /// The body is to be read for instructions.
-    pub(crate) is_read: bool,
+    pub(crate) reading: Reading,
     /// Those that it has.
     pub(crate) page: Option<Arc<Instructions>>,
 }
@@ -170,8 +179,8 @@ impl Judge for ByProgram {
         match body {
             Ok(whole) => {
                 let mut answer = pending;
-                if answer.is_read {
-                    answer.page = self.read(fetch, &whole.bytes);
+                if answer.reading != Reading::No {
+                    answer.page = self.read(fetch, &whole.bytes, answer.reading);
                 }
                 self.conclude(fetch, answer, Body::Whole(whole))
             }
@@ -326,12 +335,14 @@ impl ByProgram {
         self.refuse_interim(&mut action, state.status);
         // Once said it holds for all that the fetch may still come to.
         self.state.uncacheable = state.uncacheable || matches!(action, Action::Pass(_));
-        let (change, is_read) = match (&body, &fetch.old) {
-            (Body::Stored(_), Some(stale)) => ((Some(Recode::None), stale.flags().coding), false),
+        let (change, reading) = match (&body, &fetch.old) {
+            (Body::Stored(_), Some(stale)) => {
+                ((Some(Recode::None), stale.flags().coding), Reading::No)
+            }
             (Body::Exchange(exchange), _) => {
                 self.filter(fetch, (&mut response, &mut state), exchange.framing)
             }
-            _ => ((Some(Recode::None), Coding::Identity), false),
+            _ => ((Some(Recode::None), Coding::Identity), Reading::No),
         };
         let (Some(recode), coding) = change else {
             fetch.core.counters.limit(Limit::ClientMemory);
@@ -339,7 +350,7 @@ impl ByProgram {
         };
         let page = None;
         let mut answer =
-            Answer { response, state, pass_s: None, one_hop, recode, coding, is_read, page };
+            Answer { response, state, pass_s: None, one_hop, recode, coding, reading, page };
         if matches!(action, Action::Deliver | Action::Pass(_))
             && let Some(why) = self.why_useless(fetch, &answer)
         {
@@ -367,7 +378,9 @@ impl ByProgram {
     fn settle(&self, fetch: &Fetch, mut answer: Answer, body: Body) -> Fate<Self> {
         match body {
             // A page is read for its fragments first, as Varnish does.
-            Body::Exchange(exchange) if !answer.state.do_stream || answer.is_read => {
+            Body::Exchange(exchange)
+                if !answer.state.do_stream || answer.reading != Reading::No =>
+            {
                 let recode = std::mem::take(&mut answer.recode);
                 Fate::Collect { exchange, recode, pending: Box::new(answer) }
             }
@@ -376,8 +389,9 @@ impl ByProgram {
     }
 
     /// Reads a page's instructions; `None` if it has none.
-    fn read(&self, fetch: &Fetch, bytes: &[u8]) -> Option<Arc<Instructions>> {
-        let page = Instructions::of_new(&fetch.core, &fetch.live, bytes);
+    fn read(&self, fetch: &Fetch, bytes: &[u8], reading: Reading) -> Option<Arc<Instructions>> {
+        let is_folded = reading == Reading::Folded;
+        let page = Instructions::of_new(&fetch.core, &fetch.live, bytes, is_folded);
         let mut lines = self.lines.borrow_mut();
         for remark in page.remarks().list() {
             lines.push((vcl::ctx::Tag::EsiXmlError, remark.to_string().as_bytes().into()));
@@ -387,18 +401,19 @@ impl ByProgram {
 
     /// Decides what is done to the body, as `beresp.filters` has it, and brings the head into line
     /// with that. Returns the coding that the body has then, too; no change if there is no memory
-    /// for it. The last of it is true for a body that is to be read for instructions.
+    /// for it. The last part says whether it is to be read for instructions.
     fn filter(
         &self,
         fetch: &Fetch,
         (response, state): (&mut Response, &mut BerespState),
         framing: Framing,
-    ) -> ((Option<Recode>, Coding), bool) {
+    ) -> ((Option<Recode>, Coding), Reading) {
         let filters = filters::of_fetch(&Beresp { head: response, state });
         let has_content = has_content(framing);
         let is_whole = has_content && response.status != Status::PARTIAL_CONTENT;
         if filters::reads(&filters) && is_whole {
-            return ((Some(self.plain_page(response, &filters)), Coding::Identity), true);
+            let (recode, reading) = self.plain_page(response, &filters);
+            return ((Some(recode), Coding::Identity), reading);
         }
         let is_gzip = heads::settle_coding(response, has_content);
         let coding = response.headers.value(HeaderId::ContentEncoding);
@@ -424,11 +439,11 @@ impl ByProgram {
             _ if is_gzip => (Some(Recode::None), Coding::Gzip),
             _ => (Some(Recode::None), Coding::Identity),
         };
-        (change, false)
+        (change, Reading::No)
     }
 
     /// The change of a page's body that is to be read, and so is stored without a coding.
-    fn plain_page(&self, response: &mut Response, filters: &[u8]) -> Recode {
+    fn plain_page(&self, response: &mut Response, filters: &[u8]) -> (Recode, Reading) {
         let recode = match heads::is_gzip(response) {
             true => {
                 self.count(Count::NGunzip);
@@ -437,10 +452,11 @@ impl ByProgram {
             }
             false => Recode::None,
         };
-        if filters::names(filters, b"esi_gzip") {
-            heads::vary_by_coding(&mut response.headers);
+        if !filters::names(filters, b"esi_gzip") {
+            return (recode, Reading::Yes);
         }
-        recode
+        heads::vary_by_coding(&mut response.headers);
+        (recode, Reading::Folded)
     }
 
     /// Why `answer` cannot be used, whatever the program says of it: its body is gone, or it is a
@@ -539,9 +555,17 @@ impl ByProgram {
                 let body = Body::Whole(Collected { bytes, plain: None });
                 let (one_hop, recode) = (OneHop::default(), Recode::None);
                 let coding = Coding::Identity;
-                let (is_read, page) = (false, None);
-                let answer =
-                    Answer { response, state, pass_s: None, one_hop, recode, coding, is_read, page };
+                let (reading, page) = (Reading::No, None);
+                let answer = Answer {
+                    response,
+                    state,
+                    pass_s: None,
+                    one_hop,
+                    recode,
+                    coding,
+                    reading,
+                    page,
+                };
                 self.settle(fetch, answer, body)
             }
             Action::Retry => match self.retry(fetch, "Too many retries, failing") {
