@@ -54,6 +54,7 @@ impl Instructions {
 
     pub(super) fn read(&self) -> &Arc<ReadPage> {
         &self.read
+    }
 }
 
 impl Attached for Instructions {

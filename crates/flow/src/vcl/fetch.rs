@@ -342,9 +342,8 @@ impl ByProgram {
             _ => recode.changes(),
         };
         let (pass_s, page) = (None, None);
-        let mut answer = Answer {
-            response, state, pass_s, one_hop, recode, coding, recoded, reading, page,
-        };
+        let mut answer =
+            Answer { response, state, pass_s, one_hop, recode, coding, recoded, reading, page };
         if matches!(action, Action::Deliver | Action::Pass(_))
             && let Some(why) = self.why_useless(fetch, &answer)
         {
@@ -589,7 +588,15 @@ impl ByProgram {
                 let coding = Coding::Identity;
                 let (pass_s, recoded, reading, page) = (None, false, Reading::No, None);
                 let answer = Answer {
-                    response, state, pass_s, one_hop, recode, coding, recoded, reading, page,
+                    response,
+                    state,
+                    pass_s,
+                    one_hop,
+                    recode,
+                    coding,
+                    recoded,
+                    reading,
+                    page,
                 };
                 self.settle(fetch, answer, body)
             }
