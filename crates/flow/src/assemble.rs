@@ -29,7 +29,7 @@ use hand_on::Coder;
 use message::HeaderId;
 
 use begin::{Slot, Slots, Text};
-use document::Reading;
+use document::ReadPage;
 use stitch::{Cut, Stitch};
 
 use crate::ask::Front;
@@ -38,7 +38,7 @@ use crate::core::Core;
 use crate::reply::{Head, Reply};
 use crate::way::{Slow, Start, Way};
 
-pub(crate) use document::is_plain;
+pub(crate) use document::Instructions;
 pub(crate) use page::{Dialect, Page, Top, Within};
 
 /// A page whose pieces are not all at hand.
@@ -53,7 +53,7 @@ enum Source {
     /// Of a page that is there.
     Slots(Slots, Text),
     /// The same, some of whose fragments decide what follows them.
-    Nodes(Arc<Reading>, Text),
+    Nodes(Arc<ReadPage>, Text),
     /// Of a page that still comes.
     Stream(Reader),
 }
@@ -117,7 +117,7 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
 fn at_hand(
     slots: Slots,
     page: &Page,
-    (read, text): (&Reading, &Text),
+    (read, text): (&ReadPage, &Text),
 ) -> Result<VecDeque<Part>, Slots> {
     let is_there = |slot: &Slot| match slot {
         Slot::Text(_) | Slot::Gzip(_) => true,

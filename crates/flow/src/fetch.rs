@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use base::{Counter, Now};
 use bytes::Bytes;
-use cache::{Flags, Lead, NewObject, Object, Passage, Reader};
+use cache::{Attached, Flags, Lead, NewObject, Object, Passage, Reader};
 use codec::Coding;
 use message::{Request, Response};
 use origin::{Caller, Exchange, Origin, Timeouts};
@@ -195,6 +195,8 @@ pub(crate) struct Plan {
     pub(crate) selected: Option<Selected>,
     /// The change that the body undergoes on its way.
     pub(crate) recode: Recode,
+    /// What is kept beside a body that is there.
+    pub(crate) attached: Option<Arc<dyn Attached>>,
     /// The object answers later requests; otherwise it is for this answer alone.
     pub(crate) kept: bool,
 }

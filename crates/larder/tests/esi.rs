@@ -415,3 +415,29 @@ async fn cli(stage: &Stage, arguments: &[&str]) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
+
+#[tokio::test]
+async fn a_fragment_within_a_page_is_there_when_its_text_has_gone_by() {
+    let (stage, _folder) = site(Policy::Declared).await;
+    let first = "<esi:inline name=\"/inner\">inner</esi:inline><p>a</p>";
+    let second = "<esi:include src=\"/inner\"/><p>b</p>";
+    let length = first.len() + second.len();
+    let head = format!("HTTP/1.1 200 OK\r\n{PAGE}Content-Length: {length}\r\n\r\n{first}");
+    stage.origin.on("/page", Script::respond(head).delay_ms(100).send(second));
+    for _ in 0..2 {
+        let reply = stage.get("/page").await;
+        assert_eq!((reply.status, reply.text()), (200, "<p>a</p>inner<p>b</p>".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn what_a_page_leaves_out_does_not_hold_up_the_rest() {
+    let (stage, _folder) = site(Policy::Declared).await;
+    let gone = "x".repeat(64 * 1024);
+    let part = format!("<p>a</p><esi:remove>{gone}</esi:remove>");
+    let tried = format!("<esi:try><esi:attempt>b</esi:attempt><esi:except>{gone}</esi:except>");
+    let text = format!("{}{tried}</esi:try><p>c</p>", part.repeat(12));
+    stage.origin.on("/page", page(&text));
+    let reply = stage.get("/page").await;
+    assert_eq!(reply.text(), format!("{}b<p>c</p>", "<p>a</p>".repeat(12)));
+}

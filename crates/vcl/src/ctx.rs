@@ -514,6 +514,8 @@ pub enum Tag {
     Timestamp,
     /// `Debug`
     Debug,
+    /// `ESI_xmlerror`: a fault in a page's instructions.
+    EsiXmlError,
 }
 
 impl Tag {
@@ -526,6 +528,7 @@ impl Tag {
             Self::Acl => "VCL_acl",
             Self::Timestamp => "Timestamp",
             Self::Debug => "Debug",
+            Self::EsiXmlError => "ESI_xmlerror",
         }
     }
 }

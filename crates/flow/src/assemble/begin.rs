@@ -10,7 +10,7 @@ use cache::{Object, Reader};
 use esi::{Document, Fragment, Op};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::document::{self, Reading};
+use super::document::{self, ReadPage};
 use super::environment::Question;
 use super::fragment::{self, Came, Failed, Missing};
 use super::page::Page;
@@ -29,8 +29,8 @@ pub(super) enum Slot {
     Part(Part),
     /// A stored body that is at hand in gzip, and can be put into a page in gzip.
     Gzip(Arc<Object>),
-    /// A body that comes.
-    Body(Reader),
+    /// A body that comes. If the flag is set, the page goes on when it breaks off.
+    Body(Reader, bool),
     /// A fragment that must wait.
     Waits(Box<Begun>),
     /// All of the first, or else the others.
@@ -71,10 +71,16 @@ impl Text {
 }
 
 /// Reads a page that is there.
-pub(super) fn read(core: &Core, page: &Page, whole: Part) -> (Arc<Reading>, Text) {
+pub(super) fn read(core: &Core, page: &Page, whole: Part) -> (Arc<ReadPage>, Text) {
     match whole {
         Part::Stored(object, _) => (document::of_object(core, page, &object), Text::Stored(object)),
-        Part::Bytes(bytes) => (document::of_bytes(core, page, &bytes), Text::Bytes(bytes)),
+        Part::Bytes(bytes) => {
+            let document = match &page.instructions {
+                Some(known) => Arc::clone(known.read()),
+                None => document::of_bytes(core, page, &bytes),
+            };
+            (document, Text::Bytes(bytes))
+        }
         Part::File(..) => (document::of_bytes(core, page, &[]), Text::None),
     }
 }
@@ -156,7 +162,7 @@ impl Beginning<'_> {
                 drop(place);
                 match fragment::judge(self.core, self.page, &fragment, &asked, reply) {
                     Ok(body) => {
-                        slots.extend(slots_of(body));
+                        slots.extend(slots_of(body, self.page.goes_on(fragment.onerror)));
                         Ok(())
                     }
                     Err(failed) => self.instead(fragment, failed, slots),
@@ -206,15 +212,15 @@ impl Beginning<'_> {
     }
 }
 
-/// The pieces of a fragment's body.
-pub(super) fn slots_of(body: Came) -> Slots {
+/// The pieces of a fragment's body. The page may go on when one breaks off.
+pub(super) fn slots_of(body: Came, goes_on: bool) -> Slots {
     match body {
         Came::Gzip(object) => vec![Slot::Gzip(object)],
         Came::Body(ReplyBody::Parts(Parts::One(part))) if !part.is_empty() => {
             vec![Slot::Part(part)]
         }
         Came::Body(ReplyBody::Parts(parts @ Parts::Many(_))) => parts.map(Slot::Part).collect(),
-        Came::Body(ReplyBody::Stream { reader, .. }) => vec![Slot::Body(reader)],
+        Came::Body(ReplyBody::Stream { reader, .. }) => vec![Slot::Body(reader, goes_on)],
         Came::Body(_) => Vec::new(),
     }
 }

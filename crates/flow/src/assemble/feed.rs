@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +37,8 @@ const PIECES: usize = 256;
 /// A piece on its way to its place.
 pub(super) enum Piece {
     Part(Part),
-    Body(Reader),
+    /// The page goes on when it breaks off, if the flag is set.
+    Body(Reader, bool),
     Fragment(Box<Fragment>, Coming),
     /// All of the first, or else the others.
     Try(Vec<Self>, Vec<Op>),
@@ -179,10 +181,19 @@ impl Feed {
                 self.core.counters.limit(Limit::EsiBytes);
                 return broken(to).await;
             }
-            let before = text.from;
-            self.resolve(&mut run, &nodes, to, |ops| text.take(ops)).await?;
+            nodes.iter_mut().for_each(|node| node.hold(&|range| text.bytes(range).into()));
+            let mut sent = 0;
+            self.resolve(&mut run, &nodes, to, |ops| {
+                let ops = text.take(ops);
+                // Of an attempt nobody knows yet what of it is handed on.
+                let bytes =
+                    |op: &Op| if let Op::Bytes(bytes) = op { bytes.len() as u64 } else { 0 };
+                sent += ops.iter().map(bytes).sum::<u64>();
+                ops
+            })
+            .await?;
             nodes.clear();
-            ahead.more(text.from - before, self.passage.bytes).await;
+            ahead.more(sent, self.passage.bytes).await;
         }
         Ok(())
     }
@@ -230,7 +241,7 @@ impl Feed {
             let piece = match piece {
                 Piece::Fragment(fragment, coming) => {
                     let next = match self.come(&fragment, coming).await {
-                        Ok(body) => self.pieces_of(body),
+                        Ok(body) => self.pieces_of(body, &fragment),
                         Err(failed) => match self.instead(*fragment, failed) {
                             Ok(pieces) => pieces,
                             Err(Missing::LeftOut) => Vec::new(),
@@ -268,7 +279,7 @@ impl Feed {
                     add(bytes);
                 }
             }
-            Piece::Body(mut reader) => {
+            Piece::Body(mut reader, _) => {
                 while let Ok(Some(bytes)) = reader.next().await
                     && add(&bytes)
                 {}
@@ -284,9 +295,9 @@ impl Feed {
         fragment::judge(&self.core, &self.page, fragment, &asked, reply)
     }
 
-    /// The pieces of a body.
-    pub(super) fn pieces_of(&self, body: Came) -> Vec<Piece> {
-        self.pieces(begin::slots_of(body))
+    /// The pieces of a fragment's body.
+    pub(super) fn pieces_of(&self, body: Came, fragment: &Fragment) -> Vec<Piece> {
+        self.pieces(begin::slots_of(body, self.page.goes_on(fragment.onerror)))
     }
 
     /// A stored body in gzip without its coding.
@@ -294,7 +305,7 @@ impl Feed {
         let mut body = ReplyBody::whole(object, None);
         fragment::unfold(&self.core, &self.page, Coding::Gzip, &mut body);
         match body {
-            ReplyBody::Stream { reader, .. } => Piece::Body(reader),
+            ReplyBody::Stream { reader, .. } => Piece::Body(reader, false),
             _ => Piece::Broken,
         }
     }
@@ -364,7 +375,7 @@ impl Feed {
             Slot::Text(range) => Piece::Part(self.text.part(range).unwrap_or_else(Part::empty)),
             Slot::Gzip(object) => self.unfolded(&object),
             Slot::Part(part) => Piece::Part(part),
-            Slot::Body(reader) => Piece::Body(reader),
+            Slot::Body(reader, goes_on) => Piece::Body(reader, goes_on),
             Slot::Waits(begun) => self.wait_for(*begun),
             Slot::Op(op) => Piece::Op(Box::new(op)),
             Slot::Try(slots, except) => Piece::Try(self.pieces(slots), except),
@@ -414,6 +425,12 @@ impl Unsent {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// The bytes of `range`, as far as they are there.
+    fn bytes(&self, range: &Range<u64>) -> &[u8] {
+        let at = |offset: u64| (offset.saturating_sub(self.from) as usize).min(self.bytes.len());
+        &self.bytes[at(range.start)..at(range.end)]
+    }
+
     /// The same operations with their texts in bytes.
     fn take(&mut self, ops: Vec<Op>) -> Vec<Op> {
         let mut end = self.from;
@@ -427,8 +444,7 @@ impl Unsent {
         let copied = |op| match op {
             Op::Text(range) => {
                 *end = range.end.max(*end);
-                let (from, to) = (range.start - self.from, range.end - self.from);
-                Op::Bytes(self.bytes[from as usize..to as usize].to_vec())
+                Op::Bytes(self.bytes(&range).to_vec())
             }
             Op::Try { attempt, except } => {
                 let attempt = self.copied(attempt, end);

@@ -10,6 +10,8 @@ use esi::{Fragment, OnError, Target};
 use message::authority::parse_authority;
 use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, target};
 
+use vcl::params::Param;
+
 use super::page::{Dialect, Page};
 use super::stitch;
 use crate::body::{Part, ReplyBody};
@@ -89,6 +91,9 @@ impl Failed {
 pub(super) fn request(page: &Page, fragment: &Fragment) -> Result<(Request, Arc<Site>), Failed> {
     const NO_URL: Failed = Failed::Target("its address is no URL");
     let Target { scheme, host, url } = fragment.target(&page.request.target);
+    // What follows `#` is no part of a request (RFC 9110 7.1).
+    let end = memchr::memchr(b'#', &url).unwrap_or(url.len());
+    let url = &url[..end];
     if scheme.is_some_and(|scheme| scheme != b"http" && scheme != b"https") {
         return Err(Failed::Target("its scheme is not http or https"));
     }
@@ -104,11 +109,14 @@ pub(super) fn request(page: &Page, fragment: &Fragment) -> Result<(Request, Arc<
     (request.framing, request.upgrade) = (Framing::None, Upgrade::None);
     (request.expect_continue, request.keep_alive) = (false, true);
     request.headers.retain(|f| !CONDITIONS.contains(&f.id) && !LEFT.contains(&f.id));
-    if page.gzip {
-        request.headers.push(HeaderId::AcceptEncoding, b"gzip");
+    // Under a program a fragment comes as Varnish has it come, and is unfolded here.
+    let is_folded = page.instructions.as_ref().is_some_and(|page| page.is_folded)
+        && page.live.params.is_on(Param::HttpGzipSupport);
+    if page.gzip || is_folded {
+        request.headers.set(HeaderId::AcceptEncoding, b"gzip");
     }
     let scheme = request.scheme;
-    target::read(&url, scheme, &mut request).map_err(|_| NO_URL)?;
+    target::read(url, scheme, &mut request).map_err(|_| NO_URL)?;
     let site = match host {
         Some(authority) => site_of(page, &authority, &mut request)?,
         None => Arc::clone(&page.site),
@@ -175,7 +183,8 @@ pub(super) fn judge(
     mut reply: Reply,
 ) -> Result<Came, Failed> {
     core.counters.inc(Counter::EsiFragments);
-    let takes_any = page.dialect == Dialect::Varnish && fragment.onerror == OnError::Unsaid;
+    // Varnish 7.1 looks at no status, whatever `onerror` says.
+    let takes_any = page.dialect == Dialect::Varnish;
     let body = std::mem::replace(&mut reply.body, ReplyBody::None);
     note(core, page, asked, &reply, body.length().unwrap_or(0));
     if !takes_any && reply.status.code() / 100 != 2 {

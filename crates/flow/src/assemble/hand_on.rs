@@ -107,7 +107,7 @@ impl HandOn {
     async fn piece(&mut self, piece: Piece) -> Result<(), Ended> {
         match piece {
             Piece::Part(part) => self.part(part).await,
-            Piece::Body(reader) => self.body(reader).await,
+            Piece::Body(reader, goes_on) => self.body(reader, goes_on).await,
             Piece::Fragment(fragment, coming) => self.fragment(*fragment, coming).await,
             Piece::Try(attempt, except) => Box::pin(self.attempt(attempt, except)).await,
             Piece::Op(op) => Box::pin(self.late(vec![*op])).await,
@@ -144,14 +144,18 @@ impl HandOn {
         Ok(())
     }
 
-    async fn body(&mut self, mut reader: Reader) -> Result<(), Ended> {
+    async fn body(&mut self, mut reader: Reader, goes_on: bool) -> Result<(), Ended> {
         let length = reader.length();
         loop {
             if !reader.is_spent() {
                 // Nobody knows when more comes.
                 self.flush().await?;
             }
-            let Some(bytes) = reader.next().await.map_err(|_| Ended)? else { return Ok(()) };
+            let bytes = match reader.next().await {
+                Ok(Some(bytes)) => bytes,
+                Err(_) if !goes_on => return Err(Ended),
+                Ok(None) | Err(_) => return Ok(()),
+            };
             let fits = || self.feed.page.weigh(&self.feed.core, bytes.len() as u64);
             if length.is_none() && !fits() {
                 return Err(Ended);
@@ -164,7 +168,7 @@ impl HandOn {
     async fn fragment(&mut self, fragment: Fragment, coming: Coming) -> Result<(), Ended> {
         self.flush().await?;
         match self.feed.come(&fragment, coming).await {
-            Ok(body) => Box::pin(self.pieces(self.feed.pieces_of(body))).await,
+            Ok(body) => Box::pin(self.pieces(self.feed.pieces_of(body, &fragment))).await,
             Err(failed) => match self.feed.instead(fragment, failed) {
                 Ok(pieces) => Box::pin(self.pieces(pieces)).await,
                 Err(Missing::Breaks) => Err(Ended),
@@ -181,7 +185,7 @@ impl HandOn {
             match piece {
                 Piece::Fragment(fragment, coming) => {
                     match self.feed.come(&fragment, coming).await {
-                        Ok(body) => came.extend(self.feed.pieces_of(body)),
+                        Ok(body) => came.extend(self.feed.pieces_of(body, &fragment)),
                         Err(failed) => match self.feed.instead(*fragment, failed) {
                             Ok(pieces) => rest.extend(pieces.into_iter().rev()),
                             Err(_) => return self.late(except).await,

@@ -12,6 +12,7 @@ use message::Request;
 use policy::Peer;
 use tokio::sync::Semaphore;
 
+use super::document::Instructions;
 use super::environment::Question;
 use super::{document, fragment};
 use crate::ask::LiveRef;
@@ -42,6 +43,8 @@ pub(crate) struct Page {
     pub(super) within: Rc<Within>,
     /// The number of the request in its program; 0 without one.
     pub(crate) xid: u64,
+    /// Its instructions, if a program has had them read.
+    pub(crate) instructions: Option<Arc<Instructions>>,
     /// Where it is noted what has gone wrong.
     pub(super) trace: Rc<Trace>,
     /// It is sent in gzip.
@@ -126,6 +129,7 @@ impl Page {
             request,
             within,
             xid: 0,
+            instructions: None,
             trace: Rc::default(),
             gzip: false,
         })
@@ -159,6 +163,11 @@ impl Page {
             Dialect::Varnish => onerror == OnError::Fail,
             Dialect::Esi | Dialect::Ssi => self.site.includes.breaks,
         }
+    }
+
+    /// Returns true if the page goes on when a fragment of this wish breaks off: Varnish does that.
+    pub(super) fn goes_on(&self, onerror: OnError) -> bool {
+        self.dialect == Dialect::Varnish && onerror != OnError::Fail
     }
 
     /// The number of the transaction that the page answers, for the records of its fragments.

@@ -515,7 +515,7 @@ impl ByPolicy {
         (new.flags.coding, new.flags.negotiated) = (form.coding, form.negotiated);
         new.flags.coded_here = form.coded_here;
         includes::marks(&self.site, dialect, &mut new.flags);
-        let plan = Plan { new, selected, recode: form.recode, kept: true };
+        let plan = Plan { new, selected, recode: form.recode, attached: None, kept: true };
         Fate::Store(Body::Exchange(exchange), Box::new(plan))
     }
 
@@ -688,7 +688,8 @@ impl ByPolicy {
                 (new.stale_if_error_ms, new.stale_if_unreachable_ms) = (0, 0);
             }
         }
-        Fate::Confirm(Some(exchange), Box::new(Plan { new, selected, recode: Recode::None, kept }))
+        let plan = Plan { new, selected, recode: Recode::None, attached: None, kept };
+        Fate::Confirm(Some(exchange), Box::new(plan))
     }
 
     /// Tells whether bodies are stored whose end is their connection's.

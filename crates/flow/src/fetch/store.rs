@@ -28,7 +28,7 @@ impl<J: Judge> Job<J> {
             body => body,
         };
         let Some(mut lead) = self.fetch.lead.take() else { return };
-        let Plan { new, selected, recode, .. } = plan;
+        let Plan { new, selected, recode, attached, .. } = plan;
         let given = body.length();
         let length = given.filter(|_| !recode.changes());
         let new = NewObject { length, ..new };
@@ -56,6 +56,9 @@ impl<J: Judge> Job<J> {
                 let end = if filling.finish() { End::Whole } else { End::Cut(None) };
                 if let Some(plain) = whole.plain {
                     object.note_plain_length(plain);
+                }
+                if let Some(attached) = attached {
+                    object.attach(attached);
                 }
                 self.tell(fetched);
                 Carried { end, bytes, stored, plain: None, limit: None }

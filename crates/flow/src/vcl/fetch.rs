@@ -29,6 +29,7 @@ use super::loops;
 use super::world::{Runner, Sight};
 use super::xids::Outstanding;
 use super::{send, storages};
+use crate::assemble::Instructions;
 use crate::carry::Carried;
 use crate::compression;
 use crate::fetch::{Attempt, Body, Collected, Fate, Fetch, Judge};
@@ -59,6 +60,8 @@ pub(crate) struct Passed {
     pub(crate) xid: u64,
     /// The request was passed: ranges and conditions were the backend's business.
     pub(crate) private: bool,
+    /// The instructions of a page.
+    pub(crate) page: Option<Arc<Instructions>>,
 }
 
 /// A program's state of a fetch.
@@ -81,6 +84,15 @@ pub(crate) struct ByProgram {
     pub(crate) ran: Vec<Ran>,
 }
 
+/// The reading of a body for instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    No,
+    Yes,
+    /// Varnish would put the page together in gzip.
+    Folded,
+}
+
 /// The head of a backend's response, or of one made in its stead.
 pub(crate) struct Answer {
     pub(crate) response: Response,
@@ -95,6 +107,10 @@ pub(crate) struct Answer {
     pub(crate) coding: Coding,
     /// The coding is not that in which the body came.
     pub(crate) recoded: bool,
+    /// The body is to be read for instructions.
+    pub(crate) reading: Reading,
+    /// Those that it has.
+    pub(crate) page: Option<Arc<Instructions>>,
 }
 
 impl Judge for ByProgram {
@@ -163,7 +179,13 @@ impl Judge for ByProgram {
         body: Result<Collected, String>,
     ) -> Fate<Self> {
         match body {
-            Ok(whole) => self.conclude(fetch, pending, Body::Whole(Box::new(whole))),
+            Ok(whole) => {
+                let mut answer = pending;
+                if answer.reading != Reading::No {
+                    answer.page = self.read(fetch, &whole.bytes, answer.reading);
+                }
+                self.conclude(fetch, answer, Body::Whole(Box::new(whole)))
+            }
             Err(why) => self.fail(fetch, &why),
         }
     }
@@ -302,14 +324,16 @@ impl ByProgram {
         self.refuse_interim(&mut action, state.status);
         // Once said it holds for all that the fetch may still come to.
         self.state.uncacheable = state.uncacheable || matches!(action, Action::Pass(_));
-        let (recode, coding) = match (&body, &fetch.old) {
-            (Body::Stored(_), Some(stale)) => (Some(Recode::None), stale.flags().coding),
+        let (change, reading) = match (&body, &fetch.old) {
+            (Body::Stored(_), Some(stale)) => {
+                ((Some(Recode::None), stale.flags().coding), Reading::No)
+            }
             (Body::Exchange(exchange), _) => {
                 self.filter(fetch, (&mut response, &mut state), exchange.framing)
             }
-            _ => (Some(Recode::None), Coding::Identity),
+            _ => ((Some(Recode::None), Coding::Identity), Reading::No),
         };
-        let Some(recode) = recode else {
+        let (Some(recode), coding) = change else {
             fetch.core.counters.limit(Limit::ClientMemory);
             return self.fail(fetch, "no memory to compress the body (limit: client_memory)");
         };
@@ -317,7 +341,9 @@ impl ByProgram {
             (Body::Stored(_), Some(stale)) => stale.flags().coded_here,
             _ => recode.changes(),
         };
-        let mut answer = Answer { response, state, pass_s: None, one_hop, recode, coding, recoded };
+        let (pass_s, page) = (None, None);
+        let mut answer =
+            Answer { response, state, pass_s, one_hop, recode, coding, recoded, reading, page };
         if matches!(action, Action::Deliver | Action::Pass(_))
             && let Some(why) = self.why_useless(fetch, &answer)
         {
@@ -370,7 +396,9 @@ impl ByProgram {
     fn settle(&self, fetch: &Fetch, mut answer: Answer, body: Body) -> Fate<Self> {
         match body {
             // A page is read for its fragments first, as Varnish does.
-            Body::Exchange(exchange) if !answer.state.do_stream || answer.state.do_esi => {
+            Body::Exchange(exchange)
+                if !answer.state.do_stream || answer.reading != Reading::No =>
+            {
                 let recode = std::mem::take(&mut answer.recode);
                 Fate::Collect { exchange, recode, pending: Box::new(answer) }
             }
@@ -378,36 +406,42 @@ impl ByProgram {
         }
     }
 
+    /// Reads a page's instructions; `None` if it has none.
+    fn read(&self, fetch: &Fetch, bytes: &[u8], reading: Reading) -> Option<Arc<Instructions>> {
+        let is_folded = reading == Reading::Folded;
+        let page = Instructions::of_new(&fetch.core, &fetch.live, bytes, is_folded);
+        let mut lines = self.lines.borrow_mut();
+        for remark in page.remarks().list() {
+            lines.push((vcl::ctx::Tag::EsiXmlError, remark.to_string().as_bytes().into()));
+        }
+        (!page.is_plain()).then_some(page)
+    }
+
     /// Decides what is done to the body, as `beresp.filters` has it, and brings the head into line
     /// with that. Returns the coding that the body has then, too; no change if there is no memory
-    /// for it.
+    /// for it. The last part says whether it is to be read for instructions.
     fn filter(
         &self,
         fetch: &Fetch,
         (response, state): (&mut Response, &mut BerespState),
         framing: Framing,
-    ) -> (Option<Recode>, Coding) {
+    ) -> ((Option<Recode>, Coding), Reading) {
         let filters = filters::of_fetch(&Beresp { head: response, state });
+        let headers = &mut response.headers;
         if !has_content(framing) {
-            response.headers.remove(HeaderId::ContentEncoding);
-            return (Some(Recode::None), Coding::Identity);
+            headers.remove(HeaderId::ContentEncoding);
+            return ((Some(Recode::None), Coding::Identity), Reading::No);
         }
         // A part (206) is handed on as it is.
         if response.status == Status::PARTIAL_CONTENT {
-            return (Some(Recode::None), Coding::Identity);
+            return ((Some(Recode::None), Coding::Identity), Reading::No);
+        }
+        if filters::reads(&filters) {
+            let (recode, reading) = self.plain_page(response, &filters);
+            return ((Some(recode), Coding::Identity), reading);
         }
         let headers = &mut response.headers;
-        let coding = headers.value(HeaderId::ContentEncoding);
-        if state.do_esi {
-            // It is read, so it is stored without a coding.
-            if !coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip")) {
-                return (Some(Recode::None), Coding::Identity);
-            }
-            self.count(Count::NGunzip);
-            heads::gunzip(headers);
-            return (Some(Recode::Decode(Coding::Gzip)), Coding::Identity);
-        }
-        match filters::coding_of(&filters, coding) {
+        let change = match filters::coding_of(&filters, headers.value(HeaderId::ContentEncoding)) {
             Recoding::None => (Some(Recode::None), Coding::Identity),
             Recoding::TestGunzip => {
                 self.count(Count::NTestGunzip);
@@ -435,7 +469,25 @@ impl ByProgram {
                 let memory = fetch.core.shared.cache.memory();
                 (Recode::encode(settings, memory), Coding::Gzip)
             }
+        };
+        (change, Reading::No)
+    }
+
+    /// The change of a page's body that is to be read, and so is stored without a coding.
+    fn plain_page(&self, response: &mut Response, filters: &[u8]) -> (Recode, Reading) {
+        let recode = match heads::is_gzip(response) {
+            true => {
+                self.count(Count::NGunzip);
+                heads::gunzip(&mut response.headers);
+                Recode::Decode(Coding::Gzip)
+            }
+            false => Recode::None,
+        };
+        if !filters::names(filters, b"esi_gzip") {
+            return (recode, Reading::Yes);
         }
+        heads::vary_by_coding(&mut response.headers);
+        (recode, Reading::Folded)
     }
 
     /// Why `answer` cannot be used, whatever the program says of it: its body is gone, or it is a
@@ -534,8 +586,18 @@ impl ByProgram {
                 let body = Body::Whole(Box::new(Collected { bytes, plain: None }));
                 let (one_hop, recode) = (OneHop::default(), Recode::None);
                 let coding = Coding::Identity;
-                let (pass_s, recoded) = (None, false);
-                let answer = Answer { response, state, pass_s, one_hop, recode, coding, recoded };
+                let (pass_s, recoded, reading, page) = (None, false, Reading::No, None);
+                let answer = Answer {
+                    response,
+                    state,
+                    pass_s,
+                    one_hop,
+                    recode,
+                    coding,
+                    recoded,
+                    reading,
+                    page,
+                };
                 self.settle(fetch, answer, body)
             }
             Action::Retry => match self.retry(fetch, "Too many retries, failing") {

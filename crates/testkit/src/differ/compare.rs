@@ -13,6 +13,9 @@ use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
 
+use flate2::read::GzDecoder;
+
+use super::scenario::{Allowed, Ask};
 use crate::reply::{Reply, Seen};
 use crate::strict::ParsedRequest;
 use crate::wire::Fields;
@@ -73,6 +76,28 @@ pub(super) fn answer(line: &str, seen: &Seen, old: bool) -> Vec<String> {
     // How much of a cut body came is chance.
     lines.push(mark.map_or_else(|| format!("| {body}"), str::to_owned));
     lines
+}
+
+/// The answer without what need not be the same.
+pub(super) fn without(seen: &Seen, allows: Allowed, ask: &Ask) -> Seen {
+    let mut seen = seen.clone();
+    let Seen::Complete(reply) = &mut seen else { return seen };
+    let mut unsaid: Vec<&str> = Vec::new();
+    if allows.coding && reply.field("content-encoding").is_some_and(|coding| coding == "gzip") {
+        let (mut plain, empty) = (Vec::new(), reply.body.is_empty());
+        if empty || GzDecoder::new(&*reply.body).read_to_end(&mut plain).is_ok() {
+            reply.body = plain;
+            unsaid.push("content-encoding");
+        }
+    }
+    if allows.framing && ask.method != "HEAD" && ![206, 304, 416].contains(&reply.status) {
+        unsaid.extend(["content-length", "transfer-encoding"]);
+        if ask.old {
+            unsaid.push("connection");
+        }
+    }
+    reply.fields.retain(|(name, _)| !unsaid.iter().any(|own| name.eq_ignore_ascii_case(own)));
+    seen
 }
 
 /// A request that an origin saw, as lines.

@@ -52,7 +52,7 @@ pub fn of_fetch(beresp: &Beresp<'_>) -> Bytes {
 /// coded once more.
 pub fn coding_of(filters: &[u8], content_encoding: Option<&[u8]>) -> Recoding {
     let is_gzip = content_encoding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
-    let has = |name: &[u8]| filters.split(|b| *b == b' ').any(|word| word == name);
+    let has = |name: &[u8]| names(filters, name);
     match (is_gzip, content_encoding) {
         (true, _) if has(b"gunzip") && has(b"gzip") => Recoding::Regzip,
         (true, _) if has(b"gunzip") => Recoding::Gunzip,
@@ -60,6 +60,16 @@ pub fn coding_of(filters: &[u8], content_encoding: Option<&[u8]>) -> Recoding {
         (false, None) if has(b"gzip") => Recoding::Gzip,
         _ => Recoding::None,
     }
+}
+
+/// Returns true if `filters` read a page for its instructions.
+pub fn reads(filters: &[u8]) -> bool {
+    names(filters, b"esi") || names(filters, b"esi_gzip")
+}
+
+/// Returns true if `filters` have `name` among them.
+pub fn names(filters: &[u8], name: &[u8]) -> bool {
+    filters.split(|b| *b == b' ').any(|word| word == name)
 }
 
 #[cfg(test)]

@@ -126,6 +126,13 @@ pub fn keep_gzip(headers: &mut HeaderBlock) {
     vary_by_coding(headers);
 }
 
+/// Returns true if the body is in gzip, and a whole one.
+pub fn is_gzip(response: &Response) -> bool {
+    let coding = response.headers.value(HeaderId::ContentEncoding);
+    response.status != Status::PARTIAL_CONTENT
+        && coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"))
+}
+
 /// Makes the head that of the body in gzip.
 pub fn gzip(headers: &mut HeaderBlock) {
     headers.remove(HeaderId::ContentLength);
@@ -151,7 +158,8 @@ pub fn weaken_etag(headers: &mut HeaderBlock) {
     }
 }
 
-fn vary_by_coding(headers: &mut HeaderBlock) {
+/// Says that the response depends on Accept-Encoding.
+pub fn vary_by_coding(headers: &mut HeaderBlock) {
     if !names_accept_encoding(headers) {
         let before = headers.values(HeaderId::Vary).collect::<Vec<_>>().join(&b", "[..]);
         let vary = match before.is_empty() {
