@@ -30,7 +30,7 @@ lab:
 	@scripts/setup.sh experiments
 	cargo build --release --package larder
 	cargo build --release --package testkit --example line
-	for name in mixed-10k second-hop microcache wordpress-https small-and-large-vps stops; do \
+	for name in mixed-10k second-hop microcache wordpress-https small-and-large-vps stops bodies; do \
 		lab/experiments/run.sh $$name || exit 1; \
 	done
 

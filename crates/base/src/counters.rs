@@ -134,6 +134,13 @@ counters! {
     EsiFailed esi_failed_total Counter "Fragments of such pages that are missing in them.";
     EsiErrors esi_errors_total Counter "Faults in the instructions of such pages.";
     StoreRefused store_refused_total Counter "Responses not stored for want of room.";
+    SliceSets slice_sets_total Counter "Responses that began to be stored in slices.";
+    SlicesFetched slices_fetched_total Counter "Slices of stored responses that origins were asked for one by one.";
+    SlicesCut slices_cut_total Counter "Slices of stored responses that were cut from a response on its way.";
+    SlicesJoined slices_joined_total Counter "Times that a client waited for a slice that was being fetched already.";
+    SlicesFailed slices_failed_total Counter "Slices that did not come, or not whole.";
+    SliceSetsChanged slice_sets_changed_total Counter "Responses in slices that ended because their origin had another version.";
+    SliceSetsRefused slice_sets_refused_total Counter "Responses in slices that ended because their origin sent no range, or another one than it was asked for.";
     Invalidations invalidations_total Counter "Stored responses removed by invalidation or purge.";
     InvalidationsRefused invalidations_refused_total Counter "Invalidations that the journal did not record. None took effect, but for those after methods that are not safe.";
     Purges purges_total Counter "Purge requests of clients carried out.";

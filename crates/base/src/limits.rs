@@ -122,6 +122,11 @@ limits! {
     CodingTime coding_time Percent 20, "Share of one core's time for making further forms (brotli, zstd) of stored bodies, of which ten seconds may be saved up; beyond it they are made later. 0: none are made.";
     FormBytes form_bytes Bytes 4 * MIB, "Largest body of which further forms are made.";
     Dictionaries dictionaries Count 256, "Stored responses that are known as dictionaries (RFC 9842) by their hashes; beyond it the one that became known first is forgotten, until it is asked for again. 0: none are used.";
+    SlicesFrom slices_from Bytes 32 * MIB, "Length from which a body is stored in slices, fetched and evicted one by one, if its origin sends ranges and names its version. 0: never.";
+    SliceBytes slice_bytes Bytes 4 * MIB, "Length of a slice, rounded down to 64KiB, and no longer than `object_bytes`.";
+    SliceAhead slice_ahead Count 2, "Slices brought ahead of a client that reads on.";
+    SliceFetches slice_fetches Count 64, "Slices that one core fetches at once; further ones wait.";
+    RangelessTtl rangeless_ttl Ms 300_000, "After an origin has answered a request for a range with something else, how long it is not asked for ranges.";
     ClientMemory client_memory Percent 50, "Share of `memory` that may be held for clients: bodies on their way, requests that wait with their heads, uploads, and what connections keep for slow clients: requests sent ahead, half of a head, answers that are not taken, bytes of tunnels. Stored responses make room for it. One connection gets at most a sixteenth of it and less the more is in use, with smaller windows first; an eighth of it, at most 16MiB, is kept for connections that hold little, and one client gets at most half of that; beyond it 503, and the end of connections that take too little of what they asked for.";
     ConnectionMemory connection_memory Percent 75, "Share of that which client connections may take merely by being open: 4KiB each, 8KiB more over TLS and 12KiB more for HTTP/2. Where a new one finds no room, those of its core that have waited longest for a request are closed, or else those of other cores; if all are busy for a second, the new one is closed.";
     EsiDepth esi_depth Count 5, "Levels of fragments within a page that is put together of others (ESI, SSI); what lies deeper is left out. Under VCL the parameter `max_esi_depth`.";
@@ -203,7 +208,12 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
     (Limit::BlockingThreads, "what there is no thread for begins later"),
     (Limit::FilesRecheck, "how long something is believed"),
     (Limit::HitForMissTtl, "how long something is believed"),
+    (Limit::EsiParallel, "what there is no place for begins later"),
     (Limit::FormBytes, "what is larger keeps the form that it is stored in"),
+    (Limit::SlicesFrom, "where something else begins"),
+    (Limit::SliceBytes, "how something is divided"),
+    (Limit::SliceAhead, "how much is done before it is asked for"),
+    (Limit::RangelessTtl, "how long something is believed"),
     (Limit::WindowBytes, "a full window is how a body passes at its reader's pace"),
     (Limit::AcmeRetryWait, "how long is waited before a try"),
     (Limit::AcmeRetryWaitMax, "how long is waited before a try"),

@@ -374,6 +374,22 @@ impl<L: Lower> Cache<L> {
         objects
     }
 
+    /// Removes what is stored under a key that nobody will ask for again, and is no invalidation.
+    pub fn forget(&self, key: &KeyBuf) {
+        let place = self.place(key.hash());
+        let gone = self.shard(place.shard).invalidate(place.h32, key.bytes());
+        drop(gone);
+    }
+
+    /// Takes `object`, whose key has this hash, out of the index, and what else delivers its body:
+    /// that body can no longer be had.
+    pub fn withdraw(&self, hash: u64, object: &Arc<Object>) {
+        let place = self.place(hash);
+        let mut dead = Dead::new();
+        self.shard(place.shard).withdraw(place.h32, object, None, &mut dead);
+        drop(dead);
+    }
+
     /// Makes all variants of a key stale at `now_ms`, and what is being fetched for it; returns how
     /// many are stored. Their grace stays to those in memory; others leave.
     pub fn soft_invalidate(&self, key: &KeyBuf, now_ms: u64) -> usize {

@@ -4,9 +4,10 @@
 //! is another object, under the same key.
 
 use std::fmt;
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 
+use base::Account;
 use bytes::Bytes;
 
 use crate::fill::{Aborted, Fill};
@@ -32,17 +33,38 @@ impl<'a> Location<'a> {
     }
 }
 
-/// A complete body that is not in memory.
+/// A complete body that is not in memory as one piece.
 pub trait Elsewhere: fmt::Debug + Send + Sync {
     /// The body's length in bytes.
     fn length(&self) -> u64;
-    /// Reads from `offset` on, which lies before the end: some bytes, at least one.
-    fn read(&self, offset: u64) -> ReadAt;
+    /// Begins to read at the body's beginning. Nothing is brought before bytes are asked for.
+    fn open(self: Arc<Self>) -> Box<dyn Reading>;
+    /// Bytes of memory that it takes by being there. They are reserved with the object that has it.
+    fn memory(&self) -> u64 {
+        0
+    }
+    /// Words for operators on how much of it is there.
+    fn told(&self) -> Option<String> {
+        None
+    }
 }
 
-/// A read of what is [`Elsewhere`]; to drop it is to give it up. It fails where the bytes can no
-/// longer be had.
-pub type ReadAt = Pin<Box<dyn Future<Output = Result<Bytes, Aborted>> + Send + Sync>>;
+/// A read of what is [`Elsewhere`], going on from byte to byte; to drop it is to give it up.
+pub trait Reading: fmt::Debug + Send + Sync {
+    /// Goes on at `offset`.
+    fn seek(&mut self, offset: u64);
+    /// Says that no byte from `offset` on will be asked for: none need be brought ahead.
+    fn until(&mut self, _offset: u64) {}
+    /// The next bytes, at least one; `None` at the body's end. Copies are held by `account`.
+    ///
+    /// # Errors
+    /// [`Aborted`] where the bytes can no longer be had.
+    fn poll_next(
+        &mut self,
+        account: Option<&Arc<Account>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, Aborted>>;
+}
 
 /// Keeps a body, its own or another keeper's: a stored response.
 pub(crate) trait Keeper: fmt::Debug + Send + Sync {
@@ -92,6 +114,11 @@ impl Complete {
     /// Bytes to reserve for an [`Other`].
     pub(crate) const OTHER_BYTES: u64 = size::class(size_of::<Other>());
 
+    /// Bytes to reserve for a body that is elsewhere.
+    pub(crate) fn elsewhere_bytes(body: &dyn Elsewhere) -> u64 {
+        Self::OTHER_BYTES + body.memory()
+    }
+
     pub(crate) fn shared(keeper: Arc<dyn Keeper>) -> Self {
         Self::Other(Box::new(Other::Shared(keeper)))
     }
@@ -130,7 +157,8 @@ impl Complete {
             Self::One(bytes) => size::class(bytes.len()),
             Self::Other(other) => match &**other {
                 Other::Formed { bytes, .. } => Self::OTHER_BYTES + size::class(bytes.len()),
-                _ => Self::OTHER_BYTES,
+                Other::Elsewhere(body) => Self::elsewhere_bytes(&**body),
+                Other::Many { .. } | Other::Shared(_) => Self::OTHER_BYTES,
             },
         }
     }

@@ -22,7 +22,7 @@ pub const FORMS: usize = 4;
 /// The forms of one body; nothing is taken for them before the first.
 #[derive(Debug, Default)]
 pub(crate) struct Forms {
-    slots: OnceLock<Box<Slots>>,
+    slots: OnceLock<Box<Shelf>>,
     /// The length of the content without its coding, and one; 0 if it is not known.
     plain: AtomicU64,
     attached: OnceLock<Box<Attachment>>,
@@ -42,13 +42,13 @@ struct Attachment {
 }
 
 #[derive(Debug)]
-struct Slots {
-    slots: [Slot; FORMS],
+struct Shelf {
+    slots: [Shelved; FORMS],
     _charge: Charge,
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+struct Shelved {
     form: ArcSwapOption<Form>,
     /// The greatest effort that was ever begun with: 0 for none.
     begun: AtomicU8,
@@ -64,7 +64,7 @@ struct Form {
 
 impl Forms {
     /// Bytes to reserve before the first form.
-    pub(crate) const SLOTS_BYTES: u64 = size::class(size_of::<Slots>());
+    pub(crate) const SLOTS_BYTES: u64 = size::class(size_of::<Shelf>());
 
     /// Bytes to reserve for a form of `len` bytes.
     pub(crate) const fn cost(len: usize) -> u64 {
@@ -104,8 +104,8 @@ impl Forms {
     }
 
     /// Makes room for forms, with [`Forms::SLOTS_BYTES`] reserved in `charge`.
-    fn begin_slots(&self, charge: Charge) -> &Slots {
-        self.slots.get_or_init(|| Box::new(Slots { slots: Default::default(), _charge: charge }))
+    fn begin_slots(&self, charge: Charge) -> &Shelf {
+        self.slots.get_or_init(|| Box::new(Shelf { slots: Default::default(), _charge: charge }))
     }
 
     /// The form with this number.

@@ -78,6 +78,31 @@ impl<L: Lower> Lead<L> {
         })
     }
 
+    /// Stores a response whose body is elsewhere, and gives it to those who wait. It answers them
+    /// also where it is not kept, for the reason returned.
+    pub fn store_elsewhere(
+        mut self,
+        new: &NewObject,
+        vary: Option<Variant<'_>>,
+        body: Arc<dyn Elsewhere>,
+    ) -> (Arc<Object>, Option<NotKept>) {
+        let record = Record::new(new, &self.busy.key, vary, self.busy.began);
+        let cost = Object::cost_of(&record) + Complete::elsewhere_bytes(&*body);
+        let charge = self.cache.reserve(cost);
+        let has_room = charge.is_some();
+        let object = self.make(record, charge, None);
+        object.complete(Complete::elsewhere(body));
+        let refused = if has_room {
+            self.admit(&object, None, None).err()
+        } else {
+            count(&self.cache.ledger().refused, 1);
+            self.leave();
+            Some(NotKept::NoRoom)
+        };
+        self.conclude(Waited::Ready(Arc::clone(&object)));
+        (object, refused)
+    }
+
     /// As [`Lead::store`], for a response that came up from `place` in the lower tier, and a body
     /// of this length: it takes the place of that cold entry, unless the entry has left.
     ///
@@ -100,7 +125,8 @@ impl<L: Lower> Lead<L> {
     /// As [`Lead::refill`].
     pub fn lend(mut self, record: Record, body: Arc<dyn Elsewhere>) -> Result<Arc<Object>, Self> {
         let Ok(record) = self.may_raise(record) else { return Err(self) };
-        let charge = self.cache.reserve(Object::cost_of(&record) + Complete::OTHER_BYTES);
+        let cost = Object::cost_of(&record) + Complete::elsewhere_bytes(&*body);
+        let charge = self.cache.reserve(cost);
         let object = self.make(record, charge, None);
         object.complete(Complete::elsewhere(body));
         self.leave();
@@ -208,6 +234,9 @@ impl<L: Lower> Lead<L> {
         let record = Record::new(&new, &self.busy.key, vary, self.busy.began);
         let object = self.make(record, charge, None);
         object.complete(body);
+        if let Some(plain) = old.plain_length() {
+            object.note_plain_length(plain);
+        }
         let stored = if reserved {
             self.admit(&object, Some(old), None)
         } else {

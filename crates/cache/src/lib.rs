@@ -19,11 +19,12 @@
 //! A file uses only what stands before it here, so that the tier can be opened from below:
 //! 1. `sync`, `size`, `span`, `slots`, `tags`, `variant`; `record` (what a response is) and
 //!    `durable`; `ledger`, `standing` (accounting); `bans`; `ghost`;
-//! 2. bodies: `pieces`, `piece`, `forms`, `fill`, `content` (who keeps a body is a trait here), `reader`,
-//!    `window`;
+//! 2. bodies: `pieces`, `piece`, `forms`, `fill`, `content` (who keeps a body is a trait here),
+//!    `reader`, `window`;
 //! 3. `object` (record, body and standing), `busy`;
 //! 4. the index: `lower` (a tier below is a trait here), `slot`, `shard`;
-//! 5. `cache` with `lead` and `filling`, which know each other; on it `sweep`, `over`, `peek`, `reform`.
+//! 5. `cache` with `lead` and `filling`, which know each other; on it `sweep`, `over`,
+//!    `peek`, `reform`.
 
 mod bans;
 mod busy;
@@ -61,7 +62,7 @@ mod window;
 pub use bans::{Ban, NewBan, Test, Which};
 pub use busy::{Ticket, Waited};
 pub use cache::{Begin, BeginOptions, Cache, Config, Found};
-pub use content::{Elsewhere, ReadAt};
+pub use content::{Elsewhere, Reading};
 pub use fill::{Abandoned, Aborted, Passage, Push, Trailed};
 pub use filling::{Filling, NotKept};
 pub use forms::{Attached, FORMS};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 
-use crate::content::{Complete, Content, Keeper, Location};
+use crate::content::{Complete, Content, Elsewhere, Keeper, Location};
 use crate::fill::Fill;
 use crate::forms::{Attached, Forms};
 use crate::keyed::KeyedForms;
@@ -83,6 +83,11 @@ impl Object {
     /// Returns true if the body is still coming, or has broken off.
     pub fn is_filling(&self) -> bool {
         matches!(self.content.state(), Location::Filling)
+    }
+
+    /// The body, if it is complete and not in memory as one piece.
+    pub fn elsewhere(&self) -> Option<&Arc<dyn Elsewhere>> {
+        if let Location::Elsewhere(body) = self.content.state() { Some(body) } else { None }
     }
 
     /// A reader at the body's beginning, wherever the body is.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use base::Account;
 use bytes::Bytes;
 
-use crate::content::{Elsewhere, Keeper, Location, ReadAt};
+use crate::content::{Elsewhere, Keeper, Location, Reading};
 use crate::fill::{Aborted, COPY_BYTES, Cursor, Fill, Step, Trailed, WINDOW_CHUNK_BYTES};
 use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::pieces::Whole;
@@ -34,7 +34,7 @@ enum Link {
     /// A window whose beginning was gone before the reader came.
     Behind,
     /// A read of a body that is elsewhere.
-    Read(Box<ReadAt>),
+    Read(Box<Opened>),
 }
 
 impl std::fmt::Debug for Link {
@@ -43,9 +43,15 @@ impl std::fmt::Debug for Link {
             Self::None => f.write_str("None"),
             Self::Fill(fill, place) => f.debug_tuple("Fill").field(fill).field(place).finish(),
             Self::Behind => f.write_str("Behind"),
-            Self::Read(_) => f.write_str("Read"),
+            Self::Read(opened) => f.debug_tuple("Read").field(&opened.reading).finish(),
         }
     }
+}
+
+/// A read of a body of so many bytes that is elsewhere.
+struct Opened {
+    reading: Box<dyn Reading>,
+    length: u64,
 }
 
 /// Keeps an object alive for bytes that point into it.
@@ -63,8 +69,17 @@ impl AsRef<[u8]> for Borrowed {
 impl Reader {
     /// A reader of `object`'s body; `object` has a body of its own, not another's.
     pub(crate) fn of_object(object: Arc<dyn Keeper>) -> Self {
+        if let Location::Elsewhere(body) = object.state() {
+            let link = open(body);
+            return Self { object: Some(object), link, cursor: Cursor::default(), account: None };
+        }
         let fill = object.fill();
         Self::following(Some(object), fill)
+    }
+
+    /// A reader of a body that is no object's.
+    pub fn of_elsewhere(body: &Arc<dyn Elsewhere>) -> Self {
+        Self { object: None, link: open(body), cursor: Cursor::default(), account: None }
     }
 
     /// The reader of a standalone window.
@@ -102,9 +117,19 @@ impl Reader {
         matches!(self.link, Link::Behind)
     }
 
+    /// Returns true if the reader can go back: the body is complete.
+    pub fn goes_back(&self) -> bool {
+        let state = self.object.as_ref().map(|object| object.state());
+        matches!(self.link, Link::Read(_))
+            || matches!(state, Some(Location::Whole(_) | Location::Elsewhere(_)))
+    }
+
     /// Returns true if all of a complete body was taken: the next read gives its end.
     pub fn is_spent(&self) -> bool {
         let at = self.cursor.at;
+        if let Link::Read(opened) = &self.link {
+            return at >= opened.length;
+        }
         match self.object.as_ref().map(|object| object.state()) {
             Some(Location::Whole(whole)) => at >= whole.len(),
             Some(Location::Elsewhere(body)) => at >= body.length(),
@@ -129,11 +154,18 @@ impl Reader {
                         self.leave();
                         return Poll::Ready(Ok(next));
                     }
-                    Location::Elsewhere(body) => {
-                        return poll_elsewhere(&mut self.cursor, &mut self.link, body, cx);
+                    Location::Elsewhere(body) if !matches!(self.link, Link::Read(_)) => {
+                        let mut link = open(body);
+                        if let Link::Read(opened) = &mut link {
+                            opened.reading.seek(self.cursor.at);
+                        }
+                        self.link = link;
                     }
-                    Location::Filling => {}
+                    Location::Elsewhere(_) | Location::Filling => {}
                 }
+            }
+            if let Link::Read(opened) = &mut self.link {
+                return go_on(&mut self.cursor, opened, self.account.as_ref(), cx);
             }
             let Link::Fill(fill, place) = &self.link else {
                 return Poll::Ready(Err(Aborted));
@@ -182,16 +214,24 @@ impl Reader {
     /// Back goes only a reader of a stored body. What a window has let go is gone: its reader reads
     /// nothing but [`Aborted`] then.
     pub fn seek(&mut self, offset: u64) {
-        if let Link::Read(_) = self.link {
-            self.link = Link::None;
+        if let Link::Read(opened) = &mut self.link {
+            opened.reading.seek(offset);
         }
         self.cursor.seek(offset);
+    }
+
+    /// Says that no byte from `offset` on will be asked for: none need be brought ahead.
+    pub fn until(&mut self, offset: u64) {
+        if let Link::Read(opened) = &mut self.link {
+            opened.reading.until(offset);
+        }
     }
 
     /// The body's length: as declared while it comes, as counted when it is complete.
     pub fn length(&self) -> Option<u64> {
         match &self.object {
             Some(object) => object.length(),
+            None if let Link::Read(opened) = &self.link => Some(opened.length),
             None => self.fill().and_then(|fill| fill.declared),
         }
     }
@@ -216,28 +256,28 @@ fn next_of(cursor: &mut Cursor, whole: Whole<'_>, object: &Arc<dyn Keeper>) -> O
     }
 }
 
-/// Goes on with the read at the cursor, or begins it.
-fn poll_elsewhere(
+/// Begins to read a body that is elsewhere.
+fn open(body: &Arc<dyn Elsewhere>) -> Link {
+    let reading = Arc::clone(body).open();
+    Link::Read(Box::new(Opened { reading, length: body.length() }))
+}
+
+/// Goes on with a read of a body at the cursor.
+fn go_on(
     cursor: &mut Cursor,
-    link: &mut Link,
-    body: &Arc<dyn Elsewhere>,
+    opened: &mut Opened,
+    account: Option<&Arc<Account>>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Option<Bytes>, Aborted>> {
-    let Some(left) = body.length().checked_sub(cursor.at).filter(|left| *left > 0) else {
+    let Some(left) = opened.length.checked_sub(cursor.at).filter(|left| *left > 0) else {
         return Poll::Ready(Ok(None));
     };
-    let mut read = match std::mem::replace(link, Link::None) {
-        Link::Read(read) => read,
-        _ => Box::new(body.read(cursor.at)),
+    // An end before the end, and a read that brings nothing, would be no end or none ever.
+    let Some(mut data) = ready!(opened.reading.poll_next(account, cx))? else {
+        return Poll::Ready(Err(Aborted));
     };
-    let Poll::Ready(data) = read.as_mut().as_mut().poll(cx) else {
-        *link = Link::Read(read);
-        return Poll::Pending;
-    };
-    let mut data = data?;
     data.truncate(usize::try_from(left).unwrap_or(usize::MAX));
     cursor.at += data.len() as u64;
-    // A read that brings nothing would go on for ever.
     Poll::Ready(if data.is_empty() { Err(Aborted) } else { Ok(Some(data)) })
 }
 

@@ -69,13 +69,16 @@ pub struct Flags {
     /// Each client gets the body in a coding that it takes: decoded where it must be, or in a
     /// further form.
     pub negotiated: bool,
-    /// The body was coded here: its entity tag is that of its form.
+    /// The body's coding is of this server's making: not that in which the body came.
     pub coded_here: bool,
     /// The body is a page that is put together of others (ESI) for whoever asks for it.
     pub esi: bool,
     /// The same by nginx's server-side includes.
     pub ssi: bool,
-    /// The content may serve as a dictionary for that of other responses (RFC 9842).
+    /// Such a page is sent in gzip to clients that take it.
+    pub gzip_page: bool,
+    /// The content may serve as a dictionary for that of other responses (RFC 9842); it is no page
+    /// that is put together.
     pub dictionary: bool,
 }
 
@@ -90,7 +93,9 @@ impl Flags {
         self.hit_for_miss || self.hit_for_pass
     }
 
+    /// One bit has two meanings: no page is a dictionary.
     fn bits(self) -> u16 {
+        let is_page = self.esi || self.ssi;
         u16::from(self.shared)
             | u16::from(self.must_validate) << 1
             | u16::from(self.http10) << 2
@@ -102,10 +107,11 @@ impl Flags {
             | u16::from(self.coded_here) << 12
             | u16::from(self.esi) << 13
             | u16::from(self.ssi) << 14
-            | u16::from(self.dictionary) << 15
+            | u16::from(if is_page { self.gzip_page } else { self.dictionary }) << 15
     }
 
     fn from_bits(bits: u16) -> Self {
+        let is_page = bits & (1 << 13 | 1 << 14) != 0;
         Self {
             shared: bits & 1 != 0,
             must_validate: bits & 2 != 0,
@@ -118,7 +124,8 @@ impl Flags {
             coded_here: bits & 1 << 12 != 0,
             esi: bits & 1 << 13 != 0,
             ssi: bits & 1 << 14 != 0,
-            dictionary: bits & 1 << 15 != 0,
+            gzip_page: is_page && bits & 1 << 15 != 0,
+            dictionary: !is_page && bits & 1 << 15 != 0,
         }
     }
 }

@@ -82,7 +82,8 @@ impl GzipEncoder {
         let output = &mut output[step.made..];
         // Before its end the stream is flushed, so that what stands there can be cut out: see
         // `segment`.
-        let is_open = !self.is_ending && !(self.flushed.is_latest && input.is_empty());
+        let is_flushed = self.flushed.is_latest && input.is_empty();
+        let is_open = !self.is_ending && !is_flushed;
         if goal == Goal::Finish && is_open && (self.deflate.total_in() > 0 || !input.is_empty()) {
             self.flush(input)?;
             step.taken = input.len();
@@ -147,7 +148,7 @@ pub struct Segment {
 /// Bytes before the blocks: a head without any optional field.
 const HEAD_BYTES: usize = 10;
 /// An empty last block, in fixed codes.
-const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
+pub(crate) const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
 /// The end of an empty stored block: that of every flush.
 const FLUSHED: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
 

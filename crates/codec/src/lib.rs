@@ -29,6 +29,7 @@ pub mod etag;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod gz;
+mod joined;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -41,5 +42,6 @@ pub use decode::{DecodeLimits, Decoder};
 pub use encode::{EncodeSettings, Encoder};
 pub use error::{DecodeLimit, Error};
 pub use gz::{Segment, segment};
+pub use joined::{HEAD, Joined, STORED_BYTES, Shift, crc32, stored_head};
 pub use step::{Goal, STEP_BYTES, Step};
 pub use worth::{LEAST_BYTES, MEDIA_TYPES, Reason, Worth};

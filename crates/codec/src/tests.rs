@@ -36,11 +36,11 @@ fn fast(coding: Coding) -> EncodeSettings {
     EncodeSettings::new(coding, 1).expect("every coding has level 1")
 }
 
-fn compress(coding: Coding, plain: &[u8]) -> Vec<u8> {
+pub(crate) fn compress(coding: Coding, plain: &[u8]) -> Vec<u8> {
     encoded(&fast(coding), plain, usize::MAX, 1 << 16)
 }
 
-fn outcome(coding: Coding, coded: &[u8]) -> Result<Vec<u8>, Error> {
+pub(crate) fn outcome(coding: Coding, coded: &[u8]) -> Result<Vec<u8>, Error> {
     let whole = decoded(coding, coded, usize::MAX, 1 << 16);
     assert_eq!(whole, decoded(coding, coded, 1, 100), "however it is cut");
     whole

@@ -81,13 +81,11 @@ pub(crate) fn live(
         };
         let whole = built(site.rules.clone());
         let missing = |host: &&String| material.is_missing(config, host);
-        // Where the first certificate is still to come, a redirect would lead to a refused
-        // handshake, and browsers would remember it.
+        // Before the first certificate, browsers would remember a redirect to nothing.
         let without = || SiteRules { redirect_https: None, ..site.rules.clone() };
         let bare = site.hosts.iter().find(missing).map(|_| built(without()));
         for host in &site.hosts {
-            let built = bare.as_ref().filter(|_| missing(&host)).unwrap_or(&whole);
-            insert(&mut sites, host, built);
+            insert(&mut sites, host, bare.as_ref().filter(|_| missing(&host)).unwrap_or(&whole));
         }
     }
     let limits = view.limits(&config.limits);

@@ -57,6 +57,46 @@ pub enum Node {
     Command(Box<Command>),
 }
 
+impl Node {
+    /// Puts bytes in the place of ranges that are needed after what follows them: texts of fragments
+    /// within the page. `read` gives the bytes of a range.
+    pub fn hold(&mut self, read: &dyn Fn(&Range<u64>) -> Box<[u8]>) {
+        match self {
+            Self::Inline { nodes, .. } => {
+                *nodes = nodes.iter().map(|node| node.held(read)).collect();
+            }
+            Self::Choose(branches) => {
+                branches.iter_mut().flat_map(|b| &mut b.nodes).for_each(|node| node.hold(read));
+            }
+            Self::Try { attempt, except } => {
+                attempt.iter_mut().chain(except).for_each(|node| node.hold(read));
+            }
+            _ => {}
+        }
+    }
+
+    /// The same with bytes in the place of all ranges.
+    fn held(&self, read: &dyn Fn(&Range<u64>) -> Box<[u8]>) -> Self {
+        let all = |nodes: &[Self]| nodes.iter().map(|node| node.held(read)).collect::<Vec<_>>();
+        match self {
+            Self::Text(range) => Self::Bytes(read(range)),
+            Self::Choose(branches) => {
+                let branch = |b: &Branch| Branch { test: b.test.clone(), nodes: all(&b.nodes) };
+                Self::Choose(branches.iter().map(branch).collect())
+            }
+            Self::Try { attempt, except } => {
+                Self::Try { attempt: all(attempt).into(), except: all(except).into() }
+            }
+            Self::Inline { name, is_fetchable, nodes } => Self::Inline {
+                name: name.clone(),
+                is_fetchable: *is_fetchable,
+                nodes: all(nodes).into(),
+            },
+            node => node.clone(),
+        }
+    }
+}
+
 /// One branch of a choice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Branch {

@@ -16,6 +16,7 @@ mod feed;
 mod fragment;
 mod hand_on;
 mod page;
+mod stitch;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -23,18 +24,21 @@ use std::sync::Arc;
 
 use base::Counter;
 use cache::Reader;
+use codec::Coding;
+use hand_on::Coder;
 use message::HeaderId;
 
 use begin::{Slot, Slots, Text};
-use esi::Document;
+use document::ReadPage;
+use stitch::{Cut, Stitch};
 
 use crate::ask::Front;
 use crate::body::{Part, Parts, ReplyBody};
 use crate::core::Core;
-use crate::reply::Reply;
+use crate::reply::{Head, Reply};
 use crate::way::{Slow, Start, Way};
 
-pub(crate) use document::is_plain;
+pub(crate) use document::Instructions;
 pub(crate) use page::{Dialect, Page, Top, Within};
 
 /// A page whose pieces are not all at hand.
@@ -49,7 +53,7 @@ enum Source {
     /// Of a page that is there.
     Slots(Slots, Text),
     /// The same, some of whose fragments decide what follows them.
-    Nodes(Arc<Document>, Text),
+    Nodes(Arc<ReadPage>, Text),
     /// Of a page that still comes.
     Stream(Reader),
 }
@@ -61,8 +65,8 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
     core.counters.inc(Counter::EsiPages);
     let mut page = *page;
     match cookies {
-        Some(cookies) if cookies.is_empty() => _ = page.request.headers.remove(HeaderId::Cookie),
-        Some(cookies) => _ = page.request.headers.set(HeaderId::Cookie, cookies),
+        Some([]) => page.request.headers.remove(HeaderId::Cookie),
+        Some(cookies) => page.request.headers.set(HeaderId::Cookie, cookies),
         None => {}
     }
     if let Some(trace) = &reply.about.trace {
@@ -71,15 +75,18 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
     let page = Rc::new(page);
     let source = match std::mem::replace(&mut reply.body, ReplyBody::None) {
         ReplyBody::Parts(Parts::One(part)) if !part.is_file() => {
-            let (document, text) = begin::read(core, &page, part);
-            let ops = begin::resolve(core, &page, &document);
+            let (read, text) = begin::read(core, &page, part);
+            let ops = begin::resolve(core, &page, &read.document);
             let slots = match ops.iter().any(feed::is_awaited) {
-                true => Err(Source::Nodes(document, text)),
-                false => at_hand(begin::all(core, &page, &text, ops))
+                true => Err(Source::Nodes(read, text)),
+                false => at_hand(begin::all(core, &page, ops), &page, (&read, &text))
                     .map_err(|slots| Source::Slots(slots, text)),
             };
             match slots {
                 Ok(parts) => {
+                    if page.gzip {
+                        say_gzip(&mut reply);
+                    }
                     reply.body = ReplyBody::Parts(Parts::Many(parts));
                     reply.about.trouble = page.trace.trouble.borrow_mut().take().map(Box::new);
                     if page.trace.number.get() != 0 {
@@ -107,12 +114,47 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
 }
 
 /// The parts of a page if all of them are there.
-fn at_hand(slots: Slots) -> Result<VecDeque<Part>, Slots> {
-    if !slots.iter().all(|slot| matches!(slot, Slot::Part(_))) {
+fn at_hand(
+    slots: Slots,
+    page: &Page,
+    (read, text): (&ReadPage, &Text),
+) -> Result<VecDeque<Part>, Slots> {
+    let is_there = |slot: &Slot| match slot {
+        Slot::Text(_) | Slot::Gzip(_) => true,
+        Slot::Part(part) => !page.gzip || !part.is_file(),
+        _ => false,
+    };
+    if !slots.iter().all(is_there) {
         return Err(slots);
     }
-    let part = |slot| if let Slot::Part(part) = slot { Some(part) } else { None };
-    Ok(slots.into_iter().filter_map(part).collect())
+    if !page.gzip {
+        let part = |slot| match slot {
+            Slot::Part(part) => Some(part),
+            Slot::Text(range) => text.part(range),
+            _ => None,
+        };
+        return Ok(slots.into_iter().filter_map(part).collect());
+    }
+    let mut stitch = Stitch::begin(slots.len());
+    for slot in slots {
+        match slot {
+            Slot::Text(range) => match Cut::find(&read.cuts, &range) {
+                Some(cut) => stitch.add_cut(cut),
+                None => text.part(range).into_iter().for_each(|part| stitch.add_plain(part)),
+            },
+            Slot::Part(part) => stitch.add_plain(part),
+            Slot::Gzip(object) => stitch.add_coded(&object),
+            _ => {}
+        }
+    }
+    Ok(stitch.end())
+}
+
+/// Says in the head of a page that it is in gzip.
+fn say_gzip(reply: &mut Reply) {
+    if let Head::Owned(response) = &mut reply.head {
+        response.headers.set(HeaderId::ContentEncoding, Coding::Gzip.token().as_bytes());
+    }
 }
 
 impl Assembly {
@@ -122,7 +164,17 @@ impl Assembly {
         let passage = front.passage(&page.live.limits);
         reply.about.trace = Some(Rc::clone(&page.trace));
         let (writer, reader) = cache::Body::window(passage.clone());
-        rt::spawn_local(feed::run(Rc::clone(core), page, source, (writer, passage)));
+        let coder = if page.gzip { Coder::begin(&passage) } else { None };
+        if coder.is_some() {
+            say_gzip(&mut reply);
+        }
+        rt::spawn_local(feed::run(
+            Rc::clone(core),
+            page,
+            source,
+            (writer, coder),
+            (passage, front.ends),
+        ));
         reply.body = ReplyBody::Stream { reader, length: None };
         reply
     }

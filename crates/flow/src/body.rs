@@ -14,6 +14,8 @@ use message::range::Multipart;
 use message::{Method, Status};
 use origin::Tunnel;
 
+use crate::slices::{Piece, Stretches};
+
 /// A part of a body that is there.
 #[derive(Clone, Debug)]
 pub enum Part {
@@ -27,6 +29,11 @@ pub enum Part {
 }
 
 impl Part {
+    /// A part without bytes.
+    pub(crate) fn empty() -> Self {
+        Self::Bytes(Bytes::new())
+    }
+
     /// Its length in bytes.
     #[inline]
     pub fn len(&self) -> u64 {
@@ -102,6 +109,14 @@ impl Parts {
     /// Returns true if the parts have no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Shows each to `look`.
+    pub fn each(&self, mut look: impl FnMut(&Part)) {
+        match self {
+            Self::One(part) => look(part),
+            Self::Many(parts) => parts.iter().for_each(look),
+        }
     }
 
     /// Returns true if some of the parts must be read from a file.
@@ -213,6 +228,7 @@ impl ReplyBody {
             Self::Parts(Parts::One(part)) => *part = part.slice(range),
             Self::Stream { reader, length } => {
                 reader.seek(range.start);
+                reader.until(range.end);
                 *length = Some(range.end - range.start);
             }
             Self::Head(length) => *length = Some(range.end - range.start),
@@ -222,30 +238,53 @@ impl ReplyBody {
 
     /// Cuts it to several ranges of a representation of `length` bytes (multipart/byteranges, RFC
     /// 9110 14.6), and returns the Content-Type that names what separates them. `kind` is the
-    /// representation's own. Only what is there can be cut so.
+    /// representation's own. What is still coming can be cut so only from its beginning to its end.
     pub(crate) fn narrow_to_parts(
         &mut self,
         ranges: &[Range<u64>],
         kind: Option<&[u8]>,
         length: u64,
     ) -> Option<Box<str>> {
-        let Self::Parts(Parts::One(whole)) = self else { return None };
+        let can_cut = match self {
+            Self::Parts(Parts::One(_)) => true,
+            Self::Stream { reader, .. } => {
+                reader.goes_back() || ranges.is_sorted_by_key(|range| range.start)
+            }
+            _ => false,
+        };
+        if !can_cut {
+            return None;
+        }
         // Long and random enough that no body holds it by accident; nobody gains by making one that
         // does.
         let [high, low] = [HashSeed::random(), HashSeed::random()].map(|seed| seed.hash(b""));
         let boundary = format!("{high:016x}{low:016x}");
         let multipart = Multipart { boundary: boundary.as_bytes(), content_type: kind, length };
-        let mut parts = VecDeque::with_capacity(2 * ranges.len() + 1);
+        let mut pieces = Vec::with_capacity(2 * ranges.len() + 1);
         for range in ranges {
             let mut head = Vec::new();
             multipart.write_part_head(range, &mut head);
-            parts.push_back(Part::Bytes(Bytes::from(head)));
-            parts.push_back(whole.slice(range));
+            pieces.push(Piece::Bytes(Bytes::from(head)));
+            pieces.push(Piece::Of(range.clone()));
         }
         let mut end = Vec::new();
         multipart.write_end(&mut end);
-        parts.push_back(Part::Bytes(Bytes::from(end)));
-        *self = Self::Parts(Parts::Many(parts));
+        pieces.push(Piece::Bytes(Bytes::from(end)));
+        *self = match std::mem::replace(self, Self::None) {
+            Self::Parts(Parts::One(whole)) => {
+                let part = |piece| match piece {
+                    Piece::Bytes(bytes) => Part::Bytes(bytes),
+                    Piece::Of(range) => whole.slice(&range),
+                };
+                Self::Parts(Parts::Many(pieces.into_iter().map(part).collect()))
+            }
+            Self::Stream { reader, .. } => {
+                let reader = Stretches::read(reader, pieces);
+                let length = reader.length();
+                Self::Stream { reader, length }
+            }
+            other => other,
+        };
         Some(format!("multipart/byteranges; boundary={boundary}").into())
     }
 }
@@ -278,6 +317,36 @@ mod tests {
         let length = several.length();
         let ReplyBody::Parts(parts) = several else { panic!("parts") };
         let body = bytes_of(parts);
+        assert_eq!(length, Some(body.len() as u64));
+        let part = |range: &str, bytes: &str| {
+            format!(
+                "\r\n--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes {range}/10\r\n\r\n{bytes}"
+            )
+        };
+        let whole = part("0-0", "0") + &part("8-9", "89") + &format!("\r\n--{boundary}--\r\n");
+        assert_eq!(String::from_utf8(body).expect("text"), whole);
+    }
+
+    #[test]
+    fn what_is_still_coming_is_cut_to_parts_from_its_beginning_to_its_end() {
+        let coming = || {
+            let (mut writer, reader) = cache::Body::window(1 << 20);
+            assert_eq!(writer.push(b"0123456789"), cache::Push::Ok);
+            assert!(writer.finish());
+            ReplyBody::Stream { reader, length: Some(10) }
+        };
+        // A window does not go back.
+        assert_eq!(coming().narrow_to_parts(&[8..10, 0..1], None, 10), None);
+        let mut several = coming();
+        let kind = several.narrow_to_parts(&[0..1, 8..10], Some(b"text/plain"), 10);
+        let kind = kind.expect("it can be cut");
+        let boundary = kind.strip_prefix("multipart/byteranges; boundary=").expect("a boundary");
+        let ReplyBody::Stream { mut reader, length } = several else { panic!("a stream") };
+        let mut body = Vec::new();
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        while let std::task::Poll::Ready(Ok(Some(data))) = reader.poll_next(&mut cx) {
+            body.extend_from_slice(&data);
+        }
         assert_eq!(length, Some(body.len() as u64));
         let part = |range: &str, bytes: &str| {
             format!(

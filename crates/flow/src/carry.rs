@@ -202,8 +202,8 @@ pub(crate) async fn carry(
             let last = next.as_ref().map(|next| matches!(next, Ok(false)));
             match recode(coder, last, &mut sink).await {
                 Ok(last) => push = last,
-                Err(Broken::Left) => break End::Left,
-                Err(Broken::Bad(error)) => {
+                Err(Hitch::Left) => break End::Left,
+                Err(Hitch::Bad(error)) => {
                     limit = limit_of(error);
                     break End::Uncoded;
                 }
@@ -253,7 +253,7 @@ fn finish(
 }
 
 /// Why recoding does not go on.
-enum Broken {
+enum Hitch {
     /// Nobody is left to take the body.
     Left,
     /// It is not in its coding, or beyond a limit.
@@ -266,7 +266,7 @@ async fn recode(
     coder: &mut Coder,
     last: Option<bool>,
     sink: &mut impl Sink,
-) -> Result<Push, Broken> {
+) -> Result<Push, Hitch> {
     let mut turns = Strides::default();
     let mut push = Push::Ok;
     loop {
@@ -274,11 +274,11 @@ async fn recode(
             Some(last) => coder.step(last),
             None => coder.flush(),
         };
-        let Some(out) = step.map_err(Broken::Bad)? else { return Ok(push) };
+        let Some(out) = step.map_err(Hitch::Bad)? else { return Ok(push) };
         let made = out.len();
         if !out.is_empty() {
             if push != Push::Ok && sink.room().await.is_err() {
-                return Err(Broken::Left);
+                return Err(Hitch::Left);
             }
             push = sink.push(out);
         }
@@ -295,9 +295,16 @@ pub(crate) fn begin(
     variant: Option<Variant<'_>>,
 ) -> Filling {
     let filling = lead.store(new, variant);
-    core.counters.inc(if filling.stored() { Counter::Stores } else { Counter::StoreRefused });
-    note_refused(trace, filling.refused());
+    note_begun(core, trace, filling.refused());
     filling
+}
+
+/// Counts whether a response began to be stored, and notes why not; true if it did.
+pub(crate) fn note_begun(core: &Core, trace: Option<&Trace>, refused: Option<NotKept>) -> bool {
+    let stored = refused.is_none();
+    core.counters.inc(if stored { Counter::Stores } else { Counter::StoreRefused });
+    note_refused(trace, refused);
+    stored
 }
 
 fn note_refused(trace: Option<&Trace>, refused: Option<NotKept>) {

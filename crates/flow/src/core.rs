@@ -20,6 +20,7 @@ use crate::invalidate::{Haste, Invalidation, NotDone, Outcome, Sites, Target};
 use crate::key::{self, select_by};
 use crate::live::{Live, Shared, Site};
 use crate::over;
+use crate::slices::Desk;
 use crate::vcl::turn::Turn;
 
 /// One core's state. Not shared between threads.
@@ -39,6 +40,7 @@ pub struct Core {
     pub(crate) cookies: RefCell<Vec<u8>>,
     pub(crate) failing: Failing,
     pub(crate) files: RefCell<Table>,
+    pub(crate) desk: Desk,
     /// This core's records and what goes with them.
     pub log: CoreLog,
 }
@@ -64,6 +66,7 @@ impl Core {
             key: RefCell::new(KeyBuf::new()),
             cookies: RefCell::default(),
             failing: Failing::default(),
+            desk: Desk::default(),
             files: RefCell::default(),
             counts: shared.vcl.counts.register(),
             spare_turn: Cell::new(None),
@@ -125,6 +128,7 @@ impl Core {
         self.pool().sweep(now.mono_ms);
         self.files.borrow_mut().sweep(now.mono_ms);
         self.failing.sweep(now.mono_ms);
+        self.shared.slices.sweep(&self.shared.cache, &self.shared.seed);
     }
 
     /// The key of a request: scheme, host, port and target of its canonical form, and what policy
@@ -163,6 +167,12 @@ impl Core {
     pub(crate) fn begin(&self, ask: &Ask<'_>, key: &KeyBuf, options: BeginOptions<'_>) -> Begin {
         let mut select = select_by(&ask.request.headers);
         self.shared.cache.begin(key, &mut select, options, self.now().mono_ms)
+    }
+
+    /// Times of a memory that begins now and lasts `rangeless_ttl`.
+    pub(crate) fn rangeless_ms(&self) -> (u64, u64) {
+        let now_ms = self.now().mono_ms;
+        (now_ms, now_ms.saturating_add(self.live().limits.rangeless_ttl))
     }
 
     /// Notes what a fetch for the store came to: `Some(unreachable)` when it failed.

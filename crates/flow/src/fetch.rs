@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use base::{Counter, Now};
 use bytes::Bytes;
-use cache::{Flags, Lead, NewObject, Object, Passage, Reader};
+use cache::{Attached, Flags, Lead, NewObject, Object, Passage, Reader};
 use codec::Coding;
 use message::{Request, Response};
 use origin::{Caller, Exchange, Origin, Timeouts};
@@ -31,6 +31,7 @@ use crate::core::Core;
 use crate::finish::Background;
 use crate::interims::Interims;
 use crate::recode::Recode;
+use crate::slices::{Edition, Extent};
 use crate::trace::Trace;
 use crate::trailers::Gate;
 use vcl::told;
@@ -50,6 +51,12 @@ pub(crate) struct Fetch {
     pub(crate) old: Option<Arc<Object>>,
     /// The queue of interim responses for the client; absent if it takes none.
     pub(crate) interims: Option<Rc<Interims>>,
+    /// The origin that was asked last.
+    pub(crate) asked: Option<Arc<Origin>>,
+    /// The version that it has sent all or a part of, if it may be stored in slices.
+    pub(crate) edition: Option<Edition>,
+    /// The part of it that its body is, where a part was asked for in place of the whole.
+    pub(crate) part: Option<Extent>,
     /// The client that the origin is asked for.
     pub(crate) caller: Caller,
     /// Bytes of a passing body that may be ahead of its client.
@@ -118,6 +125,7 @@ pub(crate) trait Judge: Sized + 'static {
 }
 
 /// The next step of a fetch before anything is sent.
+#[expect(clippy::large_enum_variant, reason = "it lives for a moment")]
 pub(crate) enum Attempt<J: Judge> {
     /// Send `fetch.request` there.
     Send(Target),
@@ -143,9 +151,9 @@ pub(crate) enum Fate<J: Judge> {
     /// Collect the whole body first, changed so.
     Collect { exchange: Box<Exchange>, recode: Recode, pending: Box<J::Pending> },
     /// Store it; it is delivered while it arrives.
-    Store(Body, Plan),
+    Store(Body, Box<Plan>),
     /// The stored object is confirmed by a 304: it gets the plan's fields and times.
-    Confirm(Option<Box<Exchange>>, Plan),
+    Confirm(Option<Box<Exchange>>, Box<Plan>),
     /// Deliver it to this request alone.
     Pass(Body, Mark, Box<Unstored<J::Facts>>),
     /// Give this answer in its place. The body of the response is read off and dropped.
@@ -156,7 +164,7 @@ pub(crate) enum Fate<J: Judge> {
 pub(crate) enum Body {
     Exchange(Box<Exchange>),
     /// All of it.
-    Whole(Collected),
+    Whole(Box<Collected>),
     /// The body of the stored object that a 304 has confirmed.
     Stored(Reader),
 }
@@ -187,6 +195,8 @@ pub(crate) struct Plan {
     pub(crate) selected: Option<Selected>,
     /// The change that the body undergoes on its way.
     pub(crate) recode: Recode,
+    /// What is kept beside a body that is there.
+    pub(crate) attached: Option<Arc<dyn Attached>>,
     /// The object answers later requests; otherwise it is for this answer alone.
     pub(crate) kept: bool,
 }

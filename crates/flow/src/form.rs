@@ -10,6 +10,7 @@ use bytes::Bytes;
 use cache::{Object, Record};
 use codec::etag::{FormTags, write_form};
 use codec::{Accept, Coding, EncodeSettings};
+use message::digest::digest_of;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, conditional};
 
 use crate::body::ReplyBody;
@@ -126,6 +127,8 @@ pub(crate) fn give(headers: &mut HeaderBlock, coding: SentCoding, tag: Option<&[
         Some(tag) => headers.set(HeaderId::Etag, tag),
         None => headers.remove(HeaderId::Etag),
     }
+    // They are of the other form (RFC 9530 2 and 3).
+    headers.retain(|field| digest_of(field.name).is_none());
 }
 
 /// Adds Accept-Encoding to what a response varies by.
@@ -169,7 +172,7 @@ pub(crate) fn put_beside(bytes: Bytes, body: &mut ReplyBody) {
     }
 }
 
-/// What is done to a response that is to be stored, and what it is then.
+/// The change that a response undergoes that is to be stored, and its form after that.
 pub(crate) struct Kept {
     pub(crate) recode: Recode,
     pub(crate) coding: Coding,
@@ -266,7 +269,7 @@ pub(crate) fn confirm(confirmation: &mut HeaderBlock, old: &Record) {
     }
 }
 
-/// Who has chosen the codings that the origin was asked for.
+/// The side that has chosen the codings that the origin was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chooser {
     /// The client itself.

@@ -34,6 +34,7 @@ mod recode;
 mod refine;
 pub mod reply;
 mod select;
+mod slices;
 mod slow;
 mod surrogate;
 mod tags;

@@ -23,6 +23,7 @@ use crate::compression::{Compress, Compression};
 use crate::dictionary::Dictionaries;
 use crate::invalidate::Door;
 use crate::refine::Allowance;
+use crate::slices::SliceMemory;
 use crate::tracing::Tracing;
 
 /// One site: a policy and the origins it may choose from.
@@ -176,6 +177,8 @@ pub struct Shared {
     pub(crate) allowance: Allowance,
     /// Stored responses that serve as dictionaries.
     pub(crate) dictionaries: Dictionaries,
+    /// The memory of responses in slices.
+    pub(crate) slices: SliceMemory,
     /// Looks for what is of no more use.
     pub(crate) rounds: Arc<tokio::sync::Mutex<crate::over::Rounds>>,
 }
@@ -221,6 +224,7 @@ impl Shared {
             listing: Arc::default(),
             allowance: Allowance::default(),
             dictionaries: Dictionaries::default(),
+            slices: SliceMemory::default(),
             rounds: Arc::default(),
         }
     }

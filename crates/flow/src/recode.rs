@@ -24,7 +24,7 @@ pub(crate) enum Recode {
     /// It is tested whether it is in this coding.
     Test(Coding),
     /// It is coded, with this memory.
-    Encode(EncodeSettings, Held),
+    Encode(Box<(EncodeSettings, Held)>),
     /// It is decoded from this coding.
     Decode(Coding),
 }
@@ -33,7 +33,7 @@ impl Recode {
     /// Coding with `settings`. `None` if there is no memory for that.
     pub(crate) fn encode(settings: EncodeSettings, memory: &Arc<Memory>) -> Option<Self> {
         let held = Account::open_large(memory).hold(settings.most_memory() as u64).ok()?;
-        Some(Self::Encode(settings, held))
+        Some(Self::Encode(Box::new((settings, held))))
     }
 
     /// Returns true if other bytes come out than go in.
@@ -85,7 +85,10 @@ impl Coder {
                 let limits = DecodeLimits { size_bytes: u64::MAX, ratio: u64::MAX, ..limits };
                 (Work::Test(Decoder::new(coding, limits)?), None)
             }
-            Recode::Encode(settings, held) => (Work::Encode(Encoder::new(&settings)?), Some(held)),
+            Recode::Encode(with) => {
+                let (settings, held) = *with;
+                (Work::Encode(Encoder::new(&settings)?), Some(held))
+            }
             Recode::Decode(coding) => (Work::Decode(Decoder::new(coding, limits)?), None),
         };
         Ok(Some(Self {
@@ -239,7 +242,7 @@ pub(crate) fn limit_of(error: Error) -> Option<Limit> {
 pub(crate) struct Unfolding {
     pub(crate) coding: Coding,
     pub(crate) limits: DecodeLimits,
-    /// What may be ahead of the client, and for whom it is held.
+    /// Bounds of what may be ahead of the client.
     pub(crate) passage: Passage,
     pub(crate) counters: Arc<Counters>,
 }

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::{Account, Counter, Held, Limit, Limits};
 use cache::{Object, Whole};
@@ -20,10 +21,12 @@ use crate::reply::stored_head;
 
 /// Milliseconds for which the share of time can be saved up.
 const SAVED_MS: u64 = 10_000;
+/// Milliseconds after which it is asked again whether there is time.
+const REFUSED_MS: u64 = 50;
 /// Microseconds that a form costs at least, however the clock ticks.
 const LEAST_US: u64 = 100;
 
-/// How hard a form is worked at.
+/// The work that is put into a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effort {
     /// The levels that take about as long as gzip does.
@@ -57,7 +60,20 @@ impl Effort {
 /// The share of time: an allowance that fills steadily, and that the forms made are taken from. It
 /// may be overdrawn by one form.
 #[derive(Debug, Default)]
-pub(crate) struct Allowance(Mutex<State>);
+pub(crate) struct Allowance {
+    state: Mutex<State>,
+    /// Until then nobody need ask: hits look at this alone.
+    refused_until_ms: AtomicU64,
+}
+
+/// The reason for not making a form now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NoTime {
+    /// Somebody makes one, or nobody may ask yet.
+    Busy,
+    /// The time is used up.
+    UsedUp,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -68,9 +84,15 @@ struct State {
 }
 
 impl Allowance {
-    /// Takes the right to make one form; false if somebody makes one, or if the time is used up.
-    fn begin(&self, now_ms: u64, percent: u64) -> bool {
-        let mut state = self.0.lock();
+    /// Takes the right to make one form.
+    ///
+    /// # Errors
+    /// If somebody makes one, or if the time is used up: once, and again a while later.
+    fn begin(&self, now_ms: u64, percent: u64) -> Result<(), NoTime> {
+        if percent == 0 || now_ms < self.refused_until_ms.load(Ordering::Relaxed) {
+            return Err(NoTime::Busy);
+        }
+        let Some(mut state) = self.state.try_lock() else { return Err(NoTime::Busy) };
         let most_us = (SAVED_MS * percent * 10) as i64;
         let since_ms = state.filled_ms.map_or(SAVED_MS, |before| now_ms.saturating_sub(before));
         let more_us = (since_ms.min(SAVED_MS) * percent * 10) as i64;
@@ -78,17 +100,16 @@ impl Allowance {
         state.filled_ms = Some(now_ms);
         let may = !state.is_busy && state.left_us > 0;
         state.is_busy |= may;
-        may
-    }
-
-    /// Returns true if a form is being made.
-    fn is_busy(&self) -> bool {
-        self.0.lock().is_busy
+        if may {
+            return Ok(());
+        }
+        self.refused_until_ms.store(now_ms + REFUSED_MS, Ordering::Relaxed);
+        Err(if state.is_busy { NoTime::Busy } else { NoTime::UsedUp })
     }
 
     /// Gives the right back, which was used for so long.
     fn end(&self, used_us: u64) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         state.is_busy = false;
         state.left_us = state.left_us.saturating_sub(used_us.max(LEAST_US) as i64);
     }
@@ -102,15 +123,13 @@ pub(crate) struct Right {
 
 impl Right {
     /// Takes the right, if nobody has it and there is time left.
-    pub(crate) fn take(core: &Rc<Core>, limits: &Limits) -> Option<Self> {
-        let allowance = &core.shared.allowance;
-        if !allowance.begin(core.now().mono_ms, limits.coding_time) {
-            if !allowance.is_busy() {
-                core.counters.limit(Limit::CodingTime);
-            }
-            return None;
+    pub(crate) fn take(core: &Rc<Core>, limits: &Limits, now_ms: u64) -> Option<Self> {
+        match core.shared.allowance.begin(now_ms, limits.coding_time) {
+            Ok(()) => return Some(Self { core: Rc::clone(core), used_us: 0 }),
+            Err(NoTime::UsedUp) => core.counters.limit(Limit::CodingTime),
+            Err(NoTime::Busy) => {}
         }
-        Some(Self { core: Rc::clone(core), used_us: 0 })
+        None
     }
 
     /// Does the work on a thread that may block, and counts its time. `None` if it was given up.
@@ -139,10 +158,15 @@ impl Drop for Right {
 /// Has the form of `object` in `coding` made, where its hits are worth that and nobody has begun
 /// with as much effort. `coding` is one that a client has got, or would rather have.
 #[inline]
-pub(crate) fn demand(core: &Rc<Core>, live: &Live, object: &Arc<Object>, coding: Coding) {
+pub(crate) fn demand(
+    core: &Rc<Core>,
+    (live, now_ms): (&Live, u64),
+    object: &Arc<Object>,
+    coding: Coding,
+) {
     let Some(effort) = Effort::of(object.hits(), &live.compression) else { return };
     if object.wants_form(form::number(coding), effort as u8) {
-        begin(core, object, (coding, effort), &live.limits);
+        begin(core, object, (coding, effort), (&live.limits, now_ms));
     }
 }
 
@@ -151,12 +175,12 @@ fn begin(
     core: &Rc<Core>,
     object: &Arc<Object>,
     (coding, effort): (Coding, Effort),
-    limits: &Limits,
+    (limits, now_ms): (&Limits, u64),
 ) {
     if object.length().is_none_or(|length| length > limits.form_bytes) {
         return;
     }
-    let Some(mut right) = Right::take(core, limits) else { return };
+    let Some(mut right) = Right::take(core, limits, now_ms) else { return };
     let number = form::number(coding);
     if !core.shared.cache.begin_form(object, number, effort as u8) {
         return;
@@ -287,16 +311,15 @@ mod tests {
     #[test]
     fn the_allowance_fills_with_time_and_is_used_by_one_at_a_time() {
         let allowance = Allowance::default();
-        assert!(!allowance.begin(0, 0), "no share is no time");
-        let allowance = Allowance::default();
-        assert!(allowance.begin(1000, 10));
-        assert!(!allowance.begin(1000, 10), "one at a time");
+        assert_eq!(allowance.begin(0, 0), Err(NoTime::Busy), "no share is no time");
+        assert_eq!(allowance.begin(1000, 10), Ok(()));
+        assert_eq!(allowance.begin(1000, 10), Err(NoTime::Busy), "one at a time");
         // Ten seconds' share of a tenth is one second; twice as much is used.
         allowance.end(2_000_000);
-        assert!(!allowance.begin(1000, 10));
-        assert!(!allowance.is_busy());
-        assert!(!allowance.begin(10_000, 10));
-        assert!(allowance.begin(12_000, 10));
+        assert_eq!(allowance.begin(1001, 10), Err(NoTime::Busy), "nobody asks at once again");
+        assert_eq!(allowance.begin(2000, 10), Err(NoTime::UsedUp));
+        assert_eq!(allowance.begin(10_000, 10), Err(NoTime::UsedUp));
+        assert_eq!(allowance.begin(12_000, 10), Ok(()));
     }
 
     #[test]

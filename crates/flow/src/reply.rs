@@ -12,6 +12,7 @@ use codec::Coding;
 use files::Opened;
 use message::cache_status::{self, CacheStatus, Handling};
 use message::date::HttpDate;
+use message::digest::{DigestOf, digest_of};
 use message::{HeaderId, Request, Response, Status};
 
 use crate::assemble::Page;
@@ -175,6 +176,9 @@ impl SentCoding {
     }
 }
 
+/// A body of several parts is sent with its head in one go if it is no longer.
+const GATHERED_BYTES: u64 = 64 * 1024;
+
 /// A reply.
 #[derive(Debug)]
 pub struct Reply {
@@ -275,10 +279,13 @@ impl Reply {
 
     /// Returns true if nothing need be awaited to send the reply.
     pub fn is_at_hand(&self) -> bool {
-        !matches!(
-            self.body,
-            ReplyBody::Parts(Parts::Many(_)) | ReplyBody::Stream { .. } | ReplyBody::Tunnel(_)
-        )
+        match &self.body {
+            ReplyBody::Parts(parts @ Parts::Many(_)) => {
+                parts.len() <= GATHERED_BYTES && !parts.has_file()
+            }
+            ReplyBody::Stream { .. } | ReplyBody::Tunnel(_) => false,
+            _ => true,
+        }
     }
 
     /// Writes status line and fields as HTTP/1.1, without framing and without the empty line.
@@ -394,13 +401,19 @@ impl Reply {
     /// Returns true if every field of the head is sent as it is.
     #[inline]
     pub fn keeps_all_fields(&self) -> bool {
-        self.content_type.is_none() && self.form.is_none()
+        self.content_type.is_none() && self.form.is_none() && self.content_range.is_none()
     }
 
     /// Returns true if this field of the head is sent: others of the reply's own take the place of
     /// the rest.
-    pub fn keeps_field(&self, id: HeaderId) -> bool {
+    pub fn keeps_field(&self, id: HeaderId, name: &[u8]) -> bool {
         match id {
+            HeaderId::Other => match digest_of(name) {
+                // Of a part, or of another coding, it is the digest of something else (RFC 9530).
+                Some(DigestOf::Content) => self.keeps_all_fields(),
+                Some(DigestOf::Representation) => self.form.is_none(),
+                None => true,
+            },
             HeaderId::ContentType => self.content_type.is_none(),
             HeaderId::ContentEncoding | HeaderId::Etag => self.form.is_none(),
             _ => true,
@@ -414,7 +427,7 @@ impl Reply {
         }
         for field in lines.split_inclusive(|b| *b == b'\n') {
             let name = field.split(|b| *b == b':').next().unwrap_or_default();
-            if self.keeps_field(HeaderId::of(name)) {
+            if self.keeps_field(HeaderId::of(name), name) {
                 out.extend_from_slice(field);
             }
         }

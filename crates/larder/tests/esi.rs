@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
@@ -290,10 +291,55 @@ async fn pages_and_fragments_may_be_in_any_coding() {
                     let reply = stage.ask("GET", "/page", accept).await;
                     let what = format!("{policy:?} {page_coded} {fragment_coded} {accept}");
                     assert_eq!(plain(&reply), whole, "{what}");
+                    if policy == Policy::Declared {
+                        let gzip = (!accept.is_empty()).then(|| "gzip".to_owned());
+                        assert_eq!(reply.field("content-encoding"), gzip, "{what}");
+                        assert_eq!(reply.field("vary").as_deref(), Some("Accept-Encoding"));
+                    }
                 }
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_page_in_gzip_can_be_read_as_far_as_it_has_come() {
+    let (stage, _folder) = site(Policy::Declared).await;
+    stage
+        .origin
+        .on("/page", page("<p>begins <esi:include src=\"/a\"/> <esi:include src=\"/b\"/></p>"));
+    stage.origin.on("/a", Script::cacheable("A"));
+    stage.origin.on("/b", Script::default().hang());
+    let mut raw = stage.connect().await;
+    let asked = request("GET", "/page", "Accept-Encoding: gzip\r\n");
+    raw.send(&asked, Pieces::Whole).await.expect("it is taken");
+    assert!(raw.until("Content-Encoding: gzip").await);
+    // In stored blocks or in codes of a fixed table nothing is readable as it is: it is decoded.
+    let raw = RefCell::new(raw);
+    eventually("the beginning", async || {
+        let mut raw = raw.borrow_mut();
+        let came = raw.so_far();
+        let at = came.windows(4).position(|window| window == b"\r\n\r\n");
+        let body = at.map(|at| chunks(&came[at + 4..])).unwrap_or_default();
+        let mut plain = Vec::new();
+        _ = MultiGzDecoder::new(&body[..]).read_to_end(&mut plain);
+        plain.starts_with(b"<p>begins A")
+    })
+    .await;
+}
+
+/// The content of the chunks that have come whole.
+fn chunks(mut bytes: &[u8]) -> Vec<u8> {
+    let mut content = Vec::new();
+    while let Some(end) = bytes.windows(2).position(|window| window == b"\r\n") {
+        let Ok(size) = std::str::from_utf8(&bytes[..end]) else { break };
+        let Ok(size) = usize::from_str_radix(size, 16) else { break };
+        let Some(chunk) = bytes.get(end + 2..end + 2 + size) else { break };
+        content.extend_from_slice(chunk);
+        let Some(rest) = bytes.get(end + 4 + size..) else { break };
+        bytes = rest;
+    }
+    content
 }
 
 #[tokio::test]
@@ -368,4 +414,30 @@ async fn cli(stage: &Stage, arguments: &[&str]) -> String {
     let output = waited.expect("no panic").expect("it starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[tokio::test]
+async fn a_fragment_within_a_page_is_there_when_its_text_has_gone_by() {
+    let (stage, _folder) = site(Policy::Declared).await;
+    let first = "<esi:inline name=\"/inner\">inner</esi:inline><p>a</p>";
+    let second = "<esi:include src=\"/inner\"/><p>b</p>";
+    let length = first.len() + second.len();
+    let head = format!("HTTP/1.1 200 OK\r\n{PAGE}Content-Length: {length}\r\n\r\n{first}");
+    stage.origin.on("/page", Script::respond(head).delay_ms(100).send(second));
+    for _ in 0..2 {
+        let reply = stage.get("/page").await;
+        assert_eq!((reply.status, reply.text()), (200, "<p>a</p>inner<p>b</p>".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn what_a_page_leaves_out_does_not_hold_up_the_rest() {
+    let (stage, _folder) = site(Policy::Declared).await;
+    let gone = "x".repeat(64 * 1024);
+    let part = format!("<p>a</p><esi:remove>{gone}</esi:remove>");
+    let tried = format!("<esi:try><esi:attempt>b</esi:attempt><esi:except>{gone}</esi:except>");
+    let text = format!("{}{tried}</esi:try><p>c</p>", part.repeat(12));
+    stage.origin.on("/page", page(&text));
+    let reply = stage.get("/page").await;
+    assert_eq!(reply.text(), format!("{}b<p>c</p>", "<p>a</p>".repeat(12)));
 }

@@ -192,13 +192,13 @@ async fn a_purge_reaches_every_variant_however_it_is_keyed() {
     let stage = Setup { site, ..Setup::default() }.start().await;
     stage.origin.on(
         "/page",
-        Script::ok("Cache-Control: public, max-age=600\r\nVary: Accept-Encoding\r\n", "a page"),
+        Script::ok("Cache-Control: public, max-age=600\r\nVary: Accept-Language\r\n", "a page"),
     );
     let readers = [
         "",
         "Cookie: lang=de\r\n",
         "Cookie: lang=fr\r\n",
-        "Cookie: lang=fr\r\nAccept-Encoding: gzip\r\n",
+        "Cookie: lang=fr\r\nAccept-Language: fr\r\n",
     ];
     for fields in readers {
         stage.ask("GET", "/page", fields).await;

@@ -112,6 +112,11 @@ fn lists_etag<'a>(lines: impl Iterator<Item = &'a [u8]>, stored: Option<&[u8]>) 
     etags(lines).any(|tag| tag == b"*" || stored == Some(opaque(tag)))
 }
 
+/// Returns true if an entity tag is strong (RFC 9110 8.8.1).
+pub fn is_strong(tag: &[u8]) -> bool {
+    strong_match(tag, tag)
+}
+
 /// Both are strong, and the same (RFC 9110 8.8.3.2).
 fn strong_match(one: &[u8], other: &[u8]) -> bool {
     one == other && one.len() >= 2 && one.first() == Some(&b'"') && one.last() == Some(&b'"')

@@ -179,6 +179,15 @@ pub fn preconditions(data: &[u8]) {
 
 /// Ranges are within the length and do not overlap.
 pub fn ranges(data: &[u8]) {
+    if let Some(part) = range::ContentRange::parse(data) {
+        assert!(part.range.start < part.range.end);
+        assert!(part.length.is_none_or(|length| part.range.end <= length));
+    }
+    if let Some(first) = range::first_wanted(data) {
+        let plan = range::plan(data, u64::MAX, 32);
+        let RangePlan::Ranges(ranges) = plan else { panic!("a single range that can be had") };
+        assert!(ranges.len() == 1 && ranges[0].start == first);
+    }
     for length in [0, 1, 1000, u64::MAX] {
         let RangePlan::Ranges(ranges) = range::plan(data, length, 32) else { continue };
         assert!(!ranges.is_empty() && ranges.len() <= 32);

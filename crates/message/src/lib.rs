@@ -13,6 +13,7 @@ pub mod class;
 pub mod conditional;
 pub mod cookie;
 pub mod date;
+pub mod digest;
 pub mod forwarded;
 pub mod forwarding;
 pub mod framing;

@@ -59,6 +59,16 @@ pub fn plan(header: &[u8], length: u64, max_ranges: usize) -> RangePlan {
     }
 }
 
+/// The first byte that `header`, the value of Range, asks for, where it is one range that says so;
+/// `None` for several and for the last so many bytes.
+pub fn first_wanted(header: &[u8]) -> Option<u64> {
+    let mut specs = members([byte_ranges(header)?]);
+    match (specs.next().and_then(parse), specs.next()) {
+        (Some(Spec::From(first, _)), None) if first < u64::MAX => Some(first),
+        _ => None,
+    }
+}
+
 fn byte_ranges(header: &[u8]) -> Option<&[u8]> {
     let (unit, rest) = header.split_at_checked(5)?;
     if unit.eq_ignore_ascii_case(b"bytes") { rest.strip_prefix(b"=") } else { None }
@@ -107,6 +117,37 @@ fn merge(ranges: &mut Ranges, mut new: Range<u64>) {
         }
     }
     ranges.insert(place, new);
+}
+
+/// A Content-Range with a range: the part of a representation that a 206 has (RFC 9110 14.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContentRange {
+    /// The bytes; not empty, none beyond the length. End-exclusive.
+    pub range: Range<u64>,
+    /// Length of the whole representation; `None` if the sender does not know it.
+    pub length: Option<u64>,
+}
+
+impl ContentRange {
+    /// Reads a field's value; `None` for another unit, for a 416's value, and for one that is
+    /// malformed or says that the part goes beyond the whole.
+    pub fn parse(value: &[u8]) -> Option<Self> {
+        let (unit, rest) = value.split_at_checked(5)?;
+        let rest = rest.strip_prefix(b" ").filter(|_| unit.eq_ignore_ascii_case(b"bytes"))?;
+        let slash = memchr::memchr(b'/', rest)?;
+        let (range, length) = (&rest[..slash], &rest[slash + 1..]);
+        let dash = memchr::memchr(b'-', range)?;
+        let (first, last) = (exact(&range[..dash])?, exact(&range[dash + 1..])?);
+        let length = if length == b"*" { None } else { Some(exact(length)?) };
+        let end = last.checked_add(1)?;
+        let is_true = first <= last && length.is_none_or(|length| end <= length);
+        is_true.then_some(Self { range: first..end, length })
+    }
+}
+
+/// A number of digits and nothing else, that has 64 bits.
+fn exact(digits: &[u8]) -> Option<u64> {
+    number(digits).filter(|number| *number < u64::MAX)
 }
 
 /// Appends the value of Content-Range for `range`: `bytes 0-4/10`.
@@ -250,6 +291,48 @@ mod tests {
         assert_eq!(out, b"bytes 0-4/10 bytes */10");
     }
 
+    #[test]
+    fn the_first_byte_of_one_range_is_known_before_the_length_is() {
+        let first = |value: &str| first_wanted(value.as_bytes());
+        assert_eq!(first("bytes=7-"), Some(7));
+        assert_eq!(first("bytes=7-9"), Some(7));
+        for value in ["bytes=-7", "bytes=0-1,4-5", "bytes=", "bytes=x-", "items=1-", "bytes=9-7"] {
+            assert_eq!(first(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_content_range_is_read_where_it_says_what_can_be() {
+        let read = |value: &str| {
+            ContentRange::parse(value.as_bytes())
+                .map(|it| (it.range.start, it.range.end, it.length))
+        };
+        assert_eq!(read("bytes 0-4/10"), Some((0, 5, Some(10))));
+        assert_eq!(read("Bytes 9-9/10"), Some((9, 10, Some(10))));
+        assert_eq!(read("bytes 5-9/*"), Some((5, 10, None)));
+        for value in [
+            "",
+            "bytes",
+            "bytes */10",
+            "bytes 0-10/10",
+            "bytes 4-3/10",
+            "bytes 0-4/",
+            "bytes 0-4",
+            "bytes=0-4/10",
+            "bytes 0-4/10, bytes 5-6/10",
+            "bytes -4/10",
+            "bytes 0-/10",
+            "bytes +0-4/10",
+            "bytes 0 - 4/10",
+            "bytes 0-4/1x",
+            "bytes 0-18446744073709551615/*",
+            "bytes 0-4/99999999999999999999",
+            "items 0-4/10",
+        ] {
+            assert_eq!(read(value), None, "{value}");
+        }
+    }
+
     #[derive(Clone, Debug)]
     enum Asked {
         Closed(u64, u64),
@@ -284,6 +367,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_content_range_reads_as_it_was_written(
+            start in 0..u64::MAX / 2, len in 1..u64::MAX / 4, more in 0..u64::MAX / 4,
+        ) {
+            let (range, length) = (start..start + len, start + len + more);
+            let mut value = Vec::new();
+            write_content_range(&range, length, &mut value);
+            let read = ContentRange::parse(&value);
+            prop_assert_eq!(read, Some(ContentRange { range, length: Some(length) }));
+        }
+
         #[test]
         fn the_bytes_are_those_asked_for(
             length in 1..64_u64,

@@ -13,7 +13,7 @@ use base::memory::Full;
 use base::{Counter, Limit, Limits, Now};
 use flow::finish::Started;
 use flow::reply::Head;
-use flow::{Client, LiveRef, Part, Peer, Reply, ReplyBody, Slow, Start};
+use flow::{Client, LiveRef, Part, Parts, Peer, Reply, ReplyBody, Slow, Start};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use h1::{Progress, RequestError, RequestReader};
 use message::trailers::are_taken;
@@ -491,6 +491,9 @@ fn reply_now(
     let then = if keep { Then::Next } else { Then::Close };
     append(live, request, reply, keep, output);
     let mut large = None;
+    if let ReplyBody::Parts(parts @ Parts::Many(_)) = &reply.body {
+        parts.each(|part| copy_part(part, output));
+    }
     match reply.body.part() {
         Some(Part::Stored(object, range)) if range.end - range.start > copy_max => {
             large = Some(Tail::Stored(Arc::clone(object), range.clone()));
@@ -505,6 +508,15 @@ fn reply_now(
         None => {}
     }
     (large.is_some() || !keep).then_some(Pause::Send(large, then))
+}
+
+/// Appends a part that is in memory.
+fn copy_part(part: &Part, output: &mut Vec<u8>) {
+    match part {
+        Part::Bytes(bytes) => output.extend_from_slice(bytes),
+        Part::Stored(object, range) => copy_range(object, range.clone(), output),
+        Part::File(..) => {}
+    }
 }
 
 /// Returns true if the body went the way of its head: nothing large is left to be sent after it.

@@ -136,6 +136,12 @@ impl Raw {
         has(&self.received)
     }
 
+    /// Bytes that have come and that no reply was made of, those that are there now included.
+    pub fn so_far(&mut self) -> &[u8] {
+        while let Ok(1..) = self.stream.try_read_buf(&mut self.received) {}
+        &self.received
+    }
+
     async fn next_reply(&mut self, method: &str) -> Seen {
         loop {
             if let Some((seen, used)) = reply::read_reply(&self.received, method, self.end) {

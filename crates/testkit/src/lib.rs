@@ -7,6 +7,7 @@ pub mod client;
 pub mod differ;
 pub mod fastcgi;
 pub mod faults;
+pub mod film;
 pub mod framing_cases;
 pub mod h2;
 pub mod larder;

@@ -358,6 +358,10 @@ pub struct BerespState {
     pub do_gunzip: bool,
     /// `beresp.do_stream`
     pub do_stream: bool,
+    /// There is no body to filter.
+    pub unfiltered: bool,
+    /// `http_gzip_support` is off: `do_gzip` and `do_gunzip` do nothing.
+    pub gzip_off: bool,
     /// `beresp.filters`, once set.
     pub filters: Option<Bytes>,
     /// `beresp.storage`
@@ -510,6 +514,8 @@ pub enum Tag {
     Timestamp,
     /// `Debug`
     Debug,
+    /// `ESI_xmlerror`: a fault in a page's instructions.
+    EsiXmlError,
 }
 
 impl Tag {
@@ -522,6 +528,7 @@ impl Tag {
             Self::Acl => "VCL_acl",
             Self::Timestamp => "Timestamp",
             Self::Debug => "Debug",
+            Self::EsiXmlError => "ESI_xmlerror",
         }
     }
 }

@@ -327,9 +327,22 @@ fn a_response_that_is_lent_stays_where_it_is() {
         fn length(&self) -> u64 {
             self.0.len() as u64
         }
-        fn read(&self, offset: u64) -> ReadAt {
-            let data = self.0.slice(offset as usize..);
-            Box::pin(std::future::ready(Ok(data)))
+        fn open(self: Arc<Self>) -> Box<dyn Reading> {
+            Box::new(OneRead(self.0.clone()))
+        }
+    }
+    #[derive(Debug)]
+    struct OneRead(Bytes);
+    impl Reading for OneRead {
+        fn seek(&mut self, offset: u64) {
+            self.0 = self.0.slice(offset as usize..);
+        }
+        fn poll_next(
+            &mut self,
+            _: Option<&Arc<base::Account>>,
+            _: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Result<Option<Bytes>, Aborted>> {
+            std::task::Poll::Ready(Ok(Some(std::mem::take(&mut self.0))))
         }
     }
     let (attic, cache) = over(MIB);

@@ -30,19 +30,46 @@ impl Elsewhere for Shelf {
         self.bytes.len() as u64
     }
 
-    fn read(&self, offset: u64) -> ReadAt {
-        self.reads.fetch_add(1, Ordering::Relaxed);
-        let from = offset as usize;
-        let data = self.bytes.slice(from..self.bytes.len().min(from + Self::PIECE));
-        let had = if offset < self.lost_from { Ok(data) } else { Err(Aborted) };
-        let mut is_asked_again = false;
-        Box::pin(std::future::poll_fn(move |cx| {
-            if std::mem::replace(&mut is_asked_again, true) {
-                return Poll::Ready(had.clone());
-            }
+    fn open(self: Arc<Self>) -> Box<dyn Reading> {
+        Box::new(ShelfReading { shelf: self, at: 0, is_asked: false })
+    }
+
+    fn memory(&self) -> u64 {
+        500
+    }
+}
+
+#[derive(Debug)]
+struct ShelfReading {
+    shelf: Arc<Shelf>,
+    at: usize,
+    is_asked: bool,
+}
+
+impl Reading for ShelfReading {
+    fn seek(&mut self, offset: u64) {
+        (self.at, self.is_asked) = (offset as usize, false);
+    }
+
+    fn poll_next(
+        &mut self,
+        _: Option<&Arc<base::Account>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, Aborted>> {
+        if !std::mem::replace(&mut self.is_asked, true) {
+            self.shelf.reads.fetch_add(1, Ordering::Relaxed);
             cx.waker().wake_by_ref();
-            Poll::Pending
-        }))
+            return Poll::Pending;
+        }
+        self.is_asked = false;
+        if self.at as u64 >= self.shelf.lost_from {
+            return Poll::Ready(Err(Aborted));
+        }
+        let all = &self.shelf.bytes;
+        let end = all.len().min(self.at + Shelf::PIECE);
+        let data = all.slice(self.at..end);
+        self.at = end;
+        Poll::Ready(Ok(Some(data)))
     }
 }
 
@@ -84,6 +111,44 @@ fn a_body_elsewhere_that_is_lost_breaks_off_where_it_is() {
         assert!(data == pattern(5000)[from..from + 1000]);
     }
     assert_eq!(block_on(reader.next()), Err(Aborted));
+}
+
+#[test]
+fn what_is_stored_elsewhere_is_found_until_its_body_is_lost() {
+    let cache = cache();
+    let shelf = Shelf::of(pattern(3000));
+    let fetching = lead(begin(&cache, "/a"));
+    let Begin::Wait(ticket) = begin(&cache, "/a") else { panic!("it is being fetched") };
+    let body = Arc::clone(&shelf) as Arc<dyn Elsewhere>;
+    let (object, refused) = fetching.store_elsewhere(&head(Some(3000)), None, body);
+    assert_eq!(refused, None);
+    let Waited::Ready(got) = block_on(ticket) else { panic!("there is a response") };
+    assert!(Arc::ptr_eq(&got, &object));
+    let stored = found(&cache, "/a").expect("it is stored");
+    assert!(read_all(stored.reader()).expect("complete") == pattern(3000));
+    // What a 304 makes of it delivers the same body, and leaves with it.
+    let confirmed = lead(cache.begin_refresh(&key("/a"), &stored).map(Begin::Lead).expect("one"))
+        .freshen(&stored, head(None), None);
+    assert!(confirmed.elsewhere().is_some() && found(&cache, "/a").is_some());
+    cache.withdraw(key("/a").hash(), &object);
+    assert!(found(&cache, "/a").is_none());
+    cache.check();
+    drop((object, got, stored, confirmed));
+    assert_eq!(Arc::strong_count(&shelf), 1);
+    cache.clear();
+    assert_eq!(cache.stats().bytes, 0);
+}
+
+#[test]
+fn what_is_invalidated_while_it_is_fetched_is_not_stored_elsewhere() {
+    let cache = cache();
+    let fetching = lead(begin(&cache, "/a"));
+    cache.invalidate(&key("/a"));
+    let body = Shelf::of(pattern(10));
+    let (object, refused) = fetching.store_elsewhere(&head(Some(10)), None, body);
+    assert_eq!(refused, Some(NotKept::Invalidated));
+    assert!(found(&cache, "/a").is_none());
+    assert!(read_all(object.reader()).expect("complete") == pattern(10));
 }
 
 #[test]

@@ -10,9 +10,9 @@ use cache::{Object, Reader};
 use esi::{Document, Fragment, Op};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::document;
+use super::document::{self, ReadPage};
 use super::environment::Question;
-use super::fragment::{self, Failed, Missing};
+use super::fragment::{self, Came, Failed, Missing};
 use super::page::Page;
 use crate::body::{Part, Parts, ReplyBody};
 use crate::core::Core;
@@ -23,10 +23,14 @@ pub(super) type Slots = Vec<Slot>;
 
 /// A piece of a page.
 pub(super) enum Slot {
+    /// A text of the page.
+    Text(Range<u64>),
     /// What is at hand.
     Part(Part),
-    /// A body that comes.
-    Body(Reader),
+    /// A stored body that is at hand in gzip, and can be put into a page in gzip.
+    Gzip(Arc<Object>),
+    /// A body that comes. If the flag is set, the page goes on when it breaks off.
+    Body(Reader, bool),
     /// A fragment that must wait.
     Waits(Box<Begun>),
     /// All of the first, or else the others.
@@ -55,7 +59,7 @@ pub(super) enum Text {
 }
 
 impl Text {
-    fn part(&self, range: Range<u64>) -> Option<Part> {
+    pub(super) fn part(&self, range: Range<u64>) -> Option<Part> {
         match self {
             Self::Stored(object) => Some(Part::Stored(Arc::clone(object), range)),
             Self::Bytes(bytes) => {
@@ -67,10 +71,16 @@ impl Text {
 }
 
 /// Reads a page that is there.
-pub(super) fn read(core: &Core, page: &Page, whole: Part) -> (Arc<Document>, Text) {
+pub(super) fn read(core: &Core, page: &Page, whole: Part) -> (Arc<ReadPage>, Text) {
     match whole {
         Part::Stored(object, _) => (document::of_object(core, page, &object), Text::Stored(object)),
-        Part::Bytes(bytes) => (document::of_bytes(core, page, &bytes), Text::Bytes(bytes)),
+        Part::Bytes(bytes) => {
+            let document = match &page.instructions {
+                Some(known) => Arc::clone(known.read()),
+                None => document::of_bytes(core, page, &bytes),
+            };
+            (document, Text::Bytes(bytes))
+        }
         Part::File(..) => (document::of_bytes(core, page, &[]), Text::None),
     }
 }
@@ -84,15 +94,14 @@ pub(super) fn resolve(core: &Core, page: &Page, document: &Document) -> Vec<Op> 
 }
 
 /// The pieces that `ops` come to in `page`; its fragments begin.
-pub(super) fn all(core: &Rc<Core>, page: &Rc<Page>, text: &Text, ops: Vec<Op>) -> Slots {
-    Beginning { core, page, text }.of_ops(ops)
+pub(super) fn all(core: &Rc<Core>, page: &Rc<Page>, ops: Vec<Op>) -> Slots {
+    Beginning { core, page }.of_ops(ops)
 }
 
 /// A page whose fragments begin.
 pub(super) struct Beginning<'a> {
     pub(super) core: &'a Rc<Core>,
     pub(super) page: &'a Rc<Page>,
-    pub(super) text: &'a Text,
 }
 
 impl Beginning<'_> {
@@ -113,7 +122,7 @@ impl Beginning<'_> {
     /// When it is a fragment that has failed.
     fn add(&self, op: Op, slots: &mut Slots) -> Result<(), Missing> {
         match op {
-            Op::Text(range) => slots.extend(self.text.part(range).map(Slot::Part)),
+            Op::Text(range) => slots.push(Slot::Text(range)),
             Op::Bytes(bytes) => slots.push(Slot::Part(Part::Bytes(bytes.into()))),
             Op::Include(fragment) => return self.begin(*fragment, slots),
             Op::Try { attempt, except } => self.attempt(attempt, except, slots),
@@ -153,7 +162,7 @@ impl Beginning<'_> {
                 drop(place);
                 match fragment::judge(self.core, self.page, &fragment, &asked, reply) {
                     Ok(body) => {
-                        push_body(body, slots);
+                        slots.extend(slots_of(body, self.page.goes_on(fragment.onerror)));
                         Ok(())
                     }
                     Err(failed) => self.instead(fragment, failed, slots),
@@ -193,7 +202,7 @@ impl Beginning<'_> {
     /// # Errors
     /// Why there can be none.
     fn start(&self, fragment: &Fragment) -> Result<(fragment::Asked, Start), Failed> {
-        let Self { core, page, .. } = self;
+        let Self { core, page } = self;
         page.count(core).map_err(Failed::Limit)?;
         let (mut request, site) = fragment::request(page, fragment)?;
         let at = core.now();
@@ -203,12 +212,15 @@ impl Beginning<'_> {
     }
 }
 
-/// Adds a body's pieces.
-pub(super) fn push_body(body: ReplyBody, slots: &mut Slots) {
+/// The pieces of a fragment's body. The page may go on when one breaks off.
+pub(super) fn slots_of(body: Came, goes_on: bool) -> Slots {
     match body {
-        ReplyBody::Parts(Parts::One(part)) if !part.is_empty() => slots.push(Slot::Part(part)),
-        ReplyBody::Parts(parts @ Parts::Many(_)) => slots.extend(parts.map(Slot::Part)),
-        ReplyBody::Stream { reader, .. } => slots.push(Slot::Body(reader)),
-        _ => {}
+        Came::Gzip(object) => vec![Slot::Gzip(object)],
+        Came::Body(ReplyBody::Parts(Parts::One(part))) if !part.is_empty() => {
+            vec![Slot::Part(part)]
+        }
+        Came::Body(ReplyBody::Parts(parts @ Parts::Many(_))) => parts.map(Slot::Part).collect(),
+        Came::Body(ReplyBody::Stream { reader, .. }) => vec![Slot::Body(reader, goes_on)],
+        Came::Body(_) => Vec::new(),
     }
 }

@@ -8,19 +8,59 @@ use esi::{Document, Node, Remarks};
 use vcl::counts::Count;
 
 use super::page::{Dialect, Page};
+use super::stitch::Cut;
 use crate::core::Core;
 use crate::live::Live;
 
 /// The instructions of a page in one of the dialects.
 #[derive(Debug)]
-struct Instructions {
+pub(crate) struct Instructions {
     dialect: Dialect,
-    document: Arc<Document>,
+    read: Arc<ReadPage>,
+    /// Varnish would put it together in gzip, and so ask for fragments in gzip.
+    pub(super) is_folded: bool,
+}
+
+/// A page that has been read.
+#[derive(Debug)]
+pub(super) struct ReadPage {
+    pub(super) document: Document,
+    /// Its texts in gzip, in its order, where it is sent so.
+    pub(super) cuts: Vec<Cut>,
+}
+
+impl Instructions {
+    /// Reads a page that has just come for a program. Its faults are counted now, and never again.
+    pub(crate) fn of_new(core: &Core, live: &Live, bytes: &[u8], is_folded: bool) -> Arc<Self> {
+        let (rules, limits) = reading(Dialect::Varnish, live);
+        let document = esi::parse(bytes, rules, limits);
+        let remarks = document.remarks();
+        core.counters.add(Counter::EsiErrors, remarks.errors());
+        core.counts().add(Count::EsiErrors, remarks.errors());
+        core.counts().add(Count::EsiWarnings, remarks.warnings());
+        let read = Arc::new(ReadPage { document, cuts: Vec::new() });
+        Arc::new(Self { dialect: Dialect::Varnish, read, is_folded })
+    }
+
+    /// Returns true if the page is sent as it came.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.read.document.is_plain()
+    }
+
+    /// Faults of the page.
+    pub(crate) fn remarks(&self) -> &Remarks {
+        self.read.document.remarks()
+    }
+
+    pub(super) fn read(&self) -> &Arc<ReadPage> {
+        &self.read
+    }
 }
 
 impl Attached for Instructions {
     fn memory(&self) -> u64 {
-        (size_of::<Self>() + self.document.memory()) as u64
+        let cuts: usize = self.read.cuts.iter().map(Cut::memory).sum();
+        (size_of::<Self>() + size_of::<ReadPage>() + self.read.document.memory() + cuts) as u64
     }
 }
 
@@ -43,36 +83,29 @@ pub(super) fn reading(dialect: Dialect, live: &Live) -> (esi::Dialect, esi::Limi
 }
 
 /// The instructions of the stored page `object`, whose body is whole.
-pub(super) fn of_object(core: &Core, page: &Page, object: &Object) -> Arc<Document> {
+pub(super) fn of_object(core: &Core, page: &Page, object: &Object) -> Arc<ReadPage> {
     let read = read(object, page.dialect, &page.live, |remarks| note(core, page, remarks));
-    Arc::clone(&read.document)
+    Arc::clone(&read.read)
 }
 
 /// The same for a forecast: nothing is counted.
-pub(super) fn foreseen(page: &Page, object: &Object) -> Arc<Document> {
-    Arc::clone(&read(object, page.dialect, &page.live, |_| {}).document)
+pub(super) fn foreseen(page: &Page, object: &Object) -> Arc<ReadPage> {
+    Arc::clone(&read(object, page.dialect, &page.live, |_| {}).read)
 }
 
 /// The instructions of a page that is stored nowhere.
-pub(super) fn of_bytes(core: &Core, page: &Page, bytes: &[u8]) -> Arc<Document> {
+pub(super) fn of_bytes(core: &Core, page: &Page, bytes: &[u8]) -> Arc<ReadPage> {
     let (rules, limits) = reading(page.dialect, &page.live);
     let document = esi::parse(bytes, rules, limits);
     note(core, page, document.remarks());
-    Arc::new(document)
+    Arc::new(ReadPage { document, cuts: Vec::new() })
 }
 
-/// Takes note of faults in a page.
+/// Takes note of faults in a page, unless that was done when it came.
 pub(super) fn note(core: &Core, page: &Page, remarks: &Remarks) {
-    core.counters.add(Counter::EsiErrors, remarks.errors());
-    if page.dialect == Dialect::Varnish {
-        core.counts().add(Count::EsiErrors, remarks.errors());
-        core.counts().add(Count::EsiWarnings, remarks.warnings());
+    if page.dialect != Dialect::Varnish {
+        core.counters.add(Counter::EsiErrors, remarks.errors());
     }
-}
-
-/// Returns true if the stored page has no instruction, as far as a program is concerned.
-pub(crate) fn is_plain(object: &Object, live: &Live) -> bool {
-    object.whole().is_some() && read(object, Dialect::Varnish, live, |_| {}).document.is_plain()
 }
 
 /// What is attached to `object`, or else made and attached now; `first` hears of the faults then.
@@ -97,8 +130,19 @@ fn read(
     // The end may still bring the first.
     let is_plain = !had && nodes.iter().all(|node| matches!(node, Node::Text(_)));
     first(&remarks);
-    let document = Arc::new(Document::new(nodes, remarks, is_plain, limits));
-    let made = Arc::new(Instructions { dialect, document });
+    let document = Document::new(nodes, remarks, is_plain, limits);
+    let cuts = match object.whole() {
+        Some(whole) if object.flags().gzip_page && !is_plain => cuts(whole, &document),
+        _ => Vec::new(),
+    };
+    let read = Arc::new(ReadPage { document, cuts });
+    let made = Arc::new(Instructions { dialect, read, is_folded: false });
     object.attach(made.clone());
     made
+}
+
+/// The texts of a page in gzip, as far as they are the shorter for it.
+fn cuts(whole: Whole<'_>, document: &Document) -> Vec<Cut> {
+    let cut = |node: &Node| if let Node::Text(range) = node { Cut::of(whole, range) } else { None };
+    document.nodes().iter().filter_map(cut).collect()
 }

@@ -2,11 +2,15 @@
 //! as may be, the other hands on what has come, in the page's order.
 
 use std::cell::Cell;
+use std::net::SocketAddr;
+use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::Limit;
-use cache::{BodyWriter, Passage, Reader};
+use cache::{BodyWriter, Object, Passage, Reader};
+use codec::Coding;
 use esi::{Document, Fragment, Node, Op, Run};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::{Notify, oneshot};
@@ -16,13 +20,16 @@ use super::Source;
 use super::begin::{self, Beginning, Begun, Slot, Slots, Text};
 use super::document;
 use super::environment::Question;
-use super::fragment::{self, Asked, Failed, Missing};
-use super::hand_on::HandOn;
+use super::fragment::{self, Asked, Came, Failed, Missing};
+use super::hand_on::{Coder, HandOn};
 use super::page::Page;
 use crate::ask::Front;
 use crate::body::{Part, ReplyBody};
 use crate::core::Core;
 use crate::reply::Reply;
+
+/// The client's address and ours, where they are known.
+pub(super) type Ends = Option<(SocketAddr, SocketAddr)>;
 
 /// Pieces that wait for those before them.
 const PIECES: usize = 256;
@@ -30,7 +37,8 @@ const PIECES: usize = 256;
 /// A piece on its way to its place.
 pub(super) enum Piece {
     Part(Part),
-    Body(Reader),
+    /// The page goes on when it breaks off, if the flag is set.
+    Body(Reader, bool),
     Fragment(Box<Fragment>, Coming),
     /// All of the first, or else the others.
     Try(Vec<Self>, Vec<Op>),
@@ -97,6 +105,8 @@ pub(super) struct Feed {
     pub(super) core: Rc<Core>,
     pub(super) page: Rc<Page>,
     pub(super) passage: Passage,
+    /// The client's address and ours.
+    ends: Ends,
     text: Text,
 }
 
@@ -105,7 +115,8 @@ pub(super) async fn run(
     core: Rc<Core>,
     page: Rc<Page>,
     source: Source,
-    (writer, passage): (BodyWriter, Passage),
+    (writer, coder): (BodyWriter, Option<Coder>),
+    (passage, ends): (Passage, Ends),
 ) {
     let (sender, receiver) = mpsc::channel(PIECES);
     let watch = writer.watch();
@@ -114,12 +125,12 @@ pub(super) async fn run(
         Source::Slots(_, text) | Source::Nodes(_, text) => text.clone(),
         Source::Stream(_) => Text::None,
     };
-    let feed = Rc::new(Feed { core, page, passage, text });
-    let hand_on = HandOn::new(Rc::clone(&feed), writer, Rc::clone(&ahead));
+    let feed = Rc::new(Feed { core, page, passage, ends, text });
+    let hand_on = HandOn::new(Rc::clone(&feed), (writer, coder), Rc::clone(&ahead));
     let begins = async {
         match source {
             Source::Slots(slots, _) => _ = feed.send(feed.pieces(slots), &sender).await,
-            Source::Nodes(document, _) => _ = feed.nodes(&document, &sender).await,
+            Source::Nodes(read, _) => _ = feed.nodes(&read.document, &sender).await,
             Source::Stream(reader) => _ = feed.stream(reader, &sender, &ahead).await,
         }
         drop(sender);
@@ -170,10 +181,19 @@ impl Feed {
                 self.core.counters.limit(Limit::EsiBytes);
                 return broken(to).await;
             }
-            let before = text.from;
-            self.resolve(&mut run, &nodes, to, |ops| text.take(ops)).await?;
+            nodes.iter_mut().for_each(|node| node.hold(&|range| text.bytes(range).into()));
+            let mut sent = 0;
+            self.resolve(&mut run, &nodes, to, |ops| {
+                let ops = text.take(ops);
+                // Of an attempt nobody knows yet what of it is handed on.
+                let bytes =
+                    |op: &Op| if let Op::Bytes(bytes) = op { bytes.len() as u64 } else { 0 };
+                sent += ops.iter().map(bytes).sum::<u64>();
+                ops
+            })
+            .await?;
             nodes.clear();
-            ahead.more(text.from - before, self.passage.bytes).await;
+            ahead.more(sent, self.passage.bytes).await;
         }
         Ok(())
     }
@@ -221,7 +241,7 @@ impl Feed {
             let piece = match piece {
                 Piece::Fragment(fragment, coming) => {
                     let next = match self.come(&fragment, coming).await {
-                        Ok(body) => self.pieces_of(body),
+                        Ok(body) => self.pieces_of(body, &fragment),
                         Err(failed) => match self.instead(*fragment, failed) {
                             Ok(pieces) => pieces,
                             Err(Missing::LeftOut) => Vec::new(),
@@ -259,7 +279,7 @@ impl Feed {
                     add(bytes);
                 }
             }
-            Piece::Body(mut reader) => {
+            Piece::Body(mut reader, _) => {
                 while let Ok(Some(bytes)) = reader.next().await
                     && add(&bytes)
                 {}
@@ -269,21 +289,25 @@ impl Feed {
     }
 
     /// The body of a fragment.
-    pub(super) async fn come(
-        &self,
-        fragment: &Fragment,
-        coming: Coming,
-    ) -> Result<ReplyBody, Failed> {
+    pub(super) async fn come(&self, fragment: &Fragment, coming: Coming) -> Result<Came, Failed> {
         let most = fragment.maxwait_ms.map(Duration::from_millis);
         let (asked, reply) = coming.wait(most).await?;
         fragment::judge(&self.core, &self.page, fragment, &asked, reply)
     }
 
-    /// The pieces of a body.
-    pub(super) fn pieces_of(&self, body: ReplyBody) -> Vec<Piece> {
-        let mut slots = Slots::new();
-        begin::push_body(body, &mut slots);
-        self.pieces(slots)
+    /// The pieces of a fragment's body.
+    pub(super) fn pieces_of(&self, body: Came, fragment: &Fragment) -> Vec<Piece> {
+        self.pieces(begin::slots_of(body, self.page.goes_on(fragment.onerror)))
+    }
+
+    /// A stored body in gzip without its coding.
+    fn unfolded(&self, object: &Arc<Object>) -> Piece {
+        let mut body = ReplyBody::whole(object, None);
+        fragment::unfold(&self.core, &self.page, Coding::Gzip, &mut body);
+        match body {
+            ReplyBody::Stream { reader, .. } => Piece::Body(reader, false),
+            _ => Piece::Broken,
+        }
     }
 
     /// Hands pieces on; what has not begun begins when there is a place for it.
@@ -338,7 +362,7 @@ impl Feed {
     }
 
     fn beginning(&self) -> Beginning<'_> {
-        Beginning { core: &self.core, page: &self.page, text: &self.text }
+        Beginning { core: &self.core, page: &self.page }
     }
 
     pub(super) fn pieces(&self, slots: Slots) -> Vec<Piece> {
@@ -348,8 +372,10 @@ impl Feed {
     /// What a slot becomes: fragments that wait do so in tasks of their own from here on.
     fn piece(&self, slot: Slot) -> Piece {
         match slot {
+            Slot::Text(range) => Piece::Part(self.text.part(range).unwrap_or_else(Part::empty)),
+            Slot::Gzip(object) => self.unfolded(&object),
             Slot::Part(part) => Piece::Part(part),
-            Slot::Body(reader) => Piece::Body(reader),
+            Slot::Body(reader, goes_on) => Piece::Body(reader, goes_on),
             Slot::Waits(begun) => self.wait_for(*begun),
             Slot::Op(op) => Piece::Op(Box::new(op)),
             Slot::Try(slots, except) => Piece::Try(self.pieces(slots), except),
@@ -361,7 +387,7 @@ impl Feed {
         let Begun { fragment, asked, slow, place } = begun;
         let (tell, reply) = oneshot::channel();
         let core = Rc::clone(&self.core);
-        let (ends, passage) = (self.page.within.top.ends, self.passage.clone());
+        let (ends, passage) = (self.ends, self.passage.clone());
         let task = rt::spawn_local(async move {
             let (window, account) = (passage.bytes, passage.account.as_ref());
             let front = Front { interims: None, ends, window, account };
@@ -399,6 +425,12 @@ impl Unsent {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// The bytes of `range`, as far as they are there.
+    fn bytes(&self, range: &Range<u64>) -> &[u8] {
+        let at = |offset: u64| (offset.saturating_sub(self.from) as usize).min(self.bytes.len());
+        &self.bytes[at(range.start)..at(range.end)]
+    }
+
     /// The same operations with their texts in bytes.
     fn take(&mut self, ops: Vec<Op>) -> Vec<Op> {
         let mut end = self.from;
@@ -412,8 +444,7 @@ impl Unsent {
         let copied = |op| match op {
             Op::Text(range) => {
                 *end = range.end.max(*end);
-                let (from, to) = (range.start - self.from, range.end - self.from);
-                Op::Bytes(self.bytes[from as usize..to as usize].to_vec())
+                Op::Bytes(self.bytes(&range).to_vec())
             }
             Op::Try { attempt, except } => {
                 let attempt = self.copied(attempt, end);

@@ -4,17 +4,23 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, Limit, Now};
+use cache::{Object, Passage};
+use codec::Coding;
 use esi::{Fragment, OnError, Target};
 use message::authority::parse_authority;
 use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, target};
 
+use vcl::params::Param;
+
 use super::page::{Dialect, Page};
-use crate::body::ReplyBody;
+use super::stitch;
+use crate::body::{Part, ReplyBody};
 use crate::core::Core;
 use crate::finish::{Started, Told};
 use crate::forward::CONDITIONS;
 use crate::live::Site;
-use crate::reply::Reply;
+use crate::recode::{Unfolding, decode_limits};
+use crate::reply::{Head, Reply, SentCoding};
 use crate::trace::Trouble;
 
 /// The longest address of a fragment.
@@ -22,8 +28,9 @@ const SRC_BYTES_MAX: usize = 8 * 1024;
 
 /// Fields of the page's request that fragments do not have beside its conditions: they are about
 /// the body that it brought, or about its connection.
-const LEFT: [HeaderId; 9] = [
+const LEFT: [HeaderId; 10] = [
     HeaderId::AcceptEncoding,
+    HeaderId::AvailableDictionary,
     HeaderId::Connection,
     HeaderId::ContentEncoding,
     HeaderId::ContentLength,
@@ -54,6 +61,8 @@ pub(super) enum Failed {
     Target(&'static str),
     /// It was answered so.
     Status(Status),
+    /// It is in a coding that is not known here.
+    Coding,
     /// It is empty, and the page has something for that.
     Empty,
     /// It did not come in the time that the page gives it.
@@ -68,6 +77,7 @@ impl Failed {
             Self::Limit(limit) => format!("not asked for (limit: {})", limit.name()),
             Self::Target(why) => (*why).to_owned(),
             Self::Status(status) => format!("answered with status {status}"),
+            Self::Coding => "in a coding that is not known here".to_owned(),
             Self::Empty => "empty".to_owned(),
             Self::Late => "not there in the time that `maxwait` gives it".to_owned(),
             Self::Lost => "its request ended without an answer".to_owned(),
@@ -82,6 +92,9 @@ impl Failed {
 pub(super) fn request(page: &Page, fragment: &Fragment) -> Result<(Request, Arc<Site>), Failed> {
     const NO_URL: Failed = Failed::Target("its address is no URL");
     let Target { scheme, host, url } = fragment.target(&page.request.target);
+    // What follows `#` is no part of a request (RFC 9110 7.1).
+    let end = memchr::memchr(b'#', &url).unwrap_or(url.len());
+    let url = &url[..end];
     if scheme.is_some_and(|scheme| scheme != b"http" && scheme != b"https") {
         return Err(Failed::Target("its scheme is not http or https"));
     }
@@ -97,8 +110,14 @@ pub(super) fn request(page: &Page, fragment: &Fragment) -> Result<(Request, Arc<
     (request.framing, request.upgrade) = (Framing::None, Upgrade::None);
     (request.expect_continue, request.keep_alive) = (false, true);
     request.headers.retain(|f| !CONDITIONS.contains(&f.id) && !LEFT.contains(&f.id));
+    // Under a program a fragment comes as Varnish has it come, and is unfolded here.
+    let is_folded = page.instructions.as_ref().is_some_and(|page| page.is_folded)
+        && page.live.params.is_on(Param::HttpGzipSupport);
+    if page.gzip || is_folded {
+        request.headers.set(HeaderId::AcceptEncoding, b"gzip");
+    }
     let scheme = request.scheme;
-    target::read(&url, scheme, &mut request).map_err(|_| NO_URL)?;
+    target::read(url, scheme, &mut request).map_err(|_| NO_URL)?;
     let site = match host {
         Some(authority) => site_of(page, &authority, &mut request)?,
         None => Arc::clone(&page.site),
@@ -132,10 +151,25 @@ fn site_of(page: &Page, authority: &[u8], request: &mut Request) -> Result<Arc<S
     };
     request.headers.set(HeaderId::Host, authority);
     if !is_program {
-        request.headers.retain(|field| !OWN.contains(&field.id));
+        request.headers.retain(|field| !OWN.contains(&field.id) && !is_of_certificate(field.name));
     }
     (request.host, request.port) = (name, port);
     Ok(site)
+}
+
+/// Returns true if the field called `name` tells an origin of the client's certificate.
+fn is_of_certificate(name: &[u8]) -> bool {
+    const PREFIX: &[u8] = b"X-SSL-Client-";
+    let is_ours = name.get(..PREFIX.len()).is_some_and(|own| own.eq_ignore_ascii_case(PREFIX));
+    is_ours || name.eq_ignore_ascii_case(b"Client-Cert")
+}
+
+/// The body of a fragment.
+pub(super) enum Came {
+    /// Without a coding.
+    Body(ReplyBody),
+    /// Stored in gzip so that it can be put into a page in gzip.
+    Gzip(Arc<Object>),
 }
 
 /// The body of a fragment's `reply` if the page takes it.
@@ -148,9 +182,10 @@ pub(super) fn judge(
     fragment: &Fragment,
     asked: &Asked,
     mut reply: Reply,
-) -> Result<ReplyBody, Failed> {
+) -> Result<Came, Failed> {
     core.counters.inc(Counter::EsiFragments);
-    let takes_any = page.dialect == Dialect::Varnish && fragment.onerror == OnError::Unsaid;
+    // Varnish 7.1 looks at no status, whatever `onerror` says.
+    let takes_any = page.dialect == Dialect::Varnish;
     let body = std::mem::replace(&mut reply.body, ReplyBody::None);
     note(core, page, asked, &reply, body.length().unwrap_or(0));
     if !takes_any && reply.status.code() / 100 != 2 {
@@ -159,8 +194,51 @@ pub(super) fn judge(
     match body.length() {
         Some(0) if fragment.stub.is_some() => Err(Failed::Empty),
         Some(bytes) if !page.weigh(core, bytes) => Err(Failed::Limit(Limit::EsiBytes)),
-        _ => Ok(body),
+        _ => decoded(core, page, &reply, body),
     }
+}
+
+/// The `body` of `reply` without its coding, unless it can be put into the page as it is.
+fn decoded(core: &Core, page: &Page, reply: &Reply, mut body: ReplyBody) -> Result<Came, Failed> {
+    let coding = match &reply.head {
+        Head::Owned(response) => {
+            let coding = response.headers.values(HeaderId::ContentEncoding);
+            Coding::of_content(coding).ok_or(Failed::Coding)?
+        }
+        Head::Stored(object) => match reply.form.as_ref().map(|form| form.coding) {
+            None => object.flags().coding,
+            Some(SentCoding::Plain(coding)) => coding,
+            Some(SentCoding::Dcz) => return Err(Failed::Coding),
+        },
+        Head::File { file, .. } => {
+            let coding = file.head().values(HeaderId::ContentEncoding);
+            Coding::of_content(coding).ok_or(Failed::Coding)?
+        }
+    };
+    if coding == Coding::Identity {
+        return Ok(Came::Body(body));
+    }
+    if let Some(Part::Stored(object, range)) = body.part()
+        && page.gzip
+        && range.end - range.start == object.length().unwrap_or(0)
+        && stitch::segment_of(object).is_some()
+    {
+        return Ok(Came::Gzip(Arc::clone(object)));
+    }
+    unfold(core, page, coding, &mut body);
+    Ok(Came::Body(body))
+}
+
+/// Decodes a body on its way into the page.
+pub(super) fn unfold(core: &Core, page: &Page, coding: Coding, body: &mut ReplyBody) {
+    let limits = &page.live.limits;
+    let unfolding = Unfolding {
+        coding,
+        limits: decode_limits(limits),
+        passage: Passage { bytes: limits.window_bytes, account: None },
+        counters: Arc::clone(&core.counters),
+    };
+    unfolding.unfold_body(body, None);
 }
 
 /// Puts a fragment into the log that is answered by a body of `bytes`.

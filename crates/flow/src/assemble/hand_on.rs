@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use cache::{BodyWriter, Push, Reader};
+use base::Held;
+use cache::{BodyWriter, Passage, Push, Reader};
+use codec::{Coding, EncodeSettings, Encoder, Goal, STEP_BYTES};
 use esi::{Fragment, Op};
 use tokio::sync::mpsc::Receiver;
 
@@ -13,34 +15,99 @@ use crate::body::Part;
 /// Bytes of a file that are read at once.
 const FILE_BYTES: u64 = 64 * 1024;
 
+/// The level at which pages are compressed that cannot be put together of what is compressed.
+const LEVEL: u8 = 3;
+
 /// The page ends here, and is not whole.
 struct Ended;
+
+/// The compression of a page that is sent in gzip while it comes.
+pub(super) struct Coder {
+    encoder: Encoder,
+    output: Box<[u8]>,
+    /// Something has been taken since the last flush.
+    is_behind: bool,
+    _held: Option<Held>,
+}
+
+impl Coder {
+    /// A coder for a page that passes through `passage`; `None` if there is no memory for it.
+    pub(super) fn begin(passage: &Passage) -> Option<Self> {
+        let settings = EncodeSettings::new(Coding::Gzip, LEVEL)?;
+        let held = match &passage.account {
+            Some(account) => Some(account.hold(settings.most_memory() as u64).ok()?),
+            None => None,
+        };
+        let encoder = Encoder::new(&settings).ok()?;
+        Some(Self { encoder, output: vec![0; STEP_BYTES].into(), is_behind: false, _held: held })
+    }
+}
 
 pub(super) struct HandOn {
     feed: Rc<Feed>,
     writer: BodyWriter,
+    coder: Option<Coder>,
     ahead: Rc<Ahead>,
 }
 
 impl HandOn {
-    pub(super) fn new(feed: Rc<Feed>, writer: BodyWriter, ahead: Rc<Ahead>) -> Self {
-        Self { feed, writer, ahead }
+    pub(super) fn new(
+        feed: Rc<Feed>,
+        (writer, coder): (BodyWriter, Option<Coder>),
+        ahead: Rc<Ahead>,
+    ) -> Self {
+        Self { feed, writer, coder, ahead }
     }
 
     /// Hands on pieces until there are no more, and ends the page.
     pub(super) async fn run(mut self, mut pieces: Receiver<Piece>) {
         while let Some(piece) = pieces.recv().await {
-            if self.piece(piece).await.is_err() {
+            // What follows may be long in coming.
+            let waits = pieces.is_empty();
+            if self.piece(piece).await.is_err() || waits && self.flush().await.is_err() {
                 return self.writer.abort();
             }
         }
-        self.writer.finish();
+        match self.code(&[], Goal::Finish).await {
+            Ok(()) => _ = self.writer.finish(),
+            Err(Ended) => self.writer.abort(),
+        }
+    }
+
+    /// Hands on all that was taken, where it is compressed.
+    async fn flush(&mut self) -> Result<(), Ended> {
+        match self.coder.as_ref().is_some_and(|coder| coder.is_behind) {
+            true => self.code(&[], Goal::Flush).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Compresses bytes as far as `goal`, and hands on what comes of it.
+    async fn code(&mut self, mut bytes: &[u8], goal: Goal) -> Result<(), Ended> {
+        let Self { coder: Some(coder), writer, .. } = self else { return Ok(()) };
+        coder.is_behind = goal == Goal::Gather;
+        loop {
+            let step = coder.encoder.step(bytes, &mut coder.output, goal).map_err(|_| Ended)?;
+            bytes = &bytes[step.taken..];
+            let made = &coder.output[..step.made];
+            if !made.is_empty() {
+                match writer.push(made) {
+                    Push::Ok => {}
+                    Push::Wait => writer.room().await.map_err(|_| Ended)?,
+                    _ => return Err(Ended),
+                }
+            }
+            if step.done {
+                return Ok(());
+            }
+            rt::yield_now().await;
+        }
     }
 
     async fn piece(&mut self, piece: Piece) -> Result<(), Ended> {
         match piece {
             Piece::Part(part) => self.part(part).await,
-            Piece::Body(reader) => self.body(reader).await,
+            Piece::Body(reader, goes_on) => self.body(reader, goes_on).await,
             Piece::Fragment(fragment, coming) => self.fragment(*fragment, coming).await,
             Piece::Try(attempt, except) => Box::pin(self.attempt(attempt, except)).await,
             Piece::Op(op) => Box::pin(self.late(vec![*op])).await,
@@ -77,22 +144,31 @@ impl HandOn {
         Ok(())
     }
 
-    async fn body(&mut self, mut reader: Reader) -> Result<(), Ended> {
+    async fn body(&mut self, mut reader: Reader, goes_on: bool) -> Result<(), Ended> {
         let length = reader.length();
-        while let Some(bytes) = reader.next().await.map_err(|_| Ended)? {
+        loop {
+            if !reader.is_spent() {
+                // Nobody knows when more comes.
+                self.flush().await?;
+            }
+            let bytes = match reader.next().await {
+                Ok(Some(bytes)) => bytes,
+                Err(_) if !goes_on => return Err(Ended),
+                Ok(None) | Err(_) => return Ok(()),
+            };
             let fits = || self.feed.page.weigh(&self.feed.core, bytes.len() as u64);
             if length.is_none() && !fits() {
                 return Err(Ended);
             }
             self.push(&bytes).await?;
         }
-        Ok(())
     }
 
     /// Hands on a fragment when it has come, or what takes its place.
     async fn fragment(&mut self, fragment: Fragment, coming: Coming) -> Result<(), Ended> {
+        self.flush().await?;
         match self.feed.come(&fragment, coming).await {
-            Ok(body) => Box::pin(self.pieces(self.feed.pieces_of(body))).await,
+            Ok(body) => Box::pin(self.pieces(self.feed.pieces_of(body, &fragment))).await,
             Err(failed) => match self.feed.instead(fragment, failed) {
                 Ok(pieces) => Box::pin(self.pieces(pieces)).await,
                 Err(Missing::Breaks) => Err(Ended),
@@ -109,7 +185,7 @@ impl HandOn {
             match piece {
                 Piece::Fragment(fragment, coming) => {
                     match self.feed.come(&fragment, coming).await {
-                        Ok(body) => came.extend(self.feed.pieces_of(body)),
+                        Ok(body) => came.extend(self.feed.pieces_of(body, &fragment)),
                         Err(failed) => match self.feed.instead(*fragment, failed) {
                             Ok(pieces) => rest.extend(pieces.into_iter().rev()),
                             Err(_) => return self.late(except).await,
@@ -142,6 +218,9 @@ impl HandOn {
 
     /// Hands bytes on, at the pace of who reads them.
     async fn push(&mut self, bytes: &[u8]) -> Result<(), Ended> {
+        if self.coder.is_some() {
+            return self.code(bytes, Goal::Gather).await;
+        }
         match self.writer.push(bytes) {
             Push::Ok => Ok(()),
             Push::Wait => self.writer.room().await.map_err(|_| Ended),

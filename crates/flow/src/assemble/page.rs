@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use message::Request;
 use policy::Peer;
 use tokio::sync::Semaphore;
 
+use super::document::Instructions;
 use super::environment::Question;
 use super::{document, fragment};
 use crate::ask::LiveRef;
@@ -43,8 +43,12 @@ pub(crate) struct Page {
     pub(super) within: Rc<Within>,
     /// The number of the request in its program; 0 without one.
     pub(crate) xid: u64,
+    /// Its instructions, if a program has had them read.
+    pub(crate) instructions: Option<Arc<Instructions>>,
     /// Where it is noted what has gone wrong.
     pub(super) trace: Rc<Trace>,
+    /// It is sent in gzip.
+    pub(crate) gzip: bool,
 }
 
 /// The address of a fragment as its page has it, and its request, or why it has none.
@@ -65,7 +69,6 @@ pub(crate) struct Top {
     pub(crate) peer: Peer,
     /// The client's connection, as programs see it.
     pub(crate) line: Option<Line>,
-    pub(crate) ends: Option<(SocketAddr, SocketAddr)>,
     /// The client has a certificate: what it gets is for it alone.
     pub(crate) personal: bool,
     /// Places of those fragments that may be under way together.
@@ -96,7 +99,6 @@ impl Top {
             request,
             peer,
             line,
-            ends: None,
             personal: false,
             places: Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))),
             begun: Cell::new(0),
@@ -120,13 +122,23 @@ impl Page {
         };
         let (live, site) = (Rc::clone(live), Arc::clone(site));
         let within = Rc::new(Within { level, top });
-        Box::new(Self { dialect, live, site, request, within, xid: 0, trace: Rc::default() })
+        Box::new(Self {
+            dialect,
+            live,
+            site,
+            request,
+            within,
+            xid: 0,
+            instructions: None,
+            trace: Rc::default(),
+            gzip: false,
+        })
     }
 
     /// The fragments of the stored page `object`, each with its request or why it has none; and the
     /// page's faults in words.
     pub(crate) fn fragments(&self, object: &Object, now: Now) -> (Vec<Foreseen>, Vec<String>) {
-        let document = document::foreseen(self, object);
+        let document = &document::foreseen(self, object).document;
         let mut fragments = Vec::new();
         let mut ops = document.resolve(&Question::of(self, now)).unwrap_or_default();
         ops.reverse();
@@ -151,6 +163,11 @@ impl Page {
             Dialect::Varnish => onerror == OnError::Fail,
             Dialect::Esi | Dialect::Ssi => self.site.includes.breaks,
         }
+    }
+
+    /// Returns true if the page goes on when a fragment of this wish breaks off: Varnish does that.
+    pub(super) fn goes_on(&self, onerror: OnError) -> bool {
+        self.dialect == Dialect::Varnish && onerror != OnError::Fail
     }
 
     /// The number of the transaction that the page answers, for the records of its fragments.

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use cache::{Object, Reader};
 use codec::Coding;
 use codec::dictionary::vary_by_dictionary;
+use message::digest::{DigestOf, digest_of};
 use message::forwarding::add_via;
 use message::{HeaderId, Response, Scheme, Status, Version};
 use policy::DeliverCtx;
@@ -127,11 +128,11 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
     if let (Some(core), Some(hash), false) = (core, named, is_delta) {
         dictionary::demand(core, ask.live, (ask.request, object), &hash);
     }
-    let made = wanted.or((coding != Coding::Identity).then_some(coding));
+    let made = wanted.or_else(|| (coding != Coding::Identity).then_some(coding));
     if let Some((core, made)) = core.zip(made)
         && made != object.flags().coding
     {
-        refine::demand(core, ask.live, object, made);
+        refine::demand(core, (ask.live, ask.now.mono_ms), object, made);
     }
 }
 
@@ -181,6 +182,11 @@ fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
     add_via(&mut response.headers, received, &ask.live.pseudonym);
     if let Some(kind) = reply.content_type.take() {
         response.headers.set(HeaderId::ContentType, kind.as_bytes());
+    }
+    if reply.content_range.is_some() {
+        // They are of the whole.
+        let is_of_content = |name: &[u8]| digest_of(name) == Some(DigestOf::Content);
+        response.headers.retain(|field| !is_of_content(field.name));
     }
     if let Some(form) = reply.form.take() {
         form::give(&mut response.headers, form.coding, form.tag.as_deref());

@@ -14,7 +14,7 @@ use message::reference::same_origin;
 use message::store::{self, NotStored, StorePlan};
 use message::vary::Vary;
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status, Version};
-use origin::{Caller, Exchange, Protocol, Tunnel};
+use origin::{Caller, Exchange, Origin, Protocol, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
 use vcl::told::Told;
 
@@ -36,6 +36,7 @@ use crate::invalidate::Haste;
 use crate::live::Site;
 use crate::pages::Problem;
 use crate::recode::Recode;
+use crate::slices::{Probe, Shape, may_slice, part_of};
 use crate::surrogate;
 use crate::tags;
 use crate::trace::Trace;
@@ -95,6 +96,11 @@ pub(crate) struct ByPolicy {
     /// The origin was asked for the last time at this time.
     sent: Now,
     tries: u64,
+    /// The range that the origin is asked for, since nothing is known of a whole that the client
+    /// wants a part of.
+    probe: Option<Probe>,
+    /// No such range has been asked for in vain.
+    may_probe: bool,
 }
 
 /// A fetch that this policy judges.
@@ -161,6 +167,9 @@ impl ByPolicy {
             lead: None,
             old: None,
             interims: ask.front.interims.cloned(),
+            asked: None,
+            edition: None,
+            part: None,
             caller: Caller {
                 client: ask.notes.client.and_then(Peer::address),
                 ends: ask.front.ends,
@@ -182,6 +191,8 @@ impl ByPolicy {
             beside: false,
             sent: ask.now,
             tries: 0,
+            probe: None,
+            may_probe: true,
         };
         Job::new(fetch, judge)
     }
@@ -231,6 +242,10 @@ impl Judge for ByPolicy {
         if origin.protocol() == Protocol::Http {
             self.pass_trailers(fetch);
         }
+        self.probe = self.probe_of(fetch, origin);
+        if let Some(probe) = &self.probe {
+            probe.ask(&mut fetch.request);
+        }
         self.sent = fetch.now();
         fetch.note(|trace| trace.origin.set(Some(self.notes.origin)));
         Attempt::Send(Target {
@@ -248,6 +263,12 @@ impl Judge for ByPolicy {
         if status == Status::NOT_MODIFIED && fetch.old.is_some() {
             return self.confirm(fetch, exchange, &said);
         }
+        if let Some(probe) = self.probe.take()
+            && let Some(fate) = self.probed(fetch, &mut exchange, (&probe, said.file.is_some()))
+        {
+            return fate;
+        }
+        let status = exchange.response.status;
         if is_unasked(&fetch.request, status) {
             return self.refuse(fetch, status);
         }
@@ -338,6 +359,66 @@ impl ByPolicy {
         forward::origin_request(&ask, &errand)
     }
 
+    /// The range to ask `origin` for in place of the whole.
+    fn probe_of(&self, fetch: &Fetch, origin: &Origin) -> Option<Probe> {
+        let is_new = fetch.lead.is_some() && fetch.old.is_none() && !self.own;
+        if !is_new || !self.may_probe || !self.request.headers.contains(HeaderId::Range) {
+            return None;
+        }
+        let probe = Probe::of(&self.request, Shape::of(&fetch.live.limits)?)?;
+        let unprobed = &fetch.core.shared.slices.unprobed;
+        let may = may_slice(fetch, origin) && !unprobed.has(origin.name(), fetch.now().mono_ms);
+        may.then_some(probe)
+    }
+
+    /// Makes of the answer to `probe` what it is of the whole: its head is that of the whole from
+    /// here on. Returns what is done instead where it is of no use.
+    fn probed(
+        &mut self,
+        fetch: &mut Fetch,
+        exchange: &mut Exchange,
+        (probe, is_file): (&Probe, bool),
+    ) -> Option<Fate<Self>> {
+        let response = &mut exchange.response;
+        let extent = match response.status {
+            Status::PARTIAL_CONTENT => part_of(response, exchange.framing, probe),
+            // The origin knows the length, and says nothing of the whole.
+            Status::RANGE_NOT_SATISFIABLE => return Some(self.ask_for_whole()),
+            Status::OK if !is_file => None,
+            _ => return None,
+        };
+        let (asked, slices) = (&fetch.asked, &fetch.core.shared.slices);
+        let is_large = fetch.edition.is_some();
+        let from = Shape::of(&fetch.live.limits).map_or(u64::MAX, |shape| shape.from);
+        // It says that it sends ranges, and sends others, or such as fit nothing.
+        let is_contradictory = match &extent {
+            None => is_large || response.status != Status::OK,
+            Some(extent) => !is_large && extent.length >= from,
+        };
+        if let Some(origin) = asked.as_ref().filter(|_| is_contradictory) {
+            slices.unsliced.note(origin.name(), fetch.core.rangeless_ms());
+        }
+        let Some(extent) = extent else {
+            if let Some(origin) = asked {
+                slices.unprobed.note(origin.name(), fetch.core.rangeless_ms());
+            }
+            // The whole has come all the same, or a part that nobody has asked for.
+            return (response.status != Status::OK).then(|| self.ask_for_whole());
+        };
+        if !is_large && !extent.is_whole() {
+            return Some(self.ask_for_whole());
+        }
+        extent.become_whole(response);
+        fetch.part = is_large.then_some(extent);
+        None
+    }
+
+    /// Asks once more, for no range.
+    fn ask_for_whole(&mut self) -> Fate<Self> {
+        self.may_probe = false;
+        Fate::Try
+    }
+
     /// Lets trailers pass, and tells the origin of them if the response is for this client alone.
     fn pass_trailers(&self, fetch: &mut Fetch) {
         let is_own = self.own && fetch.lead.is_none() && !self.upgrade;
@@ -389,12 +470,20 @@ impl ByPolicy {
     }
 
     /// Stores the response if the plan allows it; otherwise passes it on.
-    fn settle(&self, fetch: &Fetch, exchange: Box<Exchange>, mut plan: StorePlan) -> Fate<Self> {
+    fn settle(
+        &mut self,
+        fetch: &Fetch,
+        exchange: Box<Exchange>,
+        mut plan: StorePlan,
+    ) -> Fate<Self> {
+        let is_part = fetch.part.is_some();
         let tags = self.tags(fetch, &exchange.response, &mut plan);
         // A body that only its connection's end ends may have been cut: it is kept only of origins
         // that are said to end bodies so (RFC 9112 8).
         let is_framed = exchange.framing != Framing::UntilClose || self.keeps_until_close();
         match fetch.lead.is_some() && plan.store.is_ok() && is_framed {
+            // What is not stored in slices is not this client's answer: it has asked for less.
+            false if is_part => self.ask_for_whole(),
             true => self.keep(fetch, exchange, &plan, tags),
             false => self.pass_on(fetch, exchange, &plan),
         }
@@ -425,10 +514,11 @@ impl ByPolicy {
         let mut new = NewObject { tags, note, ..object_by(&exchange.response, plan, now) };
         (new.flags.coding, new.flags.negotiated) = (form.coding, form.negotiated);
         new.flags.coded_here = form.coded_here;
-        new.flags.dictionary = exchange.response.headers.contains(HeaderId::UseAsDictionary);
-        includes::marks(dialect, &mut new.flags);
-        let plan = Plan { new, selected, recode: form.recode, kept: true };
-        Fate::Store(Body::Exchange(exchange), plan)
+        let is_dictionary = exchange.response.headers.contains(HeaderId::UseAsDictionary);
+        new.flags.dictionary = is_dictionary && dialect.is_none();
+        includes::marks(&self.site, dialect, &mut new.flags);
+        let plan = Plan { new, selected, recode: form.recode, attached: None, kept: true };
+        Fate::Store(Body::Exchange(exchange), Box::new(plan))
     }
 
     fn pass_on(&self, fetch: &Fetch, mut exchange: Box<Exchange>, plan: &StorePlan) -> Fate<Self> {
@@ -584,6 +674,7 @@ impl ByPolicy {
         new.flags.coded_here = flags.coded_here;
         new.flags.dictionary = merged.headers.contains(HeaderId::UseAsDictionary);
         (new.flags.esi, new.flags.ssi) = (flags.esi, flags.ssi);
+        new.flags.gzip_page = flags.gzip_page;
         let read =
             tags::read(&exchange.response.headers, &fetch.core.shared.seed, &fetch.live.limits);
         let kept = read.is_ok();
@@ -600,7 +691,8 @@ impl ByPolicy {
                 (new.stale_if_error_ms, new.stale_if_unreachable_ms) = (0, 0);
             }
         }
-        Fate::Confirm(Some(exchange), Plan { new, selected, recode: Recode::None, kept })
+        let plan = Plan { new, selected, recode: Recode::None, attached: None, kept };
+        Fate::Confirm(Some(exchange), Box::new(plan))
     }
 
     /// Tells whether bodies are stored whose end is their connection's.

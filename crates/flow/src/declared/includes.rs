@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cache::{Flags, Object};
 use codec::Coding;
+use message::digest::digest_of;
 use message::forwarding::add_via;
 use message::targeted::surrogate_content;
 use message::{HeaderBlock, HeaderId, Response, Status, Version};
@@ -12,6 +13,8 @@ use policy::{EsiPages, Peer};
 use super::deliver::shape;
 use crate::ask::Ask;
 use crate::assemble::{Dialect, Page, Top};
+use crate::compression::Compress;
+use crate::form;
 use crate::live::Site;
 use crate::reply::{Head, Reply, stored_head};
 
@@ -19,16 +22,8 @@ use crate::reply::{Head, Reply, stored_head};
 const ESI: &[u8] = b"ESI/1.0";
 
 /// Fields that are about the bytes of a page before it is put together.
-const OF_BYTES: [&str; 8] = [
-    "accept-ranges",
-    "content-digest",
-    "content-length",
-    "content-md5",
-    "digest",
-    "etag",
-    "last-modified",
-    "repr-digest",
-];
+const OF_BYTES: [HeaderId; 4] =
+    [HeaderId::AcceptRanges, HeaderId::ContentLength, HeaderId::Etag, HeaderId::LastModified];
 
 /// The language of a response's instructions, if it is a page that has some.
 pub(super) fn dialect(site: &Site, response: &Response) -> Option<Dialect> {
@@ -53,7 +48,8 @@ fn is_html(headers: &HeaderBlock) -> bool {
 }
 
 /// The marks that such a page is stored with.
-pub(super) fn marks(dialect: Option<Dialect>, flags: &mut Flags) {
+pub(super) fn marks(site: &Site, dialect: Option<Dialect>, flags: &mut Flags) {
+    flags.gzip_page = dialect.is_some() && site.compress != Compress::Off;
     flags.esi = dialect == Some(Dialect::Esi);
     flags.ssi = dialect == Some(Dialect::Ssi);
 }
@@ -77,7 +73,15 @@ pub(super) fn stored(ask: &Ask<'_>, object: &Arc<Object>, dialect: Dialect, repl
         shape(ask, &mut response, true);
     }
     reply.status = response.status;
+    let is_gzip = object.flags().gzip_page && reply.body.told_length() != Some(0);
+    if is_gzip {
+        form::vary_by_coding(&mut response.headers);
+    }
     put_together(ask, dialect, response, reply);
+    if let (true, Some(page)) = (is_gzip, &mut reply.page) {
+        let taken = form::accept(ask.request).best([Coding::Gzip, Coding::Identity]);
+        page.gzip = ask.within.is_none() && taken == Some(Coding::Gzip);
+    }
 }
 
 /// Makes `reply` a page that is to be put together, with the head of `response`. What is known of
@@ -88,15 +92,16 @@ pub(super) fn put_together(
     mut response: Response,
     reply: &mut Reply,
 ) {
-    let is_of_bytes =
-        |name: &[u8]| OF_BYTES.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(name));
-    response.headers.retain(|field| !is_of_bytes(field.name));
+    response
+        .headers
+        .retain(|field| !OF_BYTES.contains(&field.id) && digest_of(field.name).is_none());
     reply.head = Head::Owned(Box::new(response));
     let request = ask.request.clone();
     reply.page = Some(Page::new(dialect, (ask.live, ask.site), request, ask.within, || {
         let peer = ask.notes.client.unwrap_or(Peer::Unnamed(None));
         let mut top = Top::new(ask.live, ask.request.clone(), peer, None);
-        top.personal = ask.notes.personal;
+        // Cookies are each fragment's own matter; a certificate goes along with all of them.
+        top.personal = ask.site.client_auth.is_some() && ask.notes.personal;
         top
     }));
 }

@@ -34,7 +34,7 @@ pub(super) fn settle(core: &Rc<Core>, live: &Live, dictionary: Arc<Dictionary>) 
     if dictionary.is_begun.swap(true, Ordering::AcqRel) {
         return;
     }
-    let Some(mut right) = Right::take(core, &live.limits) else {
+    let Some(mut right) = Right::take(core, &live.limits, core.now().mono_ms) else {
         // The next one who gets it tries again.
         dictionary.is_begun.store(false, Ordering::Release);
         return;
@@ -93,7 +93,7 @@ pub(super) fn form(
     if object.length().is_none_or(|length| length > live.limits.form_bytes) {
         return;
     }
-    let Some(mut right) = Right::take(core, &live.limits) else { return };
+    let Some(mut right) = Right::take(core, &live.limits, core.now().mono_ms) else { return };
     let is_over = |key| core.shared.dictionaries.is_over(key);
     if !core.shared.cache.begin_keyed_form(object, key(&hash), is_over) {
         return;

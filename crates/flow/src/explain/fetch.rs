@@ -129,7 +129,7 @@ fn about_storing(ask: &Ask<'_>) -> Step {
         .fact("compress", compress(ask))
 }
 
-/// What the site's settings make of bodies.
+/// The coding that the site's settings give to bodies.
 fn compress(ask: &Ask<'_>) -> String {
     let settings = &ask.live.compression;
     match ask.site.compress {

@@ -137,8 +137,8 @@ impl Teller<'_> {
 /// Foretells the answer that a client gets from a stored response.
 fn deliver_stored(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Ending {
     // A body that is still coming would take note of a reader.
-    let whole = object.whole().is_some();
-    let status = whole.then(|| declared::stored(None, ask, object, served).status);
+    let complete = !object.is_filling();
+    let status = complete.then(|| declared::stored(None, ask, object, served).status);
     let from = match served {
         Served::Stale => "from the cache, stale, while one fetch refreshes it",
         _ => "from the cache",

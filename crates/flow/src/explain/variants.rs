@@ -65,9 +65,10 @@ fn about_variant(ask: &Ask<'_>, seen: &Seen, (number, all): (usize, usize), foun
     let status = object.status();
     let why = format!("{number} of {all}, status {status}, {stored}: {use_of}");
     let whole = object.whole().map(|whole| format!("{} bytes", whole.len()));
+    let elsewhere = object.elsewhere().and_then(|body| body.told());
     let tags = object.tags().len();
     let mut step = Step::new("stored", why)
-        .fact("body", whole.unwrap_or_else(|| "still coming".to_owned()))
+        .fact("body", whole.or(elsewhere).unwrap_or_else(|| "still coming".to_owned()))
         .fact("coding", coding_of(object))
         .fact("forms", forms_of(object))
         .fact("hits", object.hits().to_string())

@@ -6,6 +6,7 @@ use super::collect;
 use super::send::{Sent, send_to};
 use super::{Attempt, Fate, Fetched, Job, Judge};
 use crate::carry::drain;
+use crate::slices::Edition;
 
 impl<J: Judge> Job<J> {
     /// Runs the fetch to its end.
@@ -21,8 +22,8 @@ impl<J: Judge> Job<J> {
                     let body = collect::whole(&self.fetch, *exchange, recode).await;
                     self.judge.collected(&mut self.fetch, *pending, body)
                 }
-                Fate::Store(body, plan) => return self.keep(body, plan).await,
-                Fate::Confirm(exchange, plan) => return self.confirm(exchange, plan).await,
+                Fate::Store(body, plan) => return self.keep(body, *plan).await,
+                Fate::Confirm(exchange, plan) => return self.confirm(exchange, *plan).await,
                 Fate::Pass(body, mark, unstored) => return self.pass(body, mark, *unstored).await,
                 Fate::Instead(instead, unread) => {
                     // The client may be gone; the store has what it needs.
@@ -57,7 +58,12 @@ impl<J: Judge> Job<J> {
             Attempt::Fate(fate) => return fate,
         };
         match send_to(&mut self.fetch, target).await {
-            Ok(Sent::Answered(exchange)) => self.judge.answered(&mut self.fetch, exchange),
+            Ok(Sent::Answered(exchange)) => {
+                // Before a policy changes its fields.
+                self.fetch.edition = Edition::of(&exchange, &self.fetch.live.limits);
+                self.fetch.part = None;
+                self.judge.answered(&mut self.fetch, exchange)
+            }
             Ok(Sent::File(name)) => self.judge.found_file(&mut self.fetch, name),
             Err(error) => self.judge.unanswered(&mut self.fetch, &error),
         }

@@ -1,5 +1,7 @@
 //! A request on its way to an origin, with what goes into records and traces of it.
 
+use std::sync::Arc;
+
 use origin::{Exchange, RequestBody};
 
 use super::{Fetch, Target};
@@ -47,6 +49,7 @@ pub(crate) async fn send(
     let started_us = core.micros();
     fetch.note(|trace| trace.note_begun(started_us));
     fetch.caller.timeouts = target.timeouts;
+    fetch.asked = Some(Arc::clone(&target.origin));
     let (core, caller) = (&fetch.core, &fetch.caller);
     let told = &mut Announcer(fetch.interims.as_deref());
     let body = match &mut source {

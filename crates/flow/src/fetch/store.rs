@@ -1,5 +1,6 @@
 //! The end of a fetch: the response is stored, confirms what is stored, or passes through.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, Now};
@@ -12,12 +13,22 @@ use super::{Body, Fetch, Fetched, Job, Judge, Mark, Passing, Plan, Unstored};
 use crate::body::ReplyBody;
 use crate::carry::{self, Carried, End, Selected, carry, drain};
 use crate::recode::{Coder, Recode, decode_limits};
+use crate::slices::{self, Cut, Extent, Shape, shape_of};
 
 impl<J: Judge> Job<J> {
     /// Stores a response, whose body is delivered while it arrives.
     pub(super) async fn keep(mut self: Box<Self>, body: Body, plan: Plan) {
+        let body = match body {
+            Body::Exchange(exchange) => match shape_of(&self.fetch, &exchange, &plan) {
+                Some(shape) => return self.keep_in_slices(exchange, plan, shape).await,
+                // A part must never pass for the whole.
+                None if self.fetch.part.is_some() => return,
+                None => Body::Exchange(exchange),
+            },
+            body => body,
+        };
         let Some(mut lead) = self.fetch.lead.take() else { return };
-        let Plan { new, selected, recode, .. } = plan;
+        let Plan { new, selected, recode, attached, .. } = plan;
         let given = body.length();
         let length = given.filter(|_| !recode.changes());
         let new = NewObject { length, ..new };
@@ -46,6 +57,9 @@ impl<J: Judge> Job<J> {
                 if let Some(plain) = whole.plain {
                     object.note_plain_length(plain);
                 }
+                if let Some(attached) = attached {
+                    object.attach(attached);
+                }
                 self.tell(fetched);
                 Carried { end, bytes, stored, plain: None, limit: None }
             }
@@ -58,6 +72,32 @@ impl<J: Judge> Job<J> {
             object.note_plain_length(plain);
         }
         carried.limit.inspect(|limit| self.fetch.core.counters.limit(*limit));
+        self.fetch.note(|trace| carried.note(trace));
+        self.judge.carried(&carried);
+    }
+
+    /// Stores a response in slices, and cuts the first ones from what is on its way.
+    async fn keep_in_slices(
+        mut self: Box<Self>,
+        exchange: Box<Exchange>,
+        plan: Plan,
+        shape: (Shape, Extent),
+    ) {
+        let Some(lead) = self.fetch.lead.take() else { return };
+        let length = shape.1.length;
+        let Some(cut) = Cut::new(&mut self.fetch, exchange, shape) else { return };
+        let new = NewObject { length: Some(length), ..plan.new };
+        let variant = plan.selected.as_ref().map(Selected::variant);
+        let (object, refused) = lead.store_elsewhere(&new, variant, cut.body());
+        cut.stands_for(&object);
+        let core = Rc::clone(&self.fetch.core);
+        let trace = self.fetch.trace.clone();
+        let stored = carry::note_begun(&core, trace.as_deref(), refused);
+        core.counters.inc(Counter::SliceSets);
+        // What is on its way stays near a reader: there must be one before it moves.
+        let reader = object.reader();
+        self.tell(Fetched::Object { object, stored, reader });
+        let carried = Carried { stored, ..slices::cut(&core, cut).await };
         self.fetch.note(|trace| carried.note(trace));
         self.judge.carried(&carried);
     }

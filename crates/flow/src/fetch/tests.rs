@@ -3,12 +3,11 @@
 use std::rc::Rc;
 
 use base::Counter;
-use bytes::Bytes;
 use cache::Passage;
 use message::Request;
 use origin::{Caller, Exchange};
 
-use super::{Attempt, Fate, Fetch, Job, Judge, Upload, start};
+use super::{Attempt, Collected, Fate, Fetch, Job, Judge, Upload, start};
 use crate::carry::Carried;
 use crate::core::Core;
 use crate::vcl::tests::rig::Rig;
@@ -38,7 +37,7 @@ impl Judge for Broken {
         Fate::Try
     }
 
-    fn collected(&mut self, _: &mut Fetch, (): (), _: Result<Bytes, String>) -> Fate<Self> {
+    fn collected(&mut self, _: &mut Fetch, (): (), _: Result<Collected, String>) -> Fate<Self> {
         Fate::Try
     }
 
@@ -65,6 +64,9 @@ fn broken(core: &Rc<Core>) -> Box<Job<Broken>> {
         lead: None,
         old: None,
         interims: None,
+        asked: None,
+        edition: None,
+        part: None,
         caller: Caller { client: None, ends: None, read_at_most: 0, account: None, timeouts: None },
         passage: Passage::from(1024),
         trace: None,

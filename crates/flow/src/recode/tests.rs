@@ -71,7 +71,8 @@ fn a_bomb_in_any_coding_breaks_off_and_is_counted() {
     }
 }
 
-/// What comes out of `body`, which comes in pieces of `piece_bytes`; `None` if it is refused.
+/// The bytes that come out of `body`, which comes in pieces of `piece_bytes`; `None` if it is
+/// refused.
 fn through(
     recode: Recode,
     body: &[u8],

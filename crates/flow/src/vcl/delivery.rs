@@ -14,9 +14,9 @@ use policy::Peer;
 use vcl::counts::Count;
 use vcl::ctx::{Obj, RespState};
 use vcl::params::Param;
-use vcl::rules::dates;
 use vcl::rules::heads;
 use vcl::rules::status::{is_interim, sent_status, usual_reason};
+use vcl::rules::{dates, filters};
 use vcl::sub::{Action, Sub};
 
 use super::call::{Env, Seen, Stage};
@@ -27,7 +27,7 @@ use super::note;
 use super::step::{Source, Step, StepOn};
 use super::storages;
 use super::turn::Turn;
-use crate::assemble::{self, Dialect, Page, Top};
+use crate::assemble::{Dialect, Instructions, Page, Top};
 use crate::body::ReplyBody;
 use crate::fetch::Passing;
 use crate::form;
@@ -70,7 +70,7 @@ fn stored<S: Stage>(
         ranges: offers_ranges(env, object.status()),
     };
     let delta = delta(turn, env, object);
-    let unfolds = delta.is_none() && unfolds(turn, env, object.flags().coding);
+    let unfolds = unfolds(turn, env, object.flags().coding);
     // Of parts the head is written anew.
     let parts = turn.req.headers.contains(HeaderId::Range);
     if unfolds
@@ -88,7 +88,8 @@ fn stored<S: Stage>(
         reply.by_dictionary = goes_by_dictionary(env, object);
         reply.age_s = Some(age_s);
         let mut unseen = Response::new(object.status());
-        run(turn, env, object, &mut unseen, &mut RespState::default())?;
+        let do_esi = !turn.state.no_esi;
+        run(turn, env, object, &mut unseen, &mut RespState { do_esi, ..RespState::default() })?;
         if turn.req.headers.contains_any(&SELECTORS) {
             narrow(turn, env, (&Validators::of(object), range_rules(env)), &mut reply);
         }
@@ -109,7 +110,9 @@ fn shaped<S: Stage>(
     if unfolds {
         heads::weaken_etag(&mut response.headers);
     }
-    if let Some(length) = object.length() {
+    // Once its coding was changed, a program sees no length, as with Varnish.
+    let is_told = !object.flags().coded_here && !object.status().has_no_body();
+    if let Some(length) = object.length().filter(|_| is_told) {
         response.headers.push_with(HeaderId::ContentLength, |out| number(out, length));
     }
     announce(env, &mut response, (varnish, age_s));
@@ -117,7 +120,7 @@ fn shaped<S: Stage>(
         status: response.status.code(),
         time: env.time(),
         is_streaming: object.is_filling(),
-        do_esi: object.flags().esi && !turn.state.no_esi,
+        do_esi: !turn.state.no_esi,
         ..RespState::default()
     };
     run(turn, env, object, &mut response, &mut state)?;
@@ -132,19 +135,45 @@ fn shaped<S: Stage>(
     if goes_by_dictionary(env, object) {
         vary_by_dictionary(&mut response.headers);
     }
-    if let Some(bytes) = delta {
-        give_delta(env, bytes, object, (reply, &mut response));
-    }
-    if unfolds {
+    let chosen = Chosen::of(&state, env);
+    let delta = delta.filter(|_| chosen.gunzip.is_none());
+    let is_delta =
+        delta.is_some_and(|delta| give_delta(env, delta, object, (reply, &mut response)));
+    if !is_delta && chosen.unfolds(unfolds, object.flags().coding) {
         response.headers.remove(HeaderId::ContentEncoding);
         let length = form::plain_length(object);
         S::unfold(env, &mut reply.body, length);
     }
-    if object.flags().esi && state.do_esi && !assemble::is_plain(object, env.live) {
-        let times = (object.last_modified(), object.date());
-        return Ok(put_together(turn, env, reply, (response, times)));
+    let times = (object.last_modified(), object.date());
+    if object.flags().esi && chosen.esi {
+        return Ok(put_together(turn, env, reply, (response, times), object.attached()));
     }
-    Ok(close(turn, env, reply, response, (object.last_modified(), object.date())))
+    Ok(close(turn, env, reply, (response, times), chosen.ranges))
+}
+
+/// What is done to a body on its way to the client, as `resp.filters` has it.
+struct Chosen {
+    esi: bool,
+    /// `None` if the program leaves it to request and response.
+    gunzip: Option<bool>,
+    ranges: Rules,
+}
+
+impl Chosen {
+    fn of<S: Stage>(state: &RespState, env: &Env<'_, S>) -> Self {
+        let rules = range_rules(env);
+        let Some(filters) = &state.filters else {
+            return Self { esi: state.do_esi, gunzip: None, ranges: rules };
+        };
+        let has = |name: &[u8]| filters::names(filters, name);
+        let ranges = if has(b"range") { rules } else { Rules::Off };
+        Self { esi: has(b"esi"), gunzip: Some(has(b"gunzip")), ranges }
+    }
+
+    /// Returns true if a body in `coding` is unfolded; `usually` where the program does not say.
+    fn unfolds(&self, usually: bool, coding: Coding) -> bool {
+        self.gunzip.map_or(usually, |gunzip| gunzip && coding == Coding::Gzip)
+    }
 }
 
 /// Changes to a stored response for one client, beside those of its program.
@@ -169,22 +198,23 @@ fn goes_by_dictionary<S: Stage>(env: &Env<'_, S>, object: &Object) -> bool {
     object.has_keyed_forms() && env.asked.scheme == Scheme::Https
 }
 
-/// Makes reply and head those of the form with a dictionary, unless the program has made something
+/// Makes reply and head those of the form with a dictionary. False if the program has made something
 /// else of them. The tag becomes weak, as for what is unfolded, and so is that of every form.
 fn give_delta<S: Stage>(
     env: &Env<'_, S>,
     bytes: Bytes,
     object: &Object,
     (reply, response): (&mut Reply, &mut Response),
-) {
+) -> bool {
     let coding = Coding::of_content(response.headers.values(HeaderId::ContentEncoding));
     if reply.status != Status::OK || coding != Some(object.flags().coding) {
-        return;
+        return false;
     }
     heads::weaken_etag(&mut response.headers);
     response.headers.set(HeaderId::ContentEncoding, DCZ.as_bytes());
     S::note_delta(env);
     form::put_beside(bytes, &mut reply.body);
+    true
 }
 
 /// Makes `reply` a page that is to be put together. False for a head that cannot be sent.
@@ -193,6 +223,7 @@ fn put_together<S: Stage>(
     env: &Env<'_, S>,
     reply: &mut Reply,
     (mut response, times): (Response, (Option<u64>, Option<u64>)),
+    instructions: Option<Arc<Instructions>>,
 ) -> bool {
     heads::weaken_etag(&mut response.headers);
     response.headers.remove(HeaderId::ContentLength);
@@ -208,7 +239,7 @@ fn put_together<S: Stage>(
         let (peer, line) = (Peer::Unnamed(None), Line::of_session(&turn.session));
         Top::new(env.live, turn.req.clone(), peer, Some(line))
     });
-    page.xid = turn.state.xid;
+    (page.xid, page.instructions) = (turn.state.xid, instructions);
     reply.page = Some(page);
     fits
 }
@@ -219,22 +250,23 @@ fn close<S: Stage>(
     turn: &mut Turn,
     env: &Env<'_, S>,
     reply: &mut Reply,
-    response: Response,
-    times: (Option<u64>, Option<u64>),
+    (response, times): (Response, (Option<u64>, Option<u64>)),
+    ranges: Rules,
 ) -> bool {
     if turn.req.headers.contains_any(&SELECTORS) {
         let validators = validators(&response.headers, env, times);
-        narrow(turn, env, (&validators, range_rules(env)), reply);
+        narrow(turn, env, (&validators, ranges), reply);
     }
     let fits = !has_too_many_fields(env, &response);
     own_head(turn, reply, response);
     fits
 }
 
-/// Returns true if a body in `coding` must be unfolded for this client.
+/// Returns true if a body in `coding` must be unfolded for this client, or for the page that it
+/// becomes a part of.
 fn unfolds<S: Stage>(turn: &Turn, env: &Env<'_, S>, coding: Coding) -> bool {
     coding == Coding::Gzip
-        && !heads::takes_gzip(&turn.req.headers)
+        && (turn.within.is_some() || !heads::takes_gzip(&turn.req.headers))
         && env.live.params.is_on(Param::HttpGzipSupport)
 }
 
@@ -251,6 +283,8 @@ fn run<S: Stage>(
     }
     let resp = Some((response, &mut *state));
     let action = turn.run(env, Sub::Deliver, Seen { obj: Some(&obj), resp, ..Seen::default() });
+    // A restart remembers it.
+    turn.state.no_esi = !state.do_esi;
     after_deliver(turn, action, state.status)
 }
 
@@ -277,7 +311,7 @@ fn passed<S: Stage>(
     passing: Passing<Passed>,
 ) -> Result<Reply, StepOn<S>> {
     let Passing { mut response, body, head_length, coding, plain, facts } = passing;
-    let Passed { times, came_ms, uncacheable, xid: fetched, private } = facts;
+    let Passed { times, came_ms, uncacheable, xid: fetched, private, page } = facts;
     let own = private || uncacheable;
     let unfolds = unfolds(turn, env, coding);
     if unfolds {
@@ -303,6 +337,7 @@ fn passed<S: Stage>(
         grace: times.grace.into(),
         keep: times.keep.into(),
         uncacheable,
+        can_esi: page.is_some(),
         time: env.time() - since - times.age,
         storage: storages::transient(env.live),
         ..Obj::default()
@@ -311,14 +346,17 @@ fn passed<S: Stage>(
         status: status.code(),
         time: env.time(),
         is_streaming: matches!(body, ReplyBody::Stream { .. }),
+        do_esi: !turn.state.no_esi,
         ..RespState::default()
     };
     let resp = Some((&mut response, &mut state));
     let action = turn.run(env, Sub::Deliver, Seen { obj: Some(&obj), resp, ..Seen::default() });
+    turn.state.no_esi = !state.do_esi;
     after_deliver(turn, action, state.status)?;
     response.status = sent_status(state.status);
+    let chosen = Chosen::of(&state, env);
     let mut body = passing_body((&env.asked.method, response.status), body, head_length, own);
-    if unfolds {
+    if chosen.unfolds(unfolds, coding) {
         response.headers.remove(HeaderId::ContentEncoding);
         S::unfold(env, &mut body, plain);
     }
@@ -329,7 +367,12 @@ fn passed<S: Stage>(
     };
     let served = Served::Fetched { reason, stored: false, collapsed: false };
     let mut reply = bare(response.status, body, served);
-    if !close(turn, env, &mut reply, response, (modified, None)) {
+    let times = (modified, None);
+    let fits = match page.filter(|_| chosen.esi) {
+        Some(page) => put_together(turn, env, &mut reply, (response, times), Some(page)),
+        None => close(turn, env, &mut reply, (response, times), chosen.ranges),
+    };
+    if !fits {
         return Ok(failed(turn, env));
     }
     finish(turn, env, &mut reply);
@@ -371,7 +414,8 @@ pub(crate) fn synthesize<S: Stage>(turn: &mut Turn, env: &Env<'_, S>) -> Result<
     response.headers.push_with(HeaderId::XVarnish, |out| varnish.write(out));
     response.no_reason = turn.said.reason.as_ref().is_some_and(|reason| reason.is_empty());
     response.reason = turn.said.reason.as_deref().unwrap_or_default().to_vec();
-    let mut state = RespState { status: code, time: env.time(), ..RespState::default() };
+    let do_esi = !turn.state.no_esi;
+    let mut state = RespState { status: code, time: env.time(), do_esi, ..RespState::default() };
     let resp = Some((&mut response, &mut state));
     match turn.run(env, Sub::Synth, Seen { resp, ..Seen::default() }) {
         Action::Restart

@@ -15,7 +15,7 @@ use vcl::counts::{Count, Counts};
 use vcl::ctx::{Bereq, BereqState, Beresp, BerespState, Ctx, Session, Task};
 use vcl::params::Param;
 use vcl::program::Instance;
-use vcl::rules::filters::{self, Filter};
+use vcl::rules::filters::{self, Recoding};
 use vcl::rules::heads::{self, OneHop};
 use vcl::rules::lifetime::{self, Lifetime};
 use vcl::rules::status::{is_interim, sent_status, usual_reason};
@@ -29,6 +29,7 @@ use super::loops;
 use super::world::{Runner, Sight};
 use super::xids::Outstanding;
 use super::{send, storages};
+use crate::assemble::Instructions;
 use crate::carry::Carried;
 use crate::compression;
 use crate::fetch::{Attempt, Body, Collected, Fate, Fetch, Judge};
@@ -59,6 +60,8 @@ pub(crate) struct Passed {
     pub(crate) xid: u64,
     /// The request was passed: ranges and conditions were the backend's business.
     pub(crate) private: bool,
+    /// The instructions of a page.
+    pub(crate) page: Option<Arc<Instructions>>,
 }
 
 /// A program's state of a fetch.
@@ -81,6 +84,15 @@ pub(crate) struct ByProgram {
     pub(crate) ran: Vec<Ran>,
 }
 
+/// The reading of a body for instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    No,
+    Yes,
+    /// Varnish would put the page together in gzip.
+    Folded,
+}
+
 /// The head of a backend's response, or of one made in its stead.
 pub(crate) struct Answer {
     pub(crate) response: Response,
@@ -93,6 +105,12 @@ pub(crate) struct Answer {
     pub(crate) recode: Recode,
     /// The coding of the body after that.
     pub(crate) coding: Coding,
+    /// The coding is not that in which the body came.
+    pub(crate) recoded: bool,
+    /// The body is to be read for instructions.
+    pub(crate) reading: Reading,
+    /// Those that it has.
+    pub(crate) page: Option<Arc<Instructions>>,
 }
 
 impl Judge for ByProgram {
@@ -161,7 +179,13 @@ impl Judge for ByProgram {
         body: Result<Collected, String>,
     ) -> Fate<Self> {
         match body {
-            Ok(whole) => self.conclude(fetch, pending, Body::Whole(whole)),
+            Ok(whole) => {
+                let mut answer = pending;
+                if answer.reading != Reading::No {
+                    answer.page = self.read(fetch, &whole.bytes, answer.reading);
+                }
+                self.conclude(fetch, answer, Body::Whole(Box::new(whole)))
+            }
             Err(why) => self.fail(fetch, &why),
         }
     }
@@ -294,37 +318,32 @@ impl ByProgram {
             };
             body = stored;
         }
-        let mut state = BerespState {
-            status: response.status.code(),
-            ttl: times.ttl,
-            grace: times.grace,
-            keep: times.keep,
-            age: times.age,
-            uncacheable: self.state.uncacheable,
-            do_stream: true,
-            time: seconds(now),
-            was_304,
-            storage: storages::first(&fetch.live, &fetch.core.shared.vcl.storages, private),
-            backend: self.leaf.clone(),
-            ..BerespState::default()
-        };
+        let mut state = self.begin_state(fetch, (&response, &body), (times, private));
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
         let mut action = self.call(fetch, Sub::BackendResponse, beresp);
         self.refuse_interim(&mut action, state.status);
         // Once said it holds for all that the fetch may still come to.
         self.state.uncacheable = state.uncacheable || matches!(action, Action::Pass(_));
-        let (recode, coding) = match (&body, &fetch.old) {
-            (Body::Stored(_), Some(stale)) => (Some(Recode::None), stale.flags().coding),
+        let (change, reading) = match (&body, &fetch.old) {
+            (Body::Stored(_), Some(stale)) => {
+                ((Some(Recode::None), stale.flags().coding), Reading::No)
+            }
             (Body::Exchange(exchange), _) => {
                 self.filter(fetch, (&mut response, &mut state), exchange.framing)
             }
-            _ => (Some(Recode::None), Coding::Identity),
+            _ => ((Some(Recode::None), Coding::Identity), Reading::No),
         };
-        let Some(recode) = recode else {
+        let (Some(recode), coding) = change else {
             fetch.core.counters.limit(Limit::ClientMemory);
             return self.fail(fetch, "no memory to compress the body (limit: client_memory)");
         };
-        let mut answer = Answer { response, state, pass_s: None, one_hop, recode, coding };
+        let recoded = match (&body, &fetch.old) {
+            (Body::Stored(_), Some(stale)) => stale.flags().coded_here,
+            _ => recode.changes(),
+        };
+        let (pass_s, page) = (None, None);
+        let mut answer =
+            Answer { response, state, pass_s, one_hop, recode, coding, recoded, reading, page };
         if matches!(action, Action::Deliver | Action::Pass(_))
             && let Some(why) = self.why_useless(fetch, &answer)
         {
@@ -348,11 +367,38 @@ impl ByProgram {
         }
     }
 
+    /// The state of a response before its program sees it.
+    fn begin_state(
+        &self,
+        fetch: &Fetch,
+        (response, body): (&Response, &Body),
+        (times, private): (Lifetime, bool),
+    ) -> BerespState {
+        BerespState {
+            status: response.status.code(),
+            ttl: times.ttl,
+            grace: times.grace,
+            keep: times.keep,
+            age: times.age,
+            uncacheable: self.state.uncacheable,
+            do_stream: true,
+            time: seconds(fetch.now()),
+            was_304: matches!(body, Body::Stored(_)),
+            unfiltered: !matches!(body, Body::Exchange(it) if has_content(it.framing)),
+            gzip_off: !fetch.live.params.is_on(Param::HttpGzipSupport),
+            storage: storages::first(&fetch.live, &fetch.core.shared.vcl.storages, private),
+            backend: self.leaf.clone(),
+            ..BerespState::default()
+        }
+    }
+
     /// Goes on with `answer`, after its body where the program wants that whole.
     fn settle(&self, fetch: &Fetch, mut answer: Answer, body: Body) -> Fate<Self> {
         match body {
             // A page is read for its fragments first, as Varnish does.
-            Body::Exchange(exchange) if !answer.state.do_stream || answer.state.do_esi => {
+            Body::Exchange(exchange)
+                if !answer.state.do_stream || answer.reading != Reading::No =>
+            {
                 let recode = std::mem::take(&mut answer.recode);
                 Fate::Collect { exchange, recode, pending: Box::new(answer) }
             }
@@ -360,51 +406,88 @@ impl ByProgram {
         }
     }
 
+    /// Reads a page's instructions; `None` if it has none.
+    fn read(&self, fetch: &Fetch, bytes: &[u8], reading: Reading) -> Option<Arc<Instructions>> {
+        let is_folded = reading == Reading::Folded;
+        let page = Instructions::of_new(&fetch.core, &fetch.live, bytes, is_folded);
+        let mut lines = self.lines.borrow_mut();
+        for remark in page.remarks().list() {
+            lines.push((vcl::ctx::Tag::EsiXmlError, remark.to_string().as_bytes().into()));
+        }
+        (!page.is_plain()).then_some(page)
+    }
+
     /// Decides what is done to the body, as `beresp.filters` has it, and brings the head into line
     /// with that. Returns the coding that the body has then, too; no change if there is no memory
-    /// for it.
+    /// for it. The last part says whether it is to be read for instructions.
     fn filter(
         &self,
         fetch: &Fetch,
         (response, state): (&mut Response, &mut BerespState),
         framing: Framing,
-    ) -> (Option<Recode>, Coding) {
+    ) -> ((Option<Recode>, Coding), Reading) {
         let filters = filters::of_fetch(&Beresp { head: response, state });
-        let has_content = has_content(framing);
-        let is_gzip = heads::settle_coding(response, has_content);
-        let coding = response.headers.value(HeaderId::ContentEncoding);
-        let is_whole = has_content && response.status != Status::PARTIAL_CONTENT;
-        if state.do_esi && is_whole {
-            // It is read, so it is stored without a coding.
-            if !is_gzip {
-                return (Some(Recode::None), Coding::Identity);
-            }
-            self.count(Count::NGunzip);
-            heads::gunzip(&mut response.headers);
-            return (Some(Recode::Decode(Coding::Gzip)), Coding::Identity);
+        let headers = &mut response.headers;
+        if !has_content(framing) {
+            headers.remove(HeaderId::ContentEncoding);
+            return ((Some(Recode::None), Coding::Identity), Reading::No);
         }
-        match filters::coding_of(&filters, coding) {
-            Filter::TestGunzip if is_whole => {
+        // A part (206) is handed on as it is.
+        if response.status == Status::PARTIAL_CONTENT {
+            return ((Some(Recode::None), Coding::Identity), Reading::No);
+        }
+        if filters::reads(&filters) {
+            let (recode, reading) = self.plain_page(response, &filters);
+            return ((Some(recode), Coding::Identity), reading);
+        }
+        let headers = &mut response.headers;
+        let change = match filters::coding_of(&filters, headers.value(HeaderId::ContentEncoding)) {
+            Recoding::None => (Some(Recode::None), Coding::Identity),
+            Recoding::TestGunzip => {
                 self.count(Count::NTestGunzip);
+                heads::keep_gzip(headers);
                 (Some(Recode::Test(Coding::Gzip)), Coding::Gzip)
             }
-            Filter::Gunzip if is_whole => {
+            // What is decoded and coded again is what it was, but for its length.
+            Recoding::Regzip => {
                 self.count(Count::NGunzip);
-                heads::gunzip(&mut response.headers);
+                self.count(Count::NGzip);
+                heads::gzip(headers);
+                (Some(Recode::Test(Coding::Gzip)), Coding::Gzip)
+            }
+            Recoding::Gunzip => {
+                self.count(Count::NGunzip);
+                heads::gunzip(headers);
                 (Some(Recode::Decode(Coding::Gzip)), Coding::Identity)
             }
-            Filter::Gzip if is_whole => {
+            Recoding::Gzip => {
                 let level = fetch.live.params.number(Param::GzipLevel);
                 let settings = compression::gzip(u8::try_from(level).unwrap_or(u8::MAX));
                 let settings = form::sized(settings, framing.length());
                 self.count(Count::NGzip);
-                heads::gzip(&mut response.headers);
+                heads::gzip(headers);
                 let memory = fetch.core.shared.cache.memory();
                 (Recode::encode(settings, memory), Coding::Gzip)
             }
-            _ if is_gzip => (Some(Recode::None), Coding::Gzip),
-            _ => (Some(Recode::None), Coding::Identity),
+        };
+        (change, Reading::No)
+    }
+
+    /// The change of a page's body that is to be read, and so is stored without a coding.
+    fn plain_page(&self, response: &mut Response, filters: &[u8]) -> (Recode, Reading) {
+        let recode = match heads::is_gzip(response) {
+            true => {
+                self.count(Count::NGunzip);
+                heads::gunzip(&mut response.headers);
+                Recode::Decode(Coding::Gzip)
+            }
+            false => Recode::None,
+        };
+        if !filters::names(filters, b"esi_gzip") {
+            return (recode, Reading::Yes);
         }
+        heads::vary_by_coding(&mut response.headers);
+        (recode, Reading::Folded)
     }
 
     /// Why `answer` cannot be used, whatever the program says of it: its body is gone, or it is a
@@ -500,10 +583,21 @@ impl ByProgram {
         match action {
             Action::Deliver => {
                 let bytes = std::mem::take(&mut state.body).into();
-                let body = Body::Whole(Collected { bytes, plain: None });
+                let body = Body::Whole(Box::new(Collected { bytes, plain: None }));
                 let (one_hop, recode) = (OneHop::default(), Recode::None);
                 let coding = Coding::Identity;
-                let answer = Answer { response, state, pass_s: None, one_hop, recode, coding };
+                let (pass_s, recoded, reading, page) = (None, false, Reading::No, None);
+                let answer = Answer {
+                    response,
+                    state,
+                    pass_s,
+                    one_hop,
+                    recode,
+                    coding,
+                    recoded,
+                    reading,
+                    page,
+                };
                 self.settle(fetch, answer, body)
             }
             Action::Retry => match self.retry(fetch, "Too many retries, failing") {

@@ -8,7 +8,6 @@ use vcl::ctx::{Obj, ReqState};
 use super::call::{self, Env, Stage};
 use super::turn::Turn;
 use super::{note, storages};
-use crate::assemble::is_plain;
 use crate::live::Live;
 
 /// The age of a stored object, as a request judges it.
@@ -81,7 +80,7 @@ pub(crate) fn obj_of<'o>(live: &'o Live, now: Now, object: &'o Object) -> Obj<'o
         keep: (object.stale_if_error_ms() as f64 / 1000.0).into(),
         hits: object.hits(),
         uncacheable: flags.is_mark(),
-        can_esi: flags.esi && !is_plain(object, live),
+        can_esi: flags.esi,
         time: call::seconds(now) - seconds((now_ms - object.born_ms()).max(0)),
         storage: note::storage(object.note()).and_then(|name| storages::named(live, name)),
     }

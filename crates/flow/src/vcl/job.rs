@@ -126,6 +126,9 @@ pub(crate) fn assemble(
         lead,
         old: stale.flatten(),
         interims: env.front.interims.cloned(),
+        asked: None,
+        edition: None,
+        part: None,
         caller: Caller {
             client: turn.session.client.map(|client| client.ip()),
             ends: turn.session.client.zip(turn.session.server),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cache::{Flags, NewObject, Object, Tags};
+use cache::{Attached, Flags, NewObject, Object, Tags};
 use codec::Coding;
 use message::store::NotStored;
 use message::vary::Vary;
@@ -67,17 +67,22 @@ impl ByProgram {
             let mark = self.mark(fetch, &answer, selected);
             return self.pass_on(fetch, answer, body, (mark, head_length));
         }
+        // What is confirmed stays what it was.
+        let confirmed = fetch.old.as_ref().filter(|_| answer.state.was_304);
+        let is_page = confirmed.map_or(answer.page.is_some(), |old| old.flags().esi);
         let flags = Flags {
             http10: answer.response.version == Version::Http10,
             coding: answer.coding,
             negotiated: answer.coding != Coding::Identity,
-            esi: answer.state.do_esi,
-            dictionary: answer.response.headers.contains(HeaderId::UseAsDictionary),
+            coded_here: answer.recoded,
+            esi: is_page,
+            dictionary: !is_page && answer.response.headers.contains(HeaderId::UseAsDictionary),
             ..Flags::default()
         };
         let new = NewObject { tags, ..self.object(fetch, &answer, flags) };
         let recode = std::mem::take(&mut answer.recode);
-        let plan = Plan { new, selected, recode, kept: true };
+        let attached = answer.page.take().map(|page| page as Arc<dyn Attached>);
+        let plan = Box::new(Plan { new, selected, recode, attached, kept: true });
         match answer.state.was_304 && fetch.old.is_some() {
             true => Fate::Confirm(None, plan),
             false => Fate::Store(body, plan),
@@ -120,7 +125,7 @@ impl ByProgram {
         body: Body,
         (mark, head_length): (Mark, Option<u64>),
     ) -> Fate<Self> {
-        let Answer { response, state, recode, coding, .. } = answer;
+        let Answer { response, state, recode, coding, page, .. } = answer;
         let is_head = fetch.request.method == Method::Head;
         let facts = Passed {
             times: Lifetime {
@@ -133,6 +138,7 @@ impl ByProgram {
             uncacheable: state.uncacheable,
             xid: self.state.xid,
             private: self.is_private(fetch),
+            page,
         };
         let head_length = head_length.filter(|_| is_head || state.uncacheable);
         Fate::Pass(

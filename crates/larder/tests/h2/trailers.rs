@@ -66,7 +66,7 @@ async fn an_http1_client_that_takes_trailers_gets_them_written_anew() {
     let scene = scene().await;
     for te in ["TE: trailers\r\nConnection: TE\r\n", "te: gzip, Trailers\r\n"] {
         let (mut client, mut origin, head) = asked(&scene, te).await;
-        assert!(!head.to_ascii_lowercase().contains("gzip"), "{head}");
+        assert!(!head.to_ascii_lowercase().contains("te: gzip"), "{head}");
         origin.send(format!("{UNCACHED}Trailer: X-Sum, Set-Cookie\r\n\r\n4\r\nbody\r\n")).await;
         let head = client.head().await;
         assert!(has_line(&head, "Trailer: X-Sum"), "{head}");

@@ -139,7 +139,7 @@ async fn p21_nothing_in_an_answer_makes_it_ask_for_more() {
         "<esi:include src=\"/inner\"/><esi:include src=\"http://169.254.169.254/{MARK}\"/>\
          <esi:include src=\"file:///etc/passwd\"/><!--#include virtual=\"/inner\" -->"
     );
-    let fields = "Content-Type: text/html\r\nSurrogate-Control: content=\"ESI/1.0\", max-age=60\r\n\
+    let fields = "Content-Type: text/html\r\nSurrogate-Control: max-age=60\r\n\
                   X-Accel-Redirect: /inner\r\nX-Sendfile: /etc/passwd\r\nX-Reproxy-URL: /inner\r\n";
     for preset in PRESETS {
         let stage = stage(preset).await;
@@ -149,6 +149,16 @@ async fn p21_nothing_in_an_answer_makes_it_ask_for_more() {
             assert!(reply.text() == body, "{preset}: {reply:?}");
         }
         assert_eq!(stage.origin.targets(), ["/page"], "{preset}");
+        // Only an origin that asks for it has its pages read, and then for its own site alone.
+        let announced = fields.replace("max-age=60", "content=\"ESI/1.0\", max-age=60");
+        stage.origin.on("/read", Script::ok(&announced, &body));
+        stage.origin.on("/inner", Script::cacheable("inner"));
+        let reply = ask(&stage, "GET", &request("GET", "a", "/read", "")).await;
+        let whole = "inner<!--#include virtual=\"/inner\" -->";
+        assert_eq!(reply.text(), whole, "{preset}");
+        let mut targets = stage.origin.targets();
+        targets.sort();
+        assert_eq!(targets, ["/inner", "/page", "/read"], "{preset}");
     }
 }
 

@@ -162,12 +162,16 @@ async fn serve(mut end: End<TcpStream>, block: Vec<u8>) {
                 .await;
             Ok(())
         } else if let Some(range) = field(&head, "range") {
-            assert_eq!(range, "bytes=1048570-1048579");
-            let body = [&block[BLOCK - 6..], &block[..4]].concat();
             let total = BLOCK * blocks();
+            let (first, last) =
+                range.strip_prefix("bytes=").and_then(|it| it.split_once('-')).expect("a range");
+            let at = |text: &str| text.parse::<usize>().expect("a number").min(total - 1);
+            let (first, last) = (at(first), at(last));
+            let body: Vec<u8> = (first..=last).map(|at| block[at % BLOCK]).collect();
+            let length = body.len();
             end.send(format!(
-                "HTTP/1.1 206 Partial Content\r\n{begin}Content-Length: 10\r\n\
-                 Content-Range: bytes 1048570-1048579/{total}\r\n\r\n"
+                "HTTP/1.1 206 Partial Content\r\n{begin}Content-Length: {length}\r\n\
+                 Content-Range: bytes {first}-{last}/{total}\r\n\r\n"
             ))
             .await;
             end.stream.write_all(&body).await

@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::cache_control::named_fields;
+use crate::digest::digest_of;
 use crate::header::{Field, HeaderBlock, HeaderId};
 use crate::list::members;
 
@@ -104,9 +105,7 @@ pub fn update_fields(stored: &mut HeaderBlock, confirmation: &HeaderBlock) {
 fn describes_body(field: &Field<'_>) -> bool {
     use HeaderId as Id;
     matches!(field.id, Id::ContentEncoding | Id::ContentLength | Id::ContentRange | Id::Etag)
-        || [&b"Content-MD5"[..], b"Content-Digest", b"Digest", b"Repr-Digest"]
-            .iter()
-            .any(|name| name.eq_ignore_ascii_case(field.name))
+        || digest_of(field.name).is_some()
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(crate) fn write(
         }
         Head::Stored(object) => {
             for (id, name, value) in prepared::fields(object.head()) {
-                if reply.keeps_field(id) {
+                if reply.keeps_field(id, name) {
                     engine.field(id, name, value, out);
                 }
             }
@@ -36,7 +36,7 @@ pub(crate) fn write(
             engine.field(HeaderId::Date, b"date", date.as_bytes(), out);
             let lines = file.lines(reply.status == message::Status::NOT_MODIFIED);
             for (id, name, value) in prepared::lines_of(lines) {
-                if reply.keeps_field(id) {
+                if reply.keeps_field(id, name) {
                     engine.field(id, name, value, out);
                 }
             }

@@ -4,11 +4,18 @@
 //! page), transaction ids, `Date`, one second of `Age`, the `Connection: keep-alive` that says
 //! nothing in HTTP/1.1, a `Content-Length: 0` towards origins (RFC 9110 8.6 asks for it), and the
 //! framing of the bare 500 that is left when a program fails in `vcl_synth`: Varnish's has none.
+//! Of a whole body in gzip it counts what it decodes to: no two coders make the same bytes.
 //! Everything else must be the same. Fields are a set, but the lines of one name keep their order,
 //! and names are compared without case.
 
 use std::fmt::{self, Write};
+use std::io::Read;
 
+use flate2::read::MultiGzDecoder;
+
+use flate2::read::GzDecoder;
+
+use super::scenario::{Allowed, Ask};
 use crate::reply::{Reply, Seen};
 use crate::strict::ParsedRequest;
 use crate::wire::Fields;
@@ -71,6 +78,28 @@ pub(super) fn answer(line: &str, seen: &Seen, old: bool) -> Vec<String> {
     lines
 }
 
+/// The answer without what need not be the same.
+pub(super) fn without(seen: &Seen, allows: Allowed, ask: &Ask) -> Seen {
+    let mut seen = seen.clone();
+    let Seen::Complete(reply) = &mut seen else { return seen };
+    let mut unsaid: Vec<&str> = Vec::new();
+    if allows.coding && reply.field("content-encoding").is_some_and(|coding| coding == "gzip") {
+        let (mut plain, empty) = (Vec::new(), reply.body.is_empty());
+        if empty || GzDecoder::new(&*reply.body).read_to_end(&mut plain).is_ok() {
+            reply.body = plain;
+            unsaid.push("content-encoding");
+        }
+    }
+    if allows.framing && ask.method != "HEAD" && ![206, 304, 416].contains(&reply.status) {
+        unsaid.extend(["content-length", "transfer-encoding"]);
+        if ask.old {
+            unsaid.push("connection");
+        }
+    }
+    reply.fields.retain(|(name, _)| !unsaid.iter().any(|own| name.eq_ignore_ascii_case(own)));
+    seen
+}
+
 /// A request that an origin saw, as lines.
 pub(super) fn request(seen: &Result<ParsedRequest, String>) -> Vec<String> {
     match seen {
@@ -120,8 +149,23 @@ fn plain(name: &str, value: &str, touched: bool) -> String {
     }
 }
 
+/// The content of a body in gzip, or of none at all; `None` if it is not whole.
+fn unpacked(body: &[u8]) -> Option<Vec<u8>> {
+    let mut plain = Vec::new();
+    if !body.is_empty() {
+        MultiGzDecoder::new(body).read_to_end(&mut plain).ok()?;
+    }
+    Some(plain)
+}
+
 /// The body without what does not count, and whether there was such a thing.
 fn body(reply: &Reply) -> (String, bool) {
+    let coding = reply.field("content-encoding");
+    if coding.is_some_and(|coding| coding.eq_ignore_ascii_case("gzip"))
+        && let Some(unpacked) = unpacked(&reply.body)
+    {
+        return (format!("gzip: {}", shown(&unpacked)), true);
+    }
     let text = shown(&reply.body);
     let mut plain = String::new();
     for line in text.split_inclusive('\n') {

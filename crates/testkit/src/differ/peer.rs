@@ -269,9 +269,14 @@ impl Peer {
 
     /// Puts back what a scenario has changed.
     pub(super) fn restore(&mut self, scenario: &Scenario) -> Result<(), String> {
-        for (name, _) in &scenario.params {
+        for (name, value) in &scenario.params {
             match PARAMS.iter().find(|(own, _)| own == name) {
-                Some((_, value)) => self.command(&format!("param.set {name} {value}"))?,
+                Some((_, usual)) => self.command(&format!("param.set {name} {usual}"))?,
+                // Varnish 7.1 resets no switch.
+                None if name == "feature" => {
+                    let back = value.replace('+', "-");
+                    self.command(&format!("param.set feature {back}"))?
+                }
                 None => self.command(&format!("param.reset {name}"))?,
             };
         }

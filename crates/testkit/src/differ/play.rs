@@ -8,7 +8,7 @@ use super::compare::{self, Event, Record};
 use super::counters::{self, Counters};
 use super::origin::Origin;
 use super::peer::Peer;
-use super::scenario::{Ask, Expect, Scenario, Step, read};
+use super::scenario::{Allowed, Ask, Expect, Scenario, Step, read};
 use crate::strict::ParsedRequest;
 
 /// The number of times, every 10 ms, that an origin is looked at for requests that are to come.
@@ -29,7 +29,8 @@ pub(super) fn play(peer: &mut Peer, scenario: &Scenario) -> Result<Record, Strin
         clients: Clients::default(),
         last: None,
         record: Record::default(),
-        parallel: false,
+        parallel: scenario.allows.order,
+        allows: scenario.allows,
         counted,
     };
     for (line, step) in &scenario.steps {
@@ -58,6 +59,7 @@ struct Stage<'a> {
     record: Record,
     /// Requests were sent at the same time: their order at the origins is chance then.
     parallel: bool,
+    allows: Allowed,
     /// The counters when it began, if they matter.
     counted: Counters,
 }
@@ -156,7 +158,10 @@ impl Stage<'_> {
             .zip(&got)
             .map(|(ask, got)| Event {
                 head: format!("{line}: {} {}", ask.method, ask.target),
-                lines: compare::answer(&got.line, &got.seen, ask.old),
+                lines: {
+                    let seen = compare::without(&got.seen, self.allows, ask);
+                    compare::answer(&got.line, &seen, ask.old)
+                },
             })
             .collect();
         events.sort();

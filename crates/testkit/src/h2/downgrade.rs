@@ -72,7 +72,8 @@ pub struct Case {
 }
 
 /// Fields of a forwarded request that are not the client's: a proxy writes them anew.
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
+    "accept-encoding",
     "content-length",
     "host",
     "surrogate-capability",

@@ -180,7 +180,7 @@ params! {
     LruInterval "lru_interval" Seconds, "2.000" Some("0.000"), None, "seconds", &["experimental"],
         "Accepted, and without effect: a hit moves nothing: eviction is S3-FIFO.";
     MaxEsiDepth "max_esi_depth" Number, "5" Some("0"), None, "levels", &[],
-        "Accepted, and without effect: ESI is not processed yet.";
+        "Levels of fragments below a page. What would be deeper is left out.";
     MaxRestarts "max_restarts" Number, "4" Some("0"), None, "restarts", &[],
         "How often a request may be restarted.";
     MaxRetries "max_retries" Number, "4" Some("0"), None, "retries", &[],

@@ -1,4 +1,4 @@
-//! What a backend's body goes through on its way into the store, as `beresp.filters` names it.
+//! Changes that a backend's body undergoes on its way into the store, as `beresp.filters` names it.
 
 use bytes::Bytes;
 use message::HeaderId;
@@ -7,7 +7,7 @@ use crate::ctx::Beresp;
 
 /// The change that a body's coding undergoes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filter {
+pub enum Recoding {
     /// None.
     None,
     /// It is tested whether it is in gzip.
@@ -16,6 +16,8 @@ pub enum Filter {
     Gunzip,
     /// It is coded.
     Gzip,
+    /// It is decoded, and coded once more.
+    Regzip,
 }
 
 /// `beresp.filters` as set, or as `beresp.do_*` and Content-Encoding make them.
@@ -24,10 +26,13 @@ pub fn of_fetch(beresp: &Beresp<'_>) -> Bytes {
     if let Some(filters) = &state.filters {
         return filters.clone();
     }
+    if state.unfiltered {
+        return Bytes::from_static(if state.do_esi { b" esi" } else { b"" });
+    }
     let coding = beresp.head.headers.value(HeaderId::ContentEncoding);
     let is_gzip = coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
-    let gunzips = state.do_gunzip && is_gzip;
-    let gzips = state.do_gzip && coding.is_none();
+    let gunzips = state.do_gunzip && is_gzip && !state.gzip_off;
+    let gzips = state.do_gzip && coding.is_none() && !state.gzip_off;
     let mut filters = String::new();
     if gunzips || is_gzip && state.do_esi {
         filters.push_str(" gunzip");
@@ -45,17 +50,26 @@ pub fn of_fetch(beresp: &Beresp<'_>) -> Bytes {
 /// The change that `filters` make of a body's coding. Each of them looks at Content-Encoding first,
 /// as Varnish's do: what is not in gzip is neither tested nor decoded, and what has a coding is not
 /// coded once more.
-pub fn coding_of(filters: &[u8], content_encoding: Option<&[u8]>) -> Filter {
+pub fn coding_of(filters: &[u8], content_encoding: Option<&[u8]>) -> Recoding {
     let is_gzip = content_encoding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
-    let has = |name: &[u8]| filters.split(|b| *b == b' ').any(|word| word == name);
+    let has = |name: &[u8]| names(filters, name);
     match (is_gzip, content_encoding) {
-        // Decoded and coded again it is what it was.
-        (true, _) if has(b"gunzip") && (has(b"gzip") || has(b"esi_gzip")) => Filter::TestGunzip,
-        (true, _) if has(b"gunzip") => Filter::Gunzip,
-        (true, _) if has(b"testgunzip") => Filter::TestGunzip,
-        (false, None) if has(b"gzip") => Filter::Gzip,
-        _ => Filter::None,
+        (true, _) if has(b"gunzip") && has(b"gzip") => Recoding::Regzip,
+        (true, _) if has(b"gunzip") => Recoding::Gunzip,
+        (true, _) if has(b"testgunzip") => Recoding::TestGunzip,
+        (false, None) if has(b"gzip") => Recoding::Gzip,
+        _ => Recoding::None,
     }
+}
+
+/// Returns true if `filters` read a page for its instructions.
+pub fn reads(filters: &[u8]) -> bool {
+    names(filters, b"esi") || names(filters, b"esi_gzip")
+}
+
+/// Returns true if `filters` have `name` among them.
+pub fn names(filters: &[u8], name: &[u8]) -> bool {
+    filters.split(|b| *b == b' ').any(|word| word == name)
 }
 
 #[cfg(test)]
@@ -65,15 +79,15 @@ mod tests {
     #[test]
     fn a_filter_does_what_the_coding_allows() {
         for (filters, coding, filter) in [
-            (" testgunzip", Some("gzip"), Filter::TestGunzip),
-            (" gunzip", Some("GZIP"), Filter::Gunzip),
-            ("gunzip gzip", Some("gzip"), Filter::TestGunzip),
-            (" gunzip", None, Filter::None),
-            (" gzip", None, Filter::Gzip),
-            (" gzip", Some("br"), Filter::None),
-            (" gzip", Some("gzip"), Filter::None),
-            ("", Some("gzip"), Filter::None),
-            (" esi_gzip", None, Filter::None),
+            (" testgunzip", Some("gzip"), Recoding::TestGunzip),
+            (" gunzip", Some("GZIP"), Recoding::Gunzip),
+            ("gunzip gzip", Some("gzip"), Recoding::Regzip),
+            (" gunzip", None, Recoding::None),
+            (" gzip", None, Recoding::Gzip),
+            (" gzip", Some("br"), Recoding::None),
+            (" gzip", Some("gzip"), Recoding::None),
+            ("", Some("gzip"), Recoding::None),
+            (" esi_gzip", None, Recoding::None),
         ] {
             let coding = coding.map(str::as_bytes);
             assert_eq!(coding_of(filters.as_bytes(), coding), filter, "{filters} {coding:?}");

@@ -121,21 +121,16 @@ pub fn beresp(headers: &mut HeaderBlock, one_hop: &OneHop, fate: Fate) {
     });
 }
 
-/// Brings the fields of a backend's response into line with its body's coding; whether that is
-/// gzip, which all clients get as they can take it. A part (206) is handed on as it is.
-pub fn settle_coding(response: &mut Response, has_body: bool) -> bool {
-    let headers = &mut response.headers;
-    if !has_body {
-        headers.remove(HeaderId::ContentEncoding);
-        return false;
-    }
-    let coding = headers.value(HeaderId::ContentEncoding);
-    let is_gzip = response.status != Status::PARTIAL_CONTENT
-        && coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
-    if is_gzip {
-        vary_by_coding(headers);
-    }
-    is_gzip
+/// Makes the head that of a body that came in gzip, and goes to each client as it can take it.
+pub fn keep_gzip(headers: &mut HeaderBlock) {
+    vary_by_coding(headers);
+}
+
+/// Returns true if the body is in gzip, and a whole one.
+pub fn is_gzip(response: &Response) -> bool {
+    let coding = response.headers.value(HeaderId::ContentEncoding);
+    response.status != Status::PARTIAL_CONTENT
+        && coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"))
 }
 
 /// Makes the head that of the body in gzip.
@@ -163,7 +158,8 @@ pub fn weaken_etag(headers: &mut HeaderBlock) {
     }
 }
 
-fn vary_by_coding(headers: &mut HeaderBlock) {
+/// Says that the response depends on Accept-Encoding.
+pub fn vary_by_coding(headers: &mut HeaderBlock) {
     if !names_accept_encoding(headers) {
         let before = headers.values(HeaderId::Vary).collect::<Vec<_>>().join(&b", "[..]);
         let vary = match before.is_empty() {

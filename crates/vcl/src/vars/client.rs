@@ -48,7 +48,11 @@ pub(super) const REQ: &[Var] = &[
         "Whether ESI is processed at all. Of VCL 4.1, `resp.do_esi` is the like.",
     )
     .set(Subs::CLIENT, |ctx, value| {
-        state_mut(ctx)?.no_esi = !value.is_true();
+        // Only the client's request can, as in Varnish.
+        let state = state_mut(ctx)?;
+        if state.esi_level == 0 {
+            state.no_esi = !value.is_true();
+        }
         Ok(())
     })
     .until_40(),

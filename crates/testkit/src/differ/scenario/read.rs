@@ -68,6 +68,17 @@ fn take(
         ("label", name) => _ = into.labels.insert(name.to_owned(), text()),
         ("file", name) => _ = into.files.insert(name.to_owned(), text()),
         ("differs", _) => into.differs = Some(text().trim().to_owned()),
+        ("allows", _) => {
+            for (number, line) in lines.iter().filter(|(_, line)| !line.trim().is_empty()) {
+                match line.split_once(' ') {
+                    Some(("order", _)) => into.allows.order = true,
+                    Some(("coding", _)) => into.allows.coding = true,
+                    Some(("framing", _)) => into.allows.framing = true,
+                    Some(_) => return Err(format!("{number}: not allowed: {line}")),
+                    None => return Err(format!("{number}: no reason: {line}")),
+                }
+            }
+        }
         ("params", _) => {
             for (number, line) in lines.iter().filter(|(_, line)| !line.trim().is_empty()) {
                 let (name, value) =

@@ -78,6 +78,8 @@ fn what_is_not_understood_is_told_with_its_line() {
         ("== A\n-- steps\nget /\n", "file: 3: no request"),
         ("== A\n-- o1\n/\n    !dance\n", "file: 3: !dance"),
         ("== A\n-- nothing\n", "file: no section"),
+        ("== A\n-- allows\nall of it\n", "file: 3: not allowed"),
+        ("== A\n-- allows\norder\n", "file: 3: no reason"),
         ("== A\n-- steps\n& GET /\n", "file: `&` joins"),
         ("== A\n", "file:1: nothing is done"),
         ("== A\n-- steps\nGET /\n== A\n-- steps\nGET /\n", "file:4: the name is taken"),

@@ -1,0 +1,142 @@
+//! Pages in gzip without compressing: segments that were made once, put together with what is sent
+//! as it is.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cache::{Object, Whole};
+use codec::{Coding, EncodeSettings, Encoder, Goal, Joined, STEP_BYTES, STORED_BYTES, Shift};
+
+use crate::body::Part;
+
+/// The level at which the texts of a page are compressed, once.
+const LEVEL: u8 = 6;
+/// Bytes of gzip's head, before the first block.
+const HEAD: usize = codec::HEAD.len();
+/// Bytes after the last block of a segment: an empty block, CRC and length.
+const END: usize = 10;
+/// The flush that a segment ends with, and what follows it.
+const TAIL: usize = 4 + END;
+
+/// A text of a page, compressed so that it can stand among others.
+#[derive(Clone, Debug)]
+pub(super) struct Cut {
+    range: Range<u64>,
+    blocks: Bytes,
+    crc: u32,
+    shift: Shift,
+}
+
+impl Cut {
+    /// The text in `range` of a page, compressed; `None` where that makes it no shorter.
+    pub(super) fn of(whole: Whole<'_>, range: &Range<u64>) -> Option<Self> {
+        let length = range.end - range.start;
+        let settings = EncodeSettings::new(Coding::Gzip, LEVEL)?.for_length(length);
+        let mut encoder = Encoder::new(&settings).ok()?;
+        let (mut coded, mut output) = (Vec::new(), vec![0; STEP_BYTES]);
+        let pieces = whole.range(range.clone()).map(|piece| (piece, Goal::Gather));
+        for (mut piece, goal) in pieces.chain([(&[][..], Goal::Finish)]) {
+            loop {
+                let step = encoder.step(piece, &mut output, goal).ok()?;
+                coded.extend_from_slice(&output[..step.made]);
+                piece = &piece[step.taken..];
+                if step.done {
+                    break;
+                }
+            }
+        }
+        let segment = codec::segment(&coded)?;
+        let is_shorter = segment.blocks.len() < length as usize;
+        is_shorter.then(|| Self {
+            range: range.clone(),
+            blocks: Bytes::from(coded).slice(segment.blocks),
+            crc: segment.crc,
+            shift: Shift::of(length),
+        })
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn memory(&self) -> usize {
+        size_of::<Self>() + self.blocks.len()
+    }
+
+    /// The cut of the text in `range`, of `cuts` in the order of their page.
+    pub(super) fn find<'a>(cuts: &'a [Self], range: &Range<u64>) -> Option<&'a Self> {
+        let at = cuts.binary_search_by_key(&range.start, |cut| cut.range.start).ok()?;
+        Some(&cuts[at]).filter(|cut| cut.range == *range)
+    }
+}
+
+/// A page in gzip that is put together.
+pub(super) struct Stitch {
+    parts: VecDeque<Part>,
+    joined: Joined,
+}
+
+impl Stitch {
+    /// The beginning of a page of about so many pieces.
+    pub(super) fn begin(pieces: usize) -> Self {
+        let mut parts = VecDeque::with_capacity(2 * pieces + 2);
+        parts.push_back(Part::Bytes(Bytes::from_static(&codec::HEAD)));
+        Self { parts, joined: Joined::default() }
+    }
+
+    /// Adds a text of the page.
+    pub(super) fn add_cut(&mut self, cut: &Cut) {
+        self.joined.add(cut.crc, (cut.range.end - cut.range.start) as u32, cut.shift);
+        self.parts.push_back(Part::Bytes(cut.blocks.clone()));
+    }
+
+    /// Adds what has no coding, in stored blocks. It is in memory.
+    pub(super) fn add_plain(&mut self, mut part: Part) {
+        let crc = match &part {
+            Part::Bytes(bytes) => codec::crc32([&bytes[..]]),
+            Part::Stored(object, range) => {
+                let whole = object.whole();
+                codec::crc32(whole.iter().flat_map(|whole| whole.range(range.clone())))
+            }
+            Part::File(..) => return,
+        };
+        let length = part.len();
+        self.joined.add(crc, length as u32, Shift::of(length));
+        while !part.is_empty() {
+            let block = part.split_to(STORED_BYTES as u64);
+            let head = codec::stored_head(block.len() as usize);
+            self.parts.push_back(Part::Bytes(Bytes::copy_from_slice(&head)));
+            self.parts.push_back(block);
+        }
+    }
+
+    /// Adds a stored body in gzip that was made here.
+    pub(super) fn add_coded(&mut self, object: &Arc<Object>) {
+        let Some((range, crc, length)) = segment_of(object) else { return };
+        self.joined.add(crc, length, Shift::of(u64::from(length)));
+        self.parts.push_back(Part::Stored(Arc::clone(object), range));
+    }
+
+    /// Ends the page.
+    pub(super) fn end(mut self) -> VecDeque<Part> {
+        self.parts.push_back(Part::Bytes(Bytes::copy_from_slice(&self.joined.end())));
+        self.parts
+    }
+}
+
+/// The blocks of a stored body in gzip that can stand among others, the CRC-32 and the length of
+/// its content; `None` if it is another's.
+pub(super) fn segment_of(object: &Object) -> Option<(Range<u64>, u32, u32)> {
+    let (flags, whole) = (object.flags(), object.whole()?);
+    if flags.coding != Coding::Gzip || !flags.coded_here {
+        return None;
+    }
+    let from = whole.len().checked_sub(TAIL as u64).filter(|from| *from >= HEAD as u64)?;
+    // Its two ends make a stream of the same shape.
+    let mut ends = [0; HEAD + TAIL];
+    let pieces = whole.range(0..HEAD as u64).chain(whole.range(from..whole.len()));
+    for (to, byte) in ends.iter_mut().zip(pieces.flatten()) {
+        *to = *byte;
+    }
+    let segment = codec::segment(&ends)?;
+    Some((HEAD as u64..whole.len() - END as u64, segment.crc, segment.length))
+}

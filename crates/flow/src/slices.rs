@@ -1,0 +1,22 @@
+//! Large bodies in slices: a stored response whose body is a set of objects, each with an aligned
+//! part of it.
+//!
+//! The set is the body of an ordinary stored response; its slices are ordinary objects under keys
+//! that nobody else can make. So a slice is fetched once for all who want it, weighed, and evicted
+//! by itself. One validator binds them: what comes under another one ends the set, and no byte of
+//! it is ever sent.
+
+mod answer;
+mod cut;
+mod desk;
+mod memory;
+mod reading;
+mod set;
+mod stretches;
+
+pub(crate) use self::answer::{Edition, Extent, Probe, part_of};
+pub(crate) use self::cut::{Cut, cut, may_slice, shape_of};
+pub(crate) use self::desk::Desk;
+pub(crate) use self::memory::SliceMemory;
+pub(crate) use self::set::{Shape, is_slice};
+pub(crate) use self::stretches::{Piece, Stretches};

@@ -1,0 +1,149 @@
+//! A core's desk for slices: takes orders from whatever thread a client is served by, and fetches
+//! each slice once, a bounded number of them at the same time.
+
+use std::cell::{Cell, OnceCell};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use base::{Account, Counter, Limit};
+use cache::{Lead, Passage, Reader};
+use message::HeaderId;
+use origin::{Caller, Exchange, RequestBody};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::{Notify, oneshot};
+
+use super::answer::{SliceVerdict, range_text};
+use super::set::{SliceSet, new_slice};
+use crate::carry::{End, carry};
+use crate::core::Core;
+use crate::interims::Announcer;
+
+/// An order for a slice, with the duty to answer all who wait for it.
+pub(super) struct SliceOrder {
+    pub(super) set: Arc<SliceSet>,
+    pub(super) slice: u64,
+    pub(super) lead: Lead,
+    /// Where the reader goes of whoever ordered it; none of what is ordered ahead.
+    pub(super) reply: Option<oneshot::Sender<Reader>>,
+    /// For whom the slice is held, should it not be kept.
+    pub(super) account: Option<Arc<Account>>,
+}
+
+impl SliceOrder {
+    /// Returns true if somebody still waits for the slice.
+    fn is_wanted(&self) -> bool {
+        let is_awaited = match &self.reply {
+            Some(reply) => !reply.is_closed(),
+            None => self.set.has_readers(),
+        };
+        !self.set.has_ended() && (is_awaited || self.lead.is_watched())
+    }
+}
+
+/// A core's desk.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    orders: OnceCell<UnboundedSender<SliceOrder>>,
+    under_way: Cell<u64>,
+    freed: Notify,
+}
+
+impl Desk {
+    /// Where orders go to; the desk opens with the first set.
+    pub(super) fn orders(core: &Rc<Core>) -> UnboundedSender<SliceOrder> {
+        let open = || {
+            let (orders, taken) = mpsc::unbounded_channel();
+            rt::spawn_local(run(Rc::downgrade(core), taken));
+            orders
+        };
+        core.desk.orders.get_or_init(open).clone()
+    }
+}
+
+/// Takes orders as long as there is the core.
+async fn run(core: Weak<Core>, mut orders: UnboundedReceiver<SliceOrder>) {
+    while let Some(order) = orders.recv().await {
+        let Some(core) = core.upgrade() else { return };
+        while core.desk.under_way.get() >= core.live().limits.slice_fetches.max(1) {
+            core.counters.limit(Limit::SliceFetches);
+            core.desk.freed.notified().await;
+        }
+        if !order.is_wanted() {
+            continue;
+        }
+        core.desk.under_way.set(core.desk.under_way.get() + 1);
+        let place = Place(core);
+        rt::spawn_local(Box::pin(async move {
+            fetch(&place.0, order).await;
+        }));
+    }
+}
+
+/// The place of one fetch among those under way.
+struct Place(Rc<Core>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let desk = &self.0.desk;
+        desk.under_way.set(desk.under_way.get() - 1);
+        desk.freed.notify_one();
+    }
+}
+
+/// Fetches one slice.
+async fn fetch(core: &Rc<Core>, order: SliceOrder) {
+    let SliceOrder { set, slice, mut lead, reply, account } = order;
+    let Some(exchange) = ask(core, &set, slice).await else {
+        core.counters.inc(Counter::SlicesFailed);
+        return;
+    };
+    let passage = Passage { bytes: core.live().limits.window_bytes, account };
+    lead.passes_by(passage);
+    let range = set.range(slice);
+    let new = new_slice(range.end - range.start, core.now().mono_ms);
+    let filling = lead.store(new, None);
+    // What is not kept moves no faster than its reader, who must be there before.
+    let reader = filling.object().reader();
+    match reply {
+        Some(reply) => drop(reply.send(reader)),
+        None => drop(reader),
+    }
+    let carried = carry(*exchange, filling, None, None, None).await;
+    core.counters.inc(match carried.end {
+        End::Whole => Counter::SlicesFetched,
+        _ => Counter::SlicesFailed,
+    });
+    core.counters.add(Counter::SlicesJoined, set.joined.swap(0, Ordering::Relaxed));
+}
+
+/// Asks the origin for a slice; `None` if the answer is not the slice.
+async fn ask(core: &Rc<Core>, set: &SliceSet, slice: u64) -> Option<Box<Exchange>> {
+    let source = &set.source;
+    let range = set.range(slice);
+    let mut request = source.request.clone();
+    request.headers.set(HeaderId::Range, range_text(&range).as_bytes());
+    request.headers.set(HeaderId::IfRange, set.edition.validator.text());
+    let caller: &Caller = &source.caller;
+    let none = &mut Announcer(None);
+    let (origin, hash) = (&source.origin, source.key_hash);
+    let pool = core.pool();
+    let sent = pool.send(origin, &request, RequestBody::None, hash, caller, none).await;
+    let exchange = Box::new(sent.ok()?);
+    match set.edition.judge((&exchange.response, exchange.framing), &range) {
+        SliceVerdict::Slice => return Some(exchange),
+        SliceVerdict::Nothing => {}
+        SliceVerdict::Changed => {
+            if set.end() {
+                core.counters.inc(Counter::SliceSetsChanged);
+            }
+        }
+        SliceVerdict::NoRange => {
+            core.shared.slices.unsliced.note(origin.name(), core.rangeless_ms());
+            if set.end() {
+                core.counters.inc(Counter::SliceSetsRefused);
+            }
+        }
+    }
+    None
+}

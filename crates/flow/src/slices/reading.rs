@@ -1,0 +1,212 @@
+//! A client's way through a set of slices: each is found, waited for or ordered as it is come to,
+//! and the next ones before that where the client reads on.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+
+use base::Account;
+use bytes::Bytes;
+use cache::{Aborted, Begin, BeginOptions, Found, Object, Reader, Reading, Ticket, Waited};
+use tokio::sync::oneshot;
+
+use super::desk::SliceOrder;
+use super::set::SliceSet;
+use crate::live::Shared;
+
+/// Further tries to get one slice.
+const TRIES_MAX: u32 = 2;
+
+/// A read of a set.
+pub(super) struct SliceReading {
+    set: Arc<SliceSet>,
+    /// Its number among the readers of the set.
+    number: u64,
+    /// The offset of its next byte.
+    at: u64,
+    /// The offset that it began at.
+    began: u64,
+    /// The offset of the first byte that is not wanted.
+    until: u64,
+    /// The slice beyond which the next ones have been ordered.
+    ahead_of: Option<u64>,
+    /// Tries to get this slice that came to nothing.
+    tries: u32,
+    step: Fetching,
+}
+
+/// The way in which a read comes by its next bytes.
+enum Fetching {
+    /// By nothing yet.
+    Idle,
+    /// By its own order.
+    Ordered(oneshot::Receiver<Reader>),
+    /// By another's order.
+    Joined(Ticket),
+    /// By the slice.
+    Slice(Reader),
+}
+
+impl SliceReading {
+    pub(super) fn new(set: Arc<SliceSet>) -> Self {
+        let (number, until) = (set.enter(), set.edition.length);
+        let (at, began, ahead_of, tries, step) = (0, 0, None, 0, Fetching::Idle);
+        Self { set, number, at, began, until, ahead_of, tries, step }
+    }
+
+    /// Comes by the slice of the next byte.
+    fn begin(&mut self, account: Option<&Arc<Account>>) -> Result<Fetching, Aborted> {
+        let shared = self.set.shared.upgrade().ok_or(Aborted)?;
+        if self.set.has_ended() {
+            return Err(Aborted);
+        }
+        let slice = self.set.slice_at(self.at);
+        let key = self.set.key(&shared, slice);
+        let now_ms = rt::now().mono_ms;
+        if let Found::Object(object) = shared.cache.lookup(&key, &mut |_, _| {}, now_ms) {
+            return self.follow(&object, account);
+        }
+        let options = BeginOptions::default();
+        match shared.cache.begin(&key, &mut |_, _| {}, options, now_ms) {
+            Begin::Object(object) => self.follow(&object, account),
+            Begin::Wait(ticket) => {
+                self.set.joined.fetch_add(1, Ordering::Relaxed);
+                Ok(Fetching::Joined(ticket))
+            }
+            Begin::Full => Err(Aborted),
+            Begin::Lead(lead) | Begin::Alone(lead) => {
+                let (reply, ordered) = oneshot::channel();
+                let set = Arc::clone(&self.set);
+                let account = account.cloned();
+                let order = SliceOrder { set, slice, lead, reply: Some(reply), account };
+                self.set.orders.send(order).map_err(|_| Aborted)?;
+                Ok(Fetching::Ordered(ordered))
+            }
+        }
+    }
+
+    /// Reads on in a slice.
+    fn follow(
+        &mut self,
+        object: &Arc<Object>,
+        account: Option<&Arc<Account>>,
+    ) -> Result<Fetching, Aborted> {
+        let reader = object.reader();
+        // It passes to others, and began before.
+        if reader.is_behind() { self.again() } else { Ok(self.read_on(reader, account)) }
+    }
+
+    fn read_on(&self, mut reader: Reader, account: Option<&Arc<Account>>) -> Fetching {
+        if let Some(account) = account {
+            reader.hold_for(account);
+        }
+        reader.seek(self.at % self.set.shape.slice_bytes);
+        Fetching::Slice(reader)
+    }
+
+    /// Tries once more, if it may.
+    fn again(&mut self) -> Result<Fetching, Aborted> {
+        self.tries += 1;
+        if self.tries > TRIES_MAX { Err(Aborted) } else { Ok(Fetching::Idle) }
+    }
+
+    /// Takes note of bytes read.
+    fn advance(&mut self, bytes: u64) {
+        let slice = self.set.slice_at(self.at);
+        self.at += bytes;
+        let next = self.set.slice_at(self.at);
+        // Whoever has read half a slice reads on, as far as can be told.
+        let reads_on = self.at - self.began >= self.set.shape.slice_bytes / 2;
+        if reads_on && self.ahead_of.is_none_or(|of| of < next) {
+            self.ahead_of = Some(next);
+            if let Some(shared) = self.set.shared.upgrade() {
+                self.order_ahead(&shared, next);
+            }
+        }
+        if next != slice {
+            (self.step, self.tries) = (Fetching::Idle, 0);
+            self.set.go(self.number, Some(next));
+        }
+    }
+
+    /// Orders the slices behind `slice` that nobody has and nobody brings.
+    fn order_ahead(&self, shared: &Arc<Shared>, slice: u64) {
+        for slice in slice + 1..=slice + self.set.shape.ahead {
+            if slice >= self.set.count() || self.set.range(slice).start >= self.until {
+                return;
+            }
+            let key = self.set.key(shared, slice);
+            let now_ms = rt::now().mono_ms;
+            let begun = shared.cache.begin(&key, &mut |_, _| {}, BeginOptions::default(), now_ms);
+            if let Begin::Lead(lead) = begun {
+                let set = Arc::clone(&self.set);
+                let order = SliceOrder { set, slice, lead, reply: None, account: None };
+                // Without a desk it is dropped, and whoever needs it is told.
+                drop(self.set.orders.send(order));
+            }
+        }
+    }
+}
+
+impl Reading for SliceReading {
+    fn seek(&mut self, offset: u64) {
+        let (before, slice) = (self.set.slice_at(self.at), self.set.slice_at(offset));
+        (self.at, self.began) = (offset, offset);
+        if slice == before {
+            if let Fetching::Slice(reader) = &mut self.step {
+                reader.seek(offset % self.set.shape.slice_bytes);
+            }
+            return;
+        }
+        (self.step, self.tries, self.ahead_of) = (Fetching::Idle, 0, None);
+        self.set.go(self.number, Some(slice));
+    }
+
+    fn until(&mut self, offset: u64) {
+        self.until = offset;
+    }
+
+    fn poll_next(
+        &mut self,
+        account: Option<&Arc<Account>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, Aborted>> {
+        loop {
+            if self.at >= self.set.edition.length {
+                return Poll::Ready(Ok(None));
+            }
+            self.step = match &mut self.step {
+                Fetching::Idle => self.begin(account)?,
+                Fetching::Ordered(ordered) => match ready!(Pin::new(ordered).poll(cx)) {
+                    Ok(reader) => self.read_on(reader, account),
+                    Err(_) => self.again()?,
+                },
+                Fetching::Joined(ticket) => match ready!(Pin::new(ticket).poll(cx)) {
+                    Waited::Ready(object) => self.follow(&object, account)?,
+                    Waited::Refused | Waited::Failed => self.again()?,
+                },
+                Fetching::Slice(reader) => match ready!(reader.poll_next(cx)) {
+                    Ok(Some(data)) => {
+                        self.advance(data.len() as u64);
+                        return Poll::Ready(Ok(Some(data)));
+                    }
+                    Ok(None) | Err(Aborted) => self.again()?,
+                },
+            };
+        }
+    }
+}
+
+impl fmt::Debug for SliceReading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SliceReading").field("set", &self.set).field("at", &self.at).finish()
+    }
+}
+
+impl Drop for SliceReading {
+    fn drop(&mut self) {
+        self.set.go(self.number, None);
+    }
+}

@@ -1,0 +1,323 @@
+//! A set of slices: the body of one version of a representation. Any part of it may be there.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use base::units::Bytes as Size;
+use base::{HashSeed, KeyBuf, Limits, key_fields};
+use cache::{Elsewhere, Flags, NewObject, Object, Reading, Record, Tags};
+use message::{Request, Status};
+use origin::{Caller, Origin};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::answer::Edition;
+use super::desk::SliceOrder;
+use super::memory::Remains;
+use super::reading::SliceReading;
+use crate::live::Shared;
+
+/// Slices begin at multiples of it.
+const GRAIN_BYTES: u64 = 64 * 1024;
+/// The first field of a slice's key, in place of a scheme.
+const MARK: &[u8] = b"slice";
+/// Milliseconds for which a slice would be fresh: its set says how long it is used.
+const LIFETIME_MS: u64 = 10 * 365 * 24 * 3600 * 1000;
+/// Slices that are counted for an operator.
+const COUNTED_MAX: u64 = 16 * 1024;
+
+/// The way in which bodies are sliced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Length from which bodies are sliced.
+    pub(crate) from: u64,
+    /// Length of a slice.
+    pub(crate) slice_bytes: u64,
+    /// Slices brought ahead of a reader.
+    pub(crate) ahead: u64,
+}
+
+impl Shape {
+    /// The shape that `limits` set; `None` if nothing is sliced.
+    pub(crate) fn of(limits: &Limits) -> Option<Self> {
+        let most = limits.slice_bytes.min(limits.object_bytes);
+        let slice_bytes = most / GRAIN_BYTES * GRAIN_BYTES;
+        let is_on = limits.slices_from > 0 && slice_bytes > 0;
+        is_on.then_some(Self { from: limits.slices_from, slice_bytes, ahead: limits.slice_ahead })
+    }
+}
+
+/// Where slices are fetched.
+pub(super) struct Whence {
+    pub(super) origin: Arc<Origin>,
+    /// The request, without conditions and ranges.
+    pub(super) request: Request,
+    pub(super) key_hash: u64,
+    /// The client for which the set was made.
+    pub(super) caller: Caller,
+}
+
+/// A set of slices.
+pub(super) struct SliceSet {
+    pub(super) id: u64,
+    pub(super) shape: Shape,
+    pub(super) edition: Edition,
+    pub(super) source: Whence,
+    pub(super) shared: Weak<Shared>,
+    /// The desk of the core that made it, and fetches for it.
+    pub(super) orders: UnboundedSender<SliceOrder>,
+    /// Clients that waited for another's slice and have not been counted.
+    pub(super) joined: AtomicU64,
+    /// A reader has gone on, or left.
+    pub(super) moved: Notify,
+    readers: Mutex<Readers>,
+    /// The stored response that has it as its body.
+    object: OnceLock<Weak<Object>>,
+    has_ended: AtomicBool,
+}
+
+/// Where the readers of a set are.
+#[derive(Debug, Default)]
+struct Readers {
+    next: u64,
+    /// Number and slice of each.
+    at: Vec<(u64, u64)>,
+}
+
+/// The next step of whoever cuts a running response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// Goes on: a reader is near.
+    GoOn,
+    /// Waits for the reader that follows.
+    Wait,
+    /// Ends: nobody follows.
+    End,
+}
+
+impl SliceSet {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        shape: Shape,
+        edition: Edition,
+        source: Whence,
+        orders: UnboundedSender<SliceOrder>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id: shared.slices.number(),
+            shape,
+            edition,
+            source,
+            shared: Arc::downgrade(shared),
+            orders,
+            joined: AtomicU64::new(0),
+            moved: Notify::new(),
+            readers: Mutex::default(),
+            object: OnceLock::new(),
+            has_ended: AtomicBool::new(false),
+        })
+    }
+
+    /// Takes note of the stored response whose body this is.
+    pub(super) fn stands_for(&self, object: &Arc<Object>) {
+        _ = self.object.set(Arc::downgrade(object));
+    }
+
+    /// The number of slices.
+    pub(super) fn count(&self) -> u64 {
+        self.edition.length.div_ceil(self.shape.slice_bytes)
+    }
+
+    /// The bytes of a slice.
+    pub(super) fn range(&self, number: u64) -> Range<u64> {
+        let start = number * self.shape.slice_bytes;
+        start..self.edition.length.min(start + self.shape.slice_bytes)
+    }
+
+    pub(super) fn slice_at(&self, offset: u64) -> u64 {
+        offset / self.shape.slice_bytes
+    }
+
+    pub(super) fn key(&self, shared: &Shared, number: u64) -> KeyBuf {
+        let mut key = KeyBuf::new();
+        slice_key(&shared.seed, self.id, number, &mut key);
+        key
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
+    }
+
+    /// Ends the set: nobody reads it any more, and new requests are fetched. False if it has ended
+    /// before.
+    pub(super) fn end(&self) -> bool {
+        if self.has_ended.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        let object = self.object.get().and_then(Weak::upgrade);
+        if let (Some(shared), Some(object)) = (self.shared.upgrade(), object) {
+            shared.cache.withdraw(self.source.key_hash, &object);
+        }
+        self.moved.notify_one();
+        true
+    }
+
+    /// Takes in a reader at the beginning; returns its number.
+    pub(super) fn enter(&self) -> u64 {
+        let mut readers = self.readers.lock();
+        let number = readers.next;
+        readers.next += 1;
+        readers.at.push((number, 0));
+        number
+    }
+
+    /// A reader has come to `slice`; without one it has left.
+    pub(super) fn go(&self, reader: u64, slice: Option<u64>) {
+        {
+            let mut readers = self.readers.lock();
+            let Some(place) = readers.at.iter().position(|(number, _)| *number == reader) else {
+                return;
+            };
+            match slice {
+                Some(slice) => readers.at[place].1 = slice,
+                None => _ = readers.at.swap_remove(place),
+            }
+        }
+        self.moved.notify_one();
+    }
+
+    pub(super) fn has_readers(&self) -> bool {
+        !self.readers.lock().at.is_empty()
+    }
+
+    /// The pace of whoever comes to `slice` with a running response.
+    pub(super) fn pace(&self, slice: u64) -> Pace {
+        let readers = self.readers.lock();
+        pace_of(readers.at.iter().map(|(_, at)| *at), slice, self.shape.ahead)
+    }
+}
+
+/// The pace at `slice` of whoever brings slices up to `ahead` before `readers`: it waits for one
+/// that follows it, not for one that has to catch up.
+fn pace_of(readers: impl Iterator<Item = u64>, slice: u64, ahead: u64) -> Pace {
+    match readers.filter(|at| *at <= slice + ahead).max() {
+        Some(at) if at + ahead >= slice => Pace::GoOn,
+        Some(at) if at + ahead + 1 == slice => Pace::Wait,
+        _ => Pace::End,
+    }
+}
+
+impl Elsewhere for SliceSet {
+    fn length(&self) -> u64 {
+        self.edition.length
+    }
+
+    fn open(self: Arc<Self>) -> Box<dyn Reading> {
+        Box::new(SliceReading::new(self))
+    }
+
+    fn memory(&self) -> u64 {
+        let request = &self.source.request;
+        let fields = request.headers.memory() + request.target.len() + request.host.len();
+        (size_of::<Self>() + fields + self.edition.coding.len()) as u64
+    }
+
+    fn told(&self) -> Option<String> {
+        let shared = self.shared.upgrade()?;
+        let (count, size) = (self.count(), Size(self.shape.slice_bytes));
+        let looked_at = count.min(COUNTED_MAX);
+        let is_there = |number: &u64| {
+            shared.cache.peek(&self.key(&shared, *number), &mut |_, _| {}).found.is_some()
+        };
+        let there = (0..looked_at).filter(is_there).count();
+        let of = if looked_at < count {
+            format!("the first {looked_at} of {count}")
+        } else {
+            count.to_string()
+        };
+        Some(format!("slices: {there} of {of}, of {size} each"))
+    }
+}
+
+impl fmt::Debug for SliceSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SliceSet").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Drop for SliceSet {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            // A lock of the store may be held: what is left is removed by a sweep.
+            shared.slices.leave(Remains { id: self.id, next: 0, end: self.count() });
+        }
+    }
+}
+
+/// The key of a slice.
+pub(super) fn slice_key(seed: &HashSeed, set: u64, number: u64, key: &mut KeyBuf) {
+    key.clear();
+    key.field(MARK);
+    key.field(b"");
+    key.field(&set.to_be_bytes());
+    key.field(&number.to_be_bytes());
+    key.finish(seed);
+}
+
+/// Returns true if what is stored is a slice, and so not what anybody asks for.
+pub(crate) fn is_slice(record: &Record) -> bool {
+    key_fields(record.key()).next() == Some(MARK)
+}
+
+/// A slice of so many bytes as it is stored from now on.
+pub(super) fn new_slice(length: u64, now_ms: u64) -> NewObject {
+    NewObject {
+        status: Status::PARTIAL_CONTENT,
+        etag: None,
+        last_modified: None,
+        date: None,
+        head: Box::default(),
+        born_ms: i64::try_from(now_ms).unwrap_or(i64::MAX),
+        lifetime_ms: LIFETIME_MS,
+        grace_ms: 0,
+        stale_if_error_ms: 0,
+        stale_if_unreachable_ms: 0,
+        flags: Flags::default(),
+        note: Box::default(),
+        tags: Tags::default(),
+        length: Some(length),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_that_is_cut_stays_near_a_reader() {
+        let pace = |readers: &[u64], slice| pace_of(readers.iter().copied(), slice, 2);
+        assert_eq!(pace(&[0], 2), Pace::GoOn);
+        assert_eq!(pace(&[0], 3), Pace::Wait);
+        assert_eq!(pace(&[0], 4), Pace::End, "that one seeks back");
+        assert_eq!(pace(&[], 1), Pace::End);
+        assert_eq!(pace(&[0, 9], 3), Pace::Wait, "one is far ahead");
+        assert_eq!(pace(&[0, 5], 3), Pace::GoOn, "one waits for what comes soon");
+        assert_eq!(pace(&[9], 3), Pace::End, "whoever is ahead fetches for itself");
+    }
+
+    #[test]
+    fn a_shape_has_slices_that_can_be_stored() {
+        let limits = |slice_bytes, object_bytes, slices_from| {
+            let limits = Limits { slice_bytes, object_bytes, slices_from, ..Limits::default() };
+            Some(Shape::of(&limits)?.slice_bytes)
+        };
+        assert_eq!(limits(1 << 20, 1 << 26, 1), Some(1 << 20));
+        assert_eq!(limits((1 << 20) + 5, 1 << 26, 1), Some(1 << 20));
+        assert_eq!(limits(1 << 20, 100_000, 1), Some(65_536));
+        assert_eq!(limits(1000, 1 << 26, 1), None);
+        assert_eq!(limits(1 << 20, 1 << 26, 0), None, "off");
+    }
+}

@@ -1,0 +1,155 @@
+//! Stretches of a body that is read, with bytes between them: multipart/byteranges (RFC 9110 14.6)
+//! of what is not in memory.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use base::Account;
+use bytes::Bytes;
+use cache::{Aborted, Elsewhere, Reader, Reading};
+use parking_lot::Mutex;
+
+/// A piece of what is sent.
+#[derive(Clone, Debug)]
+pub(crate) enum Piece {
+    Bytes(Bytes),
+    /// Bytes of the body.
+    Of(Range<u64>),
+}
+
+impl Piece {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Of(range) => range.end - range.start,
+        }
+    }
+}
+
+/// Pieces in their order, as a body of their own. It is read once, from its beginning.
+#[derive(Debug)]
+pub(crate) struct Stretches {
+    length: u64,
+    state: Mutex<Option<Stretching>>,
+}
+
+impl Stretches {
+    /// A reader of `pieces`; some are of the body that `reader` reads.
+    pub(crate) fn read(reader: Reader, pieces: Vec<Piece>) -> Reader {
+        let length = pieces.iter().map(Piece::len).sum();
+        let stretching = Stretching { reader: Some(reader), pieces, at: 0, done: 0, spare: None };
+        let stretches = Self { length, state: Mutex::new(Some(stretching)) };
+        Reader::of_elsewhere(&(Arc::new(stretches) as Arc<dyn Elsewhere>))
+    }
+}
+
+impl Elsewhere for Stretches {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn open(self: Arc<Self>) -> Box<dyn Reading> {
+        let nothing = Stretching { reader: None, pieces: Vec::new(), at: 0, done: 0, spare: None };
+        Box::new(self.state.lock().take().unwrap_or(nothing))
+    }
+}
+
+/// A read of stretches.
+#[derive(Debug)]
+struct Stretching {
+    reader: Option<Reader>,
+    pieces: Vec<Piece>,
+    /// The piece that is read.
+    at: usize,
+    /// Bytes of it that have been.
+    done: u64,
+    /// Bytes that the reader has brought beyond a piece, and the offset behind them, where the
+    /// reader is: what passes through a window comes once.
+    spare: Option<(Bytes, u64)>,
+}
+
+impl Reading for Stretching {
+    fn seek(&mut self, offset: u64) {
+        let mut begins = 0;
+        for (at, piece) in self.pieces.iter().enumerate() {
+            if offset < begins + piece.len() {
+                (self.at, self.done) = (at, offset - begins);
+                return self.go_to_piece();
+            }
+            begins += piece.len();
+        }
+        self.at = self.pieces.len();
+    }
+
+    fn poll_next(
+        &mut self,
+        account: Option<&Arc<Account>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, Aborted>> {
+        loop {
+            let Some(piece) = self.pieces.get(self.at) else { return Poll::Ready(Ok(None)) };
+            let left = piece.len() - self.done;
+            if left == 0 {
+                (self.at, self.done) = (self.at + 1, 0);
+                self.go_to_piece();
+                continue;
+            }
+            let mut data = match piece {
+                Piece::Bytes(bytes) => bytes.slice(bytes.len() - left as usize..),
+                Piece::Of(_) => {
+                    if let Some((data, end)) = self.spare.take() {
+                        return Poll::Ready(Ok(Some(self.take(data, end))));
+                    }
+                    let Some(reader) = &mut self.reader else { return Poll::Ready(Err(Aborted)) };
+                    if let Some(account) = account {
+                        reader.hold_for(account);
+                    }
+                    match ready!(reader.poll_next(cx))? {
+                        Some(data) => {
+                            let Piece::Of(range) = piece else { continue };
+                            let end = range.start + self.done + data.len() as u64;
+                            return Poll::Ready(Ok(Some(self.take(data, end))));
+                        }
+                        None => return Poll::Ready(Err(Aborted)),
+                    }
+                }
+            };
+            data.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+            self.done += data.len() as u64;
+            return Poll::Ready(Ok(Some(data)));
+        }
+    }
+}
+
+impl Stretching {
+    /// Takes what the piece needs of `data`, which ends before the offset `end`.
+    fn take(&mut self, mut data: Bytes, end: u64) -> Bytes {
+        let left = self.pieces.get(self.at).map_or(0, Piece::len) - self.done;
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(data.len());
+        let rest = data.split_off(most);
+        if !rest.is_empty() {
+            self.spare = Some((rest, end));
+        }
+        self.done += data.len() as u64;
+        data
+    }
+
+    /// Has the reader begin where the piece does that is come to.
+    fn go_to_piece(&mut self) {
+        if let Some(Piece::Of(range)) = self.pieces.get(self.at)
+            && let Some((mut rest, end)) = self.spare.take()
+        {
+            let (from, begins) = (range.start + self.done, end - rest.len() as u64);
+            if (begins..end).contains(&from) {
+                self.spare = Some((rest.split_off((from - begins) as usize), end));
+                return;
+            }
+        }
+        if let (Some(Piece::Of(range)), Some(reader)) = (self.pieces.get(self.at), &mut self.reader)
+        {
+            reader.seek(range.start + self.done);
+            reader.until(range.end);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Fields with digests (RFC 9530, RFC 3230, RFC 1864), and what they are digests of.
+
+/// What a digest is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DigestOf {
+    /// The content of the message: of a part, where only that is sent.
+    Content,
+    /// The selected representation in its coding, whatever part of it is sent.
+    Representation,
+}
+
+/// What the field called `name` is a digest of; `None` if it is no digest.
+pub fn digest_of(name: &[u8]) -> Option<DigestOf> {
+    let is = |own: &[u8]| name.eq_ignore_ascii_case(own);
+    match name.len() {
+        6 if is(b"Digest") => Some(DigestOf::Representation),
+        11 if is(b"Content-MD5") => Some(DigestOf::Content),
+        11 if is(b"Repr-Digest") => Some(DigestOf::Representation),
+        14 if is(b"Content-Digest") => Some(DigestOf::Content),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_of_what_their_standards_say() {
+        for (name, of) in [
+            ("content-digest", Some(DigestOf::Content)),
+            ("Content-MD5", Some(DigestOf::Content)),
+            ("Repr-Digest", Some(DigestOf::Representation)),
+            ("DIGEST", Some(DigestOf::Representation)),
+            ("Want-Repr-Digest", None),
+            ("ETag", None),
+        ] {
+            assert_eq!(digest_of(name.as_bytes()), of, "{name}");
+        }
+    }
+}
