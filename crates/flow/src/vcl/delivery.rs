@@ -79,7 +79,7 @@ fn stored<S: Stage>(
         || object.flags().esi
         || turn.instance.program().uses().head.has(Sub::Deliver)
     {
-        let shape = Shape { varnish, age_s, unfolds, delta };
+        let shape = Finish { varnish, age_s, unfolds, delta };
         if !shaped(turn, env, object, &mut reply, shape)? {
             return Ok(failed(turn, env));
         }
@@ -104,7 +104,7 @@ fn shaped<S: Stage>(
     env: &Env<'_, S>,
     object: &Arc<Object>,
     reply: &mut Reply,
-    Shape { varnish, age_s, unfolds, delta }: Shape,
+    Finish { varnish, age_s, unfolds, delta }: Finish,
 ) -> Result<bool, StepOn<S>> {
     let Some(mut response) = stored_head(object) else { return Err(Step::Fail) };
     if unfolds {
@@ -177,7 +177,7 @@ impl Chosen {
 }
 
 /// Changes to a stored response for one client, beside those of its program.
-struct Shape {
+struct Finish {
     varnish: Varnish,
     age_s: u64,
     unfolds: bool,
@@ -198,8 +198,8 @@ fn goes_by_dictionary<S: Stage>(env: &Env<'_, S>, object: &Object) -> bool {
     object.has_keyed_forms() && env.asked.scheme == Scheme::Https
 }
 
-/// Makes reply and head those of the form with a dictionary. False if the program has made something
-/// else of them. The tag becomes weak, as for what is unfolded, and so is that of every form.
+/// Makes reply and head those of the form with a dictionary. False if the program has made
+/// something else of them. The tag becomes weak, as for what is unfolded, and so is that of every form.
 fn give_delta<S: Stage>(
     env: &Env<'_, S>,
     bytes: Bytes,
