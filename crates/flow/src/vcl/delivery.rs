@@ -199,7 +199,7 @@ fn goes_by_dictionary<S: Stage>(env: &Env<'_, S>, object: &Object) -> bool {
 }
 
 /// Makes reply and head those of the form with a dictionary. False if the program has made
-/// something else of them. The tag becomes weak, as for what is unfolded, and so is that of every form.
+/// something else of them. The tag becomes weak, as for what is unfolded: so is that of every form.
 fn give_delta<S: Stage>(
     env: &Env<'_, S>,
     bytes: Bytes,
