@@ -2,7 +2,7 @@
 //! backend request, and from a backend's response to what is stored, as Varnish has them.
 
 use message::authority::parse_authority;
-use message::{Framing, HeaderBlock, HeaderId, Method, Request, Upgrade};
+use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, Upgrade};
 
 /// The purpose of a request to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -42,7 +42,7 @@ pub(super) struct Rehearsal<'a> {
     is_fetched: Cell<bool>,
     /// The answer is a page that would be put together of others.
     pub(super) is_page: Cell<bool>,
-    /// What was found last.
+    /// The object that was found last.
     pub(super) last: RefCell<Option<Arc<Object>>>,
     /// The responses stored under the request's key would be purged.
     pub(super) purges: Cell<bool>,
