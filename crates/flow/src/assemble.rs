@@ -1,7 +1,7 @@
 //! Pages that are put together of others: Edge Side Includes and server-side includes.
 //!
-//! A reply that is such a page says so by its [`Composed`]. For one request the page comes to a row of
-//! pieces: texts of its own, and fragments. A fragment is a request like a client's, one level
+//! A reply that is such a page says so by its [`Composed`]. For one request the page comes to a
+//! row of pieces: texts of its own, and fragments. A fragment is a request like a client's, one level
 //! further down, and what it is answered with is a reply like every other: from the store, fetched,
 //! or put together itself.
 //!
