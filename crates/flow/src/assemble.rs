@@ -1,9 +1,9 @@
 //! Pages that are put together of others: Edge Side Includes and server-side includes.
 //!
 //! A reply that is such a page says so by its [`Composed`]. For one request the page comes to a
-//! row of pieces: texts of its own, and fragments. A fragment is a request like a client's, one level
-//! further down, and what it is answered with is a reply like every other: from the store, fetched,
-//! or put together itself.
+//! row of pieces: texts of its own, and fragments. A fragment is a request like a client's, one
+//! level further down, and what it is answered with is a reply like every other: from the store,
+//! fetched, or put together itself.
 //!
 //! Where all pieces are at hand, they become the parts of one body, without a copy and without a
 //! task. Otherwise all fragments begin at once, as many as may be under way together, and a task
