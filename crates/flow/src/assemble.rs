@@ -30,7 +30,7 @@ use message::HeaderId;
 
 use begin::{Slot, Slots, Text};
 use document::ReadPage;
-use stitch::{Clip, Stitch};
+use stitch::{Clip, PAGE_BYTES, Stitch};
 
 use crate::ask::Front;
 use crate::body::{Part, Parts, ReplyBody};
@@ -124,7 +124,8 @@ fn at_hand(
         Slot::Part(part) => !page.gzip || !part.is_file(),
         _ => false,
     };
-    if !slots.iter().all(is_there) {
+    let is_long = page.gzip && text.length() > PAGE_BYTES;
+    if is_long || !slots.iter().all(is_there) {
         return Err(slots);
     }
     if !page.gzip {

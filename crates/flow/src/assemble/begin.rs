@@ -59,6 +59,15 @@ pub(super) enum Text {
 }
 
 impl Text {
+    /// The length of the page, if it is there.
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Self::Stored(object) => object.length().unwrap_or(0),
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::None => 0,
+        }
+    }
+
     pub(super) fn part(&self, range: Range<u64>) -> Option<Part> {
         match self {
             Self::Stored(object) => Some(Part::Stored(Arc::clone(object), range)),

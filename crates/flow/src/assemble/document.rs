@@ -9,7 +9,7 @@ use esi::{Document, Node, Remarks};
 use vcl::counts::Count;
 
 use super::page::{Composed, Dialect};
-use super::stitch::Clip;
+use super::stitch::{Clip, PAGE_BYTES};
 use crate::core::Core;
 use crate::live::Live;
 
@@ -138,7 +138,9 @@ fn read(object: &Object, dialect: Dialect, live: &Live) -> Arc<Instructions> {
     let is_plain = !had && nodes.iter().all(|node| matches!(node, Node::Text(_)));
     let document = Document::new(nodes, remarks, is_plain, limits);
     let cuts = match object.whole() {
-        Some(whole) if object.flags().gzip_page && !is_plain => cuts(whole, &document),
+        Some(whole) if object.flags().gzip_page && !is_plain && whole.len() <= PAGE_BYTES => {
+            cuts(whole, &document)
+        }
         _ => Vec::new(),
     };
     let read = Arc::new(ReadPage { document, cuts });
