@@ -11,8 +11,8 @@ use codec::{Coding, EncodeSettings, Encoder, Goal, Joined, STEP_BYTES, STORED_BY
 
 use crate::body::Part;
 
-/// The longest page whose texts are compressed when it is read: that is done in one go. A longer one
-/// is compressed while it is sent.
+/// The longest page whose texts are compressed when it is read: that is done in one go. A longer
+/// one is compressed while it is sent.
 pub(super) const PAGE_BYTES: u64 = 128 << 10;
 /// The level at which the texts of a page are compressed, once.
 const LEVEL: u8 = 6;
