@@ -82,7 +82,7 @@ impl Forms {
         self.plain.store(length.saturating_add(1), Ordering::Relaxed);
     }
 
-    /// What is attached.
+    /// The thing that is attached.
     pub(crate) fn attached(&self) -> Option<Arc<dyn Attached>> {
         self.attached.get().map(|attachment| Arc::clone(&attachment.made))
     }

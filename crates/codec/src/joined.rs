@@ -105,7 +105,8 @@ mod tests {
             parts in prop::collection::vec(
                 (any::<bool>(), prop::collection::vec(any::<u8>(), 0..3000)), 0..8),
         ) {
-            let (mut stream, mut whole, mut joined) = (HEAD.to_vec(), Vec::new(), Joined::default());
+            let (mut stream, mut whole) = (HEAD.to_vec(), Vec::new());
+            let mut joined = Joined::default();
             for (is_coded, part) in parts {
                 whole.extend_from_slice(&part);
                 let crc = crc32([&part[..]]);

@@ -511,8 +511,8 @@ pub(crate) const PURGE: Section = Section {
 pub(crate) const INCLUDES: Section = Section {
     title: "[site.includes]",
     about: "Pages that are put together of others. A fragment is asked for as a client would: it has \
-            the routes, the cache and the origins of its site, the page's cookies and header fields, \
-            and a lifetime of its own.",
+            the routes, the cache and the origins of its site, the page's cookies and header \
+            fields, and a lifetime of its own.",
     keys: || {
         keys! {
             "esi", "\"announced\", \"html\" or false", "\"announced\"", "Pages that are read for Edge Side Includes (`<esi:include src=\"/cart\"/>`): those of which the origin says so (`Surrogate-Control: content=\"ESI/1.0\"`), also every page in HTML, or none. Origins are told that they may say so by `Surrogate-Capability`.";

@@ -41,6 +41,7 @@ fn origins(
 
 /// Builds what a configuration says. Origins that did not change are taken over from `running`,
 /// with their health and their connections. None of them leads to what is `reserved`.
+/// A site redirects nothing before its first certificate: browsers would remember it.
 pub(crate) fn live(
     config: &Config,
     running: &[Arc<Origin>],
@@ -81,7 +82,6 @@ pub(crate) fn live(
         };
         let whole = built(site.rules.clone());
         let missing = |host: &&String| material.is_missing(config, host);
-        // Before the first certificate, browsers would remember a redirect to nothing.
         let without = || SiteRules { redirect_https: None, ..site.rules.clone() };
         let bare = site.hosts.iter().find(missing).map(|_| built(without()));
         for host in &site.hosts {

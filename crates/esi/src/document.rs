@@ -58,8 +58,8 @@ pub enum Node {
 }
 
 impl Node {
-    /// Puts bytes in the place of ranges that are needed after what follows them: texts of fragments
-    /// within the page. `read` gives the bytes of a range.
+    /// Puts bytes in the place of ranges that are needed after what follows them: texts of
+    /// fragments within the page. `read` gives the bytes of a range.
     pub fn hold(&mut self, read: &dyn Fn(&Range<u64>) -> Box<[u8]>) {
         match self {
             Self::Inline { nodes, .. } => {

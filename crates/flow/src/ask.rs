@@ -59,6 +59,19 @@ impl Front<'_> {
     }
 }
 
+impl<'a> Ask<'a> {
+    /// A request that has not had to wait yet.
+    pub(crate) fn new(
+        live: &'a LiveRef,
+        site: &'a Arc<Site>,
+        (request, notes): (&'a Request, Notes),
+        now: Now,
+    ) -> Self {
+        let front = Front::default();
+        Self { live, site, request, notes, now, front, trace: None, within: None }
+    }
+}
+
 impl Ask<'_> {
     /// Notes something of how the request fares, if it is one that waits.
     pub(crate) fn note(&self, note: impl FnOnce(&Trace)) {

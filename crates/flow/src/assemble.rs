@@ -1,9 +1,9 @@
 //! Pages that are put together of others: Edge Side Includes and server-side includes.
 //!
-//! A reply that is such a page says so by its [`Page`]. For one request the page comes to a row of
-//! pieces: texts of its own, and fragments. A fragment is a request like a client's, one level
-//! further down, and what it is answered with is a reply like every other: from the store, fetched,
-//! or put together itself.
+//! A reply that is such a page says so by its [`Composed`]. For one request the page comes to a
+//! row of pieces: texts of its own, and fragments. A fragment is a request like a client's, one
+//! level further down, and what it is answered with is a reply like every other: from the store,
+//! fetched, or put together itself.
 //!
 //! Where all pieces are at hand, they become the parts of one body, without a copy and without a
 //! task. Otherwise all fragments begin at once, as many as may be under way together, and a task
@@ -25,12 +25,12 @@ use std::sync::Arc;
 use base::Counter;
 use cache::Reader;
 use codec::Coding;
-use hand_on::Coder;
+use hand_on::PageCoder;
 use message::HeaderId;
 
 use begin::{Slot, Slots, Text};
 use document::ReadPage;
-use stitch::{Cut, Stitch};
+use stitch::{Clip, PAGE_BYTES, Stitch};
 
 use crate::ask::Front;
 use crate::body::{Part, Parts, ReplyBody};
@@ -38,18 +38,18 @@ use crate::core::Core;
 use crate::reply::{Head, Reply};
 use crate::way::{Slow, Start, Way};
 
-pub(crate) use document::Instructions;
-pub(crate) use page::{Dialect, Page, Top, Within};
+pub(crate) use document::{Instructions, is_plain};
+pub(crate) use page::{Composed, Dialect, Top, Within};
 
 /// A page whose pieces are not all at hand.
 pub(crate) struct Assembly {
     reply: Reply,
-    page: Rc<Page>,
-    source: Source,
+    page: Rc<Composed>,
+    source: Supply,
 }
 
 /// Where the pieces come from.
-enum Source {
+enum Supply {
     /// Of a page that is there.
     Slots(Slots, Text),
     /// The same, some of whose fragments decide what follows them.
@@ -78,9 +78,9 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
             let (read, text) = begin::read(core, &page, part);
             let ops = begin::resolve(core, &page, &read.document);
             let slots = match ops.iter().any(feed::is_awaited) {
-                true => Err(Source::Nodes(read, text)),
+                true => Err(Supply::Nodes(read, text)),
                 false => at_hand(begin::all(core, &page, ops), &page, (&read, &text))
-                    .map_err(|slots| Source::Slots(slots, text)),
+                    .map_err(|slots| Supply::Slots(slots, text)),
             };
             match slots {
                 Ok(parts) => {
@@ -97,7 +97,7 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
                 Err(source) => source,
             }
         }
-        ReplyBody::Stream { reader, .. } => Source::Stream(reader),
+        ReplyBody::Stream { reader, .. } => Supply::Stream(reader),
         ReplyBody::Head(_) => {
             // Nobody knows the length of a page that nobody has asked for.
             reply.body = ReplyBody::Head(None);
@@ -116,7 +116,7 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
 /// The parts of a page if all of them are there.
 fn at_hand(
     slots: Slots,
-    page: &Page,
+    page: &Composed,
     (read, text): (&ReadPage, &Text),
 ) -> Result<VecDeque<Part>, Slots> {
     let is_there = |slot: &Slot| match slot {
@@ -124,7 +124,8 @@ fn at_hand(
         Slot::Part(part) => !page.gzip || !part.is_file(),
         _ => false,
     };
-    if !slots.iter().all(is_there) {
+    let is_long = page.gzip && text.length() > PAGE_BYTES;
+    if is_long || !slots.iter().all(is_there) {
         return Err(slots);
     }
     if !page.gzip {
@@ -138,7 +139,7 @@ fn at_hand(
     let mut stitch = Stitch::begin(slots.len());
     for slot in slots {
         match slot {
-            Slot::Text(range) => match Cut::find(&read.cuts, &range) {
+            Slot::Text(range) => match Clip::find(&read.cuts, &range) {
                 Some(cut) => stitch.add_cut(cut),
                 None => text.part(range).into_iter().for_each(|part| stitch.add_plain(part)),
             },
@@ -164,7 +165,7 @@ impl Assembly {
         let passage = front.passage(&page.live.limits);
         reply.about.trace = Some(Rc::clone(&page.trace));
         let (writer, reader) = cache::Body::window(passage.clone());
-        let coder = if page.gzip { Coder::begin(&passage) } else { None };
+        let coder = if page.gzip { PageCoder::begin(&passage) } else { None };
         if coder.is_some() {
             say_gzip(&mut reply);
         }

@@ -10,7 +10,7 @@ use files::WouldBlock;
 use message::{HeaderId, Method, Request};
 use policy::{Notes, Peer, ReceiveCtx, ReceiveVerdict};
 
-use crate::ask::{Ask, Front, LiveRef};
+use crate::ask::{Ask, LiveRef};
 use crate::assemble::{Within, assemble};
 use crate::client::Client;
 use crate::core::Core;
@@ -62,8 +62,7 @@ impl Core {
         if site.client_auth.is_some() {
             notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
         }
-        let (front, trace) = (Front::default(), None);
-        let ask = Ask { live, site, request, notes, now, front, trace, within: None };
+        let ask = Ask::new(live, site, (request, notes), now);
         let start = self.judged(&ask, verdict);
         (start, notes.client.unwrap_or(client.peer))
     }
@@ -84,8 +83,7 @@ impl Core {
         let mut ctx = ReceiveCtx { request, client, now, notes: &mut notes };
         let verdict = site.policy.receive(&mut ctx);
         notes.personal |= within.top.personal;
-        let (front, trace) = (Front::default(), None);
-        let ask = Ask { live, site, request, notes, now, front, trace, within: Some(within) };
+        let ask = Ask { within: Some(within), ..Ask::new(live, site, (request, notes), now) };
         self.judged(&ask, verdict)
     }
 
@@ -129,6 +127,7 @@ impl Core {
         read: Result<Asked, Refusal>,
     ) -> (Start, Peer) {
         let asker = site.policy.asker(request, peer);
+        self.keep_cookies(site, request);
         let mut notes = Notes::default();
         let start = match read {
             Err(refusal) => Start::Reply(self.refuse_purge(request, refusal)),
@@ -137,16 +136,7 @@ impl Core {
                 make_reader(request);
                 let mut ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
                 let verdict = site.policy.receive(&mut ctx);
-                let ask = Ask {
-                    live,
-                    site,
-                    request,
-                    notes,
-                    now,
-                    front: Front::default(),
-                    trace: None,
-                    within: None,
-                };
+                let ask = Ask::new(live, site, (request, notes), now);
                 match verdict {
                     ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ask),
                     verdict => self.follow(&ask, verdict),
@@ -154,16 +144,7 @@ impl Core {
             }
             Ok(Asked::Store(order, answers)) => {
                 notes.client = Some(asker);
-                let ask = Ask {
-                    live,
-                    site,
-                    request,
-                    notes,
-                    now,
-                    front: Front::default(),
-                    trace: None,
-                    within: None,
-                };
+                let ask = Ask::new(live, site, (request, notes), now);
                 self.slow(&ask, Way::Purge(Box::new(order), answers))
             }
         };

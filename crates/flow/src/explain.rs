@@ -22,7 +22,7 @@ use message::{Request, Scheme};
 use policy::told::shown;
 use policy::{Notes, Peer, Place, ReceiveCtx, ReceiveVerdict, Step};
 
-use crate::ask::{Ask, Front, LiveRef};
+use crate::ask::{Ask, LiveRef};
 use crate::assemble::Dialect;
 use crate::client::Client;
 use crate::decide::{self, Course, Entry};
@@ -160,8 +160,7 @@ impl Teller<'_> {
             notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
         }
         self.decided = Some((Arc::clone(&site), notes));
-        let front = Front::default();
-        let ask = Ask { live, site: &site, request, notes, now, front, trace: None, within: None };
+        let ask = Ask::new(live, &site, (request, notes), now);
         self.follow(&ask, verdict)
     }
 

@@ -125,7 +125,6 @@ pub(crate) trait Judge: Sized + 'static {
 }
 
 /// The next step of a fetch before anything is sent.
-#[expect(clippy::large_enum_variant, reason = "it lives for a moment")]
 pub(crate) enum Attempt<J: Judge> {
     /// Send `fetch.request` there.
     Send(Target),
@@ -195,7 +194,7 @@ pub(crate) struct Plan {
     pub(crate) selected: Option<Selected>,
     /// The change that the body undergoes on its way.
     pub(crate) recode: Recode,
-    /// What is kept beside a body that is there.
+    /// Something to be kept beside a body that is there.
     pub(crate) attached: Option<Arc<dyn Attached>>,
     /// The object answers later requests; otherwise it is for this answer alone.
     pub(crate) kept: bool,

@@ -91,7 +91,7 @@ pub struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    /// A transaction of a client, of which nothing has been sent.
+    /// A transaction of a client before anything has been sent.
     pub fn new(client: Peer, live: &'a Live, started: &'a Started) -> Self {
         Self {
             client,
@@ -247,8 +247,8 @@ impl CoreLog {
         }
     }
 
-    /// Notes a fragment of the page that transaction `parent` asked for, as it is answered. It counts
-    /// as no request.
+    /// Notes a fragment of the page that transaction `parent` asked for, as it is answered. It
+    /// counts as no request.
     pub(crate) fn fragment(&self, reply: &Reply, told: &Told<'_>) {
         let Some(core) = &self.sinks else { return };
         let id = reply.about.number().unwrap_or_else(|| core.number());

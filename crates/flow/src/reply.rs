@@ -15,7 +15,7 @@ use message::date::HttpDate;
 use message::digest::{DigestOf, digest_of};
 use message::{HeaderId, Request, Response, Status};
 
-use crate::assemble::Page;
+use crate::assemble::Composed;
 use crate::body::{Parts, ReplyBody};
 use crate::live::Live;
 use crate::trace::About;
@@ -211,7 +211,7 @@ pub struct Reply {
     /// The reply has a whole body because more ranges were asked for than may be.
     pub(crate) too_many_ranges: bool,
     /// The body is a page that is to be put together first.
-    pub(crate) page: Option<Box<Page>>,
+    pub(crate) page: Option<Box<Composed>>,
     /// Notes on how the reply came about, for the log.
     pub about: About,
 }

@@ -58,7 +58,7 @@ pub(crate) enum Way {
     },
     /// To the store, to make something in it untrue.
     Purge(Box<Order>, Answers),
-    /// A page of which some pieces must be waited for.
+    /// A page that must wait for some of its pieces.
     Assemble(Box<Assembly>),
     /// Through a site's program.
     Vcl(Box<Waiting>),

@@ -441,3 +441,16 @@ async fn what_a_page_leaves_out_does_not_hold_up_the_rest() {
     let reply = stage.get("/page").await;
     assert_eq!(reply.text(), format!("{}b<p>c</p>", "<p>a</p>".repeat(12)));
 }
+
+#[tokio::test]
+async fn fragments_of_a_page_that_is_made_anew_have_no_other_clients_cookies() {
+    let site = "purge = { dialects = [\"foshttpcache\"] }\n";
+    let stage = Setup { site, one_core: true, ..Setup::default() }.start().await;
+    stage.origin.on("/page", page("<p><esi:include src=\"/cart\"/></p>"));
+    stage.origin.on("/cart", Script::mirror("Cache-Control: private\r\n"));
+    stage.origin.on("/other", Script::ok("Cache-Control: no-store\r\n", "other"));
+    stage.ask("GET", "/other", "Cookie: user=alice\r\n").await;
+    let reply = stage.ask("GET", "/page", "X-Refresh: 1\r\n").await;
+    let text = reply.text();
+    assert!(text.contains("GET /cart") && !text.contains("alice"), "{text}");
+}

@@ -1,6 +1,6 @@
 //! Fields with digests (RFC 9530, RFC 3230, RFC 1864), and what they are digests of.
 
-/// What a digest is of.
+/// The subject of a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DigestOf {
     /// The content of the message: of a part, where only that is sent.
@@ -9,7 +9,7 @@ pub enum DigestOf {
     Representation,
 }
 
-/// What the field called `name` is a digest of; `None` if it is no digest.
+/// The subject of the digest in the field called `name`; `None` if that is no digest.
 pub fn digest_of(name: &[u8]) -> Option<DigestOf> {
     let is = |own: &[u8]| name.eq_ignore_ascii_case(own);
     match name.len() {

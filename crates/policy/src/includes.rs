@@ -17,7 +17,7 @@ pub struct Includes {
 /// Pages that are read for Edge Side Includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EsiPages {
-    /// Those of which the origin says so: `Surrogate-Control: content="ESI/1.0"`.
+    /// Those whose origin says so: `Surrogate-Control: content="ESI/1.0"`.
     #[default]
     Announced,
     /// Those, and every page in HTML.

@@ -3,15 +3,13 @@ Larder; and how old a page is that changes all the time."""
 
 import http.client
 import os
-import re
-import subprocess
 import sys
 import threading
 import time
 
 import peers
-from experiment import LARDER, ROUNDS, SMOKE, Page, Running, Stack, bench, columns, median, started, time_of
-from processes import end, free_ports, pinned
+from experiment import LARDER, ROUNDS, SMOKE, Page, Running, Stack, ab, bench, columns, median, started
+from processes import end, free_ports
 
 work = sys.argv[1]
 SECONDS = 1 if SMOKE else 4
@@ -89,22 +87,6 @@ class Application:
         end(self.process)
 
 
-def ab(url):
-    """`ab` as the article called it: requests a second, the spread of its times, in milliseconds."""
-    command = ["ab", "-q", "-c", "10", "-t", str(SECONDS), "-n", "50000000", "-k", url]
-    text = subprocess.run(pinned(1, command), capture_output=True, text=True, check=True).stdout
-    total = re.search(r"Total:\s+(\d+)\s+(\d+)\s+([\d.]+)\s+(\d+)\s+(\d+)", text)
-    failed = re.search(r"Non-2xx responses:\s+(\d+)", text)
-    if not total:
-        # Nothing was answered in so short a time.
-        return {"rate": 0.0, "mean": 0.0, "stdev": 0.0, "max": 0.0, "failed": 0}
-    return {
-        "rate": float(re.search(r"Requests per second:\s+([\d.]+)", text)[1]),
-        "mean": float(total[2]), "stdev": float(total[3]), "max": float(total[5]),
-        "failed": int(failed[1]) if failed else 0,
-    }
-
-
 def ages(port, until):
     """How old a page is when it is received, in seconds, for a visitor who comes every 20 ms."""
     found, waited = [], []
@@ -112,9 +94,11 @@ def ages(port, until):
         client = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         began = time.time()
         client.request("GET", "/age.php")
-        made = float(client.getresponse().read())
-        found.append(time.time() - made)
-        waited.append(time.time() - began)
+        response = client.getresponse()
+        made = response.read()
+        if response.status == 200:
+            found.append(time.time() - float(made))
+            waited.append(time.time() - began)
         client.close()
         time.sleep(0.02)
     return found, waited
@@ -122,7 +106,7 @@ def ages(port, until):
 
 def aged(running):
     """The ages that a visitor sees beside ten others who ask without end."""
-    seen = {}
+    seen = {"ages": [], "waits": []}
     until = time.monotonic() + SECONDS + 1
 
     def visit():
@@ -137,7 +121,7 @@ def aged(running):
 
 def quantile(values, share):
     values = sorted(values)
-    return values[min(len(values) - 1, int(len(values) * share))]
+    return f"{values[min(len(values) - 1, int(len(values) * share))]:.2f} s" if values else "–"
 
 
 def main():
@@ -151,7 +135,8 @@ def main():
             for stack in STACKS:
                 with Running(stack, work, origin.port) as running:
                     url = f"http://127.0.0.1:{running.port}/"
-                    theirs[stack.name].append(ab(url))
+                    # As the article called it.
+                    theirs[stack.name].append(ab(url, "-c", 10, "-t", SECONDS, "-n", 50000000))
                     # What the run before left unfinished ends first.
                     time.sleep(0.1 if SMOKE else 2)
                     before = origin.asked()
@@ -185,11 +170,11 @@ def write(page, run, own, theirs, seen):
     for name, rounds in own.items():
         of = lambda key: median([one[key] for one in theirs[name]])
         mine = columns(rounds)
-        mean = time_of(median([one["last_byte"]["mean"] for one in rounds]))
-        failed = sum(one["failed"] for one in theirs[name])
+        # Pages of PHP differ in length, which `ab` counts as failed.
+        failed = sum(one["refused"] for one in theirs[name])
         lines.append(
             f"| {name} | {of('rate'):,.0f} | {of('mean'):.0f} ± {of('stdev'):.0f} ms | {of('max'):.0f} ms | {mine['requests/s']} "
-            f"| {mean} ± {mine['stdev']} | {mine['p99']} | {mine['max']} | {mine['origin requests']} | {failed}, {mine['errors']} |"
+            f"| {mine['mean']} ± {mine['stdev']} | {mine['p99']} | {mine['max']} | {mine['origin requests']} | {failed}, {mine['errors']} |"
         )
     page.put("kept", "\n".join(lines))
     page.put("seconds", str(SECONDS))
@@ -199,7 +184,7 @@ def write(page, run, own, theirs, seen):
     ]
     for name, rounds in seen.items():
         both = [[value for one in rounds for value in one[key]] for key in ("ages", "waits")]
-        cells = [f"{quantile(values, share):.2f} s" for values in both for share in (0.5, 0.99, 1)]
+        cells = [quantile(values, share) for values in both for share in (0.5, 0.99, 1)]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     page.put("age", "\n".join(lines))
     page.write()

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import peers
-from experiment import ROUNDS, SMOKE, Page, Running, Stack, bench, columns, median, started, there, versions
+from experiment import ROUNDS, SMOKE, Page, Running, Stack, ab, bench, columns, median, started, there, versions
 from processes import end, free_ports, pinned
 
 work = sys.argv[1]
@@ -56,20 +56,6 @@ class Apache:
         end(self.process)
 
 
-def ab(url):
-    """`ab` as the article called it: requests a second, its percentiles in milliseconds, failures."""
-    command = ["ab", "-q", "-kc", str(CONNECTIONS), "-n", str(REQUESTS), url]
-    text = subprocess.run(pinned(1, command), capture_output=True, text=True, check=True).stdout
-    number = lambda pattern: float(re.search(pattern, text)[1])
-    failed = re.search(r"Non-2xx responses:\s+(\d+)", text)
-    return {
-        "rate": number(r"Requests per second:\s+([\d.]+)"),
-        "p50": number(r"\n\s+50%\s+(\d+)"),
-        "p99": number(r"\n\s+99%\s+(\d+)"),
-        "failed": number(r"Failed requests:\s+(\d+)") + (float(failed[1]) if failed else 0),
-    }
-
-
 def httperf(port):
     """`httperf` as the article called it: sessions, replies, the time of a reply in milliseconds, errors."""
     command = [
@@ -108,7 +94,7 @@ def main():
                     # Each tool goes first in every other round.
                     for tool in (0, 1) if number % 2 else (1, 0):
                         if tool:
-                            tools[stack.name].append(ab(url))
+                            tools[stack.name].append(ab(url, "-c", CONNECTIONS, "-n", REQUESTS))
                             continue
                         before = origin.asked()
                         run = bench(work, running.pids, "-c", CONNECTIONS, "-n", REQUESTS, "--warm-up", "0", url)
@@ -147,10 +133,10 @@ def write(page, run, tools, own, visits):
         of = lambda key: median([one[key] for one in tools[name]])
         mine = columns(rounds)
         rate = median([one["completed"] / one["elapsed_us"] * 1e6 for one in rounds])
-        failed = sum(one["failed"] for one in tools[name])
+        failed = sum(one["failed"] + one["refused"] for one in tools[name])
         lines.append(
-            f"| {name} | {of('rate'):,.0f} /s | {rate:,.0f} /s | {rate / of('rate'):.2f} | {of('p50'):.0f} ms | {mine['p50']} "
-            f"| {of('p99'):.0f} ms | {mine['p99']} | {failed:.0f}, {mine['errors']} | {mine['CPU a request']} "
+            f"| {name} | {of('rate'):,.0f} /s | {rate:,.0f} /s | {rate / max(0.01, of('rate')):.2f} | {of('p50'):.0f} ms | {mine['p50']} "
+            f"| {of('p99'):.0f} ms | {mine['p99']} | {failed}, {mine['errors']} | {mine['CPU a request']} "
             f"| {mine['origin requests']} |"
         )
     page.put("ab", "\n".join(lines))
@@ -160,11 +146,10 @@ def write(page, run, tools, own, visits):
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, (theirs, ours) in visits.items():
-        mean = ours["first_byte"]["mean"] / 1e3
         lines.append(
             f"| {name} | {theirs['sessions']} | {theirs['replies']:,} | {theirs['reply']:.1f} ms "
             f"| {theirs['errors']} ({theirs['fds']}) | {ours['sessions']['completed']} | {ours['completed']:,} "
-            f"| {mean:.1f} ms | {ours['attempted'] - ours['completed']} |"
+            f"| {columns([ours])['first byte mean']} | {ours['attempted'] - ours['completed']} |"
         )
     page.put("visits", "\n".join(lines))
     page.write()

@@ -2,7 +2,6 @@
 while it stands, so that hardly a response is late; the others time each request from when it was due."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -10,8 +9,7 @@ import threading
 import time
 
 import peers
-from experiment import SMOKE, Origin, Page, bench, time_of
-from processes import pinned
+from experiment import SMOKE, Origin, Page, ab, bench, time_of
 
 work = sys.argv[1]
 SECONDS, EVERY, STOP = (5, 5, 0.5) if SMOKE else (20, 10, 1)
@@ -46,20 +44,17 @@ class Stops:
         self.thread.join()
 
 
-def ab(url):
+def theirs(url):
     """`ab`: requests, its median, 99th percentile and longest time, in microseconds."""
-    command = ["ab", "-q", "-k", "-c", "10", "-t", str(SECONDS), "-n", "50000000", url]
-    text = subprocess.run(pinned(1, command), capture_output=True, text=True, check=True).stdout
-    of = lambda pattern: float(re.search(pattern, text)[1])
-    times = [of(rf"\n\s+{share}%\s+(\d+)") * 1e3 for share in (50, 99, 100)]
-    return [int(of(r"Complete requests:\s+(\d+)")), *times]
+    told = ab(url, "-c", 10, "-t", SECONDS, "-n", 50000000)
+    return [told["requests"], *(told[part] * 1e3 for part in ("p50", "p99", "max"))]
 
 
 def own(url, *arguments):
     """`larder bench`: the same figures."""
     run = bench(work, [], *arguments, "-d", f"{SECONDS}s", "--warm-up", "0", url)
     [result] = run["series"][0]["points"][0]["rounds"]
-    latency = result["last_byte"]
+    latency = result["last_byte"] or dict.fromkeys(("p50", "p99", "max"), 0)
     return run, [result["completed"], latency["p50"], latency["p99"], latency["max"]]
 
 
@@ -70,7 +65,7 @@ def main():
     rows = {}
     try:
         with Stops(origin.process.pid):
-            rows["`ab -k -c 10`"] = ab(url)
+            rows["`ab -k -c 10`"] = theirs(url)
         with Stops(origin.process.pid):
             run, rows["`larder bench -c 10`"] = own(url, "-c", 10)
         with Stops(origin.process.pid):

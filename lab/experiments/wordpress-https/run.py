@@ -6,7 +6,7 @@ import os
 import sys
 
 import peers
-from experiment import ROUNDS, SMOKE, Origin, Page, Running, Stack, bench, columns, median, run_of, table, time_of
+from experiment import ROUNDS, SMOKE, Origin, Page, Running, Stack, bench, columns, median, run_of, table, time_in
 from wordpress_stacks import KEPT, RunningSite, larder, memory_group, nginx, varnish, versions
 
 work = sys.argv[1]
@@ -92,8 +92,7 @@ def handshakes(made):
             cells = columns(rounds)
             rate = median([one["connections"] / one["elapsed_us"] * 1e6 for one in rounds])
             resumed = sum(one["resumed"] for one in rounds) / max(1, sum(one["connections"] for one in rounds))
-            known = [one["tls"] for one in rounds if one["tls"]]
-            times = [time_of(median([one[part] for one in known])) for part in ("p50", "p99")]
+            times = [time_in(rounds, "tls", part) for part in ("p50", "p99")]
             lines.append(
                 f"| {how} | {name} | {rate:,.0f} | {resumed:.0%} | {' | '.join(times)} | {cells['p50']} | {cells['p99']} "
                 f"| {cells['CPU a request']} | {cells['errors']} |"

@@ -99,13 +99,12 @@ pub(super) fn sites(
             let dialects = presets.dialects(r);
             let purge = super::purge::site(r, table, dialects);
             let by_htcp = super::purge::by_htcp(table, purge.as_ref());
-            let presets = presets.names();
             SiteConfig {
                 vcl,
                 hosts,
                 origins,
                 files,
-                presets,
+                presets: presets.names(),
                 rules,
                 tls,
                 hsts,

@@ -12,8 +12,8 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::document::{self, ReadPage};
 use super::environment::Question;
-use super::fragment::{self, Came, Failed, Missing};
-use super::page::Page;
+use super::fragment::{self, Absent, Came, Gap};
+use super::page::Composed;
 use crate::body::{Part, Parts, ReplyBody};
 use crate::core::Core;
 use crate::way::{Slow, Start};
@@ -25,7 +25,7 @@ pub(super) type Slots = Vec<Slot>;
 pub(super) enum Slot {
     /// A text of the page.
     Text(Range<u64>),
-    /// What is at hand.
+    /// A part that is at hand.
     Part(Part),
     /// A stored body that is at hand in gzip, and can be put into a page in gzip.
     Gzip(Arc<Object>),
@@ -54,11 +54,20 @@ pub(super) struct Begun {
 pub(super) enum Text {
     Stored(Arc<Object>),
     Bytes(Bytes),
-    /// What still comes has its texts in bytes.
+    /// Of a page that still comes: its texts are bytes.
     None,
 }
 
 impl Text {
+    /// The length of the page, if it is there.
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Self::Stored(object) => object.length().unwrap_or(0),
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::None => 0,
+        }
+    }
+
     pub(super) fn part(&self, range: Range<u64>) -> Option<Part> {
         match self {
             Self::Stored(object) => Some(Part::Stored(Arc::clone(object), range)),
@@ -71,7 +80,7 @@ impl Text {
 }
 
 /// Reads a page that is there.
-pub(super) fn read(core: &Core, page: &Page, whole: Part) -> (Arc<ReadPage>, Text) {
+pub(super) fn read(core: &Core, page: &Composed, whole: Part) -> (Arc<ReadPage>, Text) {
     match whole {
         Part::Stored(object, _) => (document::of_object(core, page, &object), Text::Stored(object)),
         Part::Bytes(bytes) => {
@@ -85,8 +94,8 @@ pub(super) fn read(core: &Core, page: &Page, whole: Part) -> (Arc<ReadPage>, Tex
     }
 }
 
-/// What the page comes to for its request.
-pub(super) fn resolve(core: &Core, page: &Page, document: &Document) -> Vec<Op> {
+/// The operations that the page comes to for its request.
+pub(super) fn resolve(core: &Core, page: &Composed, document: &Document) -> Vec<Op> {
     document.resolve(&Question::of(page, core.now())).unwrap_or_else(|_| {
         core.counters.limit(Limit::EsiNodes);
         Vec::new()
@@ -94,14 +103,14 @@ pub(super) fn resolve(core: &Core, page: &Page, document: &Document) -> Vec<Op> 
 }
 
 /// The pieces that `ops` come to in `page`; its fragments begin.
-pub(super) fn all(core: &Rc<Core>, page: &Rc<Page>, ops: Vec<Op>) -> Slots {
+pub(super) fn all(core: &Rc<Core>, page: &Rc<Composed>, ops: Vec<Op>) -> Slots {
     Beginning { core, page }.of_ops(ops)
 }
 
 /// A page whose fragments begin.
 pub(super) struct Beginning<'a> {
     pub(super) core: &'a Rc<Core>,
-    pub(super) page: &'a Rc<Page>,
+    pub(super) page: &'a Rc<Composed>,
 }
 
 impl Beginning<'_> {
@@ -109,7 +118,7 @@ impl Beginning<'_> {
     pub(super) fn of_ops(&self, ops: Vec<Op>) -> Slots {
         let mut slots = Vec::with_capacity(ops.len());
         for op in ops {
-            if let Err(Missing::Breaks) = self.add(op, &mut slots) {
+            if let Err(Gap::Breaks) = self.add(op, &mut slots) {
                 slots.push(Slot::Broken);
             }
         }
@@ -120,7 +129,7 @@ impl Beginning<'_> {
     ///
     /// # Errors
     /// When it is a fragment that has failed.
-    fn add(&self, op: Op, slots: &mut Slots) -> Result<(), Missing> {
+    fn add(&self, op: Op, slots: &mut Slots) -> Result<(), Gap> {
         match op {
             Op::Text(range) => slots.push(Slot::Text(range)),
             Op::Bytes(bytes) => slots.push(Slot::Part(Part::Bytes(bytes.into()))),
@@ -148,7 +157,7 @@ impl Beginning<'_> {
     ///
     /// # Errors
     /// When it has failed, and so has what may take its place.
-    fn begin(&self, fragment: Fragment, slots: &mut Slots) -> Result<(), Missing> {
+    fn begin(&self, fragment: Fragment, slots: &mut Slots) -> Result<(), Gap> {
         let Ok(place) = Arc::clone(&self.page.within.top.places).try_acquire_owned() else {
             slots.push(Slot::Op(Op::Include(Box::new(fragment))));
             return Ok(());
@@ -182,9 +191,9 @@ impl Beginning<'_> {
     pub(super) fn instead(
         &self,
         mut fragment: Fragment,
-        failed: Failed,
+        failed: Absent,
         slots: &mut Slots,
-    ) -> Result<(), Missing> {
+    ) -> Result<(), Gap> {
         if let Some(alt) = fragment.alt.take() {
             fragment.src = alt;
             return self.begin(fragment, slots);
@@ -201,9 +210,9 @@ impl Beginning<'_> {
     ///
     /// # Errors
     /// Why there can be none.
-    fn start(&self, fragment: &Fragment) -> Result<(fragment::Asked, Start), Failed> {
+    fn start(&self, fragment: &Fragment) -> Result<(fragment::Asked, Start), Absent> {
         let Self { core, page } = self;
-        page.count(core).map_err(Failed::Limit)?;
+        page.count(core).map_err(Absent::Limit)?;
         let (mut request, site) = fragment::request(page, fragment)?;
         let at = core.now();
         let began_us = core.log.micros(at);

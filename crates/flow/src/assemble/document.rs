@@ -1,14 +1,15 @@
-//! What a page's text says, read once and kept beside the stored page.
+//! A page's text, read once for its instructions and kept beside the stored page.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::Counter;
 use cache::{Attached, Object, Whole};
 use esi::{Document, Node, Remarks};
 use vcl::counts::Count;
 
-use super::page::{Dialect, Page};
-use super::stitch::Cut;
+use super::page::{Composed, Dialect};
+use super::stitch::{Clip, PAGE_BYTES};
 use crate::core::Core;
 use crate::live::Live;
 
@@ -19,6 +20,8 @@ pub(crate) struct Instructions {
     read: Arc<ReadPage>,
     /// Varnish would put it together in gzip, and so ask for fragments in gzip.
     pub(super) is_folded: bool,
+    /// Its faults have been counted.
+    is_told: AtomicBool,
 }
 
 /// A page that has been read.
@@ -26,7 +29,7 @@ pub(crate) struct Instructions {
 pub(super) struct ReadPage {
     pub(super) document: Document,
     /// Its texts in gzip, in its order, where it is sent so.
-    pub(super) cuts: Vec<Cut>,
+    pub(super) cuts: Vec<Clip>,
 }
 
 impl Instructions {
@@ -39,7 +42,8 @@ impl Instructions {
         core.counts().add(Count::EsiErrors, remarks.errors());
         core.counts().add(Count::EsiWarnings, remarks.warnings());
         let read = Arc::new(ReadPage { document, cuts: Vec::new() });
-        Arc::new(Self { dialect: Dialect::Varnish, read, is_folded })
+        let is_told = AtomicBool::new(true);
+        Arc::new(Self { dialect: Dialect::Varnish, read, is_folded, is_told })
     }
 
     /// Returns true if the page is sent as it came.
@@ -59,7 +63,7 @@ impl Instructions {
 
 impl Attached for Instructions {
     fn memory(&self) -> u64 {
-        let cuts: usize = self.read.cuts.iter().map(Cut::memory).sum();
+        let cuts: usize = self.read.cuts.iter().map(Clip::memory).sum();
         (size_of::<Self>() + size_of::<ReadPage>() + self.read.document.memory() + cuts) as u64
     }
 }
@@ -83,18 +87,21 @@ pub(super) fn reading(dialect: Dialect, live: &Live) -> (esi::Dialect, esi::Limi
 }
 
 /// The instructions of the stored page `object`, whose body is whole.
-pub(super) fn of_object(core: &Core, page: &Page, object: &Object) -> Arc<ReadPage> {
-    let read = read(object, page.dialect, &page.live, |remarks| note(core, page, remarks));
+pub(super) fn of_object(core: &Core, page: &Composed, object: &Object) -> Arc<ReadPage> {
+    let read = read(object, page.dialect, &page.live);
+    if !read.is_told.swap(true, Ordering::Relaxed) {
+        note(core, page, read.remarks());
+    }
     Arc::clone(&read.read)
 }
 
 /// The same for a forecast: nothing is counted.
-pub(super) fn foreseen(page: &Page, object: &Object) -> Arc<ReadPage> {
-    Arc::clone(&read(object, page.dialect, &page.live, |_| {}).read)
+pub(super) fn foreseen(page: &Composed, object: &Object) -> Arc<ReadPage> {
+    Arc::clone(&read(object, page.dialect, &page.live).read)
 }
 
 /// The instructions of a page that is stored nowhere.
-pub(super) fn of_bytes(core: &Core, page: &Page, bytes: &[u8]) -> Arc<ReadPage> {
+pub(super) fn of_bytes(core: &Core, page: &Composed, bytes: &[u8]) -> Arc<ReadPage> {
     let (rules, limits) = reading(page.dialect, &page.live);
     let document = esi::parse(bytes, rules, limits);
     note(core, page, document.remarks());
@@ -102,19 +109,19 @@ pub(super) fn of_bytes(core: &Core, page: &Page, bytes: &[u8]) -> Arc<ReadPage> 
 }
 
 /// Takes note of faults in a page, unless that was done when it came.
-pub(super) fn note(core: &Core, page: &Page, remarks: &Remarks) {
+pub(super) fn note(core: &Core, page: &Composed, remarks: &Remarks) {
     if page.dialect != Dialect::Varnish {
         core.counters.add(Counter::EsiErrors, remarks.errors());
     }
 }
 
-/// What is attached to `object`, or else made and attached now; `first` hears of the faults then.
-fn read(
-    object: &Object,
-    dialect: Dialect,
-    live: &Live,
-    first: impl FnOnce(&Remarks),
-) -> Arc<Instructions> {
+/// Returns true if the stored page has no instruction, as far as that is known: all of it is there.
+pub(crate) fn is_plain(object: &Object, dialect: Dialect, live: &Live) -> bool {
+    object.whole().is_some() && read(object, dialect, live).read.document.is_plain()
+}
+
+/// The instructions that are attached to `object`, or else made and attached now.
+fn read(object: &Object, dialect: Dialect, live: &Live) -> Arc<Instructions> {
     if let Some(kept) = object.attached::<Instructions>()
         && kept.dialect == dialect
     {
@@ -129,20 +136,23 @@ fn read(
     let remarks = parser.finish(&mut nodes);
     // The end may still bring the first.
     let is_plain = !had && nodes.iter().all(|node| matches!(node, Node::Text(_)));
-    first(&remarks);
     let document = Document::new(nodes, remarks, is_plain, limits);
     let cuts = match object.whole() {
-        Some(whole) if object.flags().gzip_page && !is_plain => cuts(whole, &document),
+        Some(whole) if object.flags().gzip_page && !is_plain && whole.len() <= PAGE_BYTES => {
+            cuts(whole, &document)
+        }
         _ => Vec::new(),
     };
     let read = Arc::new(ReadPage { document, cuts });
-    let made = Arc::new(Instructions { dialect, read, is_folded: false });
+    let is_told = AtomicBool::new(false);
+    let made = Arc::new(Instructions { dialect, read, is_folded: false, is_told });
     object.attach(made.clone());
     made
 }
 
 /// The texts of a page in gzip, as far as they are the shorter for it.
-fn cuts(whole: Whole<'_>, document: &Document) -> Vec<Cut> {
-    let cut = |node: &Node| if let Node::Text(range) = node { Cut::of(whole, range) } else { None };
+fn cuts(whole: Whole<'_>, document: &Document) -> Vec<Clip> {
+    let cut =
+        |node: &Node| if let Node::Text(range) = node { Clip::of(whole, range) } else { None };
     document.nodes().iter().filter_map(cut).collect()
 }

@@ -1,20 +1,20 @@
-//! What a page's instructions may ask about its request.
+//! A page's request as its instructions may ask about it.
 
 use std::borrow::Cow;
 
 use base::Now;
 use message::HeaderId;
 
-use super::page::Page;
+use super::page::Composed;
 
 /// The request of a page, at one moment.
 pub(super) struct Question<'a> {
-    page: &'a Page,
+    page: &'a Composed,
     now: Now,
 }
 
 impl<'a> Question<'a> {
-    pub(super) fn of(page: &'a Page, now: Now) -> Self {
+    pub(super) fn of(page: &'a Composed, now: Now) -> Self {
         Self { page, now }
     }
 }

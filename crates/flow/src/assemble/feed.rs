@@ -16,13 +16,13 @@ use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
-use super::Source;
+use super::Supply;
 use super::begin::{self, Beginning, Begun, Slot, Slots, Text};
 use super::document;
 use super::environment::Question;
-use super::fragment::{self, Asked, Came, Failed, Missing};
-use super::hand_on::{Coder, HandOn};
-use super::page::Page;
+use super::fragment::{self, Absent, Asked, Came, Gap};
+use super::hand_on::{HandOn, PageCoder};
+use super::page::Composed;
 use crate::ask::Front;
 use crate::body::{Part, ReplyBody};
 use crate::core::Core;
@@ -35,7 +35,7 @@ pub(super) type Ends = Option<(SocketAddr, SocketAddr)>;
 const PIECES: usize = 256;
 
 /// A piece on its way to its place.
-pub(super) enum Piece {
+pub(super) enum Arrival {
     Part(Part),
     /// The page goes on when it breaks off, if the flag is set.
     Body(Reader, bool),
@@ -62,13 +62,13 @@ impl Drop for Coming {
 
 impl Coming {
     /// The fragment's request, and what it was answered with.
-    pub(super) async fn wait(mut self, most: Option<Duration>) -> Result<(Asked, Reply), Failed> {
+    pub(super) async fn wait(mut self, most: Option<Duration>) -> Result<(Asked, Reply), Absent> {
         let reply = &mut self.reply;
         let came = match most {
-            Some(most) => rt::time::timeout(most, reply).await.map_err(|_| Failed::Late)?,
+            Some(most) => rt::time::timeout(most, reply).await.map_err(|_| Absent::Late)?,
             None => reply.await,
         };
-        came.map_err(|_| Failed::Lost)
+        came.map_err(|_| Absent::Lost)
     }
 }
 
@@ -103,7 +103,7 @@ impl Ahead {
 /// The half that has pieces begin.
 pub(super) struct Feed {
     pub(super) core: Rc<Core>,
-    pub(super) page: Rc<Page>,
+    pub(super) page: Rc<Composed>,
     pub(super) passage: Passage,
     /// The client's address and ours.
     ends: Ends,
@@ -113,25 +113,25 @@ pub(super) struct Feed {
 /// Has the pieces of `page` come and hands them to `writer`.
 pub(super) async fn run(
     core: Rc<Core>,
-    page: Rc<Page>,
-    source: Source,
-    (writer, coder): (BodyWriter, Option<Coder>),
+    page: Rc<Composed>,
+    source: Supply,
+    (writer, coder): (BodyWriter, Option<PageCoder>),
     (passage, ends): (Passage, Ends),
 ) {
     let (sender, receiver) = mpsc::channel(PIECES);
     let watch = writer.watch();
     let ahead = Rc::new(Ahead::default());
     let text = match &source {
-        Source::Slots(_, text) | Source::Nodes(_, text) => text.clone(),
-        Source::Stream(_) => Text::None,
+        Supply::Slots(_, text) | Supply::Nodes(_, text) => text.clone(),
+        Supply::Stream(_) => Text::None,
     };
     let feed = Rc::new(Feed { core, page, passage, ends, text });
     let hand_on = HandOn::new(Rc::clone(&feed), (writer, coder), Rc::clone(&ahead));
     let begins = async {
         match source {
-            Source::Slots(slots, _) => _ = feed.send(feed.pieces(slots), &sender).await,
-            Source::Nodes(read, _) => _ = feed.nodes(&read.document, &sender).await,
-            Source::Stream(reader) => _ = feed.stream(reader, &sender, &ahead).await,
+            Supply::Slots(slots, _) => _ = feed.send(feed.pieces(slots), &sender).await,
+            Supply::Nodes(read, _) => _ = feed.nodes(&read.document, &sender).await,
+            Supply::Stream(reader) => _ = feed.stream(reader, &sender, &ahead).await,
         }
         drop(sender);
     };
@@ -148,7 +148,7 @@ pub(super) async fn run(
 impl Feed {
     /// Hands on the pieces of a page that is there, some of whose fragments decide what follows
     /// them.
-    async fn nodes(&self, document: &Document, to: &Sender<Piece>) -> Result<(), Gone> {
+    async fn nodes(&self, document: &Document, to: &Sender<Arrival>) -> Result<(), Gone> {
         let (_, limits) = document::reading(self.page.dialect, &self.page.live);
         let mut run = Run::new(limits);
         self.resolve(&mut run, document.nodes(), to, |ops| ops).await
@@ -158,7 +158,7 @@ impl Feed {
     async fn stream(
         &self,
         mut reader: Reader,
-        to: &Sender<Piece>,
+        to: &Sender<Arrival>,
         ahead: &Ahead,
     ) -> Result<(), Gone> {
         let (rules, limits) = document::reading(self.page.dialect, &self.page.live);
@@ -203,7 +203,7 @@ impl Feed {
         &self,
         run: &mut Run,
         nodes: &[Node],
-        to: &Sender<Piece>,
+        to: &Sender<Arrival>,
         mut with_text: impl FnMut(Vec<Op>) -> Vec<Op>,
     ) -> Result<(), Gone> {
         let mut ops = Vec::with_capacity(nodes.len());
@@ -228,7 +228,7 @@ impl Feed {
 
     /// Hands on what `op` comes to; if it is a fragment that decides what follows, it is waited
     /// for.
-    async fn in_turn(&self, op: Op, run: &mut Run, to: &Sender<Piece>) -> Result<(), Gone> {
+    async fn in_turn(&self, op: Op, run: &mut Run, to: &Sender<Arrival>) -> Result<(), Gone> {
         if !is_awaited(&op) {
             let pieces = self.begin(vec![op]);
             return self.send(pieces, to).await;
@@ -239,13 +239,13 @@ impl Feed {
         let mut value = Vec::new();
         while let Some(piece) = rest.pop() {
             let piece = match piece {
-                Piece::Fragment(fragment, coming) => {
+                Arrival::Fragment(fragment, coming) => {
                     let next = match self.come(&fragment, coming).await {
                         Ok(body) => self.pieces_of(body, &fragment),
                         Err(failed) => match self.instead(*fragment, failed) {
                             Ok(pieces) => pieces,
-                            Err(Missing::LeftOut) => Vec::new(),
-                            Err(Missing::Breaks) => return broken(to).await,
+                            Err(Gap::LeftOut) => Vec::new(),
+                            Err(Gap::Breaks) => return broken(to).await,
                         },
                     };
                     rest.extend(next.into_iter().rev());
@@ -265,7 +265,7 @@ impl Feed {
     }
 
     /// Adds the bytes of a piece to `value`, as many as a variable may have.
-    async fn collect(&self, piece: Piece, value: &mut Vec<u8>) {
+    async fn collect(&self, piece: Arrival, value: &mut Vec<u8>) {
         let (_, limits) = document::reading(self.page.dialect, &self.page.live);
         let mut add = |bytes: &[u8]| {
             let room = limits.value_bytes.saturating_sub(value.len());
@@ -273,13 +273,13 @@ impl Feed {
             bytes.len() < room
         };
         match piece {
-            Piece::Part(Part::Bytes(bytes)) => _ = add(&bytes),
-            Piece::Part(Part::Stored(object, range)) => {
+            Arrival::Part(Part::Bytes(bytes)) => _ = add(&bytes),
+            Arrival::Part(Part::Stored(object, range)) => {
                 for bytes in object.whole().iter().flat_map(|whole| whole.range(range.clone())) {
                     add(bytes);
                 }
             }
-            Piece::Body(mut reader, _) => {
+            Arrival::Body(mut reader, _) => {
                 while let Ok(Some(bytes)) = reader.next().await
                     && add(&bytes)
                 {}
@@ -289,32 +289,32 @@ impl Feed {
     }
 
     /// The body of a fragment.
-    pub(super) async fn come(&self, fragment: &Fragment, coming: Coming) -> Result<Came, Failed> {
+    pub(super) async fn come(&self, fragment: &Fragment, coming: Coming) -> Result<Came, Absent> {
         let most = fragment.maxwait_ms.map(Duration::from_millis);
         let (asked, reply) = coming.wait(most).await?;
         fragment::judge(&self.core, &self.page, fragment, &asked, reply)
     }
 
     /// The pieces of a fragment's body.
-    pub(super) fn pieces_of(&self, body: Came, fragment: &Fragment) -> Vec<Piece> {
+    pub(super) fn pieces_of(&self, body: Came, fragment: &Fragment) -> Vec<Arrival> {
         self.pieces(begin::slots_of(body, self.page.goes_on(fragment.onerror)))
     }
 
     /// A stored body in gzip without its coding.
-    fn unfolded(&self, object: &Arc<Object>) -> Piece {
+    fn unfolded(&self, object: &Arc<Object>) -> Arrival {
         let mut body = ReplyBody::whole(object, None);
         fragment::unfold(&self.core, &self.page, Coding::Gzip, &mut body);
         match body {
-            ReplyBody::Stream { reader, .. } => Piece::Body(reader, false),
-            _ => Piece::Broken,
+            ReplyBody::Stream { reader, .. } => Arrival::Body(reader, false),
+            _ => Arrival::Broken,
         }
     }
 
     /// Hands pieces on; what has not begun begins when there is a place for it.
-    async fn send(&self, pieces: Vec<Piece>, to: &Sender<Piece>) -> Result<(), Gone> {
+    async fn send(&self, pieces: Vec<Arrival>, to: &Sender<Arrival>) -> Result<(), Gone> {
         for piece in pieces {
             match piece {
-                Piece::Op(op) => {
+                Arrival::Op(op) => {
                     for piece in self.begin_late(vec![*op]).await {
                         to.send(piece).await.map_err(|_| Gone)?;
                     }
@@ -326,7 +326,7 @@ impl Feed {
     }
 
     /// Begins `ops` one after the other, each when there is a place for it.
-    pub(super) async fn begin_late(&self, ops: Vec<Op>) -> Vec<Piece> {
+    pub(super) async fn begin_late(&self, ops: Vec<Op>) -> Vec<Arrival> {
         let mut pieces = Vec::with_capacity(ops.len());
         let mut rest: Vec<Op> = ops.into_iter().rev().collect();
         while let Some(op) = rest.pop() {
@@ -334,7 +334,7 @@ impl Feed {
             drop(self.page.within.top.places.acquire().await);
             for piece in self.begin(vec![op]).into_iter().rev() {
                 match piece {
-                    Piece::Op(op) => rest.push(*op),
+                    Arrival::Op(op) => rest.push(*op),
                     piece => pieces.push(piece),
                 }
             }
@@ -343,7 +343,7 @@ impl Feed {
     }
 
     /// Begins `ops` as far as there are places.
-    fn begin(&self, ops: Vec<Op>) -> Vec<Piece> {
+    fn begin(&self, ops: Vec<Op>) -> Vec<Arrival> {
         self.pieces(self.beginning().of_ops(ops))
     }
 
@@ -351,11 +351,7 @@ impl Feed {
     ///
     /// # Errors
     /// When there are none.
-    pub(super) fn instead(
-        &self,
-        fragment: Fragment,
-        failed: Failed,
-    ) -> Result<Vec<Piece>, Missing> {
+    pub(super) fn instead(&self, fragment: Fragment, failed: Absent) -> Result<Vec<Arrival>, Gap> {
         let mut slots = Slots::new();
         self.beginning().instead(fragment, failed, &mut slots)?;
         Ok(self.pieces(slots))
@@ -365,25 +361,25 @@ impl Feed {
         Beginning { core: &self.core, page: &self.page }
     }
 
-    pub(super) fn pieces(&self, slots: Slots) -> Vec<Piece> {
+    pub(super) fn pieces(&self, slots: Slots) -> Vec<Arrival> {
         slots.into_iter().map(|slot| self.piece(slot)).collect()
     }
 
-    /// What a slot becomes: fragments that wait do so in tasks of their own from here on.
-    fn piece(&self, slot: Slot) -> Piece {
+    /// The piece of a slot: fragments that wait do so in tasks of their own from here on.
+    fn piece(&self, slot: Slot) -> Arrival {
         match slot {
-            Slot::Text(range) => Piece::Part(self.text.part(range).unwrap_or_else(Part::empty)),
+            Slot::Text(range) => Arrival::Part(self.text.part(range).unwrap_or_else(Part::empty)),
             Slot::Gzip(object) => self.unfolded(&object),
-            Slot::Part(part) => Piece::Part(part),
-            Slot::Body(reader, goes_on) => Piece::Body(reader, goes_on),
+            Slot::Part(part) => Arrival::Part(part),
+            Slot::Body(reader, goes_on) => Arrival::Body(reader, goes_on),
             Slot::Waits(begun) => self.wait_for(*begun),
-            Slot::Op(op) => Piece::Op(Box::new(op)),
-            Slot::Try(slots, except) => Piece::Try(self.pieces(slots), except),
-            Slot::Broken => Piece::Broken,
+            Slot::Op(op) => Arrival::Op(Box::new(op)),
+            Slot::Try(slots, except) => Arrival::Try(self.pieces(slots), except),
+            Slot::Broken => Arrival::Broken,
         }
     }
 
-    fn wait_for(&self, begun: Begun) -> Piece {
+    fn wait_for(&self, begun: Begun) -> Arrival {
         let Begun { fragment, asked, slow, place } = begun;
         let (tell, reply) = oneshot::channel();
         let core = Rc::clone(&self.core);
@@ -395,7 +391,7 @@ impl Feed {
             drop(place);
             _ = tell.send((asked, answer));
         });
-        Piece::Fragment(Box::new(fragment), Coming { reply, task })
+        Arrival::Fragment(Box::new(fragment), Coming { reply, task })
     }
 }
 
@@ -403,8 +399,8 @@ impl Feed {
 struct Gone;
 
 /// Ends the page.
-async fn broken(to: &Sender<Piece>) -> Result<(), Gone> {
-    to.send(Piece::Broken).await.map_err(|_| Gone)
+async fn broken(to: &Sender<Arrival>) -> Result<(), Gone> {
+    to.send(Arrival::Broken).await.map_err(|_| Gone)
 }
 
 /// Returns true if `op` is a fragment that decides what follows it.

@@ -12,7 +12,7 @@ use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, targ
 
 use vcl::params::Param;
 
-use super::page::{Dialect, Page};
+use super::page::{Composed, Dialect};
 use super::stitch;
 use crate::body::{Part, ReplyBody};
 use crate::core::Core;
@@ -54,10 +54,10 @@ pub(super) struct Asked {
 
 /// The reason why a fragment did not come.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub(super) enum Absent {
     /// This limit forbids it.
     Limit(Limit),
-    /// Its address is none that a page may name.
+    /// A page may not name its address.
     Target(&'static str),
     /// It was answered so.
     Status(Status),
@@ -71,7 +71,7 @@ pub(super) enum Failed {
     Lost,
 }
 
-impl Failed {
+impl Absent {
     pub(super) fn words(&self) -> String {
         match self {
             Self::Limit(limit) => format!("not asked for (limit: {})", limit.name()),
@@ -89,17 +89,20 @@ impl Failed {
 ///
 /// # Errors
 /// Why the page may not ask for it.
-pub(super) fn request(page: &Page, fragment: &Fragment) -> Result<(Request, Arc<Site>), Failed> {
-    const NO_URL: Failed = Failed::Target("its address is no URL");
+pub(super) fn request(
+    page: &Composed,
+    fragment: &Fragment,
+) -> Result<(Request, Arc<Site>), Absent> {
+    const NO_URL: Absent = Absent::Target("its address is no URL");
     let Target { scheme, host, url } = fragment.target(&page.request.target);
     // What follows `#` is no part of a request (RFC 9110 7.1).
     let end = memchr::memchr(b'#', &url).unwrap_or(url.len());
     let url = &url[..end];
     if scheme.is_some_and(|scheme| scheme != b"http" && scheme != b"https") {
-        return Err(Failed::Target("its scheme is not http or https"));
+        return Err(Absent::Target("its scheme is not http or https"));
     }
     if url.len() > SRC_BYTES_MAX {
-        return Err(Failed::Target("its address is too long"));
+        return Err(Absent::Target("its address is too long"));
     }
     if !url.starts_with(b"/") || !url.iter().all(|b| b.is_ascii_graphic() || !b.is_ascii()) {
         return Err(NO_URL);
@@ -130,8 +133,8 @@ pub(super) fn request(page: &Page, fragment: &Fragment) -> Result<(Request, Arc<
 
 /// Addresses `request` to `authority`, and returns the site that has this host. A page asks no
 /// other server than those that the sites here have for origins.
-fn site_of(page: &Page, authority: &[u8], request: &mut Request) -> Result<Arc<Site>, Failed> {
-    let refused = Err(Failed::Target("its host is none that the site's pages may name"));
+fn site_of(page: &Composed, authority: &[u8], request: &mut Request) -> Result<Arc<Site>, Absent> {
+    let refused = Err(Absent::Target("its host is none that the site's pages may name"));
     let mut name = Vec::new();
     let Ok(port) = parse_authority(authority, request.scheme, &mut name) else { return refused };
     if name == request.host && port == request.port {
@@ -178,32 +181,37 @@ pub(super) enum Came {
 /// Why it does not.
 pub(super) fn judge(
     core: &Rc<Core>,
-    page: &Page,
+    page: &Composed,
     fragment: &Fragment,
     asked: &Asked,
     mut reply: Reply,
-) -> Result<Came, Failed> {
+) -> Result<Came, Absent> {
     core.counters.inc(Counter::EsiFragments);
     // Varnish 7.1 looks at no status, whatever `onerror` says.
     let takes_any = page.dialect == Dialect::Varnish;
     let body = std::mem::replace(&mut reply.body, ReplyBody::None);
     note(core, page, asked, &reply, body.length().unwrap_or(0));
     if !takes_any && reply.status.code() / 100 != 2 {
-        return Err(Failed::Status(reply.status));
+        return Err(Absent::Status(reply.status));
     }
     match body.length() {
-        Some(0) if fragment.stub.is_some() => Err(Failed::Empty),
-        Some(bytes) if !page.weigh(core, bytes) => Err(Failed::Limit(Limit::EsiBytes)),
+        Some(0) if fragment.stub.is_some() => Err(Absent::Empty),
+        Some(bytes) if !page.weigh(core, bytes) => Err(Absent::Limit(Limit::EsiBytes)),
         _ => decoded(core, page, &reply, body),
     }
 }
 
 /// The `body` of `reply` without its coding, unless it can be put into the page as it is.
-fn decoded(core: &Core, page: &Page, reply: &Reply, mut body: ReplyBody) -> Result<Came, Failed> {
+fn decoded(
+    core: &Core,
+    page: &Composed,
+    reply: &Reply,
+    mut body: ReplyBody,
+) -> Result<Came, Absent> {
     let coding = match &reply.head {
         Head::Owned(response) => {
             let coding = response.headers.values(HeaderId::ContentEncoding);
-            Coding::of_content(coding).ok_or(Failed::Coding)?
+            Coding::of_content(coding).ok_or(Absent::Coding)?
         }
         Head::Stored(object) => match reply.form.as_ref().map(|form| form.coding) {
             None => object.flags().coding,
@@ -212,7 +220,7 @@ fn decoded(core: &Core, page: &Page, reply: &Reply, mut body: ReplyBody) -> Resu
         },
         Head::File { file, .. } => {
             let coding = file.head().values(HeaderId::ContentEncoding);
-            Coding::of_content(coding).ok_or(Failed::Coding)?
+            Coding::of_content(coding).ok_or(Absent::Coding)?
         }
     };
     if coding == Coding::Identity {
@@ -230,7 +238,7 @@ fn decoded(core: &Core, page: &Page, reply: &Reply, mut body: ReplyBody) -> Resu
 }
 
 /// Decodes a body on its way into the page.
-pub(super) fn unfold(core: &Core, page: &Page, coding: Coding, body: &mut ReplyBody) {
+pub(super) fn unfold(core: &Core, page: &Composed, coding: Coding, body: &mut ReplyBody) {
     let limits = &page.live.limits;
     let unfolding = Unfolding {
         coding,
@@ -242,7 +250,7 @@ pub(super) fn unfold(core: &Core, page: &Page, coding: Coding, body: &mut ReplyB
 }
 
 /// Puts a fragment into the log that is answered by a body of `bytes`.
-fn note(core: &Core, page: &Page, asked: &Asked, reply: &Reply, bytes: u64) {
+fn note(core: &Core, page: &Composed, asked: &Asked, reply: &Reply, bytes: u64) {
     let (at, began_us) = (asked.at, asked.began_us);
     let started = Started { at, began_us, read_us: began_us, policy_us: began_us, head_bytes: 0 };
     core.log.fragment(
@@ -257,7 +265,7 @@ fn note(core: &Core, page: &Page, asked: &Asked, reply: &Reply, bytes: u64) {
 }
 
 /// A fragment that failed, and has nothing in its place.
-pub(super) enum Missing {
+pub(super) enum Gap {
     /// Its page goes on without it.
     LeftOut,
     /// Its page does not.
@@ -270,18 +278,18 @@ pub(super) enum Missing {
 /// Unless the page says that it may be missing.
 pub(super) fn note_failed(
     core: &Core,
-    page: &Page,
+    page: &Composed,
     fragment: &Fragment,
-    failed: &Failed,
-) -> Result<(), Missing> {
+    failed: &Absent,
+) -> Result<(), Gap> {
     core.counters.inc(Counter::EsiFailed);
     let src = String::from_utf8_lossy(&fragment.src);
-    let limit = if let Failed::Limit(limit) = failed { Some(*limit) } else { None };
+    let limit = if let Absent::Limit(limit) = failed { Some(*limit) } else { None };
     let error = format!("fragment {src}: {}", failed.words()).into();
     page.trace.trouble.borrow_mut().get_or_insert(Trouble { error, limit });
     match fragment.onerror {
         OnError::Continue => Ok(()),
-        onerror if page.breaks(onerror) => Err(Missing::Breaks),
-        _ => Err(Missing::LeftOut),
+        onerror if page.breaks(onerror) => Err(Gap::Breaks),
+        _ => Err(Gap::LeftOut),
     }
 }

@@ -8,8 +8,8 @@ use codec::{Coding, EncodeSettings, Encoder, Goal, STEP_BYTES};
 use esi::{Fragment, Op};
 use tokio::sync::mpsc::Receiver;
 
-use super::feed::{Ahead, Coming, Feed, Piece};
-use super::fragment::Missing;
+use super::feed::{Ahead, Arrival, Coming, Feed};
+use super::fragment::Gap;
 use crate::body::Part;
 
 /// Bytes of a file that are read at once.
@@ -22,7 +22,7 @@ const LEVEL: u8 = 3;
 struct Ended;
 
 /// The compression of a page that is sent in gzip while it comes.
-pub(super) struct Coder {
+pub(super) struct PageCoder {
     encoder: Encoder,
     output: Box<[u8]>,
     /// Something has been taken since the last flush.
@@ -30,7 +30,7 @@ pub(super) struct Coder {
     _held: Option<Held>,
 }
 
-impl Coder {
+impl PageCoder {
     /// A coder for a page that passes through `passage`; `None` if there is no memory for it.
     pub(super) fn begin(passage: &Passage) -> Option<Self> {
         let settings = EncodeSettings::new(Coding::Gzip, LEVEL)?;
@@ -46,21 +46,21 @@ impl Coder {
 pub(super) struct HandOn {
     feed: Rc<Feed>,
     writer: BodyWriter,
-    coder: Option<Coder>,
+    coder: Option<PageCoder>,
     ahead: Rc<Ahead>,
 }
 
 impl HandOn {
     pub(super) fn new(
         feed: Rc<Feed>,
-        (writer, coder): (BodyWriter, Option<Coder>),
+        (writer, coder): (BodyWriter, Option<PageCoder>),
         ahead: Rc<Ahead>,
     ) -> Self {
         Self { feed, writer, coder, ahead }
     }
 
     /// Hands on pieces until there are no more, and ends the page.
-    pub(super) async fn run(mut self, mut pieces: Receiver<Piece>) {
+    pub(super) async fn run(mut self, mut pieces: Receiver<Arrival>) {
         while let Some(piece) = pieces.recv().await {
             // What follows may be long in coming.
             let waits = pieces.is_empty();
@@ -104,14 +104,14 @@ impl HandOn {
         }
     }
 
-    async fn piece(&mut self, piece: Piece) -> Result<(), Ended> {
+    async fn piece(&mut self, piece: Arrival) -> Result<(), Ended> {
         match piece {
-            Piece::Part(part) => self.part(part).await,
-            Piece::Body(reader, goes_on) => self.body(reader, goes_on).await,
-            Piece::Fragment(fragment, coming) => self.fragment(*fragment, coming).await,
-            Piece::Try(attempt, except) => Box::pin(self.attempt(attempt, except)).await,
-            Piece::Op(op) => Box::pin(self.late(vec![*op])).await,
-            Piece::Broken => Err(Ended),
+            Arrival::Part(part) => self.part(part).await,
+            Arrival::Body(reader, goes_on) => self.body(reader, goes_on).await,
+            Arrival::Fragment(fragment, coming) => self.fragment(*fragment, coming).await,
+            Arrival::Try(attempt, except) => Box::pin(self.attempt(attempt, except)).await,
+            Arrival::Op(op) => Box::pin(self.late(vec![*op])).await,
+            Arrival::Broken => Err(Ended),
         }
     }
 
@@ -171,19 +171,19 @@ impl HandOn {
             Ok(body) => Box::pin(self.pieces(self.feed.pieces_of(body, &fragment))).await,
             Err(failed) => match self.feed.instead(fragment, failed) {
                 Ok(pieces) => Box::pin(self.pieces(pieces)).await,
-                Err(Missing::Breaks) => Err(Ended),
-                Err(Missing::LeftOut) => Ok(()),
+                Err(Gap::Breaks) => Err(Ended),
+                Err(Gap::LeftOut) => Ok(()),
             },
         }
     }
 
     /// Hands on all of an attempt if all its fragments come, or what is to be there instead.
-    async fn attempt(&mut self, attempt: Vec<Piece>, except: Vec<Op>) -> Result<(), Ended> {
+    async fn attempt(&mut self, attempt: Vec<Arrival>, except: Vec<Op>) -> Result<(), Ended> {
         let mut came = Vec::with_capacity(attempt.len());
-        let mut rest: Vec<Piece> = attempt.into_iter().rev().collect();
+        let mut rest: Vec<Arrival> = attempt.into_iter().rev().collect();
         while let Some(piece) = rest.pop() {
             match piece {
-                Piece::Fragment(fragment, coming) => {
+                Arrival::Fragment(fragment, coming) => {
                     match self.feed.come(&fragment, coming).await {
                         Ok(body) => came.extend(self.feed.pieces_of(body, &fragment)),
                         Err(failed) => match self.feed.instead(*fragment, failed) {
@@ -192,11 +192,11 @@ impl HandOn {
                         },
                     }
                 }
-                Piece::Op(op) => {
+                Arrival::Op(op) => {
                     let pieces = self.feed.begin_late(vec![*op]).await;
                     rest.extend(pieces.into_iter().rev());
                 }
-                Piece::Broken => return self.late(except).await,
+                Arrival::Broken => return self.late(except).await,
                 piece => came.push(piece),
             }
         }
@@ -209,7 +209,7 @@ impl HandOn {
         self.pieces(pieces).await
     }
 
-    async fn pieces(&mut self, pieces: Vec<Piece>) -> Result<(), Ended> {
+    async fn pieces(&mut self, pieces: Vec<Arrival>) -> Result<(), Ended> {
         for piece in pieces {
             Box::pin(self.piece(piece)).await?;
         }

@@ -1,4 +1,4 @@
-//! What a page and its fragments know of each other.
+//! A page and its fragments, as far as they know of each other.
 
 use std::cell::Cell;
 use std::fmt;
@@ -33,13 +33,13 @@ pub(crate) enum Dialect {
 }
 
 /// A page that is to be put together.
-pub(crate) struct Page {
+pub(crate) struct Composed {
     pub(super) dialect: Dialect,
     pub(super) live: LiveRef,
     pub(super) site: Arc<Site>,
     /// The request that the page answers, as its client or the page above sent it.
     pub(super) request: Request,
-    /// What its fragments are within.
+    /// The surroundings of its fragments.
     pub(super) within: Rc<Within>,
     /// The number of the request in its program; 0 without one.
     pub(crate) xid: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Page {
 /// The address of a fragment as its page has it, and its request, or why it has none.
 pub(crate) type Foreseen = (Vec<u8>, Result<Request, String>);
 
-/// What a fragment is within.
+/// The surroundings of a fragment.
 #[derive(Debug)]
 pub(crate) struct Within {
     /// 1 for a fragment of the page that a client asked for.
@@ -79,9 +79,9 @@ pub(crate) struct Top {
     bytes: Cell<u64>,
 }
 
-impl fmt::Debug for Page {
+impl fmt::Debug for Composed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Page").field("dialect", &self.dialect).finish_non_exhaustive()
+        f.debug_struct("Composed").field("dialect", &self.dialect).finish_non_exhaustive()
     }
 }
 
@@ -107,7 +107,7 @@ impl Top {
     }
 }
 
-impl Page {
+impl Composed {
     /// The page that answers `request`, itself a fragment where it is `within` another.
     pub(crate) fn new(
         dialect: Dialect,

@@ -11,6 +11,9 @@ use codec::{Coding, EncodeSettings, Encoder, Goal, Joined, STEP_BYTES, STORED_BY
 
 use crate::body::Part;
 
+/// The longest page whose texts are compressed when it is read: that is done in one go. A longer
+/// one is compressed while it is sent.
+pub(super) const PAGE_BYTES: u64 = 128 << 10;
 /// The level at which the texts of a page are compressed, once.
 const LEVEL: u8 = 6;
 /// Bytes of gzip's head, before the first block.
@@ -22,14 +25,14 @@ const TAIL: usize = 4 + END;
 
 /// A text of a page, compressed so that it can stand among others.
 #[derive(Clone, Debug)]
-pub(super) struct Cut {
+pub(super) struct Clip {
     range: Range<u64>,
     blocks: Bytes,
     crc: u32,
     shift: Shift,
 }
 
-impl Cut {
+impl Clip {
     /// The text in `range` of a page, compressed; `None` where that makes it no shorter.
     pub(super) fn of(whole: Whole<'_>, range: &Range<u64>) -> Option<Self> {
         let length = range.end - range.start;
@@ -84,7 +87,7 @@ impl Stitch {
     }
 
     /// Adds a text of the page.
-    pub(super) fn add_cut(&mut self, cut: &Cut) {
+    pub(super) fn add_cut(&mut self, cut: &Clip) {
         self.joined.add(cut.crc, (cut.range.end - cut.range.start) as u32, cut.shift);
         self.parts.push_back(Part::Bytes(cut.blocks.clone()));
     }

@@ -17,6 +17,7 @@ use policy::DeliverCtx;
 use super::{Switched, includes};
 use crate::ask::Ask;
 use crate::assemble::Dialect;
+use crate::assemble::is_plain;
 use crate::body::ReplyBody;
 use crate::core::Core;
 use crate::decide::freshness;
@@ -62,7 +63,9 @@ fn deliver(
     let mut reply = Reply::stored(object, body, served);
     reply.age_s = Some(freshness.age_ms(ask.now.mono_ms) / 1000);
     reply.ttl_s = Some(freshness.ttl_ms(ask.now.mono_ms) / 1000);
-    if let Some(dialect) = includes::of_stored(object.flags()) {
+    if let Some(dialect) = includes::of_stored(object.flags())
+        && !is_plain(object, dialect, ask.live)
+    {
         includes::stored(ask, object, dialect, &mut reply);
         return reply;
     }

@@ -19,7 +19,7 @@ use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, 
 use vcl::told::Told;
 
 use super::includes;
-use crate::ask::{Ask, Front};
+use crate::ask::Ask;
 use crate::assemble::Dialect;
 use crate::carry::{Carried, Selected};
 use crate::compression::Compress;
@@ -340,16 +340,8 @@ enum Judged {
 
 impl ByPolicy {
     fn origin_request(&self, fetch: &Fetch) -> Request {
-        let ask = Ask {
-            live: &fetch.live,
-            site: &self.site,
-            request: &self.request,
-            notes: self.notes,
-            now: fetch.now(),
-            front: Front::default(),
-            trace: None,
-            within: None,
-        };
+        let asked = (&self.request, self.notes);
+        let ask = Ask::new(&fetch.live, &self.site, asked, fetch.now());
         let errand = match (self.own, &fetch.lead) {
             (true, None) if self.upgrade => Errand::Upgrade,
             (true, None) => Errand::Own,

@@ -12,13 +12,13 @@ use policy::{EsiPages, Peer};
 
 use super::deliver::shape;
 use crate::ask::Ask;
-use crate::assemble::{Dialect, Page, Top};
+use crate::assemble::{Composed, Dialect, Top};
 use crate::compression::Compress;
 use crate::form;
 use crate::live::Site;
 use crate::reply::{Head, Reply, stored_head};
 
-/// What Surrogate-Control calls the language.
+/// The language's name in Surrogate-Control.
 const ESI: &[u8] = b"ESI/1.0";
 
 /// Fields that are about the bytes of a page before it is put together.
@@ -97,7 +97,7 @@ pub(super) fn put_together(
         .retain(|field| !OF_BYTES.contains(&field.id) && digest_of(field.name).is_none());
     reply.head = Head::Owned(Box::new(response));
     let request = ask.request.clone();
-    reply.page = Some(Page::new(dialect, (ask.live, ask.site), request, ask.within, || {
+    reply.page = Some(Composed::new(dialect, (ask.live, ask.site), request, ask.within, || {
         let peer = ask.notes.client.unwrap_or(Peer::Unnamed(None));
         let mut top = Top::new(ask.live, ask.request.clone(), peer, None);
         // Cookies are each fragment's own matter; a certificate goes along with all of them.

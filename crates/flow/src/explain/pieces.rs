@@ -9,7 +9,7 @@ use policy::{Peer, Step, told::shown};
 
 use super::forecast;
 use crate::ask::LiveRef;
-use crate::assemble::{Dialect, Page, Top};
+use crate::assemble::{Composed, Dialect, Top};
 use crate::live::{Shared, Site};
 
 /// Fragments that are told of.
@@ -32,7 +32,7 @@ pub(super) fn of_page(
 ) -> Vec<Step> {
     let Whole { object, site, dialect } = whole;
     let top = || Top::new(live, Request::new(), peer, None);
-    let page = Page::new(dialect, (live, &site), request, None, top);
+    let page = Composed::new(dialect, (live, &site), request, None, top);
     let (fragments, faults) = page.fragments(&object, now);
     let language = match dialect {
         Dialect::Esi | Dialect::Varnish => "ESI",

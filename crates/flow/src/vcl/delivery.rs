@@ -27,7 +27,7 @@ use super::note;
 use super::step::{Source, Step, StepOn};
 use super::storages;
 use super::turn::Turn;
-use crate::assemble::{Dialect, Instructions, Page, Top};
+use crate::assemble::{Composed, Dialect, Instructions, Top};
 use crate::body::ReplyBody;
 use crate::fetch::Passing;
 use crate::form;
@@ -151,7 +151,7 @@ fn shaped<S: Stage>(
     Ok(close(turn, env, reply, (response, times), chosen.ranges))
 }
 
-/// What is done to a body on its way to the client, as `resp.filters` has it.
+/// The changes of a body on its way to the client, as `resp.filters` has them.
 struct Chosen {
     esi: bool,
     /// `None` if the program leaves it to request and response.
@@ -235,7 +235,7 @@ fn put_together<S: Stage>(
     let fits = !has_too_many_fields(env, &response);
     own_head(turn, reply, response);
     let (place, asked) = ((env.live, env.site), env.asked.clone());
-    let mut page = Page::new(Dialect::Varnish, place, asked, turn.within.as_ref(), || {
+    let mut page = Composed::new(Dialect::Varnish, place, asked, turn.within.as_ref(), || {
         let (peer, line) = (Peer::Unnamed(None), Line::of_session(&turn.session));
         Top::new(env.live, turn.req.clone(), peer, Some(line))
     });
@@ -360,13 +360,7 @@ fn passed<S: Stage>(
         response.headers.remove(HeaderId::ContentEncoding);
         S::unfold(env, &mut body, plain);
     }
-    let reason = match (private, turn.state.is_hitmiss) {
-        (true, _) => Forward::Bypass,
-        (false, true) => Forward::HitForMiss,
-        (false, false) => Forward::UriMiss,
-    };
-    let served = Served::Fetched { reason, stored: false, collapsed: false };
-    let mut reply = bare(response.status, body, served);
+    let mut reply = bare(response.status, body, served_past(private, turn.state.is_hitmiss));
     let times = (modified, None);
     let fits = match page.filter(|_| chosen.esi) {
         Some(page) => put_together(turn, env, &mut reply, (response, times), Some(page)),
@@ -377,6 +371,16 @@ fn passed<S: Stage>(
     }
     finish(turn, env, &mut reply);
     Ok(reply)
+}
+
+/// The cache's part in a reply that is not stored.
+fn served_past(private: bool, is_hitmiss: bool) -> Served {
+    let reason = match (private, is_hitmiss) {
+        (true, _) => Forward::Bypass,
+        (false, true) => Forward::HitForMiss,
+        (false, false) => Forward::UriMiss,
+    };
+    Served::Fetched { reason, stored: false, collapsed: false }
 }
 
 /// The body of a reply that is not stored; `own` where it is for this request only. `head_length`

@@ -69,7 +69,7 @@ impl ByProgram {
         }
         // What is confirmed stays what it was.
         let confirmed = fetch.old.as_ref().filter(|_| answer.state.was_304);
-        let is_page = confirmed.map_or(answer.page.is_some(), |old| old.flags().esi);
+        let is_page = confirmed.map_or_else(|| answer.page.is_some(), |old| old.flags().esi);
         let flags = Flags {
             http10: answer.response.version == Version::Http10,
             coding: answer.coding,

@@ -15,7 +15,7 @@ use flate2::read::MultiGzDecoder;
 
 use flate2::read::GzDecoder;
 
-use super::scenario::{Allowed, Ask};
+use super::scenario::{Ask, Leeway};
 use crate::reply::{Reply, Seen};
 use crate::strict::ParsedRequest;
 use crate::wire::Fields;
@@ -79,7 +79,7 @@ pub(super) fn answer(line: &str, seen: &Seen, old: bool) -> Vec<String> {
 }
 
 /// The answer without what need not be the same.
-pub(super) fn without(seen: &Seen, allows: Allowed, ask: &Ask) -> Seen {
+pub(super) fn without(seen: &Seen, allows: Leeway, ask: &Ask) -> Seen {
     let mut seen = seen.clone();
     let Seen::Complete(reply) = &mut seen else { return seen };
     let mut unsaid: Vec<&str> = Vec::new();

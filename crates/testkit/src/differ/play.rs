@@ -8,7 +8,7 @@ use super::compare::{self, Event, Record};
 use super::counters::{self, Counters};
 use super::origin::Origin;
 use super::peer::Peer;
-use super::scenario::{Allowed, Ask, Expect, Scenario, Step, read};
+use super::scenario::{Ask, Expect, Leeway, Scenario, Step, read};
 use crate::strict::ParsedRequest;
 
 /// The number of times, every 10 ms, that an origin is looked at for requests that are to come.
@@ -59,7 +59,7 @@ struct Stage<'a> {
     record: Record,
     /// Requests were sent at the same time: their order at the origins is chance then.
     parallel: bool,
-    allows: Allowed,
+    allows: Leeway,
     /// The counters when it began, if they matter.
     counted: Counters,
 }

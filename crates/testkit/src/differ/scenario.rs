@@ -11,7 +11,7 @@
 //! - `-- steps`: what is done, see [`Step`].
 //! - `-- differs`: why Larder is meant to do otherwise; then only expectations count.
 //! - `-- allows`: what need not be the same, a word on each line and the reason after it, see
-//!   [`Allowed`].
+//!   [`Leeway`].
 //!
 //! Indented lines belong to the line before them. `#` in the first column begins a comment, except
 //! in a program or a file. `${o1}` is an origin's port (its UNIX socket is `${tmp}/o1.sock`),
@@ -49,13 +49,13 @@ pub struct Scenario {
     pub steps: Vec<(usize, Step)>,
     /// Why the two are meant to differ.
     pub differs: Option<String>,
-    /// What need not be the same.
-    pub allows: Allowed,
+    /// Parts that need not be the same.
+    pub allows: Leeway,
 }
 
-/// What need not be the same on both servers.
+/// Parts that need not be the same on both servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Allowed {
+pub struct Leeway {
     /// `order`: that in which requests reach the origins.
     pub order: bool,
     /// `coding`: an answer in gzip is compared as it is decoded, without Content-Encoding.

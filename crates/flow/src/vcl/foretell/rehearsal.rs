@@ -15,7 +15,7 @@ use vcl::told::Line;
 use vcl::words::{changes, field_changes, in_words, place, text};
 
 use super::{Scene, facts};
-use crate::ask::{Ask, Front};
+use crate::ask::Ask;
 use crate::body::ReplyBody;
 use crate::explain::Ending;
 use crate::explain::foreseen::Foreseen;
@@ -42,7 +42,7 @@ pub(super) struct Rehearsal<'a> {
     is_fetched: Cell<bool>,
     /// The answer is a page that would be put together of others.
     pub(super) is_page: Cell<bool>,
-    /// What was found last.
+    /// The object that was found last.
     pub(super) last: RefCell<Option<Arc<Object>>>,
     /// The responses stored under the request's key would be purged.
     pub(super) purges: Cell<bool>,
@@ -234,8 +234,8 @@ impl Stage for Rehearsal<'_> {
         let stage = &env.stage;
         let peek = stage.shared.cache.peek(&turn.key, &mut select_by(&turn.req.headers));
         let (request, notes, now) = (&turn.req, Notes::default(), env.now);
-        let (live, site, front) = (env.live, env.site, Front::default());
-        let ask = Ask { live, site, request, notes, now, front, trace: None, within: None };
+        let (live, site) = (env.live, env.site);
+        let ask = Ask::new(live, site, (request, notes), now);
         stage.steps.borrow_mut().extend(variants(&ask, &peek));
         stage.is_fetched.set(peek.is_fetched);
         let Some(object) = stage.found(turn, &peek) else { return Found::Nothing };
