@@ -7,7 +7,7 @@ use brotli::enc::encode::{
     BrotliEncoderOperation as Operation, BrotliEncoderParameter as Parameter,
     BrotliEncoderStateStruct,
 };
-use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
+use brotli::{Allocator, BrotliDecompressStream, BrotliResult, BrotliState, SliceWrapperMut};
 
 use crate::counted::Counted;
 use crate::error::{DecodeLimit, Error};
@@ -80,6 +80,21 @@ impl BrotliEncoder {
             state.set_parameter(parameter, value);
         }
         Self { state, room: METABLOCK_BYTES }
+    }
+
+    /// An encoder of a body of `length` bytes for which `dictionary` lies in the window.
+    pub(crate) fn with_dictionary(
+        level: u8,
+        window_bits: u8,
+        length: usize,
+        dictionary: &[u8],
+    ) -> Self {
+        let all = (dictionary.len() + length) as u64;
+        let mut encoder = Self::new(level, window_bits, Some(all));
+        if !dictionary.is_empty() {
+            encoder.state.set_custom_dictionary(dictionary.len(), dictionary);
+        }
+        encoder
     }
 
     pub(crate) fn memory(&self) -> usize {
@@ -155,6 +170,20 @@ impl BrotliDecoder {
         let [a, b, c] = std::array::from_fn(|_| Counted::default());
         let state = Box::new(BrotliState::new_strict(a, b, c));
         Self { state, window_bits, place: Place::Start }
+    }
+
+    /// A decoder of streams that need a shared dictionary.
+    pub(crate) fn with_dictionary(window_bits: u8, dictionary: &[u8]) -> Result<Self, Error> {
+        let mut decoder = Self::new(window_bits);
+        if !dictionary.is_empty() {
+            let mut memory =
+                Allocator::<u8>::alloc_cell(&mut decoder.state.alloc_u8, dictionary.len());
+            memory.slice_mut().copy_from_slice(dictionary);
+            if !decoder.state.attach_dictionary(memory) {
+                return Err(Error::Library);
+            }
+        }
+        Ok(decoder)
     }
 
     pub(crate) fn memory(&self) -> usize {

@@ -1,38 +1,62 @@
-//! Bodies in `dcz` (RFC 9842 5): Zstandard with a dictionary that the client has, behind a header
-//! that names it. The dictionary is raw content: whatever its bytes are, a prefix of the body.
+//! Bodies in `dcz` and `dcb` (RFC 9842 4 and 5): Zstandard or brotli with a dictionary that the client
+//! has, behind a header that names it. The dictionary is raw content: whatever its bytes are, a
+//! prefix of the body.
 //!
 //! Bodies are made at once, on threads that may block.
 
 use zstd_safe::zstd_sys::ZSTD_ErrorCode as Code;
 use zstd_safe::{CCtx, CParameter, is_error_kind};
 
-use crate::dictionary::{DictionaryHash, HASH_BYTES};
+use crate::br::{self, BrotliDecoder, BrotliEncoder};
+use crate::dictionary::{DeltaCoding, DictionaryHash, HASH_BYTES};
 use crate::error::Error;
+use crate::step::{Goal, STEP_BYTES};
 use crate::zst;
 
-/// The beginning of a body: a frame that decoders skip, with the hash in it (RFC 9842 5).
-const MAGIC: [u8; 8] = [0x5e, 0x2a, 0x4d, 0x18, 0x20, 0, 0, 0];
-const HEADER_BYTES: usize = MAGIC.len() + HASH_BYTES;
+/// The beginning of a body in `dcz`: a frame that decoders skip, with the hash in it (RFC 9842 5).
+const DCZ_MAGIC: &[u8] = &[0x5e, 0x2a, 0x4d, 0x18, 0x20, 0, 0, 0];
+/// The beginning of a body in `dcb` (RFC 9842 4); the hash and the stream follow.
+const DCB_MAGIC: &[u8] = &[0xff, b'D', b'C', b'B'];
 
 /// Content and dictionary of so many bytes together are worked on at the greatest level: half a
-/// second of one core, as measured; larger ones at [`MIDDLE_LEVEL`], ten times as fast.
+/// second of one core, as measured; larger ones at a middle one, ten times as fast.
 const SMALL_BYTES: usize = 1 << 20;
-const GREATEST_LEVEL: u8 = 19;
-const MIDDLE_LEVEL: u8 = 12;
+
+/// Bytes of a window that brotli leaves out (RFC 7932 9.1).
+const WINDOW_GAP: usize = 16;
+
+const fn magic(coding: DeltaCoding) -> &'static [u8] {
+    match coding {
+        DeltaCoding::Dcz => DCZ_MAGIC,
+        DeltaCoding::Dcb => DCB_MAGIC,
+    }
+}
 
 /// Level, and the logarithm of a window that spans `dictionary_bytes` and `plain_bytes`: no more
-/// than the 8 MiB that every client takes (RFC 9842 5).
-fn settings(dictionary_bytes: usize, plain_bytes: usize) -> (u8, u8) {
-    let all = dictionary_bytes.saturating_add(plain_bytes).max(1);
-    let level = if all <= SMALL_BYTES { GREATEST_LEVEL } else { MIDDLE_LEVEL };
+/// than every client takes, 8 MiB in `dcz` and 16 MiB in `dcb` (RFC 9842 4 and 5).
+fn settings(coding: DeltaCoding, dictionary_bytes: usize, plain_bytes: usize) -> (u8, u8) {
+    let all = dictionary_bytes.saturating_add(plain_bytes).saturating_add(WINDOW_GAP);
     let bits = all.checked_next_power_of_two().map_or(u8::MAX, |bytes| bytes.ilog2() as u8);
-    (level, bits.clamp(*zst::WINDOW_BITS.start(), *zst::WINDOW_BITS.end()))
+    let is_small = all <= SMALL_BYTES;
+    let (small, middle, windows) = match coding {
+        DeltaCoding::Dcz => (19, 12, zst::WINDOW_BITS),
+        // Levels 5 to 8 find little in so large a window (see `br`), and 9 takes twice the memory.
+        DeltaCoding::Dcb => (11, 4, br::WINDOW_BITS),
+    };
+    (if is_small { small } else { middle }, bits.clamp(*windows.start(), *windows.end()))
 }
 
 /// The most bytes of memory that [`encode`] takes, beside its result of `most` bytes.
-pub fn most_memory(dictionary_bytes: usize, plain_bytes: usize) -> usize {
-    let (level, bits) = settings(dictionary_bytes, plain_bytes);
-    zst::encoder_bytes(level, bits)
+pub fn most_memory(coding: DeltaCoding, dictionary_bytes: usize, plain_bytes: usize) -> usize {
+    let (level, bits) = settings(coding, dictionary_bytes, plain_bytes);
+    match coding {
+        DeltaCoding::Dcz => zst::encoder_bytes(level, bits),
+        DeltaCoding::Dcb => {
+            let decoder = br::decoder_bytes(bits) + dictionary_bytes;
+            let length = (dictionary_bytes + plain_bytes) as u64;
+            br::encoder_bytes(level, bits, Some(length)).max(decoder) + STEP_BYTES
+        }
+    }
 }
 
 /// Codes `plain` with the dictionary that has this hash. `None` if the whole would be longer than
@@ -41,15 +65,29 @@ pub fn most_memory(dictionary_bytes: usize, plain_bytes: usize) -> usize {
 /// # Errors
 /// [`Error::Library`].
 pub fn encode(
+    coding: DeltaCoding,
     plain: &[u8],
-    dictionary: &[u8],
-    hash: &DictionaryHash,
+    (dictionary, hash): (&[u8], &DictionaryHash),
     most: usize,
 ) -> Result<Option<Vec<u8>>, Error> {
-    let Some(room) = most.checked_sub(HEADER_BYTES).filter(|room| *room > 0) else {
+    let header_bytes = magic(coding).len() + HASH_BYTES;
+    let Some(room) = most.checked_sub(header_bytes).filter(|room| *room > 0) else {
         return Ok(None);
     };
-    let (level, bits) = settings(dictionary.len(), plain.len());
+    let made = match coding {
+        DeltaCoding::Dcz => zstd(plain, dictionary, room)?,
+        DeltaCoding::Dcb => brotli(plain, dictionary, room)?,
+    };
+    let Some(made) = made else { return Ok(None) };
+    let mut whole = Vec::with_capacity(header_bytes + made.len());
+    whole.extend_from_slice(magic(coding));
+    whole.extend_from_slice(hash);
+    whole.extend_from_slice(&made);
+    Ok(Some(whole))
+}
+
+fn zstd(plain: &[u8], dictionary: &[u8], room: usize) -> Result<Option<Vec<u8>>, Error> {
+    let (level, bits) = settings(DeltaCoding::Dcz, dictionary.len(), plain.len());
     let mut context = CCtx::try_create().ok_or(Error::Library)?;
     for parameter in
         [CParameter::CompressionLevel(i32::from(level)), CParameter::WindowLog(u32::from(bits))]
@@ -59,45 +97,79 @@ pub fn encode(
     context.ref_prefix(dictionary).map_err(|_| Error::Library)?;
     let mut frame: Vec<u8> = Vec::with_capacity(room);
     match context.compress2(&mut frame, plain) {
-        Ok(_) => {}
-        Err(code) if is_error_kind(code, Code::ZSTD_error_dstSize_tooSmall) => return Ok(None),
-        Err(_) => return Err(Error::Library),
+        Ok(_) => Ok(Some(frame)),
+        Err(code) if is_error_kind(code, Code::ZSTD_error_dstSize_tooSmall) => Ok(None),
+        Err(_) => Err(Error::Library),
     }
-    let mut whole = Vec::with_capacity(HEADER_BYTES + frame.len());
-    whole.extend_from_slice(&MAGIC);
-    whole.extend_from_slice(hash);
-    whole.extend_from_slice(&frame);
-    Ok(Some(whole))
 }
 
-/// The hash of the dictionary that `body` needs. `None` if it is not in `dcz`.
-pub fn hash_of(body: &[u8]) -> Option<&DictionaryHash> {
-    body.strip_prefix(&MAGIC)?.first_chunk()
+/// The library has the dictionary in its window, as if it had been sent before: the same distances as
+/// a shared dictionary's as long as nothing has left the window. No match may run across the
+/// dictionary's end, which the library sees to; what it has made is decoded here before any client
+/// gets it.
+fn brotli(plain: &[u8], dictionary: &[u8], room: usize) -> Result<Option<Vec<u8>>, Error> {
+    let (level, bits) = settings(DeltaCoding::Dcb, dictionary.len(), plain.len());
+    if dictionary.len() + plain.len() + WINDOW_GAP > 1 << bits {
+        return Ok(None);
+    }
+    let mut encoder = BrotliEncoder::with_dictionary(level, bits, plain.len(), dictionary);
+    let mut output = vec![0; STEP_BYTES];
+    let (mut stream, mut at) = (Vec::new(), 0);
+    loop {
+        let step = encoder.step(&plain[at..], &mut output, Goal::Finish)?;
+        at += step.taken;
+        if stream.len() + step.made > room {
+            return Ok(None);
+        }
+        stream.extend_from_slice(&output[..step.made]);
+        if step.done {
+            break;
+        }
+    }
+    drop(encoder);
+    let mut decoder = BrotliDecoder::with_dictionary(bits, dictionary)?;
+    let is_same = is_decoded_to(&mut decoder, &stream, plain, &mut output)?;
+    if is_same { Ok(Some(stream)) } else { Err(Error::Library) }
+}
+
+/// Returns true if `stream` is decoded to `plain`, and to nothing else.
+fn is_decoded_to(
+    decoder: &mut BrotliDecoder,
+    stream: &[u8],
+    plain: &[u8],
+    output: &mut [u8],
+) -> Result<bool, Error> {
+    let (mut at, mut rest) = (0, plain);
+    loop {
+        let step = decoder.step(&stream[at..], output)?;
+        at += step.taken;
+        let Some(left) = rest.strip_prefix(&output[..step.made]) else { return Ok(false) };
+        rest = left;
+        if step.done {
+            return Ok(rest.is_empty() && decoder.is_whole());
+        }
+    }
+}
+
+/// The coding of `body`, and the hash of the dictionary that it needs. `None` if it is in neither
+/// coding.
+pub fn needs(body: &[u8]) -> Option<(DeltaCoding, &DictionaryHash)> {
+    DeltaCoding::ALL.into_iter().find_map(|coding| {
+        let hash = body.strip_prefix(magic(coding))?.first_chunk()?;
+        Some((coding, hash))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use zstd_safe::{DCtx, DParameter};
 
     use super::*;
+    use crate::fuzz::{HASH, undone};
 
-    const HASH: DictionaryHash = [7; HASH_BYTES];
-
-    /// The content of `body`, as a client decodes it that takes windows of 8 MiB.
-    fn decoded(body: &[u8], dictionary: &[u8], most: usize) -> Vec<u8> {
-        assert_eq!(hash_of(body), Some(&HASH));
-        let mut context = DCtx::try_create().expect("memory");
-        context.set_parameter(DParameter::WindowLogMax(23)).expect("a parameter");
-        context.ref_prefix(dictionary).expect("a prefix");
-        let mut plain = Vec::with_capacity(most);
-        // The whole, its header with it: decoders skip that.
-        context.decompress(&mut plain, body).expect("decodes");
-        plain
-    }
-
-    fn coded(plain: &[u8], dictionary: &[u8]) -> Vec<u8> {
-        encode(plain, dictionary, &HASH, plain.len() + 1024).expect("memory").expect("room")
+    fn coded(coding: DeltaCoding, plain: &[u8], dictionary: &[u8]) -> Vec<u8> {
+        let most = plain.len() + 1024;
+        encode(coding, plain, (dictionary, &HASH), most).expect("memory").expect("room")
     }
 
     /// Text without long repetitions.
@@ -111,59 +183,88 @@ mod tests {
 
     #[test]
     fn a_new_version_is_little_more_than_what_differs() {
-        for len in [10_000, 300_000, 3_000_000] {
+        for (coding, len) in DeltaCoding::ALL
+            .into_iter()
+            .flat_map(|coding| [10_000, 300_000, 3_000_000].map(|len| (coding, len)))
+        {
             let old = noise(len, 1);
             let mut new = old.clone();
             new.splice(len / 2..len / 2 + 5, *b"other words");
-            let delta = coded(&new, &old);
-            assert!(delta.len() < 600, "{len}: {}", delta.len());
-            assert_eq!(decoded(&delta, &old, new.len()), new);
+            let delta = coded(coding, &new, &old);
+            assert!(delta.len() < 600, "{coding:?} {len}: {}", delta.len());
+            assert_eq!(undone(&delta, &old, new.len()), new);
         }
     }
 
     #[test]
     fn what_is_not_shorter_is_not_made() {
-        let (old, new) = (noise(5000, 1), noise(5000, 2));
-        assert_eq!(encode(&new, &old, &HASH, 4900), Ok(None));
-        for most in 0..60 {
-            assert_eq!(encode(&new, &old, &HASH, most), Ok(None));
+        for coding in DeltaCoding::ALL {
+            let of = |new: &[u8], old: &[u8], most| encode(coding, new, (old, &HASH), most);
+            let (old, new) = (noise(5000, 1), noise(5000, 2));
+            assert_eq!(of(&new, &old, 4900), Ok(None));
+            for most in 0..60 {
+                assert_eq!(of(&new, &old, most), Ok(None));
+            }
+            let exact = coded(coding, &new, &old).len();
+            assert_eq!(of(&new, &old, exact + 64).map(|made| made.is_some()), Ok(true));
+            assert_eq!(of(&new, &old, exact - 1), Ok(None));
         }
-        let exact = coded(&new, &old);
-        assert_eq!(
-            encode(&new, &old, &HASH, exact.len() + 64).map(|made| made.is_some()),
-            Ok(true)
-        );
     }
 
     #[test]
     fn a_dictionary_with_the_magic_of_a_trained_one_is_content_all_the_same() {
-        let mut old = vec![0x37, 0xa4, 0x30, 0xec];
-        old.extend(noise(2000, 3));
-        let new = [b"x", &old[..]].concat();
-        let delta = coded(&new, &old);
-        assert!(delta.len() < 100, "{}", delta.len());
-        assert_eq!(decoded(&delta, &old, new.len()), new);
+        for (coding, magic) in
+            [(DeltaCoding::Dcz, &[0x37, 0xa4, 0x30, 0xec][..]), (DeltaCoding::Dcb, &[0x91, 0])]
+        {
+            let old = [magic, &noise(2000, 3)].concat();
+            let new = [b"x", &old[..]].concat();
+            let delta = coded(coding, &new, &old);
+            assert!(delta.len() < 100, "{}", delta.len());
+            assert_eq!(undone(&delta, &old, new.len()), new);
+        }
+    }
+
+    #[test]
+    fn no_match_runs_across_the_dictionarys_end() {
+        // All that can be said about such a body is a distance that the window has, and that no
+        // decoder follows from the dictionary into the content.
+        for (coding, len) in
+            DeltaCoding::ALL.into_iter().flat_map(|coding| [500, 700_000].map(|len| (coding, len)))
+        {
+            let old = noise(len, 5);
+            let new = old.repeat(2);
+            assert_eq!(undone(&coded(coding, &new, &old), &old, new.len()), new);
+            let new = [&old[len - 100..], &old[len - 100..], &old[..]].concat();
+            assert_eq!(undone(&coded(coding, &new, &old), &old, new.len()), new);
+        }
     }
 
     #[test]
     fn only_what_begins_so_has_a_hash() {
-        assert_eq!(hash_of(b""), None);
-        assert_eq!(hash_of(&MAGIC), None);
-        assert_eq!(hash_of(&[0; 100]), None);
+        assert_eq!(needs(b""), None);
+        assert_eq!(needs(&[0; 100]), None);
+        for coding in DeltaCoding::ALL {
+            assert_eq!(needs(magic(coding)), None);
+            let body = [magic(coding), &HASH].concat();
+            assert_eq!(needs(&body), Some((coding, &HASH)));
+        }
     }
 
     #[test]
     fn memory_stays_within_its_bound() {
-        for (old, new) in
-            [(0, 1), (1000, 1000), (100_000, 500_000), (600_000, 600_000), (1, 4 << 20)]
-        {
+        for (coding, old, new) in DeltaCoding::ALL.into_iter().flat_map(|coding| {
+            let sizes =
+                [(0, 1), (1000, 1000), (100_000, 500_000), (500_000, 500_000), (1, 4 << 20)];
+            sizes.map(|(old, new)| (coding, old, new))
+        }) {
             let (old, new) = (noise(old, 1), noise(new, 2));
             let most = new.len() + (new.len() >> 8) + 1024;
             let taken = allocation_counter::measure(|| {
-                encode(&new, &old, &HASH, most).expect("memory").expect("room");
+                encode(coding, &new, (&old, &HASH), most).expect("memory").expect("room");
             });
-            let bound = most_memory(old.len(), new.len()) + 2 * most;
-            assert!(taken.bytes_max <= bound as u64, "{} {bound}", taken.bytes_max);
+            // A stream that grows has up to thrice its length for a moment.
+            let bound = most_memory(coding, old.len(), new.len()) + 3 * most;
+            assert!(taken.bytes_max <= bound as u64, "{coding:?} {} {bound}", taken.bytes_max);
         }
     }
 
@@ -180,7 +281,9 @@ mod tests {
             let cut = cut.min(old.len());
             let new = [&old[cut..], &own[..], &old[..cut]].concat();
             for (a, b) in [(&old, &new), (&new, &own), (&own, &old)] {
-                prop_assert_eq!(&decoded(&coded(b, a), a, b.len()), b);
+                for coding in DeltaCoding::ALL {
+                    prop_assert_eq!(&undone(&coded(coding, b, a), a, b.len()), b);
+                }
             }
         }
     }

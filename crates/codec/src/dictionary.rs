@@ -23,9 +23,31 @@ pub type DictionaryHash = [u8; HASH_BYTES];
 /// Most bytes of an `id` (RFC 9842 2.1.3).
 const ID_BYTES: usize = 1024;
 
-/// The name of the coding, Zstandard with a dictionary (RFC 9842 5), in Content-Encoding and
-/// Accept-Encoding.
-pub const DCZ: &str = "dcz";
+/// Most destinations, and bytes of the name of one: there are 26 in Fetch, of 14 bytes at most.
+const DESTINATIONS: usize = 32;
+const DESTINATION_BYTES: usize = 32;
+
+/// A coding that needs a dictionary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeltaCoding {
+    /// Zstandard with a dictionary (RFC 9842 5).
+    Dcz,
+    /// Brotli with a dictionary (RFC 9842 4).
+    Dcb,
+}
+
+impl DeltaCoding {
+    /// Both, the one that is sent first where a client takes both alike: it is decoded faster.
+    pub const ALL: [Self; 2] = [Self::Dcz, Self::Dcb];
+
+    /// Its name in Content-Encoding and Accept-Encoding.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::Dcz => "dcz",
+            Self::Dcb => "dcb",
+        }
+    }
+}
 
 /// The order in Use-As-Dictionary (RFC 9842 2.1): the response may serve as a dictionary.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +110,11 @@ impl<'a> Said<'a> {
                 self.destinations.clear();
                 for item in list.items() {
                     let BareItem::String(text) = item else { return self.is_wrong = true };
-                    self.destinations.push(unescaped(text).into());
+                    let name = unescaped(text);
+                    if self.destinations.len() == DESTINATIONS || name.len() > DESTINATION_BYTES {
+                        return self.is_wrong = true;
+                    }
+                    self.destinations.push(name.into());
                 }
             }
             (b"id", Value::Item(BareItem::String(id))) => {
@@ -121,20 +147,22 @@ pub fn available<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<Dicti
     base64(text)
 }
 
-/// Returns true if a client whose Accept-Encoding has these values takes `dcz` at least as gladly
-/// as any other coding. It must name it: `*` stands for no coding that needs a dictionary.
-pub fn takes_dcz<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> bool {
-    let (mut own, mut others) = (0, 0);
+/// The coding with a dictionary that a client whose Accept-Encoding has these values takes at least
+/// as gladly as any other coding. It must name it: `*` stands for no coding that needs a dictionary.
+pub fn taken<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<DeltaCoding> {
+    let (mut own, mut others) = ([0; DeltaCoding::ALL.len()], 0);
     for (token, weight) in
         values.into_iter().flat_map(|value| members([value])).filter_map(accept::parts)
     {
-        if token.eq_ignore_ascii_case(DCZ.as_bytes()) {
-            own = weight;
-        } else {
-            others = weight.max(others);
+        let is_it = |coding: &DeltaCoding| token.eq_ignore_ascii_case(coding.token().as_bytes());
+        match DeltaCoding::ALL.iter().position(is_it) {
+            Some(at) => own[at] = weight,
+            None => others = weight.max(others),
         }
     }
-    own > 0 && own >= others
+    let best = own[0].max(own[1]);
+    let at = own.iter().position(|weight| *weight == best)?;
+    (best > 0 && best >= others).then_some(DeltaCoding::ALL[at])
 }
 
 /// Adds Available-Dictionary to what a response varies by.

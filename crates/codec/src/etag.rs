@@ -8,10 +8,11 @@
 //! [`form_of`], and only who does not have it guesses with [`write_plain`].
 
 use crate::coding::Coding;
-use crate::dictionary::DictionaryHash;
+use crate::dictionary::{DeltaCoding, DictionaryHash};
 
-/// Text between the plain tag and the dictionary's hash in the tag of a form in `dcz`.
-const DELTA: &[u8] = b"-dcz-";
+/// Bytes between the plain tag and the dictionary's hash in the tag of a form with a dictionary:
+/// `-dcz-`.
+const DELTA_NAME: usize = 5;
 /// Hexadecimal digits of the hash that follow: enough to tell dictionaries apart by chance, and no
 /// more is needed, as a client names the dictionary in full beside the tag.
 const DELTA_DIGITS: usize = 16;
@@ -42,10 +43,14 @@ pub fn form_of(tag: &[u8], plain: &[u8]) -> Option<Coding> {
 /// The origin's own tags may end so: an If-None-Match for the origin lists both tags.
 pub fn write_plain(tag: &[u8], out: &mut Vec<u8>) -> Option<Coding> {
     let inside = opaque(tag)?;
-    let delta = inside.split_at_checked(inside.len().wrapping_sub(DELTA.len() + DELTA_DIGITS));
-    let is_delta = delta.is_some_and(|(_, end)| end.strip_prefix(DELTA).is_some_and(is_delta_end));
-    let (coding, end) = if is_delta {
-        (Coding::Zstd, DELTA.len() + DELTA_DIGITS)
+    let delta = inside.split_at_checked(inside.len().wrapping_sub(DELTA_NAME + DELTA_DIGITS));
+    let delta = delta.and_then(|(_, end)| delta_of(end));
+    let (coding, end) = if let Some(delta) = delta {
+        let below = match delta {
+            DeltaCoding::Dcz => Coding::Zstd,
+            DeltaCoding::Dcb => Coding::Brotli,
+        };
+        (below, DELTA_NAME + DELTA_DIGITS)
     } else {
         let ends = |coding: &Coding| inside.ends_with(suffix(*coding).as_bytes());
         let coding = Coding::CODED.into_iter().find(ends)?;
@@ -56,9 +61,18 @@ pub fn write_plain(tag: &[u8], out: &mut Vec<u8>) -> Option<Coding> {
     Some(coding)
 }
 
-/// Returns true if `text` is the end of a tag of a form in `dcz`.
-fn is_delta_end(text: &[u8]) -> bool {
-    text.len() == DELTA_DIGITS && text.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+/// The coding with a dictionary of the form whose tag ends with `text`, such as
+/// `-dcz-0011223344556677`. `None` if no such tag ends so.
+fn delta_of(text: &[u8]) -> Option<DeltaCoding> {
+    let digits = text.get(DELTA_NAME..)?;
+    let is_end = digits.len() == DELTA_DIGITS
+        && digits.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let is_named = |coding: &DeltaCoding| {
+        text.strip_prefix(b"-")
+            .and_then(|rest| rest.strip_prefix(coding.token().as_bytes()))
+            .is_some_and(|rest| rest.starts_with(b"-"))
+    };
+    DeltaCoding::ALL.into_iter().find(is_named).filter(|_| is_end)
 }
 
 /// The tags of all forms of one stored response.
@@ -103,9 +117,9 @@ impl<'a> FormTags<'a> {
         }
     }
 
-    /// Appends the tag of the form that is coded with the dictionary of this hash: a weak one, with
-    /// the beginning of the hash.
-    pub fn write_delta(&self, hash: &DictionaryHash, out: &mut Vec<u8>) {
+    /// Appends the tag of the form in `coding` with the dictionary of this hash: a weak one, with the
+    /// beginning of the hash.
+    pub fn write_delta(&self, coding: DeltaCoding, hash: &DictionaryHash, out: &mut Vec<u8>) {
         let start = out.len();
         self.write_delta_start(out);
         // The stored tag is no tag: none is made of it.
@@ -113,29 +127,29 @@ impl<'a> FormTags<'a> {
             out.extend_from_slice(self.stored);
             return;
         }
+        for part in [b"-", coding.token().as_bytes(), b"-"] {
+            out.extend_from_slice(part);
+        }
         for byte in &hash[..DELTA_DIGITS / 2] {
             out.extend([byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
         }
         out.push(b'"');
     }
 
-    /// Returns true if `tag` is that of the form with some dictionary.
-    pub fn is_delta(&self, tag: &[u8]) -> bool {
+    /// The coding of the form with some dictionary whose tag is `tag`. `None` if no form has it.
+    pub fn delta_of(&self, tag: &[u8]) -> Option<DeltaCoding> {
         let mut start = Vec::new();
         self.write_delta_start(&mut start);
-        let Some(rest) = tag.strip_prefix(&start[..]).filter(|_| !start.is_empty()) else {
-            return false;
-        };
-        rest.strip_suffix(b"\"").is_some_and(is_delta_end)
+        let rest = tag.strip_prefix(&start[..]).filter(|_| !start.is_empty())?;
+        delta_of(rest.strip_suffix(b"\"")?)
     }
 
-    /// Appends what such tags have in common, without the quote at their end.
+    /// Appends what such tags have in common: the weak plain tag without the quote at its end.
     fn write_delta_start(&self, out: &mut Vec<u8>) {
         let mut plain = Vec::with_capacity(self.stored.len());
         self.write_identity(&mut plain);
         if opaque(&plain).is_some() {
             weaken(&plain[..plain.len() - 1], out);
-            out.extend_from_slice(DELTA);
         }
     }
 
@@ -242,28 +256,33 @@ mod tests {
 
     #[test]
     fn the_form_of_each_dictionary_has_a_tag_of_its_own() {
-        let hash = std::array::from_fn(|at| at as u8 * 0x11);
-        let of = |stored: &str, coding, here| {
+        let hash = std::array::from_fn(|at| (at as u8).wrapping_mul(0x11));
+        let of = |stored: &str, coding, here, delta| {
             let tags = FormTags::new(stored.as_bytes(), coding, here);
             let mut out = Vec::new();
-            tags.write_delta(&hash, &mut out);
-            assert_eq!(tags.is_delta(&out), opaque(&out).is_some());
+            tags.write_delta(delta, &hash, &mut out);
+            assert_eq!(tags.delta_of(&out), opaque(&out).map(|_| delta));
             String::from_utf8(out).expect("made of strings")
         };
-        let tag = "W/\"x-dcz-0011223344556677\"";
-        assert_eq!(of("\"x-gzip\"", Coding::Gzip, true), tag);
-        assert_eq!(of("\"x\"", Coding::Identity, false), tag);
-        assert_eq!(of("W/\"x\"", Coding::Brotli, false), tag);
-        assert_eq!(of("x", Coding::Gzip, false), "x", "no tag, and none is made of it");
-        assert_eq!(plain(tag), Some(("W/\"x\"".to_owned(), Coding::Zstd)));
+        for (delta, below) in [(DeltaCoding::Dcz, Coding::Zstd), (DeltaCoding::Dcb, Coding::Brotli)]
+        {
+            let tag = format!("W/\"x-{}-0011223344556677\"", delta.token());
+            assert_eq!(of("\"x-gzip\"", Coding::Gzip, true, delta), tag);
+            assert_eq!(of("\"x\"", Coding::Identity, false, delta), tag);
+            assert_eq!(of("W/\"x\"", Coding::Brotli, false, delta), tag);
+            assert_eq!(plain(&tag), Some(("W/\"x\"".to_owned(), below)));
+            assert_eq!(of("x", Coding::Gzip, false, delta), "x", "no tag, and none is made of it");
+        }
         let tags = FormTags::new(b"\"x\"", Coding::Identity, false);
         for other in [
             "\"x\"",
             "W/\"x-dcz-\"",
             "W/\"y-dcz-0011223344556677\"",
             "W/\"x-dcz-001122334455667g\"",
+            "W/\"x-dcx-0011223344556677\"",
+            "W/\"x-dcz0011223344556677-\"",
         ] {
-            assert!(!tags.is_delta(other.as_bytes()), "{other}");
+            assert_eq!(tags.delta_of(other.as_bytes()), None, "{other}");
         }
     }
 

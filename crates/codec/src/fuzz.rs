@@ -1,6 +1,13 @@
 //! Entry points for fuzzing: each hands arbitrary bytes to one part and checks what must hold of
 //! any result. They panic when it does not; nothing else calls them but tests.
 
+use zstd_safe::{DCtx, DParameter};
+
+use crate::br::BrotliDecoder;
+use crate::delta;
+use crate::dictionary::{
+    DeltaCoding, DictionaryHash, HASH_BYTES, MatchPattern, UseAs, available, taken,
+};
 use crate::{Accept, Coding, Codings, DecodeLimits, Decoder, EncodeSettings, Encoder, Error, Goal};
 
 const LIMITS: DecodeLimits =
@@ -44,6 +51,83 @@ pub fn accept_encoding(data: &[u8]) {
         assert_eq!(best.is_none(), offered.both(taken).is_empty());
         assert!(best.is_none_or(|coding| offered.both(taken).contains(coding)));
     }
+}
+
+/// The fields of dictionaries: a target, an Available-Dictionary, an Accept-Encoding and
+/// Use-As-Dictionary, each on a line. What is read as a hash is spelled so; a pattern matches what a
+/// search through all of its steps finds.
+pub fn dictionary(data: &[u8]) {
+    let mut lines = data.splitn(4, |b| *b == b'\n');
+    let mut line = || lines.next().unwrap_or_default();
+    let (target, hash, accept, field) = (line(), line(), line(), line());
+    if let Some(hash) = available([hash]) {
+        assert_eq!(available([spelled(&hash).as_bytes()]), Some(hash));
+    }
+    let token = taken([accept]).map(|coding| coding.token().as_bytes());
+    assert!(token.is_none_or(|token| {
+        accept.windows(token.len()).any(|part| part.eq_ignore_ascii_case(token))
+    }));
+    let origin = b"https://example.com";
+    if let Some(pattern) = MatchPattern::parse(field, origin, target) {
+        assert_eq!(pattern.matches(target), pattern.matches_plainly(target));
+    }
+    if let Some(found) = UseAs::parse([field], origin, target) {
+        let is_for = found.is_for(target, None);
+        assert!(!is_for || found.is_for(target, Some(b"document")), "for all, so for one");
+        assert!(found.memory() < 16 << 10);
+    }
+}
+
+/// An Available-Dictionary with this hash.
+fn spelled(hash: &DictionaryHash) -> String {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bit = |at: usize| hash.get(at / 8).map_or(0, |byte| usize::from(byte >> (7 - at % 8) & 1));
+    let digit = |at: usize| char::from(DIGITS[(0..6).fold(0, |n, b| n << 1 | bit(at * 6 + b))]);
+    let digits: String = (0..(HASH_BYTES * 8).div_ceil(6)).map(digit).collect();
+    format!(":{digits}=:")
+}
+
+pub(crate) const HASH: DictionaryHash = [7; HASH_BYTES];
+
+/// Any body coded with any dictionary is decoded to itself. The first byte says in which coding, and
+/// the second where the dictionary ends.
+pub fn delta(data: &[u8]) {
+    let [first, second, rest @ ..] = data else { return };
+    let (old, new) = rest.split_at(rest.len() * usize::from(*second) / 256);
+    // A part of the old one, too, so that there are matches at its ends.
+    let new = [new, &old[old.len() * usize::from(first / 2) / 128..]].concat();
+    let coding = DeltaCoding::ALL[usize::from(first % 2)];
+    let most = new.len() + 1024;
+    let made = delta::encode(coding, &new, (old, &HASH), most).expect("memory, and a true library");
+    assert_eq!(undone(&made.expect("room"), old, new.len()), new);
+}
+
+/// The content of `body`, as a client decodes it that takes no larger windows than it must.
+pub(crate) fn undone(body: &[u8], dictionary: &[u8], most: usize) -> Vec<u8> {
+    let (coding, hash) = delta::needs(body).expect("a header");
+    assert_eq!(hash, &HASH);
+    let mut plain = Vec::with_capacity(most);
+    match coding {
+        DeltaCoding::Dcz => {
+            let mut context = DCtx::try_create().expect("memory");
+            context.set_parameter(DParameter::WindowLogMax(23)).expect("a parameter");
+            context.ref_prefix(dictionary).expect("a prefix");
+            // The whole, its header with it: decoders skip that.
+            context.decompress(&mut plain, body).expect("decodes");
+        }
+        DeltaCoding::Dcb => {
+            let mut decoder = BrotliDecoder::with_dictionary(24, dictionary).expect("memory");
+            let (mut at, mut output, mut done) = (4 + HASH_BYTES, [0; 1000], false);
+            while !done {
+                let step = decoder.step(&body[at..], &mut output).expect("decodes");
+                at += step.taken;
+                plain.extend_from_slice(&output[..step.made]);
+                done = step.done;
+            }
+            assert!(decoder.is_whole());
+        }
+    }
+    plain
 }
 
 /// Feeds `plain` in pieces of `piece_bytes`, every third of them flushed, and takes at most `room`

@@ -396,6 +396,7 @@ proptest! {
     #[test]
     fn any_bytes_come_back(data in prop::collection::vec(any::<u8>(), 0..300)) {
         fuzz::round_trip(&data);
+        fuzz::delta(&data);
     }
 }
 

@@ -213,6 +213,7 @@ fn transaction(record: &Record<'_>, place: Option<&str>) -> Value {
     add("rule", shown(record.rule));
     add("not stored", shown(record.not_stored));
     add("because of", shown(record.evidence));
+    add("dictionary", record.dictionary.to_string());
     add("origin", shown(record.origin));
     add("server", shown(record.server));
     add("error", shown(record.error));

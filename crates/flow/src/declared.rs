@@ -5,6 +5,6 @@ mod fetch;
 mod includes;
 mod notes;
 
-pub(crate) use deliver::{fetched, passing, shape, stored, switched};
+pub(crate) use deliver::{fetched, occasion, passing, shape, stored, switched};
 pub(crate) use fetch::{ByPolicy, Instead, NamedFile, Switched, refresh};
 pub(crate) use includes::of_stored as dialect_of;

@@ -5,6 +5,9 @@
 //! stored body: it ends with that. A form is made behind the first request that could have had it,
 //! and kept beside the body; until then clients get what they get without a dictionary. Nothing of
 //! this is looked at for a client that names no dictionary.
+//!
+//! Who names a hash learns whether something with that hash is stored. So a dictionary is only for
+//! requests that would have been given it, had they asked for it: see [`Occasion::audience`].
 
 mod listed;
 mod make;
@@ -14,27 +17,83 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use base::Now;
+use base::{KeyBuf, Now, key_fields};
 use bytes::Bytes;
 use cache::{Attached, BodyRef, Object, Record};
-use codec::dictionary::{DictionaryHash, UseAs, available, takes_dcz};
+use codec::dictionary::{DeltaCoding, DictionaryHash, UseAs, available, taken};
 use codec::{Coding, delta};
 use message::{HeaderId, Request, Scheme, Status};
+use observe::DictionaryUse;
 
 use crate::core::Core;
 use crate::form;
-use crate::live::Live;
+use crate::live::{Live, Shared};
 use crate::reply::{SentCoding, SentForm, stored_head};
 
 pub(crate) use listed::Dictionaries;
+
+/// A request for a stored response, as far as dictionaries go by it.
+#[derive(Clone, Copy)]
+pub(crate) struct Occasion<'a> {
+    pub(crate) live: &'a Live,
+    /// As the client sent it.
+    pub(crate) request: &'a Request,
+    /// The target that is a part of the key, as a program has left it.
+    pub(crate) target: &'a [u8],
+    /// The route that matched, with rules of its own for who may ask; 0 under VCL.
+    pub(crate) route: u32,
+    pub(crate) now: Now,
+}
+
+impl Occasion<'_> {
+    /// Those who may get `object` and others like it: its route, its key without the target, and what
+    /// it varies by with the values of that. A response that is kept apart for some (by cookies in
+    /// the key, by `Vary`) is so a dictionary only for responses that are kept apart for the same.
+    fn audience(&self, object: &Record) -> Box<[u8]> {
+        let mut audience = KeyBuf::new();
+        audience.field(&self.route.to_be_bytes());
+        let targets = [self.target, &self.request.target];
+        let mut is_left_out = false;
+        for field in key_fields(object.key()) {
+            if !is_left_out && targets.contains(&field) {
+                is_left_out = true;
+            } else {
+                audience.field(field);
+            }
+        }
+        if let Some(vary) = object.vary() {
+            audience.field(vary.spec);
+            audience.field(vary.signature);
+        }
+        audience.bytes().into()
+    }
+}
+
+/// Where a response was asked for that may be a dictionary.
+#[derive(Debug)]
+struct Birth {
+    /// Scheme, host and port of the requests that it is for.
+    origin: Box<[u8]>,
+    target: Box<[u8]>,
+    audience: Box<[u8]>,
+}
+
+impl Birth {
+    fn of(occasion: Occasion<'_>, object: &Record) -> Self {
+        Self {
+            origin: origin(occasion.request).into(),
+            target: occasion.request.target.as_slice().into(),
+            audience: occasion.audience(object),
+        }
+    }
+}
 
 /// A stored response that says that it may serve as a dictionary.
 #[derive(Debug)]
 pub(crate) struct Dictionary {
     body: BodyRef,
     coding: Coding,
-    /// Scheme, host and port of the requests that it is for.
-    origin: Box<[u8]>,
+    birth: Birth,
     /// `None` if its field is malformed: then it is no dictionary.
     use_as: Option<UseAs>,
     hash: OnceLock<DictionaryHash>,
@@ -48,23 +107,22 @@ pub(crate) struct Dictionary {
 impl Attached for Dictionary {
     fn memory(&self) -> u64 {
         let pattern = self.use_as.as_ref().map_or(0, UseAs::memory);
-        (size_of::<Self>() + self.origin.len() + pattern) as u64
+        let Birth { origin, target, audience } = &self.birth;
+        (size_of::<Self>() + origin.len() + target.len() + audience.len() + pattern) as u64
     }
 }
 
 impl Dictionary {
-    /// The one that `object` is, as a client gets it that has sent `request`.
-    fn of(object: &Arc<Object>, request: &Request) -> Self {
-        let origin = origin(request);
-        let head = stored_head(object);
-        let use_as = head.and_then(|head| {
+    /// The one that `object` is, which was asked for so.
+    fn of(object: &Arc<Object>, birth: Birth) -> Self {
+        let use_as = stored_head(object).and_then(|head| {
             let values = head.headers.values(HeaderId::UseAsDictionary);
-            UseAs::parse(values, &origin, &request.target)
+            UseAs::parse(values, &birth.origin, &birth.target)
         });
         Self {
             body: object.body_ref(),
             coding: object.flags().coding,
-            origin: origin.into(),
+            birth,
             use_as,
             hash: OnceLock::new(),
             is_begun: AtomicBool::new(false),
@@ -72,11 +130,13 @@ impl Dictionary {
         }
     }
 
-    /// Returns true if it may be used for the answer to `request`.
-    fn is_for(&self, request: &Request) -> bool {
+    /// Returns true if it may be used for `object`, the answer to a request.
+    fn is_for(&self, occasion: Occasion<'_>, object: &Record) -> bool {
+        let request = occasion.request;
         let destination = request.headers.value_named(b"sec-fetch-dest");
-        *self.origin == *origin(request)
+        *self.birth.origin == *origin(request)
             && self.use_as.as_ref().is_some_and(|said| said.is_for(&request.target, destination))
+            && self.birth.audience == occasion.audience(object)
     }
 }
 
@@ -89,74 +149,104 @@ fn origin(request: &Request) -> Vec<u8> {
     origin
 }
 
-/// The key of the form with a dictionary.
+/// A dictionary that a client has, and the coding in which it takes what is coded with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    hash: DictionaryHash,
+    coding: DeltaCoding,
+}
+
+impl Named {
+    /// The key of the form.
+    fn key(&self) -> u64 {
+        key(&self.hash) | u64::from(self.coding == DeltaCoding::Dcb)
+    }
+}
+
+/// Common bits of the keys of all forms with a dictionary; the lowest one tells codings apart.
 fn key(hash: &DictionaryHash) -> u64 {
     let mut first = [0; 8];
     first.copy_from_slice(&hash[..8]);
-    u64::from_le_bytes(first)
+    u64::from_le_bytes(first) & !1
 }
 
-/// The dictionary that the client of `request` names and that its answer may be coded with: over
-/// HTTPS, where the client takes `dcz`, and for no page of another site that cannot read the answer
-/// (RFC 9842 9.3). Whether there is such a dictionary is another question.
+/// The dictionary that the client of `request` names, over HTTPS, where the client takes such a
+/// coding. Whether there is such a dictionary, and who may have it, are other questions.
+///
+/// # Errors
+/// Why there is none.
 #[inline]
-pub(crate) fn named(request: &Request) -> Option<DictionaryHash> {
+pub(crate) fn named(request: &Request) -> Result<Named, DictionaryUse> {
     if !request.headers.contains(HeaderId::AvailableDictionary) {
-        return None;
+        return Err(DictionaryUse::NotNamed);
     }
     named_well(request)
 }
 
-fn named_well(request: &Request) -> Option<DictionaryHash> {
+#[cold]
+fn named_well(request: &Request) -> Result<Named, DictionaryUse> {
     let headers = &request.headers;
-    let is = |name: &[u8], value: &[u8]| headers.value_named(name) == Some(value);
-    let is_opaque = is(b"sec-fetch-mode", b"no-cors")
-        && headers.value_named(b"sec-fetch-site").is_some()
-        && !is(b"sec-fetch-site", b"same-origin");
-    if request.scheme != Scheme::Https
-        || is_opaque
-        || !takes_dcz(headers.values(HeaderId::AcceptEncoding))
-    {
-        return None;
+    if request.scheme != Scheme::Https {
+        return Err(DictionaryUse::PlainHttp);
     }
-    available(headers.values(HeaderId::AvailableDictionary))
+    let coding = taken(headers.values(HeaderId::AcceptEncoding)).ok_or(DictionaryUse::NotTaken)?;
+    let hash = available(headers.values(HeaderId::AvailableDictionary));
+    Ok(Named { hash: hash.ok_or(DictionaryUse::Malformed)?, coding })
 }
 
-/// The form of `object` that is coded with the dictionary of this hash, if it is there.
-pub(crate) fn form_with(object: &Object, hash: &DictionaryHash) -> Option<(Bytes, SentForm)> {
+/// Returns true if the page that asks could read `object`: otherwise its length, seen from outside,
+/// would tell what differs from what the page has (RFC 9842 9.3.3).
+fn is_readable(request: &Request, object: &Record) -> bool {
+    let headers = &request.headers;
+    let (site, mode) =
+        (headers.value_named(b"sec-fetch-site"), headers.value_named(b"sec-fetch-mode"));
+    match (site, mode) {
+        (None | Some(b"same-origin"), _) | (_, None | Some(b"navigate" | b"same-origin")) => true,
+        (_, Some(b"cors")) => {
+            let head = stored_head(object);
+            let allowed = head.as_ref().and_then(|head| {
+                let mut values = head.headers.values_named(b"access-control-allow-origin");
+                values.next().filter(|_| values.next().is_none())
+            });
+            let asks = headers.value(HeaderId::Origin);
+            allowed.zip(asks).is_some_and(|(allowed, asks)| allowed == b"*" || allowed == asks)
+        }
+        _ => false,
+    }
+}
+
+/// The form of `object` that is coded with this dictionary, if it is there.
+fn form_with(object: &Object, named: &Named) -> Option<(Bytes, SentForm)> {
     // Two dictionaries may have one key; the form itself names its own.
-    let bytes = object.keyed_form(key(hash)).filter(|body| delta::hash_of(body) == Some(hash))?;
+    let Named { hash, coding } = named;
+    let is_it = |body: &Bytes| delta::needs(body) == Some((*coding, hash));
+    let bytes = object.keyed_form(named.key()).filter(is_it)?;
     let tag = form::tags(object).map(|tags| {
         let mut tag = Vec::new();
-        tags.write_delta(hash, &mut tag);
+        tags.write_delta(*coding, hash, &mut tag);
         tag
     });
-    Some((bytes, SentForm { coding: SentCoding::Dcz, tag }))
+    Some((bytes, SentForm { coding: SentCoding::Delta(*coding), tag }))
 }
 
 /// The form with a dictionary that the client of `request` has, as its If-None-Match says.
 pub(crate) fn had(object: &Record, request: &Request) -> Option<SentForm> {
-    named(request)?;
+    named(request).ok()?;
     let tags = form::tags(object)?;
     let mut listed = message::list::members(request.headers.values(HeaderId::IfNoneMatch));
-    let tag = listed.find(|tag| tags.is_delta(tag))?.to_vec();
-    Some(SentForm { coding: SentCoding::Dcz, tag: Some(tag) })
+    let (tag, coding) = listed.find_map(|tag| Some((tag, tags.delta_of(tag)?)))?;
+    Some(SentForm { coding: SentCoding::Delta(coding), tag: Some(tag.to_vec()) })
 }
 
 /// Takes note that a client gets `object`, which may be a dictionary for what it asks for next.
 #[inline]
-pub(crate) fn note(
-    core: &Rc<Core>,
-    live: &Live,
-    (request, now): (&Request, Now),
-    object: &Arc<Object>,
-) {
-    if !object.flags().dictionary || request.scheme != Scheme::Https {
+pub(crate) fn note(core: &Rc<Core>, occasion: Occasion<'_>, object: &Arc<Object>) {
+    if !object.flags().dictionary || occasion.request.scheme != Scheme::Https {
         return;
     }
     let attached = object.attached::<Dictionary>();
-    if attached.is_none_or(|dictionary| !dictionary.is_settled(now.mono_ms)) {
-        note_first(core, live, request, object);
+    if attached.is_none_or(|dictionary| !dictionary.is_settled(occasion.now.mono_ms)) {
+        note_first(core, occasion, object);
     }
 }
 
@@ -175,95 +265,110 @@ fn is_on(live: &Live) -> bool {
 }
 
 #[cold]
-fn note_first(core: &Rc<Core>, live: &Live, request: &Request, object: &Arc<Object>) {
-    if !is_on(live) || object.status() != Status::OK {
+fn note_first(core: &Rc<Core>, occasion: Occasion<'_>, object: &Arc<Object>) {
+    if !is_on(occasion.live) || object.status() != Status::OK {
         return;
     }
     let dictionaries = &core.shared.dictionaries;
     if object.whole().is_none() {
         // It is still coming, and may not be asked for again before somebody names it.
-        dictionaries.expect(object, request);
+        dictionaries.expect(object, || Birth::of(occasion, object));
         return;
     }
-    if let Some(dictionary) = attach(object, request) {
-        make::settle(core, live, dictionary);
+    if let Some(dictionary) = attach(object, || Birth::of(occasion, object)) {
+        make::settle(core, occasion.live, dictionary);
     }
 }
 
 /// Makes `object` a dictionary, unless it is one. `None` if there is no room for that.
-fn attach(object: &Arc<Object>, request: &Request) -> Option<Arc<Dictionary>> {
+fn attach(object: &Arc<Object>, birth: impl FnOnce() -> Birth) -> Option<Arc<Dictionary>> {
     if object.attached::<Dictionary>().is_none() {
-        object.attach(Arc::new(Dictionary::of(object, request)));
+        object.attach(Arc::new(Dictionary::of(object, birth())));
     }
     object.attached()
 }
 
-/// Has the form of `object` with the dictionary of this hash made, if there is such a dictionary
-/// for `request` and nobody has begun.
-pub(crate) fn demand(
-    core: &Rc<Core>,
-    live: &Live,
-    (request, object): (&Request, &Arc<Object>),
-    hash: &DictionaryHash,
-) {
-    if !is_on(live) || object.status() != Status::OK {
-        return;
-    }
-    if !object.wants_keyed_form(key(hash)) {
-        return;
-    }
-    match core.shared.dictionaries.find(hash) {
-        Some(dictionary) if dictionary.is_for(request) => {
-            make::form(core, live, object, dictionary);
-        }
-        Some(_) => {}
-        None => {
-            if let Some((object, request)) = core.shared.dictionaries.expected() {
-                let dictionary = attach(&object, &request);
-                dictionary.into_iter().for_each(|one| make::settle(core, live, one));
-            }
-        }
+/// The answer to a client that has named a dictionary, or none.
+#[derive(Debug, Default)]
+pub(crate) struct Sought {
+    pub(crate) used: DictionaryUse,
+    /// What is sent, if it is used.
+    pub(crate) form: Option<(Bytes, SentForm)>,
+}
+
+impl From<DictionaryUse> for Sought {
+    fn from(used: DictionaryUse) -> Self {
+        Self { used, form: None }
     }
 }
 
-/// A description of what is known of the dictionary that the client of `request` names; `None` if
-/// it names none. For forecasts.
-pub(crate) fn told(
-    core: &Dictionaries,
-    live: &Live,
-    request: &Request,
-    object: &Object,
-) -> Option<String> {
-    let value = request.headers.value(HeaderId::AvailableDictionary)?;
+/// Looks for the form of `object` with the dictionary that a client names. With a core, it has the
+/// form made if there is such a dictionary and nobody has begun; a forecast has none.
+#[inline]
+pub(crate) fn seek(
+    (core, shared): (Option<&Rc<Core>>, &Shared),
+    occasion: Occasion<'_>,
+    object: &Arc<Object>,
+) -> Sought {
+    match named(occasion.request) {
+        Ok(named) => seek_named((core, shared), occasion, object, &named),
+        Err(why) => why.into(),
+    }
+}
+
+/// The same for an answer that has but one form.
+#[inline]
+pub(crate) fn of_one_form(request: &Request) -> DictionaryUse {
+    match request.headers.contains(HeaderId::AvailableDictionary) {
+        true => DictionaryUse::OneForm,
+        false => DictionaryUse::NotNamed,
+    }
+}
+
+#[cold]
+fn seek_named(
+    (core, shared): (Option<&Rc<Core>>, &Shared),
+    occasion: Occasion<'_>,
+    object: &Arc<Object>,
+    named: &Named,
+) -> Sought {
+    let Occasion { live, request, .. } = occasion;
     if !is_on(live) {
-        return Some("not used: the settings say so".to_owned());
+        return DictionaryUse::Off.into();
     }
-    if request.scheme != Scheme::Https {
-        return Some("not used: only over HTTPS".to_owned());
+    if object.status() != Status::OK {
+        return DictionaryUse::OneForm.into();
     }
-    if available([value]).is_none() {
-        return Some("not used: Available-Dictionary is not one SHA-256".to_owned());
+    if !is_readable(request, object) {
+        return DictionaryUse::Opaque.into();
     }
-    let Some(hash) = named(request) else {
-        return Some(
-            "not used: the client does not take dcz as gladly as other codings, or its page could \
-             not read the answer"
-                .to_owned(),
-        );
+    let form = form_with(object, named);
+    if form.is_some() {
+        return Sought { used: DictionaryUse::Used, form };
+    }
+    if object.length().is_some_and(|length| length > live.limits.form_bytes) {
+        return DictionaryUse::TooLong.into();
+    }
+    let used = match shared.dictionaries.find(&named.hash) {
+        None => {
+            if let Some(core) = core
+                && let Some((object, birth)) = shared.dictionaries.expected()
+            {
+                let dictionary = attach(&object, || birth);
+                dictionary.into_iter().for_each(|one| make::settle(core, live, one));
+            }
+            DictionaryUse::Unknown
+        }
+        Some(dictionary) if !dictionary.is_for(occasion, object) => DictionaryUse::Foreign,
+        Some(_) if !object.wants_keyed_form(named.key()) => DictionaryUse::Tried,
+        Some(dictionary) => {
+            if let Some(core) = core {
+                make::form(core, live, object, (dictionary, *named));
+            }
+            DictionaryUse::Making
+        }
     };
-    if form_with(object, &hash).is_some() {
-        return Some("used: the form with it lies beside".to_owned());
-    }
-    let Some(dictionary) = core.find(&hash) else {
-        return Some("not used: no stored response is known to have this hash".to_owned());
-    };
-    if !dictionary.is_for(request) {
-        return Some("not used: the response with this hash is not for this request".to_owned());
-    }
-    Some(match object.wants_keyed_form(key(&hash)) {
-        true => "not used yet: the form with it is made behind the request".to_owned(),
-        false => "not used: the form with it is on its way, or not clearly shorter".to_owned(),
-    })
+    used.into()
 }
 
 #[cfg(test)]

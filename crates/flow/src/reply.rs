@@ -9,11 +9,13 @@ use std::sync::Arc;
 use base::{Counter, Limit};
 use cache::{Object, Record};
 use codec::Coding;
+use codec::dictionary::DeltaCoding;
 use files::Opened;
 use message::cache_status::{self, CacheStatus, Handling};
 use message::date::HttpDate;
 use message::digest::{DigestOf, digest_of};
 use message::{HeaderId, Request, Response, Status};
+use observe::DictionaryUse;
 
 use crate::assemble::Composed;
 use crate::body::{Parts, ReplyBody};
@@ -161,8 +163,8 @@ pub struct SentForm {
 pub enum SentCoding {
     /// One that needs nothing else.
     Plain(Coding),
-    /// Zstandard with a dictionary that the client has (RFC 9842).
-    Dcz,
+    /// One with a dictionary that the client has (RFC 9842).
+    Delta(DeltaCoding),
 }
 
 impl SentCoding {
@@ -171,7 +173,7 @@ impl SentCoding {
         match self {
             Self::Plain(Coding::Identity) => None,
             Self::Plain(coding) => Some(coding.token()),
-            Self::Dcz => Some(codec::dictionary::DCZ),
+            Self::Delta(coding) => Some(coding.token()),
         }
     }
 }
@@ -206,6 +208,8 @@ pub struct Reply {
     pub form: Option<Box<SentForm>>,
     /// The form goes by the dictionary that a client has: Vary says so beside what the head says.
     pub by_dictionary: bool,
+    /// What became of the dictionary that the client has named.
+    pub dictionary: DictionaryUse,
     /// The connection ends after the reply.
     pub close: bool,
     /// The reply has a whole body because more ranges were asked for than may be.
@@ -241,6 +245,7 @@ impl Reply {
             content_type: None,
             form: None,
             by_dictionary: false,
+            dictionary: DictionaryUse::NotNamed,
             close: false,
             too_many_ranges: false,
             page: None,

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use message::date::LogDate;
 
 use crate::heads;
-use crate::record::{Flags, Kind, Record, USER};
+use crate::record::{DictionaryUse, Flags, Kind, Record, USER};
 use crate::steps;
 use crate::text::{Printable, json_text, quote};
 
@@ -138,6 +138,7 @@ fn write_json(
         ("server", record.server),
         ("not_stored", record.not_stored),
         ("not_stored_by", record.evidence),
+        ("dictionary", record.dictionary.word().as_bytes()),
         ("error", record.error),
         ("limit", record.limit),
     ] {
@@ -305,6 +306,9 @@ fn write_detail(
             line(name, Printable(value).to_string())?;
         }
     }
+    if record.dictionary != DictionaryUse::NotNamed {
+        line("dictionary", record.dictionary.to_string())?;
+    }
     let cut = if record.flags.has(Flags::CUT_OFF) { ", not to its end" } else { "" };
     if record.is_client() {
         line("response", format!("{status}  {head_out} + {body_out} bytes{cut}"))?;
@@ -422,6 +426,7 @@ mod tests {
             ttl_s: Some(-3),
             not_stored: b"no-store",
             evidence: b"Cache-Control: no-store",
+            dictionary: DictionaryUse::Unknown,
             vcl: b"VCL_Log \x1b[m\nrecv a.vcl:3 pass",
             xid: 32_771,
             session: 32_770,
@@ -486,6 +491,7 @@ mod tests {
             (&"pass".into(), &"a.vcl:3".into())
         );
         assert_eq!((&full["ttl"], &full["tls"]), (&(-3).into(), &false.into()));
+        assert_eq!(full["dictionary"], "unknown");
     }
 
     #[test]
@@ -504,6 +510,7 @@ mod tests {
             "-   cache      MISS  key 0000000000000abc  age 0 s  stale for 3 s  \
              not stored: no-store (Cache-Control: no-store)\n",
             "-   origin     app  http://127.0.0.1:8080  new connection, 1 try\n",
+            "-   dictionary unknown: No stored response is known to have this hash.\n",
             "-   time              1.500 ms  +      1.470  origin's head there\n",
             "-   time              2.001 ms  +      0.401  sent\n",
         ] {

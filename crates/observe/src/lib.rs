@@ -23,5 +23,5 @@ pub mod wanted;
 
 pub use pattern::Pattern;
 pub use query::{Query, QueryError};
-pub use record::{Flags, Kind, Record, Served};
+pub use record::{DictionaryUse, Flags, Kind, Record, Served};
 pub use wanted::{Want, Wanted, basic_user};

@@ -27,19 +27,21 @@
 //! | 158 | 2 | status of the origin's answer; 0 without one |
 //! | 160 | 4 + 4 | numbers of the transaction and its session under VCL; 0 without |
 //! | 168 | 8 | number of the transaction that caused it; 0 without one |
+//! | 176 | 1 | whether a dictionary was used, as [`DictionaryUse`] counts |
 //!
 //! Where the flags say so, the [heads](crate::heads) of all sides follow.
 //!
 //! A field's value is its length in two bytes (all ones: the request has no such field), then its
 //! bytes. Which fields these are stands once, in the ring's head.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Version of the form above. A reader of another version says so instead of guessing.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Bytes of the fixed part.
-pub const FIXED: usize = 176;
+pub const FIXED: usize = 177;
 
 /// Longest text of a record; what is longer is cut and [`Flags::CUT`] set. Limits on targets and
 /// fields are 8 KiB by default.
@@ -162,6 +164,62 @@ impl Served {
     }
 }
 
+macro_rules! dictionary_uses {
+    ($($variant:ident $word:literal $about:literal;)*) => {
+        /// What became of the dictionary that a client has named (RFC 9842).
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum DictionaryUse { #[default] $(#[doc = $about] $variant,)* }
+
+        impl DictionaryUse {
+            /// Every one there is.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Its word in logs; empty where none was named.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+
+            fn about(self) -> &'static str {
+                match self { $(Self::$variant => $about,)* }
+            }
+        }
+    };
+}
+
+dictionary_uses! {
+    NotNamed "" "The client names none.";
+    Used "used" "The answer is what differs from it.";
+    Off "off" "Settings or limits forbid dictionaries.";
+    PlainHttp "plain-http" "Dictionaries are for HTTPS only.";
+    NotTaken "not-taken" "The client does not take dcz or dcb as gladly as other codings.";
+    Opaque "opaque" "The page that asks could not read the answer.";
+    Malformed "malformed" "Available-Dictionary is not one SHA-256.";
+    OneForm "one-form" "The answer has but one form.";
+    TooLong "too-long" "The answer is longer than the limit `form_bytes`.";
+    Unknown "unknown" "No stored response is known to have this hash.";
+    Foreign "foreign" "The response with this hash is not for this request.";
+    Making "making" "The form with it is made behind the request, once there are time and room for it.";
+    Tried "tried" "There is no form with it: it is on its way, or is not clearly shorter than others.";
+    Program "program" "The program has made another answer of the stored one.";
+}
+
+/// The word, and a sentence; nothing where none was named.
+impl fmt::Display for DictionaryUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotNamed => Ok(()),
+            _ => write!(f, "{}: {}", self.word(), self.about()),
+        }
+    }
+}
+
+impl DictionaryUse {
+    fn of(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
 /// Why a transaction came about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -238,6 +296,8 @@ pub struct Record<'a> {
     pub origin_status: u16,
     /// The way in which it was served.
     pub served: Served,
+    /// What became of the dictionary that the client has named.
+    pub dictionary: DictionaryUse,
     /// Tries at the origin.
     pub tries: u16,
     /// Bytes of the request's head.
@@ -394,6 +454,7 @@ impl<'a> Record<'a> {
         out.put(self.xid.to_le_bytes());
         out.put(self.session.to_le_bytes());
         out.put(self.parent.to_le_bytes());
+        out.put([self.dictionary as u8]);
     }
 
     fn texts(&self) -> [&'a [u8]; TEXTS] {
@@ -472,6 +533,7 @@ impl<'a> Record<'a> {
             id,
             kind: Kind::of(kind)?,
             parent: from.u64(),
+            dictionary: DictionaryUse::of(from.take::<1>()[0])?,
             origin_status,
             start_unix_ms,
             start_us,

@@ -32,8 +32,8 @@ pub(crate) struct FeedArgs {
     ///
     /// Fields: req.method, req.url, req.host, req.bytes, req.http.NAME (those that the ring keeps),
     /// resp.status, resp.bytes, client.ip, time.total, time.ttfb, served, site, rule, origin,
-    /// server, tries, age, ttl, not_stored, not_stored_by, error, limit, vcl, xid, session, kind,
-    /// parent, origin.status.
+    /// server, tries, age, ttl, not_stored, not_stored_by, dictionary, error, limit, vcl, xid,
+    /// session, kind, parent, origin.status.
     /// Operators: == != ~ !~ < <= > >=, and or not, parentheses. Times have a unit (250ms),
     /// patterns are regular expressions; a field alone is true when it says something:
     /// 'error and not limit'.

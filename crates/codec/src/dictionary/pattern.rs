@@ -82,6 +82,14 @@ impl MatchPattern {
         run(&self.path, path) && self.query.as_ref().is_none_or(|steps| run(steps, query))
     }
 
+    /// The same in the plainest way: each step against each byte.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn matches_plainly(&self, target: &[u8]) -> bool {
+        let mut parts = target.splitn(2, |b| *b == b'?');
+        let (path, query) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        plainly(&self.path, path) && self.query.as_ref().is_none_or(|steps| plainly(steps, query))
+    }
+
     /// Bytes of memory that it takes beside itself.
     pub(super) fn memory(&self) -> usize {
         size_of::<PathStep>()
@@ -140,6 +148,32 @@ impl Steps<'_> {
         }
         if self.is_group { None } else { Some(false) }
     }
+}
+
+/// Returns true if all steps lead through all of `text`: a row of a table for each step, in which a
+/// place in the text is true if it is reached.
+#[cfg(any(test, feature = "fuzzing"))]
+fn plainly(steps: &[PathStep], text: &[u8]) -> bool {
+    let mut reached = vec![false; text.len() + 1];
+    reached[0] = true;
+    for step in steps {
+        let mut next = vec![false; text.len() + 1];
+        for at in 0..=text.len() {
+            let before = at.checked_sub(1).map(|before| (before, text[before]));
+            next[at] = match (step, before) {
+                (PathStep::Byte(own), Some((before, byte))) => reached[before] && byte == *own,
+                (PathStep::Inner, Some((before, byte))) => reached[before] && byte != b'/',
+                (PathStep::Inners, Some((before, byte))) => {
+                    reached[at] || next[before] && byte != b'/'
+                }
+                (PathStep::Any, Some((before, _))) => reached[at] || next[before],
+                (PathStep::Inners | PathStep::Any, None) => reached[at],
+                (PathStep::Byte(_) | PathStep::Inner, None) => false,
+            };
+        }
+        reached = next;
+    }
+    reached[text.len()]
 }
 
 /// A set of places between steps.

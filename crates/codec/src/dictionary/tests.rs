@@ -53,6 +53,9 @@ fn what_is_malformed_is_no_dictionary() {
     }
     assert!(read(&format!("match=\"/\", id=\"{}\"", "x".repeat(1024))).is_some());
     assert!(read(&format!("match=\"/\", id=\"{}\"", "x".repeat(1025))).is_none());
+    let with = |names: &str| read(&format!("match=\"/\", match-dest=({names})")).is_some();
+    assert!(with(&"\"image\" ".repeat(32)) && with(&format!("\"{}\"", "x".repeat(32))));
+    assert!(!with(&"\"image\" ".repeat(33)) && !with(&format!("\"{}\"", "x".repeat(33))));
 }
 
 #[test]
@@ -147,20 +150,23 @@ fn one_hash_is_read_and_nothing_else() {
 
 #[test]
 fn the_coding_must_be_named_and_liked_as_well_as_others() {
+    use DeltaCoding::{Dcb, Dcz};
     for (field, expected) in [
-        ("gzip, deflate, br, zstd, dcb, dcz", true),
-        ("dcz", true),
-        ("DCZ;q=0.5, gzip;q=0.5", true),
-        ("dcz;q=0.5, gzip", false),
-        ("dcz;q=0", false),
-        ("gzip, br, dcb", false),
-        ("*", false),
-        ("", false),
+        ("gzip, deflate, br, zstd, dcb, dcz", Some(Dcz)),
+        ("dcz", Some(Dcz)),
+        ("DCZ;q=0.5, gzip;q=0.5", Some(Dcz)),
+        ("dcz;q=0.5, gzip", None),
+        ("dcz;q=0", None),
+        ("gzip, br, dcb", Some(Dcb)),
+        ("gzip;q=0.3, dcb, dcz;q=0.9", Some(Dcb)),
+        ("dcb;q=0.5, dcz;q=0.5, gzip", None),
+        ("*", None),
+        ("", None),
     ] {
-        assert_eq!(takes_dcz([field.as_bytes()]), expected, "{field}");
+        assert_eq!(taken([field.as_bytes()]), expected, "{field}");
     }
-    assert!(takes_dcz([&b"gzip"[..], b"dcz"]));
-    assert!(!takes_dcz([]));
+    assert_eq!(taken([&b"gzip"[..], b"dcz"]), Some(Dcz));
+    assert_eq!(taken([]), None);
 }
 
 /// A match in the plainest way: each way that a pattern has, one after the other.
@@ -187,11 +193,28 @@ proptest! {
     }
 
     #[test]
+    fn any_pattern_matches_as_a_plain_search_does(
+        text in "[/a:n*?{}.\\\\-]{0,30}", target in "/[/an?.-]{0,30}",
+    ) {
+        if let Some(found) = MatchPattern::parse(text.as_bytes(), ORIGIN, target.as_bytes()) {
+            let target = target.as_bytes();
+            prop_assert_eq!(found.matches(target), found.matches_plainly(target));
+        }
+    }
+
+    #[test]
+    fn any_lines_are_read(data in any::<Vec<u8>>(), hash in "[A-Za-z0-9+/]{43}=") {
+        crate::fuzz::dictionary(&data);
+        let hash = format!("/\n:{hash}:\ngzip, dcb\nmatch=\"/*\"");
+        crate::fuzz::dictionary(hash.as_bytes());
+    }
+
+    #[test]
     fn any_field_is_judged(field in any::<Vec<u8>>(), target in "/[!-~]{0,20}") {
         if let Some(found) = UseAs::parse([&field[..]], ORIGIN, target.as_bytes()) {
             found.is_for(target.as_bytes(), None);
         }
         available([&field[..]]);
-        takes_dcz([&field[..]]);
+        taken([&field[..]]);
     }
 }

@@ -21,7 +21,7 @@ use crate::assemble::is_plain;
 use crate::body::ReplyBody;
 use crate::core::Core;
 use crate::decide::freshness;
-use crate::dictionary;
+use crate::dictionary::{self, Occasion, Sought};
 use crate::fetch::Passing;
 use crate::form::{self, Choice, Given};
 use crate::recode::{Unfolding, decode_limits};
@@ -70,14 +70,17 @@ fn deliver(
         return reply;
     }
     if let Some(core) = core {
-        dictionary::note(core, ask.live, (ask.request, ask.now), object);
+        dictionary::note(core, occasion(ask), object);
     }
     if object.flags().negotiated {
         negotiate(core, ask, object, &mut reply);
-    } else if ask.request.headers.contains_any(&SELECTORS) {
-        let validators = Validators::of(object);
-        select::condition(ask.request, &validators, &mut reply);
-        cut(ask, object, &validators, &mut reply);
+    } else {
+        reply.dictionary = dictionary::of_one_form(ask.request);
+        if ask.request.headers.contains_any(&SELECTORS) {
+            let validators = Validators::of(object);
+            select::condition(ask.request, &validators, &mut reply);
+            cut(ask, object, &validators, &mut reply);
+        }
     }
     if ask.site.policy.shapes_delivery(&ask.notes) {
         shape_stored(ask, object, &mut reply);
@@ -85,11 +88,19 @@ fn deliver(
     reply
 }
 
+/// The request as far as dictionaries go by it.
+pub(crate) fn occasion<'a>(ask: &'a Ask<'_>) -> Occasion<'a> {
+    let (request, route) = (ask.request, ask.notes.route);
+    Occasion { live: ask.live, request, target: &request.target, route, now: ask.now }
+}
+
 /// Gives the client the form that it likes best, and of that what its conditions and ranges ask
 /// for.
 fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
-    let named = dictionary::named(ask.request);
-    let delta = named.and_then(|hash| dictionary::form_with(object, &hash));
+    let sought =
+        core.map(|core| dictionary::seek((Some(core), &core.shared), occasion(ask), object));
+    let Sought { used, form: delta } = sought.unwrap_or_default();
+    reply.dictionary = used;
     let is_delta = delta.is_some();
     let (Choice { coding, from, wanted }, mut sent) = chosen(ask, object, delta);
     let selects = ask.request.headers.contains_any(&SELECTORS);
@@ -128,9 +139,6 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
     }
     reply.form = sent.map(Box::new);
     reply.by_dictionary = object.has_keyed_forms() && ask.request.scheme == Scheme::Https;
-    if let (Some(core), Some(hash), false) = (core, named, is_delta) {
-        dictionary::demand(core, ask.live, (ask.request, object), &hash);
-    }
     let made = wanted.or_else(|| (coding != Coding::Identity).then_some(coding));
     if let Some((core, made)) = core.zip(made)
         && made != object.flags().coding

@@ -6,10 +6,9 @@ use std::sync::{Arc, Weak};
 
 use cache::Object;
 use codec::dictionary::DictionaryHash;
-use message::Request;
 use parking_lot::{Mutex, RwLock};
 
-use super::{Dictionary, key};
+use super::{Birth, Dictionary, key};
 
 /// Responses whose body was still coming when a client got them, and that nobody has asked for
 /// since: how many are remembered.
@@ -32,10 +31,10 @@ struct ByHash {
     order: VecDeque<DictionaryHash>,
 }
 
-/// A response that will be a dictionary, and what the client asked for that got it.
+/// A response that will be a dictionary.
 struct Expected {
     object: Weak<Object>,
-    request: Request,
+    birth: Birth,
 }
 
 impl Dictionaries {
@@ -48,7 +47,7 @@ impl Dictionaries {
     /// Returns true if no form with the dictionary of this key is of use any more.
     pub(super) fn is_over(&self, of: u64) -> bool {
         let listed = self.listed.read();
-        !listed.by_hash.iter().any(|(hash, one)| key(hash) == of && one.body.is_there())
+        !listed.by_hash.iter().any(|(hash, one)| key(hash) == of & !1 && one.body.is_there())
     }
 
     /// Lists a dictionary whose hash is known. Returns true if another one, that is still stored,
@@ -82,9 +81,9 @@ impl Dictionaries {
         is_over
     }
 
-    /// Remembers a response whose body is still coming.
-    pub(super) fn expect(&self, object: &Arc<Object>, request: &Request) {
-        let mut expected = self.expected.lock();
+    /// Remembers a response whose body is still coming, unless somebody else is at the list.
+    pub(super) fn expect(&self, object: &Arc<Object>, birth: impl FnOnce() -> Birth) {
+        let Some(mut expected) = self.expected.try_lock() else { return };
         let weak = Arc::downgrade(object);
         if expected.iter().any(|one| one.object.ptr_eq(&weak)) {
             return;
@@ -92,18 +91,16 @@ impl Dictionaries {
         if expected.len() == EXPECTED {
             expected.pop_front();
         }
-        let mut request = Request { headers: Default::default(), ..request.clone() };
-        request.headers.fit();
-        expected.push_back(Expected { object: weak, request });
+        expected.push_back(Expected { object: weak, birth: birth() });
     }
 
     /// Takes out the latest response that was expected and has come.
-    pub(super) fn expected(&self) -> Option<(Arc<Object>, Request)> {
-        let mut expected = self.expected.lock();
+    pub(super) fn expected(&self) -> Option<(Arc<Object>, Birth)> {
+        let mut expected = self.expected.try_lock()?;
         expected.retain(|one| one.object.strong_count() > 0);
         let has_come = |one: &Expected| Some(one.object.upgrade()?.whole().is_some());
         let at = expected.iter().rposition(|one| has_come(one) == Some(true))?;
-        let Expected { object, request } = expected.remove(at)?;
-        Some((object.upgrade()?, request))
+        let Expected { object, birth } = expected.remove(at)?;
+        Some((object.upgrade()?, birth))
     }
 }

@@ -13,7 +13,7 @@ use message::HeaderId;
 use message::cache_control::CacheControl;
 use sha2::{Digest, Sha256};
 
-use super::{Dictionary, key};
+use super::{Dictionary, Named};
 use crate::core::Core;
 use crate::live::Live;
 use crate::refine::{Bounds, Right, decode};
@@ -82,33 +82,29 @@ fn hash_of(
     Ok(Sha256::digest(&plain).into())
 }
 
-/// Has the form of `object` with `dictionary` made.
+/// Has the form of `object` with `dictionary` made that a client has named.
 pub(super) fn form(
     core: &Rc<Core>,
     live: &Live,
     object: &Arc<Object>,
-    dictionary: Arc<Dictionary>,
+    (dictionary, named): (Arc<Dictionary>, Named),
 ) {
-    let Some(hash) = dictionary.hash.get().copied() else { return };
-    if object.length().is_none_or(|length| length > live.limits.form_bytes) {
-        return;
-    }
     let Some(mut right) = Right::take(core, &live.limits, core.now().mono_ms) else { return };
     let is_over = |key| core.shared.dictionaries.is_over(key);
-    if !core.shared.cache.begin_keyed_form(object, key(&hash), is_over) {
+    if !core.shared.cache.begin_keyed_form(object, named.key(), is_over) {
         return;
     }
     let (object, bounds) = (Arc::clone(object), Bounds::of(&live.limits));
     let account = Account::open_large(core.shared.cache.memory());
     rt::spawn_local(async move {
         let source = Arc::clone(&object);
-        let made = right.work(move || make(&source, &dictionary, &hash, (bounds, &account)));
+        let made = right.work(move || make(&source, &dictionary, &named, (bounds, &account)));
         let Some(made) = made.await else { return };
         let core = &right.core;
         match made {
             Ok(Some(data)) => {
                 let place = (&object, core.shared.seed.hash(object.key()));
-                if core.shared.cache.put_keyed_form(place, key(&hash), data) {
+                if core.shared.cache.put_keyed_form(place, named.key(), data) {
                     core.counters.inc(Counter::DeltasMade);
                 }
             }
@@ -122,7 +118,7 @@ pub(super) fn form(
 fn make(
     object: &Object,
     dictionary: &Dictionary,
-    hash: &DictionaryHash,
+    Named { hash, coding }: &Named,
     (bounds, account): (Bounds, &Arc<Account>),
 ) -> Result<Option<Vec<u8>>, Option<Limit>> {
     let Some(head) = stored_head(object) else { return Ok(None) };
@@ -136,6 +132,8 @@ fn make(
     let no_memory = |_| Some(Limit::ClientMemory);
     let (old, mut held) = content(dictionary, bounds, account)?;
     let plain = decode(whole, object.flags().coding, bounds, &mut held)?;
-    held.grow((delta::most_memory(old.len(), plain.len()) + 2 * most) as u64).map_err(no_memory)?;
-    delta::encode(&plain, &old, hash, most).map_err(|_| None)
+    // A stream that grows has up to thrice its length for a moment.
+    let memory = delta::most_memory(*coding, old.len(), plain.len()) + 3 * most;
+    held.grow(memory as u64).map_err(no_memory)?;
+    delta::encode(*coding, &plain, (&old, hash), most).map_err(|_| None)
 }

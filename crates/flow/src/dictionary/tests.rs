@@ -1,10 +1,14 @@
-//! Tests of who may name a dictionary.
+//! Tests of who may name a dictionary, and of who may have one.
 
+use cache::{Begin, BeginOptions, Cache, Config, Flags, NewObject, Variant};
 use message::HeaderBlock;
 
 use super::*;
+use crate::vcl::tests::bare_live;
 
 const HASH: &[u8] = b":pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2fFG4=:";
+const HAS: (&str, &[u8]) = ("Available-Dictionary", HASH);
+const TAKES: (&str, &[u8]) = ("Accept-Encoding", b"gzip, br, zstd, dcb, dcz");
 
 fn request(fields: &[(&str, &[u8])]) -> Request {
     let mut headers = HeaderBlock::new();
@@ -21,33 +25,131 @@ fn request(fields: &[(&str, &[u8])]) -> Request {
 }
 
 #[test]
-fn a_dictionary_is_named_over_https_by_clients_that_take_dcz() {
-    let takes: (&str, &[u8]) = ("Accept-Encoding", b"gzip, br, zstd, dcb, dcz");
-    let has = ("Available-Dictionary", HASH);
-    assert!(named(&request(&[takes, has])).is_some());
-    assert_eq!(named(&request(&[takes])), None);
-    assert_eq!(named(&request(&[has])), None);
-    assert_eq!(named(&request(&[("Accept-Encoding", b"gzip, br, zstd"), has])), None);
-    assert_eq!(named(&request(&[takes, ("Available-Dictionary", b":AA==:")])), None);
-    let plain = Request { scheme: Scheme::Http, ..request(&[takes, has]) };
-    assert_eq!(named(&plain), None);
+fn a_dictionary_is_named_over_https_by_clients_that_take_such_a_coding() {
+    let coding = |fields: &[(&str, &[u8])]| named(&request(fields)).map(|named| named.coding);
+    assert_eq!(coding(&[TAKES, HAS]), Ok(DeltaCoding::Dcz));
+    assert_eq!(coding(&[("Accept-Encoding", b"br, dcb"), HAS]), Ok(DeltaCoding::Dcb));
+    assert_eq!(coding(&[TAKES]), Err(DictionaryUse::NotNamed));
+    assert_eq!(coding(&[HAS]), Err(DictionaryUse::NotTaken));
+    assert_eq!(coding(&[("Accept-Encoding", b"br, zstd"), HAS]), Err(DictionaryUse::NotTaken));
+    let short: (&str, &[u8]) = ("Available-Dictionary", b":AA==:");
+    assert_eq!(coding(&[TAKES, short]), Err(DictionaryUse::Malformed));
+    let plain = Request { scheme: Scheme::Http, ..request(&[TAKES, HAS]) };
+    assert_eq!(named(&plain), Err(DictionaryUse::PlainHttp));
+}
+
+/// Stores a response under the key of `fields`, for the variant `vary`, with this field in its head.
+fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, field: (&[u8], &[u8])) -> Arc<Object> {
+    let cache = Cache::new(Config {
+        budget_bytes: 1 << 20,
+        held_bytes_max: 0,
+        max_variants: 4,
+        object_bytes_max: 1 << 16,
+        waiters_max: 10,
+        window_bytes: 1 << 16,
+        hit_for_miss_ms: 1000,
+        bans_max: 10,
+    });
+    let mut key = KeyBuf::new();
+    fields.iter().for_each(|field| key.field(field));
+    key.finish(&base::HashSeed::from_u64(1));
+    let begun = cache.begin(&key, &mut |_, _| (), BeginOptions::default(), 0);
+    let Begin::Lead(lead) = begun else { panic!("nothing is stored yet") };
+    let (mut headers, mut head) = (HeaderBlock::new(), Vec::new());
+    headers.push_named(field.0, field.1);
+    h1::encode::stored_head(&mut head, Status::OK, b"", &headers);
+    let filling = lead.store(
+        NewObject {
+            status: Status::OK,
+            head: head.into(),
+            etag: None,
+            last_modified: None,
+            date: None,
+            born_ms: 0,
+            lifetime_ms: 60_000,
+            grace_ms: 0,
+            stale_if_error_ms: 0,
+            stale_if_unreachable_ms: 0,
+            flags: Flags { dictionary: true, ..Flags::default() },
+            tags: cache::Tags::new(Vec::new()),
+            note: Box::default(),
+            length: Some(0),
+        },
+        vary,
+    );
+    let object = Arc::clone(filling.object());
+    filling.finish();
+    object
+}
+
+fn occasion<'a>(live: &'a Live, request: &'a Request) -> Occasion<'a> {
+    let now = Now { mono_ms: 1, unix_ms: 1 };
+    Occasion { live, request, target: &request.target, route: 0, now }
 }
 
 #[test]
 fn a_page_that_could_not_read_the_answer_gets_none() {
-    let takes: (&str, &[u8]) = ("Accept-Encoding", b"gzip, dcz");
-    let has = ("Available-Dictionary", HASH);
-    for (mode, site, expected) in [
-        ("no-cors", "same-origin", true),
-        ("no-cors", "same-site", false),
-        ("no-cors", "cross-site", false),
-        ("cors", "cross-site", true),
-        ("navigate", "none", true),
+    let star: (&[u8], &[u8]) = (b"Access-Control-Allow-Origin", b"*");
+    let own = (star.0, &b"https://a.test"[..]);
+    let none: (&[u8], &[u8]) = (b"X-None", b"");
+    for (mode, site, allowed, expected) in [
+        ("no-cors", "same-origin", none, true),
+        ("no-cors", "same-site", star, false),
+        ("no-cors", "cross-site", star, false),
+        ("no-cors", "none", star, false),
+        ("cors", "same-origin", none, true),
+        ("cors", "cross-site", none, false),
+        ("cors", "cross-site", star, true),
+        ("cors", "same-site", own, true),
+        ("cors", "same-site", (own.0, b"https://b.test"), false),
+        ("navigate", "none", none, true),
+        ("navigate", "cross-site", none, true),
+        ("websocket", "cross-site", none, false),
     ] {
-        let from = [("Sec-Fetch-Mode", mode.as_bytes()), ("Sec-Fetch-Site", site.as_bytes())];
-        let found = named(&request(&[takes, has, from[0], from[1]]));
-        assert_eq!(found.is_some(), expected, "{mode} {site}");
+        let object = stored(&[b"s", b"a"], None, allowed);
+        let asked = request(&[
+            ("Sec-Fetch-Mode", mode.as_bytes()),
+            ("Sec-Fetch-Site", site.as_bytes()),
+            ("Origin", b"https://a.test"),
+        ]);
+        assert_eq!(is_readable(&asked, &object), expected, "{mode} {site}");
     }
+    let object = stored(&[b"s", b"a"], None, none);
+    assert!(is_readable(&request(&[]), &object), "who says nothing is no browser");
+}
+
+#[test]
+fn a_dictionary_is_for_those_who_may_have_it() {
+    const FIELD: (&[u8], &[u8]) = (b"Use-As-Dictionary", b"match=\"/*\"");
+    let live = bare_live();
+    let at = |target: &str| Request { target: target.as_bytes().to_vec(), ..request(&[]) };
+    let (old, new) = (at("/a?1"), at("/a?2"));
+    let born = |fields: &[&[u8]], vary| {
+        let object = stored(fields, vary, FIELD);
+        Dictionary::of(&object, Birth::of(occasion(&live, &old), &object))
+    };
+    let is_for = |dictionary: &Dictionary, fields: &[&[u8]], vary, route| {
+        let object = stored(fields, vary, FIELD);
+        dictionary.is_for(Occasion { route, ..occasion(&live, &new) }, &object)
+    };
+    let shared = born(&[b"s", b"host", b"/a?1"], None);
+    assert!(is_for(&shared, &[b"s", b"host", b"/a?2"], None, 0));
+    assert!(!is_for(&shared, &[b"s", b"host", b"/a?2"], None, 1), "another route's rules");
+    assert!(!is_for(&shared, &[b"s", b"other", b"/a?2"], None, 0));
+    assert!(!is_for(&shared, &[b"s", b"host", b"/a?2", b"1", b"anna"], None, 0));
+    let anna = born(&[b"s", b"host", b"/a?1", b"1", b"anna"], None);
+    assert!(is_for(&anna, &[b"s", b"host", b"/a?2", b"1", b"anna"], None, 0));
+    assert!(!is_for(&anna, &[b"s", b"host", b"/a?2", b"1", b"bert"], None, 0));
+    assert!(!is_for(&anna, &[b"s", b"host", b"/a?2"], None, 0));
+    let by = |signature| Some(Variant { spec: b"cookie", signature });
+    let cookie = born(&[b"s", b"host", b"/a?1"], by(b"anna"));
+    assert!(is_for(&cookie, &[b"s", b"host", b"/a?2"], by(b"anna"), 0));
+    assert!(!is_for(&cookie, &[b"s", b"host", b"/a?2"], by(b"bert"), 0));
+    assert!(!is_for(&cookie, &[b"s", b"host", b"/a?2"], None, 0));
+    // Where the key has no target, no two keys are alike.
+    let other = born(&[b"v", b"hash of what not"], None);
+    assert!(is_for(&other, &[b"v", b"hash of what not"], None, 0));
+    assert!(!is_for(&other, &[b"v", b"hash of another"], None, 0));
 }
 
 #[test]
@@ -59,7 +161,10 @@ fn an_origin_is_spelled_as_in_urls() {
 }
 
 #[test]
-fn the_key_of_a_form_is_the_beginning_of_the_hash() {
+fn forms_of_one_dictionary_have_keys_with_one_beginning() {
     let hash = available([HASH]).expect("a hash");
-    assert_eq!(key(&hash).to_le_bytes(), hash[..8]);
+    let of = |coding| Named { hash, coding }.key();
+    assert_eq!(of(DeltaCoding::Dcz), key(&hash));
+    assert_eq!(of(DeltaCoding::Dcb), key(&hash) | 1);
+    assert_eq!(key(&hash).to_le_bytes()[1..], hash[1..8]);
 }

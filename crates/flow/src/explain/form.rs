@@ -1,5 +1,8 @@
 //! Forecast of the form in which a client gets a stored body, and why.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
 use cache::Object;
 use codec::Coding;
 use message::HeaderId;
@@ -7,36 +10,46 @@ use policy::{Step, told::shown};
 
 use crate::ask::Ask;
 use crate::compression::Compress;
-use crate::dictionary;
+use crate::declared;
+use crate::dictionary::{self, Sought};
 use crate::form::{self, Choice, Given};
 use crate::live::Shared;
-use crate::reply::stored_head;
+use crate::reply::{SentForm, stored_head};
 
 /// Tells which form the client of a request gets.
-pub(super) fn about_form(ask: &Ask<'_>, object: &Object, shared: &Shared) -> Step {
-    let flags = object.flags();
-    if !flags.negotiated {
-        return Step::new("form", why_one(ask, object));
-    }
-    let dictionary = dictionary::told(&shared.dictionaries, ask.live, ask.request, object);
-    if let Some((bytes, sent)) =
-        dictionary::named(ask.request).and_then(|hash| dictionary::form_with(object, &hash))
-    {
-        return Step::new("form", format!("in dcz, {} bytes, which lies beside it", bytes.len()))
-            .fact("Available-Dictionary", dictionary.unwrap_or_default())
-            .fact("ETag", sent.tag.as_deref().map(shown).unwrap_or_default());
-    }
+pub(super) fn about_form(ask: &Ask<'_>, object: &Arc<Object>, shared: &Shared) -> Step {
+    let is_one = !object.flags().negotiated;
+    let Sought { used, form } = match is_one {
+        true => dictionary::of_one_form(ask.request).into(),
+        false => dictionary::seek((None, shared), declared::occasion(ask), object),
+    };
+    let step = match form {
+        Some(form) => with_dictionary(&form),
+        None if is_one => Step::new("form", why_one(ask, object)),
+        None => chosen(ask, object),
+    };
+    step.fact("dictionary", used.to_string())
+}
+
+/// Tells of a form with the dictionary that the client has.
+fn with_dictionary((bytes, sent): &(Bytes, SentForm)) -> Step {
+    let coding = sent.coding.token().unwrap_or_default();
+    Step::new("form", format!("in {coding}, {} bytes, which lies beside it", bytes.len()))
+        .fact("ETag", sent.tag.as_deref().map(shown).unwrap_or_default())
+}
+
+/// Tells of the form that is chosen by Accept-Encoding alone.
+fn chosen(ask: &Ask<'_>, object: &Object) -> Step {
     let Choice { coding, from, wanted } = form::choose(object, ask.request, &ask.live.compression);
     let why = match (from, coding) {
         (Given::Stored, coding) => format!("as it is stored, in {}", coding.token()),
         (Given::Beside(_), coding) => format!("in {}, which lies beside it", coding.token()),
-        (Given::Decoded, _) => format!("decoded from {}", flags.coding.token()),
+        (Given::Decoded, _) => format!("decoded from {}", object.flags().coding.token()),
     };
     let accept = ask.request.headers.value(HeaderId::AcceptEncoding).map(shown);
     Step::new("form", why)
         .fact("Accept-Encoding", accept.unwrap_or_else(|| "none".to_owned()))
         .fact("ETag", form::tag(object, coding).as_deref().map(shown).unwrap_or_default())
-        .fact("Available-Dictionary", dictionary.unwrap_or_default())
         .fact("rather", wanted.map(|coding| rather(ask, object, coding)).unwrap_or_default())
 }
 

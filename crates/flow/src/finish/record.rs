@@ -46,6 +46,7 @@ pub(super) fn answered(
         key: about.key,
         age_s: reply.age_s,
         ttl_s: reply.ttl_s,
+        dictionary: reply.dictionary,
         error: about.trouble.as_ref().map_or(&b""[..], |trouble| trouble.error.as_bytes()),
         limit: limit(about).map_or("", base::Limit::name).as_bytes(),
         ..Record::default()

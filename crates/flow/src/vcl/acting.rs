@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use base::{Counter, Limit};
-use bytes::Bytes;
 use cache::{BeginOptions, Found, Lead, Object, Reader, Ticket};
 use codec::Coding;
+use observe::DictionaryUse;
 use vcl::counts::Count;
 use vcl::sub::{Action, Sub};
 use vcl::told::Ran;
@@ -15,7 +15,7 @@ use super::job;
 use super::turn::Turn;
 use super::world::{Runner, Sight};
 use crate::body::ReplyBody;
-use crate::dictionary;
+use crate::dictionary::{self, Sought};
 use crate::invalidate::{Haste, Sites, Target};
 use crate::key::select_by;
 use crate::live::Shared;
@@ -114,18 +114,15 @@ impl Stage for Acting<'_> {
         unfolding.unfold_body(body, length);
     }
 
-    fn note_delta(env: &Env<'_, Self>) {
-        env.stage.core.counters.inc(Counter::DeltasSent);
+    fn seek(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Sought {
+        let (core, occasion) = (env.stage.core, env.occasion(turn));
+        dictionary::note(core, occasion, object);
+        dictionary::seek((Some(core), &core.shared), occasion, object)
     }
 
-    fn delta(env: &Env<'_, Self>, object: &Arc<Object>) -> Option<Bytes> {
-        let core = env.stage.core;
-        dictionary::note(core, env.live, (env.asked, env.now), object);
-        let hash = dictionary::named(env.asked)?;
-        let form = dictionary::form_with(object, &hash);
-        if form.is_none() {
-            dictionary::demand(core, env.live, (env.asked, object), &hash);
+    fn note_dictionary(env: &Env<'_, Self>, used: DictionaryUse) {
+        if used == DictionaryUse::Used {
+            env.stage.core.counters.inc(Counter::DeltasSent);
         }
-        form.map(|(bytes, _)| bytes)
     }
 }

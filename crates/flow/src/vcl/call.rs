@@ -8,9 +8,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{KeyBuf, Limit, Now};
-use bytes::Bytes;
 use cache::{BeginOptions, Found, Object, Reader};
 use message::{Request, Response};
+use observe::DictionaryUse;
 use vcl::counts::{Count, Counts};
 use vcl::ctx::{Bereq, Ctx, Obj, Req, ReqState, Resp, RespState, Session, Task, World};
 use vcl::params::Param;
@@ -24,6 +24,7 @@ use super::turn::Turn;
 use crate::ask::{Front, LiveRef, sign};
 use crate::body::ReplyBody;
 use crate::core::Core;
+use crate::dictionary::{Occasion, Sought};
 use crate::live::{Shared, Site};
 use crate::reply::Reply;
 use crate::wait::Began;
@@ -81,14 +82,12 @@ pub(crate) trait Stage: Sized {
     /// Unfolds a body in gzip, to `length` bytes where that is known.
     fn unfold(env: &Env<'_, Self>, body: &mut ReplyBody, length: Option<u64>);
 
-    /// The form of `object` with the dictionary that the client has, if it is there; if not, it may
-    /// be next time. Also takes note that the client gets `object`.
-    fn delta(_: &Env<'_, Self>, _: &Arc<Object>) -> Option<Bytes> {
-        None
-    }
+    /// Looks for the form of `object` with the dictionary that the client names; if it is not there,
+    /// it may be next time. Also takes note that the client gets `object`.
+    fn seek(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Sought;
 
-    /// Takes note that such a form is sent.
-    fn note_delta(_: &Env<'_, Self>) {}
+    /// Takes note of what became of the dictionary that a client has named.
+    fn note_dictionary(env: &Env<'_, Self>, used: DictionaryUse);
 
     /// Takes note that no subroutine could make an answer.
     fn note_unanswered(&self) {}
@@ -124,6 +123,12 @@ impl<S: Stage> Env<'_, S> {
     /// Adds to the reply what goes with every one of the site.
     pub(crate) fn sign(&self, reply: &mut Reply) {
         sign(reply, self.site, 0, self.asked.scheme);
+    }
+
+    /// The request as far as dictionaries go by it.
+    pub(crate) fn occasion<'t>(&'t self, turn: &'t Turn) -> Occasion<'t> {
+        let (request, target) = (self.asked, &turn.req.target);
+        Occasion { live: self.live, request, target, route: 0, now: self.now }
     }
 
     pub(crate) fn count(&self, count: Count) {

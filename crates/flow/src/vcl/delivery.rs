@@ -6,10 +6,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cache::{Object, Reader};
 use codec::Coding;
-use codec::dictionary::{DCZ, vary_by_dictionary};
+use codec::dictionary::vary_by_dictionary;
 use message::date::{HttpDate, parse_http_date};
 use message::forwarding::add_via;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, Scheme, Status, Version};
+use observe::DictionaryUse;
 use policy::Peer;
 use vcl::counts::Count;
 use vcl::ctx::{Obj, RespState};
@@ -29,9 +30,10 @@ use super::storages;
 use super::turn::Turn;
 use crate::assemble::{Composed, Dialect, Instructions, Top};
 use crate::body::ReplyBody;
+use crate::dictionary::{self, Sought};
 use crate::fetch::Passing;
 use crate::form;
-use crate::reply::{Forward, Head, Reply, Served, Varnish, number, stored_head};
+use crate::reply::{Forward, Head, Reply, SentCoding, Served, Varnish, number, stored_head};
 use crate::select::{self, Rules, SELECTORS, Validators};
 
 /// Fields that are added to a head before its program sees it, beside those that a limit counts.
@@ -69,7 +71,9 @@ fn stored<S: Stage>(
         found: turn.is_hit.then(|| note::xid(object.note())),
         ranges: offers_ranges(env, object.status()),
     };
-    let delta = delta(turn, env, object);
+    let Sought { used, form } = seek(turn, env, object);
+    let delta = form.map(|(bytes, sent)| (bytes, sent.coding));
+    reply.dictionary = used;
     let unfolds = unfolds(turn, env, object.flags().coding);
     // Of parts the head is written anew.
     let parts = turn.req.headers.contains(HeaderId::Range);
@@ -93,6 +97,9 @@ fn stored<S: Stage>(
         if turn.req.headers.contains_any(&SELECTORS) {
             narrow(turn, env, (&Validators::of(object), range_rules(env)), &mut reply);
         }
+    }
+    if reply.dictionary != DictionaryUse::NotNamed {
+        S::note_dictionary(env, reply.dictionary);
     }
     finish(turn, env, &mut reply);
     Ok(reply)
@@ -136,9 +143,13 @@ fn shaped<S: Stage>(
         vary_by_dictionary(&mut response.headers);
     }
     let chosen = Chosen::of(&state, env);
-    let delta = delta.filter(|_| chosen.gunzip.is_none());
-    let is_delta =
-        delta.is_some_and(|delta| give_delta(env, delta, object, (reply, &mut response)));
+    let is_delta = delta.is_some_and(|delta| {
+        let may = chosen.gunzip.is_none();
+        may && give_delta(delta, object, (reply, &mut response))
+    });
+    if reply.dictionary == DictionaryUse::Used && !is_delta {
+        reply.dictionary = DictionaryUse::Program;
+    }
     if !is_delta && chosen.unfolds(unfolds, object.flags().coding) {
         response.headers.remove(HeaderId::ContentEncoding);
         let length = form::plain_length(object);
@@ -182,15 +193,18 @@ struct Finish {
     age_s: u64,
     unfolds: bool,
     /// The form with the client's dictionary.
-    delta: Option<Bytes>,
+    delta: Option<(Bytes, SentCoding)>,
 }
 
-/// The form of `object` with the dictionary that the client has: of what the program has not made
-/// its own, and where the parameter for codings is on.
-fn delta<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> Option<Bytes> {
+/// Looks for the form of `object` with the dictionary that the client has, where the parameter for
+/// codings is on. A page that is put together has but one form.
+fn seek<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> Sought {
     let is_whole = !object.flags().esi && object.status() == Status::OK;
     let may = is_whole && turn.within.is_none() && env.live.params.is_on(Param::HttpGzipSupport);
-    if may { S::delta(env, object) } else { None }
+    match may {
+        true => S::seek(turn, env, object),
+        false => dictionary::of_one_form(env.asked).into(),
+    }
 }
 
 /// Returns true if some clients get a form of `object` that goes by their dictionary.
@@ -200,19 +214,18 @@ fn goes_by_dictionary<S: Stage>(env: &Env<'_, S>, object: &Object) -> bool {
 
 /// Makes reply and head those of the form with a dictionary. False if the program has made
 /// something else of them. The tag becomes weak, as for what is unfolded: so is that of every form.
-fn give_delta<S: Stage>(
-    env: &Env<'_, S>,
-    bytes: Bytes,
+fn give_delta(
+    (bytes, coding): (Bytes, SentCoding),
     object: &Object,
     (reply, response): (&mut Reply, &mut Response),
 ) -> bool {
-    let coding = Coding::of_content(response.headers.values(HeaderId::ContentEncoding));
-    if reply.status != Status::OK || coding != Some(object.flags().coding) {
+    let given = Coding::of_content(response.headers.values(HeaderId::ContentEncoding));
+    if reply.status != Status::OK || given != Some(object.flags().coding) {
         return false;
     }
     heads::weaken_etag(&mut response.headers);
-    response.headers.set(HeaderId::ContentEncoding, DCZ.as_bytes());
-    S::note_delta(env);
+    let token = coding.token().unwrap_or_default();
+    response.headers.set(HeaderId::ContentEncoding, token.as_bytes());
     form::put_beside(bytes, &mut reply.body);
     true
 }

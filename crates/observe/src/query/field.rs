@@ -53,6 +53,7 @@ pub(super) enum QueryField {
     Ttl,
     NotStored,
     NotStoredBy,
+    Dictionary,
     Error,
     Limit,
     Vcl,
@@ -95,6 +96,7 @@ fields! {
     "ttl" Ttl Seconds "How long it is still fresh; negative when it is stale.";
     "not_stored" NotStored Text "Why the answer is not stored.";
     "not_stored_by" NotStoredBy Text "The field that says so.";
+    "dictionary" Dictionary Text "What became of the dictionary that the client named: used, unknown, making and others.";
     "error" Error Text "What went wrong.";
     "limit" Limit Text "The limit that was reached.";
     "vcl" Vcl Text "Any of the lines that tell what the VCL did: `recv default.vcl:14 hash`, `VCL_Log text`.";
@@ -188,6 +190,7 @@ impl QueryField {
             Self::Ttl => record.ttl_s.map_or(Seen::Nothing, |s| Seen::Number(i128::from(s))),
             Self::NotStored => Seen::Text(record.not_stored),
             Self::NotStoredBy => Seen::Text(record.evidence),
+            Self::Dictionary => Seen::Text(record.dictionary.word().as_bytes()),
             Self::Error => Seen::Text(record.error),
             Self::Limit => Seen::Text(record.limit),
             Self::Vcl => Seen::Text(record.vcl),

@@ -44,6 +44,7 @@ fn numbers() -> impl Strategy<Value = Record<'static>> {
             version,
             status: small[0],
             served: Served::ALL[served],
+            dictionary: DictionaryUse::ALL[served],
             tries: small[1],
             head_in: heads[0],
             head_out: heads[1],

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use base::{Limit, Now, key_fields};
 use cache::{BeginOptions, Found, Object, Peek, Reader};
 use message::Request;
+use observe::DictionaryUse;
 use policy::{Notes, Step, told::shown};
 use vcl::counts::Count;
 use vcl::ctx::{Bereq, BereqState, Ctx};
@@ -17,6 +18,7 @@ use vcl::words::{changes, field_changes, in_words, place, text};
 use super::{Scene, facts};
 use crate::ask::Ask;
 use crate::body::ReplyBody;
+use crate::dictionary::{self, Sought};
 use crate::explain::Ending;
 use crate::explain::foreseen::Foreseen;
 use crate::explain::variants::variants;
@@ -289,6 +291,14 @@ impl Stage for Rehearsal<'_> {
         if let ReplyBody::Head(told) = body {
             *told = length;
         }
+    }
+
+    fn seek(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Sought {
+        dictionary::seek((None, env.stage.shared), env.occasion(turn), object)
+    }
+
+    fn note_dictionary(env: &Env<'_, Self>, used: DictionaryUse) {
+        env.stage.tell(Step::new("dictionary", used.to_string()));
     }
 
     fn note_unanswered(&self) {

@@ -1,0 +1,4 @@
+//! `codec::fuzz::delta`: what it checks is said there.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| codec::fuzz::delta(data));
