@@ -216,7 +216,7 @@ fn decoded(
         Head::Stored(object) => match reply.form.as_ref().map(|form| form.coding) {
             None => object.flags().coding,
             Some(SentCoding::Plain(coding)) => coding,
-            Some(SentCoding::Delta(_)) => return Err(Failed::Coding),
+            Some(SentCoding::Delta(_)) => return Err(Absent::Coding),
         },
         Head::File { file, .. } => {
             let coding = file.head().values(HeaderId::ContentEncoding);

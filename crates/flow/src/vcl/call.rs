@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{KeyBuf, Limit, Now};
+use bytes::Bytes;
 use cache::{BeginOptions, Found, Object, Reader};
 use message::{Request, Response};
 use observe::DictionaryUse;
