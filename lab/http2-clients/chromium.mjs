@@ -1,4 +1,8 @@
 // Chromium over HTTP/2: a page of many parts, what scripts ask for, and WebSocket on the same connection.
+import crypto from 'node:crypto';
+import fs from 'node:fs';
+import https from 'node:https';
+
 import { check, part, sum } from '../browser/checks.mjs';
 import { Person, openBrowser } from '../browser/people.mjs';
 import { IMAGES, SCRIPTS, STYLES } from './page.mjs';
@@ -24,6 +28,21 @@ async function ask(path, { length, ...options } = {}) {
       text: got.length < 100 ? new TextDecoder().decode(got) : '',
     };
   }, [path, options, length]);
+}
+
+// What a client gets that decodes nothing.
+function raw(method, path, headers, body) {
+  return new Promise((resolve, reject) => {
+    const url = new URL(path, process.env.LAB_URL);
+    const options = { method, headers, ca: fs.readFileSync(process.env.LAB_ROOT), hostname: '127.0.0.1', servername: url.hostname };
+    const request = https.request(url, { ...options, headers: { host: url.host, ...headers } }, async (answer) => {
+      const pieces = [];
+      for await (const piece of answer) pieces.push(piece);
+      resolve({ coding: answer.headers['content-encoding'], body: Buffer.concat(pieces) });
+    });
+    request.on('error', reject);
+    request.end(body);
+  });
 }
 
 const whole = (answer, length) => answer.status === 200 && answer.length === length && answer.sum === answer.fields['x-sha256'];
@@ -110,6 +129,17 @@ await part('a dictionary', async () => {
   check('the second comes as a difference', coding === 'dcz', coding);
   check('and runs', await run('/dictionary/2') === 2, codings.get('/dictionary/2'));
   check('so DevTools say', codings.get('/dictionary/2') === 'dcz', codings.get('/dictionary/2'));
+  // The browser takes both codings alike and so gets one of them. The other is fetched for it, and handed to it as it is.
+  const { body: first } = await raw('GET', '/dictionary/1', {});
+  const hash = crypto.createHash('sha256').update(first).digest('base64');
+  let other;
+  for (let tries = 0; tries < 100 && other?.coding !== 'dcb'; tries += 1) {
+    other = await raw('GET', '/dictionary/2', { 'accept-encoding': 'gzip, dcb', 'available-dictionary': `:${hash}:` });
+    await page.waitForTimeout(50);
+  }
+  check('a client without Zstandard gets dcb', other.coding === 'dcb', other.coding);
+  await raw('POST', '/dictionary-relayed', {}, other.body);
+  check('which the browser decodes', await run('/dictionary-relayed') === 2, codings.get('/dictionary-relayed'));
 });
 
 await part('WebSocket', async () => {

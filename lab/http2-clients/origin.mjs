@@ -44,6 +44,7 @@ async function send(response, length, upTo = length) {
 
 const KEPT = { 'Cache-Control': 'max-age=3600' };
 const PASSED = { 'Cache-Control': 'no-store' };
+let relayed = Buffer.alloc(0);
 
 // `kept` and `passed` say the length of what they send, the `-chunked` ones do not.
 async function body(request, response, lifetime, length, chunked) {
@@ -63,13 +64,21 @@ const routes = {
   'kept-chunked': (request, response, n) => body(request, response, KEPT, n, true),
   'passed-chunked': (request, response, n) => body(request, response, PASSED, n, true),
 
-  // A version of a script: long, little of it new, and a dictionary for the next one (RFC 9842).
-  async dictionary(request, response, n) {
+  // A version of a script: long, and little of it new. The first is a dictionary for the others (RFC 9842).
+  dictionary(request, response, n) {
     const lines = Array.from({ length: 2000 }, (_, at) => `function f${at}() { return ${(at * 7919) % 104729}; }`);
-    response.writeHead(200, {
-      ...KEPT, 'Content-Type': 'text/javascript', 'Use-As-Dictionary': 'match="/dictionary/*"',
-    });
+    const own = n === 1 && { 'Use-As-Dictionary': 'match="/dictionary*"' };
+    response.writeHead(200, { ...KEPT, 'Content-Type': 'text/javascript', ...own });
     response.end(`${lines.join('\n')}\nwindow.version = ${n};\n`);
+  },
+
+  // What was sent last, as a body in dcb.
+  async 'dictionary-relayed'(request, response) {
+    const pieces = [];
+    for await (const piece of request) pieces.push(piece);
+    if (request.method === 'POST') relayed = Buffer.concat(pieces);
+    response.writeHead(200, { ...PASSED, 'Content-Type': 'text/javascript', 'Content-Encoding': 'dcb' });
+    response.end(request.method === 'POST' ? '' : relayed);
   },
 
   // What is sent, once all of it is there.

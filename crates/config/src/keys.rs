@@ -202,7 +202,7 @@ pub(crate) const COMPRESSION: Section = Section {
             "forms", "`gzip`, `br`, `zstd`, or a list of them", "[\"br\", \"zstd\"]", "Further codings in which responses that are asked for often are kept beside the stored one, for clients that take them; the most wanted first. They are made behind requests, within the limit `coding_time`.";
             "warm_hits", COUNT, "8", "Hits after which such a form is made, quickly.";
             "hot_hits", COUNT, "200", "Hits after which it is made as small as it can be.";
-            "dictionaries", BOOLEAN, "true", "Whether stored responses with `Use-As-Dictionary` serve as dictionaries (RFC 9842): clients that have one get newer responses as what differs from it, in `dcz`. Sites with a VCL, too.";
+            "dictionaries", BOOLEAN, "true", "Whether stored responses with `Use-As-Dictionary` serve as dictionaries (RFC 9842): clients that have one get newer responses as what differs from it, in `dcz` or `dcb`. Sites with a VCL, too.";
         }
     },
     later: &[],

@@ -272,7 +272,8 @@ fn note_first(core: &Rc<Core>, occasion: Occasion<'_>, object: &Arc<Object>) {
     let dictionaries = &core.shared.dictionaries;
     if object.whole().is_none() {
         // It is still coming, and may not be asked for again before somebody names it.
-        dictionaries.expect(object, || Birth::of(occasion, object));
+        let most = occasion.live.limits.dictionaries;
+        dictionaries.expect(object, most, || Birth::of(occasion, object));
         return;
     }
     if let Some(dictionary) = attach(object, || Birth::of(occasion, object)) {
@@ -336,7 +337,8 @@ fn seek_named(
     if !is_on(live) {
         return DictionaryUse::Off.into();
     }
-    if object.status() != Status::OK {
+    let flags = object.flags();
+    if object.status() != Status::OK || !(flags.negotiated || flags.dictionary) {
         return DictionaryUse::OneForm.into();
     }
     if !is_readable(request, object) {

@@ -4,13 +4,17 @@
 mod support;
 
 use std::fmt::Write as _;
-use std::process::Command;
+use std::io::Read;
+use std::process::{Command, Stdio};
 
+use brotli::enc::StandardAlloc;
+use brotli::{Allocator, Decompressor, SliceWrapperMut};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use support::folder::Folder;
 use support::tls::{Authority, Client, Kind, Served};
 use support::{eventually, whole};
-use testkit::larder::Daemon;
+use testkit::larder::{Daemon, binary};
 use testkit::origin::{Script, Scripted};
 use testkit::reply::Reply;
 
@@ -53,6 +57,7 @@ async fn rig(policy: Policy, site: &str, limits: &str) -> Rig {
             let program = format!(
                 "vcl 4.1;\nbackend app {{ .host = \"{}\"; .port = \"{}\"; }}\n\
                  sub vcl_recv {{ if (req.method == \"PURGE\") {{ return (purge); }} }}\n\
+                 sub vcl_hash {{ hash_data(req.http.X-Who); }}\n\
                  sub vcl_backend_response {{ set beresp.do_gzip = true; }}\n",
                 addr.ip(),
                 addr.port()
@@ -100,6 +105,17 @@ impl Rig {
         })
         .await;
         self.get("/js/app.v2.js", &fields).await
+    }
+
+    /// Runs a verb that must succeed; returns its output.
+    async fn cli(&self, arguments: &[&str]) -> String {
+        let socket = self.served.daemon.admin_socket().display().to_string();
+        let mut command = Command::new(binary().expect("a binary"));
+        command.args(arguments).args(["--admin-socket", &socket]).stdin(Stdio::null());
+        let waited = tokio::task::spawn_blocking(move || command.output()).await;
+        let output = waited.expect("no panic").expect("it starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// Asks so often that a form would have been made, and returns the last answer.
@@ -171,6 +187,19 @@ fn decoded(body: &[u8], dictionary: &[u8]) -> Vec<u8> {
     done.stdout
 }
 
+/// The content of a body in dcb.
+fn decoded_from_brotli(body: &[u8], dictionary: &[u8]) -> Vec<u8> {
+    assert_eq!(body[..4], *b"\xffDCB");
+    assert_eq!(body[4..36], hash(dictionary));
+    let mut memory = Allocator::<u8>::alloc_cell(&mut StandardAlloc::default(), dictionary.len());
+    memory.slice_mut().copy_from_slice(dictionary);
+    let mut decoder = Decompressor::new(&body[36..], 4096);
+    assert!(decoder.attach_dictionary(memory));
+    let mut plain = Vec::new();
+    decoder.read_to_end(&mut plain).expect("decodes");
+    plain
+}
+
 fn varies_by(reply: &Reply, name: &str) -> bool {
     let values = reply.fields.iter().filter(|(field, _)| field.eq_ignore_ascii_case("vary"));
     let text: Vec<_> =
@@ -222,6 +251,98 @@ async fn a_client_with_a_version_gets_the_next_one_as_what_differs() {
 }
 
 #[tokio::test]
+async fn a_client_that_takes_only_brotli_gets_that() {
+    for policy in BOTH {
+        let rig = rig(policy, "", "").await;
+        rig.publish(PATTERN).await;
+        let zstd = rig.delta().await;
+        let fields =
+            format!("Accept-Encoding: gzip, br, dcb\r\n{SCRIPT}{}", available(&version(1)));
+        let is_dcb = async || {
+            let reply = rig.get("/js/app.v2.js", &fields).await;
+            reply.field("content-encoding").as_deref() == Some("dcb")
+        };
+        eventually("a delta in brotli", is_dcb).await;
+        let reply = rig.get("/js/app.v2.js", &fields).await;
+        assert_eq!(decoded_from_brotli(&reply.body, &version(1)), version(2), "{policy:?}");
+        assert_eq!(reply.field("content-length"), Some(reply.body.len().to_string()));
+        let is_own = reply.field("etag") != zstd.field("etag");
+        assert_eq!(is_own, policy == Policy::Declared, "{:?}", reply.field("etag"));
+        assert_eq!(rig.delta().await.body, zstd.body, "{policy:?}: one beside the other");
+        assert_eq!(rig.served.metric("larder_deltas_made_total").await, 2);
+    }
+}
+
+#[tokio::test]
+async fn what_is_kept_apart_for_some_is_no_dictionary_for_others() {
+    for policy in BOTH {
+        let rig = rig(policy, "cache = { key_headers = [\"X-Who\"] }", "").await;
+        rig.served.origin.on("/js/app.v1.js", script(PATTERN, &version(1)));
+        rig.served.origin.on("/js/app.v2.js", script("", &version(2)));
+        let of = |who: &str| {
+            let has = available(&version(1));
+            format!("{BROWSER}{SCRIPT}X-Who: {who}\r\n{has}")
+        };
+        // Only Anna has the first version, and others guess what it is.
+        rig.often("/js/app.v1.js", &of("anna")).await;
+        for who in ["bert", "anna", "bert"] {
+            let reply = rig.often("/js/app.v2.js", &of(who)).await;
+            let is_delta = reply.field("content-encoding").as_deref() == Some("dcz");
+            assert_eq!(is_delta, who == "anna", "{policy:?} {who}");
+            assert_eq!(
+                varies_by(&reply, "available-dictionary"),
+                who == "anna",
+                "{policy:?} {who}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn explain_and_the_log_say_why_an_answer_goes_by_a_dictionary_or_not() {
+    for policy in BOTH {
+        let rig = rig(policy, "", "").await;
+        rig.publish(PATTERN).await;
+        rig.delta().await;
+        let (own, other) = (available(&version(1)), available(b"something else"));
+        rig.served.origin.on("/other.js", script("", &version(3)));
+        rig.get("/other.js", BROWSER).await;
+        let sent = rig.served.metric("larder_deltas_sent_total").await;
+        let page = format!("https://{HOST}/js/app.v2.js");
+        for (url, fields, word) in [
+            (&page, format!("{BROWSER}{SCRIPT}{own}"), "used"),
+            (&page, format!("{BROWSER}{SCRIPT}{other}"), "unknown"),
+            (&page, format!("Accept-Encoding: gzip\r\n{own}"), "not-taken"),
+            (&page, format!("{BROWSER}Available-Dictionary: x\r\n"), "malformed"),
+            (
+                &page,
+                format!("{BROWSER}Sec-Fetch-Mode: cors\r\nSec-Fetch-Site: cross-site\r\n{own}"),
+                "opaque",
+            ),
+            (&format!("https://{HOST}/other.js"), format!("{BROWSER}{SCRIPT}{own}"), "foreign"),
+        ] {
+            let mut arguments = vec!["explain", url, "--json"];
+            fields.split_terminator("\r\n").for_each(|field| arguments.extend(["-H", field]));
+            let told = rig.cli(&arguments).await;
+            assert!(told.contains(&format!("\"{word}: ")), "{policy:?} {word}: {told}");
+            let target = url.strip_prefix(&format!("https://{HOST}")).expect("of this host");
+            rig.get(target, &fields).await;
+            let query = format!("dictionary == {word}");
+            let found = async || rig.cli(&["log", "--once", "--json", "-q", &query]).await;
+            eventually(word, async || !found().await.is_empty()).await;
+            let line = found().await;
+            let record: Value =
+                serde_json::from_str(line.lines().last().expect("a line")).expect("JSON");
+            assert_eq!(record["dictionary"], word, "{policy:?}");
+        }
+        // Each was asked for once, and explained once: a forecast sends nothing.
+        assert_eq!(rig.served.metric("larder_deltas_sent_total").await, sent + 1);
+        let none = rig.cli(&["explain", &page, "-H", BROWSER.trim_end(), "--json"]).await;
+        assert!(!none.contains("dictionary"), "{policy:?}: {none}");
+    }
+}
+
+#[tokio::test]
 async fn whoever_may_not_have_a_delta_gets_the_usual_form() {
     for policy in BOTH {
         let rig = rig(policy, "", "").await;
@@ -229,7 +350,7 @@ async fn whoever_may_not_have_a_delta_gets_the_usual_form() {
         rig.delta().await;
         let own = available(&version(1));
         for fields in [
-            format!("Accept-Encoding: gzip, br, dcb\r\n{SCRIPT}{own}"),
+            format!("Accept-Encoding: gzip, br\r\n{SCRIPT}{own}"),
             format!("Accept-Encoding: gzip, dcz;q=0.5\r\n{SCRIPT}{own}"),
             format!("{BROWSER}{SCRIPT}{own}{own}"),
             format!(

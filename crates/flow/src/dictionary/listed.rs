@@ -10,10 +10,6 @@ use parking_lot::{Mutex, RwLock};
 
 use super::{Birth, Dictionary, key};
 
-/// Responses whose body was still coming when a client got them, and that nobody has asked for
-/// since: how many are remembered.
-const EXPECTED: usize = 64;
-
 /// For so long one is not listed again that had to leave for another.
 const FORGOTTEN_MS: u64 = 10_000;
 
@@ -81,16 +77,16 @@ impl Dictionaries {
         is_over
     }
 
-    /// Remembers a response whose body is still coming, unless somebody else is at the list.
-    pub(super) fn expect(&self, object: &Arc<Object>, birth: impl FnOnce() -> Birth) {
+    /// Remembers a response whose body is still coming, and that nobody may ask for again, unless
+    /// somebody else is at the list. Of more than `most`, the oldest are forgotten.
+    pub(super) fn expect(&self, object: &Arc<Object>, most: u64, birth: impl FnOnce() -> Birth) {
         let Some(mut expected) = self.expected.try_lock() else { return };
         let weak = Arc::downgrade(object);
         if expected.iter().any(|one| one.object.ptr_eq(&weak)) {
             return;
         }
-        if expected.len() == EXPECTED {
-            expected.pop_front();
-        }
+        let over = (expected.len() + 1).saturating_sub(most as usize);
+        expected.drain(..over);
         expected.push_back(Expected { object: weak, birth: birth() });
     }
 
