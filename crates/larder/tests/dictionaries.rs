@@ -118,6 +118,15 @@ impl Rig {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// The steps of a forecast for a request with these fields, in JSON.
+    async fn explain(&self, url: &str, fields: &str) -> String {
+        let mut arguments = vec!["explain", url, "--json"];
+        fields.split_terminator("\r\n").for_each(|field| arguments.extend(["-H", field]));
+        let told = self.cli(&arguments).await;
+        let told: Value = serde_json::from_str(&told).expect("JSON");
+        told["steps"].to_string()
+    }
+
     /// Asks so often that a form would have been made, and returns the last answer.
     async fn often(&self, target: &str, fields: &str) -> Reply {
         for _ in 0..20 {
@@ -321,9 +330,7 @@ async fn explain_and_the_log_say_why_an_answer_goes_by_a_dictionary_or_not() {
             ),
             (&format!("https://{HOST}/other.js"), format!("{BROWSER}{SCRIPT}{own}"), "foreign"),
         ] {
-            let mut arguments = vec!["explain", url, "--json"];
-            fields.split_terminator("\r\n").for_each(|field| arguments.extend(["-H", field]));
-            let told = rig.cli(&arguments).await;
+            let told = rig.explain(url, &fields).await;
             assert!(told.contains(&format!("\"{word}: ")), "{policy:?} {word}: {told}");
             let target = url.strip_prefix(&format!("https://{HOST}")).expect("of this host");
             rig.get(target, &fields).await;
@@ -337,7 +344,7 @@ async fn explain_and_the_log_say_why_an_answer_goes_by_a_dictionary_or_not() {
         }
         // Each was asked for once, and explained once: a forecast sends nothing.
         assert_eq!(rig.served.metric("larder_deltas_sent_total").await, sent + 1);
-        let none = rig.cli(&["explain", &page, "-H", BROWSER.trim_end(), "--json"]).await;
+        let none = rig.explain(&page, BROWSER).await;
         assert!(!none.contains("dictionary"), "{policy:?}: {none}");
     }
 }
