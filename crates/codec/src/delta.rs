@@ -1,6 +1,6 @@
-//! Bodies in `dcz` and `dcb` (RFC 9842 4 and 5): Zstandard or brotli with a dictionary that the client
-//! has, behind a header that names it. The dictionary is raw content: whatever its bytes are, a
-//! prefix of the body.
+//! Bodies in `dcz` and `dcb` (RFC 9842 4 and 5): Zstandard or brotli with a dictionary that the
+//! client has, behind a header that names it. The dictionary is raw content: whatever its bytes
+//! are, a prefix of the body.
 //!
 //! Bodies are made at once, on threads that may block.
 
@@ -103,8 +103,8 @@ fn zstd(plain: &[u8], dictionary: &[u8], room: usize) -> Result<Option<Vec<u8>>,
     }
 }
 
-/// The library has the dictionary in its window, as if it had been sent before: the same distances as
-/// a shared dictionary's as long as nothing has left the window. No match may run across the
+/// The library has the dictionary in its window, as if it had been sent before: the same distances
+/// as a shared dictionary's as long as nothing has left the window. No match may run across the
 /// dictionary's end, which the library sees to; what it has made is decoded here before any client
 /// gets it.
 fn brotli(plain: &[u8], dictionary: &[u8], room: usize) -> Result<Option<Vec<u8>>, Error> {

@@ -148,7 +148,7 @@ pub fn available<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<Dicti
 }
 
 /// The coding with a dictionary that a client whose Accept-Encoding has these values takes at least
-/// as gladly as any other coding. It must name it: `*` stands for no coding that needs a dictionary.
+/// as gladly as any other. It must name it: `*` stands for no coding that needs a dictionary.
 pub fn taken<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<DeltaCoding> {
     let (mut own, mut others) = ([0; DeltaCoding::ALL.len()], 0);
     for (token, weight) in

@@ -117,8 +117,8 @@ impl<'a> FormTags<'a> {
         }
     }
 
-    /// Appends the tag of the form in `coding` with the dictionary of this hash: a weak one, with the
-    /// beginning of the hash.
+    /// Appends the tag of the form in `coding` with the dictionary of this hash: a weak one, with
+    /// the beginning of the hash.
     pub fn write_delta(&self, coding: DeltaCoding, hash: &DictionaryHash, out: &mut Vec<u8>) {
         let start = out.len();
         self.write_delta_start(out);

@@ -54,8 +54,8 @@ pub fn accept_encoding(data: &[u8]) {
 }
 
 /// The fields of dictionaries: a target, an Available-Dictionary, an Accept-Encoding and
-/// Use-As-Dictionary, each on a line. What is read as a hash is spelled so; a pattern matches what a
-/// search through all of its steps finds.
+/// Use-As-Dictionary, each on a line. What is read as a hash is spelled so; a pattern matches what
+/// a search through all of its steps finds.
 pub fn dictionary(data: &[u8]) {
     let mut lines = data.splitn(4, |b| *b == b'\n');
     let mut line = || lines.next().unwrap_or_default();
@@ -89,8 +89,8 @@ fn spelled(hash: &DictionaryHash) -> String {
 
 pub(crate) const HASH: DictionaryHash = [7; HASH_BYTES];
 
-/// Any body coded with any dictionary is decoded to itself. The first byte says in which coding, and
-/// the second where the dictionary ends.
+/// Any body coded with any dictionary is decoded to itself. The first byte says in which coding,
+/// and the second where the dictionary ends.
 pub fn delta(data: &[u8]) {
     let [first, second, rest @ ..] = data else { return };
     let (old, new) = rest.split_at(rest.len() * usize::from(*second) / 256);

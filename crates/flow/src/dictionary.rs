@@ -46,9 +46,10 @@ pub(crate) struct Occasion<'a> {
 }
 
 impl Occasion<'_> {
-    /// Those who may get `object` and others like it: its route, its key without the target, and what
-    /// it varies by with the values of that. A response that is kept apart for some (by cookies in
-    /// the key, by `Vary`) is so a dictionary only for responses that are kept apart for the same.
+    /// Those who may get `object` and others like it: its route, its key without the target, and
+    /// what it varies by with the values of that. A response that is kept apart for some (by
+    /// cookies in the key, by `Vary`) is so a dictionary only for responses that are kept apart for
+    /// the same.
     fn audience(&self, object: &Record) -> Box<[u8]> {
         let mut audience = KeyBuf::new();
         audience.field(&self.route.to_be_bytes());
@@ -174,7 +175,7 @@ fn key(hash: &DictionaryHash) -> u64 {
 /// coding. Whether there is such a dictionary, and who may have it, are other questions.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason for naming none.
 #[inline]
 pub(crate) fn named(request: &Request) -> Result<Named, DictionaryUse> {
     if !request.headers.contains(HeaderId::AvailableDictionary) {
@@ -293,7 +294,7 @@ fn attach(object: &Arc<Object>, birth: impl FnOnce() -> Birth) -> Option<Arc<Dic
 #[derive(Debug, Default)]
 pub(crate) struct Sought {
     pub(crate) used: DictionaryUse,
-    /// What is sent, if it is used.
+    /// The body that is sent, and its form, if it is used.
     pub(crate) form: Option<(Bytes, SentForm)>,
 }
 

@@ -208,7 +208,7 @@ pub struct Reply {
     pub form: Option<Box<SentForm>>,
     /// The form goes by the dictionary that a client has: Vary says so beside what the head says.
     pub by_dictionary: bool,
-    /// What became of the dictionary that the client has named.
+    /// The use that was made of the dictionary that the client has named.
     pub dictionary: DictionaryUse,
     /// The connection ends after the reply.
     pub close: bool,

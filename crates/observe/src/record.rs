@@ -166,7 +166,7 @@ impl Served {
 
 macro_rules! dictionary_uses {
     ($($variant:ident $word:literal $about:literal;)*) => {
-        /// What became of the dictionary that a client has named (RFC 9842).
+        /// The use that was made of the dictionary that a client has named (RFC 9842), if any was.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum DictionaryUse { #[default] $(#[doc = $about] $variant,)* }
@@ -296,7 +296,7 @@ pub struct Record<'a> {
     pub origin_status: u16,
     /// The way in which it was served.
     pub served: Served,
-    /// What became of the dictionary that the client has named.
+    /// The use that was made of the dictionary that the client has named.
     pub dictionary: DictionaryUse,
     /// Tries at the origin.
     pub tries: u16,

@@ -38,7 +38,8 @@ fn a_dictionary_is_named_over_https_by_clients_that_take_such_a_coding() {
     assert_eq!(named(&plain), Err(DictionaryUse::PlainHttp));
 }
 
-/// Stores a response under the key of `fields`, for the variant `vary`, with this field in its head.
+/// Stores a response under the key of `fields`, for the variant `vary`, with this field in its
+/// head.
 fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, field: (&[u8], &[u8])) -> Arc<Object> {
     let cache = Cache::new(Config {
         budget_bytes: 1 << 20,

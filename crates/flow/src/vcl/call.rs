@@ -83,8 +83,8 @@ pub(crate) trait Stage: Sized {
     /// Unfolds a body in gzip, to `length` bytes where that is known.
     fn unfold(env: &Env<'_, Self>, body: &mut ReplyBody, length: Option<u64>);
 
-    /// Looks for the form of `object` with the dictionary that the client names; if it is not there,
-    /// it may be next time. Also takes note that the client gets `object`.
+    /// Looks for the form of `object` with the dictionary that the client names; if it is not
+    /// there, it may be next time. Also takes note that the client gets `object`.
     fn seek(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Sought;
 
     /// Takes note of what became of the dictionary that a client has named.
