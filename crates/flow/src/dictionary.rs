@@ -24,7 +24,9 @@ use codec::dictionary::{DeltaCoding, DictionaryHash, UseAs, available, taken};
 use codec::{Coding, delta};
 use message::{HeaderId, Request, Scheme, Status};
 use observe::DictionaryUse;
+use policy::{Notes, Peer, ReceiveCtx, ReceiveVerdict};
 
+use crate::ask::Ask;
 use crate::core::Core;
 use crate::form;
 use crate::live::{Live, Shared};
@@ -40,19 +42,30 @@ pub(crate) struct Occasion<'a> {
     pub(crate) request: &'a Request,
     /// The target that is a part of the key, as a program has left it.
     pub(crate) target: &'a [u8],
-    /// The route that matched, with rules of its own for who may ask; 0 under VCL.
-    pub(crate) route: u32,
+    /// The whole of it under the declared policy, whose rules say who may ask; `None` under VCL.
+    pub(crate) ask: Option<&'a Ask<'a>>,
     pub(crate) now: Now,
 }
 
 impl Occasion<'_> {
-    /// Those who may get `object` and others like it: its route, its key without the target, and
-    /// what it varies by with the values of that. A response that is kept apart for some (by
-    /// cookies in the key, by `Vary`) is so a dictionary only for responses that are kept apart for
-    /// the same.
+    /// Returns true if whoever may ask for this may ask for `target`, too, and is given what is
+    /// stored: one route has both, and so the same rules for who is let in. That holds for every
+    /// client, so that a form may be sent without another look.
+    fn is_routed_alike(&self, target: &[u8]) -> bool {
+        let Some(ask) = self.ask else { return true };
+        let (mut notes, mut request) = (Notes::default(), ask.request.clone());
+        request.target = target.to_vec();
+        let client = ask.notes.client.unwrap_or(Peer::Unnamed(None));
+        let mut ctx = ReceiveCtx { request: &mut request, client, now: ask.now, notes: &mut notes };
+        let is_looked_up = matches!(ask.site.policy.receive(&mut ctx), ReceiveVerdict::Lookup);
+        is_looked_up && notes.route == ask.notes.route
+    }
+
+    /// Those who may get `object` and others like it: its key without the target, and what it
+    /// varies by with the values of that. A response that is kept apart for some (by cookies in
+    /// the key, by `Vary`) is so a dictionary only for responses that are kept apart for the same.
     fn audience(&self, object: &Record) -> Box<[u8]> {
         let mut audience = KeyBuf::new();
-        audience.field(&self.route.to_be_bytes());
         let targets = [self.target, &self.request.target];
         let mut is_left_out = false;
         for field in key_fields(object.key()) {
@@ -138,6 +151,7 @@ impl Dictionary {
         *self.birth.origin == *origin(request)
             && self.use_as.as_ref().is_some_and(|said| said.is_for(&request.target, destination))
             && self.birth.audience == occasion.audience(object)
+            && occasion.is_routed_alike(&self.birth.target)
     }
 }
 

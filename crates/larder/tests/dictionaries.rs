@@ -67,7 +67,8 @@ async fn rig(policy: Policy, site: &str, limits: &str) -> Rig {
         }
     };
     let file = format!(
-        "listen = [\"127.0.0.1:0 tls\", \"127.0.0.1:0\"]\nworkers = 1\n{tls}[[site]]\nhost = \"*\"\n{policy}\n\
+        "listen = [\"127.0.0.1:0 tls\", \"127.0.0.1:0\"]\nworkers = 1\n\
+         trusted_proxies = \"127.0.0.1\"\n{tls}[[site]]\nhost = \"*\"\n{policy}\n\
          [compression]\nforms = []\n[limits]\ncoding_time = 100\n{limits}\n"
     );
     let daemon = Daemon::start(&file).expect("larder starts");
@@ -304,6 +305,28 @@ async fn what_is_kept_apart_for_some_is_no_dictionary_for_others() {
                 "{policy:?} {who}"
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn what_a_route_keeps_for_some_is_no_dictionary_for_another_route() {
+    let route = "[[site.route]]\npath = \"/js/app.v1.js\"\nallow = \"192.0.2.1\"";
+    let rig = rig(Policy::Declared, route, "").await;
+    rig.served.origin.on("/js/app.v1.js", script(PATTERN, &version(1)));
+    rig.served.origin.on("/js/app.v2.js", script("", &version(2)));
+    let of = |client: &str| {
+        let has = available(&version(1));
+        format!("{BROWSER}{SCRIPT}X-Forwarded-For: {client}\r\n{has}")
+    };
+    rig.often("/js/app.v1.js", &of("192.0.2.1")).await;
+    assert_eq!(rig.get("/js/app.v1.js", &of("192.0.2.2")).await.status, 403);
+    let target = "/js/app.v2.js";
+    // What is made for one who may have it would lie there for all.
+    for client in ["192.0.2.1", "192.0.2.2"] {
+        let reply = rig.often(target, &of(client)).await;
+        assert_eq!(reply.field("content-encoding").as_deref(), Some("gzip"), "{client}");
+        let told = rig.explain(&format!("https://{HOST}{target}"), &of(client)).await;
+        assert!(told.contains("foreign: "), "{told}");
     }
 }
 

@@ -90,8 +90,8 @@ fn deliver(
 
 /// The request as far as dictionaries go by it.
 pub(crate) fn occasion<'a>(ask: &'a Ask<'_>) -> Occasion<'a> {
-    let (request, route) = (ask.request, ask.notes.route);
-    Occasion { live: ask.live, request, target: &request.target, route, now: ask.now }
+    let request = ask.request;
+    Occasion { live: ask.live, request, target: &request.target, ask: Some(ask), now: ask.now }
 }
 
 /// Gives the client the form that it likes best, and of that what its conditions and ranges ask

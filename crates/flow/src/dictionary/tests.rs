@@ -38,10 +38,8 @@ fn a_dictionary_is_named_over_https_by_clients_that_take_such_a_coding() {
     assert_eq!(named(&plain), Err(DictionaryUse::PlainHttp));
 }
 
-/// Stores a response under the key of `fields`, for the variant `vary`, with this field in its
-/// head.
-fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, field: (&[u8], &[u8])) -> Arc<Object> {
-    let cache = Cache::new(Config {
+fn config() -> Config {
+    Config {
         budget_bytes: 1 << 20,
         held_bytes_max: 0,
         max_variants: 4,
@@ -50,7 +48,13 @@ fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, field: (&[u8], &[u8])) ->
         window_bytes: 1 << 16,
         hit_for_miss_ms: 1000,
         bans_max: 10,
-    });
+    }
+}
+
+/// Stores a response under the key of `fields`, for the variant `vary`, with this field in its
+/// head.
+fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, field: (&[u8], &[u8])) -> Arc<Object> {
+    let cache = Cache::new(config());
     let mut key = KeyBuf::new();
     fields.iter().for_each(|field| key.field(field));
     key.finish(&base::HashSeed::from_u64(1));
@@ -85,7 +89,7 @@ fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, field: (&[u8], &[u8])) ->
 
 fn occasion<'a>(live: &'a Live, request: &'a Request) -> Occasion<'a> {
     let now = Now { mono_ms: 1, unix_ms: 1 };
-    Occasion { live, request, target: &request.target, route: 0, now }
+    Occasion { live, request, target: &request.target, ask: None, now }
 }
 
 #[test]
@@ -129,28 +133,27 @@ fn a_dictionary_is_for_those_who_may_have_it() {
         let object = stored(fields, vary, FIELD);
         Dictionary::of(&object, Birth::of(occasion(&live, &old), &object))
     };
-    let is_for = |dictionary: &Dictionary, fields: &[&[u8]], vary, route| {
+    let is_for = |dictionary: &Dictionary, fields: &[&[u8]], vary| {
         let object = stored(fields, vary, FIELD);
-        dictionary.is_for(Occasion { route, ..occasion(&live, &new) }, &object)
+        dictionary.is_for(occasion(&live, &new), &object)
     };
-    let shared = born(&[b"s", b"host", b"/a?1"], None);
-    assert!(is_for(&shared, &[b"s", b"host", b"/a?2"], None, 0));
-    assert!(!is_for(&shared, &[b"s", b"host", b"/a?2"], None, 1), "another route's rules");
-    assert!(!is_for(&shared, &[b"s", b"other", b"/a?2"], None, 0));
-    assert!(!is_for(&shared, &[b"s", b"host", b"/a?2", b"1", b"anna"], None, 0));
+    let all = born(&[b"s", b"host", b"/a?1"], None);
+    assert!(is_for(&all, &[b"s", b"host", b"/a?2"], None));
+    assert!(!is_for(&all, &[b"s", b"other", b"/a?2"], None));
+    assert!(!is_for(&all, &[b"s", b"host", b"/a?2", b"1", b"anna"], None));
     let anna = born(&[b"s", b"host", b"/a?1", b"1", b"anna"], None);
-    assert!(is_for(&anna, &[b"s", b"host", b"/a?2", b"1", b"anna"], None, 0));
-    assert!(!is_for(&anna, &[b"s", b"host", b"/a?2", b"1", b"bert"], None, 0));
-    assert!(!is_for(&anna, &[b"s", b"host", b"/a?2"], None, 0));
+    assert!(is_for(&anna, &[b"s", b"host", b"/a?2", b"1", b"anna"], None));
+    assert!(!is_for(&anna, &[b"s", b"host", b"/a?2", b"1", b"bert"], None));
+    assert!(!is_for(&anna, &[b"s", b"host", b"/a?2"], None));
     let by = |signature| Some(Variant { spec: b"cookie", signature });
     let cookie = born(&[b"s", b"host", b"/a?1"], by(b"anna"));
-    assert!(is_for(&cookie, &[b"s", b"host", b"/a?2"], by(b"anna"), 0));
-    assert!(!is_for(&cookie, &[b"s", b"host", b"/a?2"], by(b"bert"), 0));
-    assert!(!is_for(&cookie, &[b"s", b"host", b"/a?2"], None, 0));
+    assert!(is_for(&cookie, &[b"s", b"host", b"/a?2"], by(b"anna")));
+    assert!(!is_for(&cookie, &[b"s", b"host", b"/a?2"], by(b"bert")));
+    assert!(!is_for(&cookie, &[b"s", b"host", b"/a?2"], None));
     // Where the key has no target, no two keys are alike.
     let other = born(&[b"v", b"hash of what not"], None);
-    assert!(is_for(&other, &[b"v", b"hash of what not"], None, 0));
-    assert!(!is_for(&other, &[b"v", b"hash of another"], None, 0));
+    assert!(is_for(&other, &[b"v", b"hash of what not"], None));
+    assert!(!is_for(&other, &[b"v", b"hash of another"], None));
 }
 
 #[test]

@@ -129,7 +129,7 @@ impl<S: Stage> Env<'_, S> {
     /// The request as far as dictionaries go by it.
     pub(crate) fn occasion<'t>(&'t self, turn: &'t Turn) -> Occasion<'t> {
         let (request, target) = (self.asked, &turn.req.target);
-        Occasion { live: self.live, request, target, route: 0, now: self.now }
+        Occasion { live: self.live, request, target, ask: None, now: self.now }
     }
 
     pub(crate) fn count(&self, count: Count) {
