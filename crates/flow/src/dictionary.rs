@@ -256,9 +256,12 @@ pub(crate) fn had(object: &Record, request: &Request) -> Option<SentForm> {
 /// Takes note that a client gets `object`, which may be a dictionary for what it asks for next.
 #[inline]
 pub(crate) fn note(core: &Rc<Core>, occasion: Occasion<'_>, object: &Arc<Object>) {
-    if !object.flags().dictionary || occasion.request.scheme != Scheme::Https {
-        return;
+    if occasion.request.scheme == Scheme::Https && object.flags().dictionary {
+        note_dictionary(core, occasion, object);
     }
+}
+
+fn note_dictionary(core: &Rc<Core>, occasion: Occasion<'_>, object: &Arc<Object>) {
     let attached = object.attached::<Dictionary>();
     if attached.is_none_or(|dictionary| !dictionary.is_settled(occasion.now.mono_ms)) {
         note_first(core, occasion, object);
@@ -308,8 +311,9 @@ fn attach(object: &Arc<Object>, birth: impl FnOnce() -> Birth) -> Option<Arc<Dic
 #[derive(Debug, Default)]
 pub(crate) struct Sought {
     pub(crate) used: DictionaryUse,
-    /// The body that is sent, and its form, if it is used.
-    pub(crate) form: Option<(Bytes, SentForm)>,
+    /// The body that is sent, and its form, if it is used. Boxed, so that who names none moves
+    /// nothing about.
+    pub(crate) form: Option<Box<(Bytes, SentForm)>>,
 }
 
 impl From<DictionaryUse> for Sought {
@@ -341,6 +345,12 @@ pub(crate) fn of_one_form(request: &Request) -> DictionaryUse {
     }
 }
 
+/// Returns true if a form of `object` that goes by a dictionary may be sent in answer to `request`.
+#[inline]
+pub(crate) fn goes_by(request: &Request, object: &Object) -> bool {
+    request.scheme == Scheme::Https && object.has_keyed_forms()
+}
+
 #[cold]
 fn seek_named(
     (core, shared): (Option<&Rc<Core>>, &Shared),
@@ -361,7 +371,7 @@ fn seek_named(
     }
     let form = form_with(object, named);
     if form.is_some() {
-        return Sought { used: DictionaryUse::Used, form };
+        return Sought { used: DictionaryUse::Used, form: form.map(Box::new) };
     }
     if object.length().is_some_and(|length| length > live.limits.form_bytes) {
         return DictionaryUse::TooLong.into();

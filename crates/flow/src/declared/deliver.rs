@@ -11,7 +11,7 @@ use codec::Coding;
 use codec::dictionary::vary_by_dictionary;
 use message::digest::{DigestOf, digest_of};
 use message::forwarding::add_via;
-use message::{HeaderId, Response, Scheme, Status, Version};
+use message::{HeaderId, Response, Status, Version};
 use policy::DeliverCtx;
 
 use super::{Switched, includes};
@@ -21,7 +21,7 @@ use crate::assemble::is_plain;
 use crate::body::ReplyBody;
 use crate::core::Core;
 use crate::decide::freshness;
-use crate::dictionary::{self, Occasion, Sought};
+use crate::dictionary::{self, Occasion};
 use crate::fetch::Passing;
 use crate::form::{self, Choice, Given};
 use crate::recode::{Unfolding, decode_limits};
@@ -97,10 +97,11 @@ pub(crate) fn occasion<'a>(ask: &'a Ask<'_>) -> Occasion<'a> {
 /// Gives the client the form that it likes best, and of that what its conditions and ranges ask
 /// for.
 fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
-    let sought =
-        core.map(|core| dictionary::seek((Some(core), &core.shared), occasion(ask), object));
-    let Sought { used, form: delta } = sought.unwrap_or_default();
-    reply.dictionary = used;
+    let mut delta = None;
+    if let Some(core) = core {
+        let sought = dictionary::seek((Some(core), &core.shared), occasion(ask), object);
+        (reply.dictionary, delta) = (sought.used, sought.form);
+    }
     let is_delta = delta.is_some();
     let (Choice { coding, from, wanted }, mut sent) = chosen(ask, object, delta);
     let selects = ask.request.headers.contains_any(&SELECTORS);
@@ -138,7 +139,7 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
         cut(ask, object, &of_form(object, sent.as_ref()), reply);
     }
     reply.form = sent.map(Box::new);
-    reply.by_dictionary = object.has_keyed_forms() && ask.request.scheme == Scheme::Https;
+    reply.by_dictionary = dictionary::goes_by(ask.request, object);
     let made = wanted.or_else(|| (coding != Coding::Identity).then_some(coding));
     if let Some((core, made)) = core.zip(made)
         && made != object.flags().coding
@@ -152,9 +153,10 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
 fn chosen(
     ask: &Ask<'_>,
     object: &Object,
-    delta: Option<(Bytes, SentForm)>,
+    delta: Option<Box<(Bytes, SentForm)>>,
 ) -> (Choice, Option<SentForm>) {
-    if let Some((bytes, sent)) = delta {
+    if let Some(delta) = delta {
+        let (bytes, sent) = *delta;
         let from = Given::Beside(bytes);
         return (Choice { coding: Coding::Identity, from, wanted: None }, Some(sent));
     }

@@ -24,7 +24,7 @@ pub(super) fn about_form(ask: &Ask<'_>, object: &Arc<Object>, shared: &Shared) -
         false => dictionary::seek((None, shared), declared::occasion(ask), object),
     };
     let step = match form {
-        Some(form) => with_dictionary(&form),
+        Some(form) => with_dictionary(*form),
         None if is_one => Step::new("form", why_one(ask, object)),
         None => chosen(ask, object),
     };
@@ -32,7 +32,7 @@ pub(super) fn about_form(ask: &Ask<'_>, object: &Arc<Object>, shared: &Shared) -
 }
 
 /// Tells of a form with the dictionary that the client has.
-fn with_dictionary((bytes, sent): &(Bytes, SentForm)) -> Step {
+fn with_dictionary((bytes, sent): (Bytes, SentForm)) -> Step {
     let coding = sent.coding.token().unwrap_or_default();
     Step::new("form", format!("in {coding}, {} bytes, which lies beside it", bytes.len()))
         .fact("ETag", sent.tag.as_deref().map(shown).unwrap_or_default())

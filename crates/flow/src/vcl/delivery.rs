@@ -9,7 +9,7 @@ use codec::Coding;
 use codec::dictionary::vary_by_dictionary;
 use message::date::{HttpDate, parse_http_date};
 use message::forwarding::add_via;
-use message::{HeaderBlock, HeaderId, Method, Request, Response, Scheme, Status, Version};
+use message::{HeaderBlock, HeaderId, Method, Request, Response, Status, Version};
 use observe::DictionaryUse;
 use policy::Peer;
 use vcl::counts::Count;
@@ -33,7 +33,7 @@ use crate::body::ReplyBody;
 use crate::dictionary::{self, Sought};
 use crate::fetch::Passing;
 use crate::form;
-use crate::reply::{Forward, Head, Reply, SentCoding, Served, Varnish, number, stored_head};
+use crate::reply::{Forward, Head, Reply, SentForm, Served, Varnish, number, stored_head};
 use crate::select::{self, Rules, SELECTORS, Validators};
 
 /// Fields that are added to a head before its program sees it, beside those that a limit counts.
@@ -71,8 +71,7 @@ fn stored<S: Stage>(
         found: turn.is_hit.then(|| note::xid(object.note())),
         ranges: offers_ranges(env, object.status()),
     };
-    let Sought { used, form } = seek(turn, env, object);
-    let delta = form.map(|(bytes, sent)| (bytes, sent.coding));
+    let Sought { used, form: delta } = seek(turn, env, object);
     reply.dictionary = used;
     let unfolds = unfolds(turn, env, object.flags().coding);
     // Of parts the head is written anew.
@@ -89,7 +88,7 @@ fn stored<S: Stage>(
         }
     } else {
         reply.varnish = Some(varnish);
-        reply.by_dictionary = goes_by_dictionary(env, object);
+        reply.by_dictionary = dictionary::goes_by(env.asked, object);
         reply.age_s = Some(age_s);
         let mut unseen = Response::new(object.status());
         let do_esi = !turn.state.no_esi;
@@ -139,13 +138,13 @@ fn shaped<S: Stage>(
         // A program gave a 204 a status of which a length is said.
         reply.body = ReplyBody::from(Bytes::new()).answering(&env.asked.method, reply.status);
     }
-    if goes_by_dictionary(env, object) {
+    if dictionary::goes_by(env.asked, object) {
         vary_by_dictionary(&mut response.headers);
     }
     let chosen = Chosen::of(&state, env);
     let is_delta = delta.is_some_and(|delta| {
         let may = chosen.gunzip.is_none();
-        may && give_delta(delta, object, (reply, &mut response))
+        may && give_delta(*delta, object, (reply, &mut response))
     });
     if reply.dictionary == DictionaryUse::Used && !is_delta {
         reply.dictionary = DictionaryUse::Program;
@@ -193,12 +192,20 @@ struct Finish {
     age_s: u64,
     unfolds: bool,
     /// The form with the client's dictionary.
-    delta: Option<(Bytes, SentCoding)>,
+    delta: Option<Box<(Bytes, SentForm)>>,
 }
 
 /// Looks for the form of `object` with the dictionary that the client has, where the parameter for
 /// codings is on. A page that is put together has but one form.
+#[inline]
 fn seek<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> Sought {
+    match env.asked.headers.contains(HeaderId::AvailableDictionary) || object.flags().dictionary {
+        true => seek_some(turn, env, object),
+        false => Sought::default(),
+    }
+}
+
+fn seek_some<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> Sought {
     let is_whole = !object.flags().esi && object.status() == Status::OK;
     let may = is_whole && turn.within.is_none() && env.live.params.is_on(Param::HttpGzipSupport);
     match may {
@@ -207,15 +214,10 @@ fn seek<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> Sought
     }
 }
 
-/// Returns true if some clients get a form of `object` that goes by their dictionary.
-fn goes_by_dictionary<S: Stage>(env: &Env<'_, S>, object: &Object) -> bool {
-    object.has_keyed_forms() && env.asked.scheme == Scheme::Https
-}
-
 /// Makes reply and head those of the form with a dictionary. False if the program has made
 /// something else of them. The tag becomes weak, as for what is unfolded: so is that of every form.
 fn give_delta(
-    (bytes, coding): (Bytes, SentCoding),
+    (bytes, form): (Bytes, SentForm),
     object: &Object,
     (reply, response): (&mut Reply, &mut Response),
 ) -> bool {
@@ -224,7 +226,7 @@ fn give_delta(
         return false;
     }
     heads::weaken_etag(&mut response.headers);
-    let token = coding.token().unwrap_or_default();
+    let token = form.coding.token().unwrap_or_default();
     response.headers.set(HeaderId::ContentEncoding, token.as_bytes());
     form::put_beside(bytes, &mut reply.body);
     true
