@@ -261,6 +261,7 @@ pub(crate) fn note(core: &Rc<Core>, occasion: Occasion<'_>, object: &Arc<Object>
     }
 }
 
+#[inline(never)]
 fn note_dictionary(core: &Rc<Core>, occasion: Occasion<'_>, object: &Arc<Object>) {
     let attached = object.attached::<Dictionary>();
     if attached.is_none_or(|dictionary| !dictionary.is_settled(occasion.now.mono_ms)) {
@@ -330,9 +331,9 @@ pub(crate) fn seek(
     occasion: Occasion<'_>,
     object: &Arc<Object>,
 ) -> Sought {
-    match named(occasion.request) {
-        Ok(named) => seek_named((core, shared), occasion, object, &named),
-        Err(why) => why.into(),
+    match occasion.request.headers.contains(HeaderId::AvailableDictionary) {
+        true => seek_named((core, shared), occasion, object),
+        false => Sought::default(),
     }
 }
 
@@ -356,9 +357,12 @@ fn seek_named(
     (core, shared): (Option<&Rc<Core>>, &Shared),
     occasion: Occasion<'_>,
     object: &Arc<Object>,
-    named: &Named,
 ) -> Sought {
     let Occasion { live, request, .. } = occasion;
+    let named = match named(request) {
+        Ok(named) => named,
+        Err(why) => return why.into(),
+    };
     if !is_on(live) {
         return DictionaryUse::Off.into();
     }
@@ -369,7 +373,7 @@ fn seek_named(
     if !is_readable(request, object) {
         return DictionaryUse::Opaque.into();
     }
-    let form = form_with(object, named);
+    let form = form_with(object, &named);
     if form.is_some() {
         return Sought { used: DictionaryUse::Used, form: form.map(Box::new) };
     }
@@ -390,7 +394,7 @@ fn seek_named(
         Some(_) if !object.wants_keyed_form(named.key()) => DictionaryUse::Tried,
         Some(dictionary) => {
             if let Some(core) = core {
-                make::form(core, live, object, (dictionary, *named));
+                make::form(core, live, object, (dictionary, named));
             }
             DictionaryUse::Making
         }

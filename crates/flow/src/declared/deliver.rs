@@ -29,6 +29,18 @@ use crate::refine;
 use crate::reply::{Head, Reply, SentForm, Served, stored_head};
 use crate::select::{self, Rules, SELECTORS, Validators};
 
+/// Fields of requests that ask for something else than the whole of a response with one form, or
+/// name a dictionary.
+const ASKING: [HeaderId; SELECTORS.len() + 1] = {
+    let mut ids = [HeaderId::AvailableDictionary; SELECTORS.len() + 1];
+    let mut at = 0;
+    while at < SELECTORS.len() {
+        ids[at] = SELECTORS[at];
+        at += 1;
+    }
+    ids
+};
+
 /// The reply from a stored response, complete or filling. Without a core, as for a forecast, no
 /// body is decoded and no form made.
 pub(crate) fn stored(
@@ -74,13 +86,11 @@ fn deliver(
     }
     if object.flags().negotiated {
         negotiate(core, ask, object, &mut reply);
-    } else {
+    } else if ask.request.headers.contains_any(&ASKING) {
         reply.dictionary = dictionary::of_one_form(ask.request);
-        if ask.request.headers.contains_any(&SELECTORS) {
-            let validators = Validators::of(object);
-            select::condition(ask.request, &validators, &mut reply);
-            cut(ask, object, &validators, &mut reply);
-        }
+        let validators = Validators::of(object);
+        select::condition(ask.request, &validators, &mut reply);
+        cut(ask, object, &validators, &mut reply);
     }
     if ask.site.policy.shapes_delivery(&ask.notes) {
         shape_stored(ask, object, &mut reply);
