@@ -16,7 +16,6 @@ use message::{HeaderBlock, HeaderId, Method, Request, Response, conditional};
 use crate::body::ReplyBody;
 use crate::compression::{Compress, Compression};
 use crate::recode::Recode;
-use crate::reply::SentForm;
 
 /// The form that a client gets, and the one that it would rather have.
 #[derive(Debug)]
@@ -63,28 +62,28 @@ pub(crate) fn choose(object: &Object, request: &Request, settings: &Compression)
     }
     let accept = accept(request);
     let own = [flags.coding, Coding::Identity];
-    let wanted = accept.best(settings.forms.iter().copied().chain(own)).unwrap_or_default();
-    if wanted == flags.coding {
-        return stored(None);
+    // The one that is liked best, and of those that are there.
+    let (mut wanted, mut most) = (Coding::Identity, 0);
+    let (mut there, mut most_there) = (Coding::Identity, 0);
+    for coding in settings.forms.iter().chain(&own).copied() {
+        let weight = accept.weight(coding);
+        if weight > most {
+            (wanted, most) = (coding, weight);
+        }
+        let is_there = || own.contains(&coding) || object.has_form(number(coding));
+        if weight > most_there && is_there() {
+            (there, most_there) = (coding, weight);
+        }
     }
-    if wanted == Coding::Identity {
-        return Choice { coding: wanted, from: Given::Decoded, wanted: None };
+    let wanted = Some(wanted).filter(|wanted| *wanted != there);
+    if there == flags.coding {
+        return stored(wanted);
     }
-    let beside =
-        |coding: &Coding| *coding != flags.coding && object.form(number(*coding)).is_some();
-    let there = settings.forms.iter().copied().filter(beside);
-    let wanted = Some(wanted);
-    match accept.best(there.chain(own)).unwrap_or_default() {
-        coding if coding == flags.coding => stored(wanted),
-        Coding::Identity => Choice { coding: Coding::Identity, from: Given::Decoded, wanted },
-        coding => match object.form(number(coding)) {
-            Some(bytes) => {
-                let missing = wanted.filter(|wanted| *wanted != coding);
-                Choice { coding, from: Given::Beside(bytes), wanted: missing }
-            }
-            // It has left between two looks.
-            None => Choice { coding: Coding::Identity, from: Given::Decoded, wanted },
-        },
+    let beside = if there == Coding::Identity { None } else { object.form(number(there)) };
+    match beside {
+        Some(bytes) => Choice { coding: there, from: Given::Beside(bytes), wanted },
+        // None was there, or it has left between two looks.
+        None => Choice { coding: Coding::Identity, from: Given::Decoded, wanted },
     }
 }
 
@@ -139,22 +138,17 @@ pub(crate) fn vary_by_coding(headers: &mut HeaderBlock) {
     }
 }
 
-/// The form of `object` in `coding`, as a reply has it.
-pub(crate) fn sent(object: &Record, coding: Coding) -> SentForm {
-    SentForm { coding, tag: tag(object, coding) }
-}
-
-/// A form that the client of `request` has, as its If-None-Match says, and takes. Where it has
-/// several, the first.
-pub(crate) fn had(object: &Record, request: &Request) -> Option<SentForm> {
+/// The coding of a form that the client of `request` has, as its If-None-Match says, and takes.
+/// Where it has several, the first.
+pub(crate) fn had(object: &Record, request: &Request) -> Option<Coding> {
     if !request.headers.contains(HeaderId::IfNoneMatch) {
         return None;
     }
     let accept = accept(request);
-    let taken = Coding::ALL.into_iter().filter(|coding| accept.takes(*coding));
-    taken.map(|coding| sent(object, coding)).find(|form| {
-        let tag = form.tag.as_deref();
-        tag.is_some() && conditional::lists_none_match(&request.headers, tag)
+    let mut taken = Coding::ALL.into_iter().filter(|coding| accept.takes(*coding));
+    taken.find(|coding| {
+        let tag = tag(object, *coding);
+        tag.is_some() && conditional::lists_none_match(&request.headers, tag.as_deref())
     })
 }
 

@@ -212,9 +212,7 @@ fn decoded(
             let coding = response.headers.values(HeaderId::ContentEncoding);
             Coding::of_content(coding).ok_or(Absent::Coding)?
         }
-        Head::Stored(object) => {
-            reply.form.as_ref().map_or_else(|| object.flags().coding, |form| form.coding)
-        }
+        Head::Stored(object) => reply.form.unwrap_or_else(|| object.flags().coding),
         Head::File { file, .. } => {
             let coding = file.head().values(HeaderId::ContentEncoding);
             Coding::of_content(coding).ok_or(Absent::Coding)?

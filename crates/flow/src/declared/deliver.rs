@@ -23,7 +23,7 @@ use crate::fetch::Passing;
 use crate::form::{self, Choice, Given};
 use crate::recode::{Unfolding, decode_limits};
 use crate::refine;
-use crate::reply::{Head, Reply, SentForm, Served, stored_head};
+use crate::reply::{Head, Reply, Served, stored_head};
 use crate::select::{self, Rules, SELECTORS, Validators};
 
 /// The reply from a stored response, complete or filling. Without a core, as for a forecast, no
@@ -83,17 +83,15 @@ fn deliver(
 /// for.
 fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
     let Choice { coding, from, wanted } = form::choose(object, ask.request, &ask.live.compression);
-    let mut sent = (coding != object.flags().coding).then(|| form::sent(object, coding));
+    let mut sent = (coding != object.flags().coding).then_some(coding);
     let selects = ask.request.headers.contains_any(&SELECTORS);
     if selects {
-        let validators = of_form(object, sent.as_ref());
-        select::condition(ask.request, &validators, reply);
+        condition(ask, object, sent, reply);
         // The client may have another form that it takes: then that one is what it is told of.
         if reply.status != Status::NOT_MODIFIED
             && let Some(had) = form::had(object, ask.request)
         {
-            let validators = of_form(object, Some(&had));
-            select::condition(ask.request, &validators, reply);
+            condition(ask, object, Some(had), reply);
             sent = Some(had);
         }
     }
@@ -115,9 +113,10 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
         _ => {}
     }
     if selects {
-        cut(ask, object, &of_form(object, sent.as_ref()), reply);
+        let tag = sent.and_then(|coding| form::tag(object, coding));
+        cut(ask, object, &of_form(object, sent, tag.as_deref()), reply);
     }
-    reply.form = sent.map(Box::new);
+    reply.form = sent;
     let made = wanted.or_else(|| (coding != Coding::Identity).then_some(coding));
     if let Some((core, made)) = core.zip(made)
         && made != object.flags().coding
@@ -126,13 +125,16 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
     }
 }
 
-/// The validators of a form; of the stored one if it is `None`.
-fn of_form<'a>(object: &'a Object, sent: Option<&'a SentForm>) -> Validators<'a> {
+/// Holds what the request says against a form.
+fn condition(ask: &Ask<'_>, object: &Object, sent: Option<Coding>, reply: &mut Reply) {
+    let tag = sent.and_then(|coding| form::tag(object, coding));
+    select::condition(ask.request, &of_form(object, sent, tag.as_deref()), reply);
+}
+
+/// The validators of a form that has this tag; of the stored one if it is `None`.
+fn of_form<'a>(object: &'a Object, sent: Option<Coding>, tag: Option<&'a [u8]>) -> Validators<'a> {
     let validators = Validators::of(object);
-    match sent {
-        Some(form) => Validators { etag: form.tag.as_deref(), ..validators },
-        None => validators,
-    }
+    if sent.is_some() { Validators { etag: tag, ..validators } } else { validators }
 }
 
 /// Cuts the reply to the ranges that the request asks for.
@@ -153,16 +155,18 @@ fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
     response.status = reply.status;
     let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
     add_via(&mut response.headers, received, &ask.live.pseudonym);
-    if let Some(kind) = reply.content_type.take() {
-        response.headers.set(HeaderId::ContentType, kind.as_bytes());
+    if let Some(changed) = &mut reply.changed {
+        if let Some(kind) = changed.content_type.take() {
+            response.headers.set(HeaderId::ContentType, kind.as_bytes());
+        }
+        if changed.content_range.is_some() {
+            // They are of the whole.
+            let is_of_content = |name: &[u8]| digest_of(name) == Some(DigestOf::Content);
+            response.headers.retain(|field| !is_of_content(field.name));
+        }
     }
-    if reply.content_range.is_some() {
-        // They are of the whole.
-        let is_of_content = |name: &[u8]| digest_of(name) == Some(DigestOf::Content);
-        response.headers.retain(|field| !is_of_content(field.name));
-    }
-    if let Some(form) = reply.form.take() {
-        form::give(&mut response.headers, form.coding, form.tag.as_deref());
+    if let Some(coding) = reply.form.take() {
+        form::give(&mut response.headers, coding, form::tag(object, coding).as_deref());
     }
     shape(ask, &mut response, true);
     reply.status = response.status;
