@@ -34,13 +34,12 @@ const ask = () => page.evaluate(async (path) => {
   return { whole: sum === answer.headers.get('x-sha256'), origin: answer.headers.get('x-origin-request') };
 }, TEXT);
 
-let first;
 await part('codings in Chromium', async () => {
   await anna.open('/page');
-  first = await ask();
+  const first = await ask();
   check('what was not stored comes whole', first.whole);
   for (const coding of ['br', 'zstd', 'gzip']) {
-    await devtools.send('Network.setAcceptedEncodings', { encodings: [coding] });
+    await devtools.send('Network.setExtraHTTPHeaders', { headers: { 'Accept-Encoding': coding } });
     // Further forms are made behind what is asked for often.
     let answer;
     for (let tries = 0; tries < 300 && answer?.coding !== coding; tries += 1) {
@@ -51,7 +50,7 @@ await part('codings in Chromium', async () => {
     }
     check(`${coding}, as DevTools say`, answer.coding === coding, `${answer.coding}, ${answer.bytes} bytes`);
   }
-  await devtools.send('Network.clearAcceptedEncodingsOverride');
+  await devtools.send('Network.setExtraHTTPHeaders', { headers: {} });
 });
 
 // The fields of an answer that curl or wget print.
@@ -76,7 +75,7 @@ await part('curl', async () => {
 });
 
 await part('wget, and a client without a coding', async () => {
-  const url = new URL(TEXT, PLAIN).href;
+  const url = new URL(TEXT, `http://127.0.0.1:${PLAIN.port}`).href;
   const wget = (words) => run('wget', ['--quiet', '--no-proxy', '--timeout=20', '--server-response', '--output-document=-', ...words, url]);
   const plain = await wget([]);
   check('wget asks for none, and gets none', plain.code === 0 && !/content-encoding/i.test(plain.errors), plain.code);
@@ -90,7 +89,7 @@ await part('wget, and a client without a coding', async () => {
     }).on('error', reject);
   });
   check('a client without a coding reads the stored text', sha256(bare.body) === bare.fields['x-sha256']
-    && bare.fields['x-origin-request'] === first.origin && !bare.fields['content-encoding'], bare.fields['cache-status']);
+    && /;\s*hit\b/.test(bare.fields['cache-status']) && !bare.fields['content-encoding'], bare.fields['cache-status']);
 });
 
 await part('a player that seeks', async () => {
