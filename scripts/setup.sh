@@ -81,6 +81,7 @@ http2-clients() {
   python
   missing go && packages+=(golang-go)
   missing curl && packages+=(curl)
+  missing wget && packages+=(wget)
   missing nghttp && packages+=(nghttp2-client)
 }
 

@@ -34,10 +34,10 @@ const writable = (response) => new Promise((resolve) => {
 });
 
 async function send(response, length, upTo = length) {
-  let sent = 0;
+  let done = 0;
   for (const piece of pieces(length)) {
-    if (response.destroyed || sent >= upTo) break;
-    sent += piece.length;
+    if (response.destroyed || done >= upTo) break;
+    done += piece.length;
     if (!response.write(piece)) await writable(response);
   }
 }
@@ -58,6 +58,33 @@ async function body(request, response, lifetime, length, chunked) {
   return response.end();
 }
 
+// The bytes `from..to` of a WAV of `length` bytes: a tone that comes and goes, and a header before it.
+function recorded(from, to, length) {
+  const piece = Buffer.allocUnsafe(to - from);
+  for (let at = from; at < to; at++) piece[at - from] = 128 + 60 * Math.sin(at / 5) * Math.sin(at / 9973);
+  if (from < WAV) wavHeader(length).copy(piece, 0, from);
+  return piece;
+}
+
+const WAV = 44;
+function wavHeader(length) {
+  const header = Buffer.alloc(WAV);
+  header.write('RIFF');
+  header.writeUInt32LE(length - 8, 4);
+  header.write('WAVEfmt ', 8);
+  header.writeUInt32LE(16, 16);
+  header.writeUInt16LE(1, 20);
+  header.writeUInt16LE(1, 22);
+  header.writeUInt32LE(8000, 24);
+  header.writeUInt32LE(8000, 28);
+  header.writeUInt16LE(1, 32);
+  header.writeUInt16LE(8, 34);
+  header.write('data', 36);
+  header.writeUInt32LE(length - WAV, 40);
+  return header;
+}
+
+let sent = 0;
 const routes = {
   kept: (request, response, n) => body(request, response, KEPT, n),
   passed: (request, response, n) => body(request, response, PASSED, n),
@@ -79,6 +106,36 @@ const routes = {
     if (request.method === 'POST') relayed = Buffer.concat(pieces);
     response.writeHead(200, { ...PASSED, 'Content-Type': 'text/javascript', 'Content-Encoding': 'dcb' });
     response.end(request.method === 'POST' ? '' : relayed);
+  },
+
+  // Text that compresses well.
+  text(request, response, n) {
+    const line = 'A line of a page says what others have said, and its neighbours say it once more. ';
+    const text = Array.from({ length: n }, (_, at) => `${at} ${line}\n`).join('');
+    const fields = { ...KEPT, 'Content-Type': 'text/plain', ETag: `"text-${n}"`, 'Content-Length': text.length };
+    response.writeHead(200, { ...fields, 'X-Sha256': crypto.createHash('sha256').update(text).digest('hex') }).end(text);
+  },
+
+  // A recording of so many megabytes, in eight bits and eight thousand samples a second, also in parts.
+  async recording(request, response, n) {
+    const length = n << 20;
+    const fields = { ...KEPT, 'Content-Type': 'audio/wav', ETag: `"recording-${n}"`, 'Accept-Ranges': 'bytes' };
+    const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? [];
+    const begin = Number(from ?? 0);
+    const end = Math.min(to ? Number(to) + 1 : length, length);
+    if (from) fields['Content-Range'] = `bytes ${begin}-${end - 1}/${length}`;
+    response.writeHead(from ? 206 : 200, { ...fields, 'Content-Length': end - begin });
+    for (let at = begin; at < end && request.method !== 'HEAD' && !response.destroyed; at += PIECE) {
+      const piece = recorded(at, Math.min(at + PIECE, end), length);
+      sent += piece.length;
+      if (!response.write(piece)) await writable(response);
+    }
+    return response.end();
+  },
+
+  // The bytes of recordings that were sent so far.
+  sent(request, response) {
+    response.writeHead(200, { ...PASSED, 'Content-Type': 'text/plain' }).end(String(sent));
   },
 
   // What is sent, once all of it is there.

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Other people's HTTP/2 clients against Larder, over TLS and, those that can, by prior knowledge on a plain listener:
 # curl, nghttp and h2load, Node, Go, Python's httpx, and Chromium. Each hits and misses, uploads and downloads, is
-# refused, and asks for much at once. Prints each check and fails when one does not hold.
+# refused, and asks for much at once. `bodies` is Chromium, curl and wget on codings and on seeking in what is long.
+# Prints each check and fails when one does not hold.
 #
-#   lab/http2-clients/run.sh [CLIENT...]     curl nghttp node go python chromium, default all; LARDER_BIN names
-#                                            another binary, SHOTS another folder for screenshots
+#   lab/http2-clients/run.sh [CLIENT...]     curl nghttp node go python chromium bodies, default all; LARDER_BIN
+#                                            names another binary, SHOTS another folder for screenshots
 source "$(dirname "$0")/../lib.sh" http2-clients
 
 start origin node "$here/origin.mjs" "$work/run/origin.sock"
@@ -15,7 +16,7 @@ modules=() status=0
 client() {
   LAB_URL=https://$host:$https LAB_HTTP=http://$host:$http LAB_ROOT=$work/tls/root.pem timeout 200 "$@" || status=1
 }
-[ $# -gt 0 ] || set -- go python curl nghttp node chromium
+[ $# -gt 0 ] || set -- go python curl nghttp node chromium bodies
 for name in "$@"; do
   case $name in
     go)

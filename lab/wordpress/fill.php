@@ -81,6 +81,8 @@ lab_post(['post_title' => 'Behind a password', 'post_name' => 'behind-a-password
     'post_password' => 'post-password', 'post_content' => 'PROTECTED-CONTENT']);
 lab_post(['post_title' => 'Private', 'post_name' => 'private-post', 'post_status' => 'private',
     'post_content' => 'PRIVATE-CONTENT']);
+lab_post(['post_title' => 'Shop', 'post_name' => 'shop', 'post_type' => 'page',
+    'post_content' => 'The same for everybody.']);
 wp_defer_term_counting(false);
 wp_defer_comment_counting(false);
 echo wp_count_posts()->publish, " posts\n";

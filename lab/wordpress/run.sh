@@ -7,4 +7,4 @@
 source "$(dirname "$0")/start.sh"
 # Long enough for no page to become stale between two requests.
 ttl=10m start_larder
-run_lab "${1:-check}" visitors.mjs people.mjs purges.mjs
+run_lab "${1:-check}" visitors.mjs people.mjs shop.mjs purges.mjs

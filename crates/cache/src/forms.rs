@@ -115,6 +115,13 @@ impl Forms {
         slots.slots.get(number)?.form.load().as_ref().map(|form| form.bytes.clone())
     }
 
+    /// Returns true if there is a form with this number.
+    #[inline]
+    pub(crate) fn has(&self, number: usize) -> bool {
+        let slot = self.slots.get().and_then(|slots| slots.slots.get(number));
+        slot.is_some_and(|slot| slot.form.load().is_some())
+    }
+
     /// The effort that the form with this number was made with; 0 without one.
     pub(crate) fn effort(&self, number: usize) -> u8 {
         let slot = self.slots.get().and_then(|slots| slots.slots.get(number));

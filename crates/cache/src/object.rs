@@ -101,6 +101,12 @@ impl Object {
         self.content.forms()?.get(number)
     }
 
+    /// Returns true if there is a further form with this number.
+    #[inline]
+    pub fn has_form(&self, number: usize) -> bool {
+        self.content.forms().is_some_and(|forms| forms.has(number))
+    }
+
     /// The length of the content without its coding, where that is known.
     #[inline]
     pub fn plain_length(&self) -> Option<u64> {

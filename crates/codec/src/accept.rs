@@ -91,6 +91,12 @@ impl Accept {
         self.weights[coding as usize] > 0
     }
 
+    /// The client's liking for `coding`, to compare with its liking for others; 0 refuses it.
+    #[inline]
+    pub const fn weight(&self, coding: Coding) -> u16 {
+        self.weights[coding as usize]
+    }
+
     /// The codings that the client takes: its class among all clients, as far as weights do not
     /// matter. With [`Codings::both`] it is brought down to what is stored.
     pub fn codings(&self) -> Codings {

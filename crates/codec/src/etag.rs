@@ -103,18 +103,26 @@ impl<'a> FormTags<'a> {
             out.extend_from_slice(self.stored);
             return;
         }
-        let mut plain = Vec::with_capacity(self.stored.len());
-        self.write_identity(&mut plain);
-        if coding == Coding::Identity {
-            out.extend_from_slice(&plain);
+        let end = self.stored.len() - self.suffix_len();
+        let is_own = self.coding != Coding::Identity && end == self.stored.len();
+        if (is_own || coding != Coding::Identity) && !self.stored.starts_with(b"W/") {
+            out.extend_from_slice(b"W/");
+        }
+        if opaque(self.stored).is_none() {
+            // No tag: it stays as it is.
+            out.extend_from_slice(self.stored);
             return;
         }
-        let start = out.len();
-        weaken(&plain, out);
-        let weak = out.split_off(start);
-        if !write_form(&weak, coding, out) {
-            out.extend_from_slice(&weak);
-        }
+        out.extend_from_slice(&self.stored[..end - 1]);
+        out.extend_from_slice(suffix(coding).as_bytes());
+        out.push(b'"');
+    }
+
+    /// Bytes of the name of the stored coding at the end of the stored tag.
+    fn suffix_len(&self) -> usize {
+        let suffix = suffix(self.coding);
+        let inside = opaque(self.stored).unwrap_or_default();
+        if inside.ends_with(suffix.as_bytes()) { suffix.len() } else { 0 }
     }
 
     /// Appends the tag of the form in `coding` with the dictionary of this hash: a weak one, with
@@ -146,10 +154,11 @@ impl<'a> FormTags<'a> {
 
     /// Appends what such tags have in common: the weak plain tag without the quote at its end.
     fn write_delta_start(&self, out: &mut Vec<u8>) {
-        let mut plain = Vec::with_capacity(self.stored.len());
-        self.write_identity(&mut plain);
-        if opaque(&plain).is_some() {
-            weaken(&plain[..plain.len() - 1], out);
+        if opaque(self.stored).is_some() {
+            if !self.stored.starts_with(b"W/") {
+                out.extend_from_slice(b"W/");
+            }
+            out.extend_from_slice(&self.stored[..self.stored.len() - self.suffix_len() - 1]);
         }
     }
 
@@ -159,25 +168,6 @@ impl<'a> FormTags<'a> {
             out.extend_from_slice(self.stored);
         }
     }
-
-    fn write_identity(&self, out: &mut Vec<u8>) {
-        if self.coding == Coding::Identity {
-            out.extend_from_slice(self.stored);
-        } else if opaque(self.stored)
-            .is_some_and(|tag| tag.ends_with(suffix(self.coding).as_bytes()))
-        {
-            write_plain(self.stored, out);
-        } else {
-            weaken(self.stored, out);
-        }
-    }
-}
-
-fn weaken(tag: &[u8], out: &mut Vec<u8>) {
-    if !tag.starts_with(b"W/") {
-        out.extend_from_slice(b"W/");
-    }
-    out.extend_from_slice(tag);
 }
 
 const fn suffix(coding: Coding) -> &'static str {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use base::{KeyBuf, Limits};
-use cache::Flags;
+use cache::{Cache, Flags, Found};
 use codec::Coding;
 use flow::purge::Page;
 use flow::{
@@ -52,17 +52,31 @@ pub(crate) fn hit(rounds: u32) {
 
 /// A browser's hit on a body without a coding, to compare [`hit_coded`] with.
 pub(crate) fn hit_browser(rounds: u32) {
-    hit_with(rounds, |_| {});
+    hit_with(rounds, |_| {}, |_, _| {});
 }
 
 /// A browser's hit on a body that is stored in gzip, and that it takes so.
 pub(crate) fn hit_coded(rounds: u32) {
-    hit_with(rounds, |flags| {
-        (flags.coding, flags.negotiated, flags.coded_here) = (Coding::Gzip, true, true);
+    hit_with(rounds, in_gzip, |_, _| {});
+}
+
+/// A browser's hit on such a body, beside which lies the form that it likes best.
+pub(crate) fn hit_form(rounds: u32) {
+    hit_with(rounds, in_gzip, |cache, key| {
+        let Found::Object(object) = cache.lookup(key, &mut |_, _| {}, NOW.mono_ms) else {
+            panic!("it has been stored");
+        };
+        let number = Coding::Brotli as usize;
+        assert!(cache.begin_form(&object, number, 2));
+        assert!(cache.put_form((&object, key.hash()), (number, 2), samples::BODY.to_vec()));
     });
 }
 
-fn hit_with(rounds: u32, change: impl FnOnce(&mut Flags)) {
+fn in_gzip(flags: &mut Flags) {
+    (flags.coding, flags.negotiated, flags.coded_here) = (Coding::Gzip, true, true);
+}
+
+fn hit_with(rounds: u32, change: impl FnOnce(&mut Flags), stored: impl FnOnce(&Cache, &KeyBuf)) {
     let mut request = samples::request(BROWSER_REQUEST);
     let mut live = live(site());
     // No runtime is here in which a further form could be made.
@@ -74,6 +88,7 @@ fn hit_with(rounds: u32, change: impl FnOnce(&mut Flags)) {
     let mut new = stores::object();
     change(&mut new.flags);
     stores::put(&core.shared.cache, &key, new, None);
+    stored(&core.shared.cache, &key);
     serve(rounds, &core, &mut request, &PLAIN);
 }
 

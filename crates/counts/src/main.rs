@@ -35,6 +35,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "hit", run: hits::hit },
     Scenario { name: "hit-browser", run: hits::hit_browser },
     Scenario { name: "hit-coded", run: hits::hit_coded },
+    Scenario { name: "hit-form", run: hits::hit_form },
     Scenario { name: "purge-url", run: hits::purge_url },
     Scenario { name: "vcl-hit-builtin", run: programs::hit_builtin },
     Scenario { name: "vcl-hit-site", run: programs::hit_site },

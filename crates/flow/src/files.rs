@@ -280,7 +280,7 @@ fn shape(ask: &Ask<'_>, file: &Opened, origin: Option<&HeaderBlock>, reply: &mut
     if let Some(origin) = origin {
         take_over(origin, reply.status, &mut response.headers);
     }
-    if let Some(kind) = reply.content_type.take() {
+    if let Some(kind) = reply.changed.as_mut().and_then(|changed| changed.content_type.take()) {
         response.headers.set(HeaderId::ContentType, kind.as_bytes());
     }
     let date = message::date::HttpDate::new(ask.now.unix_secs());

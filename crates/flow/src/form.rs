@@ -64,28 +64,28 @@ pub(crate) fn choose(object: &Object, request: &Request, settings: &Compression)
     }
     let accept = accept(request);
     let own = [flags.coding, Coding::Identity];
-    let wanted = accept.best(settings.forms.iter().copied().chain(own)).unwrap_or_default();
-    if wanted == flags.coding {
-        return stored(None);
+    // The one that is liked best, and of those that are there.
+    let (mut wanted, mut most) = (Coding::Identity, 0);
+    let (mut there, mut most_there) = (Coding::Identity, 0);
+    for coding in settings.forms.iter().chain(&own).copied() {
+        let weight = accept.weight(coding);
+        if weight > most {
+            (wanted, most) = (coding, weight);
+        }
+        let is_there = || own.contains(&coding) || object.has_form(number(coding));
+        if weight > most_there && is_there() {
+            (there, most_there) = (coding, weight);
+        }
     }
-    if wanted == Coding::Identity {
-        return Choice { coding: wanted, from: Given::Decoded, wanted: None };
+    let wanted = Some(wanted).filter(|wanted| *wanted != there);
+    if there == flags.coding {
+        return stored(wanted);
     }
-    let beside =
-        |coding: &Coding| *coding != flags.coding && object.form(number(*coding)).is_some();
-    let there = settings.forms.iter().copied().filter(beside);
-    let wanted = Some(wanted);
-    match accept.best(there.chain(own)).unwrap_or_default() {
-        coding if coding == flags.coding => stored(wanted),
-        Coding::Identity => Choice { coding: Coding::Identity, from: Given::Decoded, wanted },
-        coding => match object.form(number(coding)) {
-            Some(bytes) => {
-                let missing = wanted.filter(|wanted| *wanted != coding);
-                Choice { coding, from: Given::Beside(bytes), wanted: missing }
-            }
-            // It has left between two looks.
-            None => Choice { coding: Coding::Identity, from: Given::Decoded, wanted },
-        },
+    let beside = if there == Coding::Identity { None } else { object.form(number(there)) };
+    match beside {
+        Some(bytes) => Choice { coding: there, from: Given::Beside(bytes), wanted },
+        // None was there, or it has left between two looks.
+        None => Choice { coding: Coding::Identity, from: Given::Decoded, wanted },
     }
 }
 

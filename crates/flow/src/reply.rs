@@ -11,6 +11,7 @@ use cache::{Object, Record};
 use codec::Coding;
 use codec::dictionary::DeltaCoding;
 use files::Opened;
+use memchr::memchr;
 use message::cache_status::{self, CacheStatus, Handling};
 use message::date::HttpDate;
 use message::digest::{DigestOf, digest_of};
@@ -19,6 +20,7 @@ use observe::DictionaryUse;
 
 use crate::assemble::Composed;
 use crate::body::{Parts, ReplyBody};
+use crate::form;
 use crate::live::Live;
 use crate::trace::About;
 
@@ -149,6 +151,17 @@ impl Varnish {
     }
 }
 
+/// Fields that take the place of those of the head.
+#[derive(Debug, Default)]
+pub struct Changed {
+    /// Content-Range of a 206 or 416.
+    pub content_range: Option<Box<str>>,
+    /// Content-Type that replaces the stored one (multipart/byteranges).
+    pub content_type: Option<Box<str>>,
+    /// The form with a dictionary that is sent.
+    pub delta: Option<SentForm>,
+}
+
 /// A form of a stored body that is not the stored one.
 #[derive(Debug)]
 pub struct SentForm {
@@ -200,12 +213,12 @@ pub struct Reply {
     pub varnish: Option<Varnish>,
     /// Strict-Transport-Security to send, as an index into [`Live::hsts`].
     pub hsts: Option<u16>,
-    /// Content-Range of a 206 or 416.
-    pub content_range: Option<Box<str>>,
-    /// Content-Type that replaces the stored one (multipart/byteranges).
-    pub content_type: Option<Box<str>>,
-    /// The coding of the form that is sent, with its entity tag, where that is not the stored one.
-    pub form: Option<Box<SentForm>>,
+    /// Fields that take the place of those of the head. They are boxed, since replies are moved
+    /// about and most have none.
+    pub changed: Option<Box<Changed>>,
+    /// The coding of the form of a stored body that is sent, where that is not the stored one: its
+    /// entity tag is written with it.
+    pub form: Option<Coding>,
     /// The form goes by the dictionary that a client has: Vary says so beside what the head says.
     pub by_dictionary: bool,
     /// The use that was made of the dictionary that the client has named.
@@ -218,6 +231,29 @@ pub struct Reply {
     pub(crate) page: Option<Box<Composed>>,
     /// Notes on how the reply came about, for the log.
     pub about: About,
+}
+
+impl Changed {
+    fn is_empty(&self) -> bool {
+        self.content_type.is_none() && self.content_range.is_none() && self.delta.is_none()
+    }
+
+    fn add_fields(&self, fields: &mut impl Fields) {
+        if let Some(range) = &self.content_range {
+            fields.add(HeaderId::ContentRange, |out| push(out, range));
+        }
+        if let Some(kind) = &self.content_type {
+            fields.add(HeaderId::ContentType, |out| push(out, kind));
+        }
+        if let Some(delta) = &self.delta {
+            if let Some(token) = delta.coding.token() {
+                fields.add(HeaderId::ContentEncoding, |out| push(out, token));
+            }
+            if let Some(tag) = &delta.tag {
+                fields.add(HeaderId::Etag, |out| out.extend_from_slice(tag));
+            }
+        }
+    }
 }
 
 impl Reply {
@@ -241,8 +277,7 @@ impl Reply {
             ttl_s: None,
             varnish: None,
             hsts: None,
-            content_range: None,
-            content_type: None,
+            changed: None,
             form: None,
             by_dictionary: false,
             dictionary: DictionaryUse::NotNamed,
@@ -251,6 +286,21 @@ impl Reply {
             page: None,
             about: About::default(),
         }
+    }
+
+    /// Returns true if the form that is sent is one with a dictionary.
+    pub(crate) fn has_delta(&self) -> bool {
+        self.changed.as_ref().is_some_and(|changed| changed.delta.is_some())
+    }
+
+    /// Returns true if the form that is sent is not the stored one.
+    fn is_other_form(&self) -> bool {
+        self.form.is_some() || self.has_delta()
+    }
+
+    /// The fields that take the place of those of the head.
+    pub(crate) fn change(&mut self) -> &mut Changed {
+        self.changed.get_or_insert_default()
     }
 
     /// A refusal, `limit` being why.
@@ -330,19 +380,11 @@ impl Reply {
         if let Some(hsts) = self.hsts.and_then(|at| live.hsts.get(usize::from(at))) {
             fields.add(HeaderId::StrictTransportSecurity, |out| push(out, hsts));
         }
-        if let Some(range) = &self.content_range {
-            fields.add(HeaderId::ContentRange, |out| push(out, range));
+        if let Some(changed) = &self.changed {
+            changed.add_fields(fields);
         }
-        if let Some(kind) = &self.content_type {
-            fields.add(HeaderId::ContentType, |out| push(out, kind));
-        }
-        if let Some(form) = &self.form {
-            if let Some(token) = form.coding.token() {
-                fields.add(HeaderId::ContentEncoding, |out| push(out, token));
-            }
-            if let Some(tag) = &form.tag {
-                fields.add(HeaderId::Etag, |out| out.extend_from_slice(tag));
-            }
+        if let Some(coding) = self.form {
+            self.add_form(coding, fields);
         }
         if self.by_dictionary {
             let name = HeaderId::AvailableDictionary.name();
@@ -360,6 +402,18 @@ impl Reply {
             && self.about.site(live).is_some_and(|site| site.server_timing)
         {
             fields.add(HeaderId::ServerTiming, |out| self.write_timing(out));
+        }
+    }
+
+    /// Tells of the fields of the form in `coding`.
+    fn add_form(&self, coding: Coding, fields: &mut impl Fields) {
+        if coding != Coding::Identity {
+            fields.add(HeaderId::ContentEncoding, |out| push(out, coding.token()));
+        }
+        if let Head::Stored(object) = &self.head
+            && let Some(tags) = form::tags(object)
+        {
+            fields.add(HeaderId::Etag, |out| tags.write(coding, out));
         }
     }
 
@@ -406,7 +460,7 @@ impl Reply {
     /// Returns true if every field of the head is sent as it is.
     #[inline]
     pub fn keeps_all_fields(&self) -> bool {
-        self.content_type.is_none() && self.form.is_none() && self.content_range.is_none()
+        self.form.is_none() && self.changed.as_ref().is_none_or(|changed| changed.is_empty())
     }
 
     /// Returns true if this field of the head is sent: others of the reply's own take the place of
@@ -416,11 +470,13 @@ impl Reply {
             HeaderId::Other => match digest_of(name) {
                 // Of a part, or of another coding, it is the digest of something else (RFC 9530).
                 Some(DigestOf::Content) => self.keeps_all_fields(),
-                Some(DigestOf::Representation) => self.form.is_none(),
+                Some(DigestOf::Representation) => !self.is_other_form(),
                 None => true,
             },
-            HeaderId::ContentType => self.content_type.is_none(),
-            HeaderId::ContentEncoding | HeaderId::Etag => self.form.is_none(),
+            HeaderId::ContentType => {
+                self.changed.as_ref().is_none_or(|changed| changed.content_type.is_none())
+            }
+            HeaderId::ContentEncoding | HeaderId::Etag => !self.is_other_form(),
             _ => true,
         }
     }
@@ -430,12 +486,21 @@ impl Reply {
         if self.keeps_all_fields() {
             return out.extend_from_slice(lines);
         }
-        for field in lines.split_inclusive(|b| *b == b'\n') {
-            let name = field.split(|b| *b == b':').next().unwrap_or_default();
-            if self.keeps_field(HeaderId::of(name), name) {
-                out.extend_from_slice(field);
+        // What is kept is appended in as few pieces as can be.
+        let (mut from, mut at) = (0, 0);
+        while at < lines.len() {
+            let line = &lines[at..];
+            let end = memchr(b'\n', line).map_or(line.len(), |end| end + 1);
+            if may_be_changed(line[0]) {
+                let name = &line[..memchr(b':', &line[..end]).unwrap_or(0)];
+                if !self.keeps_field(HeaderId::of(name), name) {
+                    out.extend_from_slice(&lines[from..at]);
+                    from = at + end;
+                }
             }
+            at += end;
         }
+        out.extend_from_slice(&lines[from..]);
     }
 
     fn cache_status<'a>(&'a self, live: &'a Live) -> Option<CacheStatus<'a>> {
@@ -505,4 +570,29 @@ fn push(out: &mut Vec<u8>, text: &str) {
 
 pub(crate) fn number(out: &mut Vec<u8>, n: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
+}
+
+/// Returns false for the first byte of a name that no field has that a reply takes out of a head.
+fn may_be_changed(first: u8) -> bool {
+    matches!(first.to_ascii_lowercase(), b'c' | b'd' | b'e' | b'r')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_are_taken_out_are_looked_at() {
+        let ids = [HeaderId::ContentType, HeaderId::ContentEncoding, HeaderId::Etag];
+        let digests = ["Content-Digest", "Repr-Digest", "Digest", "Content-MD5", "content-digest"];
+        for name in ids.into_iter().map(HeaderId::name).chain(digests) {
+            assert!(may_be_changed(name.as_bytes()[0]), "{name}");
+        }
+    }
+
+    /// It is moved half a dozen times on its way: what is longer costs twice as much each time.
+    #[test]
+    fn a_reply_is_short() {
+        assert!(size_of::<Reply>() <= 256, "{} bytes", size_of::<Reply>());
+    }
 }

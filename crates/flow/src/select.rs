@@ -116,13 +116,13 @@ fn narrow(plan: RangePlan, length: u64, kind: impl FnOnce() -> Option<Vec<u8>>, 
         RangePlan::TooMany => reply.too_many_ranges = true,
         RangePlan::NotSatisfiable => {
             reply.status = Status::RANGE_NOT_SATISFIABLE;
-            reply.content_range = Some(format!("bytes */{length}").into());
+            reply.change().content_range = Some(format!("bytes */{length}").into());
             reply.body = Bytes::new().into();
         }
         RangePlan::Ranges(ranges) => {
             if let [one] = ranges.as_slice() {
                 let text = format!("bytes {}-{}/{length}", one.start, one.end - 1);
-                reply.content_range = Some(text.into());
+                reply.change().content_range = Some(text.into());
                 reply.body.narrow(one);
             } else {
                 let kind = kind();
@@ -130,7 +130,7 @@ fn narrow(plan: RangePlan, length: u64, kind: impl FnOnce() -> Option<Vec<u8>>, 
                 if kind.is_none() {
                     return;
                 }
-                reply.content_type = kind;
+                reply.change().content_type = kind;
             }
             reply.status = Status::PARTIAL_CONTENT;
         }

@@ -1,29 +1,39 @@
 """Bodies: pages in gzip, decoded for clients without it, and put together of fragments. Larder beside Varnish, which
-puts pages together of fragments one after the other."""
+puts pages together of fragments one after the other. And Larder alone: hits beside pages that are compressed and stored,
+and seeks in a file of 4 GB."""
 
 import http.client
 import http.server
 import os
 import random
+import subprocess
 import sys
 import threading
 import time
 
 import peers
 from experiment import LARDER, ROUNDS, SMOKE, Page, Running, Stack, bench, columns, median, run_of, started, there, versions
-from processes import end, free_ports
+from processes import end, free_ports, pinned
 
 work = sys.argv[1]
 SECONDS = "0.3s" if SMOKE else "3s"
 PAGE, FRAGMENT, SLOW = 20_480, 1_024, 0.1
+STORED, SEEKS, FILM, SLICE, PART = 1000, 64, 4 << 30, 4 << 20, 64 << 10
+LONG = 1 if SMOKE else 10
 GZIP = ("-H", "Accept-Encoding: gzip")
 
 ORIGIN = """
   sendfile on; default_type text/html; etag on;
+  log_format sent "$body_bytes_sent";
   map $uri $surrogate {{ default ""; ~^/esi 'content="ESI/1.0"'; }}
   server {{
     listen 127.0.0.1:{port};
     location = /status {{ return 204; }}
+    location /stored/ {{ rewrite ^ /plain break; root {work}/pages; add_header Cache-Control max-age=3600; }}
+    location /raw/ {{
+      default_type application/octet-stream; rewrite ^ /plain break; root {work}/pages; add_header Cache-Control max-age=3600;
+    }}
+    location = /film {{ default_type video/mp4; root {work}/pages; access_log {work}/film.log sent; add_header Cache-Control max-age=3600; }}
     location / {{ root {work}/pages; add_header Cache-Control max-age=3600; add_header Surrogate-Control $surrogate; }}
   }}
 """
@@ -41,6 +51,8 @@ sub vcl_backend_response {{
 LARDER_TOML = """
 listen  = ["127.0.0.1:{port}"]
 workers = 1
+[memory]
+size = "256MiB"
 [[site]]
 host   = "*"
 origin = "http://127.0.0.1:{origin}"
@@ -77,6 +89,8 @@ def write_pages():
     for name, text in pages.items():
         with open(f"{work}/pages/{name}", "w") as file:
             file.write(text)
+    with open(f"{work}/pages/film", "wb") as file:
+        file.truncate(FILM)
 
 
 def larder(place):
@@ -140,6 +154,65 @@ def fetch(port, path):
     return first, time.monotonic() - began
 
 
+def beside(origin):
+    """Hits at a steady rate: alone, beside pages that are stored as they are, and beside pages that are compressed."""
+    results = {}
+    for what, folder in [("alone", None), ("pages stored as they are", "raw"), ("pages compressed and stored", "stored")]:
+        with Running(STACKS[0], work, origin) as running:
+            url = f"http://127.0.0.1:{running.port}"
+            bench(work, running.pids, "-c", 1, "-n", 50, "--warm-up", "0", *GZIP, f"{url}/gzip")
+            stores = None
+            if folder:
+                with open(f"{work}/urls", "w") as file:
+                    file.writelines(f"/{folder}/{at}\n" for at in range(STORED * (LONG + 3)))
+                load = ["--urls", f"{work}/urls", "--rate", str(STORED), "-c", "16", "-d", f"{LONG + 2}s", "--warm-up", "0"]
+                stores = subprocess.Popen(
+                    pinned(1, [LARDER, "bench", "-t", "1", *load, *GZIP, url]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                )
+                time.sleep(0.5)
+            run = bench(work, running.pids, "--rate", 1000, "-c", 16, "-d", f"{LONG}s", "--warm-up", "0.2s", *GZIP, f"{url}/gzip")
+            if stores:
+                stores.wait(timeout=60)
+            results[what] = {**run["series"][0]["points"][0]["rounds"][0], "origin_requests": 0}
+    return results
+
+
+def resident(pids):
+    """Bytes of these processes that are in memory."""
+    total = 0
+    for pid in pids:
+        with open(f"/proc/{pid}/status") as file:
+            total += next(int(line.split()[1]) << 10 for line in file if line.startswith("VmRSS"))
+    return total
+
+
+def seeks(origin):
+    """Parts of a film at random, so many a second: the slices that they touch, the bytes that the origin has sent for
+    them, and the most memory meanwhile."""
+    places = random.Random(7)
+    touched, most = 0, 0
+    open(f"{work}/film.log", "w").close()
+    with Running(STACKS[0], work, origin) as running:
+        client = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+        due = time.monotonic()
+        waits = []
+        for _ in range(SEEKS * LONG):
+            time.sleep(max(0, due - time.monotonic()))
+            due += 1 / SEEKS
+            at = places.randrange(FILM - PART)
+            began = time.monotonic()
+            client.request("GET", "/film", headers={"Range": f"bytes={at}-{at + PART - 1}"})
+            answer = client.getresponse()
+            if answer.status != 206 or len(answer.read()) != PART:
+                raise RuntimeError(f"a part of the film: {answer.status}")
+            waits.append(time.monotonic() - began)
+            touched += (at + PART - 1) // SLICE - at // SLICE + 1
+            most = max(most, resident(running.pids))
+    with open(f"{work}/film.log") as file:
+        sent = sum(int(line) for line in file)
+    return {"seeks": len(waits), "touched": touched, "sent": sent, "most": most, "wait": median(waits)}
+
+
 def main():
     write_pages()
     page = Page("bodies", work)
@@ -164,6 +237,8 @@ def main():
                     fetch(running.port, "/esi-10")
                     waits[stack.name] += [fetch(running.port, "/esi-10") for _ in range(3)]
             print(f"round {number + 1} of {ROUNDS} done", file=sys.stderr, flush=True)
+        stored = beside(port)
+        sought = seeks(port)
     finally:
         end(origin)
         slow.shutdown()
@@ -180,6 +255,19 @@ def main():
         of = lambda part: f"{median([one[part] for one in times]) * 1e3:.0f} ms"
         lines.append(f"| {name} | {of(0)} | {of(1)} |")
     page.put("slow", "\n".join(lines))
+    heads = ["requests/s", "p50", "p99", "max", "errors"]
+    lines = [f"| hits | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
+    for name, result in stored.items():
+        cells = columns([result])
+        lines.append(f"| {name} | {' | '.join(cells[head] for head in heads)} |")
+    page.put("beside", "\n".join(lines))
+    page.put("seeks", str(SEEKS))
+    asked = sought["touched"] * SLICE
+    page.put("sought", "\n".join([
+        "| seeks | slices touched | that is | the origin sent | ratio | most memory | median wait |", f"|{'---|' * 7}",
+        f"| {sought['seeks']} | {sought['touched']} | {asked >> 20:,} MiB | {sought['sent'] >> 20:,} MiB "
+        f"| {sought['sent'] / asked:.2f} | {sought['most'] >> 20} MiB | {sought['wait'] * 1e3:.1f} ms |",
+    ]))
     page.write()
 
 

@@ -20,7 +20,7 @@ use crate::finish::{Started, Told};
 use crate::forward::CONDITIONS;
 use crate::live::Site;
 use crate::recode::{Unfolding, decode_limits};
-use crate::reply::{Head, Reply, SentCoding};
+use crate::reply::{Head, Reply};
 use crate::trace::Trouble;
 
 /// The longest address of a fragment.
@@ -213,11 +213,8 @@ fn decoded(
             let coding = response.headers.values(HeaderId::ContentEncoding);
             Coding::of_content(coding).ok_or(Absent::Coding)?
         }
-        Head::Stored(object) => match reply.form.as_ref().map(|form| form.coding) {
-            None => object.flags().coding,
-            Some(SentCoding::Plain(coding)) => coding,
-            Some(SentCoding::Delta(_)) => return Err(Absent::Coding),
-        },
+        Head::Stored(_) if reply.has_delta() => return Err(Absent::Coding),
+        Head::Stored(object) => reply.form.unwrap_or_else(|| object.flags().coding),
         Head::File { file, .. } => {
             let coding = file.head().values(HeaderId::ContentEncoding);
             Coding::of_content(coding).ok_or(Absent::Coding)?

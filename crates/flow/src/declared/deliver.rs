@@ -26,7 +26,7 @@ use crate::fetch::Passing;
 use crate::form::{self, Choice, Given};
 use crate::recode::{Unfolding, decode_limits};
 use crate::refine;
-use crate::reply::{Head, Reply, SentForm, Served, stored_head};
+use crate::reply::{Head, Reply, SentCoding, SentForm, Served, stored_head};
 use crate::select::{self, Rules, SELECTORS, Validators};
 
 /// Fields of requests that ask for something else than the whole of a response with one form, or
@@ -113,8 +113,10 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
         (reply.dictionary, delta) = (sought.used, sought.form);
     }
     let is_delta = delta.is_some();
-    let (Choice { coding, from, wanted }, mut sent) = chosen(ask, object, delta);
+    let (Choice { coding, from, wanted }, delta) = chosen(ask, object, delta);
+    let is_other = !is_delta && coding != object.flags().coding;
     let selects = ask.request.headers.contains_any(&SELECTORS);
+    let mut sent = delta.or_else(|| (selects && is_other).then(|| form::sent(object, coding)));
     if selects {
         let validators = of_form(object, sent.as_ref());
         select::condition(ask.request, &validators, reply);
@@ -148,7 +150,7 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
     if selects {
         cut(ask, object, &of_form(object, sent.as_ref()), reply);
     }
-    reply.form = sent.map(Box::new);
+    give((is_other && !selects).then_some(coding), sent, reply);
     reply.by_dictionary = dictionary::goes_by(ask.request, object);
     let made = wanted.or_else(|| (coding != Coding::Identity).then_some(coding));
     if let Some((core, made)) = core.zip(made)
@@ -158,8 +160,7 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
     }
 }
 
-/// The form that the client gets, and what it is if it is not the stored one: `delta`, if there is
-/// that.
+/// The form that the client gets: `delta`, if there is that, which is returned beside it.
 fn chosen(
     ask: &Ask<'_>,
     object: &Object,
@@ -170,10 +171,17 @@ fn chosen(
         let from = Given::Beside(bytes);
         return (Choice { coding: Coding::Identity, from, wanted: None }, Some(sent));
     }
-    let choice = form::choose(object, ask.request, &ask.live.compression);
-    let is_other = choice.coding != object.flags().coding;
-    let sent = is_other.then(|| form::sent(object, choice.coding));
-    (choice, sent)
+    (form::choose(object, ask.request, &ask.live.compression), None)
+}
+
+/// Notes the form that is sent. Its tag is made when it is written, where nothing asks for it.
+fn give(plain: Option<Coding>, sent: Option<SentForm>, reply: &mut Reply) {
+    reply.form = plain;
+    match sent {
+        None => {}
+        Some(SentForm { coding: SentCoding::Plain(coding), .. }) => reply.form = Some(coding),
+        Some(delta) => reply.change().delta = Some(delta),
+    }
 }
 
 /// The validators of a form; of the stored one if it is `None`.
@@ -203,16 +211,22 @@ fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
     response.status = reply.status;
     let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
     add_via(&mut response.headers, received, &ask.live.pseudonym);
-    if let Some(kind) = reply.content_type.take() {
-        response.headers.set(HeaderId::ContentType, kind.as_bytes());
+    if let Some(changed) = &mut reply.changed {
+        if let Some(kind) = changed.content_type.take() {
+            response.headers.set(HeaderId::ContentType, kind.as_bytes());
+        }
+        if changed.content_range.is_some() {
+            // They are of the whole.
+            let is_of_content = |name: &[u8]| digest_of(name) == Some(DigestOf::Content);
+            response.headers.retain(|field| !is_of_content(field.name));
+        }
+        if let Some(delta) = changed.delta.take() {
+            form::give(&mut response.headers, delta.coding, delta.tag.as_deref());
+        }
     }
-    if reply.content_range.is_some() {
-        // They are of the whole.
-        let is_of_content = |name: &[u8]| digest_of(name) == Some(DigestOf::Content);
-        response.headers.retain(|field| !is_of_content(field.name));
-    }
-    if let Some(form) = reply.form.take() {
-        form::give(&mut response.headers, form.coding, form.tag.as_deref());
+    if let Some(coding) = reply.form.take() {
+        let tag = form::tag(object, coding);
+        form::give(&mut response.headers, SentCoding::Plain(coding), tag.as_deref());
     }
     if std::mem::take(&mut reply.by_dictionary) {
         vary_by_dictionary(&mut response.headers);
