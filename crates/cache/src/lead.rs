@@ -286,13 +286,13 @@ impl<L: Lower> Lead<L> {
                 continue;
             }
             let (h32, busy) = (place.h32, &self.busy);
-            if from.is_some_and(|from| !shard.cold(h32).contains(&from)) {
+            if from.is_some_and(|from| !shard.places(h32).any(|place| place == from)) {
                 // Something newer has taken its place, or it was invalidated.
                 shard.leave(h32, busy);
                 break Err(NotKept::Invalidated);
             }
             // Another variant's is whatever else there is beside what comes up.
-            let leaving = from.map_or(Leaving::AllBut(&self.spared), Leaving::One);
+            let leaving = from.map_or(Leaving::AllBut(&self.spared), Leaving::Raised);
             let limits = (variants_max, leaving);
             let admitted = shard.admit(h32, busy, object, replaced, limits, &mut dead);
             break admitted.then_some(()).ok_or(NotKept::Invalidated);

@@ -1,8 +1,10 @@
 //! The seam to a tier below memory. An object that is evicted may sink into the tier. It leaves a
 //! cold entry in the index, by which the next fetch finds it.
 //!
-//! For each variant of a key at most one of both tiers has a response. Only evicted objects sink.
-//! An object that has been invalidated or superseded, or that is over, is gone from both tiers.
+//! For each variant of a key there is one response: in memory, in the tier, or in memory with a copy
+//! in the tier, which has a cold entry of its own. Objects sink when they are evicted; what has a
+//! copy leaves memory for nothing. An object that has been invalidated or superseded, or that is
+//! over, is gone from both tiers.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -20,9 +22,18 @@ pub trait Lower: fmt::Debug + Send + Sync + 'static {
     /// True if the tier ever keeps anything.
     const KEEPS: bool = true;
 
-    /// `object` is being evicted: its place, if the tier keeps it from now on. Its content is
-    /// whole. Until the tier has dropped it, memory is taken for it.
+    /// `object` is being evicted, or is to be copied: its place, if the tier keeps it from now on.
+    /// Its content may be whole or elsewhere. Until the tier has dropped it, memory is taken for
+    /// it.
     fn sink(&self, object: &Arc<Object>) -> Option<Self::Place>;
+
+    /// Returns true if `object`, which is in memory under a key of the same hash, is what the tier
+    /// keeps at `place`. A tier that says so of nothing has no copies of what is in memory: the
+    /// place of what comes up again is forgotten.
+    fn is_copy(&self, place: Self::Place, object: &Object) -> bool {
+        _ = (place, object);
+        false
+    }
 
     /// The index has no entry for what is at `place` any more.
     fn forget(&self, place: Self::Place);

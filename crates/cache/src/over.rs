@@ -1,6 +1,10 @@
-//! Removal of objects that are of no more use. They leave before eviction comes for them, so that
-//! their memory serves others. The number of stored responses then counts only those that may still
-//! answer.
+//! Walks over everything stored, a little at a time.
+//!
+//! What is of no more use leaves before eviction comes for it, so that its memory serves others. The
+//! number of stored responses then counts only those that may still answer. And what is worth it
+//! gets a copy in the tier below, so that it is there after a restart.
+
+use std::cell::Cell;
 
 use crate::cache::Cache;
 use crate::ledger::count;
@@ -29,10 +33,40 @@ impl<L: Lower> Cache<L> {
         is_over: &dyn Fn(&Object) -> bool,
         pause: &mut dyn FnMut(),
     ) {
+        self.go_on(walk, places, &|walk| self.drop_batch(walk, is_over), pause);
+    }
+
+    /// Goes on with `walk` in the same way, and has the lower tier keep copies of what `is_meant`
+    /// says, where it takes them. Returns their number. `is_meant` must not call the cache.
+    pub fn copy_down(
+        &self,
+        walk: &mut Walk,
+        places: usize,
+        is_meant: &dyn Fn(&Object) -> bool,
+        pause: &mut dyn FnMut(),
+    ) -> usize {
+        let copied = Cell::new(0);
+        let batch = |walk: &mut Walk| {
+            let (made, more) = self.copy_batch(walk, is_meant);
+            copied.set(copied.get() + made);
+            more
+        };
+        self.go_on(walk, places, &batch, pause);
+        copied.get()
+    }
+
+    /// Goes on with `walk` by batches, of which `batch` says whether its shard has more.
+    fn go_on(
+        &self,
+        walk: &mut Walk,
+        places: usize,
+        batch: &dyn Fn(&mut Walk) -> bool,
+        pause: &mut dyn FnMut(),
+    ) {
         let mut left = places;
         for _ in 0..self.shards() {
             loop {
-                let more = self.drop_batch(walk, is_over);
+                let more = batch(walk);
                 pause();
                 left = left.saturating_sub(BATCH);
                 if !more || left == 0 {
@@ -44,6 +78,25 @@ impl<L: Lower> Cache<L> {
             }
             *walk = Walk { shard: (walk.shard + 1) % self.shards(), cursor: Position::default() };
         }
+    }
+
+    /// Copies of the next places of the shard that `walk` is in; their number, and whether there
+    /// are more places.
+    fn copy_batch(&self, walk: &mut Walk, is_meant: &dyn Fn(&Object) -> bool) -> (usize, bool) {
+        let mut found = Vec::new();
+        let shard = self.shared_shard(walk.shard);
+        let more = shard.collect(&mut walk.cursor, BATCH, &mut found, &|_, object| {
+            !object.is_filling() && is_meant(object)
+        });
+        found.retain(|(h32, object)| shard.copy_of(*h32, object).is_none());
+        drop(shard);
+        if found.is_empty() {
+            return (0, more);
+        }
+        let mut shard = self.shard(walk.shard);
+        let made = found.iter().filter(|(h32, object)| shard.copy_down(*h32, object)).count();
+        drop(shard);
+        (made, more)
     }
 
     /// Looks at the next places of the shard that `walk` is in; whether there are more.

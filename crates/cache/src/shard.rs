@@ -274,6 +274,9 @@ impl<L: Lower> Shard<L> {
             stays
         });
         let superseded = dead.len();
+        // Before it is here: the tier might take what it has of an older one for its copy.
+        self.forget_for(h32, object, leaving, &dead[first..]);
+        let Some(Slot::Many(_, more)) = self.find_mut(h32, &busy.key) else { return false };
         while more.variants.len() >= variants_max.max(1)
             || !(more.variants.is_empty() || more.variant_room())
         {
@@ -288,12 +291,9 @@ impl<L: Lower> Shard<L> {
         if unmarked {
             self.unmarked(busy.key.len());
         }
+        dead[superseded..].iter().for_each(|old| self.forget_copy(h32, old));
         self.strike_off(&dead[first..]);
         self.queue(h32, object);
-        // What is replaced was in memory, so the other tier has no such variant.
-        if !replaced.is_some_and(|old| is_same_variant(old, object)) {
-            self.forget_cold(h32, leaving);
-        }
         if let Some(entry) = self.occupied(h32, &busy.key) {
             settle(entry);
         }
@@ -372,7 +372,7 @@ impl<L: Lower> Shard<L> {
     /// Takes everything of a key out; its fetches in flight will not become visible. The number is
     /// that of responses in the lower tier.
     pub(crate) fn invalidate(&mut self, h32: u32, key: &[u8]) -> (Option<Slot<L::Place>>, usize) {
-        let cold = self.forget_cold(h32, Leaving::AllBut(&[]));
+        let cold = self.forget_cold(h32, Leaving::All);
         let Some(entry) = self.occupied(h32, key) else { return (None, cold) };
         let (slot, _) = entry.remove();
         if let Slot::Many(_, more) = &slot
@@ -398,6 +398,7 @@ impl<L: Lower> Shard<L> {
                 settle(entry);
             }
         }
+        self.forget_copy(h32, object);
         self.strike_off(std::slice::from_ref(object));
         dead.push(Arc::clone(object));
         self.sift();
@@ -433,7 +434,7 @@ impl<L: Lower> Shard<L> {
     /// Ends the freshness of all objects of a key, and of those that its fetches in flight will
     /// bring. Responses in the lower tier leave.
     pub(crate) fn expire(&mut self, h32: u32, key: &[u8], now_ms: i64) -> usize {
-        let cold = self.forget_cold(h32, Leaving::AllBut(&[]));
+        let cold = self.forget_cold(h32, Leaving::All);
         let Some(slot) = self.find(h32, key) else { return cold };
         for object in slot.variants() {
             object.expire(now_ms);
@@ -447,7 +448,7 @@ impl<L: Lower> Shard<L> {
     /// Gives everything of a key new times; how many responses that are. What is in the lower tier
     /// leaves.
     pub(crate) fn retime(&mut self, h32: u32, key: &[u8], times: &Retime) -> usize {
-        let cold = self.forget_cold(h32, Leaving::AllBut(&[]));
+        let cold = self.forget_cold(h32, Leaving::All);
         let Some(slot) = self.find(h32, key) else { return cold };
         slot.variants().iter().for_each(|object| object.retime(times));
         slot.variants().len() + cold
@@ -463,14 +464,12 @@ impl<L: Lower> Shard<L> {
     ) -> bool {
         let first = gone.len();
         let more = self.table.drain(cursor, places, |slot| gone.push(slot));
+        self.forget_drained(gone, first);
         for slot in &gone[first..] {
             if let Slot::Many(_, more) = slot
                 && more.marker.is_some()
             {
                 self.unmarked(more.key.len());
-            }
-            if let Slot::Cold(_, place) = slot {
-                self.lower.forget(*place);
             }
             self.strike_off(slot.variants());
             self.sift();

@@ -177,9 +177,17 @@ impl<L: Lower> Shard<L> {
         }
     }
 
+    /// Returns true if the lower tier has a copy of the object that `token` stands for.
+    fn has_copy(&self, token: Token) -> bool {
+        let variants = self.of_token(token).map_or(&[][..], Slot::variants);
+        let object = variants.iter().find(|object| object.standing.id == token.id);
+        object.is_some_and(|object| self.copy_of(token.h32, object).is_some())
+    }
+
     /// Lets what `token` stands for leave; the token has been taken from its queue.
     fn remove(&mut self, token: Token, main: bool, dead: &mut Dead) {
         let is_it = |slot: &Slot<L::Place>| slot.h32() == token.h32 && slot.has_token(token.id);
+        let has_copy = L::KEEPS && self.has_copy(token);
         let Some(mut entry) = self.table.find_entry(token.h32, is_it) else { return };
         let slot = entry.get_mut();
         if slot.has_marker(token.id)
@@ -195,7 +203,7 @@ impl<L: Lower> Shard<L> {
         let object = match slot {
             Slot::One(_, object) => {
                 let object = Arc::clone(object);
-                match self.lower.sink(&object) {
+                match if has_copy { None } else { self.lower.sink(&object) } {
                     Some(place) => *slot = Slot::Cold(token.h32, place),
                     None => drop(entry.remove()),
                 }
@@ -205,7 +213,7 @@ impl<L: Lower> Shard<L> {
                 let at = more.variants.iter().position(|object| object.standing.id == token.id);
                 let object = at.map(|at| more.variants.remove(at));
                 settle(entry);
-                object.inspect(|object| self.sink_beside(token.h32, object))
+                object.inspect(|object| _ = self.sink_beside(token.h32, object))
             }
             Slot::Cold(..) => None,
         };

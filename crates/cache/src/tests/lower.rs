@@ -17,6 +17,8 @@ struct Attic {
     /// Responses it has room for.
     room: AtomicUsize,
     clock: Mutex<Now>,
+    /// It knows copies of what is in memory.
+    copies: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -30,9 +32,9 @@ struct Kept {
 const START: Now = Now { mono_ms: 50_000, unix_ms: 1_700_000_000_000 };
 
 impl Attic {
-    fn new() -> Arc<Self> {
+    fn new(copies: bool) -> Arc<Self> {
         let room = AtomicUsize::new(usize::MAX);
-        Arc::new(Self { kept: Mutex::default(), room, clock: Mutex::new(START) })
+        Arc::new(Self { kept: Mutex::default(), room, clock: Mutex::new(START), copies })
     }
 
     fn len(&self) -> usize {
@@ -49,7 +51,8 @@ impl Attic {
         let unix_ms = self.clock.lock().unix_ms + stopped_ms;
         let clock = Mutex::new(Now { mono_ms: 1000, unix_ms });
         let room = AtomicUsize::new(usize::MAX);
-        let attic = Arc::new(Self { kept: Mutex::new(self.kept.lock().clone()), room, clock });
+        let kept = Mutex::new(self.kept.lock().clone());
+        let attic = Arc::new(Self { kept, room, clock, copies: self.copies });
         let cache = Cache::over(Arc::clone(&attic), config(64 * MIB));
         let kept = attic.kept.lock().clone();
         assert!(kept.iter().all(|(place, kept)| cache.add_cold(kept.hash, *place)));
@@ -75,6 +78,17 @@ impl Lower for Attic {
         Some(place)
     }
 
+    fn is_copy(&self, place: u64, object: &Object) -> bool {
+        let kept = self.kept.lock();
+        let record = kept.get(&place).and_then(|kept| Record::decode(&kept.record, *self.clock.lock()));
+        let is_it = |record: Record| {
+            record.key() == object.key()
+                && record.vary() == object.vary()
+                && record.born_ms() == object.born_ms()
+        };
+        self.copies && record.is_some_and(is_it)
+    }
+
     fn forget(&self, place: u64) {
         assert!(self.kept.lock().remove(&place).is_some(), "it was kept until now");
     }
@@ -85,8 +99,19 @@ impl Lower for Attic {
 }
 
 fn over(budget: u64) -> (Arc<Attic>, Arc<Cache<Attic>>) {
-    let attic = Attic::new();
+    let attic = Attic::new(false);
     (Arc::clone(&attic), Cache::over(attic, config(budget)))
+}
+
+/// Over a tier that has copies of what is in memory.
+fn over_copies(budget: u64) -> (Arc<Attic>, Arc<Cache<Attic>>) {
+    let attic = Attic::new(true);
+    (Arc::clone(&attic), Cache::over(attic, config(budget)))
+}
+
+/// Has the tier copy everything.
+fn copy(cache: &Cache<Attic>) -> usize {
+    cache.copy_down(&mut Walk::default(), usize::MAX, &|_| true, &mut || ())
 }
 
 /// Evicts what can be.
@@ -387,6 +412,58 @@ fn what_has_sunk_outlives_the_process_with_its_age_its_tags_and_its_bans() {
     assert!(is_in_memory(&cache, "/a"));
 }
 
+#[test]
+fn a_copy_is_made_once_outlives_memory_and_is_forgotten_with_its_response() {
+    let (attic, cache) = over_copies(64 * MIB);
+    let names: Vec<String> = (0..300).map(|n| n.to_string()).collect();
+    names.iter().for_each(|name| store(&cache, name, head(None), name.as_bytes()));
+    assert_eq!((copy(&cache), copy(&cache)), (300, 0));
+    assert_eq!((attic.len(), cache.stats().objects), (300, 300));
+    // What is in memory answers, and nobody who fetches it anew is sent to its copy.
+    assert!(is_in_memory(&cache, "7") && fetching(&cache, "7").cold().is_empty());
+    press(&cache);
+    assert_eq!((attic.len(), cache.stats().objects), (300, 0));
+    let object = raise(&cache, &attic, "7").expect("its copy is there");
+    assert_eq!(bytes_of(&object).as_deref(), Some(&b"7"[..]));
+    assert_eq!((attic.len(), cache.stats().objects), (300, 1), "what comes up leaves its copy");
+    drop(object);
+    press(&cache);
+    assert_eq!(attic.len(), 300, "and needs no other one");
+    raise(&cache, &attic, "7").expect("it is still there");
+    store(&cache, "7", head(None), b"newer");
+    assert_eq!((attic.len(), cache.stats().objects), (299, 1), "the older one's is forgotten");
+    assert_eq!((copy(&cache), cache.invalidate(&key("7"))), (1, 1), "one response, not two");
+    raise(&cache, &attic, "8").expect("its copy is there");
+    assert_eq!(cache.soft_invalidate(&key("8"), 0), 1);
+    assert_eq!((attic.len(), cache.stats().objects), (298, 1), "its copy would be fresh");
+    ban(&cache, |record| record.key() == key("8").bytes(), 0);
+    raise(&cache, &attic, "9").expect("its copy is there");
+    ban(&cache, |record| record.key() == key("9").bytes(), 0);
+    assert_eq!((attic.len(), cache.stats().objects), (297, 0));
+    names[..50].iter().for_each(|name| _ = raise(&cache, &attic, name));
+    cache.check();
+    assert_eq!(cache.clear(), 297);
+    assert_eq!((attic.len(), cache.stats().objects), (0, 0));
+}
+
+#[test]
+fn a_variant_that_is_stored_leaves_the_copies_of_others() {
+    let (attic, cache) = over_copies(MIB);
+    for signature in ["a", "b"] {
+        let lead = match cache.begin(&key("/a"), &mut of(signature), BeginOptions::default(), 0) {
+            Begin::Lead(lead) => lead,
+            other => panic!("expected to fetch, not {other:?}"),
+        };
+        let vary = Variant { spec: b"x", signature: signature.as_bytes() };
+        assert!(lead.store(NewObject { length: Some(0), ..head(None) }, Some(vary)).finish());
+        copy(&cache);
+    }
+    assert_eq!((attic.len(), cache.stats().objects), (2, 2));
+    press(&cache);
+    assert_eq!((attic.len(), cache.invalidate(&key("/a"))), (2, 2));
+    assert_eq!(attic.len(), 0);
+}
+
 /// An event that happens to a key or to the whole cache.
 #[derive(Clone, Debug)]
 enum Op {
@@ -395,6 +472,7 @@ enum Op {
     Purge(usize),
     Soft(usize),
     Ban(usize),
+    Copy,
     Press,
     Restart,
 }
@@ -412,13 +490,15 @@ proptest! {
                 1 => (0..5_usize).prop_map(Op::Purge),
                 1 => (0..5_usize).prop_map(Op::Soft),
                 1 => (0..5_usize).prop_map(Op::Ban),
+                2 => Just(Op::Copy),
                 3 => Just(Op::Press),
                 1 => Just(Op::Restart),
             ],
             0..80,
         ),
+        copies in any::<bool>(),
     ) {
-        let (mut attic, mut cache) = over(64 * MIB);
+        let (mut attic, mut cache) = if copies { over_copies(64 * MIB) } else { over(64 * MIB) };
         let mut map: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
         // The journal of bans, and keys that have been purged softly: those in memory stay.
         let (mut bans, mut stale) = (Vec::new(), [false; 5]);
@@ -468,9 +548,19 @@ proptest! {
                     bans.push((ban.number(), at));
                     map.remove(&at);
                 }
+                Op::Copy if copies => {
+                    copy(&cache);
+                    prop_assert_eq!(copy(&cache), 0);
+                }
+                Op::Copy => {}
                 Op::Press => press(&cache),
                 Op::Restart => {
-                    press(&cache);
+                    // A process that is killed, or one that ends.
+                    if copies {
+                        copy(&cache);
+                    } else {
+                        press(&cache);
+                    }
                     (attic, cache) = attic.restart(0);
                     // Those before have met what they can.
                     let passed = attic.passed().unwrap_or(0);
