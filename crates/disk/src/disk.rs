@@ -296,6 +296,11 @@ impl Disk {
         self.core.step(false)
     }
 
+    /// Looks at one more segment for what was there at the start; false if none is left.
+    pub fn find_step(&self) -> bool {
+        self.core.volumes().any(|volume| volume.find_turn())
+    }
+
     /// Takes all steps that there are, and commits.
     pub fn settle(&self) {
         while self.core.step(true) {}
@@ -400,7 +405,7 @@ impl Core {
         for volume in self.volumes() {
             for segment in &volume.segments {
                 let segment = segment.lock();
-                if segment.live > 0 {
+                if segment.counts() {
                     let value = value(&segment);
                     least = Some(least.map_or(value, |least: u64| least.min(value)));
                 }

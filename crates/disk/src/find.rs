@@ -167,8 +167,9 @@ impl Volume {
             let epoch = header.map(|header| header.epoch).filter(|epoch| *epoch >= valid_from);
             let bad = finder.keep.quarantined.contains(&number) || read.is_err();
             let mut segment = slot.lock();
+            // The next snapshot tells of what is free, too.
+            segment.epoch = epoch.unwrap_or(0);
             if let Some(epoch) = epoch.filter(|epoch| finder.has(number, *epoch)) {
-                segment.epoch = epoch;
                 left.push((epoch, number));
             } else if bad {
                 segment.usage = Usage::Bad;

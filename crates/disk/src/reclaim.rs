@@ -84,7 +84,7 @@ impl Volume {
             let mut known = self.segments[segment as usize].lock();
             let live = known.rows.iter().filter(|row| row.is(LIVE));
             let left = live.map(|row| (self.place(segment, epoch, row), *row)).collect();
-            known.clear(Usage::Emptied);
+            known.clear();
             left
         };
         for (place, row) in &left {

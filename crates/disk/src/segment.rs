@@ -116,9 +116,17 @@ impl Segment {
         }
     }
 
-    /// Forgets all of its records.
-    pub(crate) fn clear(&mut self, usage: Usage) {
-        *self = Self { epoch: self.epoch, errors: self.errors, ..Self::new(usage) };
+    /// Forgets all of its records. A crash may bring them back until that is durable, so that the
+    /// least order and ban stay.
+    pub(crate) fn clear(&mut self) {
+        let Self { epoch, errors, least_order, least_passed, .. } = *self;
+        let empty = Self::new(Usage::Emptied);
+        *self = Self { epoch, errors, least_order, least_passed, ..empty };
+    }
+
+    /// True if a record of it may be found after a crash.
+    pub(crate) fn counts(&self) -> bool {
+        self.live > 0 || self.usage == Usage::Emptied && self.least_order < u64::MAX
     }
 }
 

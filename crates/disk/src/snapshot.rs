@@ -51,7 +51,11 @@ impl Known {
             let asked = if row.is(ASKED) { ASKED } else { 0 };
             (dead | asked != 0).then_some(row.unit() | dead | asked)
         });
-        let freed = matches!(segment.usage, Usage::Free | Usage::Emptied);
+        let freed = match segment.usage {
+            Usage::Free | Usage::Emptied => true,
+            Usage::Bad => segment.rows.is_empty(),
+            Usage::Unknown | Usage::Open | Usage::Full | Usage::Sealed => false,
+        };
         Self { epoch: segment.epoch, freed, marks: marks.collect() }
     }
 

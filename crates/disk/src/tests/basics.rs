@@ -320,11 +320,11 @@ fn a_volume_grows_and_shrinks_with_its_settings() {
         lab
     };
     let lab = with(4);
-    (0..8).for_each(|hash| drop(lab.put(hash, 1, 1500).unwrap()));
+    (0..8).for_each(|hash| _ = lab.put(hash, 1, 1500).unwrap());
     lab.disk.stop();
     let lab = with(9);
     assert!((0..8).all(|hash| lab.version(hash) == Some(1)));
-    (8..60).for_each(|hash| drop(lab.put(hash, 1, 1500).unwrap()));
+    (8..60).for_each(|hash| _ = lab.put(hash, 1, 1500).unwrap());
     lab.disk.stop();
     let lab = with(5);
     let left = (0..60).filter(|hash| lab.version(*hash) == Some(1)).count();
@@ -338,7 +338,7 @@ fn a_real_directory_keeps_it_to_itself() {
     let path = std::env::temp_dir().join(format!("larder-disk-{}", std::process::id()));
     let clocks = Clocks::new();
     let lab = Lab::over(Real::new(&path).unwrap(), &clocks);
-    (0..20).for_each(|hash| drop(lab.put(hash, 1, 700).unwrap()));
+    (0..20).for_each(|hash| _ = lab.put(hash, 1, 700).unwrap());
     lab.disk.settle();
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&path), 0o700);

@@ -48,6 +48,19 @@ impl Recording {
         Self::default()
     }
 
+    /// A directory with these files, all of them durable.
+    pub fn over(under: &Memory) -> Self {
+        let own = Self::new();
+        for (name, bytes) in under.contents() {
+            // Nothing fails in memory.
+            let Ok(file) = own.open(&name, true) else { continue };
+            let written = file.write_at(&bytes, 0).and_then(|_| file.sync());
+            debug_assert!(written.is_ok(), "memory takes everything");
+        }
+        own.log.lock().deeds.push(Deed::SyncNames);
+        own
+    }
+
     /// The number of deeds so far: a point at which the power can be cut.
     pub fn point(&self) -> usize {
         self.log.lock().deeds.len()
