@@ -32,7 +32,7 @@ impl Volume {
         self.carried.load(Ordering::Relaxed)
     }
 
-    /// Begins a new journal and writes a snapshot, after which the old ones are not needed. Only
+    /// Begins a new journal and writes a snapshot, after which older ones are not needed. Only
     /// the writer may call it, when nothing waits to be written.
     pub(crate) fn checkpoint(&self) {
         let all = self.segments.iter().all(|slot| slot.lock().usage != Usage::Emptied);
@@ -81,6 +81,8 @@ impl Volume {
         let sealed = self.journal.sealed();
         let bytes = snapshot::write(&*self.vfs, self.key, generation, sealed, segments)?;
         add(&self.tallies.journal_bytes, bytes);
-        snapshot::remove_before(&*self.vfs, generation)
+        // The one before is kept, with all journals since: a snapshot may rot.
+        let before = self.snapshot_before.swap(generation, Ordering::Relaxed);
+        snapshot::remove_before(&*self.vfs, before)
     }
 }

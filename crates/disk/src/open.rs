@@ -220,11 +220,13 @@ impl Candidate {
             snapshot::remove_before(&*vfs, u64::MAX).map_err(&making)?;
             vfs.sync_names().map_err(&making)?;
         }
+        let snapshot = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.generation);
+        let snapshot = if purpose == Purpose::Void { 0 } else { snapshot };
         let finder = match purpose {
             Purpose::Serve | Purpose::Look => Finder::new(&self.past, self.snapshot.take()),
             Purpose::Void => Finder::of_nothing(),
         };
-        let volume = self.volume(number, superblock, files, finder, shared);
+        let volume = self.volume(number, superblock, files, (finder, snapshot), shared);
         for (number, bytes) in &all.invalidations {
             volume.journal.push(Item::Invalidation(*number, bytes.clone()));
         }
@@ -314,7 +316,7 @@ impl Candidate {
         number: u8,
         superblock: Superblock,
         files: Vec<Arc<dyn File>>,
-        finder: Finder,
+        (finder, snapshot): (Finder, u64),
         shared: &Arc<Shared>,
     ) -> Volume {
         let key = superblock.key();
@@ -344,6 +346,7 @@ impl Candidate {
             found: AtomicBool::new(false),
             settled: AtomicBool::new(false),
             carried: AtomicU64::new(0),
+            snapshot_before: AtomicU64::new(snapshot),
             looked: AtomicU64::new(0),
             to_look: AtomicU64::new(0),
             stopping: AtomicBool::new(false),

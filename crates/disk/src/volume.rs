@@ -177,6 +177,8 @@ pub(crate) struct Volume {
     pub(crate) found: AtomicBool,
     /// A snapshot was written since.
     pub(crate) settled: AtomicBool,
+    /// The generation of the newest snapshot.
+    pub(crate) snapshot_before: AtomicU64,
     /// Bytes that the journal began with.
     pub(crate) carried: AtomicU64,
     /// Segments looked at, of those that had something.
