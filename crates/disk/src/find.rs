@@ -6,11 +6,8 @@ use std::sync::atomic::Ordering;
 
 use hashbrown::HashMap;
 
-use crate::error::Damage;
 use crate::journal::{Chain, Keep, Past};
-use crate::layout::{
-    FRAME_BYTES, Footer, Header, LISTED, LIVE, PART, ROW_BYTES, Row, SegmentHeader,
-};
+use crate::layout::{FRAME_BYTES, Footer, LISTED, LIVE, PART, ROW_BYTES, Row, SegmentHeader};
 use crate::owner::{Found, Reason};
 use crate::place::Place;
 use crate::segment::{Segment, Usage};
@@ -224,7 +221,7 @@ impl Volume {
     fn look(&self, segment: u32, epoch: u64) -> Looked {
         match self.read_table(segment, epoch) {
             Ok(Some(looked)) => looked,
-            Ok(None) | Err(_) => self.walk(segment, epoch, |_, _, _| {}).unwrap_or_else(|_| {
+            Ok(None) | Err(_) => self.walk(segment, epoch).unwrap_or_else(|_| {
                 add(&self.tallies.errors_read, 1);
                 Looked { rows: Vec::new(), sealed: 0, full: false }
             }),
@@ -255,21 +252,7 @@ impl Volume {
 
     /// Looks for records one by one, and checks each in full. A record that is damaged, or was
     /// never written, is passed over.
-    pub(crate) fn walk_segment(
-        &self,
-        segment: u32,
-        epoch: u64,
-        each: impl FnMut(u32, u32, Result<(Header, u32), Damage>),
-    ) -> io::Result<Vec<Row>> {
-        Ok(self.walk(segment, epoch, each)?.rows)
-    }
-
-    fn walk(
-        &self,
-        segment: u32,
-        epoch: u64,
-        mut each: impl FnMut(u32, u32, Result<(Header, u32), Damage>),
-    ) -> io::Result<Looked> {
+    fn walk(&self, segment: u32, epoch: u64) -> io::Result<Looked> {
         let (file, base) = self.file(segment);
         let mut bytes = vec![0; self.segment_bytes() as usize];
         read_all(&**file, &mut bytes, base)?;
@@ -278,7 +261,6 @@ impl Volume {
         let mut at = FRAME_BYTES;
         while at < end {
             let checked = self.check_record(segment, epoch, at, &bytes[at as usize..end as usize]);
-            each(segment, at, checked);
             let Ok((header, len)) = checked else {
                 at += crate::config::UNIT;
                 continue;
@@ -295,14 +277,22 @@ impl Volume {
     fn find_parts(&self, listed: &[Found], looked: &[u32]) {
         let mut whole = Vec::new();
         let mut wanted = hashbrown::HashSet::new();
-        for record in listed {
+        // A crash may have left a record in parts as it was before it moved on, too. The newer one
+        // has the parts that both list.
+        let mut listed = listed.to_vec();
+        listed.sort_by_key(|record| {
+            let epoch = self.segment(record.place).map_or(0, |segment| segment.lock().epoch);
+            std::cmp::Reverse((epoch, record.place.unit()))
+        });
+        for record in &listed {
             let parts = self.read_list(record.place).unwrap_or_default();
             let there = |place: Place| {
                 self.segment(place).is_some_and(|segment| {
                     segment.lock().row(place).is_some_and(|row| row.is(PART))
                 })
             };
-            if parts.is_empty() || !parts.iter().all(|part| there(part.place)) {
+            let taken = parts.iter().any(|part| wanted.contains(&part.place));
+            if parts.is_empty() || taken || !parts.iter().all(|part| there(part.place)) {
                 self.lose(record.place);
                 continue;
             }

@@ -132,8 +132,10 @@ impl Volume {
         self.journal.fail("the volume is out of use");
         let number = self.shared.order.now();
         self.shared.fallen.lock().push((self.superblock.id, number));
-        // A disk that takes no marker is remembered by the others.
-        _ = mark(&*self.vfs, reason);
+        if self.journal.generation().is_some() {
+            // A disk that takes no marker is remembered by the others.
+            _ = mark(&*self.vfs, reason);
+        }
         self.changed();
     }
 

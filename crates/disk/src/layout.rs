@@ -252,7 +252,7 @@ impl Row {
         Self {
             hash: header.hash,
             order: header.order,
-            bits: offset / UNIT | LIVE | u32::from(header.flags) << 22 & (PART | LISTED),
+            bits: (offset / UNIT) | LIVE | (u32::from(header.flags) << 22 & (PART | LISTED)),
             len,
             expires_s: match header.expires_ms {
                 u64::MAX => NEVER_S,

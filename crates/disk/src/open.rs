@@ -373,9 +373,8 @@ fn new_id() -> [u8; 16] {
     id
 }
 
-/// Makes a volume begin with nothing at its next start, and forgets why it was taken out.
-pub(crate) fn empty(config: &VolumeConfig) -> Result<(), Error> {
-    let vfs = &*config.vfs;
+/// Removes all files of a volume.
+pub(crate) fn empty(vfs: &dyn Vfs) -> Result<(), Error> {
     let name = vfs.name();
     let _lock = lock(vfs)?;
     let removing = Error::io(&name, "emptying the volume");

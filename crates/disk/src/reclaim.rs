@@ -118,6 +118,10 @@ impl Volume {
         // The owner may have forgotten it meanwhile, and then knows nothing of the new place.
         let wanted =
             self.kill(place).is_some() && self.shared.owner.moved(header.hash, place, moved);
+        if parts.is_some() {
+            // Its own segment may stay, and then nothing else says that it is dead.
+            self.front.lock().jobs.push_back(Job::Moved { place });
+        }
         if wanted {
             add(&self.tallies.moved, 1);
             add(&self.tallies.moved_bytes, u64::from(row.len));

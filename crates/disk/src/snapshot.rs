@@ -170,7 +170,8 @@ pub(crate) fn remove_before(vfs: &dyn Vfs, generation: u64) -> io::Result<()> {
     for name in vfs.list()? {
         let number = name.strip_prefix(PREFIX).or_else(|| name.strip_prefix("journal-"));
         let old = number.is_some_and(|number| {
-            u64::from_str_radix(number, 16).map_or(number.ends_with(".new"), |at| at < generation)
+            u64::from_str_radix(number, 16)
+                .map_or_else(|_| number.ends_with(".new"), |at| at < generation)
         });
         if old {
             vfs.remove(&name)?;

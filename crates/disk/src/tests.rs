@@ -8,6 +8,7 @@ mod model;
 mod room;
 mod streams;
 mod threads;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

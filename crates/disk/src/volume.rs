@@ -111,6 +111,8 @@ pub(crate) enum Job {
     Seal { segment: u32, epoch: u64 },
     /// A record is to be overwritten.
     Erase { place: Place, epoch: u64, room: u32 },
+    /// What the record at this place was written as anew stands before this.
+    Moved { place: Place },
     /// All that moved on from a segment stands before this.
     Release { segment: u32, epoch: u64 },
 }

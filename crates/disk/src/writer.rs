@@ -27,6 +27,8 @@ pub(crate) struct Writer {
     dirty: BTreeMap<u32, (u64, u32)>,
     /// Reclaimed segments that are free after the next commit.
     freeing: Vec<(u32, u64)>,
+    /// Records that are dead when what they were written as anew is durable.
+    moved: Vec<Place>,
     committed_ms: u64,
 }
 
@@ -71,7 +73,8 @@ impl Volume {
         }
         self.write_run(&mut writer, &mut run);
         let now_ms = self.shared.now().mono_ms;
-        let waits = !writer.dirty.is_empty() || !writer.freeing.is_empty();
+        let waits = [writer.dirty.is_empty(), writer.freeing.is_empty(), writer.moved.is_empty()];
+        let waits = waits.contains(&false);
         if !waits && (!self.journal.is_waiting() || self.health.is_out()) {
             writer.committed_ms = now_ms;
             return worked;
@@ -107,6 +110,7 @@ impl Volume {
                     self.write_run(writer, run);
                 }
             }
+            Job::Moved { place } => writer.moved.push(place),
             Job::Release { segment, epoch } => {
                 self.write_run(writer, run);
                 if self.shared.config.erase {
@@ -261,6 +265,10 @@ impl Volume {
     fn commit(&self, writer: &mut Writer) {
         let synced = self.sync(writer);
         let freed = if synced { std::mem::take(&mut writer.freeing) } else { Vec::new() };
+        let moved = if synced { std::mem::take(&mut writer.moved) } else { Vec::new() };
+        for place in moved {
+            self.journal.push(Item::Forget(place));
+        }
         for (segment, epoch) in &freed {
             self.journal.push(Item::Freed(*segment, *epoch));
         }

@@ -46,6 +46,7 @@ struct Told {
 struct Life {
     lab: Lab,
     vfs: Recording,
+    seed: u64,
     rng: Rng,
     puts: Vec<Put>,
     told: Vec<Told>,
@@ -90,8 +91,18 @@ impl Life {
         let rng = Rng::with_seed(seed);
         let lab = survivors.lab;
         let committed = puts.len();
-        let mut life =
-            Self { lab, vfs, rng, puts, told, released: Vec::new(), committed, versions, base };
+        let mut life = Self {
+            lab,
+            vfs,
+            seed,
+            rng,
+            puts,
+            told,
+            released: Vec::new(),
+            committed,
+            versions,
+            base,
+        };
         life.note(0);
         life
     }
@@ -199,7 +210,8 @@ impl Life {
         let clocks = &self.lab.clocks;
         let survivors = Survivors::of(disk.copy(), clocks);
         let Survivors { lab, alive } = &survivors;
-        let case = format!("point {point} of {}, seed {seed}", self.vfs.point());
+        let case =
+            format!("life {}, point {point} of {}, seed {seed}", self.seed, self.vfs.point());
         assert_eq!(lab.emptied, [0_usize; 0], "{case}");
         let stats = lab.stats();
         let damage = [stats.damaged(), stats.damaged_journal, stats.damaged_snapshot];

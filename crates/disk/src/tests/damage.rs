@@ -225,3 +225,13 @@ fn a_head_and_a_range_are_checked_as_well_as_the_whole() {
     assert!(lab.disk.read_now(place, 1, &Ask::range(1980..1990)).is_none());
     assert!(matches!(lab.read(place, 1, Ask::head()), Err(Error::Gone)));
 }
+
+#[test]
+fn the_fuzz_target_holds_for_some_bytes() {
+    let mut rng = Rng::with_seed(4);
+    for _ in 0..300 {
+        let mut data = vec![0; rng.usize(..200)];
+        rng.fill(&mut data);
+        crate::fuzz::recovery(&data);
+    }
+}

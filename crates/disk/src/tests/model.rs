@@ -104,7 +104,7 @@ impl Walk {
         }
     }
 
-    fn forget(&mut self, hash: u64) {
+    fn forget(&self, hash: u64) {
         for place in self.lab.index.places.lock().remove(&hash).unwrap_or_default() {
             self.lab.disk.forget(place);
         }
