@@ -13,6 +13,7 @@ impl Volume {
     /// Makes room, and a snapshot if it is time; true if there was anything to do.
     pub(crate) fn housekeeping(&self) -> bool {
         if self.health.is_out() {
+            self.write_marker();
             return false;
         }
         let reclaimed = self.reclaim_turn();
@@ -67,7 +68,9 @@ impl Volume {
     /// # Errors
     /// Those of the system.
     pub(crate) fn rotate(&self, generation: u64) -> std::io::Result<()> {
-        let bytes = self.journal.rotate(self.shared.moment(), generation)?;
+        // What others write to the disk is not to take away what a purge needs.
+        let room = self.shared.config.journal_bytes * 3 / 2;
+        let bytes = self.journal.rotate(self.shared.moment(), generation, room)?;
         self.carried.store(self.journal.size(), Ordering::Relaxed);
         add(&self.tallies.journal_bytes, bytes);
         Ok(())

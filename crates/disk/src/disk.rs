@@ -260,6 +260,7 @@ impl Disk {
     /// Invalidations up to this number are needed no more: nothing that the store has is older, or
     /// all of it has been tested.
     pub fn release(&self, up_to: u64) {
+        let up_to = up_to.min(self.core.shared.order.now());
         for volume in self.core.volumes() {
             volume.journal.push(Item::Released(up_to));
         }
@@ -316,7 +317,8 @@ impl Disk {
         self.core.volumes().any(|volume| volume.read_turn())
     }
 
-    /// Ends everything, so that the next start finds all of it at once.
+    /// Ends everything, so that the next start finds all of it at once. A disk that hangs is not
+    /// waited for longer than for an invalidation.
     pub fn stop(self) {
         self.core.end_threads();
         self.core.volumes().for_each(|volume| volume.close());
@@ -459,7 +461,7 @@ impl Core {
             for (id, number) in &fallen {
                 volume.journal.push(Item::Out(*id, *number));
             }
-            volume.flush_journal();
+            volume.hurry();
         }
     }
 

@@ -31,7 +31,8 @@ fn open(vfs: &Memory) -> Option<Disk> {
         block_bytes: 512,
         ..VolumeConfig::new(Arc::new(vfs.clone()), 6 * 4096)
     };
-    let config = Config { threads: false, part_bytes: 700, ..Config::new(vec![volume]) };
+    let sizes = Config { part_bytes: 700, journal_bytes: 1024, ..Config::new(vec![volume]) };
+    let config = Config { threads: false, ..sizes };
     let clock: Clock = Arc::new(|| Now { mono_ms: 1000, unix_ms: 1_700_000_000_000 });
     let Opened { disk, .. } = Disk::open(config, Arc::new(Nobody), clock).ok()?;
     disk.settle();

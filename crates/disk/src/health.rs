@@ -1,7 +1,7 @@
 //! The health of a volume: how many failures it takes until the store goes on without it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 
@@ -34,6 +34,8 @@ const OUT: u8 = 2;
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     state: AtomicU8,
+    /// Its marker has been written, or cannot be.
+    marked: AtomicBool,
     notes: Mutex<Notes>,
 }
 
@@ -132,11 +134,21 @@ impl Volume {
         self.journal.fail("the volume is out of use");
         let number = self.shared.order.now();
         self.shared.fallen.lock().push((self.superblock.id, number));
-        if self.journal.generation().is_some() {
+        self.changed();
+    }
+
+    /// Writes down that the volume is out, if it is and nobody has. It may take as long as a disk
+    /// does that is out for a reason.
+    pub(crate) fn write_marker(&self) {
+        let Condition::Out(reason) = self.health.condition() else { return };
+        let _writer = self.writer.lock();
+        if self.retired.load(Ordering::Acquire) {
+            return;
+        }
+        if !self.health.marked.swap(true, Ordering::AcqRel) && self.journal.generation().is_some() {
             // A disk that takes no marker is remembered by the others.
             _ = mark(&*self.vfs, reason);
         }
-        self.changed();
     }
 
     fn changed(&self) {

@@ -158,7 +158,8 @@ impl Keep {
             }
             Item::Released(number) => {
                 self.released = self.released.max(number);
-                self.invalidations = self.invalidations.split_off(&(self.released + 1));
+                self.invalidations =
+                    self.invalidations.split_off(&(self.released.saturating_add(1)));
             }
             Item::Shift(number, ms) => self.shift(number, ms),
             Item::Quarantine(segment) => drop(self.quarantined.insert(segment)),
@@ -229,6 +230,9 @@ pub(crate) struct Journal {
     done: Condvar,
     /// The newest invalidation that is durable.
     sealed: AtomicU64,
+    /// The generation of the file in use, and its bytes; all ones before there is one.
+    generation: AtomicU64,
+    bytes: AtomicU64,
 }
 
 /// What a flush has done.
@@ -250,7 +254,8 @@ impl Journal {
         };
         let (writing, waiting) = (Mutex::new(None), Mutex::new(waiting));
         let sealed = AtomicU64::new(sealed);
-        Self { vfs, key, writing, waiting, done: Condvar::new(), sealed }
+        let (generation, bytes) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
+        Self { vfs, key, writing, waiting, done: Condvar::new(), sealed, generation, bytes }
     }
 
     /// Adds an item, to be written with the next commit; returns its ticket. After a failure it
@@ -286,8 +291,7 @@ impl Journal {
 
     /// Bytes written and waiting.
     pub(crate) fn size(&self) -> u64 {
-        let at = self.writing.lock().as_ref().map_or(0, |writing| writing.at);
-        at + self.waiting.lock().payload.len() as u64
+        self.bytes.load(Ordering::Relaxed) + self.waiting.lock().payload.len() as u64
     }
 
     /// True if something waits to be written.
@@ -368,6 +372,7 @@ impl Journal {
         let result = match written {
             Ok(()) => {
                 *at += frame.len() as u64;
+                self.bytes.store(*at, Ordering::Relaxed);
                 waiting.durable = added;
                 self.sealed.store(newest, Ordering::Relaxed);
                 Ok(Flushed { bytes: frame.len() as u64 })
@@ -382,12 +387,12 @@ impl Journal {
         result
     }
 
-    /// Goes on in a new file of generation `generation`, which is durable before it is used; returns
-    /// the bytes written.
+    /// Goes on in a new file of generation `generation`, which is durable before it is used, and
+    /// has room for so many bytes more; returns the bytes written.
     ///
     /// # Errors
     /// Those of the system; the old file goes on then.
-    pub(crate) fn rotate(&self, moment: Moment, generation: u64) -> io::Result<u64> {
+    pub(crate) fn rotate(&self, moment: Moment, generation: u64, room: u64) -> io::Result<u64> {
         let mut slot = self.writing.lock();
         let mut bytes = 0;
         if let Some(writing) = &mut *slot {
@@ -404,10 +409,14 @@ impl Journal {
         let file = self.vfs.open(&beside, true)?;
         file.truncate(0)?;
         write_all(&*file, &first, 0)?;
+        // Where there is no room ahead, there may be when it is needed.
+        _ = file.preallocate(first.len() as u64 + room);
         file.sync()?;
         if let Some(writing) = &mut *slot {
             let closed = self.write(writing, moment, Some(&Item::Closed));
             bytes += closed.map_err(io::Error::other)?.bytes;
+            // The room ahead is not needed any more; where it stays, it does no harm.
+            _ = writing.file.truncate(writing.at);
         }
         let named = self.vfs.rename(&beside, &name).and_then(|()| self.vfs.sync_names());
         if let Err(error) = named {
@@ -416,6 +425,8 @@ impl Journal {
             return Err(error);
         }
         bytes += first.len() as u64;
+        self.generation.store(generation, Ordering::Release);
+        self.bytes.store(first.len() as u64, Ordering::Relaxed);
         *slot = Some(Writing { file, generation, at: first.len() as u64 });
         Ok(bytes)
     }
@@ -427,14 +438,19 @@ impl Journal {
     pub(crate) fn close(&self, moment: Moment) -> Result<Flushed, String> {
         let mut writing = self.writing.lock();
         match &mut *writing {
-            Some(writing) => self.write(writing, moment, Some(&Item::Closed)),
+            Some(writing) => {
+                let closed = self.write(writing, moment, Some(&Item::Closed))?;
+                _ = writing.file.truncate(writing.at);
+                Ok(closed)
+            }
             None => Ok(Flushed { bytes: 0 }),
         }
     }
 
     /// The generation of the file in use.
     pub(crate) fn generation(&self) -> Option<u64> {
-        self.writing.lock().as_ref().map(|writing| writing.generation)
+        let generation = self.generation.load(Ordering::Acquire);
+        (generation < u64::MAX).then_some(generation)
     }
 }
 

@@ -152,7 +152,10 @@ impl Volume {
             match late {
                 Some(request) => {
                     // One that is being answered leaves by itself.
-                    self.reads.requests.lock().open.remove(&request.key);
+                    let mut requests = self.reads.requests.lock();
+                    requests.open.remove(&request.key);
+                    requests.waiting.retain(|waiting| waiting.key != request.key);
+                    drop(requests);
                     self.answer_late(&request);
                 }
                 None => return,

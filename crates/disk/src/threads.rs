@@ -4,7 +4,6 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -18,7 +17,8 @@ const LOOK_MS: u64 = 1000;
 /// Threads that run, and the bell of the sentinel.
 #[derive(Default)]
 pub(crate) struct Threads {
-    running: Mutex<Vec<JoinHandle<()>>>,
+    running: Arc<Mutex<usize>>,
+    gone: Arc<Condvar>,
     ending: Mutex<bool>,
     bell: Condvar,
 }
@@ -29,18 +29,42 @@ impl fmt::Debug for Threads {
     }
 }
 
+/// Tells that a thread has ended, however it did.
+struct Leaving {
+    running: Arc<Mutex<usize>>,
+    gone: Arc<Condvar>,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        *self.running.lock() -= 1;
+        self.gone.notify_all();
+    }
+}
+
 impl Threads {
     /// Lets the sentinel look at once.
     pub(crate) fn wake(&self) {
+        // The sentinel has the lock until it waits.
+        drop(self.ending.lock());
         self.bell.notify_one();
     }
 
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) {
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+        let leaving = Leaving { running: Arc::clone(&self.running), gone: Arc::clone(&self.gone) };
+        *self.running.lock() += 1;
+        let work = move || {
+            let _leaving = leaving;
+            work();
+        };
         // Without a thread the volume takes what its queue holds and answers by deadlines.
-        if let Ok(thread) = thread {
-            self.running.lock().push(thread);
-        }
+        _ = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    }
+
+    /// Waits until all threads have ended; one that hangs is left alone after `most`.
+    fn wait(&self, most: Duration) {
+        let mut running = self.running.lock();
+        while *running > 0 && !self.gone.wait_for(&mut running, most).timed_out() {}
     }
 }
 
@@ -85,10 +109,12 @@ impl Core {
         let mut ending = self.threads.ending.lock();
         while !*ending {
             let now_ms = self.shared.now().mono_ms;
+            // Whoever comes with a deadline from here on rings the bell.
+            self.planned_ms.store(u64::MAX, Ordering::Release);
             let earliest = self.volumes().filter_map(|volume| volume.reads.earliest()).min();
             let wait_ms =
                 earliest.map_or(LOOK_MS, |at| at.saturating_sub(now_ms).clamp(1, LOOK_MS));
-            self.planned_ms.store(now_ms + wait_ms, Ordering::Relaxed);
+            self.planned_ms.store(now_ms + wait_ms, Ordering::Release);
             self.threads.bell.wait_for(&mut ending, Duration::from_millis(wait_ms));
             parking_lot::MutexGuard::unlocked(&mut ending, || self.tick());
         }
@@ -99,11 +125,7 @@ impl Core {
         *self.threads.ending.lock() = true;
         self.threads.bell.notify_all();
         self.volumes().for_each(|volume| volume.end());
-        let running = std::mem::take(&mut *self.threads.running.lock());
-        for thread in running {
-            // One that panicked has nothing more to say.
-            _ = thread.join();
-        }
+        self.threads.wait(Duration::from_millis(self.shared.config.append_ms));
     }
 }
 

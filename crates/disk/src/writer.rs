@@ -333,6 +333,10 @@ impl Volume {
 
     /// Ends all that goes on, so that the next start finds everything at once.
     pub(crate) fn close(&self) {
+        let most = std::time::Duration::from_millis(self.shared.config.append_ms);
+        if self.health.is_out() || self.writer.try_lock_for(most).is_none() {
+            return;
+        }
         let mut front = self.front.lock();
         self.close_open(&mut front);
         drop(front);

@@ -85,6 +85,9 @@ fn frames(key: u64, generation: u64, bytes: &[u8]) -> Frames {
             found.items.push(item);
         }
     }
+    // Behind the last frame there are zeros, as the file has room ahead.
+    let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let bytes = &bytes[..used.max(found.end.min(bytes.len()))];
     let mut later = (found.end + FRAME_ALIGN..bytes.len()).step_by(FRAME_ALIGN);
     found.broken |= later.any(|at| frame(key, generation, bytes, at).is_some());
     found

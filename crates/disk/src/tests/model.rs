@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::vfs::Memory;
+use crate::vfs::{Memory, Recording};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -21,7 +21,7 @@ enum Step {
     Pass(u64),
     Restart,
     Kill,
-    Cut,
+    Cut(u64),
 }
 
 fn steps() -> impl Strategy<Value = Step> {
@@ -39,13 +39,13 @@ fn steps() -> impl Strategy<Value = Step> {
         2 => (0_u64..3000).prop_map(Step::Pass),
         1 => Just(Step::Restart),
         1 => Just(Step::Kill),
-        1 => Just(Step::Cut),
+        1 => any::<u64>().prop_map(Step::Cut),
     ]
 }
 
 /// The store, and all that it may show.
 struct Walk {
-    vfs: Memory,
+    vfs: Recording,
     lab: Lab,
     /// Versions that a hash may have after a crash: what was forgotten without an invalidation is
     /// among them until it is overwritten.
@@ -97,7 +97,13 @@ impl Walk {
                 std::mem::replace(&mut self.lab, empty).disk.stop();
                 self.reopen(clocks);
             }
-            Step::Kill | Step::Cut => {
+            Step::Kill => {
+                self.lab = Lab::over(Memory::new(), clocks);
+                self.reopen(clocks);
+            }
+            Step::Cut(seed) => {
+                let disk = self.vfs.cut(self.vfs.point(), *seed);
+                self.vfs = Recording::over(&disk);
                 self.lab = Lab::over(Memory::new(), clocks);
                 self.reopen(clocks);
             }
@@ -149,7 +155,7 @@ proptest! {
 
     #[test]
     fn a_random_walk_shows_nothing_but_what_was_put(steps in prop::collection::vec(steps(), 1..250)) {
-        let (vfs, clocks) = (Memory::new(), Clocks::new());
+        let (vfs, clocks) = (Recording::new(), Clocks::new());
         let lab = Lab::over(vfs.clone(), &clocks);
         let (may_be, lengths) = (BTreeMap::new(), BTreeMap::new());
         let mut walk = Walk { vfs, lab, may_be, lengths, version: 0 };
