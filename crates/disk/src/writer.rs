@@ -65,10 +65,9 @@ impl Volume {
             return false;
         }
         let mut run = Run::default();
-        let mut worked = false;
-        while run.bytes.len() < RUN_BYTES {
-            let Some(job) = self.front.lock().jobs.pop_front() else { break };
-            worked = true;
+        let jobs = self.take_jobs();
+        let worked = !jobs.is_empty();
+        for job in jobs {
             self.work(&mut writer, &mut run, job);
         }
         self.write_run(&mut writer, &mut run);
@@ -86,6 +85,19 @@ impl Volume {
             return true;
         }
         worked
+    }
+
+    /// Work for one turn: those who put records wait for the same lock.
+    fn take_jobs(&self) -> Vec<Job> {
+        let mut front = self.front.lock();
+        let mut bytes = 0;
+        let jobs = front.jobs.iter().take_while(|job| {
+            let before = bytes;
+            bytes += if let Job::Record(queued) = job { queued.len as usize } else { 0 };
+            before < RUN_BYTES
+        });
+        let count = jobs.count();
+        front.jobs.drain(..count).collect()
     }
 
     fn work(&self, writer: &mut Writer, run: &mut Run, job: Job) {
@@ -137,7 +149,7 @@ impl Volume {
         };
         if !open {
             self.lose(queued.place);
-            self.done_with(&queued);
+            self.done_with(&[queued]);
             return;
         }
         if run.bytes.is_empty() {
@@ -157,13 +169,16 @@ impl Volume {
         run.records.push(queued);
     }
 
-    /// A record has left the queue.
-    fn done_with(&self, queued: &Queued) {
+    /// Records have left the queue.
+    fn done_with(&self, records: &[Arc<Queued>]) {
+        let bytes = records.iter().map(|queued| u64::from(queued.len)).sum();
         let mut front = self.front.lock();
-        front.pending.remove(&queued.place);
-        front.queued_bytes -= u64::from(queued.len);
+        for queued in records {
+            front.pending.remove(&queued.place);
+        }
+        front.queued_bytes -= bytes;
         drop(front);
-        add(&self.tallies.written_records, u64::from(queued.len));
+        add(&self.tallies.written_records, bytes);
     }
 
     fn write_run(&self, writer: &mut Writer, run: &mut Run) {
@@ -181,12 +196,10 @@ impl Volume {
             *dirty = (run.epoch, end.max(before));
             add(&self.tallies.written_bytes, run.bytes.len() as u64);
         }
-        for queued in &run.records {
-            if written.is_err() {
-                self.lose(queued.place);
-            }
-            self.done_with(queued);
+        if written.is_err() {
+            run.records.iter().for_each(|queued| self.lose(queued.place));
         }
+        self.done_with(&run.records);
         let Err(error) = written else { return };
         if is_full(&error) {
             add(&self.tallies.errors_full, 1);
