@@ -18,8 +18,8 @@ impl Volume {
         }
         let reclaimed = self.reclaim_turn();
         let grown = self.journal.size() >= self.shared.config.journal_bytes + self.carried();
-        let first = self.found.load(Ordering::Acquire) && !self.settled.load(Ordering::Acquire);
-        if !grown && !first {
+        let first = !self.settled.load(Ordering::Acquire);
+        if !self.found.load(Ordering::Acquire) || !(grown || first) {
             return reclaimed;
         }
         self.settled.store(true, Ordering::Release);

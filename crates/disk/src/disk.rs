@@ -93,6 +93,15 @@ pub(crate) struct Slot {
     /// `None` if it could not be opened.
     pub(crate) volume: RwLock<Option<Arc<Volume>>>,
     pub(crate) weight: u32,
+    /// It was taken out before this start.
+    marked: bool,
+}
+
+impl Slot {
+    /// True if nothing that is on the volume will ever be found.
+    fn is_void(&self) -> bool {
+        self.volume.read().as_ref().map_or(self.marked, |volume| volume.health.is_void())
+    }
 }
 
 /// What threads and the owner share.
@@ -145,12 +154,14 @@ impl Disk {
         for ((number, found), settings) in
             looked.into_iter().enumerate().zip(&shared.config.volumes)
         {
+            let marker = found.as_ref().and_then(|found| found.marker);
             let volume = begin(number, found, &all, &shared, &mut emptied)?;
             if volume.is_none() {
-                shared.owner.changed(number, Condition::Out(Reason::Start));
+                let reason = marker.unwrap_or(Reason::Start);
+                shared.owner.changed(number, Condition::Out(reason));
             }
-            let volume = RwLock::new(volume.map(Arc::new));
-            slots.push(Slot { volume, weight: settings.weight.max(1) });
+            let (volume, marked) = (RwLock::new(volume.map(Arc::new)), marker.is_some());
+            slots.push(Slot { volume, weight: settings.weight.max(1), marked });
         }
         let invalidations = all.invalidations.iter();
         let invalidations = invalidations
@@ -243,7 +254,8 @@ impl Disk {
     ///
     /// # Errors
     /// [`Error::Journal`] if no volume could write it. It may be found at the next start all the
-    /// same.
+    /// same. If all volumes are out and nothing that they have will ever be found, there is no
+    /// need to write.
     pub fn append(&self, bytes: Bytes) -> Result<Effect, Error> {
         if bytes.len() > INVALIDATION_BYTES_MAX {
             let why = format!(
@@ -427,8 +439,13 @@ impl Core {
                 (volume, ticket)
             })
             .collect();
+        if tickets.is_empty() {
+            // What is never found again need not be invalidated.
+            let void = self.slots.iter().all(Slot::is_void);
+            return if void { Ok(()) } else { Err(no_volume()) };
+        }
         if !config.append_waits {
-            return if tickets.is_empty() { Err(no_volume()) } else { Ok(()) };
+            return Ok(());
         }
         let mut result = Err(no_volume());
         for (volume, _) in &tickets {

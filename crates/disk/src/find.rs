@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::atomic::Ordering;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::journal::{Chain, Keep, Past};
 use crate::layout::{FRAME_BYTES, Footer, LISTED, LIVE, PART, ROW_BYTES, Row, SegmentHeader};
@@ -25,7 +25,7 @@ pub(crate) struct Finder {
     /// Segments with their epochs, the newest last. `None` before their headers have been read.
     left: Option<Vec<(u64, u32)>>,
     known: HashMap<u32, Known>,
-    forgotten: HashMap<u32, Vec<Place>>,
+    forgotten: HashMap<u32, HashSet<Place>>,
     freed: HashMap<u32, u64>,
     keep: Keep,
     /// Records of a lower order may have been forgotten by a journal that is not there any more.
@@ -276,7 +276,7 @@ impl Volume {
     /// Records in parts are told of when their parts are known; parts that nobody lists are dead.
     fn find_parts(&self, listed: &[Found], looked: &[u32]) {
         let mut whole = Vec::new();
-        let mut wanted = hashbrown::HashSet::new();
+        let mut wanted = HashSet::new();
         // A crash may have left a record in parts as it was before it moved on, too. The newer one
         // has the parts that both list.
         let mut listed = listed.to_vec();

@@ -36,6 +36,8 @@ pub(crate) struct Health {
     state: AtomicU8,
     /// Its marker has been written, or cannot be.
     marked: AtomicBool,
+    /// Its marker is there: nothing that it has will ever be found.
+    void: AtomicBool,
     notes: Mutex<Notes>,
 }
 
@@ -64,6 +66,11 @@ impl Health {
 
     pub(crate) fn is_out(&self) -> bool {
         self.state.load(Ordering::Acquire) == OUT
+    }
+
+    /// True if nothing that the volume has will ever be found.
+    pub(crate) fn is_void(&self) -> bool {
+        self.is_out() && self.void.load(Ordering::Acquire)
     }
 
     pub(crate) fn condition(&self) -> Condition {
@@ -147,7 +154,8 @@ impl Volume {
         }
         if !self.health.marked.swap(true, Ordering::AcqRel) && self.journal.generation().is_some() {
             // A disk that takes no marker is remembered by the others.
-            _ = mark(&*self.vfs, reason);
+            let void = mark(&*self.vfs, reason).is_ok();
+            self.health.void.store(void, Ordering::Release);
         }
     }
 

@@ -62,7 +62,9 @@ pub enum Condition {
     Out(Reason),
 }
 
-/// Whoever uses the store. The store holds no lock while it calls, so the owner may call the store.
+/// Whoever uses the store. It is called by threads of the store, and within [`crate::Disk::read`] and
+/// [`crate::Disk::read_now`], which find that a record is damaged; never within a put or a forget. It
+/// may call the store, but not stop it.
 pub trait Owner: Send + Sync + 'static {
     /// Records that were found at the start. Those that are not wanted are to be forgotten.
     fn found(&self, records: &[Found]);

@@ -1,8 +1,8 @@
 //! One volume while it is in use: its segments, the one that is open, what waits to be written, and
 //! its journal.
 //!
-//! Locks are taken in this order: writer, front, a segment, lists, journal. None is held while the
-//! owner is called.
+//! Locks are taken in this order: writer, front, a segment, lists, journal. Only the writer's is
+//! held while the owner is called.
 
 use std::any::Any;
 use std::collections::{BTreeSet, VecDeque};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::{
     FRAME_ALIGN, FRAME_BYTES, FRAME_MAGIC, Item, Keep, OF_JOURNAL, encode_frame, file_name,
@@ -33,7 +33,7 @@ pub(crate) struct Past {
     pub(crate) chain: Chain,
     pub(crate) keep: Keep,
     /// Records that are not wanted any more, by segment.
-    pub(crate) forgotten: HashMap<u32, Vec<Place>>,
+    pub(crate) forgotten: HashMap<u32, HashSet<Place>>,
     /// Segments with nothing of this epoch.
     pub(crate) freed: HashMap<u32, u64>,
     pub(crate) wall_ms: u64,
@@ -143,7 +143,7 @@ impl Past {
         for item in found.items {
             match &item {
                 Item::Forget(place) => {
-                    self.forgotten.entry(place.segment()).or_default().push(*place);
+                    self.forgotten.entry(place.segment()).or_default().insert(*place);
                 }
                 Item::Freed(segment, epoch) => {
                     let known = self.freed.entry(*segment).or_default();

@@ -159,12 +159,18 @@ fn reads_that_fail_are_misses_and_take_a_disk_out_that_has_too_many() {
     assert!(first.disk.append(Bytes::from_static(b"x")).is_err(), "nobody can write it down");
     assert_eq!(first.stats().errors_read, 4);
     first.disk.settle();
+    drop(first.disk.append(Bytes::from_static(b"x")).expect("there is nothing to invalidate"));
     drop(first);
     // It is remembered, and nothing is asked of the disk.
     switch.set(0);
     let second = lab(&switch, &vfs, &clocks);
-    assert_eq!(*second.index.changes.lock(), [(0, Condition::Out(Reason::Start))]);
+    assert_eq!(*second.index.changes.lock(), [(0, Condition::Out(Reason::Errors))]);
     assert!(second.put(1, 1, 10).is_none());
+    drop(second.disk.append(Bytes::from_static(b"y")).unwrap());
+    drop(second);
+    let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
+    crate::tools::empty(&shared).unwrap();
+    lab(&switch, &vfs, &clocks).put(1, 1, 10).expect("whoever empties it wants it back");
 }
 
 #[test]
