@@ -1,0 +1,535 @@
+//! The store: its volumes as one, and the threads that serve them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+
+use crate::body::Body;
+use crate::config::{Clock, Config, INVALIDATION_BYTES_MAX};
+use crate::error::Error;
+use crate::journal::Item;
+use crate::open::{Beginning, Candidate, Purpose, look};
+use crate::order::Order;
+use crate::owner::{Condition, Owner, Reason};
+use crate::place::Place;
+use crate::read::{Answer, Ask, Way};
+use crate::reads::Done;
+use crate::stats::Stats;
+use crate::stream::Stream;
+use crate::sum::seed_of;
+use crate::threads::Threads;
+use crate::volume::{New, Shared, Volume};
+
+/// A record to be kept.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The key's hash.
+    pub hash: u64,
+    /// The newest ban that it has passed.
+    pub passed: u32,
+    /// When it is of no use any more, in milliseconds of the wall clock; `u64::MAX` for never.
+    pub expires_ms: u64,
+    /// Bytes that are read with the body or alone.
+    pub head: Bytes,
+    /// The body.
+    pub body: Body,
+}
+
+/// An invalidation that is still needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalidation {
+    /// Its number: records with a lower order have not been tested against it.
+    pub number: u64,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+/// A store that was opened.
+#[derive(Debug)]
+pub struct Opened {
+    /// The store.
+    pub disk: Disk,
+    /// The bytes that the store keeps for its owner.
+    pub owner: [u8; 32],
+    /// Invalidations that are still needed, in their order.
+    pub invalidations: Vec<Invalidation>,
+    /// Numbers of volumes that had something that was not to be trusted, and were emptied.
+    pub emptied: Vec<usize>,
+}
+
+/// The duty to carry out an invalidation that is durable. What is put before this is dropped counts
+/// as older than the invalidation, as its effect may have missed it.
+pub struct Effect {
+    number: u64,
+    core: Arc<Core>,
+}
+
+impl Effect {
+    /// The invalidation's number.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl fmt::Debug for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Effect({})", self.number)
+    }
+}
+
+impl Drop for Effect {
+    fn drop(&mut self) {
+        self.core.shared.order.end(self.number);
+    }
+}
+
+/// A volume's place in the store, whether it is in use or not.
+pub(crate) struct Slot {
+    /// `None` if it could not be opened.
+    pub(crate) volume: RwLock<Option<Arc<Volume>>>,
+    pub(crate) weight: u32,
+    /// It was taken out before this start.
+    marked: bool,
+}
+
+impl Slot {
+    /// True if nothing that is on the volume will ever be found.
+    fn is_void(&self) -> bool {
+        self.volume.read().as_ref().map_or(self.marked, |volume| volume.health.is_void())
+    }
+}
+
+/// What threads and the owner share.
+pub(crate) struct Core {
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) beginning: Beginning,
+    /// Counters of volumes that are gone.
+    past: Mutex<Stats>,
+    /// When the sentinel looks next, of the monotonic clock.
+    pub(crate) planned_ms: AtomicU64,
+    pub(crate) threads: Threads,
+}
+
+/// A persistent store of records.
+pub struct Disk {
+    core: Arc<Core>,
+}
+
+impl fmt::Debug for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Disk").field("volumes", &self.core.slots.len()).finish_non_exhaustive()
+    }
+}
+
+impl Disk {
+    /// Opens the store, or makes it. Nothing is found before [`Disk::find`].
+    ///
+    /// # Errors
+    /// Settings that cannot be, a volume of another format, one that another process has, and a
+    /// directory of something else. A volume that the system fails is out of use, and no error.
+    pub fn open(config: Config, owner: Arc<dyn Owner>, clock: Clock) -> Result<Opened, Error> {
+        config.check()?;
+        let looked = config.volumes.iter().map(|volume| match look(volume, None) {
+            Ok(found) => Ok(Some(found)),
+            Err(Error::Io { .. }) => Ok(None),
+            Err(error) => Err(error),
+        });
+        let looked = looked.collect::<Result<Vec<Option<Candidate>>, Error>>()?;
+        let all = beginning(&looked, config.owner);
+        let shared = Arc::new(Shared {
+            config,
+            owner,
+            clock,
+            order: Order::of_session(all.session),
+            fallen: Mutex::default(),
+        });
+        let mut emptied = Vec::new();
+        let mut slots = Vec::new();
+        for ((number, found), settings) in
+            looked.into_iter().enumerate().zip(&shared.config.volumes)
+        {
+            let marker = found.as_ref().and_then(|found| found.marker);
+            let volume = begin(number, found, &all, &shared, &mut emptied)?;
+            if volume.is_none() {
+                let reason = marker.unwrap_or(Reason::Start);
+                shared.owner.changed(number, Condition::Out(reason));
+            }
+            let (volume, marked) = (RwLock::new(volume.map(Arc::new)), marker.is_some());
+            slots.push(Slot { volume, weight: settings.weight.max(1), marked });
+        }
+        let invalidations = all.invalidations.iter();
+        let invalidations = invalidations
+            .map(|(number, bytes)| Invalidation { number: *number, bytes: bytes.clone() })
+            .collect();
+        let owner = all.owner;
+        let core = Arc::new(Core {
+            slots,
+            shared,
+            beginning: all,
+            past: Mutex::default(),
+            planned_ms: AtomicU64::new(0),
+            threads: Threads::default(),
+        });
+        core.begin_threads();
+        Ok(Opened { disk: Self { core }, owner, invalidations, emptied })
+    }
+
+    /// Begins to find what was there at the start; the owner is told in batches. Nothing is put
+    /// before.
+    pub fn find(&self) {
+        self.core.begin_finding();
+    }
+
+    /// Segments that have been looked at, and all that had something.
+    pub fn progress(&self) -> (u64, u64) {
+        self.core.volumes().fold((0, 0), |(looked, all), volume| {
+            let to_look = volume.to_look.load(Ordering::Relaxed);
+            (looked + volume.looked.load(Ordering::Relaxed), all + to_look)
+        })
+    }
+
+    /// True when all that was there has been found.
+    pub fn has_found(&self) -> bool {
+        self.core.volumes().all(|volume| volume.found.load(Ordering::Acquire))
+    }
+
+    /// Keeps a record, which can be read from now on; `None` if the store does not take it. It
+    /// waits for nothing.
+    pub fn put(&self, entry: Entry) -> Option<Place> {
+        let volume = self.core.volume_of(entry.hash)?;
+        let total = entry.body.size();
+        volume.put(New {
+            flags: 0,
+            hash: entry.hash,
+            passed: entry.passed,
+            expires_ms: entry.expires_ms,
+            order: None,
+            head: entry.head,
+            body: entry.body,
+            range: 0..total,
+            total,
+            moves: false,
+        })
+    }
+
+    /// Begins to keep a body that is still coming; `None` if the store takes nothing.
+    pub fn stream(&self, hash: u64) -> Option<Stream> {
+        let volume = self.core.volume_of(hash)?;
+        volume.takes().then(|| Stream::new(volume, hash))
+    }
+
+    /// The record at `place` is not wanted any more; false if none is there. It waits for nothing;
+    /// after a crash within the time of a commit the record may be found again.
+    pub fn forget(&self, place: Place) -> bool {
+        self.core.volume_at(place).is_some_and(|volume| volume.forget(place))
+    }
+
+    /// Reads what is there at once, in memory of the store or of the system; `None` if it is not,
+    /// or cannot be read.
+    pub fn read_now(&self, place: Place, hash: u64, ask: &Ask) -> Option<Answer> {
+        let volume = self.core.volume_at(place).filter(|volume| volume.health.is_in())?;
+        let answer = volume.load(Way::Now, place, hash, ask).ok()??;
+        volume.tallies.reads_now.fetch_add(1, Ordering::Relaxed);
+        Some(answer)
+    }
+
+    /// Reads from the disk; `done` is called on another thread, or at once if nothing can be read.
+    /// It is called by `deadline_ms` of the monotonic clock.
+    pub fn read(&self, place: Place, hash: u64, ask: Ask, deadline_ms: u64, done: Done) {
+        let Some(volume) = self.core.volume_at(place) else { return done(Err(Error::Out)) };
+        volume.read(place, hash, ask, deadline_ms, done);
+        if deadline_ms < self.core.planned_ms.load(Ordering::Relaxed) {
+            self.core.threads.wake();
+        }
+    }
+
+    /// Writes an invalidation down. It is durable when this returns, unless the settings say that
+    /// nobody waits. Its effect is to be carried out before what is returned is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Journal`] if no volume could write it. It may be found at the next start all the
+    /// same. If all volumes are out and nothing that they have will ever be found, there is no
+    /// need to write.
+    pub fn append(&self, bytes: Bytes) -> Result<Effect, Error> {
+        if bytes.len() > INVALIDATION_BYTES_MAX {
+            let why = format!(
+                "an invalidation of {} bytes: {INVALIDATION_BYTES_MAX} at most",
+                bytes.len()
+            );
+            return Err(Error::Journal { why });
+        }
+        let number = self.core.shared.order.begin();
+        let effect = Effect { number, core: Arc::clone(&self.core) };
+        self.core.append(&Item::Invalidation(number, bytes)).map(|()| effect)
+    }
+
+    /// Invalidations up to this number are needed no more: nothing that the store has is older, or
+    /// all of it has been tested.
+    pub fn release(&self, up_to: u64) {
+        let up_to = up_to.min(self.core.shared.order.now());
+        for volume in self.core.volumes() {
+            volume.journal.push(Item::Released(up_to));
+        }
+    }
+
+    /// The newest ban that all records have passed; `None` if there are none.
+    pub fn passed(&self) -> Option<u32> {
+        let all = self.core.live_segments(|segment| u64::from(segment.least_passed));
+        all.map(|passed| u32::try_from(passed).unwrap_or(u32::MAX))
+    }
+
+    /// The order of the oldest record; `None` if there are none.
+    pub fn oldest(&self) -> Option<u64> {
+        self.core.live_segments(|segment| segment.least_order)
+    }
+
+    /// The store in numbers.
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.core.past.lock().clone();
+        self.core.volumes().for_each(|volume| volume.add_stats(&mut stats));
+        stats
+    }
+
+    /// One volume in numbers, and its state.
+    pub fn volume_stats(&self, number: usize) -> Option<(Condition, Stats)> {
+        let volume = self.core.slots.get(number)?.volume.read().clone()?;
+        let mut stats = Stats::default();
+        volume.add_stats(&mut stats);
+        Some((volume.health.condition(), stats))
+    }
+
+    /// Takes one step of everything that threads would do; false if there was nothing to do.
+    pub fn step(&self) -> bool {
+        self.core.step(false)
+    }
+
+    /// Looks at one more segment for what was there at the start; false if none is left.
+    pub fn find_step(&self) -> bool {
+        self.core.volumes().any(|volume| volume.find_turn())
+    }
+
+    /// Takes all steps that there are, and commits.
+    pub fn settle(&self) {
+        while self.core.step(true) {}
+    }
+
+    /// Looks after volumes that pause or are out, and reads that are late.
+    pub fn tick(&self) {
+        self.core.tick();
+    }
+
+    /// Serves one read that waits; false if none does.
+    pub fn serve(&self) -> bool {
+        self.core.volumes().any(|volume| volume.read_turn())
+    }
+
+    /// Ends everything, so that the next start finds all of it at once. A disk that hangs is not
+    /// waited for longer than for an invalidation.
+    pub fn stop(self) {
+        self.core.end_threads();
+        self.core.volumes().for_each(|volume| volume.close());
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.core.end_threads();
+    }
+}
+
+/// What the volumes know together.
+fn beginning(looked: &[Option<Candidate>], owner: [u8; 32]) -> Beginning {
+    let mut all = Beginning { owner, ..Beginning::default() };
+    for found in looked.iter().flatten() {
+        if let Some(superblock) = &found.superblock
+            && superblock.session > all.session
+        {
+            all.session = superblock.session;
+            all.owner = superblock.owner;
+        }
+        all.add(&found.past.keep);
+    }
+    // A superblock that was lost may have been a newer one.
+    all.session += 2;
+    all
+}
+
+fn begin(
+    number: usize,
+    found: Option<Candidate>,
+    all: &Beginning,
+    shared: &Arc<Shared>,
+    emptied: &mut Vec<usize>,
+) -> Result<Option<Volume>, Error> {
+    let Some(found) = found.filter(|found| found.marker.is_none_or(Reason::passes)) else {
+        return Ok(None);
+    };
+    let new = found.superblock.is_none();
+    let void = found.is_void(all);
+    if void && !new {
+        emptied.push(number);
+    }
+    let purpose = if void { Purpose::Void } else { Purpose::Serve };
+    let valid_from = Order::first(all.session);
+    match found.start(number as u8, all, purpose, valid_from, shared) {
+        Ok(volume) => Ok(Some(volume)),
+        // Whoever makes a volume is told that there is no room for it.
+        Err(error) if new => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+impl Core {
+    /// All volumes that could be opened.
+    pub(crate) fn volumes(&self) -> impl Iterator<Item = Arc<Volume>> {
+        self.slots.iter().filter_map(|slot| slot.volume.read().clone())
+    }
+
+    fn volume_at(&self, place: Place) -> Option<Arc<Volume>> {
+        self.slots.get(place.volume())?.volume.read().clone()
+    }
+
+    /// The volume that a record goes to: each has a share by its weight, and a volume that is out
+    /// leaves its share to the others without moving theirs (weighted rendezvous hashing).
+    fn volume_of(&self, hash: u64) -> Option<Arc<Volume>> {
+        let mut best: Option<(f64, Arc<Volume>)> = None;
+        for (number, slot) in (0..).zip(&self.slots) {
+            let Some(volume) = slot.volume.read().clone() else { continue };
+            if !volume.health.is_in() {
+                continue;
+            }
+            let drawn = seed_of(number, &[hash]) >> 11;
+            let share = (drawn as f64 + 0.5) / (1_u64 << 53) as f64;
+            let score = f64::from(slot.weight) / -share.ln();
+            if best.as_ref().is_none_or(|(most, _)| score > *most) {
+                best = Some((score, volume));
+            }
+        }
+        best.map(|(_, volume)| volume)
+    }
+
+    fn live_segments(&self, value: impl Fn(&crate::segment::Segment) -> u64) -> Option<u64> {
+        let mut least = None;
+        for volume in self.volumes() {
+            for segment in &volume.segments {
+                let segment = segment.lock();
+                if segment.counts() {
+                    let value = value(&segment);
+                    least = Some(least.map_or(value, |least: u64| least.min(value)));
+                }
+            }
+        }
+        least
+    }
+
+    /// Writes an item to all journals.
+    fn append(&self, item: &Item) -> Result<(), Error> {
+        self.note_fallen();
+        let config = &self.shared.config;
+        let volumes = self.volumes().filter(|volume| !volume.health.is_out());
+        let tickets: Vec<(Arc<Volume>, u64)> = volumes
+            .map(|volume| {
+                let ticket = volume.journal.push(item.clone());
+                (volume, ticket)
+            })
+            .collect();
+        if tickets.is_empty() {
+            // What is never found again need not be invalidated.
+            let void = self.slots.iter().all(Slot::is_void);
+            return if void { Ok(()) } else { Err(no_volume()) };
+        }
+        if !config.append_waits {
+            return Ok(());
+        }
+        let mut result = Err(no_volume());
+        for (volume, _) in &tickets {
+            volume.hurry();
+        }
+        for (volume, ticket) in &tickets {
+            match volume.journal.wait(*ticket, Duration::from_millis(config.append_ms)) {
+                Ok(()) => result = Ok(()),
+                Err(why) => {
+                    let until_ms = self.shared.now().mono_ms + config.retry_ms;
+                    volume.fall(Reason::Journal, until_ms);
+                    if result.is_err() {
+                        result = Err(Error::Journal { why: format!("{}: {why}", volume.name) });
+                    }
+                }
+            }
+        }
+        self.note_fallen();
+        result
+    }
+
+    /// Lets the others remember volumes that were taken out.
+    fn note_fallen(&self) {
+        let fallen = std::mem::take(&mut *self.shared.fallen.lock());
+        if fallen.is_empty() {
+            return;
+        }
+        let volumes = self.volumes().filter(|volume| !volume.health.is_out());
+        for volume in volumes {
+            for (id, number) in &fallen {
+                volume.journal.push(Item::Out(*id, *number));
+            }
+            volume.hurry();
+        }
+    }
+
+    /// One step of everything.
+    fn step(&self, force: bool) -> bool {
+        let mut worked = false;
+        for volume in self.volumes() {
+            worked |= volume.find_turn();
+            worked |= volume.write_turn(force);
+            worked |= volume.housekeeping();
+            worked |= volume.read_turn();
+        }
+        worked
+    }
+
+    pub(crate) fn tick(&self) {
+        self.note_fallen();
+        for (number, slot) in self.slots.iter().enumerate() {
+            let Some(volume) = slot.volume.read().clone() else { continue };
+            volume.expire_reads();
+            if volume.recover() {
+                self.revive(number, &volume);
+            }
+        }
+    }
+
+    /// Tries a volume again that was taken out: it begins with nothing.
+    fn revive(&self, number: usize, old: &Arc<Volume>) {
+        let settings = &self.shared.config.volumes[number];
+        let mut all = Beginning { outs: BTreeMap::new(), ..self.beginning.clone() };
+        let others = self.volumes().filter(|volume| !volume.health.is_out());
+        // All journals say the same; without others, nothing is there that they could be about.
+        others.for_each(|volume| all.add(&volume.journal.keep()));
+        // A disk that hangs is left alone.
+        let Some(_writer) = old.writer.try_lock() else { return };
+        old.retired.store(true, Ordering::Release);
+        old.end();
+        let valid_from = self.shared.order.now();
+        let begun = look(settings, Some(Arc::clone(&old.lock))).and_then(|found| {
+            found.start(number as u8, &all, Purpose::Void, valid_from, &self.shared)
+        });
+        let Ok(volume) = begun else { return };
+        let volume = Arc::new(volume);
+        old.tallies.add_to(&mut self.past.lock());
+        *self.slots[number].volume.write() = Some(Arc::clone(&volume));
+        self.serve_volume(&volume);
+        self.find_on(&volume);
+        self.shared.owner.changed(number, Condition::In);
+    }
+}
+
+fn no_volume() -> Error {
+    Error::Journal { why: "no volume is in use".to_owned() }
+}

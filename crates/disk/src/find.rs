@@ -1,0 +1,317 @@
+//! Finding what is there at the start, behind a store that runs: newest segments first, by the
+//! tables of those that were full, and record by record in those that a crash left without.
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use hashbrown::{HashMap, HashSet};
+
+use crate::journal::{Chain, Keep, Past};
+use crate::layout::{FRAME_BYTES, Footer, LISTED, LIVE, PART, ROW_BYTES, Row, SegmentHeader};
+use crate::owner::{Found, Reason};
+use crate::place::Place;
+use crate::segment::{Segment, Usage};
+use crate::snapshot::{Known, Snapshot};
+use crate::stats::add;
+use crate::vfs::read_all;
+use crate::volume::{Job, Volume};
+
+/// Records that the owner is told of at once.
+const BATCH: usize = 4096;
+
+/// What is known before anything is looked at, and what is left to look at.
+#[derive(Debug)]
+pub(crate) struct Finder {
+    /// Segments with their epochs, the newest last. `None` before their headers have been read.
+    left: Option<Vec<(u64, u32)>>,
+    known: HashMap<u32, Known>,
+    forgotten: HashMap<u32, HashSet<Place>>,
+    freed: HashMap<u32, u64>,
+    keep: Keep,
+    /// Records of a lower order may have been forgotten by a journal that is not there any more.
+    floor: u64,
+    /// The newest invalidation that the journal tells of.
+    newest: u64,
+    /// Records in parts, which wait for their parts to be found.
+    listed: Vec<Found>,
+    looked: Vec<u32>,
+}
+
+impl Finder {
+    pub(crate) fn new(past: &Past, snapshot: Option<Snapshot>) -> Self {
+        let floor = if past.chain == Chain::Cut { past.keep.released + 1 } else { 0 };
+        let sealed = snapshot.as_ref().map_or(0, |snapshot| snapshot.sealed);
+        Self {
+            left: None,
+            known: snapshot.map(|snapshot| snapshot.segments).unwrap_or_default(),
+            forgotten: past.forgotten.clone(),
+            freed: past.freed.clone(),
+            keep: past.keep.clone(),
+            floor,
+            newest: past.newest().max(sealed),
+            listed: Vec::new(),
+            looked: Vec::new(),
+        }
+    }
+
+    /// Finds nothing, as in a volume that is new or was emptied.
+    pub(crate) fn of_nothing() -> Self {
+        Self {
+            left: None,
+            known: HashMap::new(),
+            forgotten: HashMap::new(),
+            freed: HashMap::new(),
+            keep: Keep::default(),
+            floor: 0,
+            newest: u64::MAX,
+            listed: Vec::new(),
+            looked: Vec::new(),
+        }
+    }
+
+    /// What the journal says by now.
+    pub(crate) fn know(&mut self, keep: Keep) {
+        self.keep = keep;
+    }
+
+    /// Tells whether a segment of this epoch has anything.
+    fn has(&self, segment: u32, epoch: u64) -> bool {
+        self.freed.get(&segment) != Some(&epoch)
+            && !self.known.get(&segment).is_some_and(|known| known.epoch == epoch && known.freed)
+    }
+
+    /// Gives a row the marks that are known of it; returns what the owner is told of it.
+    fn judge(&self, place: Place, row: &mut Row, now_ms: u64) -> Judged {
+        let forgotten = self.forgotten.get(&place.segment());
+        if forgotten.is_some_and(|places| places.contains(&place)) || row.order < self.floor {
+            row.set(LIVE, false);
+        }
+        if !row.is(LIVE) {
+            return Judged::Dead;
+        }
+        let expires_ms = match row.expires_ms() {
+            u64::MAX => u64::MAX,
+            at => at.saturating_sub(self.keep.shift_of(row.order)),
+        };
+        if expires_ms <= now_ms {
+            row.set(LIVE, false);
+            return Judged::Expired;
+        }
+        let Row { hash, passed, order, .. } = *row;
+        Judged::Alive(Found { hash, place, expires_ms, passed, order })
+    }
+}
+
+enum Judged {
+    Alive(Found),
+    Expired,
+    Dead,
+}
+
+/// The records of a segment.
+struct Looked {
+    rows: Vec<Row>,
+    /// The newest invalidation that was durable.
+    sealed: u64,
+    /// It has a table.
+    full: bool,
+}
+
+impl Volume {
+    /// Looks at one more segment; false when everything has been found.
+    pub(crate) fn find_turn(&self) -> bool {
+        let mut slot = self.finder.lock();
+        if self.health.is_out() || self.is_ending() {
+            *slot = None;
+            self.found.store(true, Ordering::Release);
+        }
+        let Some(finder) = &mut *slot else { return false };
+        let Some(left) = &mut finder.left else {
+            let left = self.find_segments(finder);
+            self.to_look.store(left.len() as u64, Ordering::Relaxed);
+            finder.left = Some(left);
+            self.ready.store(true, Ordering::Release);
+            return true;
+        };
+        let Some((epoch, segment)) = left.pop() else {
+            let listed = std::mem::take(&mut finder.listed);
+            let looked = std::mem::take(&mut finder.looked);
+            *slot = None;
+            drop(slot);
+            self.find_parts(&listed, &looked);
+            self.found.store(true, Ordering::Release);
+            return false;
+        };
+        let found = self.find_in(finder, segment, epoch);
+        self.looked.fetch_add(1, Ordering::Relaxed);
+        drop(slot);
+        add(&self.tallies.found, found.len() as u64);
+        for batch in found.chunks(BATCH) {
+            self.shared.owner.found(batch);
+        }
+        true
+    }
+
+    /// Reads the headers of all segments: what is free may be used from now on.
+    fn find_segments(&self, finder: &Finder) -> Vec<(u64, u32)> {
+        let mut left = Vec::new();
+        let valid_from = self.superblock.valid_from;
+        for (number, slot) in (0..).zip(&self.segments) {
+            let mut bytes = [0; FRAME_BYTES as usize];
+            let (file, base) = self.file(number);
+            let read = read_all(&**file, &mut bytes, base);
+            let header = SegmentHeader::decode(self.key, number, &bytes);
+            let epoch = header.map(|header| header.epoch).filter(|epoch| *epoch >= valid_from);
+            let bad = finder.keep.quarantined.contains(&number) || read.is_err();
+            let mut segment = slot.lock();
+            // The next snapshot tells of what is free, too.
+            segment.epoch = epoch.unwrap_or(0);
+            if let Some(epoch) = epoch.filter(|epoch| finder.has(number, *epoch)) {
+                left.push((epoch, number));
+            } else if bad {
+                segment.usage = Usage::Bad;
+            } else {
+                segment.usage = Usage::Free;
+                drop(segment);
+                self.front.lock().free.insert(number);
+            }
+        }
+        left.sort_unstable();
+        left
+    }
+
+    fn find_in(&self, finder: &mut Finder, segment: u32, epoch: u64) -> Vec<Found> {
+        let looked = self.look(segment, epoch);
+        if looked.sealed > finder.newest {
+            // An invalidation was durable, and the journal does not know of it.
+            add(&self.tallies.damaged_journal, 1);
+            self.fall(Reason::Journal, 0);
+            return Vec::new();
+        }
+        let known = finder.known.get(&segment).filter(|known| known.epoch == epoch);
+        let now_ms = self.shared.now().unix_ms;
+        let (mut found, mut listed) = (Vec::new(), Vec::new());
+        let mut fresh = Segment::new(Usage::Sealed);
+        fresh.epoch = epoch;
+        for mut row in looked.rows {
+            if let Some(known) = known {
+                known.mark(&mut row);
+            }
+            match finder.judge(self.place(segment, epoch, &row), &mut row, now_ms) {
+                Judged::Alive(_) if row.is(PART) => {}
+                Judged::Alive(record) if row.is(LISTED) => listed.push(record),
+                Judged::Alive(record) => found.push(record),
+                Judged::Expired => add(&self.tallies.found_expired, 1),
+                Judged::Dead => {}
+            }
+            fresh.push(row);
+        }
+        finder.listed.extend(listed);
+        finder.looked.push(segment);
+        if finder.keep.quarantined.contains(&segment) {
+            fresh.usage = Usage::Bad;
+        } else if !looked.full {
+            fresh.usage = Usage::Full;
+            self.front.lock().jobs.push_back(Job::Seal { segment, epoch });
+        }
+        *self.segments[segment as usize].lock() = fresh;
+        found
+    }
+
+    fn look(&self, segment: u32, epoch: u64) -> Looked {
+        match self.read_table(segment, epoch) {
+            Ok(Some(looked)) => looked,
+            Ok(None) | Err(_) => self.walk(segment, epoch).unwrap_or_else(|_| {
+                add(&self.tallies.errors_read, 1);
+                Looked { rows: Vec::new(), sealed: 0, full: false }
+            }),
+        }
+    }
+
+    /// The table of a segment; `None` if there is none that is whole.
+    fn read_table(&self, segment: u32, epoch: u64) -> io::Result<Option<Looked>> {
+        let (file, base) = self.file(segment);
+        let end = base + u64::from(self.segment_bytes() - FRAME_BYTES);
+        let mut bytes = [0; FRAME_BYTES as usize];
+        read_all(&**file, &mut bytes, end)?;
+        let Some(footer) = Footer::decode(self.key, segment, epoch, &bytes) else {
+            return Ok(None);
+        };
+        let table = u64::from(footer.rows) * ROW_BYTES as u64;
+        if table > u64::from(self.segment_bytes()) {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; table as usize];
+        read_all(&**file, &mut bytes, end - table)?;
+        let Some(rows) = footer.table(self.key, segment, epoch, &bytes) else {
+            add(&self.tallies.damaged_table, 1);
+            return Ok(None);
+        };
+        Ok(Some(Looked { rows, sealed: footer.sealed, full: true }))
+    }
+
+    /// Looks for records one by one, and checks each in full. A record that is damaged, or was
+    /// never written, is passed over.
+    fn walk(&self, segment: u32, epoch: u64) -> io::Result<Looked> {
+        let (file, base) = self.file(segment);
+        let mut bytes = vec![0; self.segment_bytes() as usize];
+        read_all(&**file, &mut bytes, base)?;
+        let mut looked = Looked { rows: Vec::new(), sealed: 0, full: false };
+        let end = self.segment_bytes() - FRAME_BYTES;
+        let mut at = FRAME_BYTES;
+        while at < end {
+            let checked = self.check_record(segment, epoch, at, &bytes[at as usize..end as usize]);
+            let Ok((header, len)) = checked else {
+                at += crate::config::UNIT;
+                continue;
+            };
+            let row = Row::new(&header, at, len);
+            looked.sealed = looked.sealed.max(header.sealed);
+            at += row.room();
+            looked.rows.push(row);
+        }
+        Ok(looked)
+    }
+
+    /// Records in parts are told of when their parts are known; parts that nobody lists are dead.
+    fn find_parts(&self, listed: &[Found], looked: &[u32]) {
+        let mut whole = Vec::new();
+        let mut wanted = HashSet::new();
+        // A crash may have left a record in parts as it was before it moved on, too. The newer one
+        // has the parts that both list.
+        let mut listed = listed.to_vec();
+        listed.sort_by_key(|record| {
+            let epoch = self.segment(record.place).map_or(0, |segment| segment.lock().epoch);
+            std::cmp::Reverse((epoch, record.place.unit()))
+        });
+        for record in &listed {
+            let parts = self.read_list(record.place).unwrap_or_default();
+            let there = |place: Place| {
+                self.segment(place).is_some_and(|segment| {
+                    segment.lock().row(place).is_some_and(|row| row.is(PART))
+                })
+            };
+            let taken = parts.iter().any(|part| wanted.contains(&part.place));
+            if parts.is_empty() || taken || !parts.iter().all(|part| there(part.place)) {
+                self.lose(record.place);
+                continue;
+            }
+            wanted.extend(parts.iter().map(|part| part.place));
+            self.lists.lock().insert(record.place, parts.into());
+            whole.push(*record);
+        }
+        for number in looked {
+            let mut segment = self.segments[*number as usize].lock();
+            let epoch = segment.epoch;
+            let parts = segment.rows.iter().filter(|row| row.is(PART) && row.is(LIVE));
+            let places: Vec<Place> = parts.map(|row| self.place(*number, epoch, row)).collect();
+            for place in places.iter().filter(|place| !wanted.contains(*place)) {
+                segment.kill(*place);
+            }
+        }
+        add(&self.tallies.found, whole.len() as u64);
+        for batch in whole.chunks(BATCH) {
+            self.shared.owner.found(batch);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Entry points for fuzz targets.
+
+use std::sync::Arc;
+
+use base::Now;
+use bytes::Bytes;
+
+use crate::owner::{Condition, Found, Owner};
+use crate::place::Place;
+use crate::vfs::Memory;
+use crate::{Ask, Body, Clock, Config, Disk, Entry, Opened, VolumeConfig};
+
+/// An owner that takes nothing to heart.
+struct Nobody;
+
+impl Owner for Nobody {
+    fn found(&self, _: &[Found]) {}
+
+    fn moved(&self, _: u64, _: Place, _: Place) -> bool {
+        true
+    }
+
+    fn dropped(&self, _: u64, _: Place) {}
+
+    fn changed(&self, _: usize, _: Condition) {}
+}
+
+fn open(vfs: &Memory) -> Option<Disk> {
+    let volume = VolumeConfig {
+        segment_bytes: 4096,
+        block_bytes: 512,
+        ..VolumeConfig::new(Arc::new(vfs.clone()), 6 * 4096)
+    };
+    let sizes = Config { part_bytes: 700, journal_bytes: 1024, ..Config::new(vec![volume]) };
+    let config = Config { threads: false, ..sizes };
+    let clock: Clock = Arc::new(|| Now { mono_ms: 1000, unix_ms: 1_700_000_000_000 });
+    let Opened { disk, .. } = Disk::open(config, Arc::new(Nobody), clock).ok()?;
+    disk.settle();
+    Some(disk)
+}
+
+fn body(hash: u64) -> Vec<u8> {
+    (0..hash * 300).map(|at| (at ^ hash) as u8).collect()
+}
+
+/// Opens a volume that `data` has been written over: orders of a file, an offset, a length, and
+/// the bytes. A record that is found in it is what was put.
+pub fn recovery(data: &[u8]) {
+    let vfs = Memory::new();
+    let mut places = Vec::new();
+    if let Some(disk) = open(&vfs) {
+        for hash in 0..6 {
+            let (head, body) = (Bytes::from_static(b"head"), Body::Bytes(body(hash).into()));
+            let entry = Entry { hash, passed: 0, expires_ms: u64::MAX, head, body };
+            places.extend(disk.put(entry).map(|place| (hash, place)));
+            disk.settle();
+        }
+        drop(disk.append(Bytes::from_static(b"all of it")));
+        if data.first().is_some_and(|byte| byte % 2 == 0) {
+            disk.stop();
+        }
+    }
+    let names: Vec<String> = vfs.contents().into_keys().collect();
+    let mut rest = data.get(1..).unwrap_or_default();
+    while let [file, high, low, len, later @ ..] = rest {
+        let (bytes, later) = later.split_at(later.len().min(usize::from(*len)));
+        let name = &names[usize::from(*file) % names.len()];
+        vfs.damage(name, |old| {
+            let at = usize::from(u16::from_be_bytes([*high, *low])) % old.len().max(1);
+            let end = old.len().min(at + bytes.len());
+            old[at..end].copy_from_slice(&bytes[..end - at]);
+        });
+        rest = later;
+    }
+    let Some(disk) = open(&vfs) else { return };
+    for (hash, place) in places {
+        if let Some(answer) = disk.read_now(place, hash, &Ask::whole()) {
+            assert!(answer.body.concat() == body(hash), "wrong bytes of {hash}");
+        }
+    }
+    disk.stop();
+    drop(open(&vfs));
+}

@@ -1,0 +1,469 @@
+//! The journal of a volume: what is forgotten, what was invalidated, and what the next start has to
+//! know. Each commit is one frame, and none is written before the one before it is durable. So a
+//! frame that is whole behind one that is not shows that something durable was lost.
+
+mod past;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use base::Now;
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+
+pub(crate) use past::{Chain, Past};
+
+use crate::place::Place;
+use crate::sum::{self, SUM_BYTES, seed_of};
+use crate::vfs::{File, Vfs, write_all};
+
+const FRAME_MAGIC: u32 = u32::from_le_bytes(*b"LJRN");
+
+/// Bytes of a frame before its payload: checksum, magic, length, wall clock.
+const FRAME_BYTES: usize = 24;
+
+/// Frames begin at multiples of so many bytes.
+const FRAME_ALIGN: usize = 8;
+
+/// Keeps the checksums of journals apart from others.
+const OF_JOURNAL: u64 = 4;
+
+/// Jumps of the clock that are told apart; more are added up, which lets things expire early.
+const SHIFTS_MAX: usize = 64;
+
+/// One thing that a journal says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    /// The record at the place is not wanted any more.
+    Forget(Place),
+    /// An invalidation of this number.
+    Invalidation(u64, Bytes),
+    /// Invalidations up to this number are needed no more.
+    Released(u64),
+    /// The clock went back by so many milliseconds when this number was next.
+    Shift(u64, u64),
+    /// Nothing is to be written to this segment.
+    Quarantine(u32),
+    /// The volume of this identity was taken out when this number was next.
+    Out([u8; 16], u64),
+    /// The segment holds nothing of this epoch that is wanted.
+    Freed(u32, u64),
+    /// The volume was stopped, or another journal goes on.
+    Closed,
+}
+
+impl Item {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let mut put = |kind: u8, numbers: &[u64]| {
+            out.push(kind);
+            out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        };
+        match self {
+            Self::Forget(place) => put(1, &[place.on(0).bits()]),
+            Self::Invalidation(number, bytes) => {
+                put(2, &[*number, bytes.len() as u64]);
+                out.extend_from_slice(bytes);
+            }
+            Self::Released(number) => put(3, &[*number]),
+            Self::Shift(number, ms) => put(4, &[*number, *ms]),
+            Self::Quarantine(segment) => put(5, &[u64::from(*segment)]),
+            Self::Out(id, number) => {
+                put(6, &[*number]);
+                out.extend_from_slice(id);
+            }
+            Self::Freed(segment, epoch) => put(7, &[u64::from(*segment), *epoch]),
+            Self::Closed => put(8, &[]),
+        }
+    }
+
+    /// The first item of `bytes`, which it is taken from; `None` if there is none that makes sense.
+    fn decode(bytes: &mut &[u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let mut number = || {
+            let (number, rest) = bytes.split_first_chunk()?;
+            *bytes = rest;
+            Some(u64::from_le_bytes(*number))
+        };
+        let item = match kind {
+            1 => Self::Forget(Place::of_bits(number()?)),
+            2 => {
+                let (number, len) = (number()?, number()?);
+                let (told, rest) = bytes.split_at_checked(usize::try_from(len).ok()?)?;
+                *bytes = rest;
+                Self::Invalidation(number, Bytes::copy_from_slice(told))
+            }
+            3 => Self::Released(number()?),
+            4 => Self::Shift(number()?, number()?),
+            5 => Self::Quarantine(u32::try_from(number()?).ok()?),
+            6 => {
+                let number = number()?;
+                let (id, rest) = bytes.split_first_chunk()?;
+                *bytes = rest;
+                Self::Out(*id, number)
+            }
+            7 => Self::Freed(u32::try_from(number()?).ok()?, number()?),
+            8 => Self::Closed,
+            _ => return None,
+        };
+        Some(item)
+    }
+}
+
+/// The name of a journal.
+pub(crate) fn file_name(generation: u64) -> String {
+    format!("journal-{generation:016x}")
+}
+
+/// The frame of a payload that begins `at` bytes into its journal.
+fn encode_frame(key: u64, generation: u64, at: u64, wall_ms: u64, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; SUM_BYTES];
+    frame.extend_from_slice(&FRAME_MAGIC.to_le_bytes());
+    frame.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&wall_ms.to_le_bytes());
+    frame.extend_from_slice(payload);
+    sum::seal(seed_of(key, &[OF_JOURNAL, generation, at]), 0, &mut frame);
+    frame.resize(frame.len().next_multiple_of(FRAME_ALIGN), 0);
+    frame
+}
+
+/// What a journal carries on from the one before.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keep {
+    pub(crate) invalidations: BTreeMap<u64, Bytes>,
+    pub(crate) released: u64,
+    /// The number that was next when the clock went back, and by how many milliseconds it did.
+    pub(crate) shifts: Vec<(u64, u64)>,
+    pub(crate) quarantined: BTreeSet<u32>,
+    pub(crate) outs: BTreeMap<[u8; 16], u64>,
+}
+
+impl Keep {
+    fn items(&self) -> impl Iterator<Item = Item> {
+        let outs = self.outs.iter().map(|(id, number)| Item::Out(*id, *number));
+        std::iter::once(Item::Released(self.released))
+            .chain(self.shifts.iter().map(|(number, ms)| Item::Shift(*number, *ms)))
+            .chain(self.quarantined.iter().copied().map(Item::Quarantine))
+            .chain(outs)
+            .chain(self.invalidations.iter().map(|(n, told)| Item::Invalidation(*n, told.clone())))
+    }
+
+    pub(crate) fn apply(&mut self, item: Item) {
+        match item {
+            Item::Invalidation(number, bytes) if number > self.released => {
+                self.invalidations.insert(number, bytes);
+            }
+            Item::Released(number) => {
+                self.released = self.released.max(number);
+                self.invalidations =
+                    self.invalidations.split_off(&(self.released.saturating_add(1)));
+            }
+            Item::Shift(number, ms) => self.shift(number, ms),
+            Item::Quarantine(segment) => drop(self.quarantined.insert(segment)),
+            Item::Out(id, number) => {
+                let known = self.outs.entry(id).or_default();
+                *known = number.max(*known);
+            }
+            Item::Invalidation(..) | Item::Forget(_) | Item::Freed(..) | Item::Closed => {}
+        }
+    }
+
+    fn shift(&mut self, number: u64, ms: u64) {
+        if self.shifts.contains(&(number, ms)) {
+            return;
+        }
+        self.shifts.push((number, ms));
+        self.shifts.sort_unstable();
+        if self.shifts.len() > SHIFTS_MAX {
+            let (_, ms) = self.shifts.remove(0);
+            self.shifts[0].1 = self.shifts[0].1.saturating_add(ms);
+        }
+    }
+
+    /// By how much the clock has gone back since a record of this order was written.
+    pub(crate) fn shift_of(&self, order: u64) -> u64 {
+        let later = self.shifts.iter().filter(|(number, _)| *number > order);
+        later.fold(0, |sum, (_, ms)| sum.saturating_add(*ms))
+    }
+}
+
+/// The file that frames are added to.
+#[derive(Debug)]
+struct Writing {
+    file: Arc<dyn File>,
+    generation: u64,
+    at: u64,
+}
+
+/// What is to be written, and what has been.
+#[derive(Debug, Default)]
+struct Waiting {
+    payload: Vec<u8>,
+    /// Items that were ever added, and those of them that are durable.
+    added: u64,
+    durable: u64,
+    failed: Option<String>,
+    keep: Keep,
+    /// The newest invalidation that was added.
+    newest: u64,
+    wall_ms: u64,
+}
+
+/// The moment of a commit: the clocks, and the number that is next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) now: Now,
+    pub(crate) next: u64,
+}
+
+/// The journal of a volume that is open.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    vfs: Arc<dyn Vfs>,
+    key: u64,
+    /// `None` where nothing is to be written.
+    writing: Mutex<Option<Writing>>,
+    waiting: Mutex<Waiting>,
+    done: Condvar,
+    /// The newest invalidation that is durable.
+    sealed: AtomicU64,
+    /// The generation of the file in use, and its bytes; all ones before there is one.
+    generation: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// What a flush has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flushed {
+    pub(crate) bytes: u64,
+}
+
+impl Journal {
+    /// The journal that goes on from `past`; it writes nothing before
+    /// [`Journal::rotate`].
+    pub(crate) fn new(vfs: Arc<dyn Vfs>, key: u64, past: &Past) -> Self {
+        let sealed = past.newest();
+        let waiting = Waiting {
+            keep: past.keep.clone(),
+            newest: sealed,
+            wall_ms: past.wall_ms,
+            ..Waiting::default()
+        };
+        let (writing, waiting) = (Mutex::new(None), Mutex::new(waiting));
+        let sealed = AtomicU64::new(sealed);
+        let (generation, bytes) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
+        Self { vfs, key, writing, waiting, done: Condvar::new(), sealed, generation, bytes }
+    }
+
+    /// Adds an item, to be written with the next commit; returns its ticket. After a failure it
+    /// is one that never comes.
+    pub(crate) fn push(&self, item: Item) -> u64 {
+        let mut waiting = self.waiting.lock();
+        if waiting.failed.is_some() {
+            return u64::MAX;
+        }
+        item.encode(&mut waiting.payload);
+        if let Item::Invalidation(number, _) = &item {
+            waiting.newest = waiting.newest.max(*number);
+        }
+        waiting.keep.apply(item);
+        waiting.added += 1;
+        waiting.added
+    }
+
+    /// The newest invalidation that is durable.
+    pub(crate) fn sealed(&self) -> u64 {
+        self.sealed.load(Ordering::Relaxed)
+    }
+
+    /// What the next journal carries on.
+    pub(crate) fn keep(&self) -> Keep {
+        self.waiting.lock().keep.clone()
+    }
+
+    /// The number of invalidations kept.
+    pub(crate) fn kept(&self) -> u64 {
+        self.waiting.lock().keep.invalidations.len() as u64
+    }
+
+    /// Bytes written and waiting.
+    pub(crate) fn size(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed) + self.waiting.lock().payload.len() as u64
+    }
+
+    /// True if something waits to be written.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.lock().payload.is_empty()
+    }
+
+    /// Waits until the item of `ticket` is durable.
+    ///
+    /// # Errors
+    /// The reason, in words, when it cannot be, or is not for `most`.
+    pub(crate) fn wait(&self, ticket: u64, most: Duration) -> Result<(), String> {
+        let mut waiting = self.waiting.lock();
+        loop {
+            if waiting.durable >= ticket {
+                return Ok(());
+            }
+            if let Some(why) = &waiting.failed {
+                return Err(why.clone());
+            }
+            if self.done.wait_for(&mut waiting, most).timed_out() {
+                return if waiting.durable >= ticket {
+                    Ok(())
+                } else {
+                    Err("the disk takes too long".to_owned())
+                };
+            }
+        }
+    }
+
+    /// True if nothing is written any more.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.waiting.lock().failed.is_some()
+    }
+
+    /// Nothing is written any more: whoever waits is told `why`.
+    pub(crate) fn fail(&self, why: &str) {
+        self.waiting.lock().failed.get_or_insert_with(|| why.to_owned());
+        self.done.notify_all();
+    }
+
+    /// Makes all that waits durable; returns the bytes written.
+    ///
+    /// # Errors
+    /// The reason, in words. It is final.
+    pub(crate) fn flush(&self, moment: Moment) -> Result<Flushed, String> {
+        let mut writing = self.writing.lock();
+        match &mut *writing {
+            Some(writing) => self.write(writing, moment, None),
+            None => Ok(Flushed { bytes: 0 }),
+        }
+    }
+
+    fn write(
+        &self,
+        writing: &mut Writing,
+        moment: Moment,
+        last: Option<&Item>,
+    ) -> Result<Flushed, String> {
+        let (payload, added, newest) = {
+            let mut waiting = self.waiting.lock();
+            if let Some(why) = &waiting.failed {
+                return Err(why.clone());
+            }
+            if waiting.payload.is_empty() && last.is_none() {
+                return Ok(Flushed { bytes: 0 });
+            }
+            waiting.look_at_the_clock(moment);
+            if let Some(last) = last {
+                last.encode(&mut waiting.payload);
+            }
+            (std::mem::take(&mut waiting.payload), waiting.added, waiting.newest)
+        };
+        let Writing { file, generation, at } = writing;
+        let frame = encode_frame(self.key, *generation, *at, moment.now.unix_ms, &payload);
+        let written = write_all(&**file, &frame, *at).and_then(|()| file.sync());
+        let mut waiting = self.waiting.lock();
+        let result = match written {
+            Ok(()) => {
+                *at += frame.len() as u64;
+                self.bytes.store(*at, Ordering::Relaxed);
+                waiting.durable = added;
+                self.sealed.store(newest, Ordering::Relaxed);
+                Ok(Flushed { bytes: frame.len() as u64 })
+            }
+            Err(error) => {
+                // What the disk has of the frame is not known: nothing may follow it.
+                Err(waiting.failed.get_or_insert_with(|| error.to_string()).clone())
+            }
+        };
+        drop(waiting);
+        self.done.notify_all();
+        result
+    }
+
+    /// Goes on in a new file of generation `generation`, which is durable before it is used, and
+    /// has room for so many bytes more; returns the bytes written.
+    ///
+    /// # Errors
+    /// Those of the system; the old file goes on then.
+    pub(crate) fn rotate(&self, moment: Moment, generation: u64, room: u64) -> io::Result<u64> {
+        let mut slot = self.writing.lock();
+        let mut bytes = 0;
+        if let Some(writing) = &mut *slot {
+            bytes += self.write(writing, moment, None).map_err(io::Error::other)?.bytes;
+        }
+        let mut payload = Vec::new();
+        {
+            let mut waiting = self.waiting.lock();
+            waiting.look_at_the_clock(moment);
+            waiting.keep.items().for_each(|item| item.encode(&mut payload));
+        }
+        let first = encode_frame(self.key, generation, 0, moment.now.unix_ms, &payload);
+        let (name, beside) = (file_name(generation), format!("{}.new", file_name(generation)));
+        let file = self.vfs.open(&beside, true)?;
+        file.truncate(0)?;
+        write_all(&*file, &first, 0)?;
+        // Where there is no room ahead, there may be when it is needed.
+        _ = file.preallocate(first.len() as u64 + room);
+        file.sync()?;
+        if let Some(writing) = &mut *slot {
+            let closed = self.write(writing, moment, Some(&Item::Closed));
+            bytes += closed.map_err(io::Error::other)?.bytes;
+            // The room ahead is not needed any more; where it stays, it does no harm.
+            _ = writing.file.truncate(writing.at);
+        }
+        let named = self.vfs.rename(&beside, &name).and_then(|()| self.vfs.sync_names());
+        if let Err(error) = named {
+            // Both files may be found now, and only one would be right.
+            self.fail(&error.to_string());
+            return Err(error);
+        }
+        bytes += first.len() as u64;
+        self.generation.store(generation, Ordering::Release);
+        self.bytes.store(first.len() as u64, Ordering::Relaxed);
+        *slot = Some(Writing { file, generation, at: first.len() as u64 });
+        Ok(bytes)
+    }
+
+    /// Ends the journal at a stop.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    pub(crate) fn close(&self, moment: Moment) -> Result<Flushed, String> {
+        let mut writing = self.writing.lock();
+        match &mut *writing {
+            Some(writing) => {
+                let closed = self.write(writing, moment, Some(&Item::Closed))?;
+                _ = writing.file.truncate(writing.at);
+                Ok(closed)
+            }
+            None => Ok(Flushed { bytes: 0 }),
+        }
+    }
+
+    /// The generation of the file in use.
+    pub(crate) fn generation(&self) -> Option<u64> {
+        let generation = self.generation.load(Ordering::Acquire);
+        (generation < u64::MAX).then_some(generation)
+    }
+}
+
+impl Waiting {
+    /// Notes the time, and that it went backwards.
+    fn look_at_the_clock(&mut self, moment: Moment) {
+        let back_ms = self.wall_ms.saturating_sub(moment.now.unix_ms);
+        if back_ms > 0 {
+            let item = Item::Shift(moment.next, back_ms);
+            item.encode(&mut self.payload);
+            self.keep.apply(item);
+            self.added += 1;
+        }
+        self.wall_ms = moment.now.unix_ms;
+    }
+}

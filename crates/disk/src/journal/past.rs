@@ -1,0 +1,192 @@
+//! What the journals of a volume tell at the start.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use hashbrown::{HashMap, HashSet};
+
+use super::{
+    FRAME_ALIGN, FRAME_BYTES, FRAME_MAGIC, Item, Keep, OF_JOURNAL, encode_frame, file_name,
+};
+use crate::place::Place;
+use crate::sum::{self, SUM_BYTES, seed_of};
+use crate::vfs::{Vfs, read_file, write_all};
+
+/// No journal is longer: what is was not written here.
+const JOURNAL_BYTES_MAX: u64 = 1 << 32;
+
+/// How far the journals tell all that there is to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chain {
+    /// Everything since the beginning, or since a snapshot.
+    Whole,
+    /// No snapshot is there, and the journals before it are not, either: what was forgotten then is
+    /// not known any more.
+    Cut,
+    /// Something is missing that was durable.
+    Broken,
+}
+
+/// All that the journals say.
+#[derive(Debug)]
+pub(crate) struct Past {
+    pub(crate) chain: Chain,
+    pub(crate) keep: Keep,
+    /// Records that are not wanted any more, by segment.
+    pub(crate) forgotten: HashMap<u32, HashSet<Place>>,
+    /// Segments with nothing of this epoch.
+    pub(crate) freed: HashMap<u32, u64>,
+    pub(crate) wall_ms: u64,
+    /// The newest journal.
+    pub(crate) generation: Option<u64>,
+    /// The bytes of it that are whole; `None` if it was closed.
+    torn_at: Option<u64>,
+    newest: u64,
+}
+
+/// The frames of one journal.
+struct Frames {
+    items: Vec<Item>,
+    /// Where the last whole frame ends.
+    end: usize,
+    wall_ms: u64,
+    /// A whole frame follows behind one that is not.
+    broken: bool,
+}
+
+/// The payload and the wall clock of the frame at `at`; `None` if there is no whole one.
+fn frame(key: u64, generation: u64, bytes: &[u8], at: usize) -> Option<(&[u8], u64)> {
+    let rest = bytes.get(at..)?;
+    let (head, payload) = rest.split_at_checked(FRAME_BYTES)?;
+    let number = |from: usize| head[from..from + 4].try_into().map(u32::from_le_bytes);
+    if number(SUM_BYTES).ok()? != FRAME_MAGIC {
+        return None;
+    }
+    let payload = payload.get(..number(SUM_BYTES + 4).ok()? as usize)?;
+    let seed = seed_of(key, &[OF_JOURNAL, generation, at as u64]);
+    if !sum::is_sound(seed, 0, &rest[..FRAME_BYTES + payload.len()]) {
+        return None;
+    }
+    let wall_ms = head.last_chunk().map(|wall| u64::from_le_bytes(*wall))?;
+    Some((payload, wall_ms))
+}
+
+fn frames(key: u64, generation: u64, bytes: &[u8]) -> Frames {
+    let mut found = Frames { items: Vec::new(), end: 0, wall_ms: 0, broken: false };
+    while let Some((mut payload, wall_ms)) = frame(key, generation, bytes, found.end) {
+        found.end = (found.end + FRAME_BYTES + payload.len()).next_multiple_of(FRAME_ALIGN);
+        // Clocks may go back: the last one counts.
+        found.wall_ms = wall_ms;
+        while !payload.is_empty() {
+            let Some(item) = Item::decode(&mut payload) else {
+                found.broken = true;
+                return found;
+            };
+            found.items.push(item);
+        }
+    }
+    // Behind the last frame there are zeros, as the file has room ahead.
+    let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let bytes = &bytes[..used.max(found.end.min(bytes.len()))];
+    let mut later = (found.end + FRAME_ALIGN..bytes.len()).step_by(FRAME_ALIGN);
+    found.broken |= later.any(|at| frame(key, generation, bytes, at).is_some());
+    found
+}
+
+impl Past {
+    /// Reads all journals from the one of generation `snapshot` on; all of them where there is no
+    /// snapshot.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn read(vfs: &dyn Vfs, key: u64, snapshot: Option<u64>) -> io::Result<Self> {
+        let mut past = Self {
+            chain: Chain::Whole,
+            keep: Keep::default(),
+            forgotten: HashMap::new(),
+            freed: HashMap::new(),
+            wall_ms: 0,
+            generation: None,
+            torn_at: None,
+            newest: 0,
+        };
+        let from = snapshot.unwrap_or(0);
+        let there: BTreeSet<u64> = generations(vfs)?.into_iter().filter(|at| *at >= from).collect();
+        let mut expected = None;
+        for generation in there {
+            if expected.is_none() && generation != from {
+                past.chain = if snapshot.is_some() { Chain::Broken } else { Chain::Cut };
+            }
+            if expected.is_some_and(|expected| expected != generation) || past.torn_at.is_some() {
+                past.chain = Chain::Broken;
+            }
+            past.add(vfs, key, generation)?;
+            expected = Some(generation + 1);
+        }
+        if expected.is_none() && snapshot.is_some() {
+            past.chain = Chain::Broken;
+        }
+        Ok(past)
+    }
+
+    fn add(&mut self, vfs: &dyn Vfs, key: u64, generation: u64) -> io::Result<()> {
+        self.generation = Some(generation);
+        let bytes = read_file(vfs, &file_name(generation), JOURNAL_BYTES_MAX)?.unwrap_or_default();
+        let found = frames(key, generation, &bytes);
+        // The first frame was durable before the file had its name.
+        if found.broken || found.end == 0 {
+            self.chain = Chain::Broken;
+        }
+        self.wall_ms = found.wall_ms;
+        let closed = found.items.last() == Some(&Item::Closed);
+        self.torn_at = (!closed).then_some(found.end as u64);
+        for item in found.items {
+            match &item {
+                Item::Forget(place) => {
+                    self.forgotten.entry(place.segment()).or_default().insert(*place);
+                }
+                Item::Freed(segment, epoch) => {
+                    let known = self.freed.entry(*segment).or_default();
+                    *known = (*known).max(*epoch);
+                }
+                Item::Invalidation(number, _) | Item::Released(number) => {
+                    self.newest = self.newest.max(*number);
+                }
+                _ => {}
+            }
+            self.keep.apply(item);
+        }
+        Ok(())
+    }
+
+    /// The newest invalidation that they tell of.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// Ends the newest journal if a crash has left it open, so that another one may follow.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn repair(&mut self, vfs: &dyn Vfs, key: u64) -> io::Result<()> {
+        let (Some(generation), Some(at)) = (self.generation, self.torn_at) else { return Ok(()) };
+        let file = vfs.open(&file_name(generation), false)?;
+        file.truncate(at)?;
+        let mut payload = Vec::new();
+        Item::Closed.encode(&mut payload);
+        write_all(&*file, &encode_frame(key, generation, at, self.wall_ms, &payload), at)?;
+        file.sync()?;
+        self.torn_at = None;
+        Ok(())
+    }
+}
+
+/// The generations of the journals that are there.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) fn generations(vfs: &dyn Vfs) -> io::Result<Vec<u64>> {
+    let names = vfs.list()?;
+    let numbers = names.iter().filter_map(|name| name.strip_prefix("journal-"));
+    Ok(numbers.filter_map(|number| u64::from_str_radix(number, 16).ok()).collect())
+}

@@ -1,0 +1,537 @@
+//! The bytes of a volume: superblock, segments' headers and footers, records. The head comment of
+//! the crate shows them.
+
+use crate::config::UNIT;
+use crate::sum::{self, Binding, SUM_BYTES, seed_of};
+
+/// The format that this program writes, and the only one that it reads.
+pub(crate) const FORMAT: u32 = 1;
+
+/// Bytes of one of the two copies of the superblock: a page, so that none shares a sector.
+pub(crate) const SUPER_BYTES: usize = 4096;
+
+/// Bytes of a superblock that say something.
+const SUPER_USED: usize = 112;
+
+/// Bytes of a segment's header, and of its footer.
+pub(crate) const FRAME_BYTES: u32 = UNIT;
+
+/// Bytes of a record's header.
+pub(crate) const HEADER_BYTES: usize = 88;
+
+/// Bytes of a row of a footer's table.
+pub(crate) const ROW_BYTES: usize = 32;
+
+/// Bytes of one part in the list of a record in parts.
+pub(crate) const PART_BYTES: usize = 24;
+
+const SUPER_MAGIC: [u8; 8] = *b"LARDERVS";
+const SEGMENT_MAGIC: u32 = u32::from_le_bytes(*b"LSEG");
+const FOOTER_MAGIC: u32 = u32::from_le_bytes(*b"LEND");
+const RECORD_MAGIC: u32 = u32::from_le_bytes(*b"LREC");
+
+/// Numbers that keep kinds of checksums of one volume apart.
+const OF_SEGMENT: u64 = 1;
+const OF_FOOTER: u64 = 2;
+const OF_TABLE: u64 = 3;
+
+/// Reads numbers from bytes, one after the other; zeros behind the end.
+struct Numbers<'a>(&'a [u8]);
+
+impl Numbers<'_> {
+    fn u16(&mut self) -> u16 {
+        u16::from_le_bytes(self.take())
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.take())
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let Some((chunk, rest)) = self.0.split_first_chunk() else { return [0; N] };
+        self.0 = rest;
+        *chunk
+    }
+}
+
+/// A volume as its superblock describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Superblock {
+    pub(crate) id: [u8; 16],
+    pub(crate) owner: [u8; 32],
+    pub(crate) segment_bytes: u32,
+    pub(crate) block_bytes: u32,
+    pub(crate) segments: u32,
+    pub(crate) segments_per_file: u32,
+    /// The number of times that a store was opened over it.
+    pub(crate) session: u64,
+    /// Nothing that was written before this number counts.
+    pub(crate) valid_from: u64,
+}
+
+/// A copy of the superblock, as it is found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Copied {
+    /// A whole one.
+    Sound(Superblock),
+    /// One of another format.
+    Format(u32),
+    /// One that is damaged.
+    Damaged,
+    /// Something else.
+    Foreign,
+    /// Nothing yet.
+    Empty,
+}
+
+impl Superblock {
+    /// The key of the volume's checksums.
+    pub(crate) fn key(&self) -> u64 {
+        sum::sum(0, &self.id)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(SUPER_BYTES);
+        out.extend_from_slice(&SUPER_MAGIC);
+        out.extend_from_slice(&FORMAT.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&self.id);
+        out.extend_from_slice(&self.owner);
+        let shape = [self.segment_bytes, self.block_bytes, self.segments, self.segments_per_file];
+        out.extend(shape.into_iter().flat_map(u32::to_le_bytes));
+        out.extend([self.session, self.valid_from].into_iter().flat_map(u64::to_le_bytes));
+        out.resize(SUPER_USED - SUM_BYTES, 0);
+        out.extend_from_slice(&sum::sum(0, &out).to_le_bytes());
+        out.resize(SUPER_BYTES, 0);
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Copied {
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Copied::Empty;
+        }
+        let Some(rest) = bytes.strip_prefix(&SUPER_MAGIC) else { return Copied::Foreign };
+        let Some(used) = bytes.get(..SUPER_USED) else { return Copied::Damaged };
+        let mut numbers = Numbers(rest);
+        let format = numbers.u32();
+        if format != FORMAT {
+            return Copied::Format(format);
+        }
+        numbers.u32();
+        let (told, stored) = used.split_at(SUPER_USED - SUM_BYTES);
+        if sum::sum(0, told).to_le_bytes() != stored {
+            return Copied::Damaged;
+        }
+        let found = Self {
+            id: numbers.take(),
+            owner: numbers.take(),
+            segment_bytes: numbers.u32(),
+            block_bytes: numbers.u32(),
+            segments: numbers.u32(),
+            segments_per_file: numbers.u32(),
+            session: numbers.u64(),
+            valid_from: numbers.u64(),
+        };
+        Copied::Sound(found)
+    }
+}
+
+/// The header of a segment: which use of it this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentHeader {
+    pub(crate) epoch: u64,
+}
+
+impl SegmentHeader {
+    pub(crate) fn encode(self, key: u64, segment: u32) -> Vec<u8> {
+        let mut out = vec![0; SUM_BYTES];
+        out.extend([SEGMENT_MAGIC, segment].into_iter().flat_map(u32::to_le_bytes));
+        out.extend_from_slice(&self.epoch.to_le_bytes());
+        out.resize(FRAME_BYTES as usize, 0);
+        sum::seal(seed_of(key, &[OF_SEGMENT, u64::from(segment)]), 0, &mut out);
+        out
+    }
+
+    pub(crate) fn decode(key: u64, segment: u32, bytes: &[u8]) -> Option<Self> {
+        if !sum::is_sound(seed_of(key, &[OF_SEGMENT, u64::from(segment)]), 0, bytes) {
+            return None;
+        }
+        let mut numbers = Numbers(bytes.get(SUM_BYTES..)?);
+        let named = numbers.u32() == SEGMENT_MAGIC && numbers.u32() == segment;
+        named.then(|| Self { epoch: numbers.u64() })
+    }
+}
+
+/// The end of a full segment: where its table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Footer {
+    pub(crate) rows: u32,
+    /// The newest invalidation that was durable when the segment's records were written.
+    pub(crate) sealed: u64,
+    table_sum: u64,
+}
+
+impl Footer {
+    /// The table's rows and the footer: the last bytes of the segment.
+    pub(crate) fn encode(key: u64, segment: u32, epoch: u64, sealed: u64, rows: &[Row]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(rows.len() * ROW_BYTES + FRAME_BYTES as usize);
+        for row in rows {
+            row.encode(&mut out);
+        }
+        let table_sum = sum::sum(seed_of(key, &[OF_TABLE, u64::from(segment), epoch]), &out);
+        let at = out.len();
+        out.extend_from_slice(&[0; SUM_BYTES]);
+        out.extend([FOOTER_MAGIC, rows.len() as u32].into_iter().flat_map(u32::to_le_bytes));
+        out.extend([sealed, table_sum].into_iter().flat_map(u64::to_le_bytes));
+        out.resize(at + FRAME_BYTES as usize, 0);
+        sum::seal(seed_of(key, &[OF_FOOTER, u64::from(segment), epoch]), 0, &mut out[at..]);
+        out
+    }
+
+    /// The footer in the last bytes of a segment; `None` if there is no sound one of this epoch.
+    pub(crate) fn decode(key: u64, segment: u32, epoch: u64, bytes: &[u8]) -> Option<Self> {
+        if !sum::is_sound(seed_of(key, &[OF_FOOTER, u64::from(segment), epoch]), 0, bytes) {
+            return None;
+        }
+        let mut numbers = Numbers(bytes.get(SUM_BYTES..)?);
+        if numbers.u32() != FOOTER_MAGIC {
+            return None;
+        }
+        Some(Self { rows: numbers.u32(), sealed: numbers.u64(), table_sum: numbers.u64() })
+    }
+
+    /// The rows of its table; `None` if they are not those that it was written with.
+    pub(crate) fn table(
+        &self,
+        key: u64,
+        segment: u32,
+        epoch: u64,
+        bytes: &[u8],
+    ) -> Option<Vec<Row>> {
+        let seed = seed_of(key, &[OF_TABLE, u64::from(segment), epoch]);
+        if sum::sum(seed, bytes) != self.table_sum {
+            return None;
+        }
+        Some(bytes.as_chunks().0.iter().map(Row::decode).collect())
+    }
+}
+
+/// A record as memory and footers know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) hash: u64,
+    /// It is older than every invalidation of a higher number.
+    pub(crate) order: u64,
+    /// The unit that it begins at, and marks.
+    bits: u32,
+    /// Bytes.
+    pub(crate) len: u32,
+    /// Seconds since 1970, rounded down.
+    pub(crate) expires_s: u32,
+    pub(crate) passed: u32,
+}
+
+/// Nobody has forgotten it.
+pub(crate) const LIVE: u32 = 1 << 20;
+/// It was read since it was written.
+pub(crate) const ASKED: u32 = 1 << 21;
+/// It is a piece of the body of another record.
+pub(crate) const PART: u32 = 1 << 22;
+/// Its body is a list of parts.
+pub(crate) const LISTED: u32 = 1 << 23;
+
+/// Seconds that never come.
+const NEVER_S: u32 = u32::MAX;
+
+impl Row {
+    pub(crate) fn new(header: &Header, offset: u32, len: u32) -> Self {
+        Self {
+            hash: header.hash,
+            order: header.order,
+            bits: (offset / UNIT) | LIVE | (u32::from(header.flags) << 22 & (PART | LISTED)),
+            len,
+            expires_s: match header.expires_ms {
+                u64::MAX => NEVER_S,
+                ms => u32::try_from(ms / 1000).unwrap_or(NEVER_S),
+            },
+            passed: header.passed,
+        }
+    }
+
+    pub(crate) fn unit(&self) -> u32 {
+        self.bits & (LIVE - 1)
+    }
+
+    pub(crate) fn offset(&self) -> u32 {
+        self.unit() * UNIT
+    }
+
+    pub(crate) fn is(&self, mark: u32) -> bool {
+        self.bits & mark != 0
+    }
+
+    pub(crate) fn set(&mut self, mark: u32, on: bool) {
+        if on {
+            self.bits |= mark;
+        } else {
+            self.bits &= !mark;
+        }
+    }
+
+    /// [`IS_PART`] and [`IS_LISTED`].
+    pub(crate) fn flags(&self) -> u16 {
+        ((self.bits & (PART | LISTED)) >> 22) as u16
+    }
+
+    /// Bytes that it takes in its segment.
+    pub(crate) fn room(&self) -> u32 {
+        self.len.next_multiple_of(UNIT)
+    }
+
+    /// When it expires, in milliseconds since 1970; `u64::MAX` for never.
+    pub(crate) fn expires_ms(&self) -> u64 {
+        if self.expires_s == NEVER_S { u64::MAX } else { u64::from(self.expires_s) * 1000 }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend([self.hash, self.order].into_iter().flat_map(u64::to_le_bytes));
+        let rest = [self.bits, self.len, self.expires_s, self.passed];
+        out.extend(rest.into_iter().flat_map(u32::to_le_bytes));
+    }
+
+    fn decode(bytes: &[u8; ROW_BYTES]) -> Self {
+        let mut numbers = Numbers(bytes);
+        Self {
+            hash: numbers.u64(),
+            order: numbers.u64(),
+            bits: numbers.u32(),
+            len: numbers.u32(),
+            expires_s: numbers.u32(),
+            passed: numbers.u32(),
+        }
+    }
+}
+
+/// A record's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// [`IS_PART`] and [`IS_LISTED`].
+    pub(crate) flags: u16,
+    pub(crate) seq: u64,
+    pub(crate) hash: u64,
+    pub(crate) order: u64,
+    pub(crate) expires_ms: u64,
+    pub(crate) written_ms: u64,
+    pub(crate) passed: u32,
+    pub(crate) head_len: u32,
+    /// Bytes of the body, or of the list of parts, in this record.
+    pub(crate) body_len: u32,
+    /// The newest invalidation that was durable when it was written.
+    pub(crate) sealed: u64,
+    /// Bytes of the body, wherever they are.
+    pub(crate) total: u64,
+}
+
+pub(crate) const IS_PART: u16 = (PART >> 22) as u16;
+pub(crate) const IS_LISTED: u16 = (LISTED >> 22) as u16;
+
+impl Header {
+    /// The header with its checksum left open.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[0; SUM_BYTES]);
+        out.extend_from_slice(&RECORD_MAGIC.to_le_bytes());
+        out.extend_from_slice(&self.flags.to_le_bytes());
+        out.extend_from_slice(&[0; 2]);
+        let times = [self.seq, self.hash, self.order, self.expires_ms, self.written_ms];
+        out.extend(times.into_iter().flat_map(u64::to_le_bytes));
+        let lengths = [self.passed, self.head_len, self.body_len, 0];
+        out.extend(lengths.into_iter().flat_map(u32::to_le_bytes));
+        out.extend([self.sealed, self.total].into_iter().flat_map(u64::to_le_bytes));
+    }
+
+    /// Reads a header, and checks nothing but that it is one.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.get(SUM_BYTES..HEADER_BYTES)?;
+        let mut numbers = Numbers(bytes);
+        if numbers.u32() != RECORD_MAGIC {
+            return None;
+        }
+        let flags = numbers.u16();
+        numbers.u16();
+        let [seq, hash, order, expires_ms, written_ms] = std::array::from_fn(|_| numbers.u64());
+        let [passed, head_len, body_len, _] = std::array::from_fn(|_| numbers.u32());
+        let [sealed, total] = std::array::from_fn(|_| numbers.u64());
+        Some(Self {
+            flags,
+            seq,
+            hash,
+            order,
+            expires_ms,
+            written_ms,
+            passed,
+            head_len,
+            body_len,
+            sealed,
+            total,
+        })
+    }
+
+    /// Bytes of head and body in this record.
+    pub(crate) fn payload(&self) -> u64 {
+        u64::from(self.head_len) + u64::from(self.body_len)
+    }
+}
+
+/// How a record's bytes are cut into blocks of a volume: each begins with its checksum, and the
+/// first with the whole header.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blocks {
+    /// Most bytes of a block.
+    pub(crate) bytes: u32,
+}
+
+impl Blocks {
+    /// Bytes of a record with so much head and body.
+    pub(crate) fn record_len(self, payload: u64) -> u64 {
+        let first = u64::from(self.bytes) - HEADER_BYTES as u64;
+        let later = u64::from(self.bytes) - SUM_BYTES as u64;
+        let blocks = payload.saturating_sub(first).div_ceil(later);
+        HEADER_BYTES as u64 + payload + blocks * SUM_BYTES as u64
+    }
+
+    /// The block that byte `at` of head and body is in, and its place in the block.
+    pub(crate) fn find(self, at: u64) -> (u32, usize) {
+        let first = u64::from(self.bytes) - HEADER_BYTES as u64;
+        let later = u64::from(self.bytes) - SUM_BYTES as u64;
+        if at < first {
+            return (0, HEADER_BYTES + at as usize);
+        }
+        let (block, within) = ((at - first) / later, (at - first) % later);
+        (block as u32 + 1, SUM_BYTES + within as usize)
+    }
+
+    /// Appends a record to `out`: `fill` gives head and body to the function that it is called
+    /// with. The record is padded to whole units.
+    pub(crate) fn encode(
+        self,
+        out: &mut Vec<u8>,
+        binding: &Binding,
+        header: &Header,
+        fill: impl FnOnce(&mut dyn FnMut(&[u8])),
+    ) {
+        let start = out.len();
+        let block = self.bytes as usize;
+        header.encode(out);
+        fill(&mut |mut bytes: &[u8]| {
+            while !bytes.is_empty() {
+                let within = (out.len() - start) % block;
+                if within == 0 {
+                    out.extend_from_slice(&[0; SUM_BYTES]);
+                    continue;
+                }
+                let (now, later) = bytes.split_at(bytes.len().min(block - within));
+                out.extend_from_slice(now);
+                bytes = later;
+            }
+        });
+        let seed = binding.seed();
+        for (number, block) in (0..).zip(out[start..].chunks_mut(block)) {
+            sum::seal(seed, number, block);
+        }
+        let len = (out.len() - start).next_multiple_of(UNIT as usize);
+        out.resize(start + len, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn header(head_len: u32, body_len: u32) -> Header {
+        Header {
+            flags: IS_LISTED,
+            seq: 1,
+            hash: 2,
+            order: 3,
+            expires_ms: 4_999,
+            written_ms: 5,
+            passed: 6,
+            head_len,
+            body_len,
+            sealed: 7,
+            total: 8,
+        }
+    }
+
+    #[test]
+    fn frames_are_read_back_and_only_in_their_place() {
+        let found = Superblock {
+            id: [1; 16],
+            owner: [2; 32],
+            segment_bytes: 3,
+            block_bytes: 4,
+            segments: 5,
+            segments_per_file: 6,
+            session: 7,
+            valid_from: 8,
+        };
+        let mut bytes = found.encode();
+        assert_eq!(bytes.len(), SUPER_BYTES);
+        assert_eq!(Superblock::decode(&bytes), Copied::Sound(found));
+        bytes[40] ^= 1;
+        assert_eq!(Superblock::decode(&bytes), Copied::Damaged);
+        bytes[8] = 9;
+        assert_eq!(Superblock::decode(&bytes), Copied::Format(9));
+        bytes[0] = 9;
+        assert_eq!(Superblock::decode(&bytes), Copied::Foreign);
+
+        let segment = SegmentHeader { epoch: 77 };
+        let bytes = segment.encode(1, 2);
+        assert_eq!(SegmentHeader::decode(1, 2, &bytes), Some(segment));
+        assert_eq!(SegmentHeader::decode(1, 3, &bytes), None);
+
+        let row = Row::new(&header(1, 2), 640, 91);
+        let bytes = Footer::encode(1, 2, 77, 6, &[row, row]);
+        let (table, footer) = bytes.split_at(2 * ROW_BYTES);
+        let read = Footer::decode(1, 2, 77, footer).unwrap();
+        assert_eq!((read.rows, read.sealed), (2, 6));
+        assert_eq!(read.table(1, 2, 77, table), Some(vec![row, row]));
+        assert_eq!(read.table(1, 2, 77, &table[..ROW_BYTES]), None);
+        assert_eq!(Footer::decode(1, 2, 78, footer), None);
+        assert_eq!((row.offset(), row.room(), row.expires_ms()), (640, 128, 4000));
+        assert!(row.is(LISTED) && row.is(LIVE) && !row.is(PART));
+    }
+
+    proptest! {
+        #[test]
+        fn records_are_as_long_as_is_said_and_bytes_where_is_said(
+            head_len in 0_u32..2000,
+            body_len in 0_u32..5000,
+            pieces in 1_usize..700,
+        ) {
+            let blocks = Blocks { bytes: 512 };
+            let binding = Binding { key: 1, segment: 2, epoch: 3, offset: 0, seq: 1, hash: 2 };
+            let header = header(head_len, body_len);
+            let payload: Vec<u8> = (0..head_len + body_len).map(|n| n as u8 ^ (n >> 8) as u8).collect();
+            let mut out = vec![0xff; 64];
+            blocks.encode(&mut out, &binding, &header, |put| payload.chunks(pieces).for_each(put));
+            let record = &out[64..];
+            let len = blocks.record_len(header.payload()) as usize;
+            prop_assert_eq!(record.len(), len.next_multiple_of(UNIT as usize));
+            prop_assert_eq!(Header::decode(record), Some(header));
+            for (number, block) in (0..).zip(record[..len].chunks(512)) {
+                prop_assert!(sum::is_sound(binding.seed(), number, block));
+            }
+            for (at, byte) in payload.iter().enumerate() {
+                let (block, within) = blocks.find(at as u64);
+                prop_assert_eq!(record[block as usize * 512 + within], *byte);
+            }
+        }
+    }
+}

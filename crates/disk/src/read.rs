@@ -1,0 +1,482 @@
+//! Reading records. Every block is checked before any of its bytes leaves this file.
+
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::error::{Damage, Error};
+use crate::health::Trouble;
+use crate::journal::Item;
+use crate::layout::{HEADER_BYTES, Header, IS_LISTED, IS_PART, LISTED, Row};
+use crate::place::Place;
+use crate::segment::{Segment, Usage};
+use crate::stats::add;
+use crate::sum;
+use crate::vfs::{File, read_all};
+use crate::volume::{Part, Queued, Volume};
+
+/// Failed reads of a segment that end its use, as many as of a disk.
+const SEGMENT_ERRORS_MAX: u32 = 3;
+
+/// The parts of a record to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The head.
+    pub head: bool,
+    /// Bytes of the body. What is beyond its end is not missed.
+    pub body: Range<u64>,
+}
+
+impl Ask {
+    /// The head alone.
+    pub fn head() -> Self {
+        Self { head: true, body: 0..0 }
+    }
+
+    /// Head and body. Of one longer than [`crate::Config::read_bytes`], the beginning.
+    pub fn whole() -> Self {
+        Self { head: true, body: 0..u64::MAX }
+    }
+
+    /// Bytes of the body alone.
+    pub fn range(body: Range<u64>) -> Self {
+        Self { head: false, body }
+    }
+}
+
+/// A record, as much of it as was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The ban that it had passed when it was written.
+    pub passed: u32,
+    /// Invalidations of higher numbers have not been tested against it.
+    pub order: u64,
+    /// When it expires by the clock that it was written with; `u64::MAX` for never.
+    pub expires_ms: u64,
+    /// When it was written, by the same clock.
+    pub written_ms: u64,
+    /// Bytes of the whole body.
+    pub length: u64,
+    /// The head; empty if it was not asked for.
+    pub head: Bytes,
+    /// Bytes of the body from where they were asked for, in pieces; fewer than were asked for if
+    /// that is more than one read brings.
+    pub body: Vec<Bytes>,
+}
+
+impl Answer {
+    fn of(header: &Header) -> Self {
+        Self {
+            passed: header.passed,
+            order: header.order,
+            expires_ms: header.expires_ms,
+            written_ms: header.written_ms,
+            length: header.total,
+            head: Bytes::new(),
+            body: Vec::new(),
+        }
+    }
+
+    /// Bytes of the body that it has.
+    pub fn size(&self) -> u64 {
+        self.body.iter().map(|piece| piece.len() as u64).sum()
+    }
+}
+
+/// The way to read: what is there at once, or waiting for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Now,
+    Wait,
+}
+
+/// A reason not to have read something.
+enum Missed {
+    /// It is not in memory.
+    Away,
+    Damaged(Damage),
+    Failed,
+}
+
+impl From<Damage> for Missed {
+    fn from(damage: Damage) -> Self {
+        Self::Damaged(damage)
+    }
+}
+
+/// A record's place, and what its checksums are bound to.
+#[derive(Clone, Copy)]
+struct Spot {
+    segment: u32,
+    epoch: u64,
+    offset: u32,
+    len: u32,
+    hash: u64,
+}
+
+/// Blocks of a record that were read and are sound.
+struct Sound {
+    header: Header,
+    seed: u64,
+    /// From the beginning of the record on.
+    bytes: Bytes,
+}
+
+impl Volume {
+    /// Reads a record; `None` if it is not there at once and `way` does not wait.
+    pub(crate) fn load(
+        &self,
+        way: Way,
+        place: Place,
+        hash: u64,
+        ask: &Ask,
+    ) -> Result<Option<Answer>, Error> {
+        let answer = self.load_part(way, place, hash, ask, None);
+        let Some(answer) = answer.inspect_err(|error| self.end_listed(place, error))? else {
+            return Ok(None);
+        };
+        if let Some(segment) = self.segment(place) {
+            segment.lock().ask(place);
+        }
+        add(&self.tallies.reads, 1);
+        add(&self.tallies.read_bytes, answer.size());
+        Ok(Some(answer))
+    }
+
+    /// A record that lost a part is lost itself.
+    fn end_listed(&self, place: Place, error: &Error) {
+        let ends = matches!(error, Error::Gone | Error::Unreadable | Error::Damaged(_));
+        let listed = |row: &Row| row.is(LISTED);
+        let row = |segment: &Mutex<Segment>| {
+            let mut segment = segment.lock();
+            if segment.row(place).is_some_and(listed) { segment.kill(place) } else { None }
+        };
+        if ends && let Some(row) = self.segment(place).and_then(row) {
+            self.bury(place, row);
+            self.tell_dropped(place, &row);
+        }
+    }
+
+    /// Reads a record, or the part that has number `seq`.
+    fn load_part(
+        &self,
+        way: Way,
+        place: Place,
+        hash: u64,
+        ask: &Ask,
+        seq: Option<u64>,
+    ) -> Result<Option<Answer>, Error> {
+        let Some(spot) = self.spot(place) else {
+            add(&self.tallies.reads_gone, 1);
+            return Err(Error::Gone);
+        };
+        if spot.hash != hash {
+            self.tallies.damaged(Damage::Other);
+            return Err(Error::Damaged(Damage::Other));
+        }
+        let queued = self.front.lock().pending.get(&place).cloned();
+        if let Some(queued) = queued {
+            add(&self.tallies.reads_queued, 1);
+            return self.answer_queued(way, &queued, ask);
+        }
+        let read = self.read_spot(way, spot, ask).and_then(|sound| {
+            let part = sound.header.flags & IS_PART != 0;
+            if part != seq.is_some() || seq.is_some_and(|seq| seq != sound.header.seq) {
+                return Err(Damage::Other.into());
+            }
+            self.answer(way, spot, sound, ask)
+        });
+        match read {
+            Ok((answer, parts)) => self.add_parts(way, hash, answer, &parts, ask),
+            Err(Missed::Away) => Ok(None),
+            Err(missed) => Err(self.missed(place, spot, missed)),
+        }
+    }
+
+    fn spot(&self, place: Place) -> Option<Spot> {
+        let segment = self.segment(place)?.lock();
+        let row = segment.row(place)?;
+        Some(Spot {
+            segment: place.segment(),
+            epoch: segment.epoch,
+            offset: row.offset(),
+            len: row.len,
+            hash: row.hash,
+        })
+    }
+
+    /// Draws the consequences of a failed read.
+    fn missed(&self, place: Place, spot: Spot, missed: Missed) -> Error {
+        // Where the segment has been reclaimed meanwhile, other bytes are no damage.
+        let Some(row) =
+            self.spot(place).filter(|now| now.epoch == spot.epoch).and_then(|_| self.kill(place))
+        else {
+            add(&self.tallies.reads_gone, 1);
+            return Error::Gone;
+        };
+        self.bury(place, row);
+        let error = match missed {
+            Missed::Damaged(damage) => {
+                self.tallies.damaged(damage);
+                Error::Damaged(damage)
+            }
+            Missed::Away | Missed::Failed => {
+                add(&self.tallies.errors_read, 1);
+                self.note_read_error(spot.segment);
+                Error::Unreadable
+            }
+        };
+        self.tell_dropped(place, &row);
+        error
+    }
+
+    fn note_read_error(&self, segment: u32) {
+        let mut known = self.segments[segment as usize].lock();
+        known.errors += 1;
+        let ends = known.errors >= SEGMENT_ERRORS_MAX && known.usage == Usage::Sealed;
+        if ends {
+            known.usage = Usage::Bad;
+        }
+        drop(known);
+        if ends {
+            self.journal.push(Item::Quarantine(segment));
+        }
+        self.trouble(Trouble::Error);
+    }
+
+    /// Reads the beginning of a record: all of it if it is asked for and not much.
+    fn read_spot(&self, way: Way, spot: Spot, ask: &Ask) -> Result<Sound, Missed> {
+        let (len, block) = (u64::from(spot.len), u64::from(self.blocks.bytes));
+        let whole = ask.body.start < block
+            && ask.body.end >= len
+            && len <= self.shared.config.read_bytes + block;
+        let bytes = if whole { spot.len } else { spot.len.min(self.blocks.bytes) };
+        let bytes = self.read_bytes(way, spot, 0..bytes)?;
+        let header = Header::decode(&bytes).ok_or(Damage::Header)?;
+        if header.hash != spot.hash {
+            return Err(Damage::Other.into());
+        }
+        if self.blocks.record_len(header.payload()) != u64::from(spot.len) {
+            return Err(Damage::Header.into());
+        }
+        let seed = self.binding(spot.segment, spot.epoch, spot.offset, &header).seed();
+        self.check_blocks(seed, 0, &bytes)?;
+        Ok(Sound { header, seed, bytes })
+    }
+
+    /// Checks blocks from number `first` on.
+    fn check_blocks(&self, seed: u64, first: u32, bytes: &[u8]) -> Result<(), Damage> {
+        let blocks = bytes.chunks(self.blocks.bytes as usize);
+        let sound = (first..).zip(blocks).all(|(number, block)| sum::is_sound(seed, number, block));
+        if sound { Ok(()) } else { Err(Damage::Sum) }
+    }
+
+    /// Bytes of a record, as they are.
+    fn read_bytes(&self, way: Way, spot: Spot, range: Range<u32>) -> Result<Bytes, Missed> {
+        let (file, base) = self.file(spot.segment);
+        let at = base + u64::from(spot.offset) + u64::from(range.start);
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        match read(way, &**file, &mut bytes, at) {
+            Ok(true) => Ok(bytes.into()),
+            Ok(false) => Err(Missed::Away),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(Damage::Cut.into()),
+            Err(_) => Err(Missed::Failed),
+        }
+    }
+
+    /// Bytes of head and body, by their place in both.
+    fn section(
+        &self,
+        way: Way,
+        spot: Spot,
+        sound: &Sound,
+        range: Range<u64>,
+    ) -> Result<Vec<Bytes>, Missed> {
+        let mut pieces = Vec::new();
+        if range.is_empty() {
+            return Ok(pieces);
+        }
+        let block_bytes = self.blocks.bytes;
+        let ((first, _), (last, _)) =
+            (self.blocks.find(range.start), self.blocks.find(range.end - 1));
+        let end = (u64::from(last) + 1) * u64::from(block_bytes);
+        let end = end.min(u64::from(spot.len)) as u32;
+        let (start, bytes) = if end as usize <= sound.bytes.len() {
+            (0, sound.bytes.clone())
+        } else {
+            let start = first * block_bytes;
+            let bytes = self.read_bytes(way, spot, start..end)?;
+            self.check_blocks(sound.seed, first, &bytes)?;
+            (start, bytes)
+        };
+        let mut at = range.start;
+        while at < range.end {
+            let (block, within) = self.blocks.find(at);
+            let from = (block * block_bytes - start) as usize + within;
+            let rest = block_bytes as usize - within;
+            let take = rest.min((range.end - at) as usize);
+            pieces.push(bytes.slice(from..from + take));
+            at += take as u64;
+        }
+        Ok(pieces)
+    }
+
+    /// Takes from a record what was asked for; its parts are left to read.
+    fn answer(
+        &self,
+        way: Way,
+        spot: Spot,
+        sound: Sound,
+        ask: &Ask,
+    ) -> Result<(Answer, Vec<Part>), Missed> {
+        let Header { flags, head_len, body_len, .. } = sound.header;
+        let (head_len, body_len) = (u64::from(head_len), u64::from(body_len));
+        let mut answer = Answer::of(&sound.header);
+        if ask.head {
+            answer.head = joined(self.section(way, spot, &sound, 0..head_len)?);
+        }
+        if flags & IS_LISTED != 0 {
+            let body = head_len..head_len + body_len;
+            let list = joined(self.section(way, spot, &sound, body)?);
+            return Ok((answer, Part::decode(&list, self.number)));
+        }
+        let body = self.clip(&ask.body, body_len);
+        let body = head_len + body.start..head_len + body.end;
+        answer.body = self.section(way, spot, &sound, body)?;
+        Ok((answer, Vec::new()))
+    }
+
+    /// The bytes of a range that one read brings.
+    fn clip(&self, range: &Range<u64>, length: u64) -> Range<u64> {
+        let start = range.start.min(length);
+        let end = range.end.min(length).min(start.saturating_add(self.shared.config.read_bytes));
+        start..end.max(start)
+    }
+
+    /// Reads from the parts of a body what was asked for.
+    fn add_parts(
+        &self,
+        way: Way,
+        hash: u64,
+        mut answer: Answer,
+        parts: &[Part],
+        ask: &Ask,
+    ) -> Result<Option<Answer>, Error> {
+        let wanted = self.clip(&ask.body, answer.length);
+        let mut at = 0;
+        for part in parts {
+            let end = at + part.len;
+            let from = wanted.start.clamp(at, end) - at;
+            let to = wanted.end.clamp(at, end) - at;
+            at = end;
+            if from >= to {
+                continue;
+            }
+            let ask = Ask::range(from..to);
+            let Some(read) = self.load_part(way, part.place, hash, &ask, Some(part.seq))? else {
+                return Ok(None);
+            };
+            answer.body.extend(read.body);
+            if read.length != part.len {
+                return Err(Error::Damaged(Damage::Other));
+            }
+        }
+        Ok(Some(answer))
+    }
+
+    /// Answers with a record that waits to be written.
+    fn answer_queued(
+        &self,
+        way: Way,
+        queued: &Arc<Queued>,
+        ask: &Ask,
+    ) -> Result<Option<Answer>, Error> {
+        let mut answer = Answer::of(&queued.header);
+        if ask.head {
+            answer.head = queued.head.clone();
+        }
+        if queued.header.flags & IS_LISTED != 0 {
+            let parts = Part::decode(&queued.body.copy(queued.range.clone()), self.number);
+            return self.add_parts(way, queued.header.hash, answer, &parts, ask);
+        }
+        let start = queued.range.start;
+        let body = self.clip(&ask.body, queued.range.end - start);
+        if !body.is_empty() {
+            answer.body.push(queued.body.copy(start + body.start..start + body.end));
+        }
+        Ok(Some(answer))
+    }
+
+    /// The parts that a record lists; `None` if it cannot be read.
+    pub(crate) fn read_list(&self, place: Place) -> Option<Vec<Part>> {
+        let spot = self.spot(place)?;
+        let sound = self.read_spot(Way::Wait, spot, &Ask::head()).ok()?;
+        let listed = sound.header.flags & IS_LISTED != 0;
+        let (_, parts) = self.answer(Way::Wait, spot, sound, &Ask::range(0..0)).ok()?;
+        listed.then_some(parts)
+    }
+
+    /// A record as it is: its header, head, and the pieces of its body or list.
+    pub(crate) fn read_record(&self, place: Place) -> Option<(Header, Bytes, Vec<Bytes>)> {
+        let queued = self.front.lock().pending.get(&place).cloned();
+        if let Some(queued) = queued {
+            let body = vec![queued.body.copy(queued.range.clone())];
+            return Some((queued.header, queued.head.clone(), body));
+        }
+        let spot = self.spot(place)?;
+        let whole = |spot| {
+            let sound = self.read_spot(Way::Wait, spot, &Ask::whole())?;
+            let head_len = u64::from(sound.header.head_len);
+            let head = joined(self.section(Way::Wait, spot, &sound, 0..head_len)?);
+            let body = head_len..sound.header.payload();
+            let body = self.section(Way::Wait, spot, &sound, body)?;
+            Ok((sound.header, head, body))
+        };
+        match whole(spot) {
+            Ok(read) => Some(read),
+            Err(missed) => {
+                self.missed(place, spot, missed);
+                None
+            }
+        }
+    }
+
+    /// Checks bytes that begin with a record at this place of a segment; returns its header and its
+    /// length.
+    pub(crate) fn check_record(
+        &self,
+        segment: u32,
+        epoch: u64,
+        offset: u32,
+        bytes: &[u8],
+    ) -> Result<(Header, u32), Damage> {
+        let header = Header::decode(bytes).ok_or(Damage::Header)?;
+        let len = self.blocks.record_len(header.payload());
+        let record = usize::try_from(len).ok().and_then(|len| bytes.get(..len));
+        let record = record.ok_or(Damage::Header)?;
+        let seed = self.binding(segment, epoch, offset, &header).seed();
+        self.check_blocks(seed, 0, record)?;
+        debug_assert!(len >= HEADER_BYTES as u64, "a record has a header");
+        Ok((header, len as u32))
+    }
+}
+
+/// Fills `into`; false if it is not there at once and `way` does not wait.
+fn read(way: Way, file: &dyn File, into: &mut [u8], at: u64) -> io::Result<bool> {
+    match way {
+        Way::Wait => read_all(file, into, at).map(|()| true),
+        // The end of the file, or the end of what is in memory: the slow way tells.
+        Way::Now => file.read_now_at(into, at).map(|read| read == Some(into.len())),
+    }
+}
+
+/// Pieces as one; most are.
+fn joined(mut pieces: Vec<Bytes>) -> Bytes {
+    match pieces.len() {
+        0 | 1 => pieces.pop().unwrap_or_default(),
+        _ => pieces.concat().into(),
+    }
+}

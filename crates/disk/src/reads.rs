@@ -1,0 +1,177 @@
+//! Reads that wait for the disk: a bounded queue, a few threads, and an answer at the deadline,
+//! whatever the disk does.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::error::Error;
+use crate::health::Trouble;
+use crate::place::Place;
+use crate::read::{Answer, Ask, Way};
+use crate::stats::add;
+use crate::volume::Volume;
+
+/// Whoever asked; called once, on any thread.
+pub type Done = Box<dyn FnOnce(Result<Answer, Error>) + Send>;
+
+/// A read that waits, or that a thread has begun.
+struct Request {
+    place: Place,
+    hash: u64,
+    ask: Ask,
+    /// Of the monotonic clock, and a number that makes it unique.
+    key: (u64, u64),
+    /// `None` when it has been answered.
+    done: Mutex<Option<Done>>,
+}
+
+#[derive(Default)]
+struct Requests {
+    waiting: VecDeque<Arc<Request>>,
+    /// Those that have not been answered, by deadline.
+    open: BTreeMap<(u64, u64), Arc<Request>>,
+    last: u64,
+}
+
+/// The reads of a volume that wait.
+#[derive(Default)]
+pub(crate) struct ReadQueue {
+    requests: Mutex<Requests>,
+    wake: Condvar,
+}
+
+impl fmt::Debug for ReadQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadQueue").finish_non_exhaustive()
+    }
+}
+
+impl ReadQueue {
+    /// Wakes a thread, or all of them at the end.
+    pub(crate) fn wake_all(&self) {
+        self.wake.notify_all();
+    }
+
+    /// The earliest deadline of those that are open.
+    pub(crate) fn earliest(&self) -> Option<u64> {
+        self.requests.lock().open.first_key_value().map(|((deadline, _), _)| *deadline)
+    }
+
+    fn answer(&self, request: &Request, result: Result<Answer, Error>) -> bool {
+        let done = request.done.lock().take();
+        let Some(done) = done else { return false };
+        self.requests.lock().open.remove(&request.key);
+        done(result);
+        true
+    }
+}
+
+impl Volume {
+    /// Reads a record when a thread is free; answers at `deadline_ms` at the latest.
+    pub(crate) fn read(&self, place: Place, hash: u64, ask: Ask, deadline_ms: u64, done: Done) {
+        if !self.health.is_in() {
+            return done(Err(Error::Out));
+        }
+        let mut requests = self.reads.requests.lock();
+        if requests.open.len() >= self.shared.config.read_queue {
+            drop(requests);
+            add(&self.tallies.reads_busy, 1);
+            return done(Err(Error::Busy));
+        }
+        requests.last += 1;
+        let key = (deadline_ms, requests.last);
+        let request = Request { place, hash, ask, key, done: Mutex::new(Some(done)) };
+        let request = Arc::new(request);
+        requests.open.insert(key, Arc::clone(&request));
+        requests.waiting.push_back(request);
+        drop(requests);
+        self.reads.wake.notify_one();
+    }
+
+    /// Serves one read; false if none waits.
+    pub(crate) fn read_turn(&self) -> bool {
+        let Some(request) = self.reads.requests.lock().waiting.pop_front() else { return false };
+        self.serve(&request);
+        true
+    }
+
+    /// Serves reads until the volume ends.
+    pub(crate) fn read_loop(&self) {
+        loop {
+            let request = {
+                let mut requests = self.reads.requests.lock();
+                loop {
+                    if let Some(request) = requests.waiting.pop_front() {
+                        break request;
+                    }
+                    if self.is_ending() {
+                        return;
+                    }
+                    self.reads.wake.wait(&mut requests);
+                }
+            };
+            self.serve(&request);
+        }
+    }
+
+    fn serve(&self, request: &Request) {
+        if request.done.lock().is_none() {
+            return;
+        }
+        if self.shared.now().mono_ms >= request.key.0 {
+            return self.answer_late(request);
+        }
+        let result = if self.health.is_in() {
+            let loaded = self.load(Way::Wait, request.place, request.hash, &request.ask);
+            loaded.and_then(|answer| answer.ok_or(Error::Gone))
+        } else {
+            Err(Error::Out)
+        };
+        self.reads.answer(request, result);
+    }
+
+    fn answer_late(&self, request: &Request) {
+        if self.reads.answer(request, Err(Error::Late)) {
+            add(&self.tallies.reads_late, 1);
+            self.trouble(Trouble::Late);
+        }
+    }
+
+    /// Answers reads whose deadlines have passed.
+    pub(crate) fn expire_reads(&self) {
+        let now_ms = self.shared.now().mono_ms;
+        loop {
+            let late = {
+                let requests = self.reads.requests.lock();
+                let first = requests.open.first_key_value();
+                first.filter(|(key, _)| key.0 <= now_ms).map(|(_, request)| Arc::clone(request))
+            };
+            match late {
+                Some(request) => {
+                    // One that is being answered leaves by itself.
+                    let mut requests = self.reads.requests.lock();
+                    requests.open.remove(&request.key);
+                    requests.waiting.retain(|waiting| waiting.key != request.key);
+                    drop(requests);
+                    self.answer_late(&request);
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// Answers all reads that wait, as the volume ends.
+    pub(crate) fn refuse_reads(&self) {
+        let open: Vec<_> = {
+            let mut requests = self.reads.requests.lock();
+            requests.waiting.clear();
+            std::mem::take(&mut requests.open).into_values().collect()
+        };
+        for request in open {
+            self.reads.answer(&request, Err(Error::Out));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Room for what comes: the segment with the least value is emptied. What was asked for since it
+//! was written moves on, within limits; the rest is dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+
+use crate::body::{Body, Pieces};
+use crate::layout::{ASKED, Header, IS_LISTED, IS_PART, LISTED, LIVE, PART, Row};
+use crate::place::Place;
+use crate::segment::{Segment, Usage};
+use crate::stats::add;
+use crate::volume::{Job, New, Part, Volume};
+
+/// A byte that was asked for is worth so many others.
+const ASKED_WORTH: u64 = 4;
+
+/// A segment, as far as its value goes.
+struct Victim {
+    segment: u32,
+    epoch: u64,
+    worth: u64,
+}
+
+impl Victim {
+    fn of(number: u32, segment: &Segment) -> Self {
+        let worth = segment.live_bytes + segment.asked_bytes * (ASKED_WORTH - 1);
+        Self { segment: number, epoch: segment.epoch, worth }
+    }
+}
+
+impl Volume {
+    /// Empties a segment if few are free; true if it did.
+    pub(crate) fn reclaim_turn(&self) -> bool {
+        if !self.found.load(Ordering::Acquire) || !self.health.is_in() {
+            return false;
+        }
+        let coming = self.segments.iter().filter(|slot| slot.lock().usage == Usage::Emptied);
+        let coming = coming.count();
+        let free = self.front.lock().free.len() + coming;
+        // One more is for what moves on.
+        if free > self.shared.config.spare_segments as usize {
+            return false;
+        }
+        let Some((segment, epoch)) = self.least() else { return false };
+        self.empty_segment(segment, epoch);
+        true
+    }
+
+    /// The segment with the least value: the worth of its records, which fades with age.
+    fn least(&self) -> Option<(u32, u64)> {
+        let sealed = (0..).zip(&self.segments).filter_map(|(number, slot)| {
+            let segment = slot.lock();
+            (segment.usage == Usage::Sealed).then(|| Victim::of(number, &segment))
+        });
+        let mut victims: Vec<Victim> = sealed.collect();
+        victims.sort_unstable_by_key(|victim| victim.epoch);
+        let count = victims.len() as u64;
+        // The oldest is worth a part of what it would be worth as the newest.
+        let value = |(age, victim): &(u64, &Victim)| victim.worth * (age + count / 4 + 1);
+        let least = (0..).zip(&victims).min_by_key(value)?;
+        Some((least.1.segment, least.1.epoch))
+    }
+
+    fn empty_segment(&self, segment: u32, epoch: u64) {
+        let rows: Vec<Row> = {
+            let known = self.segments[segment as usize].lock();
+            known.rows.iter().filter(|row| row.is(LIVE)).copied().collect()
+        };
+        let mut budget = u64::from(self.segment_bytes())
+            * u64::from(self.shared.config.move_percent.min(100))
+            / 100;
+        let now_s = self.shared.now().unix_ms / 1000;
+        for row in &rows {
+            let place = self.place(segment, epoch, row);
+            let wanted = row.is(ASKED) && u64::from(row.expires_s) > now_s && !row.is(PART);
+            if wanted && u64::from(row.room()) <= budget && self.move_record(place, row, None) {
+                budget -= u64::from(row.room());
+            }
+        }
+        self.move_parts(segment, epoch, &rows, &mut budget);
+        let left: Vec<(Place, Row)> = {
+            let mut known = self.segments[segment as usize].lock();
+            let live = known.rows.iter().filter(|row| row.is(LIVE));
+            let left = live.map(|row| (self.place(segment, epoch, row), *row)).collect();
+            known.clear();
+            left
+        };
+        for (place, row) in &left {
+            if row.is(LISTED) {
+                let parts = self.lists.lock().remove(place);
+                self.bury_parts(&parts.unwrap_or_default());
+            }
+            add(&self.tallies.dropped, 1);
+            self.tell_dropped(*place, row);
+        }
+        add(&self.tallies.reclaimed, 1);
+        self.front.lock().jobs.push_back(Job::Release { segment, epoch });
+        self.wake.notify_one();
+    }
+
+    /// Writes a record anew, with another list of parts if there is one; false if it stays where it
+    /// is, or is gone.
+    fn move_record(&self, place: Place, row: &Row, parts: Option<&[Part]>) -> bool {
+        let Some((header, head, body)) = self.read_record(place) else { return false };
+        let new = match parts {
+            Some(parts) => again(&header, head, vec![Part::encode(parts)]),
+            None => again(&header, head, body),
+        };
+        let Some((moved, _)) = self.add(new) else { return false };
+        let known = self.lists.lock().remove(&place);
+        if row.is(LISTED)
+            && let Some(parts) = parts.map(Box::from).or(known)
+        {
+            self.lists.lock().insert(moved, parts);
+        }
+        // The owner may have forgotten it meanwhile, and then knows nothing of the new place.
+        let wanted =
+            self.kill(place).is_some() && self.shared.owner.moved(header.hash, place, moved);
+        if parts.is_some() {
+            // Its own segment may stay, and then nothing else says that it is dead.
+            self.front.lock().jobs.push_back(Job::Moved { place });
+        }
+        if wanted {
+            add(&self.tallies.moved, 1);
+            add(&self.tallies.moved_bytes, u64::from(row.len));
+        } else {
+            self.forget(moved);
+        }
+        true
+    }
+
+    /// Parts in the segment: those of a body that was asked for move on, with a new list; without
+    /// them the others are worth nothing.
+    fn move_parts(&self, segment: u32, epoch: u64, rows: &[Row], budget: &mut u64) {
+        if !rows.iter().any(|row| row.is(PART)) {
+            return;
+        }
+        let is_here = |part: &Part| part.place.segment() == segment;
+        let touched: Vec<(Place, Box<[Part]>)> = {
+            let lists = self.lists.lock();
+            let touched = lists.iter().filter(|(_, parts)| parts.iter().any(is_here));
+            touched.map(|(place, parts)| (*place, parts.clone())).collect()
+        };
+        for (place, parts) in touched {
+            let row = self.segment(place).and_then(|slot| slot.lock().row(place).copied());
+            let Some(row) = row else { continue };
+            let bytes: u64 = parts.iter().filter(|part| is_here(part)).map(|part| part.len).sum();
+            if row.is(ASKED)
+                && bytes <= *budget
+                && let Some(moved) = self.copy_parts(&parts, is_here)
+            {
+                *budget -= bytes;
+                if self.move_record(place, &row, Some(&moved)) {
+                    continue;
+                }
+                let fresh: Vec<Part> =
+                    moved.iter().filter(|part| !parts.contains(part)).copied().collect();
+                self.bury_parts(&fresh);
+            }
+            if let Some(row) = self.kill(place) {
+                self.bury(place, row);
+                add(&self.tallies.dropped, 1);
+                self.tell_dropped(place, &row);
+            }
+        }
+        debug_assert_eq!(
+            self.segments[segment as usize].lock().epoch,
+            epoch,
+            "nobody else opens it"
+        );
+    }
+
+    /// The parts, with copies of those that `moves` says; `None` if one cannot be had.
+    fn copy_parts(&self, parts: &[Part], moves: impl Fn(&Part) -> bool) -> Option<Vec<Part>> {
+        let mut copied: Vec<Part> = Vec::new();
+        let mut fresh = Vec::new();
+        for part in parts {
+            if !moves(part) {
+                copied.push(*part);
+                continue;
+            }
+            let added = self.read_record(part.place).and_then(|(header, head, body)| {
+                (header.seq == part.seq).then(|| self.add(again(&header, head, body)))?
+            });
+            add(&self.tallies.moved_bytes, part.len);
+            let Some((place, seq)) = added else {
+                self.bury_parts(&fresh);
+                return None;
+            };
+            let moved = Part { place, seq, len: part.len };
+            copied.push(moved);
+            fresh.push(moved);
+        }
+        Some(copied)
+    }
+}
+
+/// A record as it was, to be written anew.
+fn again(header: &Header, head: Bytes, body: Vec<Bytes>) -> New {
+    let len = body.iter().map(|piece| piece.len() as u64).sum();
+    New {
+        flags: header.flags & (IS_PART | IS_LISTED),
+        hash: header.hash,
+        passed: header.passed,
+        expires_ms: header.expires_ms,
+        order: Some(header.order),
+        head,
+        body: Body::Lent(Arc::new(Pieces(body))),
+        range: 0..len,
+        total: header.total,
+        moves: true,
+    }
+}

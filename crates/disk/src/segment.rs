@@ -1,0 +1,176 @@
+//! A segment as memory knows it: the use it is in, and a row for each record.
+
+use crate::layout::{ASKED, LIVE, Row};
+use crate::place::{Place, tag};
+
+/// The use that a segment is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Usage {
+    /// Nobody has looked yet.
+    Unknown,
+    /// Nothing in it is wanted: it may be opened.
+    Free,
+    /// Records are added to it.
+    Open,
+    /// No more are added; some wait to be written.
+    Full,
+    /// All of it is written.
+    Sealed,
+    /// Reclaimed; it becomes free when what has moved on is durable.
+    Emptied,
+    /// It failed: what could be saved is read, and nothing is written to it any more.
+    Bad,
+}
+
+/// One segment.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) usage: Usage,
+    /// Which use of the segment this is.
+    pub(crate) epoch: u64,
+    /// Its records in their order, dead ones among them: whoever looks for them one by one is to
+    /// know that they are.
+    pub(crate) rows: Vec<Row>,
+    pub(crate) live: u32,
+    pub(crate) live_bytes: u64,
+    /// Bytes of live records that were read since they were written.
+    pub(crate) asked_bytes: u64,
+    /// Records before this offset are durable.
+    pub(crate) synced: u32,
+    /// Reads of it that failed.
+    pub(crate) errors: u32,
+    /// No record in it is older.
+    pub(crate) least_order: u64,
+    /// Every record in it has passed this ban.
+    pub(crate) least_passed: u32,
+}
+
+impl Segment {
+    pub(crate) fn new(usage: Usage) -> Self {
+        Self {
+            usage,
+            epoch: 0,
+            rows: Vec::new(),
+            live: 0,
+            live_bytes: 0,
+            asked_bytes: 0,
+            synced: 0,
+            errors: 0,
+            least_order: u64::MAX,
+            least_passed: u32::MAX,
+        }
+    }
+
+    /// Begins to be used anew.
+    pub(crate) fn open(&mut self, epoch: u64) {
+        *self = Self { epoch, ..Self::new(Usage::Open) };
+    }
+
+    /// Its records are read where they are.
+    pub(crate) fn is_read(&self) -> bool {
+        matches!(self.usage, Usage::Open | Usage::Full | Usage::Sealed | Usage::Bad)
+    }
+
+    /// Adds a record behind all others.
+    pub(crate) fn push(&mut self, row: Row) {
+        if row.is(LIVE) {
+            self.live += 1;
+            self.live_bytes += u64::from(row.room());
+            self.asked_bytes += if row.is(ASKED) { u64::from(row.room()) } else { 0 };
+            self.least_order = self.least_order.min(row.order);
+            self.least_passed = self.least_passed.min(row.passed);
+        }
+        self.rows.push(row);
+    }
+
+    /// The row of a live record; `None` if the place is of another use, or nobody lives there.
+    pub(crate) fn row(&self, place: Place) -> Option<&Row> {
+        self.index(place).map(|index| &self.rows[index])
+    }
+
+    fn index(&self, place: Place) -> Option<usize> {
+        if !self.is_read() || tag(self.epoch) != place.tag() {
+            return None;
+        }
+        let index = self.rows.binary_search_by_key(&place.unit(), Row::unit).ok()?;
+        self.rows[index].is(LIVE).then_some(index)
+    }
+
+    /// A live record is not wanted any more.
+    pub(crate) fn kill(&mut self, place: Place) -> Option<Row> {
+        let index = self.index(place)?;
+        let row = self.rows[index];
+        self.rows[index].set(LIVE, false);
+        self.live -= 1;
+        self.live_bytes -= u64::from(row.room());
+        self.asked_bytes -= if row.is(ASKED) { u64::from(row.room()) } else { 0 };
+        Some(row)
+    }
+
+    /// Notes that a live record was asked for.
+    pub(crate) fn ask(&mut self, place: Place) {
+        let Some(index) = self.index(place) else { return };
+        if !self.rows[index].is(ASKED) {
+            self.rows[index].set(ASKED, true);
+            self.asked_bytes += u64::from(self.rows[index].room());
+        }
+    }
+
+    /// Forgets all of its records. A crash may bring them back until that is durable, so that the
+    /// least order and ban stay.
+    pub(crate) fn clear(&mut self) {
+        let Self { epoch, errors, least_order, least_passed, .. } = *self;
+        let empty = Self::new(Usage::Emptied);
+        *self = Self { epoch, errors, least_order, least_passed, ..empty };
+    }
+
+    /// True if a record of it may be found after a crash.
+    pub(crate) fn counts(&self) -> bool {
+        self.live > 0 || self.usage == Usage::Emptied && self.least_order < u64::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Header;
+
+    fn row(order: u64, offset: u32, passed: u32) -> Row {
+        let header = Header {
+            flags: 0,
+            seq: order,
+            hash: order,
+            order,
+            expires_ms: u64::MAX,
+            written_ms: 0,
+            passed,
+            head_len: 0,
+            body_len: 0,
+            sealed: 0,
+            total: 0,
+        };
+        Row::new(&header, offset, 100)
+    }
+
+    #[test]
+    fn live_records_are_counted_and_found_by_their_place_alone() {
+        let mut segment = Segment::new(Usage::Free);
+        segment.open(7);
+        let at = |offset| Place::new(0, 3, 7, offset);
+        for (order, passed) in [(5, 2), (6, 1)] {
+            segment.push(row(order, order as u32 * 128, passed));
+        }
+        assert_eq!((segment.live, segment.live_bytes), (2, 256));
+        assert_eq!((segment.least_order, segment.least_passed), (5, 1));
+        assert_eq!(segment.row(at(640)).unwrap().hash, 5);
+        assert_eq!(segment.row(at(704)), None);
+        assert_eq!(segment.row(Place::new(0, 3, 8, 640)), None);
+        segment.ask(at(640));
+        segment.ask(at(640));
+        assert_eq!(segment.asked_bytes, 128);
+        assert!(segment.kill(at(640)).is_some() && segment.kill(at(640)).is_none());
+        assert_eq!((segment.live, segment.live_bytes, segment.asked_bytes), (1, 128, 0));
+        assert_eq!(segment.row(at(768)).unwrap().order, 6);
+        assert_eq!(size_of::<Row>(), crate::layout::ROW_BYTES);
+    }
+}

@@ -1,0 +1,237 @@
+//! Damage of any kind: not one wrong byte is answered, and each is counted.
+
+use fastrand::Rng;
+
+use super::*;
+use crate::vfs::Memory;
+
+/// Injections in the suite; `DISK_DAMAGES` asks for more.
+const INJECTIONS: usize = 5000;
+
+/// Records of the disk that is damaged.
+const RECORDS: u64 = 40;
+
+/// A disk with records of all kinds, some of which lie over older ones.
+fn disk(clocks: &Arc<Clocks>) -> Memory {
+    let vfs = Memory::new();
+    let lab = Lab::over(vfs.clone(), clocks);
+    let mut rng = Rng::with_seed(1);
+    for version in 0..5 {
+        for hash in 0..RECORDS {
+            let len = [20, 300, 900, 1500, 1900, 4500][rng.usize(..6)];
+            lab.put(hash, version, len);
+            lab.disk.settle();
+        }
+    }
+    assert!(lab.stats().reclaimed > 5);
+    for hash in 0..3 {
+        drop(lab.disk.append(Bytes::from(vec![hash; 10])).unwrap());
+    }
+    lab.disk.stop();
+    vfs
+}
+
+/// Damages one place of a disk; returns what it did.
+fn damage(vfs: &Memory, rng: &mut Rng) -> String {
+    let sizes: Vec<(String, usize)> =
+        vfs.contents().into_iter().map(|(name, bytes)| (name, bytes.len())).collect();
+    // Most of what there is to damage is in the data.
+    let (name, len) = match rng.u32(..10) {
+        0 => sizes[rng.usize(..sizes.len())].clone(),
+        _ => sizes.iter().find(|(name, _)| name.starts_with("data")).unwrap().clone(),
+    };
+    let kind = rng.u32(..6);
+    let at = rng.usize(..len);
+    let [from, to] = [rng.usize(..len / 512 + 1) * 512, rng.usize(..len / 512 + 1) * 512];
+    let size = 512 << rng.u32(..6);
+    let segment = SEGMENT as usize;
+    let segments = [rng.usize(..8) * segment, rng.usize(..8) * segment];
+    vfs.damage(&name, |bytes| match kind {
+        0 => bytes[at] ^= 1 << rng.u32(..8),
+        1 => {
+            let end = bytes.len().min(from + size);
+            bytes[from.min(end)..end].fill(0);
+        }
+        2 => {
+            // A write that went to another place, or two blocks swapped.
+            let size = size.min(bytes.len() - from.max(to).min(bytes.len()));
+            let (a, b) = (bytes[from..from + size].to_vec(), bytes[to..to + size].to_vec());
+            bytes[to..to + size].copy_from_slice(&a);
+            if rng.bool() && from.abs_diff(to) >= size {
+                bytes[from..from + size].copy_from_slice(&b);
+            }
+        }
+        3 => bytes.truncate(at),
+        4 if len >= 8 * segment => {
+            let [a, b] = segments.map(|at| bytes[at..at + segment].to_vec());
+            bytes[segments[0]..][..segment].copy_from_slice(&b);
+            bytes[segments[1]..][..segment].copy_from_slice(&a);
+        }
+        _ => {
+            let end = bytes.len().min(at + size);
+            rng.fill(&mut bytes[at..end]);
+        }
+    });
+    format!("{name}: kind {kind} at {at}, {from} to {to}, {size} bytes")
+}
+
+/// Reads all that a store has; fails on a wrong byte.
+fn read_all(lab: &Lab) -> (usize, usize) {
+    let places = lab.index.places.lock().clone();
+    let all =
+        places.into_iter().flat_map(|(hash, places)| places.into_iter().map(move |p| (hash, p)));
+    let (mut right, mut missed) = (0, 0);
+    for (hash, place) in all {
+        match lab.read(place, hash, Ask::whole()) {
+            Ok(answer) => {
+                check(hash, &answer);
+                right += 1;
+            }
+            Err(Error::Damaged(_) | Error::Gone | Error::Out) => missed += 1,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    (right, missed)
+}
+
+fn injections() -> usize {
+    std::env::var("DISK_DAMAGES").map_or(INJECTIONS, |number| number.parse().unwrap())
+}
+
+#[test]
+fn no_damage_of_a_disk_in_use_lets_a_wrong_byte_out() {
+    let clocks = Clocks::new();
+    let sound = disk(&clocks);
+    let mut rng = Rng::with_seed(2);
+    let (mut all, mut met) = (0, 0);
+    for _ in 0..injections() / 10 {
+        let vfs = sound.copy();
+        let lab = Lab::over(vfs.clone(), &clocks);
+        for _ in 0..5 {
+            let what = damage(&vfs, &mut rng);
+            let before = lab.stats();
+            let (_, missed) = read_all(&lab);
+            let damaged = lab.stats().damaged() - before.damaged();
+            assert!(
+                damaged as usize >= usize::from(missed > 0),
+                "{what}: {missed} are not counted"
+            );
+            met += usize::from(missed > 0);
+            all += 1;
+        }
+    }
+    assert!(met * 4 > all, "{met} of {all} injections hit anything");
+}
+
+#[test]
+fn no_damage_of_a_disk_at_rest_lets_a_wrong_byte_out() {
+    let clocks = Clocks::new();
+    let sound = disk(&clocks);
+    let lab = Lab::over(sound.copy(), &clocks);
+    let (there, missed) = read_all(&lab);
+    assert_eq!((missed, lab.stats().damaged()), (0, 0));
+    let mut rng = Rng::with_seed(3);
+    let mut met = 0;
+    for _ in 0..injections() / 2 {
+        let vfs = sound.copy();
+        let what = damage(&vfs, &mut rng);
+        let lab = match Lab::open(settings(vec![volume(Arc::new(vfs), 8)]), &clocks) {
+            Ok(lab) => lab,
+            Err(Error::Format { .. } | Error::Foreign { .. }) if what.starts_with("superb") => {
+                continue;
+            }
+            Err(error) => panic!("{what}: {error}"),
+        };
+        while lab.disk.find_step() {}
+        let (right, _) = read_all(&lab);
+        assert!(right <= there, "{what}");
+        met += usize::from(right < there);
+        let told = lab.invalidations.len();
+        let gone = right == 0 || lab.emptied == [0];
+        assert!(told == 3 || gone, "{what}: {told} invalidations, {right} records");
+    }
+    assert!(met * 20 > injections(), "{met} injections hit anything");
+}
+
+#[test]
+fn an_invalidation_that_rots_away_takes_the_records_with_it() {
+    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let lab = Lab::over(vfs.clone(), &clocks);
+    lab.put(1, 1, 100).unwrap();
+    lab.disk.settle();
+    drop(lab.disk.append(Bytes::from_static(b"everything")).unwrap());
+    lab.put(2, 1, 100).unwrap();
+    lab.disk.settle();
+    drop(lab);
+    let journal =
+        vfs.list().unwrap().into_iter().rfind(|name| name.starts_with("journal")).unwrap();
+    let sound = vfs.contents()[&journal].clone();
+    let at = sound.windows(10).position(|bytes| bytes == b"everything").unwrap();
+    vfs.damage(&journal, |bytes| bytes[at] ^= 1);
+    let lab = Lab::over(vfs, &clocks);
+    assert!(lab.index.found.lock().is_empty(), "nobody knows what was invalidated");
+    assert_eq!(lab.stats().damaged_journal, 1);
+    lab.clocks.pass(100_000);
+    lab.disk.tick();
+    lab.disk.settle();
+    lab.put(3, 1, 100).expect("the volume begins anew");
+    assert_eq!(lab.version(3), Some(1));
+}
+
+#[test]
+fn each_kind_of_damage_is_counted_as_what_it_is() {
+    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let lab = Lab::over(vfs.clone(), &clocks);
+    for hash in 0..6 {
+        lab.put(hash, 1, 1900).unwrap();
+    }
+    lab.disk.settle();
+    let offset = |hash| {
+        let place = lab.index.place(hash).unwrap();
+        (place.segment() * SEGMENT + place.unit() * crate::config::UNIT) as usize
+    };
+    let [a, b, c, d] = [0, 1, 2, 3].map(offset);
+    vfs.damage("data-0000", |bytes| {
+        bytes[a + 8] = 0;
+        bytes[b + 1500] ^= 1;
+        let other = bytes[d..d + 2000].to_vec();
+        bytes[c..c + 2000].copy_from_slice(&other);
+    });
+    assert_eq!(
+        (0..6).map(|hash| lab.version(hash)).collect::<Vec<_>>(),
+        [None, None, None, Some(1), Some(1), Some(1)]
+    );
+    let stats = lab.stats();
+    assert_eq!((stats.damaged_header, stats.damaged_sum, stats.damaged_other), (1, 1, 1));
+    vfs.damage("data-0000", |bytes| bytes.truncate(d + 1000));
+    assert_eq!(lab.version(3), None);
+    assert_eq!(lab.stats().damaged_cut, 1);
+    // Damaged once is dead for good.
+    assert_eq!((lab.version(3), lab.stats().damaged()), (None, 4));
+    assert_eq!(lab.index.dropped.lock().len(), 4);
+}
+
+#[test]
+fn a_head_and_a_range_are_checked_as_well_as_the_whole() {
+    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let lab = Lab::over(vfs.clone(), &clocks);
+    let place = lab.put(1, 1, 1990).unwrap();
+    lab.disk.settle();
+    let at = (place.segment() * SEGMENT + place.unit() * crate::config::UNIT) as usize;
+    // The third block: neither the head nor the beginning needs it.
+    vfs.damage("data-0000", |bytes| bytes[at + 2050] ^= 1);
+    assert_eq!(lab.read(place, 1, Ask::head()).unwrap().head.len(), 24);
+    assert_eq!(lab.read(place, 1, Ask::range(0..900)).unwrap().size(), 900);
+    assert!(lab.disk.read_now(place, 1, &Ask::range(1980..1990)).is_none());
+    assert!(matches!(lab.read(place, 1, Ask::head()), Err(Error::Gone)));
+}
+
+#[test]
+fn the_fuzz_target_holds_for_some_bytes() {
+    let mut rng = Rng::with_seed(4);
+    for _ in 0..300 {
+        let mut data = vec![0; rng.usize(..200)];
+        rng.fill(&mut data);
+        crate::fuzz::recovery(&data);
+    }
+}

@@ -1,0 +1,157 @@
+//! Room for what comes: segments are reclaimed, what is wanted moves on, and no more is written
+//! than that takes.
+
+use super::*;
+use crate::vfs::Memory;
+
+#[test]
+fn what_was_asked_for_moves_on_and_the_rest_makes_room() {
+    let lab = Lab::over(Memory::new(), &Clocks::new());
+    for hash in 0..400 {
+        lab.put(hash, 1, 900).unwrap();
+        lab.disk.settle();
+        assert_eq!(lab.version(7), (hash >= 7).then_some(1), "asked for again and again");
+    }
+    let stats = lab.stats();
+    assert!(stats.reclaimed > 20 && stats.moved > 3, "{stats:?}");
+    assert_eq!(stats.damaged(), 0);
+    assert_eq!(stats.records as usize, lab.index.len());
+    assert_eq!(stats.dropped as usize + lab.index.len(), 400);
+    let all: Vec<u64> = lab.index.places.lock().keys().copied().collect();
+    assert!(all.iter().all(|hash| lab.version(*hash) == Some(1)));
+    assert!(all.iter().filter(|hash| **hash != 7).all(|hash| *hash > 250), "the newest stay");
+    assert!(stats.amplification() < 1.3, "{}", stats.amplification());
+}
+
+#[test]
+fn moving_never_takes_more_than_its_share() {
+    let lab = Lab::over(Memory::new(), &Clocks::new());
+    for hash in 0..1000 {
+        lab.put(hash, 1, 900);
+        lab.disk.settle();
+        // Everything is wanted all the time.
+        (0..=hash).for_each(|hash| _ = lab.version(hash));
+    }
+    let stats = lab.stats();
+    assert_eq!(stats.refused_space, 0);
+    let amplification = stats.amplification();
+    assert!((1.0..1.3).contains(&amplification), "{amplification}");
+}
+
+#[test]
+fn an_owner_that_has_forgotten_gets_nothing_moved() {
+    let lab = Lab::over(Memory::new(), &Clocks::new());
+    lab.put(1, 1, 900).unwrap();
+    lab.disk.settle();
+    lab.version(1).unwrap();
+    let place = lab.index.place(1).unwrap();
+    // The owner's entry is gone, and it has not come to say so yet.
+    lab.index.remove(1, place);
+    for hash in 10..200 {
+        lab.put(hash, 1, 900).unwrap();
+        lab.disk.settle();
+    }
+    let moved = lab.index.moved.lock().clone();
+    let (_, _, new) = moved.iter().find(|(hash, _, _)| *hash == 1).unwrap();
+    assert!(matches!(lab.read(*new, 1, Ask::whole()), Err(Error::Gone)));
+}
+
+#[test]
+fn what_moves_keeps_its_order_and_is_found_once() {
+    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let lab = Lab::over(vfs.clone(), &clocks);
+    let expires_ms = START_MS + 1_000_000;
+    let place = lab.disk.put(Entry { expires_ms, ..entry(1, 5, 900) }).unwrap();
+    lab.index.add(1, place);
+    let number = lab.disk.append(Bytes::from_static(b"x")).unwrap().number();
+    for hash in 10..200 {
+        lab.put(hash, 1, 900).unwrap();
+        lab.disk.settle();
+        lab.version(1).unwrap();
+    }
+    assert!(lab.index.moved.lock().iter().any(|(hash, _, _)| *hash == 1));
+    lab.disk.stop();
+    let lab = Lab::over(vfs, &clocks);
+    let found: Vec<Found> =
+        lab.index.found.lock().iter().filter(|found| found.hash == 1).copied().collect();
+    assert_eq!(found.len(), 1);
+    assert!(found[0].order < number, "it has not been tested against what came later");
+    assert_eq!((found[0].expires_ms, found[0].passed), (expires_ms, 5));
+    assert_eq!(lab.version(1), Some(5));
+}
+
+#[test]
+fn what_has_expired_does_not_move() {
+    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let lab = Lab::over(vfs, &clocks);
+    let place = lab.disk.put(Entry { expires_ms: START_MS + 1000, ..entry(1, 1, 900) }).unwrap();
+    lab.index.add(1, place);
+    lab.disk.settle();
+    lab.version(1).unwrap();
+    clocks.pass(2000);
+    for hash in 10..200 {
+        lab.put(hash, 1, 900).unwrap();
+        lab.disk.settle();
+    }
+    assert!(lab.index.moved.lock().is_empty() && lab.index.place(1).is_none());
+}
+
+#[test]
+fn what_is_forgotten_is_overwritten_if_that_is_wanted() {
+    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let config = Config { erase: true, ..settings(vec![volume(Arc::new(vfs.clone()), 8)]) };
+    let lab = Lab::open(config, &clocks).unwrap();
+    lab.find();
+    let secret = b"attack at dawn, and tell nobody";
+    let is_there = || {
+        let data = vfs.contents().remove("data-0000").unwrap();
+        data.windows(secret.len()).any(|bytes| bytes == secret)
+    };
+    let long: Vec<u8> = secret.iter().copied().cycle().take(5000).collect();
+    for body in [Bytes::from_static(secret), Bytes::from(long)] {
+        let entry = Entry { body: Body::Bytes(body), ..entry(1, 1, 0) };
+        let place = lab.disk.put(entry.clone()).unwrap();
+        lab.disk.settle();
+        assert!(is_there());
+        lab.disk.forget(place);
+        lab.disk.settle();
+        assert!(!is_there());
+        // One that was not even written.
+        let place = lab.disk.put(entry).unwrap();
+        lab.disk.forget(place);
+        lab.disk.settle();
+        assert!(!is_there());
+    }
+    for hash in 10..100 {
+        lab.put(hash, 1, 900).unwrap();
+        lab.disk.settle();
+    }
+    let all: Vec<u64> = lab.index.places.lock().keys().copied().collect();
+    assert!(all.iter().all(|hash| lab.version(*hash) == Some(1)));
+    assert_eq!(lab.stats().damaged(), 0);
+}
+
+#[test]
+fn weights_share_out_the_records_and_a_volume_more_moves_few() {
+    let clocks = Clocks::new();
+    let shares = |weights: &[u32]| {
+        let volumes = weights
+            .iter()
+            .map(|weight| VolumeConfig { weight: *weight, ..volume(Arc::new(Memory::new()), 64) });
+        let lab = Lab::open(settings(volumes.collect()), &clocks).unwrap();
+        lab.find();
+        (0..1000)
+            .map(|hash: u64| {
+                let hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let place = lab.disk.put(entry(hash, 1, 10)).unwrap();
+                lab.disk.settle();
+                place.volume()
+            })
+            .collect::<Vec<usize>>()
+    };
+    let two = shares(&[1, 3]);
+    let second = two.iter().filter(|volume| **volume == 1).count();
+    assert!((700..800).contains(&second), "{second}");
+    let three = shares(&[1, 3, 1]);
+    assert!(two.iter().zip(&three).all(|(before, now)| before == now || *now == 2));
+}

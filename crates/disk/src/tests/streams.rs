@@ -1,0 +1,145 @@
+//! Bodies that come in pieces, or are lent.
+
+use super::*;
+use crate::vfs::Memory;
+
+/// Streams a body in pieces of this size.
+fn stream(lab: &Lab, hash: u64, len: usize, piece: usize) -> Option<Place> {
+    let mut stream = lab.disk.stream(hash)?;
+    for piece in body(hash, 1, len).chunks(piece) {
+        while stream.push(piece) != Pushed::Taken {
+            lab.disk.settle();
+        }
+    }
+    assert_eq!(stream.size(), len as u64);
+    stream.finish(Entry { body: Body::Bytes(Bytes::new()), ..entry(hash, 1, len) })
+}
+
+#[test]
+fn a_body_that_comes_in_pieces_is_one_record() {
+    let lab = Lab::over(Memory::new(), &Clocks::new());
+    for (hash, len, piece) in
+        [(1, 0, 1), (2, 10, 3), (3, 2000, 7), (4, 2001, 2001), (5, 6000, 999), (6, 30_000, 5000)]
+    {
+        let place = stream(&lab, hash, len, piece).unwrap();
+        lab.index.add(hash, place);
+        assert_eq!(lab.version(hash), Some(1), "{len} bytes, as they wait");
+        lab.disk.settle();
+        assert_eq!(lab.version(hash), Some(1), "{len} bytes");
+        let head = lab.read(place, hash, Ask::head()).unwrap();
+        assert_eq!((head.length, head.body.len()), (len as u64, 0));
+    }
+    let place = lab.index.place(6).unwrap();
+    for range in [0..1, 1999..2001, 3999..8001, 29_999..30_000] {
+        let answer = lab.read(place, 6, Ask::range(range.start..range.end)).unwrap();
+        let body = body(6, 1, 30_000);
+        assert!(answer.body.concat() == body[range.start as usize..range.end as usize]);
+    }
+}
+
+#[test]
+fn a_stream_that_is_dropped_leaves_nothing_alive() {
+    let lab = Lab::over(Memory::new(), &Clocks::new());
+    let mut stream = lab.disk.stream(1).unwrap();
+    assert_eq!(stream.push(&[1; 9000]), Pushed::Taken);
+    assert_eq!(stream.push(&[1; 9000]), Pushed::Taken);
+    assert!(lab.stats().records > 2);
+    drop(stream);
+    assert_eq!((lab.stats().records, lab.stats().live_bytes), (0, 0));
+    lab.disk.settle();
+    assert_eq!(lab.stats().records, 0);
+}
+
+#[test]
+fn parts_live_and_die_with_their_record() {
+    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let lab = Lab::over(vfs.clone(), &clocks);
+    for hash in [1, 2] {
+        let place = stream(&lab, hash, 9000, 1000).unwrap();
+        lab.index.add(hash, place);
+    }
+    let mut lost = lab.disk.stream(3).unwrap();
+    lost.push(&[3; 9000]);
+    lost.push(&[3; 1]);
+    lab.disk.settle();
+    let (records, place) = (lab.stats().records, lab.index.place(1).unwrap());
+    // A crash: what was being streamed is nothing.
+    let vfs = vfs.copy();
+    drop((lost, lab));
+
+    let lab = Lab::over(vfs.clone(), &clocks);
+    assert_eq!(lab.index.len(), 2);
+    assert!(lab.stats().records < records);
+    assert_eq!((lab.version(1), lab.version(2)), (Some(1), Some(1)));
+    lab.disk.forget(place);
+    lab.index.remove(1, place);
+    let left = lab.stats().records;
+    assert_eq!(left, 6, "a record and its five parts");
+    lab.disk.stop();
+
+    let lab = Lab::over(vfs, &clocks);
+    assert_eq!((lab.stats().records, lab.version(2)), (left, Some(1)));
+}
+
+#[test]
+fn a_long_body_that_is_wanted_moves_on_part_by_part() {
+    let lab = Lab::over(Memory::new(), &Clocks::new());
+    let place = stream(&lab, 1, 6000, 1000).unwrap();
+    lab.index.add(1, place);
+    for hash in 10..300 {
+        lab.put(hash, 1, 700).unwrap();
+        lab.disk.settle();
+        if lab.index.place(1).is_some() {
+            assert_eq!(lab.version(1), Some(1), "at {hash}");
+        }
+    }
+    assert!(lab.index.moved.lock().iter().any(|(hash, _, _)| *hash == 1));
+    assert_eq!(lab.stats().damaged(), 0);
+}
+
+#[test]
+fn a_record_that_loses_a_part_is_lost() {
+    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let lab = Lab::over(vfs.clone(), &clocks);
+    let place = stream(&lab, 1, 9000, 1000).unwrap();
+    lab.index.add(1, place);
+    lab.disk.settle();
+    // The second part: the first lies at the segment's beginning.
+    vfs.damage("data-0000", |bytes| bytes[64 + 2112 + 500] ^= 1);
+    assert_eq!(lab.read(place, 1, Ask::range(0..1000)).unwrap().size(), 1000);
+    assert!(matches!(lab.read(place, 1, Ask::whole()), Err(Error::Damaged(Damage::Sum))));
+    assert!(matches!(lab.read(place, 1, Ask::head()), Err(Error::Gone)));
+    assert_eq!((lab.index.len(), lab.stats().records), (0, 0));
+}
+
+/// A body that somebody else has, and that is alive as long as the store needs it.
+#[derive(Debug)]
+struct Borrowed(Vec<Bytes>);
+
+impl Lent for Borrowed {
+    fn size(&self) -> u64 {
+        self.0.iter().map(|piece| piece.len() as u64).sum()
+    }
+
+    fn pieces(&self, each: &mut dyn FnMut(&[u8])) {
+        self.0.iter().for_each(|piece| each(piece));
+    }
+}
+
+#[test]
+fn a_lent_body_is_held_until_it_is_written() {
+    let lab = Lab::over(Memory::new(), &Clocks::new());
+    for (hash, len) in [(1, 1500), (2, 7000)] {
+        let body = body(hash, 1, len);
+        let pieces = body.chunks(333).map(Bytes::copy_from_slice).collect();
+        let lent = Arc::new(Borrowed(pieces));
+        let held = Arc::downgrade(&lent);
+        let place = lab.disk.put(Entry { body: Body::Lent(lent), ..entry(hash, 1, len) }).unwrap();
+        lab.index.add(hash, place);
+        assert_eq!(lab.version(hash), Some(1));
+        assert!(held.upgrade().is_some());
+        lab.disk.settle();
+        assert!(held.upgrade().is_none());
+        assert_eq!(lab.version(hash), Some(1));
+    }
+}

@@ -1,0 +1,180 @@
+//! The threads of a store: for each volume one that writes, one for the journal, a few that read,
+//! and one that finds what is there; and one that looks after all of them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::disk::Core;
+use crate::volume::Volume;
+
+/// The sentinel looks around so often, when no read has an earlier deadline.
+const LOOK_MS: u64 = 1000;
+
+/// Threads that run, and the bell of the sentinel.
+#[derive(Default)]
+pub(crate) struct Threads {
+    running: Arc<Mutex<usize>>,
+    gone: Arc<Condvar>,
+    ending: Mutex<bool>,
+    bell: Condvar,
+}
+
+impl fmt::Debug for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Threads").finish_non_exhaustive()
+    }
+}
+
+/// Tells that a thread has ended, however it did.
+struct Leaving {
+    running: Arc<Mutex<usize>>,
+    gone: Arc<Condvar>,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        *self.running.lock() -= 1;
+        self.gone.notify_all();
+    }
+}
+
+impl Threads {
+    /// Lets the sentinel look at once.
+    pub(crate) fn wake(&self) {
+        // The sentinel has the lock until it waits.
+        drop(self.ending.lock());
+        self.bell.notify_one();
+    }
+
+    fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) {
+        let leaving = Leaving { running: Arc::clone(&self.running), gone: Arc::clone(&self.gone) };
+        *self.running.lock() += 1;
+        let work = move || {
+            let _leaving = leaving;
+            work();
+        };
+        // Without a thread the volume takes what its queue holds and answers by deadlines.
+        _ = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    }
+
+    /// Waits until all threads have ended; one that hangs is left alone after `most`.
+    fn wait(&self, most: Duration) {
+        let mut running = self.running.lock();
+        while *running > 0 && !self.gone.wait_for(&mut running, most).timed_out() {}
+    }
+}
+
+impl Core {
+    pub(crate) fn begin_threads(self: &Arc<Self>) {
+        if !self.shared.config.threads {
+            return;
+        }
+        self.volumes().for_each(|volume| self.serve_volume(&volume));
+        let core = Arc::clone(self);
+        self.threads.spawn("disk-sentinel", move || core.watch());
+    }
+
+    /// Begins the threads of one volume.
+    pub(crate) fn serve_volume(&self, volume: &Arc<Volume>) {
+        if !self.shared.config.threads {
+            return;
+        }
+        let own = Arc::clone(volume);
+        self.threads.spawn("disk-write", move || own.write_loop());
+        let own = Arc::clone(volume);
+        self.threads.spawn("disk-journal", move || own.journal_loop());
+        for _ in 0..self.shared.config.reader_threads.max(1) {
+            let own = Arc::clone(volume);
+            self.threads.spawn("disk-read", move || own.read_loop());
+        }
+    }
+
+    pub(crate) fn begin_finding(&self) {
+        self.volumes().for_each(|volume| self.find_on(&volume));
+    }
+
+    pub(crate) fn find_on(&self, volume: &Arc<Volume>) {
+        if self.shared.config.threads {
+            let own = Arc::clone(volume);
+            self.threads.spawn("disk-find", move || while own.find_turn() {});
+        }
+    }
+
+    /// Answers late reads, and tries volumes again.
+    fn watch(&self) {
+        let mut ending = self.threads.ending.lock();
+        while !*ending {
+            let now_ms = self.shared.now().mono_ms;
+            // Whoever comes with a deadline from here on rings the bell.
+            self.planned_ms.store(u64::MAX, Ordering::Release);
+            let earliest = self.volumes().filter_map(|volume| volume.reads.earliest()).min();
+            let wait_ms =
+                earliest.map_or(LOOK_MS, |at| at.saturating_sub(now_ms).clamp(1, LOOK_MS));
+            self.planned_ms.store(now_ms + wait_ms, Ordering::Release);
+            self.threads.bell.wait_for(&mut ending, Duration::from_millis(wait_ms));
+            parking_lot::MutexGuard::unlocked(&mut ending, || self.tick());
+        }
+    }
+
+    /// Ends all threads.
+    pub(crate) fn end_threads(&self) {
+        *self.threads.ending.lock() = true;
+        self.threads.bell.notify_all();
+        self.volumes().for_each(|volume| volume.end());
+        self.threads.wait(Duration::from_millis(self.shared.config.append_ms));
+    }
+}
+
+impl Volume {
+    fn write_loop(&self) {
+        let commit_ms = self.shared.config.commit_ms.max(1);
+        while !self.is_ending() {
+            if self.write_turn(false) | self.housekeeping() {
+                continue;
+            }
+            let mut front = self.front.lock();
+            if front.jobs.is_empty() && !self.is_ending() {
+                // A commit comes late by no more than this.
+                self.wake.wait_for(&mut front, Duration::from_millis(commit_ms.div_ceil(4)));
+            }
+        }
+    }
+
+    fn journal_loop(&self) {
+        let mut urgent = self.urgent.lock();
+        while !self.is_ending() {
+            if std::mem::take(&mut *urgent) {
+                parking_lot::MutexGuard::unlocked(&mut urgent, || self.flush_journal());
+            } else {
+                self.ring.wait(&mut urgent);
+            }
+        }
+    }
+
+    /// Someone waits for what the journal has.
+    pub(crate) fn hurry(&self) {
+        if self.shared.config.threads {
+            *self.urgent.lock() = true;
+            self.ring.notify_one();
+        } else {
+            self.flush_journal();
+        }
+    }
+
+    /// Ends the threads of the volume, whatever they were at.
+    pub(crate) fn end(&self) {
+        self.ending.store(true, Ordering::Release);
+        self.stopping.store(true, Ordering::Release);
+        // Whoever is about to wait has the lock; then it sees that all is over, or hears the bell.
+        drop(self.front.lock());
+        self.wake.notify_all();
+        drop(self.urgent.lock());
+        self.ring.notify_all();
+        self.refuse_reads();
+        self.reads.wake_all();
+    }
+}

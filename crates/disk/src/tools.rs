@@ -1,0 +1,217 @@
+//! Looking after a volume that no store has open: checking all of it, telling what is there,
+//! emptying it, and bringing its records out.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::config::{Clock, Config, VolumeConfig};
+use crate::error::Error;
+use crate::layout::{LIVE, PART};
+use crate::open::{self, Beginning, Purpose, look};
+use crate::order::Order;
+use crate::owner::{Condition, Found, Owner, Reason};
+use crate::place::Place;
+use crate::read::{Ask, Way};
+use crate::stats::Stats;
+use crate::vfs::Vfs;
+use crate::volume::{Shared, Volume};
+
+/// Room in the settings of a volume that is only looked at: its own size counts.
+const ANY_BYTES: u64 = 1 << 40;
+
+/// A volume as it lies there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Its name.
+    pub volume: String,
+    /// Times that it was opened, about.
+    pub session: u64,
+    /// Bytes of a segment.
+    pub segment_bytes: u32,
+    /// Most bytes of a block.
+    pub block_bytes: u32,
+    /// Invalidations in its journal.
+    pub invalidations: u64,
+    /// The reason for which it was taken out of use, if it was.
+    pub out: Option<Reason>,
+    /// False if the journal lost something: a store would begin with nothing.
+    pub trusted: bool,
+    /// Its records in numbers, and what was damaged on the way to them.
+    pub stats: Stats,
+}
+
+/// A record that is damaged, or that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    /// The segment, from 0 on.
+    pub segment: u32,
+    /// Where the record begins in the segment.
+    pub offset: u32,
+    /// The hash of its key.
+    pub hash: u64,
+}
+
+/// The result of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// The volume, counted after all was read.
+    pub summary: Summary,
+    /// Records that were read whole, and are sound.
+    pub sound: u64,
+    /// Those that are not.
+    pub flaws: Vec<Flaw>,
+}
+
+/// A record that is brought out.
+#[derive(Clone, Debug)]
+pub struct Exported {
+    /// What was found of it.
+    pub found: Found,
+    /// The head.
+    pub head: Bytes,
+    /// Bytes of the whole body.
+    pub length: u64,
+}
+
+/// Notes what is found.
+#[derive(Debug, Default)]
+struct Notes(Mutex<Vec<Found>>);
+
+impl Owner for Notes {
+    fn found(&self, records: &[Found]) {
+        self.0.lock().extend_from_slice(records);
+    }
+
+    fn moved(&self, _: u64, _: Place, _: Place) -> bool {
+        false
+    }
+
+    fn dropped(&self, _: u64, _: Place) {}
+
+    fn changed(&self, _: usize, _: Condition) {}
+}
+
+/// A volume with all that was found on it.
+struct Exhibit {
+    volume: Volume,
+    found: Vec<Found>,
+    out: Option<Reason>,
+    trusted: bool,
+}
+
+impl Exhibit {
+    fn open(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<Self, Error> {
+        let settings = VolumeConfig::new(Arc::clone(vfs), ANY_BYTES);
+        let seen = look(&settings, None)?;
+        let Some(superblock) = &seen.superblock else {
+            let why = "there is no volume here".to_owned();
+            return Err(Error::Config { volume: vfs.name(), why });
+        };
+        let mut all = Beginning { owner: superblock.owner, ..Beginning::default() };
+        all.session = superblock.session;
+        all.add(&seen.past.keep);
+        let out = seen.marker;
+        let trusted = !seen.is_broken();
+        let notes = Arc::new(Notes::default());
+        let shared = Shared {
+            config: Config { threads: false, ..Config::new(vec![settings]) },
+            owner: Arc::clone(&notes) as _,
+            clock: Arc::clone(clock),
+            order: Order::of_session(all.session + 1),
+            fallen: Mutex::default(),
+        };
+        let volume = seen.start(0, &all, Purpose::Look, 0, &Arc::new(shared))?;
+        while volume.find_turn() {}
+        let trusted = trusted && volume.health.is_in();
+        let found = std::mem::take(&mut *notes.0.lock());
+        Ok(Self { volume, found, out, trusted })
+    }
+
+    fn summary(&self) -> Summary {
+        let superblock = &self.volume.superblock;
+        let mut stats = Stats::default();
+        self.volume.add_stats(&mut stats);
+        Summary {
+            volume: self.volume.name.clone(),
+            session: superblock.session,
+            segment_bytes: superblock.segment_bytes,
+            block_bytes: superblock.block_bytes,
+            invalidations: self.volume.journal.kept(),
+            out: self.out,
+            trusted: self.trusted,
+            stats,
+        }
+    }
+}
+
+/// Tells what is on a volume, by its tables.
+///
+/// # Errors
+/// Those of [`crate::Disk::open`], and no volume there.
+pub fn stat(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<Summary, Error> {
+    Ok(Exhibit::open(vfs, clock)?.summary())
+}
+
+/// Reads every block of every live record of a volume.
+///
+/// # Errors
+/// Those of [`crate::Disk::open`], and no volume there.
+pub fn check(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<Checked, Error> {
+    let exhibit = Exhibit::open(vfs, clock)?;
+    let volume = &exhibit.volume;
+    let (mut sound, mut flaws) = (0, Vec::new());
+    for (number, slot) in (0..).zip(&volume.segments) {
+        let (epoch, rows) = {
+            let segment = slot.lock();
+            (segment.epoch, segment.rows.clone())
+        };
+        for row in rows.iter().filter(|row| row.is(LIVE)) {
+            let read = volume.read_record(volume.place(number, epoch, row));
+            match read {
+                Some(_) => sound += u64::from(!row.is(PART)),
+                None => flaws.push(Flaw { segment: number, offset: row.offset(), hash: row.hash }),
+            }
+        }
+    }
+    Ok(Checked { summary: exhibit.summary(), sound, flaws })
+}
+
+/// Calls `each` with every live record of a volume, and a reader that gives its body piece by piece
+/// until it returns `None`: at the end, or where the rest cannot be read.
+///
+/// # Errors
+/// Those of [`crate::Disk::open`], and no volume there.
+pub fn export(
+    vfs: &Arc<dyn Vfs>,
+    clock: &Clock,
+    mut each: impl FnMut(Exported, &mut dyn FnMut() -> Option<Bytes>),
+) -> Result<u64, Error> {
+    let exhibit = Exhibit::open(vfs, clock)?;
+    let volume = &exhibit.volume;
+    let mut brought = 0;
+    for found in &exhibit.found {
+        let load = |ask| volume.load(Way::Wait, found.place, found.hash, &ask).ok().flatten();
+        let Some(answer) = load(Ask::head()) else { continue };
+        let length = answer.length;
+        let mut at = 0;
+        let mut body = || {
+            let answer = load(Ask::range(at..length)).filter(|answer| answer.size() > 0)?;
+            at += answer.size();
+            Some(answer.body.concat().into())
+        };
+        each(Exported { found: *found, head: answer.head, length }, &mut body);
+        brought += 1;
+    }
+    Ok(brought)
+}
+
+/// Removes all that a volume has, also one of another format, and forgets that it was taken out of
+/// use. The next start makes it anew.
+///
+/// # Errors
+/// [`Error::Locked`], [`Error::Foreign`], and those of the system.
+pub fn empty(vfs: &Arc<dyn Vfs>) -> Result<(), Error> {
+    open::empty(&**vfs)
+}

@@ -1,0 +1,139 @@
+//! The files of a real directory. Nobody but their owner can read them.
+
+use std::any::Any;
+use std::io::{self, ErrorKind, IoSliceMut};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{self, AtFlags, FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, pwrite};
+
+use super::{File, Vfs};
+
+/// The file that a process locks.
+const LOCK: &str = "lock";
+
+/// A directory of the operating system.
+#[derive(Debug)]
+pub struct Real {
+    path: PathBuf,
+    directory: OwnedFd,
+}
+
+impl Real {
+    /// Opens the directory, and makes it where there is none: with mode 0700, and below a directory
+    /// that is there.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        let private = Mode::RWXU;
+        match fs::mkdir(path, private) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = fs::open(path, flags, Mode::empty())?;
+        // One that was there may be open to others.
+        fs::fchmod(&directory, private)?;
+        Ok(Self { path: path.to_owned(), directory })
+    }
+
+    fn file(&self, name: &str, make: bool) -> io::Result<OwnedFd> {
+        let mut flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        if make {
+            flags |= OFlags::CREATE;
+        }
+        Ok(fs::openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR)?)
+    }
+}
+
+impl Vfs for Real {
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn open(&self, name: &str, make: bool) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(RealFile(self.file(name, make)?)))
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::Dir::read_from(&self.directory)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if !matches!(&*name, "." | ".." | LOCK) {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(fs::renameat(&self.directory, from, &self.directory, to)?)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(fs::unlinkat(&self.directory, name, AtFlags::empty())?)
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        Ok(fs::fsync(&self.directory)?)
+    }
+
+    fn lock(&self) -> io::Result<Box<dyn Any + Send + Sync>> {
+        let file = self.file(LOCK, true)?;
+        match fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Box::new(file)),
+            Err(Errno::WOULDBLOCK) => Err(ErrorKind::WouldBlock.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// A file of a [`Real`] directory.
+#[derive(Debug)]
+struct RealFile(OwnedFd);
+
+impl File for RealFile {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        Ok(pread(&self.0, into, at)?)
+    }
+
+    fn read_now_at(&self, into: &mut [u8], at: u64) -> io::Result<Option<usize>> {
+        let into = &mut [IoSliceMut::new(into)];
+        match preadv2(&self.0, into, at, ReadWriteFlags::NOWAIT) {
+            Ok(bytes) => Ok(Some(bytes)),
+            // Not in memory; or a file system that cannot tell.
+            Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
+        Ok(pwrite(&self.0, bytes, at)?)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(fs::fdatasync(&self.0)?)
+    }
+
+    fn preallocate(&self, bytes: u64) -> io::Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        match fs::fallocate(&self.0, FallocateFlags::empty(), 0, bytes) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) if self.size()? < bytes => self.truncate(bytes),
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn truncate(&self, bytes: u64) -> io::Result<()> {
+        Ok(fs::ftruncate(&self.0, bytes)?)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(fs::fstat(&self.0)?.st_size.unsigned_abs())
+    }
+}

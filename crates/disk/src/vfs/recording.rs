@@ -1,0 +1,279 @@
+//! Files that remember all that was done to them, so that the disk can be shown as a power cut
+//! would have left it at any moment: all that was synced is there, and of the rest anything that a
+//! disk may have written, in any order, torn at its sectors.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use fastrand::Rng;
+use parking_lot::Mutex;
+
+use super::{File, Memory, Vfs};
+
+/// Bytes that a disk writes all or not at all.
+const SECTOR: u64 = 512;
+
+/// One thing done to a file (by number, as names change) or to the names.
+#[derive(Debug)]
+enum Deed {
+    Make { name: String, file: usize },
+    Rename { from: String, to: String },
+    Remove { name: String },
+    SyncNames,
+    Write { file: usize, at: u64, bytes: Arc<[u8]> },
+    Size { file: usize, size: u64, cuts: bool },
+    Sync { file: usize },
+}
+
+/// All that was done, and the numbers of the files.
+#[derive(Debug, Default)]
+struct Log {
+    deeds: Vec<Deed>,
+    numbers: BTreeMap<String, usize>,
+    made: usize,
+}
+
+/// A directory in memory with a memory of its past.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    under: Memory,
+    log: Arc<Mutex<Log>>,
+}
+
+impl Recording {
+    /// An empty directory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A directory with these files, all of them durable.
+    pub fn over(under: &Memory) -> Self {
+        let own = Self::new();
+        for (name, bytes) in under.contents() {
+            // Nothing fails in memory.
+            let Ok(file) = own.open(&name, true) else { continue };
+            let written = file.write_at(&bytes, 0).and_then(|_| file.sync());
+            debug_assert!(written.is_ok(), "memory takes everything");
+        }
+        own.log.lock().deeds.push(Deed::SyncNames);
+        own
+    }
+
+    /// The number of deeds so far: a point at which the power can be cut.
+    pub fn point(&self) -> usize {
+        self.log.lock().deeds.len()
+    }
+
+    /// The disk after a power cut at `point`, and one of the states that it may then be in.
+    pub fn cut(&self, point: usize, seed: u64) -> Memory {
+        let log = self.log.lock();
+        let mut disk = Platter::default();
+        for deed in &log.deeds[..point.min(log.deeds.len())] {
+            disk.play(deed);
+        }
+        disk.settle(&mut Rng::with_seed(seed))
+    }
+}
+
+/// A disk with its cache: what is on it for good, and what may be.
+#[derive(Default)]
+struct Platter<'a> {
+    names: BTreeMap<&'a str, usize>,
+    unsure: Vec<&'a Deed>,
+    files: BTreeMap<usize, Track<'a>>,
+}
+
+/// A file with what was done to it since its last sync.
+#[derive(Default)]
+struct Track<'a> {
+    bytes: Vec<u8>,
+    unsure: Vec<&'a Deed>,
+}
+
+impl<'a> Platter<'a> {
+    fn play(&mut self, deed: &'a Deed) {
+        match deed {
+            Deed::Make { .. } | Deed::Rename { .. } | Deed::Remove { .. } => self.unsure.push(deed),
+            Deed::SyncNames => {
+                for deed in std::mem::take(&mut self.unsure) {
+                    name(&mut self.names, deed);
+                }
+            }
+            Deed::Write { file, .. } | Deed::Size { file, .. } => {
+                self.files.entry(*file).or_default().unsure.push(deed);
+            }
+            Deed::Sync { file } => {
+                let track = self.files.entry(*file).or_default();
+                for deed in std::mem::take(&mut track.unsure) {
+                    change(&mut track.bytes, deed, |_| true);
+                }
+            }
+        }
+    }
+
+    /// Chooses what has reached the disk of all that nobody has synced.
+    fn settle(mut self, rng: &mut Rng) -> Memory {
+        // Some cuts are lucky, and some lose all that was not synced.
+        let luck = [0.0, 0.2, 0.5, 0.8, 1.0][rng.usize(..5)];
+        for deed in std::mem::take(&mut self.unsure) {
+            if rng.f64() < luck {
+                name(&mut self.names, deed);
+            }
+        }
+        for track in self.files.values_mut() {
+            let mut deeds = std::mem::take(&mut track.unsure);
+            if rng.bool() {
+                rng.shuffle(&mut deeds);
+            }
+            for deed in deeds {
+                change(&mut track.bytes, deed, |_| rng.f64() < luck);
+            }
+        }
+        let Self { names, mut files, .. } = self;
+        Memory::with(names.into_iter().map(|(name, file)| {
+            (name.to_owned(), std::mem::take(&mut files.entry(file).or_default().bytes))
+        }))
+    }
+}
+
+fn name<'a>(names: &mut BTreeMap<&'a str, usize>, deed: &'a Deed) {
+    match deed {
+        Deed::Make { name, file } => drop(names.insert(name, *file)),
+        Deed::Remove { name } => drop(names.remove(name.as_str())),
+        Deed::Rename { from, to } => {
+            if let Some(file) = names.remove(from.as_str()) {
+                names.insert(to, file);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Does to `bytes` what `deed` did, sector by sector where `reaches` says so.
+fn change(bytes: &mut Vec<u8>, deed: &Deed, mut reaches: impl FnMut(u64) -> bool) {
+    match deed {
+        Deed::Write { at, bytes: new, .. } => {
+            let end = at + new.len() as u64;
+            let mut from = *at;
+            while from < end {
+                let to = (from / SECTOR + 1) * SECTOR;
+                let to = to.min(end);
+                if reaches(from / SECTOR) {
+                    if (bytes.len() as u64) < to {
+                        bytes.resize(to as usize, 0);
+                    }
+                    let part = &new[(from - at) as usize..(to - at) as usize];
+                    bytes[from as usize..to as usize].copy_from_slice(part);
+                }
+                from = to;
+            }
+        }
+        Deed::Size { size, cuts, .. } if reaches(0) && (*cuts || bytes.len() < *size as usize) => {
+            bytes.resize(*size as usize, 0);
+        }
+        _ => {}
+    }
+}
+
+impl Vfs for Recording {
+    fn name(&self) -> String {
+        "recording".to_owned()
+    }
+
+    fn open(&self, name: &str, make: bool) -> io::Result<Arc<dyn File>> {
+        let under = self.under.open(name, make)?;
+        let mut log = self.log.lock();
+        let number = match log.numbers.get(name) {
+            Some(number) => *number,
+            None => {
+                let number = log.made;
+                log.made += 1;
+                log.numbers.insert(name.to_owned(), number);
+                log.deeds.push(Deed::Make { name: name.to_owned(), file: number });
+                number
+            }
+        };
+        Ok(Arc::new(RecordingFile { under, number, log: Arc::clone(&self.log) }))
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.under.list()
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.under.rename(from, to)?;
+        let mut log = self.log.lock();
+        if let Some(number) = log.numbers.remove(from) {
+            log.numbers.insert(to.to_owned(), number);
+        }
+        log.deeds.push(Deed::Rename { from: from.to_owned(), to: to.to_owned() });
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.under.remove(name)?;
+        let mut log = self.log.lock();
+        log.numbers.remove(name);
+        log.deeds.push(Deed::Remove { name: name.to_owned() });
+        Ok(())
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        self.log.lock().deeds.push(Deed::SyncNames);
+        Ok(())
+    }
+
+    fn lock(&self) -> io::Result<Box<dyn Any + Send + Sync>> {
+        self.under.lock()
+    }
+}
+
+/// A file of a [`Recording`].
+#[derive(Debug)]
+struct RecordingFile {
+    under: Arc<dyn File>,
+    number: usize,
+    log: Arc<Mutex<Log>>,
+}
+
+impl RecordingFile {
+    fn note(&self, deed: Deed) {
+        self.log.lock().deeds.push(deed);
+    }
+}
+
+impl File for RecordingFile {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        self.under.read_at(into, at)
+    }
+
+    fn read_now_at(&self, into: &mut [u8], at: u64) -> io::Result<Option<usize>> {
+        self.under.read_now_at(into, at)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
+        self.note(Deed::Write { file: self.number, at, bytes: bytes.into() });
+        self.under.write_at(bytes, at)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.note(Deed::Sync { file: self.number });
+        self.under.sync()
+    }
+
+    fn preallocate(&self, bytes: u64) -> io::Result<()> {
+        self.note(Deed::Size { file: self.number, size: bytes, cuts: false });
+        self.under.preallocate(bytes)
+    }
+
+    fn truncate(&self, bytes: u64) -> io::Result<()> {
+        self.note(Deed::Size { file: self.number, size: bytes, cuts: true });
+        self.under.truncate(bytes)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.under.size()
+    }
+}

@@ -1,0 +1,368 @@
+//! The writer of a volume: takes records from the queue in their order, writes them in runs, and
+//! makes them durable together. What the disk refuses is lost, and costs nobody more than that.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustix::io::Errno;
+
+use crate::health::Trouble;
+use crate::journal::Item;
+use crate::layout::{FRAME_BYTES, Footer, LIVE, Row, SegmentHeader};
+use crate::place::Place;
+use crate::segment::Usage;
+use crate::stats::add;
+use crate::vfs::write_all;
+use crate::volume::{Job, Queued, Volume};
+
+/// Bytes that are written in one go: beyond it disks get no faster.
+const RUN_BYTES: usize = 4 << 20;
+
+/// The writer's own notes.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    /// Segments with bytes that are not durable, and up to where they are written.
+    dirty: BTreeMap<u32, (u64, u32)>,
+    /// Reclaimed segments that are free after the next commit.
+    freeing: Vec<(u32, u64)>,
+    /// Records that are dead when what they were written as anew is durable.
+    moved: Vec<Place>,
+    committed_ms: u64,
+}
+
+/// Bytes that follow each other on disk.
+#[derive(Default)]
+struct Run {
+    segment: u32,
+    epoch: u64,
+    at: u32,
+    bytes: Vec<u8>,
+    records: Vec<Arc<Queued>>,
+}
+
+impl Run {
+    fn takes(&self, segment: u32, epoch: u64, at: u32) -> bool {
+        self.bytes.is_empty()
+            || (self.segment, self.epoch, self.at as usize + self.bytes.len())
+                == (segment, epoch, at as usize)
+    }
+}
+
+/// Tells whether the disk has no room, which passes.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    [Errno::NOSPC, Errno::DQUOT].iter().any(|full| errno == Some(full.raw_os_error()))
+}
+
+impl Volume {
+    /// Writes some of what waits, and commits if it is time, or if `force` says so; true if there
+    /// was anything to do.
+    pub(crate) fn write_turn(&self, force: bool) -> bool {
+        let mut writer = self.writer.lock();
+        if self.retired.load(Ordering::Acquire) {
+            return false;
+        }
+        let mut run = Run::default();
+        let jobs = self.take_jobs();
+        let worked = !jobs.is_empty();
+        for job in jobs {
+            self.work(&mut writer, &mut run, job);
+        }
+        self.write_run(&mut writer, &mut run);
+        let now_ms = self.shared.now().mono_ms;
+        let waits = [writer.dirty.is_empty(), writer.freeing.is_empty(), writer.moved.is_empty()];
+        let waits = waits.contains(&false);
+        if !waits && (!self.journal.is_waiting() || self.health.is_out()) {
+            writer.committed_ms = now_ms;
+            return worked;
+        }
+        let due = now_ms.saturating_sub(writer.committed_ms) >= self.shared.config.commit_ms;
+        if due || force {
+            writer.committed_ms = now_ms;
+            self.commit(&mut writer);
+            return true;
+        }
+        worked
+    }
+
+    /// Work for one turn: those who put records wait for the same lock.
+    fn take_jobs(&self) -> Vec<Job> {
+        let mut front = self.front.lock();
+        let mut bytes = 0;
+        let jobs = front.jobs.iter().take_while(|job| {
+            let before = bytes;
+            bytes += if let Job::Record(queued) = job { queued.len as usize } else { 0 };
+            before < RUN_BYTES
+        });
+        let count = jobs.count();
+        front.jobs.drain(..count).collect()
+    }
+
+    fn work(&self, writer: &mut Writer, run: &mut Run, job: Job) {
+        match job {
+            Job::Open { segment, epoch } => {
+                self.write_run(writer, run);
+                let bytes = SegmentHeader { epoch }.encode(self.key, segment);
+                *run = Run { segment, epoch, bytes, ..Run::default() };
+            }
+            Job::Record(queued) => self.take(writer, run, queued),
+            Job::Seal { segment, epoch } => {
+                self.write_run(writer, run);
+                self.seal(writer, segment, epoch);
+            }
+            Job::Erase { place, epoch, room } => {
+                self.write_run(writer, run);
+                let (segment, at) = (place.segment(), place.unit() * crate::config::UNIT);
+                let still = self.segments[segment as usize].lock().epoch == epoch;
+                if still {
+                    let bytes = vec![0; room as usize];
+                    *run = Run { segment, epoch, at, bytes, ..Run::default() };
+                    self.write_run(writer, run);
+                }
+            }
+            Job::Moved { place } => writer.moved.push(place),
+            Job::Release { segment, epoch } => {
+                self.write_run(writer, run);
+                if self.shared.config.erase {
+                    let bytes = vec![0; self.segment_bytes() as usize];
+                    *run = Run { segment, epoch, bytes, ..Run::default() };
+                    self.write_run(writer, run);
+                }
+                writer.freeing.push((segment, epoch));
+            }
+        }
+    }
+
+    /// Adds a record to the run; one that nobody wants any more leaves its room empty.
+    fn take(&self, writer: &mut Writer, run: &mut Run, queued: Arc<Queued>) {
+        let segment = queued.place.segment();
+        if !run.takes(segment, queued.epoch, queued.offset) {
+            self.write_run(writer, run);
+        }
+        let (open, wanted) = {
+            let known = self.segments[segment as usize].lock();
+            let open =
+                known.epoch == queued.epoch && matches!(known.usage, Usage::Open | Usage::Full);
+            (open, known.row(queued.place).is_some())
+        };
+        if !open {
+            self.lose(queued.place);
+            self.done_with(&[queued]);
+            return;
+        }
+        if run.bytes.is_empty() {
+            *run = Run { segment, epoch: queued.epoch, at: queued.offset, ..Run::default() };
+        }
+        if wanted {
+            let binding = self.binding(segment, queued.epoch, queued.offset, &queued.header);
+            self.blocks.encode(&mut run.bytes, &binding, &queued.header, |put| {
+                put(&queued.head);
+                queued.body.pieces(&queued.range, put);
+            });
+        }
+        // A body that has become shorter or longer than it was said to be has no place here.
+        let end = (queued.offset - run.at) as usize + queued.len as usize;
+        let end = end.next_multiple_of(crate::config::UNIT as usize);
+        run.bytes.resize(end, 0);
+        run.records.push(queued);
+    }
+
+    /// Records have left the queue.
+    fn done_with(&self, records: &[Arc<Queued>]) {
+        let bytes = records.iter().map(|queued| u64::from(queued.len)).sum();
+        let mut front = self.front.lock();
+        for queued in records {
+            front.pending.remove(&queued.place);
+        }
+        front.queued_bytes -= bytes;
+        drop(front);
+        add(&self.tallies.written_records, bytes);
+    }
+
+    fn write_run(&self, writer: &mut Writer, run: &mut Run) {
+        let run = std::mem::take(run);
+        if run.bytes.is_empty() {
+            return;
+        }
+        let (file, base) = self.file(run.segment);
+        let written = write_all(&**file, &run.bytes, base + u64::from(run.at));
+        if written.is_ok() {
+            let end = run.at + run.bytes.len() as u32;
+            let dirty = writer.dirty.entry(run.segment).or_insert((run.epoch, 0));
+            // What is erased lies before the end.
+            let before = if dirty.0 == run.epoch { dirty.1 } else { 0 };
+            *dirty = (run.epoch, end.max(before));
+            add(&self.tallies.written_bytes, run.bytes.len() as u64);
+        }
+        if written.is_err() {
+            run.records.iter().for_each(|queued| self.lose(queued.place));
+        }
+        self.done_with(&run.records);
+        let Err(error) = written else { return };
+        if is_full(&error) {
+            add(&self.tallies.errors_full, 1);
+            self.trouble(Trouble::Full);
+            return;
+        }
+        add(&self.tallies.errors_write, 1);
+        self.abandon(run.segment, run.epoch, u32::MAX);
+        self.trouble(Trouble::Error);
+    }
+
+    /// A segment has failed: what it has from `from` on is lost, and it is written no more.
+    fn abandon(&self, segment: u32, epoch: u64, from: u32) {
+        let mut front = self.front.lock();
+        if front.open.as_ref().is_some_and(|open| open.segment == segment) {
+            front.open = None;
+        }
+        let mut known = self.segments[segment as usize].lock();
+        if known.epoch != epoch || !known.is_read() {
+            return;
+        }
+        known.usage = Usage::Bad;
+        let waits = |row: &Row| front.pending.contains_key(&self.place(segment, epoch, row));
+        let lost = known.rows.iter().filter(|row| row.is(LIVE));
+        let lost: Vec<Place> = lost
+            .filter(|row| row.offset() >= from && !waits(row))
+            .map(|row| self.place(segment, epoch, row))
+            .collect();
+        drop(known);
+        drop(front);
+        self.journal.push(Item::Quarantine(segment));
+        for place in lost {
+            self.lose(place);
+        }
+    }
+
+    pub(crate) fn place(&self, segment: u32, epoch: u64, row: &Row) -> Place {
+        Place::new(self.number, segment, epoch, row.offset())
+    }
+
+    /// Makes the bytes of all segments durable; a failure is final for those that it meets.
+    fn sync(&self, writer: &mut Writer) -> bool {
+        let mut all = true;
+        let mut files: BTreeMap<u32, Vec<(u32, u64, u32)>> = BTreeMap::new();
+        for (segment, (epoch, end)) in std::mem::take(&mut writer.dirty) {
+            let file = segment / self.superblock.segments_per_file;
+            files.entry(file).or_default().push((segment, epoch, end));
+        }
+        for (file, segments) in files {
+            let synced = self.files[file as usize].sync();
+            add(&self.tallies.commits, 1);
+            for (segment, epoch, end) in segments {
+                let mut known = self.segments[segment as usize].lock();
+                if known.epoch != epoch {
+                    continue;
+                }
+                if synced.is_ok() {
+                    known.synced = known.synced.max(end);
+                    continue;
+                }
+                let from = known.synced;
+                drop(known);
+                self.abandon(segment, epoch, from);
+            }
+            if let Err(error) = synced {
+                all = false;
+                add(&self.tallies.errors_sync, 1);
+                let trouble = if is_full(&error) { Trouble::Full } else { Trouble::Error };
+                self.trouble(trouble);
+            }
+        }
+        all
+    }
+
+    /// Makes everything durable that is written: records first, then what the journal says of them.
+    fn commit(&self, writer: &mut Writer) {
+        let synced = self.sync(writer);
+        let freed = if synced { std::mem::take(&mut writer.freeing) } else { Vec::new() };
+        let moved = if synced { std::mem::take(&mut writer.moved) } else { Vec::new() };
+        for place in moved {
+            self.journal.push(Item::Forget(place));
+        }
+        for (segment, epoch) in &freed {
+            self.journal.push(Item::Freed(*segment, *epoch));
+        }
+        if !self.flush_journal() {
+            return;
+        }
+        let mut front = self.front.lock();
+        for (segment, epoch) in freed {
+            let mut known = self.segments[segment as usize].lock();
+            if known.epoch == epoch && known.usage == Usage::Emptied {
+                known.usage = Usage::Free;
+                front.free.insert(segment);
+            }
+        }
+    }
+
+    /// Makes what waits for the journal durable; false if that failed, which takes the volume out.
+    pub(crate) fn flush_journal(&self) -> bool {
+        match self.journal.flush(self.shared.moment()) {
+            Ok(flushed) => {
+                add(&self.tallies.journal_commits, u64::from(flushed.bytes > 0));
+                add(&self.tallies.journal_bytes, flushed.bytes);
+                true
+            }
+            Err(_) => {
+                self.trouble(Trouble::Journal);
+                false
+            }
+        }
+    }
+
+    /// Writes the table of a full segment, once all that it tells of is durable.
+    fn seal(&self, writer: &mut Writer, segment: u32, epoch: u64) {
+        let file = segment / self.superblock.segments_per_file;
+        writer.dirty.entry(segment).or_insert((epoch, 0));
+        self.sync(writer);
+        let tail = {
+            let mut known = self.segments[segment as usize].lock();
+            if known.epoch != epoch || known.usage != Usage::Full {
+                return;
+            }
+            known.usage = Usage::Sealed;
+            known.rows.shrink_to_fit();
+            Footer::encode(self.key, segment, epoch, self.journal.sealed(), &known.rows)
+        };
+        let (_, base) = self.file(segment);
+        let at = self.segment_bytes() - tail.len() as u32;
+        match write_all(&*self.files[file as usize], &tail, base + u64::from(at)) {
+            Ok(()) => {
+                writer.dirty.insert(segment, (epoch, FRAME_BYTES));
+                add(&self.tallies.written_bytes, tail.len() as u64);
+            }
+            // The table is only a help: without it the records are looked for one by one.
+            Err(_) => add(&self.tallies.errors_write, 1),
+        }
+    }
+
+    /// Writes and commits all that waits. Records that come meanwhile may be left.
+    pub(crate) fn drain(&self) {
+        // Each turn takes so many bytes, and no more than the queue has wait.
+        let turns = self.shared.config.queue_bytes / RUN_BYTES as u64 + 2;
+        for _ in 0..turns {
+            if !self.write_turn(true) {
+                return;
+            }
+        }
+    }
+
+    /// Ends all that goes on, so that the next start finds everything at once.
+    pub(crate) fn close(&self) {
+        let most = std::time::Duration::from_millis(self.shared.config.append_ms);
+        if self.health.is_out() || self.writer.try_lock_for(most).is_none() {
+            return;
+        }
+        let mut front = self.front.lock();
+        self.close_open(&mut front);
+        drop(front);
+        self.drain();
+        self.checkpoint();
+        if self.journal.close(self.shared.moment()).is_err() {
+            self.trouble(Trouble::Journal);
+        }
+    }
+}
