@@ -27,14 +27,6 @@ pub trait Lower: fmt::Debug + Send + Sync + 'static {
     /// it.
     fn sink(&self, object: &Arc<Object>) -> Option<Self::Place>;
 
-    /// Returns true if `object`, which is in memory under a key of the same hash, is what the tier
-    /// keeps at `place`. A tier that says so of nothing has no copies of what is in memory: the
-    /// place of what comes up again is forgotten.
-    fn is_copy(&self, place: Self::Place, object: &Object) -> bool {
-        _ = (place, object);
-        false
-    }
-
     /// The index has no entry for what is at `place` any more.
     fn forget(&self, place: Self::Place);
 

@@ -18,7 +18,36 @@ pub(crate) enum Slot<P> {
     Many(u32, Box<More>),
     /// A response in the lower tier. Its key is known only there: a key may have an entry for each
     /// variant, beside one of the other kinds.
-    Cold(u32, P),
+    Cold(Likeness, u32, P),
+}
+
+/// Three bytes by which the copy of a response is told from others of the same hash: when its age
+/// was zero, what it varies by, its length. Two that are alike by chance, one pair in sixteen
+/// million, cost a fetch: one of them counts as being in both tiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Likeness([u8; 3]);
+
+impl Likeness {
+    /// That of a response that nothing in memory is like, as far as is known.
+    pub(crate) const NONE: Self = Self([0; 3]);
+
+    pub(crate) fn of(object: &Object) -> Self {
+        let vary = object.vary();
+        let varies = vary.map_or(&[][..], |vary| vary.signature);
+        let numbers = [object.born_ms() as u64, object.length().unwrap_or(0), varies.len() as u64];
+        let signature = varies.chunks(8).map(|chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u64::from_le_bytes(word)
+        });
+        let mixed = numbers.into_iter().chain(signature).fold(0_u64, |mixed, word| {
+            let mixed = (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            mixed ^ mixed >> 32
+        });
+        let [.., a, b, c] = mixed.to_be_bytes();
+        // Never that of nothing.
+        Self([a | 1, b, c])
+    }
 }
 
 /// A key with anything but exactly one response.
@@ -85,7 +114,7 @@ where
 impl<P> Slot<P> {
     pub(crate) fn h32(&self) -> u32 {
         match self {
-            Self::One(h32, _) | Self::Many(h32, _) | Self::Cold(h32, _) => *h32,
+            Self::One(h32, _) | Self::Many(h32, _) | Self::Cold(_, h32, _) => *h32,
         }
     }
 

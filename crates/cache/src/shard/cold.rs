@@ -1,11 +1,12 @@
-//! The cold entries of a shard: two words for each response in the tier below.
+//! The cold entries of a shard: two words for each response in the tier below, copies of what is in
+//! memory included. An entry has the likeness of its response, by which it is known for a copy.
 
 use std::sync::Arc;
 
 use super::Shard;
 use crate::lower::Lower;
 use crate::object::Object;
-use crate::slot::Slot;
+use crate::slot::{Likeness, Slot};
 
 /// Responses of a key that are to leave the lower tier.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,9 @@ impl<L: Lower> Shard<L> {
             return true;
         }
         let place = if self.table.growth() == 0 { self.lower.sink(object) } else { None };
-        place.inspect(|place| self.work.add(self.table.insert(Slot::Cold(h32, *place)))).is_some()
+        let Some(place) = place else { return false };
+        self.work.add(self.table.insert(Slot::Cold(Likeness::of(object), h32, place)));
+        true
     }
 
     /// Has the lower tier keep a copy of `object`, which is in the index; false if it has none
@@ -43,7 +46,19 @@ impl<L: Lower> Shard<L> {
 
     /// Where the lower tier has a copy of `object`.
     pub(crate) fn copy_of(&self, h32: u32, object: &Object) -> Option<L::Place> {
-        self.places(h32).find(|place| self.lower.is_copy(*place, object))
+        let likeness = Likeness::of(object);
+        self.entries(h32).find(|(other, _)| *other == likeness).map(|(_, place)| place)
+    }
+
+    /// Notes that what is at `place` is the copy of `object`.
+    fn note_copy(&mut self, h32: u32, place: L::Place, object: &Object) {
+        let is_it = |slot: &Slot<L::Place>| match slot {
+            Slot::Cold(_, own, at) => *own == h32 && *at == place,
+            _ => false,
+        };
+        if let Some(slot) = self.table.find_mut(h32, is_it) {
+            *slot = Slot::Cold(Likeness::of(object), h32, place);
+        }
     }
 
     /// Strikes out the copy of `object`, if there is one.
@@ -60,7 +75,7 @@ impl<L: Lower> Shard<L> {
     pub(crate) fn add_cold(&mut self, h32: u32, place: L::Place) -> bool {
         let has_room = self.try_room();
         if has_room {
-            self.work.add(self.table.insert(Slot::Cold(h32, place)));
+            self.work.add(self.table.insert(Slot::Cold(Likeness::NONE, h32, place)));
             self.give_back();
         }
         has_room
@@ -69,30 +84,35 @@ impl<L: Lower> Shard<L> {
     /// Strikes out the entry of `place`, which the lower tier knows; false if it is absent.
     pub(crate) fn drop_cold(&mut self, h32: u32, place: L::Place) -> bool {
         let is_it = |slot: &Slot<L::Place>| match slot {
-            Slot::Cold(own, at) => *own == h32 && *at == place,
+            Slot::Cold(_, own, at) => *own == h32 && *at == place,
             _ => false,
         };
         self.table.find_entry(h32, is_it).map(|entry| entry.remove()).is_some()
     }
 
-    /// Where the lower tier has responses of a key of this hash, those in memory included.
-    pub(crate) fn places(&self, h32: u32) -> impl Iterator<Item = L::Place> {
-        let place = move |slot: &Slot<L::Place>| match slot {
-            Slot::Cold(own, place) if *own == h32 => Some(*place),
+    fn entries(&self, h32: u32) -> impl Iterator<Item = (Likeness, L::Place)> {
+        let entry = move |slot: &Slot<L::Place>| match slot {
+            Slot::Cold(likeness, own, place) if *own == h32 => Some((*likeness, *place)),
             _ => None,
         };
         let slots = L::KEEPS.then(|| self.table.of_hash(h32)).into_iter().flatten();
-        slots.filter_map(place)
+        slots.filter_map(entry)
+    }
+
+    /// Where the lower tier has responses of a key of this hash, those in memory included.
+    pub(crate) fn places(&self, h32: u32) -> impl Iterator<Item = L::Place> {
+        self.entries(h32).map(|(_, place)| place)
     }
 
     /// Where the lower tier has responses of a key of this hash that are not in memory.
     pub(crate) fn cold(&self, h32: u32) -> Box<[L::Place]> {
-        self.places(h32).filter(|place| !self.is_in_memory(h32, *place)).collect()
+        let cold = self.entries(h32).filter(|(likeness, _)| !self.is_in_memory(h32, *likeness));
+        cold.map(|(_, place)| place).collect()
     }
 
-    fn is_in_memory(&self, h32: u32, place: L::Place) -> bool {
+    fn is_in_memory(&self, h32: u32, likeness: Likeness) -> bool {
         let mut variants = self.table.of_hash(h32).flat_map(Slot::variants);
-        variants.any(|object| self.lower.is_copy(place, object))
+        variants.any(|object| Likeness::of(object) == likeness)
     }
 
     /// Has the lower tier forget what leaves as `object` comes into the index: the copies of what it
@@ -105,9 +125,9 @@ impl<L: Lower> Shard<L> {
         superseded: &[Arc<Object>],
     ) {
         superseded.iter().for_each(|old| self.forget_copy(h32, old));
-        let stays = matches!(leaving, Leaving::Raised(at) if self.lower.is_copy(at, object));
-        if !stays {
-            self.forget_cold(h32, leaving);
+        match leaving {
+            Leaving::Raised(place) => self.note_copy(h32, place, object),
+            leaving => _ = self.forget_cold(h32, leaving),
         }
     }
 
@@ -123,17 +143,16 @@ impl<L: Lower> Shard<L> {
             }
         }
         let drained = gone.split_off(first);
-        let is_copy = |h32: u32, place: L::Place| {
+        let is_copy = |h32: u32, likeness: Likeness| {
             let mut variants =
                 drained.iter().filter(|slot| slot.h32() == h32).flat_map(Slot::variants);
-            variants.any(|object| self.lower.is_copy(place, object))
-                || self.is_in_memory(h32, place)
+            variants.any(|object| Likeness::of(object) == likeness)
+                || self.is_in_memory(h32, likeness)
         };
         let counts = |slot: &Slot<L::Place>| match slot {
-            Slot::Cold(h32, place) => {
-                let is_copy = is_copy(*h32, *place);
+            Slot::Cold(likeness, h32, place) => {
                 self.lower.forget(*place);
-                !is_copy
+                !is_copy(*h32, *likeness)
             }
             _ => true,
         };
@@ -146,8 +165,8 @@ impl<L: Lower> Shard<L> {
     /// of it was not in memory.
     pub(super) fn forget_cold(&mut self, h32: u32, leaving: Leaving<'_, L::Place>) -> usize {
         let mut gone = 0;
-        for place in self.places(h32).collect::<Box<[_]>>() {
-            let is_copy = self.is_in_memory(h32, place);
+        for (likeness, place) in self.entries(h32).collect::<Box<[_]>>() {
+            let is_copy = self.is_in_memory(h32, likeness);
             let leaves = match leaving {
                 Leaving::All => true,
                 Leaving::Raised(one) => one == place,

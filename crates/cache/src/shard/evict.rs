@@ -17,7 +17,7 @@ use super::queue::{Queue, Token};
 use super::{Dead, Shard, settle};
 use crate::ledger::count;
 use crate::lower::Lower;
-use crate::slot::Slot;
+use crate::slot::{Likeness, Slot};
 
 /// Hits since it was stored that let an object pass from the small to the main queue. Two, as the
 /// paper has it: on Zipf traces with a third of one-hit wonders one gives 0.5 to 2 points fewer
@@ -204,7 +204,7 @@ impl<L: Lower> Shard<L> {
             Slot::One(_, object) => {
                 let object = Arc::clone(object);
                 match if has_copy { None } else { self.lower.sink(&object) } {
-                    Some(place) => *slot = Slot::Cold(token.h32, place),
+                    Some(place) => *slot = Slot::Cold(Likeness::of(&object), token.h32, place),
                     None => drop(entry.remove()),
                 }
                 Some(object)
