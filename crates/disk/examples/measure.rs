@@ -48,16 +48,9 @@ fn open(path: &Path, bytes: u64) -> Result<(Disk, Arc<Notes>), Box<dyn std::erro
     Ok((disk, notes))
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let path = arguments.next().ok_or("name a directory for the volume")?;
-    let path = Path::new(&path);
-    let records: u64 = arguments.next().map_or(Ok(100_000), |text| text.parse())?;
-    let len: usize = arguments.next().map_or(Ok(10_240), |text| text.parse())?;
-    let room = (records * (len as u64 + 600) * 5 / 4).max(512 << 20);
-    let (disk, _) = open(path, room)?;
+/// Puts all records, and tells what that takes.
+fn put_all(disk: &Disk, records: u64, len: usize) -> Vec<(u64, Place)> {
     let (head, body) = (Bytes::from(vec![b'h'; 300]), Bytes::from(vec![b'b'; len]));
-
     let (begin, mut put_us, mut places) = (System.micros(), 0, Vec::new());
     for hash in 0..records {
         let entry = || Entry {
@@ -67,41 +60,48 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             head: head.clone(),
             body: Body::Bytes(body.clone()),
         };
-        loop {
+        let place = loop {
             let at = System.micros();
-            let place = disk.put(entry());
-            put_us += System.micros() - at;
-            if let Some(place) = place {
-                places.push((hash, place));
-                break;
+            if let Some(place) = disk.put(entry()) {
+                put_us += System.micros() - at;
+                break place;
             }
             std::thread::yield_now();
-        }
+        };
+        places.push((hash, place));
     }
     while disk.stats().queued_bytes > 0 {
         std::thread::yield_now();
     }
     let wrote_us = System.micros() - begin;
     let stats = disk.stats();
-    let megabytes = stats.written_bytes as f64 / 1e6;
+    let (own, written) = ((records * (len + 300) as u64) as f64, stats.written_bytes as f64);
     println!("put {:.0} ns", put_us as f64 * 1000.0 / records as f64);
-    println!("written {:.0} MB/s", megabytes / (wrote_us as f64 / 1e6));
-    println!(
-        "on disk {:.4} of its length",
-        stats.written_bytes as f64 / (records * (len + 300) as u64) as f64
-    );
+    println!("written {:.0} MB/s", written / wrote_us as f64);
+    println!("on disk {:.4} of its length", written / own);
     println!("index {:.1} bytes a record", stats.index_bytes as f64 / records as f64);
+    places
+}
 
+fn read_all(disk: &Disk, places: &[(u64, Place)]) {
     let (begin, mut there) = (System.micros(), 0_u64);
-    for (hash, place) in &places {
+    for (hash, place) in places {
         there += u64::from(disk.read_now(*place, *hash, &Ask::whole()).is_some());
     }
-    let read_us = System.micros() - begin;
-    println!(
-        "read at once {:.0} ns, {there} of {records}",
-        read_us as f64 * 1000.0 / records as f64
-    );
+    let read_ns = (System.micros() - begin) as f64 * 1000.0 / places.len() as f64;
+    println!("read at once {read_ns:.0} ns, {there} of {}", places.len());
+}
 
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().ok_or("name a directory for the volume")?;
+    let path = Path::new(&path);
+    let records: u64 = arguments.next().map_or(Ok(100_000), |text| text.parse())?;
+    let len: usize = arguments.next().map_or(Ok(10_240), |text| text.parse())?;
+    let room = (records * (len as u64 + 600) * 5 / 4).max(512 << 20);
+    let (disk, _) = open(path, room)?;
+    let places = put_all(&disk, records, len);
+    read_all(&disk, &places);
     let begin = System.micros();
     for number in 0..200_u64 {
         drop(disk.append(Bytes::copy_from_slice(&number.to_le_bytes()))?);

@@ -104,7 +104,7 @@ impl Slot {
     }
 }
 
-/// What threads and the owner share.
+/// The part of a store that its threads and its owner share.
 pub(crate) struct Core {
     pub(crate) slots: Vec<Slot>,
     pub(crate) shared: Arc<Shared>,
@@ -343,7 +343,7 @@ impl Drop for Disk {
     }
 }
 
-/// What the volumes know together.
+/// The knowledge of all volumes together.
 fn beginning(looked: &[Option<Candidate>], owner: [u8; 32]) -> Beginning {
     let mut all = Beginning { owner, ..Beginning::default() };
     for found in looked.iter().flatten() {

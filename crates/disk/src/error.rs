@@ -7,7 +7,7 @@ use std::io;
 /// Damage that a check found. Nothing of a damaged block has left the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Damage {
-    /// The header is none, or means more than there is.
+    /// There is no header, or it means more than there is.
     Header,
     /// The checksum of a block is not that of its bytes at this place.
     Sum,

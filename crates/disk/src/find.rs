@@ -19,7 +19,7 @@ use crate::volume::{Job, Volume};
 /// Records that the owner is told of at once.
 const BATCH: usize = 4096;
 
-/// What is known before anything is looked at, and what is left to look at.
+/// All that is known before anything is looked at, and all that is left to look at.
 #[derive(Debug)]
 pub(crate) struct Finder {
     /// Segments with their epochs, the newest last. `None` before their headers have been read.
@@ -69,7 +69,7 @@ impl Finder {
         }
     }
 
-    /// What the journal says by now.
+    /// Takes over all that the journal says by now.
     pub(crate) fn know(&mut self, keep: Keep) {
         self.keep = keep;
     }
@@ -228,7 +228,7 @@ impl Volume {
         }
     }
 
-    /// The table of a segment; `None` if there is none that is whole.
+    /// The table of a segment; `None` if it has no whole one.
     fn read_table(&self, segment: u32, epoch: u64) -> io::Result<Option<Looked>> {
         let (file, base) = self.file(segment);
         let end = base + u64::from(self.segment_bytes() - FRAME_BYTES);

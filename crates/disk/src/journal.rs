@@ -79,7 +79,7 @@ impl Item {
         }
     }
 
-    /// The first item of `bytes`, which it is taken from; `None` if there is none that makes sense.
+    /// The first item of `bytes`, which it is taken from; `None` if it makes no sense.
     fn decode(bytes: &mut &[u8]) -> Option<Self> {
         let (kind, rest) = bytes.split_first()?;
         *bytes = rest;
@@ -130,7 +130,7 @@ fn encode_frame(key: u64, generation: u64, at: u64, wall_ms: u64, payload: &[u8]
     frame
 }
 
-/// What a journal carries on from the one before.
+/// All that a journal carries on from the one before.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keep {
     pub(crate) invalidations: BTreeMap<u64, Bytes>,
@@ -198,7 +198,7 @@ struct Writing {
     at: u64,
 }
 
-/// What is to be written, and what has been.
+/// Items that are to be written, and the count of those that are.
 #[derive(Debug, Default)]
 struct Waiting {
     payload: Vec<u8>,
@@ -235,7 +235,7 @@ pub(crate) struct Journal {
     bytes: AtomicU64,
 }
 
-/// What a flush has done.
+/// The work of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flushed {
     pub(crate) bytes: u64,
@@ -279,7 +279,7 @@ impl Journal {
         self.sealed.load(Ordering::Relaxed)
     }
 
-    /// What the next journal carries on.
+    /// All that the next journal carries on.
     pub(crate) fn keep(&self) -> Keep {
         self.waiting.lock().keep.clone()
     }

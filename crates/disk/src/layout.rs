@@ -386,8 +386,8 @@ impl Header {
     }
 }
 
-/// How a record's bytes are cut into blocks of a volume: each begins with its checksum, and the
-/// first with the whole header.
+/// The cut of a record's bytes into blocks: each begins with its checksum, and the first with the
+/// whole header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocks {
     /// Most bytes of a block.
@@ -518,7 +518,8 @@ mod tests {
             let blocks = Blocks { bytes: 512 };
             let binding = Binding { key: 1, segment: 2, epoch: 3, offset: 0, seq: 1, hash: 2 };
             let header = header(head_len, body_len);
-            let payload: Vec<u8> = (0..head_len + body_len).map(|n| n as u8 ^ (n >> 8) as u8).collect();
+            let byte = |n: u32| n as u8 ^ (n >> 8) as u8;
+            let payload: Vec<u8> = (0..head_len + body_len).map(byte).collect();
             let mut out = vec![0xff; 64];
             blocks.encode(&mut out, &binding, &header, |put| payload.chunks(pieces).for_each(put));
             let record = &out[64..];

@@ -2,9 +2,9 @@
 //!
 //! A record is a hash, a head, a body, the number of a ban that it has passed and a time when it
 //! expires; the store knows nothing else of it. It keeps no index: whoever puts a record gets its
-//! [`Place`], in eight bytes, and at the start is told of all that is there. Nothing that a disk does
-//! is an error for whoever reads: a record is there, and right, or it is not there. This crate must
-//! never answer with a byte that it has not checked, and never make a caller of [`Disk::put`],
+//! [`Place`], in eight bytes, and at the start is told of all that is there. Nothing that a disk
+//! does is an error for whoever reads: a record is there, and right, or it is not there. This crate
+//! must never answer with a byte that it has not checked, and never make a caller of [`Disk::put`],
 //! [`Disk::forget`] or [`Disk::read_now`] wait for a disk.
 //!
 //! # A volume
@@ -15,13 +15,14 @@
 //! | `superblock` | two copies of 4096 bytes; each start writes the older one anew |
 //! | `data-0000`, ... | segments, one after the other; preallocated, of 16 GiB or so |
 //! | `journal-` and 16 hexadecimal digits | the journal of this generation |
-//! | `snapshot-` and 16 hexadecimal digits | the state of all records when the journal of this generation began |
+//! | `snapshot-` and 16 hexadecimal digits | marks of all records when this journal began |
 //! | `out` | the reason for which the volume was taken out of use; only then |
 //! | `lock` | nothing: a process that uses the volume has it locked |
 //!
-//! All numbers are little endian. A checksum is rapidhash V3 with a seed; *of* numbers means that the
-//! seed is the checksum of these numbers, eight bytes each, under the volume's key. The key is the
-//! checksum of the volume's identity under the seed 0. A checksum covers the bytes that follow it.
+//! All numbers are little endian. A checksum is rapidhash V3 with a seed; *of* numbers means that
+//! the seed is the checksum of these numbers, eight bytes each, under the volume's key. The key is
+//! the checksum of the volume's identity under the seed 0. A checksum covers the bytes that follow
+//! it.
 //!
 //! | superblock | bytes | |
 //! |---|---|---|
@@ -37,9 +38,9 @@
 //! | 104 | 8 | checksum of bytes 0 to 103, seed 0 |
 //!
 //! ## Segments
-//! A segment begins with a header of 64 bytes. Records follow, each at a multiple of 64. A segment that
-//! is full ends with a table of its records and a footer of 64 bytes, which are written when the records
-//! are durable.
+//! A segment begins with a header of 64 bytes. Records follow, each at a multiple of 64. A segment
+//! that is full ends with a table of its records and a footer of 64 bytes, which are written when
+//! the records are durable.
 //!
 //! | segment's header | bytes | |
 //! |---|---|---|
@@ -60,16 +61,17 @@
 //! |---|---|---|
 //! | 0 | 8 | hash |
 //! | 8 | 8 | order |
-//! | 16 | 4 | bits 0 to 19: where it begins, in units of 64; 20: alive; 21: asked for; 22: a part; 23: in parts |
+//! | 16 | 4 | 20 bits: where it begins, in units of 64; then alive, asked for, a part, in parts |
 //! | 20 | 4 | bytes of the record |
 //! | 24 | 4 | when it expires, in seconds since 1970; all ones for never |
 //! | 28 | 4 | ban |
 //!
 //! ## Records
-//! Header, head and body are cut into blocks of at most 64 KiB. The first has the header, the others
-//! begin with their checksums. The checksum of a block has as its seed the one of segment and offset
-//! (`segment << 32 | offset`), epoch, number and hash, exclusive-or the block's number times
-//! `0x9e3779b97f4a7c15`. So a block is sound in its own place in its own record, and nowhere else.
+//! Header, head and body are cut into blocks of at most 64 KiB. The first has the header, the
+//! others begin with their checksums. The checksum of a block has as its seed the one of segment
+//! and offset (`segment << 32 | offset`), epoch, number and hash, exclusive-or the block's number
+//! times `0x9e3779b97f4a7c15`. So a block is sound in its own place in its own record, and nowhere
+//! else.
 //!
 //! | record's header | bytes | |
 //! |---|---|---|
@@ -90,11 +92,12 @@
 //! | 80 | 8 | bytes of the whole body |
 //!
 //! A list has 24 bytes for each part: place (its volume is 0), number, bytes. A place has, from its
-//! lowest bit on: 20 bits for the unit, 18 for a tag of the epoch, 20 for the segment, 6 for the volume.
+//! lowest bit on: 20 bits for the unit, 18 for a tag of the epoch, 20 for the segment, 6 for the
+//! volume.
 //!
 //! ## Journal and snapshot
-//! A journal is a row of frames at multiples of eight bytes; none is written before the one before it is
-//! durable. The first repeats what older journals had that still counts.
+//! A journal is a row of frames at multiples of eight bytes; none is written before the one before
+//! it is durable. The first repeats what older journals had that still counts.
 //!
 //! | frame | bytes | |
 //! |---|---|---|
@@ -115,10 +118,11 @@
 //! | 7 | a segment is free: its number and epoch |
 //! | 8 | the journal ends |
 //!
-//! A snapshot has a checksum of 5 and its generation, `LSNP`, and the newest invalidation (8 bytes);
-//! then for each segment its number, 1 if it is free, and the number of marks (4 bytes each), its epoch
-//! (8), and the marks: units of records, with bit 20 for those that are dead and 21 for those that were
-//! asked for. The newest two snapshots are kept, with all journals since the older.
+//! A snapshot has a checksum of 5 and its generation, `LSNP`, and the newest invalidation (8
+//! bytes); then for each segment its number, 1 if it is free, and the number of marks (4 bytes
+//! each), its epoch (8), and the marks: units of records, with bit 20 for those that are dead and
+//! 21 for those that were asked for. The newest two snapshots are kept, with all journals since the
+//! older.
 
 mod body;
 mod checkpoint;

@@ -50,7 +50,7 @@ pub(crate) struct Candidate {
     pub(crate) marker: Option<Reason>,
 }
 
-/// What all volumes of a store begin with.
+/// The knowledge that all volumes of a store begin with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Beginning {
     pub(crate) session: u64,

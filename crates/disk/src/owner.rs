@@ -1,4 +1,4 @@
-//! What the store tells whoever uses it.
+//! Words of the store to whoever uses it.
 
 use crate::place::Place;
 
@@ -62,9 +62,9 @@ pub enum Condition {
     Out(Reason),
 }
 
-/// Whoever uses the store. It is called by threads of the store, and within [`crate::Disk::read`] and
-/// [`crate::Disk::read_now`], which find that a record is damaged; never within a put or a forget. It
-/// may call the store, but not stop it.
+/// Whoever uses the store. It is called by threads of the store, and within [`crate::Disk::read`]
+/// and [`crate::Disk::read_now`], which find that a record is damaged; never within a put or a
+/// forget. It may call the store, but not stop it.
 pub trait Owner: Send + Sync + 'static {
     /// Records that were found at the start. Those that are not wanted are to be forgotten.
     fn found(&self, records: &[Found]);

@@ -99,7 +99,10 @@ mod tests {
         }
 
         #[test]
-        fn epochs_that_follow_each_other_have_other_tags(epoch in any::<u64>(), steps in 1..100_u64) {
+        fn epochs_that_follow_each_other_have_other_tags(
+            epoch in any::<u64>(),
+            steps in 1..100_u64,
+        ) {
             prop_assert_ne!(tag(epoch), tag(epoch.wrapping_add(steps)));
         }
     }

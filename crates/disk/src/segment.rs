@@ -26,7 +26,7 @@ pub(crate) enum Usage {
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) usage: Usage,
-    /// Which use of the segment this is.
+    /// The number of this use of the segment.
     pub(crate) epoch: u64,
     /// Its records in their order, dead ones among them: whoever looks for them one by one is to
     /// know that they are.

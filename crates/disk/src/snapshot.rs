@@ -21,7 +21,7 @@ const SNAPSHOT_BYTES_MAX: u64 = 1 << 34;
 
 const PREFIX: &str = "snapshot-";
 
-/// What is known of one segment's records.
+/// The marks of one segment's records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) epoch: u64,

@@ -116,7 +116,7 @@ counters! {
     damaged_other,
     /// Records cut off by the end of their file.
     damaged_cut,
-    /// Segments whose table was damaged, or cut off by a crash, and whose records were looked for one by one.
+    /// Segments whose table was damaged or cut off by a crash: each record was looked for.
     damaged_table,
     /// Journals that were damaged, which empties their volume.
     damaged_journal,

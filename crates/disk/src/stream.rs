@@ -10,7 +10,7 @@ use crate::disk::Entry;
 use crate::place::Place;
 use crate::volume::{New, Part, Volume};
 
-/// What became of bytes that were pushed.
+/// The fate of bytes that were pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
     /// They are taken.

@@ -67,7 +67,7 @@ pub struct Checked {
 /// A record that is brought out.
 #[derive(Clone, Debug)]
 pub struct Exported {
-    /// What was found of it.
+    /// Its hash, place, and times.
     pub found: Found,
     /// The head.
     pub head: Bytes,
@@ -77,9 +77,9 @@ pub struct Exported {
 
 /// Notes what is found.
 #[derive(Debug, Default)]
-struct Notes(Mutex<Vec<Found>>);
+struct Collected(Mutex<Vec<Found>>);
 
-impl Owner for Notes {
+impl Owner for Collected {
     fn found(&self, records: &[Found]) {
         self.0.lock().extend_from_slice(records);
     }
@@ -114,7 +114,7 @@ impl Exhibit {
         all.add(&seen.past.keep);
         let out = seen.marker;
         let trusted = !seen.is_broken();
-        let notes = Arc::new(Notes::default());
+        let notes = Arc::new(Collected::default());
         let shared = Shared {
             config: Config { threads: false, ..Config::new(vec![settings]) },
             owner: Arc::clone(&notes) as _,

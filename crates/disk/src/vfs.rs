@@ -21,7 +21,7 @@ pub use recording::Recording;
 pub trait Vfs: Debug + Send + Sync + 'static {
     /// Its name, for messages.
     fn name(&self) -> String;
-    /// Opens the file `name`; makes it where there is none, if `make` says so.
+    /// Opens the file `name`; if `make` says so, one that is not there is made.
     ///
     /// # Errors
     /// Those of the system; `NotFound` where there is no file and none is to be made.
@@ -131,7 +131,7 @@ pub(crate) fn write_all(file: &dyn File, mut bytes: &[u8], mut at: u64) -> io::R
     Ok(())
 }
 
-/// The whole file `name`; `None` if there is none, or it is longer than `most` bytes.
+/// The whole file `name`; `None` if it is not there, or longer than `most` bytes.
 ///
 /// # Errors
 /// Those of the system.

@@ -37,7 +37,7 @@ use crate::writer::Writer;
 /// The longest head of a record: far beyond any response's.
 const HEAD_BYTES_MAX: usize = 8 << 20;
 
-/// What all volumes of a store share.
+/// Settings, clock and sequence, which all volumes of a store share.
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) owner: Arc<dyn Owner>,
@@ -111,7 +111,7 @@ pub(crate) enum Job {
     Seal { segment: u32, epoch: u64 },
     /// A record is to be overwritten.
     Erase { place: Place, epoch: u64, room: u32 },
-    /// What the record at this place was written as anew stands before this.
+    /// The record at this place has been written anew before this.
     Moved { place: Place },
     /// All that moved on from a segment stands before this.
     Release { segment: u32, epoch: u64 },
@@ -126,7 +126,7 @@ pub(crate) struct Cursor {
     rows: u32,
 }
 
-/// What puts and the writer share.
+/// The side of the volume that puts and the writer share.
 #[derive(Debug, Default)]
 pub(crate) struct Front {
     pub(crate) open: Option<Cursor>,

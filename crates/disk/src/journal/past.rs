@@ -1,4 +1,4 @@
-//! What the journals of a volume tell at the start.
+//! Reading the journals of a volume at the start.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -15,7 +15,7 @@ use crate::vfs::{Vfs, read_file, write_all};
 /// No journal is longer: what is was not written here.
 const JOURNAL_BYTES_MAX: u64 = 1 << 32;
 
-/// How far the journals tell all that there is to know.
+/// The completeness of what the journals tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chain {
     /// Everything since the beginning, or since a snapshot.

@@ -9,10 +9,10 @@ use crate::vfs::{Memory, Recording};
 /// Power cuts in the suite; `DISK_CRASH_POINTS` asks for more.
 const POINTS: usize = 1200;
 
-/// Cuts of one life of a store, after the last one of which the next begins.
+/// Cuts of one life of a store; the next life begins with the last.
 const CUTS: usize = 40;
 
-/// Lives of a store, each of which ends with a power cut.
+/// Lives of a store, which end with power cuts.
 const LIVES: usize = 3;
 
 const NEVER: usize = usize::MAX;
@@ -58,7 +58,7 @@ struct Life {
     base: usize,
 }
 
-/// What a cut disk brings.
+/// A store on a cut disk.
 struct Survivors {
     lab: Lab,
     /// Hash, version and place.

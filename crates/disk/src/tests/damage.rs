@@ -11,7 +11,7 @@ const INJECTIONS: usize = 5000;
 /// Records of the disk that is damaged.
 const RECORDS: u64 = 40;
 
-/// A disk with records of all kinds, some of which lie over older ones.
+/// A disk with records of all kinds; some lie over older ones.
 fn disk(clocks: &Arc<Clocks>) -> Memory {
     let vfs = Memory::new();
     let lab = Lab::over(vfs.clone(), clocks);

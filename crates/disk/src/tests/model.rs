@@ -154,7 +154,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn a_random_walk_shows_nothing_but_what_was_put(steps in prop::collection::vec(steps(), 1..250)) {
+    fn a_random_walk_shows_nothing_but_what_was_put(
+        steps in prop::collection::vec(steps(), 1..250),
+    ) {
         let (vfs, clocks) = (Recording::new(), Clocks::new());
         let lab = Lab::over(vfs.clone(), &clocks);
         let (may_be, lengths) = (BTreeMap::new(), BTreeMap::new());

@@ -1,7 +1,7 @@
 //! Bodies that come in pieces, or are lent.
 
 use super::*;
-use crate::vfs::Memory;
+use crate::vfs::{Memory, Recording};
 
 /// Streams a body in pieces of this size.
 fn stream(lab: &Lab, hash: u64, len: usize, piece: usize) -> Option<Place> {
@@ -141,5 +141,37 @@ fn a_lent_body_is_held_until_it_is_written() {
         lab.disk.settle();
         assert!(held.upgrade().is_none());
         assert_eq!(lab.version(hash), Some(1));
+    }
+}
+
+#[test]
+fn a_body_that_moves_on_outlives_a_power_cut_before_it_is_durable() {
+    let (vfs, clocks) = (Recording::new(), Clocks::new());
+    let config = Config { move_percent: 100, ..settings(vec![volume(Arc::new(vfs.clone()), 8)]) };
+    let lab = Lab::open(config, &clocks).unwrap();
+    lab.find();
+    // Its parts lie in two segments.
+    (100..105).for_each(|hash| _ = lab.put(hash, 1, 1900).unwrap());
+    let place = stream(&lab, 1, 9000, 1000).unwrap();
+    lab.index.add(1, place);
+    lab.disk.settle();
+    for hash in 200.. {
+        assert!(hash < 400, "it never moves");
+        assert_eq!(lab.version(1), Some(1));
+        lab.put(hash, 1, 1900).unwrap();
+        lab.disk.step();
+        if !lab.index.moved.lock().is_empty() {
+            break;
+        }
+        lab.clocks.pass(1000);
+    }
+    assert_eq!(lab.index.moved.lock()[0].0, 1);
+    // The journal is made durable, and what has moved on is not.
+    drop(lab.disk.append(Bytes::from_static(b"x")).unwrap());
+    for seed in 0..20 {
+        let disk = volume(Arc::new(vfs.cut(vfs.point(), seed)), 8);
+        let lab = Lab::open(settings(vec![disk]), &clocks).unwrap();
+        while lab.disk.find_step() {}
+        assert_eq!(lab.version(1), Some(1), "seed {seed}");
     }
 }

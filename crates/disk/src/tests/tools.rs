@@ -1,4 +1,4 @@
-//! What the command line is made of: check, stat, export, empty.
+//! The functions that a command line is made of: check, stat, export, empty.
 
 use super::*;
 use crate::tools::{check as check_volume, empty, export, stat};

@@ -22,8 +22,8 @@ pub struct Real {
 }
 
 impl Real {
-    /// Opens the directory, and makes it where there is none: with mode 0700, and below a directory
-    /// that is there.
+    /// Opens the directory. One that is not there is made, with mode 0700, below a directory that
+    /// is.
     ///
     /// # Errors
     /// Those of the system.
