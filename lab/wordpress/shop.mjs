@@ -53,4 +53,4 @@ await part('codings', async () => {
 });
 
 await browser.close();
-sum('WordPress, a cart in a page for all');
+sum('WordPress, visited by people with a cart');

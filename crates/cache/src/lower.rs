@@ -1,10 +1,10 @@
 //! The seam to a tier below memory. An object that is evicted may sink into the tier. It leaves a
 //! cold entry in the index, by which the next fetch finds it.
 //!
-//! For each variant of a key there is one response: in memory, in the tier, or in memory with a copy
-//! in the tier, which has a cold entry of its own. Objects sink when they are evicted; what has a
-//! copy leaves memory for nothing. An object that has been invalidated or superseded, or that is
-//! over, is gone from both tiers.
+//! For each variant of a key there is one response: in memory, in the tier, or in memory with a
+//! copy in the tier, which has a cold entry of its own. Objects sink when they are evicted; what
+//! has a copy leaves memory for nothing. An object that has been invalidated or superseded, or that
+//! is over, is gone from both tiers.
 
 use std::convert::Infallible;
 use std::fmt;

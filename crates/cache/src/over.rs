@@ -1,8 +1,8 @@
 //! Walks over everything stored, a little at a time.
 //!
-//! What is of no more use leaves before eviction comes for it, so that its memory serves others. The
-//! number of stored responses then counts only those that may still answer. And what is worth it
-//! gets a copy in the tier below, so that it is there after a restart.
+//! What is of no more use leaves before eviction comes for it, so that its memory serves others.
+//! The number of stored responses then counts only those that may still answer. And what is worth
+//! it gets a copy in the tier below, so that it is there after a restart.
 
 use std::cell::Cell;
 
@@ -55,7 +55,7 @@ impl<L: Lower> Cache<L> {
         copied.get()
     }
 
-    /// Goes on with `walk` by batches, of which `batch` says whether its shard has more.
+    /// Goes on with `walk` by batches; `batch` makes one, and says whether its shard has more.
     fn go_on(
         &self,
         walk: &mut Walk,

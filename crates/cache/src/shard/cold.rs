@@ -12,7 +12,7 @@ use crate::slot::{Likeness, Slot};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Leaving<'a, P> {
     All,
-    /// What came up from this place.
+    /// The one that came up from this place.
     Raised(P),
     /// All that is not in memory, but these.
     AllBut(&'a [P]),
@@ -115,8 +115,8 @@ impl<L: Lower> Shard<L> {
         variants.any(|object| Likeness::of(object) == likeness)
     }
 
-    /// Has the lower tier forget what leaves as `object` comes into the index: the copies of what it
-    /// supersedes, and what is `leaving`, but not what is its own copy from now on.
+    /// Has the lower tier forget what leaves as `object` comes into the index: the copies of what
+    /// it supersedes, and what is `leaving`, but not what is its own copy from now on.
     pub(super) fn forget_for(
         &mut self,
         h32: u32,
@@ -137,10 +137,8 @@ impl<L: Lower> Shard<L> {
         if !L::KEEPS {
             return;
         }
-        for at in first..gone.len() {
-            for variant in gone[at].variants() {
-                self.forget_copy(gone[at].h32(), variant);
-            }
+        for slot in &gone[first..] {
+            slot.variants().iter().for_each(|variant| self.forget_copy(slot.h32(), variant));
         }
         let drained = gone.split_off(first);
         let is_copy = |h32: u32, likeness: Likeness| {
