@@ -117,8 +117,8 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
         cut(ask, object, &of_form(object, sent, tag.as_deref()), reply);
     }
     reply.form = sent;
-    let made = wanted.or_else(|| (coding != Coding::Identity).then_some(coding));
-    if let Some((core, made)) = core.zip(made)
+    let made = wanted.unwrap_or(coding);
+    if let Some(core) = core
         && made != object.flags().coding
     {
         refine::demand(core, (ask.live, ask.now.mono_ms), object, made);
