@@ -395,7 +395,7 @@ async fn what_is_hot_is_kept_in_better_forms_until_it_is_purged() {
     assert_eq!(stage.origin.seen("/page"), 2);
 }
 
-/// Load tools and old clients take no coding: what they ask for often is decoded once, not each time.
+/// Load tools and old clients take no coding: what they often ask for is decoded once.
 #[tokio::test]
 async fn what_is_often_asked_for_without_a_coding_is_decoded_once() {
     let top = "[compression]\nwarm_hits = 2\n";
