@@ -81,8 +81,7 @@ pub(crate) fn choose(object: &Object, request: &Request, settings: &Compression)
     if there == flags.coding {
         return stored(wanted);
     }
-    let beside = if there == Coding::Identity { None } else { object.form(number(there)) };
-    match beside {
+    match object.form(number(there)) {
         Some(bytes) => Choice { coding: there, from: Given::Beside(bytes), wanted },
         // None was there, or it has left between two looks.
         None => Choice { coding: Coding::Identity, from: Given::Decoded, wanted },

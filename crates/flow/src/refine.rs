@@ -164,7 +164,11 @@ pub(crate) fn demand(
     object: &Arc<Object>,
     coding: Coding,
 ) {
-    let Some(effort) = Effort::of(object.hits(), &live.compression) else { return };
+    let Some(mut effort) = Effort::of(object.hits(), &live.compression) else { return };
+    if coding == Coding::Identity {
+        // There is but one.
+        effort = Effort::Warm;
+    }
     if object.wants_form(form::number(coding), effort as u8) {
         begin(core, object, (coding, effort), (&live.limits, now_ms));
     }
@@ -241,6 +245,10 @@ fn make(
     let mut held = account.hold(STEP_BYTES as u64).map_err(no_memory)?;
     let Some(whole) = object.whole() else { return Ok(None) };
     let plain = decode(whole, object.flags().coding, bounds, &mut held)?;
+    if coding == Coding::Identity {
+        // Longer than what is stored, but nobody has to decode it again.
+        return Ok(Some(plain));
+    }
     let Some(settings) = EncodeSettings::new(coding, effort.level(coding)) else { return Ok(None) };
     let settings = settings.for_length(plain.len() as u64);
     let Some(stored) = object.length() else { return Ok(None) };

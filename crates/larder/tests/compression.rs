@@ -395,6 +395,35 @@ async fn what_is_hot_is_kept_in_better_forms_until_it_is_purged() {
     assert_eq!(stage.origin.seen("/page"), 2);
 }
 
+/// Load tools and old clients take no coding: what they often ask for is decoded once.
+#[tokio::test]
+async fn what_is_often_asked_for_without_a_coding_is_decoded_once() {
+    let top = "[compression]\nwarm_hits = 2\n";
+    let stage = Setup { top, ..Setup::default() }.start().await;
+    let page = page();
+    stage.origin.on("/page", cacheable("ETag: \"e\"\r\n", page.as_bytes()));
+    let asked = async || {
+        let reply = stage.get("/page").await;
+        assert!(reply.body == page.as_bytes() && reply.field("content-encoding").is_none());
+        assert_eq!(reply.field("etag").as_deref(), Some("\"e\""));
+        reply.field("content-length")
+    };
+    _ = asked().await;
+    let has_form = async || {
+        _ = asked().await;
+        stage.metric("larder_forms_sent_total").await >= 1
+    };
+    eventually("the form", has_form).await;
+    let decoded = stage.metric("larder_bodies_decoded_total").await;
+    for _ in 0..10 {
+        assert_eq!(asked().await, Some(page.len().to_string()));
+    }
+    assert_eq!(stage.metric("larder_bodies_decoded_total").await, decoded);
+    let zipped = stage.ask("GET", "/page", "Accept-Encoding: gzip\r\n").await;
+    assert_eq!(zipped.field("content-encoding").as_deref(), Some("gzip"));
+    assert_eq!(stage.origin.seen("/page"), 1);
+}
+
 #[tokio::test]
 async fn with_compress_off_bodies_are_what_origins_make_of_them() {
     let stage = Setup { site: "compress = \"off\"\n", ..Setup::default() }.start().await;

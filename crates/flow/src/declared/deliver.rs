@@ -152,7 +152,7 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
     }
     give((is_other && !selects).then_some(coding), sent, reply);
     reply.by_dictionary = dictionary::goes_by(ask.request, object);
-    let made = wanted.or_else(|| (coding != Coding::Identity).then_some(coding));
+    let made = (!is_delta).then(|| wanted.unwrap_or(coding));
     if let Some((core, made)) = core.zip(made)
         && made != object.flags().coding
     {
