@@ -225,8 +225,8 @@ impl Bounds {
     }
 }
 
-/// Makes a form of the complete body of `object`. `None` if it may not be made, or is no shorter
-/// than the stored body.
+/// Makes a form of the complete body of `object`. `None` if it may not be made, or if it is coded
+/// and no shorter than the stored body.
 ///
 /// # Errors
 /// With the limit that was reached, if one was.
