@@ -57,6 +57,7 @@ fn put_all(disk: &Disk, records: u64, len: usize) -> Vec<(u64, Place)> {
             hash,
             passed: 0,
             expires_ms: u64::MAX,
+            order: None,
             head: head.clone(),
             body: Body::Bytes(body.clone()),
         };

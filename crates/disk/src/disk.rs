@@ -34,6 +34,9 @@ pub struct Entry {
     pub passed: u32,
     /// When it is of no use any more, in milliseconds of the wall clock; `u64::MAX` for never.
     pub expires_ms: u64,
+    /// The number of an invalidation: newer ones have not been tested against it. `None` if it has
+    /// been tested against all that have had their effect.
+    pub order: Option<u64>,
     /// Bytes that are read with the body or alone.
     pub head: Bytes,
     /// The body.
@@ -79,6 +82,48 @@ impl Effect {
 impl fmt::Debug for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Effect({})", self.number)
+    }
+}
+
+/// An invalidation on its way to the journals.
+pub struct Writing {
+    core: Arc<Core>,
+    tickets: Vec<(Arc<Volume>, u64)>,
+}
+
+impl fmt::Debug for Writing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Writing({} volumes)", self.tickets.len())
+    }
+}
+
+impl Writing {
+    /// Waits until it is durable, unless the settings say that nobody waits. A volume that cannot
+    /// write it is taken out.
+    ///
+    /// # Errors
+    /// [`Error::Journal`] if no volume could write it. It may be found at the next start all the
+    /// same.
+    pub fn wait(self) -> Result<(), Error> {
+        let config = &self.core.shared.config;
+        if !config.append_waits || self.tickets.is_empty() {
+            return Ok(());
+        }
+        let mut result = Err(no_volume());
+        for (volume, ticket) in &self.tickets {
+            match volume.journal.wait(*ticket, Duration::from_millis(config.append_ms)) {
+                Ok(()) => result = Ok(()),
+                Err(why) => {
+                    let until_ms = self.core.shared.now().mono_ms + config.retry_ms;
+                    volume.fall(Reason::Journal, until_ms);
+                    if result.is_err() {
+                        result = Err(Error::Journal { why: format!("{}: {why}", volume.name) });
+                    }
+                }
+            }
+        }
+        self.core.note_fallen();
+        result
     }
 }
 
@@ -209,7 +254,7 @@ impl Disk {
             hash: entry.hash,
             passed: entry.passed,
             expires_ms: entry.expires_ms,
-            order: None,
+            order: entry.order,
             head: entry.head,
             body: entry.body,
             range: 0..total,
@@ -253,10 +298,20 @@ impl Disk {
     /// nobody waits. Its effect is to be carried out before what is returned is dropped.
     ///
     /// # Errors
-    /// [`Error::Journal`] if no volume could write it. It may be found at the next start all the
-    /// same. If all volumes are out and nothing that they have will ever be found, there is no
-    /// need to write.
+    /// As [`Disk::begin_append`] and [`Writing::wait`].
     pub fn append(&self, bytes: Bytes) -> Result<Effect, Error> {
+        let (effect, writing) = self.begin_append(bytes)?;
+        writing.wait().map(|()| effect)
+    }
+
+    /// Begins to write an invalidation down, and waits for nothing: many that are written at once
+    /// are made durable together. Its effect is to be carried out before the first of what is
+    /// returned is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Journal`] if no volume takes it. If all volumes are out and nothing that they have
+    /// will ever be found, there is no need to write.
+    pub fn begin_append(&self, bytes: Bytes) -> Result<(Effect, Writing), Error> {
         if bytes.len() > INVALIDATION_BYTES_MAX {
             let why = format!(
                 "an invalidation of {} bytes: {INVALIDATION_BYTES_MAX} at most",
@@ -266,7 +321,8 @@ impl Disk {
         }
         let number = self.core.shared.order.begin();
         let effect = Effect { number, core: Arc::clone(&self.core) };
-        self.core.append(&Item::Invalidation(number, bytes)).map(|()| effect)
+        let tickets = self.core.push(&Item::Invalidation(number, bytes))?;
+        Ok((effect, Writing { core: Arc::clone(&self.core), tickets }))
     }
 
     /// Invalidations up to this number are needed no more: nothing that the store has is older, or
@@ -428,10 +484,9 @@ impl Core {
         least
     }
 
-    /// Writes an item to all journals.
-    fn append(&self, item: &Item) -> Result<(), Error> {
+    /// Begins to write an item to all journals.
+    fn push(&self, item: &Item) -> Result<Vec<(Arc<Volume>, u64)>, Error> {
         self.note_fallen();
-        let config = &self.shared.config;
         let volumes = self.volumes().filter(|volume| !volume.health.is_out());
         let tickets: Vec<(Arc<Volume>, u64)> = volumes
             .map(|volume| {
@@ -442,29 +497,12 @@ impl Core {
         if tickets.is_empty() {
             // What is never found again need not be invalidated.
             let void = self.slots.iter().all(Slot::is_void);
-            return if void { Ok(()) } else { Err(no_volume()) };
+            return if void { Ok(tickets) } else { Err(no_volume()) };
         }
-        if !config.append_waits {
-            return Ok(());
+        if self.shared.config.append_waits {
+            tickets.iter().for_each(|(volume, _)| volume.hurry());
         }
-        let mut result = Err(no_volume());
-        for (volume, _) in &tickets {
-            volume.hurry();
-        }
-        for (volume, ticket) in &tickets {
-            match volume.journal.wait(*ticket, Duration::from_millis(config.append_ms)) {
-                Ok(()) => result = Ok(()),
-                Err(why) => {
-                    let until_ms = self.shared.now().mono_ms + config.retry_ms;
-                    volume.fall(Reason::Journal, until_ms);
-                    if result.is_err() {
-                        result = Err(Error::Journal { why: format!("{}: {why}", volume.name) });
-                    }
-                }
-            }
-        }
-        self.note_fallen();
-        result
+        Ok(tickets)
     }
 
     /// Lets the others remember volumes that were taken out.

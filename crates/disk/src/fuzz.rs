@@ -51,7 +51,7 @@ pub fn recovery(data: &[u8]) {
     if let Some(disk) = open(&vfs) {
         for hash in 0..6 {
             let (head, body) = (Bytes::from_static(b"head"), Body::Bytes(body(hash).into()));
-            let entry = Entry { hash, passed: 0, expires_ms: u64::MAX, head, body };
+            let entry = Entry { hash, passed: 0, expires_ms: u64::MAX, order: None, head, body };
             places.extend(disk.put(entry).map(|place| (hash, place)));
             disk.settle();
         }

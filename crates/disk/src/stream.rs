@@ -94,7 +94,7 @@ impl Stream {
             hash: self.hash,
             passed: entry.passed,
             expires_ms: entry.expires_ms,
-            order: None,
+            order: entry.order,
             head: entry.head,
             body: Body::Bytes(bytes),
             range: 0..len,

@@ -235,6 +235,7 @@ pub(super) fn entry(hash: u64, version: u64, len: usize) -> Entry {
         hash,
         passed: version as u32,
         expires_ms: u64::MAX,
+        order: None,
         head: head(hash, version, len),
         body: Body::Bytes(body(hash, version, len)),
     }

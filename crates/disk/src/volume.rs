@@ -259,7 +259,7 @@ impl Volume {
             flags: new.flags,
             seq,
             hash: new.hash,
-            order: new.order.unwrap_or_else(|| self.shared.order.of(seq)),
+            order: new.order.unwrap_or(u64::MAX).min(self.shared.order.of(seq)),
             expires_ms: new.expires_ms,
             written_ms: self.shared.now().unix_ms,
             passed: new.passed,

@@ -232,6 +232,28 @@ fn a_record_put_while_an_invalidation_goes_on_counts_as_older() {
 }
 
 #[test]
+fn a_record_is_as_old_as_the_oldest_invalidation_that_it_has_not_met() {
+    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let lab = Lab::over(vfs.clone(), &clocks);
+    let number = lab.disk.append(Bytes::from_static(b"x")).unwrap().number();
+    for (hash, order) in [(1, None), (2, Some(number)), (3, Some(number - 1))] {
+        lab.disk.put(Entry { order, ..entry(hash, 1, 10) }).unwrap();
+    }
+    let (effect, writing) = lab.disk.begin_append(Bytes::from_static(b"y")).unwrap();
+    lab.disk.put(Entry { order: Some(u64::MAX), ..entry(4, 1, 10) }).unwrap();
+    let later = effect.number();
+    drop(effect);
+    writing.wait().unwrap();
+    lab.disk.stop();
+    let lab = Lab::over(vfs, &clocks);
+    let order = |hash| lab.index.found.lock().iter().find(|f| f.hash == hash).unwrap().order;
+    assert!(order(1) > number && order(1) < later);
+    assert_eq!((order(2), order(3)), (number, number - 1));
+    assert!(order(4) < later, "its effect was still being carried out");
+    assert_eq!(lab.invalidations.len(), 2);
+}
+
+#[test]
 fn an_append_without_waiting_is_durable_with_the_next_commit() {
     let (vfs, clocks) = (Memory::new(), Clocks::new());
     let config = Config { append_waits: false, ..settings(vec![volume(Arc::new(vfs.clone()), 8)]) };
