@@ -410,10 +410,36 @@ impl<L: Lower> Cache<L> {
     }
 
     /// Enters a response that the lower tier has at `place`, under a key of this hash; false when
-    /// there is no memory for that. For a tier that has kept something from before this cache.
-    pub fn add_cold(&self, hash: u64, place: L::Place) -> bool {
+    /// there is no memory for that, or when it is not wanted. `is_wanted` is asked under the lock
+    /// under which [`Lower::struck`] is called. For a tier that has kept something from before this
+    /// cache.
+    pub fn add_cold(
+        &self,
+        hash: u64,
+        place: L::Place,
+        is_wanted: impl FnOnce(u32) -> bool,
+    ) -> bool {
         let at = self.place(hash);
-        self.room(at.shard).is_some_and(|mut shard| shard.add_cold(at.h32, place))
+        let room = self.room(at.shard);
+        room.is_some_and(|mut shard| is_wanted(at.h32) && shard.add_cold(at.h32, place))
+    }
+
+    /// Notes that what the lower tier had at `old` is at `new` from now on; false when the tier was
+    /// told before to forget it.
+    pub fn move_cold(&self, hash: u64, old: L::Place, new: L::Place) -> bool {
+        let at = self.place(hash);
+        self.shard(at.shard).move_cold(at.h32, old, new)
+    }
+
+    /// Forgets everything whose place `is_gone` says is no more. `pause` is called every few
+    /// microseconds, no lock being held.
+    pub fn drop_cold_where(&self, is_gone: &dyn Fn(L::Place) -> bool, pause: &mut dyn FnMut()) {
+        for at in 0..self.shards() {
+            let mut cursor = Position::default();
+            while self.shard(at).drop_cold_where(&mut cursor, CLEARED, is_gone) {
+                pause();
+            }
+        }
     }
 
     /// Forgets a response that the lower tier no longer has; false when the tier was told before to

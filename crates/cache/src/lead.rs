@@ -87,15 +87,10 @@ impl<L: Lower> Lead<L> {
         body: Arc<dyn Elsewhere>,
     ) -> (Arc<Object>, Option<NotKept>) {
         let record = Record::new(new, &self.busy.key, vary, self.busy.began);
-        let cost = Object::cost_of(&record) + Complete::elsewhere_bytes(&*body);
-        let charge = self.cache.reserve(cost);
-        let has_room = charge.is_some();
-        let object = self.make(record, charge, None);
-        object.complete(Complete::elsewhere(body));
+        let (object, has_room) = self.elsewhere(record, body);
         let refused = if has_room {
             self.admit(&object, None, None).err()
         } else {
-            count(&self.cache.ledger().refused, 1);
             self.leave();
             Some(NotKept::NoRoom)
         };
@@ -118,20 +113,37 @@ impl<L: Lower> Lead<L> {
         }
     }
 
-    /// Gives those who wait a response that stays in the lower tier, together with its body:
-    /// nothing is stored, and the cold entry goes on standing for it.
+    /// As [`Lead::refill`], for a body that stays in the lower tier: the response is in the index as
+    /// others are, and leaves memory without being written.
     ///
     /// # Errors
     /// As [`Lead::refill`].
-    pub fn lend(mut self, record: Record, body: Arc<dyn Elsewhere>) -> Result<Arc<Object>, Self> {
+    pub fn raise_head(
+        mut self,
+        place: L::Place,
+        record: Record,
+        body: Arc<dyn Elsewhere>,
+    ) -> Result<Arc<Object>, Self> {
         let Ok(record) = self.may_raise(record) else { return Err(self) };
-        let cost = Object::cost_of(&record) + Complete::elsewhere_bytes(&*body);
-        let charge = self.cache.reserve(cost);
-        let object = self.make(record, charge, None);
-        object.complete(Complete::elsewhere(body));
-        self.leave();
+        let (object, has_room) = self.elsewhere(record, body);
+        if has_room {
+            _ = self.admit(&object, None, Some(place));
+        } else {
+            self.leave();
+        }
         self.conclude(Waited::Ready(Arc::clone(&object)));
         Ok(object)
+    }
+
+    /// The object whose body is elsewhere, and whether there is room for it.
+    fn elsewhere(&self, record: Record, body: Arc<dyn Elsewhere>) -> (Arc<Object>, bool) {
+        let cost = Object::cost_of(&record) + Complete::elsewhere_bytes(&*body);
+        let charge = self.cache.reserve(cost);
+        let has_room = charge.is_some();
+        count(&self.cache.ledger().refused, u64::from(!has_room));
+        let object = self.make(record, charge, None);
+        object.complete(Complete::elsewhere(body));
+        (object, has_room)
     }
 
     /// The record, if it is one of this key that may be used.

@@ -30,6 +30,11 @@ pub trait Lower: fmt::Debug + Send + Sync + 'static {
     /// The index has no entry for what is at `place` any more.
     fn forget(&self, place: Self::Place);
 
+    /// Whatever the tier has of keys of these 32 bits of hash, and has not told of yet
+    /// ([`crate::Cache::add_cold`]), is not wanted any more. For a tier that finds what it has
+    /// while the cache is in use.
+    fn struck(&self, _h32: u32) {}
+
     /// The newest ban that everything it keeps has passed; `None` where it keeps nothing. Later
     /// ones are remembered for it, as long as they are not too many, and a cache over a tier that
     /// has kept something numbers its bans from there.

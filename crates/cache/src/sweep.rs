@@ -82,6 +82,17 @@ impl<L: Lower> Cache<L> {
         self.bans.all().into_iter().map(|(ban, over)| Listed { ban, over }).collect()
     }
 
+    /// The number of the newest ban that was made; zero without any.
+    pub fn newest_ban(&self) -> u32 {
+        self.bans.newest()
+    }
+
+    /// The number of the newest ban such that everything stored in memory has passed it and all
+    /// before it.
+    pub fn swept_bans(&self) -> u32 {
+        self.bans.swept()
+    }
+
     /// Returns true if there are bans that may still matter.
     pub fn has_bans(&self) -> bool {
         self.bans.len() > 0

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::Shard;
+use super::{Position, Shard};
 use crate::lower::Lower;
 use crate::object::Object;
 use crate::slot::{Likeness, Slot};
@@ -90,6 +90,36 @@ impl<L: Lower> Shard<L> {
         self.table.find_entry(h32, is_it).map(|entry| entry.remove()).is_some()
     }
 
+    /// Notes that what was at `old` is at `new`; false if there is no entry.
+    pub(crate) fn move_cold(&mut self, h32: u32, old: L::Place, new: L::Place) -> bool {
+        let is_it = |slot: &Slot<L::Place>| match slot {
+            Slot::Cold(_, own, at) => *own == h32 && *at == old,
+            _ => false,
+        };
+        let Some(Slot::Cold(_, _, place)) = self.table.find_mut(h32, is_it) else { return false };
+        *place = new;
+        true
+    }
+
+    /// Strikes out entries, in the next `places` of the table, of what `is_gone`. False when these
+    /// were the last.
+    pub(crate) fn drop_cold_where(
+        &mut self,
+        cursor: &mut Position,
+        places: usize,
+        is_gone: &dyn Fn(L::Place) -> bool,
+    ) -> bool {
+        let mut gone = Vec::new();
+        let more = self.table.walk(cursor, places, |slot| match slot {
+            Slot::Cold(_, h32, place) if is_gone(*place) => gone.push((*h32, *place)),
+            _ => {}
+        });
+        for (h32, place) in gone {
+            self.drop_cold(h32, place);
+        }
+        more
+    }
+
     fn entries(&self, h32: u32) -> impl Iterator<Item = (Likeness, L::Place)> {
         let entry = move |slot: &Slot<L::Place>| match slot {
             Slot::Cold(likeness, own, place) if *own == h32 => Some((*likeness, *place)),
@@ -162,6 +192,9 @@ impl<L: Lower> Shard<L> {
     /// Strikes out what the lower tier has of a key of this hash and is `leaving`; returns how much
     /// of it was not in memory.
     pub(super) fn forget_cold(&mut self, h32: u32, leaving: Leaving<'_, L::Place>) -> usize {
+        if L::KEEPS && !matches!(leaving, Leaving::Raised(_)) {
+            self.lower.struck(h32);
+        }
         let mut gone = 0;
         for (likeness, place) in self.entries(h32).collect::<Box<[_]>>() {
             let is_copy = self.is_in_memory(h32, likeness);

@@ -17,6 +17,8 @@ struct Attic {
     /// Responses it has room for.
     room: AtomicUsize,
     clock: Mutex<Now>,
+    /// Hashes that it was told of as struck.
+    struck: Mutex<Vec<u32>>,
 }
 
 #[derive(Clone, Debug)]
@@ -32,7 +34,12 @@ const START: Now = Now { mono_ms: 50_000, unix_ms: 1_700_000_000_000 };
 impl Attic {
     fn new() -> Arc<Self> {
         let room = AtomicUsize::new(usize::MAX);
-        Arc::new(Self { kept: Mutex::default(), room, clock: Mutex::new(START) })
+        Arc::new(Self {
+            kept: Mutex::default(),
+            room,
+            clock: Mutex::new(START),
+            struck: Mutex::default(),
+        })
     }
 
     fn len(&self) -> usize {
@@ -50,10 +57,10 @@ impl Attic {
         let clock = Mutex::new(Now { mono_ms: 1000, unix_ms });
         let room = AtomicUsize::new(usize::MAX);
         let kept = Mutex::new(self.kept.lock().clone());
-        let attic = Arc::new(Self { kept, room, clock });
+        let attic = Arc::new(Self { kept, room, clock, struck: Mutex::default() });
         let cache = Cache::over(Arc::clone(&attic), config(64 * MIB));
         let kept = attic.kept.lock().clone();
-        assert!(kept.iter().all(|(place, kept)| cache.add_cold(kept.hash, *place)));
+        assert!(kept.iter().all(|(place, kept)| cache.add_cold(kept.hash, *place, |_| true)));
         (attic, cache)
     }
 }
@@ -78,6 +85,10 @@ impl Lower for Attic {
 
     fn forget(&self, place: u64) {
         assert!(self.kept.lock().remove(&place).is_some(), "it was kept until now");
+    }
+
+    fn struck(&self, h32: u32) {
+        self.struck.lock().push(h32);
     }
 
     fn passed(&self) -> Option<u32> {
@@ -303,7 +314,7 @@ fn variants_and_keys_of_one_hash_do_not_drive_each_other_out() {
     press(&cache);
     // As if the hashes of both keys were alike.
     let [place] = *fetching(&cache, "/b").cold() else { panic!("it has sunk") };
-    assert!(cache.add_cold(key("/a").hash(), place));
+    assert!(cache.add_cold(key("/a").hash(), place, |_| true));
     assert!(fetching(&cache, "/a").cold().contains(&place));
     let (record, _) = attic.read(place).expect("kept");
     assert!(fetching(&cache, "/a").refill(place, record, 1).is_err(), "another key's");
@@ -325,7 +336,7 @@ fn variants_and_keys_of_one_hash_do_not_drive_each_other_out() {
 }
 
 #[test]
-fn a_response_that_is_lent_stays_where_it_is() {
+fn a_response_whose_body_stays_below_is_as_others_and_leaves_without_being_written() {
     #[derive(Debug)]
     struct Lent(Bytes);
     impl Elsewhere for Lent {
@@ -353,18 +364,79 @@ fn a_response_that_is_lent_stays_where_it_is() {
     let (attic, cache) = over(MIB);
     store(&cache, "/a", head(None), b"body");
     press(&cache);
-    for _ in 0..2 {
-        let lead = fetching(&cache, "/a");
+    let raise = |name: &str| {
+        let lead = fetching(&cache, name);
         let [place] = *lead.cold() else { panic!("it has sunk") };
         let (record, body) = attic.read(place).expect("kept");
-        let object = lead.lend(record, Arc::new(Lent(body))).expect("its key");
+        lead.raise_head(place, record, Arc::new(Lent(body)))
+    };
+    for _ in 0..2 {
+        let object = raise("/a").expect("its key");
         assert_eq!(read_all(object.reader()).as_deref(), Ok(&b"body"[..]));
+        assert_eq!((attic.len(), cache.keys(), cache.stats().objects), (1, 2, 1));
+        let found = cache.lookup(&key("/a"), &mut of(""), 0);
+        assert!(matches!(&found, Found::Object(found) if Arc::ptr_eq(found, &object)));
+        drop((found, object));
+        attic.room.store(0, Ordering::Relaxed);
+        press(&cache);
         assert_eq!((attic.len(), cache.keys(), cache.stats().objects), (1, 1, 0));
     }
+    let object = raise("/a").expect("its key");
+    assert_eq!(cache.invalidate(&key("/a")), 1, "what is in both tiers counts once");
+    assert_eq!((attic.len(), cache.keys()), (0, 0));
+    drop(object);
+    attic.room.store(usize::MAX, Ordering::Relaxed);
+    store(&cache, "/b", head(None), b"body");
+    press(&cache);
     ban(&cache, |_| true, 0);
-    let lead = fetching(&cache, "/a");
-    let (record, body) = attic.read(lead.cold()[0]).expect("kept");
-    assert!(lead.lend(record, Arc::new(Lent(body))).is_err(), "it has been banned");
+    assert!(raise("/b").is_err(), "it has been banned");
+    cache.check();
+}
+
+#[test]
+fn what_the_tier_tells_of_late_comes_in_unless_it_was_struck_before() {
+    let (attic, cache) = over(MIB);
+    let hash = |name: &str| key(name).hash();
+    for name in ["/purged", "/stored", "/other"] {
+        store(&cache, name, head(None), b"x");
+    }
+    press(&cache);
+    let kept = attic.kept.lock().clone();
+    drop(cache);
+    attic.struck.lock().clear();
+    let cache = Cache::over(Arc::clone(&attic), config(64 * MIB));
+    assert_eq!(cache.invalidate(&key("/purged")), 0);
+    store(&cache, "/stored", head(None), b"newer");
+    let told: Vec<bool> = ["/purged", "/stored", "/other"]
+        .iter()
+        .map(|name| {
+            let mut of_it = kept.iter().filter(|(_, kept)| kept.hash == hash(name));
+            let (place, _) = of_it.next().expect("it has sunk");
+            cache.add_cold(hash(name), *place, |h32| !attic.struck.lock().contains(&h32))
+        })
+        .collect();
+    assert_eq!(told, [false, false, true]);
+    assert!(raise(&cache, &attic, "/other").is_some());
+    cache.check();
+}
+
+#[test]
+fn places_move_on_and_those_of_a_disk_that_is_gone_leave() {
+    let (attic, cache) = over(MIB);
+    for name in ["/a", "/b", "/c"] {
+        store(&cache, name, head(None), b"x");
+    }
+    press(&cache);
+    let [place] = *fetching(&cache, "/a").cold() else { panic!("it has sunk") };
+    let kept = attic.kept.lock().remove(&place).expect("kept");
+    attic.kept.lock().insert(1000, kept);
+    assert!(cache.move_cold(key("/a").hash(), place, 1000));
+    assert!(!cache.move_cold(key("/a").hash(), place, 1001));
+    assert!(raise(&cache, &attic, "/a").is_some());
+    cache.drop_cold_where(&|place| place < 1000, &mut || ());
+    assert_eq!(cache.keys(), 2, "one in memory, and its copy");
+    assert!(fetching(&cache, "/b").cold().is_empty());
+    cache.check();
 }
 
 #[test]

@@ -73,17 +73,16 @@ impl Reading for ShelfReading {
     }
 }
 
-/// A response that is lent with this body.
-fn lent(cache: &Arc<Cache>, name: &str, body: Arc<Shelf>) -> Arc<Object> {
-    let record = Record::new(&head(Some(body.length())), key(name).bytes(), None, 0);
-    lead(begin(cache, name)).lend(record, body).expect("its key")
+/// A response that is stored with this body.
+fn kept(cache: &Arc<Cache>, name: &str, body: Arc<Shelf>) -> Arc<Object> {
+    lead(begin(cache, name)).store_elsewhere(&head(Some(body.length())), None, body).0
 }
 
 #[test]
 fn a_body_elsewhere_is_read_from_where_it_is_sought() {
     let cache = cache();
     let shelf = Shelf::of(pattern(10_000));
-    let object = lent(&cache, "/a", Arc::clone(&shelf));
+    let object = kept(&cache, "/a", Arc::clone(&shelf));
     assert_eq!(object.length(), Some(10_000));
     assert!(object.whole().is_none() && !object.is_filling());
     let mut reader = object.reader();
@@ -105,7 +104,7 @@ fn a_body_elsewhere_that_is_lost_breaks_off_where_it_is() {
     let cache = cache();
     let bytes = Bytes::from(pattern(5000));
     let shelf = Shelf { bytes, lost_from: 2000, reads: AtomicUsize::new(0) };
-    let mut reader = lent(&cache, "/a", Arc::new(shelf)).reader();
+    let mut reader = kept(&cache, "/a", Arc::new(shelf)).reader();
     for from in [0, 1000] {
         let data = block_on(reader.next()).expect("there").expect("not the end");
         assert!(data == pattern(5000)[from..from + 1000]);
@@ -152,32 +151,20 @@ fn what_is_invalidated_while_it_is_fetched_is_not_stored_elsewhere() {
 }
 
 #[test]
-fn what_is_lent_is_not_stored_and_gives_its_memory_back() {
+fn a_body_elsewhere_stays_there_under_a_new_head_and_gives_its_memory_back() {
     let cache = cache();
     let shelf = Shelf::of(pattern(3000));
-    let old = lent(&cache, "/a", Arc::clone(&shelf));
-    assert!(found(&cache, "/a").is_none());
-    let new = lead(begin(&cache, "/a")).freshen(&old, head(None), None);
+    let old = kept(&cache, "/a", Arc::clone(&shelf));
+    let refresh = cache.begin_refresh(&key("/a"), &old).expect("nobody else does");
+    let new = refresh.freshen(&old, head(None), None);
     drop(old);
     assert_eq!((new.length(), new.is_filling()), (Some(3000), false));
     assert!(read_all(new.reader()).expect("complete") == pattern(3000));
-    assert!(found(&cache, "/a").is_none());
+    assert!(found(&cache, "/a").is_some_and(|found| Arc::ptr_eq(&found, &new)));
     drop(new);
-    assert_eq!(Arc::strong_count(&shelf), 1);
     cache.clear();
+    assert_eq!(Arc::strong_count(&shelf), 1);
     assert_eq!(cache.stats().bytes, 0);
-}
-
-#[test]
-fn what_is_lent_reaches_those_who_wait_if_it_is_their_key_s() {
-    let cache = cache();
-    let record = |name| Record::new(&head(Some(3)), key(name).bytes(), None, 0);
-    let fetching = lead(begin(&cache, "/a"));
-    let Begin::Wait(ticket) = begin(&cache, "/a") else { panic!("it is being fetched") };
-    let fetching = fetching.lend(record("/b"), Shelf::of(b"abc".to_vec())).expect_err("not its");
-    let object = fetching.lend(record("/a"), Shelf::of(b"abc".to_vec())).expect("its key");
-    let Waited::Ready(got) = block_on(ticket) else { panic!("there is a response") };
-    assert!(Arc::ptr_eq(&got, &object));
 }
 
 #[test]
