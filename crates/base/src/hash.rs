@@ -10,9 +10,14 @@ pub struct HashSeed(RapidSecrets);
 
 impl HashSeed {
     /// A seed from the operating system's randomness.
-    #[expect(clippy::disallowed_types, reason = "the one place that draws randomness from it")]
     pub fn random() -> Self {
-        Self::from_u64(std::collections::hash_map::RandomState::new().build_hasher().finish())
+        Self::from_u64(Self::draw())
+    }
+
+    /// A number for [`HashSeed::from_u64`], from the operating system's randomness.
+    #[expect(clippy::disallowed_types, reason = "the one place that draws randomness from it")]
+    pub fn draw() -> u64 {
+        std::collections::hash_map::RandomState::new().build_hasher().finish()
     }
 
     /// A fixed seed, for tests and benches that must repeat.

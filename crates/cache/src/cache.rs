@@ -174,6 +174,11 @@ impl<L: Lower> Cache<L> {
         cache
     }
 
+    /// The tier below.
+    pub fn lower(&self) -> &Arc<L> {
+        &self.lower
+    }
+
     /// The account of all memory, for what is held beside the store.
     pub fn memory(&self) -> &Arc<Memory> {
         self.ledger.memory()

@@ -47,6 +47,16 @@ impl<L: Lower> Lead<L> {
         self.busy.is_watched()
     }
 
+    /// The key that is fetched.
+    pub fn key(&self) -> &[u8] {
+        &self.busy.key
+    }
+
+    /// The key's hash.
+    pub fn hash(&self) -> u64 {
+        self.busy.hash
+    }
+
     /// Says what the body may hold if it turns out not to be kept, and for whom.
     pub fn passes_by(&mut self, passage: Passage) {
         self.passage = Some(passage);

@@ -485,7 +485,7 @@ impl Record {
     }
 
     /// The number of the newest ban it has passed.
-    pub(crate) fn passed(&self) -> u32 {
+    pub fn passed(&self) -> u32 {
         self.passed.load(Ordering::Relaxed)
     }
 

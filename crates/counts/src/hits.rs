@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use base::{KeyBuf, Limits};
-use cache::{Cache, Flags, Found};
+use cache::{Flags, Found};
 use codec::Coding;
 use flow::purge::Page;
+use flow::tier::Cache;
 use flow::{
     Announce, CertificateFields, CidrSet, Client, Core, Live, Peer, Served, Shared, Site, Start,
 };

@@ -4,7 +4,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use base::{HashSeed, KeyBuf, Limits};
-use cache::{Begin, BeginOptions, Cache, Config, Flags, Found, NewObject, Push, Tags, Variant};
+use cache::{Begin, BeginOptions, Config, Flags, Found, NewObject, Push, Tags, Variant};
+use flow::tier::{Cache, memory_only};
 use message::Status;
 use message::vary::vary_signature;
 
@@ -22,7 +23,7 @@ const VARY: &[u8] = b"accept-encoding";
 /// An empty store with the daemon's default limits.
 pub(crate) fn store(budget_bytes: u64) -> Arc<Cache> {
     let limits = Limits::default();
-    Cache::new(Config {
+    memory_only(Config {
         budget_bytes,
         held_bytes_max: budget_bytes / 2,
         max_variants: usize::try_from(limits.variants).expect("a few"),

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use base::HashSeed;
-use cache::Cache;
 use config::sizing::Machine;
 use config::{CacheStatus, ClientFiles, Config, Programs, SiteConfig};
 use files::Root;
 use files::accel::Accel;
+use flow::tier::{Cache, memory_only};
 use flow::tracing::Tracing;
 use flow::{Announce, CertificateFields, Live, Site};
 use h1::HeadLimits;
@@ -195,5 +195,5 @@ pub(crate) fn cache_config(config: &Config, machine: &Machine) -> cache::Config 
 
 /// An empty store of the configured size.
 pub(crate) fn cache(config: &Config, machine: &Machine) -> Arc<Cache> {
-    Cache::new(cache_config(config, machine))
+    memory_only(cache_config(config, machine))
 }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base::Counter;
 use base::counters::Counters;
 use base::descriptors::keep_back;
+use base::{Counter, HashSeed};
 use config::sizing::Machine;
 use config::{Config, Programs};
 use flow::Shared;
@@ -132,7 +132,8 @@ impl Daemon {
         let vcls = source.programs(config);
         let (live, origins) = build::live(config, &[], &material, tls, &reserved, vcls.view());
         let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
-        let shared = Shared::with_journal(build::cache(config, &machine), live, journal);
+        let cache = build::cache(config, &machine);
+        let shared = Shared::with_journal(cache, live, HashSeed::random(), journal);
         let lines = shared.counters.register();
         let (records, log) = records(config, ring, cores, lines)?;
         let ring = records.ring.clone();

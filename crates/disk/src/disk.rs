@@ -191,6 +191,7 @@ impl Disk {
             config,
             owner,
             clock,
+            began: Order::first(all.session),
             order: Order::of_session(all.session),
             fallen: Mutex::default(),
         });
@@ -223,6 +224,12 @@ impl Disk {
         });
         core.begin_threads();
         Ok(Opened { disk: Self { core }, owner, invalidations, emptied })
+    }
+
+    /// Numbers of this session begin here: those of records and invalidations of former ones are
+    /// below.
+    pub fn began(&self) -> u64 {
+        self.core.shared.began
     }
 
     /// Begins to find what was there at the start; the owner is told in batches. Nothing is put
@@ -328,7 +335,9 @@ impl Disk {
     /// Invalidations up to this number are needed no more: nothing that the store has is older, or
     /// all of it has been tested.
     pub fn release(&self, up_to: u64) {
-        let up_to = up_to.min(self.core.shared.order.now());
+        // Those that are still being carried out are needed.
+        let order = &self.core.shared.order;
+        let up_to = up_to.min(order.of(order.now()));
         for volume in self.core.volumes() {
             volume.journal.push(Item::Released(up_to));
         }
@@ -386,10 +395,15 @@ impl Disk {
     }
 
     /// Ends everything, so that the next start finds all of it at once. A disk that hangs is not
-    /// waited for longer than for an invalidation.
-    pub fn stop(self) {
+    /// waited for longer than for an invalidation. Nothing is taken any more.
+    pub fn close(&self) {
         self.core.end_threads();
         self.core.volumes().for_each(|volume| volume.close());
+    }
+
+    /// As [`Disk::close`].
+    pub fn stop(self) {
+        self.close();
     }
 }
 

@@ -30,6 +30,8 @@ macro_rules! counters {
             pub bad_segments: u64,
             /// Bytes at this moment that wait to be written.
             pub queued_bytes: u64,
+            /// Bytes that may.
+            pub queue_bytes: u64,
             /// Invalidations at this moment that are kept in the journal.
             pub invalidations: u64,
             /// Bytes of memory at this moment that know what is where.

@@ -119,6 +119,7 @@ impl Exhibit {
             config: Config { threads: false, ..Config::new(vec![settings]) },
             owner: Arc::clone(&notes) as _,
             clock: Arc::clone(clock),
+            began: 0,
             order: Order::of_session(all.session + 1),
             fallen: Mutex::default(),
         };

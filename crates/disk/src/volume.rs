@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) owner: Arc<dyn Owner>,
     pub(crate) clock: Clock,
+    /// The first number of this session.
+    pub(crate) began: u64,
     pub(crate) order: Order,
     /// Volumes that were taken out, with the number that was next: others are to remember them.
     pub(crate) fallen: Mutex<Vec<([u8; 16], u64)>>,
@@ -455,6 +457,7 @@ impl Volume {
         self.tallies.add_to(stats);
         let front = self.front.lock();
         stats.queued_bytes += front.queued_bytes;
+        stats.queue_bytes += self.shared.config.queue_bytes;
         stats.free_segments += front.free.len() as u64;
         drop(front);
         for segment in &self.segments {

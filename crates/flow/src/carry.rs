@@ -5,13 +5,14 @@ use std::future::pending;
 use std::time::Duration;
 
 use base::{Counter, Limit};
-use cache::{Abandoned, BodyWriter, Filling, Lead, NewObject, NotKept, Push, Variant, Watch};
+use cache::{Abandoned, BodyWriter, NewObject, NotKept, Push, Variant, Watch};
 use message::vary::{VaryNames, vary_signature};
 use message::{Request, Trailers};
 use origin::Exchange;
 
 use crate::core::Core;
 use crate::recode::{Coder, Strides, limit_of};
+use crate::tier::{Filling, Lead};
 use crate::trace::{Trace, Trouble};
 use crate::trailers::Gate;
 use crate::why::Why;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::{Counters, KeyBuf, Now};
-use cache::{Begin, BeginOptions, Found};
+use cache::{BeginOptions, Found};
 use files::Table;
 use message::Request;
 use origin::CorePool;
@@ -21,6 +21,7 @@ use crate::key::{self, select_by};
 use crate::live::{Live, Shared, Site};
 use crate::over;
 use crate::slices::Desk;
+use crate::tier::{self, Begin};
 use crate::vcl::turn::Turn;
 
 /// One core's state. Not shared between threads.
@@ -122,6 +123,7 @@ impl Core {
         self.live();
         self.sweep_bans(now.mono_ms);
         over::look_on(&self.shared.rounds, &self.shared.cache, now.mono_ms);
+        tier::look_after(&self.shared.chores, &self.shared.cache, now.mono_ms);
         self.log.forget(now.mono_ms);
         // It keeps its program, which may have been discarded.
         drop(self.spare_turn.take());

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use base::{Counter, Now};
 use bytes::Bytes;
-use cache::{Attached, Flags, Lead, NewObject, Object, Passage, Reader};
+use cache::{Attached, Flags, NewObject, Object, Passage, Reader};
 use codec::Coding;
 use message::{Request, Response};
 use origin::{Caller, Exchange, Origin, Timeouts};
@@ -32,6 +32,7 @@ use crate::finish::Background;
 use crate::interims::Interims;
 use crate::recode::Recode;
 use crate::slices::{Edition, Extent};
+use crate::tier::Lead;
 use crate::trace::Trace;
 use crate::trailers::Gate;
 use vcl::told;

@@ -14,7 +14,7 @@ mod stored;
 mod sweep;
 
 pub use purge::{
-    Id, Invalidation, Journal, NewTimes, NotDone, Sites, Target, Unreadable, Url, What,
+    Id, Invalidation, Journal, NewTimes, NotDone, Recording, Sites, Target, Unreadable, Url, What,
 };
 
 pub use door::Outcome;

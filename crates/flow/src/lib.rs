@@ -38,6 +38,7 @@ mod slices;
 mod slow;
 mod surrogate;
 mod tags;
+pub mod tier;
 mod trace;
 pub mod tracing;
 mod trailers;

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use base::{HashSeed, Limit, Limits, counters::Registry, tally::Tallies};
-use cache::Cache;
 use files::{Root, accel::Accel};
 use h1::HeadLimits;
 use observe::{Want, Wanted};
@@ -24,6 +23,7 @@ use crate::dictionary::Dictionaries;
 use crate::invalidate::Door;
 use crate::refine::Allowance;
 use crate::slices::SliceMemory;
+use crate::tier::{Cache, Chores};
 use crate::tracing::Tracing;
 
 /// One site: a policy and the origins it may choose from.
@@ -181,6 +181,8 @@ pub struct Shared {
     pub(crate) slices: SliceMemory,
     /// Looks for what is of no more use.
     pub(crate) rounds: Arc<tokio::sync::Mutex<crate::over::Rounds>>,
+    /// What is done behind requests for the disk.
+    pub(crate) chores: Arc<tokio::sync::Mutex<Chores>>,
 }
 
 impl Shared {
@@ -189,12 +191,18 @@ impl Shared {
         Self::with_seed(cache, live, HashSeed::random())
     }
 
-    /// As [`Shared::new`]; what origin servers say besides responses goes to `journal`.
-    pub fn with_journal(cache: Arc<Cache>, live: Live, journal: Arc<dyn Journal>) -> Arc<Self> {
-        Arc::new(Self::assemble(cache, live, HashSeed::random(), Some(journal)))
+    /// As [`Shared::with_seed`]; what origin servers say besides responses goes to `journal`.
+    pub fn with_journal(
+        cache: Arc<Cache>,
+        live: Live,
+        seed: HashSeed,
+        journal: Arc<dyn Journal>,
+    ) -> Arc<Self> {
+        Arc::new(Self::assemble(cache, live, seed, Some(journal)))
     }
 
-    /// As [`Shared::new`], but with a seed somebody knows: for benches, which must repeat.
+    /// As [`Shared::new`], but with a seed somebody knows: a disk's, or one of benches, which must
+    /// repeat.
     pub fn with_seed(cache: Arc<Cache>, live: Live, seed: HashSeed) -> Arc<Self> {
         Arc::new(Self::assemble(cache, live, seed, None))
     }
@@ -226,6 +234,7 @@ impl Shared {
             dictionaries: Dictionaries::default(),
             slices: SliceMemory::default(),
             rounds: Arc::default(),
+            chores: Arc::default(),
         }
     }
 

@@ -6,8 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cache::{Cache, Object, Walk};
+use cache::{Object, Walk};
 use tokio::sync::Mutex;
+
+use crate::tier::Cache;
 
 /// Places of the index looked at each time. A store of a hundred thousand pages is gone through in
 /// some ten seconds, which costs a thousandth of a core.
@@ -60,14 +62,14 @@ fn is_over(object: &Object, now_ms: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use base::{HashSeed, KeyBuf};
-    use cache::{Begin, BeginOptions, Cache, Config, NewObject};
+    use cache::{Begin, BeginOptions, Config, NewObject};
     use message::Status;
 
     use super::*;
 
     /// Something stored that is fresh for a second, and whether it is over at `now_ms`.
     fn over_at(now_ms: u64, of: impl FnOnce(&mut NewObject)) -> bool {
-        let cache = Cache::new(Config {
+        let cache = crate::tier::memory_only(Config {
             budget_bytes: 1 << 20,
             held_bytes_max: 1 << 19,
             max_variants: 1,

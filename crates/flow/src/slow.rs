@@ -167,20 +167,28 @@ async fn take_part(
     let mut part = FetchPart::new(coalesce, old.clone().filter(|_| coalesce), WAITS_MAX);
     loop {
         let begin = |options: BeginOptions<'_>| core.begin(&ask, key, options).into();
-        let role = part.take(begin, |object, coalesces| match (judge(&ask, object), coalesces) {
-            (Judgement::Deliver(served), true) => take(core, &ask, object, served)
-                .map_or(Verdict::Alone, |r| Verdict::End(Met::Reply(r))),
-            (Judgement::Pass, true) => Verdict::End(Met::Pass),
-            (Judgement::Private, true) => Verdict::Alone,
-            (Judgement::Fetch, true) => {
-                old = Some(Arc::clone(object));
-                Verdict::Replace
-            }
-            (Judgement::Deliver(_), false) => {
-                Verdict::End(take(core, &ask, object, Served::Hit).map_or(Met::Beside, Met::Reply))
-            }
-            (_, false) => Verdict::End(Met::Beside),
-        });
+        let mut role =
+            part.take(begin, |object, coalesces| match (judge(&ask, object), coalesces) {
+                (Judgement::Deliver(served), true) => take(core, &ask, object, served)
+                    .map_or(Verdict::Alone, |r| Verdict::End(Met::Reply(r))),
+                (Judgement::Pass, true) => Verdict::End(Met::Pass),
+                (Judgement::Private, true) => Verdict::Alone,
+                (Judgement::Fetch, true) => {
+                    old = Some(Arc::clone(object));
+                    Verdict::Replace
+                }
+                (Judgement::Deliver(_), false) => Verdict::End(
+                    take(core, &ask, object, Served::Hit).map_or(Met::Beside, Met::Reply),
+                ),
+                (_, false) => Verdict::End(Met::Beside),
+            });
+        if let Role::Below(below) = role {
+            let Some(next) = below.raise(core, &mut select_by(&ask.request.headers)).await else {
+                ask.now = core.now();
+                continue;
+            };
+            role = next.role();
+        }
         let (job, reason) = match role {
             Role::End(Met::Reply(reply)) => return reply,
             Role::Full => {
@@ -196,6 +204,8 @@ async fn take_part(
                 continue;
             }
             Role::Lead(lead) => (ByPolicy::store(core, &ask, key, lead, old), reason),
+            // It has been read.
+            Role::Below(_) => continue,
             Role::Alone(lead) => {
                 let reason = if part.coalesces() { Forward::HitForMiss } else { reason };
                 (ByPolicy::alone(core, &ask, key, lead, old), reason)

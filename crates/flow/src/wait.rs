@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Limit;
-use cache::{Begin, BeginOptions, Lead, Object, Ticket, Waited};
+use cache::{BeginOptions, Object, Select, Ticket, Waited};
 
 use crate::core::Core;
+use crate::tier::{Begin, Lead, raise};
 use crate::trace::Trace;
 
 /// The store's answer to who fetches a key.
@@ -19,6 +20,8 @@ pub(crate) enum Began<L = Lead, T = Ticket> {
     Lead(L),
     /// This request does, and nobody waits for it.
     Alone(L),
+    /// The same as either, and the disk is to be read first.
+    Below(Below<L>),
     /// Nobody needs to: it is there.
     Object(Arc<Object>),
     /// Another request does.
@@ -27,9 +30,48 @@ pub(crate) enum Began<L = Lead, T = Ticket> {
     Full,
 }
 
+/// A duty to fetch what the disk may have.
+pub(crate) enum Below<L = Lead> {
+    /// Others wait.
+    Lead(L),
+    /// Nobody waits.
+    Alone(L),
+}
+
+impl<L> Below<L> {
+    /// The lead, whoever waits for it.
+    pub(crate) fn into_lead(self) -> L {
+        match self {
+            Self::Lead(lead) | Self::Alone(lead) => lead,
+        }
+    }
+
+    /// The role of whoever does not read the disk.
+    pub(crate) fn role<E, T>(self) -> Role<E, L, T> {
+        match self {
+            Self::Lead(lead) => Role::Lead(lead),
+            Self::Alone(lead) => Role::Alone(lead),
+        }
+    }
+}
+
+impl Below {
+    /// Reads the disk; `None` if that brought something up, which a lookup finds. Or else the duty
+    /// is to fetch.
+    pub(crate) async fn raise(self, core: &Core, variant: &mut Select<'_>) -> Option<Self> {
+        let raised = match self {
+            Self::Lead(lead) => raise(core, lead, variant).await.map_err(Self::Lead),
+            Self::Alone(lead) => raise(core, lead, variant).await.map_err(Self::Alone),
+        };
+        raised.err()
+    }
+}
+
 impl From<Begin> for Began {
     fn from(begin: Begin) -> Self {
         match begin {
+            Begin::Lead(lead) if !lead.cold().is_empty() => Self::Below(Below::Lead(lead)),
+            Begin::Alone(lead) if !lead.cold().is_empty() => Self::Below(Below::Alone(lead)),
             Begin::Lead(lead) => Self::Lead(lead),
             Begin::Alone(lead) => Self::Alone(lead),
             Begin::Object(object) => Self::Object(object),
@@ -53,6 +95,8 @@ pub(crate) enum Verdict<E> {
 pub(crate) enum Role<E, L = Lead, T = Ticket> {
     Lead(L),
     Alone(L),
+    /// It reads the disk before anything else, and takes part again if that brings something up.
+    Below(Below<L>),
     Wait(T),
     Full,
     /// None, as the policy has said.
@@ -66,13 +110,20 @@ pub(crate) struct FetchPart {
     rejected: Option<Arc<Object>>,
     /// Times that the request may still wait or find another object.
     rounds: u32,
+    /// The disk has been read.
+    has_read: bool,
 }
 
 impl FetchPart {
     /// A request that waits for fetches of others up to `rounds` times if it `coalesces`, and
     /// cannot use `rejected`.
     pub(crate) fn new(coalesces: bool, rejected: Option<Arc<Object>>, rounds: u32) -> Self {
-        Self { coalesces: coalesces && rounds > 0, rejected, rounds }
+        Self { coalesces: coalesces && rounds > 0, rejected, rounds, has_read: false }
+    }
+
+    /// As one that has read the disk, if `has_read`.
+    pub(crate) fn having_read(self, has_read: bool) -> Self {
+        Self { has_read, ..self }
     }
 
     /// Returns true if the request still waits for others.
@@ -97,6 +148,11 @@ impl FetchPart {
             match begin(BeginOptions { coalesce, rejected }) {
                 Began::Lead(lead) => return Role::Lead(lead),
                 Began::Alone(lead) => return Role::Alone(lead),
+                Began::Below(below) if self.has_read => return below.role(),
+                Began::Below(below) => {
+                    self.has_read = true;
+                    return Role::Below(below);
+                }
                 Began::Full => return Role::Full,
                 Began::Wait(ticket) => {
                     self.end_round();

@@ -11,23 +11,44 @@ pub trait Journal: Send + Sync {
     /// Its name, for those whose invalidation it refuses.
     fn name(&self) -> &str;
 
-    /// Records all of `batch`, or nothing. The calls come one at a time and in the order in which
-    /// invalidations take effect; no other invalidation takes effect meanwhile. A program's and an
-    /// unsafe method's are recorded on their core's thread, so a journal that waits for a disk or
-    /// a network holds that core up.
-    ///
-    /// The result is the least number for the batch's first ban, where the journal numbers bans.
+    /// Begins to record all of `batch`, and waits for nothing. The calls come one at a time and in
+    /// the order in which invalidations take effect; no other invalidation takes effect meanwhile.
     ///
     /// # Errors
-    /// A sentence that says why nothing was recorded.
-    fn record(&self, batch: &[&Invalidation]) -> Result<Option<u32>, String>;
+    /// A sentence that says why the batch cannot be recorded: it does not take effect then.
+    fn record(&self, batch: &[&Invalidation]) -> Result<Box<dyn Recording>, String>;
 }
 
-/// A reason for which an invalidation did not take effect, nor any other of its batch.
+/// A batch on its way into a journal.
+pub trait Recording: Send {
+    /// The least number for the batch's first ban, where the journal numbers bans.
+    fn least_ban(&self) -> Option<u32> {
+        None
+    }
+
+    /// Takes note that the batch is in force; its newest ban has this number.
+    fn took_effect(&mut self, _newest_ban: Option<u32>) {}
+
+    /// Waits until the record will outlive this process. Nobody waits for a program's invalidation
+    /// and an unsafe method's: what is dropped is recorded all the same.
+    ///
+    /// # Errors
+    /// A sentence that says why it may not.
+    fn wait(self: Box<Self>) -> Result<(), String>;
+}
+
+/// A reason for which an invalidation is not done, nor any other of its batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotDone {
     /// The journal did not record it.
     Refused {
+        /// The journal's name.
+        journal: String,
+        /// Its reason.
+        why: String,
+    },
+    /// It is in force, and may be undone when the process ends: the journal has not recorded it.
+    NotRecorded {
         /// The journal's name.
         journal: String,
         /// Its reason.
@@ -45,6 +66,11 @@ impl fmt::Display for NotDone {
             Self::Refused { journal, why } => {
                 write!(f, "Nothing was invalidated: the journal `{journal}` refuses: {why}")
             }
+            Self::NotRecorded { journal, why } => write!(
+                f,
+                "It is invalidated now, and may come back with the next start: the journal \
+                 `{journal}` has not recorded it: {why}"
+            ),
             Self::NoSite(name) => {
                 write!(f, "Nothing was invalidated: there is no site `{name}` here")
             }

@@ -24,7 +24,7 @@ pub use crate::applied::Applied;
 use crate::dialects::Reading;
 pub use crate::dialects::{Order, Share};
 pub use crate::invalidation::{Id, Invalidation, NewTimes, Sites, Target, Url};
-pub use crate::journal::{Journal, NotDone};
+pub use crate::journal::{Journal, NotDone, Recording};
 pub use crate::record::Unreadable;
 pub use crate::what::{What, of_host};
 

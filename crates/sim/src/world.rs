@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::{Account, Counter, HashSeed, Limits};
-use cache::{Cache, Config};
+use cache::Config;
+use flow::tier::{Cache, memory_only};
 use flow::vcl::Sight;
 use flow::vcl::link::Connected;
 use flow::{Announce, CertificateFields, CidrSet, Core, Live, Shared, Site};
@@ -215,7 +216,7 @@ fn limits() -> Limits {
 
 fn store(plan: &Plan) -> Arc<Cache> {
     let limits = limits();
-    Cache::new(Config {
+    memory_only(Config {
         budget_bytes: plan.budget_bytes,
         held_bytes_max: plan.budget_bytes / 2,
         max_variants: 10,

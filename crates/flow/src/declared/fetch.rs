@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, KeyBuf, Now};
-use cache::{Flags, Lead, NewObject, Object, Tags};
+use cache::{Flags, NewObject, Object, Tags};
 use codec::Coding;
 use files::Root;
 use files::accel::{self, Named, Said};
@@ -39,6 +39,7 @@ use crate::recode::Recode;
 use crate::slices::{Probe, Shape, may_slice, part_of};
 use crate::surrogate;
 use crate::tags;
+use crate::tier::Lead;
 use crate::trace::Trace;
 use crate::trailers::{self, Gate};
 use crate::why::Why;

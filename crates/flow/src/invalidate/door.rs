@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use purge::Applied;
 
 use super::plan::{Bans, InvalidationPlan, Planner};
-use super::{Id, Invalidation, Journal, NotDone, Sites, Target};
+use super::{Id, Invalidation, Journal, NotDone, Recording, Sites, Target};
 use crate::live::{Live, Shared};
 
 /// State of the door.
@@ -82,7 +82,7 @@ impl Shared {
 
     /// Invalidates all that `batch` says, or nothing. When this returns no core uses it any more.
     /// At most `wait_ms` are waited until everything stored has been looked at. Names of sites are
-    /// those of `live`.
+    /// those of `live`. Where invalidations are recorded, this one has been.
     ///
     /// # Errors
     /// The journal refuses the batch, or a site is unknown.
@@ -105,7 +105,8 @@ impl Shared {
                 if plans.iter().any(InvalidationPlan::is_long) {
                     shared.cache.complete_bans(now.mono_ms);
                 }
-                shared.enter(plans, BatchSource::New)
+                let mut entered = shared.enter(plans, BatchSource::New)?;
+                shared.wait_for_record(&mut entered).map(|()| entered)
             });
             match entering.await {
                 Ok(entered) => entered?,
@@ -206,12 +207,16 @@ impl Shared {
             BatchSource::New | BatchSource::Regardless => (self.door.journal.get(), 0),
             BatchSource::Replayed(number) | BatchSource::Restored(number) => (None, number),
         };
+        let mut recording = None;
         if let Some(journal) = journal
             && !plans.is_empty()
         {
             let batch: Vec<_> = plans.iter().map(|plan| &plan.invalidation).collect();
             match journal.record(&batch) {
-                Ok(least) => number = least.unwrap_or(0),
+                Ok(begun) => {
+                    number = begun.least_ban().unwrap_or(0);
+                    recording = Some(begun);
+                }
                 Err(why) => {
                     self.count_refused(batch.len() as u64);
                     if source == BatchSource::New {
@@ -227,8 +232,24 @@ impl Shared {
         for plan in plans {
             entered.objects += plan.carry_out(&self.cache, &mut number, &mut entered.bans);
         }
+        if let Some(recording) = &mut recording {
+            recording.took_effect(entered.newest_ban());
+        }
+        entered.recording = recording;
         drop(order);
         Ok(entered)
+    }
+
+    /// Waits until the journal has recorded the batch, if it records it.
+    fn wait_for_record(&self, entered: &mut Entered) -> Result<(), NotDone> {
+        let Some((journal, recording)) = self.door.journal.get().zip(entered.recording.take())
+        else {
+            return Ok(());
+        };
+        recording.wait().map_err(|why| {
+            self.count_refused(1);
+            NotDone::NotRecorded { journal: journal.name().to_owned(), why }
+        })
     }
 
     fn count_refused(&self, invalidations: u64) {
@@ -262,6 +283,7 @@ struct Entered {
     /// Stored responses that its keys selected.
     objects: u64,
     bans: Bans,
+    recording: Option<Box<dyn Recording>>,
 }
 
 impl Entered {

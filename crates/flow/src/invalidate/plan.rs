@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use base::{KeyBuf, Now};
-use cache::{Ban, Cache, NewBan, Retime, Tags, Which};
+use cache::{Ban, NewBan, Retime, Tags, Which};
 use message::{Request, Scheme, target};
 use policy::{Notes, ReceiveCtx};
 use smallvec::SmallVec;
@@ -14,6 +14,7 @@ use super::{Invalidation, NewTimes, NotDone, Sites, Target, Url, What};
 use crate::key::make_key;
 use crate::live::{Live, Shared, Site};
 use crate::tags;
+use crate::tier::Cache;
 
 /// An invalidation and what carries it out.
 pub(super) struct InvalidationPlan {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::{KeyBuf, Now};
-use cache::{Begin, BeginOptions, Cache, Config, Found, NewObject};
+use cache::{Begin, BeginOptions, Config, Found, NewObject};
 use message::Status;
 use parking_lot::Mutex;
 use policy::Peer;
@@ -17,7 +17,7 @@ use crate::vcl::tests::bare_live;
 const NOW: Now = Now { mono_ms: 100_000, unix_ms: 1_700_000_000_000 };
 
 fn shared() -> Arc<Shared> {
-    let cache = Cache::new(Config {
+    let cache = crate::tier::memory_only(Config {
         budget_bytes: 16 << 20,
         held_bytes_max: 8 << 20,
         max_variants: 4,
@@ -323,12 +323,25 @@ impl Notebook {
     }
 }
 
+/// What the notebook has, with the number that it gives.
+struct Written(Option<u32>);
+
+impl Recording for Written {
+    fn least_ban(&self) -> Option<u32> {
+        self.0
+    }
+
+    fn wait(self: Box<Self>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
 impl Journal for Notebook {
     fn name(&self) -> &str {
         "notebook"
     }
 
-    fn record(&self, batch: &[&Invalidation]) -> Result<Option<u32>, String> {
+    fn record(&self, batch: &[&Invalidation]) -> Result<Box<dyn Recording>, String> {
         if self.refuses {
             return Err("it is full".to_owned());
         }
@@ -336,7 +349,7 @@ impl Journal for Notebook {
             self.stored_then.lock().push(answers(store).iter().flatten().count());
         }
         self.kept.lock().extend(batch.iter().map(|one| one.encode()));
-        Ok(self.number)
+        Ok(Box::new(Written(self.number)))
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::Counter;
-use cache::{Begin, BeginOptions, Filling, Lead, Push};
+use cache::{BeginOptions, Push};
 use message::{Framing, HeaderId, Method, Status};
 use origin::{Exchange, Origin};
 
@@ -19,6 +19,7 @@ use crate::carry::{Carried, End};
 use crate::core::Core;
 use crate::fetch::{Fetch, Plan};
 use crate::recode::Recode;
+use crate::tier::{Begin, Filling, Lead};
 
 /// A set, and the response that brings its first slices.
 pub(crate) struct Cut {

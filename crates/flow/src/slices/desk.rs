@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::{Account, Counter, Limit};
-use cache::{Lead, Passage, Reader};
+use cache::{Passage, Reader};
 use message::HeaderId;
 use origin::{Caller, Exchange, RequestBody};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -18,6 +18,7 @@ use super::set::{SliceSet, new_slice};
 use crate::carry::{End, carry};
 use crate::core::Core;
 use crate::interims::Announcer;
+use crate::tier::Lead;
 
 /// An order for a slice, with the duty to answer all who wait for it.
 pub(super) struct SliceOrder {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::{HashSeed, KeyBuf};
-use cache::Cache;
 use parking_lot::Mutex;
 
 use super::set::slice_key;
+use crate::tier::Cache;
 
 /// Slices that one sweep of a core looks for.
 const SWEPT: u64 = 16 * 1024;

@@ -9,12 +9,13 @@ use std::task::{Context, Poll, ready};
 
 use base::Account;
 use bytes::Bytes;
-use cache::{Aborted, Begin, BeginOptions, Found, Object, Reader, Reading, Ticket, Waited};
+use cache::{Aborted, BeginOptions, Found, Object, Reader, Reading, Ticket, Waited};
 use tokio::sync::oneshot;
 
 use super::desk::SliceOrder;
 use super::set::SliceSet;
 use crate::live::Shared;
+use crate::tier::Begin;
 
 /// Further tries to get one slice.
 const TRIES_MAX: u32 = 2;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::{Counter, Limit};
-use cache::{BeginOptions, Found, Lead, Object, Reader, Ticket};
+use cache::{BeginOptions, Found, Object, Reader, Ticket};
 use codec::Coding;
 use observe::DictionaryUse;
 use vcl::counts::Count;
@@ -20,6 +20,7 @@ use crate::invalidate::{Haste, Sites, Target};
 use crate::key::select_by;
 use crate::live::Shared;
 use crate::recode::{Unfolding, decode_limits};
+use crate::tier::Lead;
 use crate::wait::Began;
 
 impl Stage for Acting<'_> {

@@ -210,6 +210,7 @@ impl Turn {
         turn.task.renew(limits.vcl_steps, Workspace::of(limits.vcl_workspace_client));
         turn.state = ReqState { time: env.time(), xid: env.xid(), ..ReqState::default() };
         (turn.is_hit, turn.close, turn.body, turn.waits) = (false, false, None, 0);
+        turn.has_read_disk = false;
         turn.within = None;
         turn.said = Said { status: 0, reason: None };
         turn.ran.clear();

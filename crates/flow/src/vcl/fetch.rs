@@ -5,7 +5,6 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use base::Limit;
-use cache::Lead;
 use codec::Coding;
 use message::date::HttpDate;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
@@ -36,6 +35,7 @@ use crate::fetch::{Attempt, Body, Collected, Fate, Fetch, Judge};
 use crate::form;
 use crate::recode::Recode;
 use crate::reply::stored_head;
+use crate::tier::Lead;
 
 /// A program's report of a fetch to the request that caused it.
 #[derive(Default)]

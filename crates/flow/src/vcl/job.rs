@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cache::{Lead, Object};
+use cache::Object;
 use message::{Framing, Method, Request};
 use origin::Caller;
 use vcl::counts::Count;
@@ -21,6 +21,7 @@ use super::turn::Turn;
 use crate::fetch::{self, Fetch, Job, Upload};
 use crate::finish::Background;
 use crate::reply::stored_head;
+use crate::tier::Lead;
 use crate::trace::Trace;
 
 /// Starts the fetch behind an answer that is delivered stale.

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use cache::{Lead, Object, Reader, Ticket};
+use cache::{Object, Reader, Ticket};
 use vcl::sub::Said;
 
 use super::call::Stage;
 use super::fetch::Passed;
 use crate::fetch::Passing;
 use crate::reply::Reply;
+use crate::tier::Lead;
+use crate::wait::Below;
 
 /// The next step.
 pub(crate) enum Step<L = Lead, T = Ticket> {
@@ -19,6 +21,8 @@ pub(crate) enum Step<L = Lead, T = Ticket> {
     Wait(T),
     /// This was found; with a lead it is stale, and fetched anew behind the answer.
     Hit(Arc<Object>, Option<L>),
+    /// Nothing usable was found in memory, and the disk may have something.
+    Below(Below<L>, Option<Arc<Object>>),
     /// Nothing usable was found.
     Miss(Missing<L>),
     Pass,
@@ -44,6 +48,8 @@ pub(crate) enum Halt<L = Lead, T = Ticket> {
     Reply(Reply),
     /// Somebody fetches the same.
     Wait(T),
+    /// It reads the disk.
+    Below(Below<L>, Option<Arc<Object>>),
     /// It fetches for the store.
     Fetch(Missing<L>),
     /// It fetches for itself.

@@ -32,6 +32,7 @@ impl Turn {
                 Step::Start => self.receive(env),
                 Step::Lookup => self.lookup(env),
                 Step::Wait(ticket) => return Halt::Wait(ticket),
+                Step::Below(below, stale) => return Halt::Below(below, stale),
                 Step::Hit(object, lead) => self.hit(env, object, lead),
                 Step::Miss(missing) => match self.miss(env) {
                     Ok(()) => return Halt::Fetch(missing),
@@ -102,6 +103,7 @@ impl Turn {
 
     fn receive<S: Stage>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
         (self.is_hit, self.state.is_hitmiss, self.state.is_hitpass) = (false, false, false);
+        self.has_read_disk = false;
         if self.state.restarts == 0 {
             self.prepare(env);
             if loops::loops(env) {
@@ -217,8 +219,9 @@ impl Turn {
     ) -> StepOn<S> {
         // A request of the very fetch would wait for itself.
         let coalesce = coalesce && !loops::is_awaited_by(env, self.key.hash());
+        let rounds = WAITS_MAX.saturating_sub(self.waits);
         let mut part =
-            FetchPart::new(coalesce, stale.cloned(), WAITS_MAX.saturating_sub(self.waits));
+            FetchPart::new(coalesce, stale.cloned(), rounds).having_read(self.has_read_disk);
         let role = part.take(
             |options| S::begin(self, env, options),
             // It came meanwhile, unless this request wants nothing that is stored.
@@ -228,6 +231,10 @@ impl Turn {
             Role::Lead(lead) | Role::Alone(lead) => {
                 env.count(Count::CacheMiss);
                 Step::Miss(Missing { lead, stale: stale.cloned() })
+            }
+            Role::Below(below) => {
+                self.has_read_disk = true;
+                Step::Below(below, stale.cloned())
             }
             Role::End(step) => {
                 self.waits += 1;

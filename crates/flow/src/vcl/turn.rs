@@ -40,6 +40,8 @@ pub(crate) struct Turn {
     pub(crate) within: Option<Rc<Within>>,
     /// The number of times that the request has waited for others.
     pub(crate) waits: u32,
+    /// The disk has been read for it, since `vcl_recv` ran last.
+    pub(crate) has_read_disk: bool,
     /// Lines that the program has logged; `ran` has the subroutines and the verbs that they
     /// returned.
     pub(crate) lines: RefCell<Vec<Line>>,
@@ -65,6 +67,7 @@ impl Turn {
             body: None,
             within: None,
             waits: 0,
+            has_read_disk: false,
             lines: RefCell::default(),
             ran: SmallVec::new(),
             switched: None,

@@ -11,10 +11,11 @@ use vcl::counts::Count;
 use super::call::Env;
 use super::fetch::{ByProgram, Failed};
 use super::job::job;
-use super::step::{Halt, Source, Step, said};
+use super::step::{Halt, Missing, Source, Step, said};
 use super::turn::Turn;
 use super::waiting::Waiting;
 use crate::fetch::{self, Fetched, News, Upload};
+use crate::key::select_by;
 use crate::reply::Reply;
 use crate::trace::Trace;
 use crate::wait;
@@ -50,6 +51,17 @@ impl Waiting {
                     _ = wait::for_fetch(env.stage.core, Some(trace), ticket, None).await;
                     env.count(Count::BusyWakeup);
                     Step::Lookup
+                }
+                Halt::Below(below, stale) => {
+                    let mut variant = select_by(&turn.req.headers);
+                    match below.raise(env.stage.core, &mut variant).await {
+                        None => Step::Lookup,
+                        Some(below) => {
+                            let lead = below.into_lead();
+                            env.count(Count::CacheMiss);
+                            Step::Miss(Missing { lead, stale })
+                        }
+                    }
                 }
                 Halt::Fetch(missing) => {
                     let job = job(&turn, env, Some(missing), &mut upload, trace);

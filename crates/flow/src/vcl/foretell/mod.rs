@@ -25,7 +25,7 @@ use super::found::may_confirm;
 use super::job;
 use super::line::Line;
 use super::pipe;
-use super::step::{HaltOn, Step, StepOn};
+use super::step::{HaltOn, Missing, Step, StepOn};
 use super::turn::Turn;
 use crate::ask::{Front, LiveRef};
 use crate::explain::Ending;
@@ -95,13 +95,13 @@ fn go(turn: &mut Turn, env: &Scene<'_>) -> Ending {
                 let why = "would wait for another request's fetch of the same";
                 Ok((foreseen, why.to_owned()))
             }
-            Halted::Fetch(missing) => {
-                let reason = match &missing.stale {
+            Halted::Below(_, stale) | Halted::Fetch(Missing { stale, .. }) => {
+                let reason = match &stale {
                     _ if turn.state.is_hitmiss => Forward::HitForMiss,
                     Some(_) => Forward::Stale,
                     None => Forward::UriMiss,
                 };
-                Ok(fetch(turn, env, reason, missing.stale.as_ref()))
+                Ok(fetch(turn, env, reason, stale.as_ref()))
             }
             Halted::Pass => Ok(fetch(turn, env, Forward::Bypass, None)),
             Halted::Pipe => self::pipe(turn, env),

@@ -5,6 +5,7 @@ pub(crate) mod rig;
 use rig::Rig;
 
 use crate::explain::{Explanation, Foreseen};
+use crate::invalidate::{Invalidation, Journal, Recording};
 use crate::live::Live;
 use crate::reply::Served;
 
@@ -51,12 +52,12 @@ fn a_purge_whose_sweep_is_not_done_says_pending_and_is_in_force() {
 /// A journal that has no room.
 struct Full;
 
-impl crate::invalidate::Journal for Full {
+impl Journal for Full {
     fn name(&self) -> &str {
         "full"
     }
 
-    fn record(&self, _: &[&crate::invalidate::Invalidation]) -> Result<Option<u32>, String> {
+    fn record(&self, _: &[&Invalidation]) -> Result<Box<dyn Recording>, String> {
         Err("no room".to_owned())
     }
 }

@@ -10,7 +10,7 @@ use std::thread;
 
 use base::{HashSeed, Limits};
 use bytes::Bytes;
-use cache::{Body, Cache, Config, Reader};
+use cache::{Body, Config, Reader};
 use h1::{HeadLimits, Progress, RequestReader};
 use message::{Framing, Method, Request, Scheme};
 use origin::{Address, EjectConfig, OriginConfig, Protocol, ServerConfig};
@@ -392,9 +392,9 @@ fn start(text: &str, shared: &Arc<Shared>) -> Arc<Instance> {
     instance
 }
 
-fn store() -> Arc<Cache> {
+fn store() -> Arc<crate::tier::Cache> {
     let limits = Limits::default();
-    Cache::new(Config {
+    crate::tier::memory_only(Config {
         budget_bytes: 16 << 20,
         held_bytes_max: 8 << 20,
         max_variants: 10,

@@ -1,0 +1,61 @@
+//! Invalidations are written to the disk before they are answered, so that what they removed does
+//! not come back with the next start.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use disk::{Effect, Writing};
+use purge::{Invalidation, Journal, Recording};
+
+use super::Cache;
+
+/// The journal of a store's disk.
+pub(super) struct DiskJournal {
+    pub(super) cache: Arc<Cache>,
+}
+
+/// A batch of invalidations on its way to the disk.
+struct Batch {
+    cache: Arc<Cache>,
+    effects: Vec<Effect>,
+    writing: Vec<Writing>,
+}
+
+impl Journal for DiskJournal {
+    fn name(&self) -> &str {
+        "disk"
+    }
+
+    fn record(&self, batch: &[&Invalidation]) -> Result<Box<dyn Recording>, String> {
+        let cache = Arc::clone(&self.cache);
+        let mut recording = Batch { cache, effects: Vec::new(), writing: Vec::new() };
+        let Some(disk) = self.cache.lower().disk() else { return Ok(Box::new(recording)) };
+        for invalidation in batch {
+            let bytes = Bytes::from(invalidation.encode());
+            let begun = disk.begin_append(bytes).map_err(|error| error.to_string())?;
+            recording.effects.push(begun.0);
+            recording.writing.push(begun.1);
+        }
+        Ok(Box::new(recording))
+    }
+}
+
+impl Recording for Batch {
+    fn took_effect(&mut self, newest_ban: Option<u32>) {
+        // What has not passed the newest ban may not have passed the first one either.
+        let first = self.effects.first().map(Effect::number);
+        let store = self.cache.lower().store.get();
+        if let (Some(store), Some(ban), Some(number)) = (store, newest_ban, first) {
+            store.bans.lock().push_back((ban, number));
+        }
+        // From here on what is put counts as newer than they are.
+        self.effects.clear();
+    }
+
+    fn wait(self: Box<Self>) -> Result<(), String> {
+        for writing in self.writing {
+            writing.wait().map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! What comes up from the disk: read, checked, and put where a lookup finds it.
+
+use std::sync::Arc;
+
+use base::Counter;
+use cache::Select;
+use disk::{Answer, Ask, Place};
+use tokio::sync::oneshot;
+
+use super::body::OnDisk;
+use super::record::Kept;
+use super::{Cache, Lead, Store};
+use crate::core::Core;
+
+/// The longest body that comes into memory; a longer one is read from where it lies.
+const WHOLE_BYTES: u64 = 4 << 20;
+/// The longest part of a body that a core reads itself, where it is in the system's memory.
+const NOW_BYTES: u64 = 256 * 1024;
+
+/// A response that was found on the disk.
+struct Candidate {
+    place: Place,
+    kept: Kept,
+    answer: Answer,
+}
+
+impl Store {
+    /// Asks the disk, which answers in time or not at all.
+    pub(super) fn ask(
+        &self,
+        place: Place,
+        hash: u64,
+        ask: Ask,
+    ) -> oneshot::Receiver<Result<Answer, disk::Error>> {
+        let (sender, asked) = oneshot::channel();
+        let deadline_ms = rt::now().mono_ms.saturating_add(self.rules.read_ms);
+        // Whoever does not wait any more is told nothing.
+        let done = Box::new(move |answer| _ = sender.send(answer));
+        self.disk.read(place, hash, ask, deadline_ms, done);
+        asked
+    }
+
+    /// Reads a record: from the system's memory at once, or from the disk.
+    async fn read(&self, place: Place, hash: u64) -> Option<Answer> {
+        let whole = |answer: &Answer, most: u64| {
+            let come: u64 = answer.body.iter().map(|piece| piece.len() as u64).sum();
+            come == answer.length || answer.length > most
+        };
+        let now = Ask { head: true, body: 0..NOW_BYTES };
+        if let Some(answer) = self.disk.read_now(place, hash, &now)
+            && whole(&answer, WHOLE_BYTES)
+        {
+            return Some(answer);
+        }
+        let ask = Ask { head: true, body: 0..WHOLE_BYTES };
+        let answer = self.ask(place, hash, ask).await.ok()?.ok()?;
+        whole(&answer, WHOLE_BYTES).then_some(answer)
+    }
+}
+
+/// Brings up what the disk has for the request whose signatures `variant` computes. The next lookup
+/// finds it then, unless something has happened to it meanwhile.
+///
+/// # Errors
+/// The fetch goes on: the disk has nothing for the request, or cannot be read in time.
+pub(crate) async fn raise(
+    core: &Core,
+    mut lead: Lead,
+    variant: &mut Select<'_>,
+) -> Result<(), Lead> {
+    let cache = &core.shared.cache;
+    let Some(store) = cache.lower().store.get() else { return Err(lead) };
+    let mut best: Option<Candidate> = None;
+    for place in lead.cold().to_vec() {
+        let Some(answer) = store.read(place, lead.hash()).await else { continue };
+        let Some(kept) = store.decode(&answer, core.now()) else {
+            // Of another version of this program.
+            if cache.drop_cold(lead.hash(), place) {
+                store.disk.forget(place);
+            }
+            continue;
+        };
+        if kept.record.key() != lead.key() || !kept.record.matches(variant) {
+            lead.spare(place);
+            continue;
+        }
+        // After a crash there may be an older one beside it.
+        if best.as_ref().is_none_or(|best| best.kept.record.born_ms() < kept.record.born_ms()) {
+            best = Some(Candidate { place, kept, answer });
+        }
+    }
+    let Some(best) = best else {
+        core.counters.inc(Counter::DiskMisses);
+        return Err(lead);
+    };
+    let raised = put(cache, lead, best);
+    core.counters.inc(if raised.is_ok() { Counter::DiskHits } else { Counter::DiskMisses });
+    raised
+}
+
+/// Puts the response into the index.
+fn put(cache: &Arc<Cache>, lead: Lead, found: Candidate) -> Result<(), Lead> {
+    let Candidate { place, kept: Kept { record, plain_length }, answer } = found;
+    if answer.length > WHOLE_BYTES {
+        let body = OnDisk::new(cache, (lead.hash(), place), answer.length);
+        let object = lead.raise_head(place, record, Arc::clone(&body) as _)?;
+        body.stands_for(&object);
+        return Ok(());
+    }
+    let mut filling = lead.refill(place, record, answer.length)?;
+    if filling.is_window() {
+        // There is no memory for it; an origin's response would pass through.
+        filling.abort();
+        return Ok(());
+    }
+    for piece in &answer.body {
+        _ = filling.push(piece);
+    }
+    let object = Arc::clone(filling.object());
+    if filling.finish()
+        && let Some(length) = plain_length
+    {
+        object.note_plain_length(length);
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! A stored response as a record of the disk: its head is what the response is, and its body the
+//! body.
+
+use std::sync::Arc;
+
+use base::Now;
+use bytes::Bytes;
+use cache::{Object, Record};
+use disk::{Answer, Body, Entry, Lent, Place};
+
+use super::Store;
+
+/// The version of heads: others are not read.
+const VERSION: u8 = 1;
+/// Bytes before the record: version, and length of the content without its coding.
+const FIXED_BYTES: usize = 9;
+/// A length that is not known.
+const NO_LENGTH: u64 = u64::MAX;
+
+/// A response in memory whose body is being written.
+#[derive(Debug)]
+struct Sunk(Arc<Object>);
+
+impl Lent for Sunk {
+    fn size(&self) -> u64 {
+        self.0.whole().map_or(0, |whole| whole.len())
+    }
+
+    fn pieces(&self, each: &mut dyn FnMut(&[u8])) {
+        self.0.whole().into_iter().flat_map(|whole| whole.pieces()).for_each(each);
+    }
+}
+
+/// A response as the disk has it.
+pub(super) struct Kept {
+    pub(super) record: Record,
+    pub(super) plain_length: Option<u64>,
+}
+
+impl Store {
+    /// Has the disk keep `object`, if it takes it and it is worth that; anything that may answer
+    /// again is if `all` is true.
+    pub(super) fn keep(&self, object: &Arc<Object>, all: bool) -> Option<Place> {
+        let now = rt::now();
+        if !(all || self.is_worth_it(object)) || !may_answer(object, now.mono_ms) {
+            return None;
+        }
+        let entry = Entry {
+            hash: self.seed.hash(object.key()),
+            passed: object.passed(),
+            expires_ms: u64::try_from(now.unix_at(end_ms(object))).unwrap_or(0),
+            order: self.order(object),
+            head: encode(object, now),
+            body: Body::Lent(Arc::new(Sunk(Arc::clone(object)))),
+        };
+        self.disk.put(entry)
+    }
+
+    /// Returns true if the rules admit the response: it was asked for again.
+    pub(super) fn is_worth_it(&self, object: &Object) -> bool {
+        self.rules.admit_all || object.hits() > 0
+    }
+
+    /// The response that was read, by the clocks and the bans of this process.
+    pub(super) fn decode(&self, answer: &Answer, now: Now) -> Option<Kept> {
+        let (fixed, record) = answer.head.split_first_chunk::<FIXED_BYTES>()?;
+        let [version, length @ ..] = *fixed;
+        if version != VERSION {
+            return None;
+        }
+        let length = u64::from_le_bytes(length);
+        let record = Record::decode(record, now)?;
+        let record = record.having_passed(self.passed(answer.order, answer.passed));
+        Some(Kept { record, plain_length: (length != NO_LENGTH).then_some(length) })
+    }
+}
+
+/// Returns true if all of the response is in memory, and it may answer requests yet.
+pub(super) fn may_answer(object: &Object, now_ms: u64) -> bool {
+    let end_ms = end_ms(object);
+    object.whole().is_some()
+        && !object.flags().is_mark()
+        && i64::try_from(now_ms).is_ok_and(|now| now < end_ms)
+}
+
+/// The time after which the response is of no use, of the monotonic clock.
+fn end_ms(object: &Object) -> i64 {
+    let stale = [object.stale_if_error_ms(), object.stale_if_unreachable_ms()];
+    let stale_ms = stale.into_iter().fold(object.grace_ms(), u64::max);
+    object.fresh_until_ms().saturating_add_unsigned(stale_ms)
+}
+
+fn encode(object: &Object, now: Now) -> Bytes {
+    let mut head = vec![VERSION];
+    head.extend_from_slice(&object.plain_length().unwrap_or(NO_LENGTH).to_le_bytes());
+    object.encode(now, &mut head);
+    head.into()
+}

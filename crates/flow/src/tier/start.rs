@@ -1,0 +1,136 @@
+//! The start over a disk: what former processes have left is found, and what they invalidated is
+//! invalidated once more.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use base::{HashSeed, Now};
+use disk::{Condition, Config, Disk, Opened, Place};
+use parking_lot::Mutex;
+
+use super::journal::DiskJournal;
+use super::{Cache, Rules, Store, Tier};
+use crate::live::Shared;
+
+/// A disk under a cache, before it is taken up.
+#[derive(Debug)]
+pub struct Below {
+    opened: Opened,
+    rules: Rules,
+}
+
+/// The outcome of taking a disk up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TakenUp {
+    /// Invalidations of former processes that may still matter, and are in force again.
+    pub invalidations: usize,
+    /// Reasons why some could not be put in force: whatever is older than they are is not used.
+    pub not_done: Vec<String>,
+    /// Volumes, by their numbers, that had something that was not to be trusted, and are empty.
+    pub emptied: Vec<usize>,
+}
+
+/// Opens a disk for what leaves `cache`. It is in use once [`Shared::take_up`] has been called.
+///
+/// # Errors
+/// The settings or the disks are of no use.
+pub fn open(cache: &Arc<Cache>, mut config: Config, rules: Rules) -> Result<Below, disk::Error> {
+    let drawn = HashSeed::draw().to_le_bytes();
+    config.owner[..drawn.len()].copy_from_slice(&drawn);
+    let owner = Arc::new(Index { cache: Arc::downgrade(cache) });
+    let opened = Disk::open(config, owner, Arc::new(rt::now))?;
+    Ok(Below { opened, rules })
+}
+
+impl Below {
+    /// The seed of hashes that the disk keeps: those of its records were made with it.
+    pub fn seed(&self) -> HashSeed {
+        HashSeed::from_u64(seed_bits(&self.opened))
+    }
+}
+
+fn seed_bits(opened: &Opened) -> u64 {
+    opened.owner.first_chunk().map_or(0, |bits| u64::from_le_bytes(*bits))
+}
+
+impl Shared {
+    /// Takes the disk below this store's cache up: invalidations of former processes are put in
+    /// force again, new ones are written down, and what is there is found behind that. Once, before
+    /// the first request; the configuration is in force.
+    pub fn take_up(self: &Arc<Self>, below: Below, now: Now) -> TakenUp {
+        let Below { opened, rules } = below;
+        let tier = self.cache.lower();
+        let mut told = TakenUp {
+            invalidations: opened.invalidations.len(),
+            emptied: opened.emptied.clone(),
+            ..TakenUp::default()
+        };
+        tier.found.goes_on.store(true, Ordering::Release);
+        let mut former = Vec::new();
+        for invalidation in &opened.invalidations {
+            tier.found.replayed.store(invalidation.number, Ordering::Relaxed);
+            match self.replay(&invalidation.bytes, 0, now) {
+                Ok(_) => former.push((invalidation.number, self.cache.newest_ban())),
+                Err(why) => {
+                    tier.found.floor.store(invalidation.number, Ordering::Relaxed);
+                    told.not_done.push(why.to_string());
+                }
+            }
+        }
+        tier.found.replayed.store(0, Ordering::Relaxed);
+        let seed = HashSeed::from_u64(seed_bits(&opened));
+        let store = Store { disk: opened.disk, rules, seed, former, bans: Mutex::default() };
+        if tier.store.set(store).is_ok() {
+            self.record_invalidations(Arc::new(DiskJournal { cache: Arc::clone(&self.cache) }));
+            tier.store.get().into_iter().for_each(|store| store.disk.find());
+        }
+        told
+    }
+}
+
+/// The index, as the disk knows it.
+struct Index {
+    cache: Weak<Cache>,
+}
+
+impl Index {
+    fn with<T>(&self, call: impl FnOnce(&Arc<Cache>, &Tier) -> T) -> Option<T> {
+        let cache = self.cache.upgrade()?;
+        Some(call(&cache, cache.lower()))
+    }
+}
+
+impl disk::Owner for Index {
+    fn found(&self, records: &[disk::Found]) {
+        self.with(|cache, tier| {
+            for found in records {
+                let is_wanted = |h32| tier.found.wants(h32, found.order);
+                if !cache.add_cold(found.hash, found.place, is_wanted)
+                    && let Some(disk) = tier.disk()
+                {
+                    disk.forget(found.place);
+                }
+            }
+        });
+    }
+
+    fn moved(&self, hash: u64, old: Place, new: Place) -> bool {
+        let moved = self.with(|cache, tier| {
+            let is_there = cache.move_cold(hash, old, new);
+            tier.note_moved(old, is_there.then_some(new));
+            is_there
+        });
+        moved.unwrap_or(false)
+    }
+
+    fn dropped(&self, hash: u64, place: Place) {
+        self.with(|cache, tier| {
+            cache.drop_cold(hash, place);
+            tier.note_moved(place, None);
+        });
+    }
+
+    fn changed(&self, volume: usize, condition: Condition) {
+        self.with(|_, tier| tier.note_condition(volume, condition));
+    }
+}
