@@ -134,6 +134,8 @@ limits! {
     EsiParallel esi_parallel Count 64, "Fragments of a page that are asked for at the same time; others wait until one of them is answered.";
     EsiBytes esi_bytes Bytes 64 * MIB, "Bytes of a page's fragments in all; what comes after them is left out, and a page that has begun to be sent ends its connection.";
     EsiNodes esi_nodes Count 10_000, "Instructions and texts of one page; what comes after them is sent as it is.";
+    DiskReadTimeout disk_read_timeout Ms 500, "Reading from the disk cache before anything of a response has come; then the origin is asked instead.";
+    DiskQueueBytes disk_queue_bytes Bytes 64 * MIB, "What waits to be written to one volume of the disk cache, which is memory on top of `memory`; beyond it nothing more goes to disk.";
     WindowBytes window_bytes Bytes 256 * KIB, "Bytes of a passing body held between origin and client.";
     Variants variants Count 64, "Variants (Vary) of one key; beyond it the oldest is evicted.";
     Waiters waiters Count 100_000, "Requests waiting for one fetch; beyond it 503.";
@@ -214,6 +216,8 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
     (Limit::SliceBytes, "how something is divided"),
     (Limit::SliceAhead, "how much is done before it is asked for"),
     (Limit::RangelessTtl, "how long something is believed"),
+    (Limit::DiskReadTimeout, "the store counts the reads that are late"),
+    (Limit::DiskQueueBytes, "the store counts what it does not take"),
     (Limit::WindowBytes, "a full window is how a body passes at its reader's pace"),
     (Limit::AcmeRetryWait, "how long is waited before a try"),
     (Limit::AcmeRetryWaitMax, "how long is waited before a try"),

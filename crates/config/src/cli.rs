@@ -82,6 +82,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         workers: options.workers.filter(|n| *n > 0),
         profile: options.profile,
         memory: MemoryConfig { size: size.unwrap_or_default() },
+        disk: None,
         admin: AdminConfig::default(),
         varnish_cli: None,
         htcp: None,

@@ -50,14 +50,20 @@ impl Section {
 
 macro_rules! keys {
     ($($name:literal, $takes:expr, $default:expr, $about:expr;)*) => {
-        vec![$(Key {
+        vec![$(crate::keys::Key {
             name: $name,
             takes: $takes,
-            default: Cow::Borrowed($default),
+            default: std::borrow::Cow::Borrowed($default),
             about: $about,
         },)*]
     };
 }
+
+mod disk;
+mod ports;
+
+pub(crate) use disk::{DISK, DISK_VOLUME};
+pub(crate) use ports::{HTCP, VARNISH_CLI};
 
 const TEXTS: &str = "a string or a list of strings";
 const DURATION: &str = "a duration such as \"10s\"";
@@ -88,6 +94,7 @@ pub(crate) const TOP: Section = Section {
             "access_log", "\"off\", \"stdout\", \"syslog\", a path, or a table", "\"off\"", "Where requests are logged.";
             "log_ring", "\"off\", a size, or a table", "\"32MiB\"", "Memory for records of the last requests, in which `larder log`, `top` and `hist` look; see `[log_ring]`.";
             "memory", TABLE, "none", "See `[memory]`.";
+            "disk", TABLE, "none", "A cache on disk below the one in memory: see `[disk]`.";
             "run", TABLE, "none", "See `[run]`.";
             "admin", TABLE, "none", "See `[admin]`.";
             "varnish_cli", TABLE, "none", "See `[varnish_cli]`.";
@@ -100,7 +107,7 @@ pub(crate) const TOP: Section = Section {
             "site", "a list of tables", "none", "See `[[site]]`; at least one.";
         }
     },
-    later: &[("disk", "the cache lives in memory: see `[memory]`")],
+    later: &[],
 };
 
 pub(crate) const MEMORY: Section = Section {
@@ -140,35 +147,6 @@ pub(crate) const ADMIN: Section = Section {
             "socket_mode", "permissions such as \"660\"", "\"600\"", "Permissions of the admin socket's file. Who may open it may do everything.";
             "audit", "an absolute path", "none", "File to which every change is written as a line of JSON that has the hash of the line before it. It is written to standard error in any case.";
             "history", "a duration such as \"6h\"", "\"1d\"", "How far the dashboard's charts reach back, from \"10m\" to \"7d\". It is kept in memory, 64 bytes a minute (90 KiB for a day), and ends with the daemon.";
-        }
-    },
-    later: &[],
-};
-
-pub(crate) const VARNISH_CLI: Section = Section {
-    title: "[varnish_cli]",
-    about: "A port that speaks Varnish's CLI, for `varnishadm` and plugins. What is banned there is \
-            banned for all sites. Where it listens is read when the daemon starts; a reload reads \
-            the secret again, and without the table closes the port.",
-    keys: || {
-        keys! {
-            "listen", "a string", "required", "Where it listens, as in `listen`: Varnish's usual port is 6082.";
-            "secret", "an absolute path, or `\"none\"`", "made by the daemon", "File with the secret, as varnishd's `-S`: clients show that they know it, every byte of it. Without the key the daemon makes one at its start and writes it to `_.secret` beside the admin socket, for its own user only. `none` is for ports that only this machine can connect to: all of its users may then ban, load programs and with them read files as the daemon.";
-        }
-    },
-    later: &[],
-};
-
-pub(crate) const HTCP: Section = Section {
-    title: "[htcp]",
-    about: "A UDP port that takes HTCP's CLR (RFC 2756): a purge of one URL of whichever site its host \
-            names, in one datagram. Signatures are not verified and a datagram's source can be \
-            forged: for networks that keep strangers' out. Read when the daemon starts.",
-    keys: || {
-        keys! {
-            "listen", "a string", "required", "Where it listens, as in `listen`: HTCP's usual port is 4827. A multicast group's address is joined.";
-            "allow", TEXTS, "[\"127.0.0.0/8\", \"::1\"]", "Addresses or networks whose datagrams count; to others nothing is said.";
-            "interface", "a string", "as the routes say", "The network interface, such as `eth1`, through which a multicast group that `listen` names is joined.";
         }
     },
     later: &[],
@@ -635,6 +613,7 @@ pub(crate) const CACHE: Section = Section {
             "dictionary", "a pattern of paths such as \"/js/app.*.js\"", "none", "Adds `Use-As-Dictionary` with this pattern to responses that are stored, with 200 and without such a field: clients may have later ones that match it as what differs from them (RFC 9842).";
             "key_headers", TEXTS, "none", "Header fields of requests whose values are part of the cache key.";
             "match_type", BOOLEAN, "false", "Whether only what has the Content-Type that its path's suffix stands for is stored (`.css` as `text/css`), and nothing below a path with `;` or an escaped delimiter: for rules that go by suffix.";
+            "store", "\"memory\", \"disk\" or \"both\"", "\"both\" where there is a `[disk]`", "Where responses are kept: `memory` alone; on `disk` as soon as memory has no room for them, whatever `[disk] admission` says; or in `both`, as that says.";
             "request_directives", "\"ignore\" or \"honour\"", "\"ignore\"", "Whether a client's Cache-Control (no-cache, no-store, max-age, min-fresh, max-stale) counts; `honour` in the rfc profile. only-if-cached always does.";
         }
     },
@@ -734,6 +713,8 @@ pub(crate) const RESPOND: Section = Section {
 pub(crate) const SECTIONS: &[&Section] = &[
     &TOP,
     &MEMORY,
+    &DISK,
+    &DISK_VOLUME,
     &RUN,
     &ADMIN,
     &VARNISH_CLI,

@@ -30,10 +30,10 @@ pub use cli::{CliOptions, from_cli};
 pub use diagnostic::{Diagnostic, Severity, render};
 pub use keys::about;
 pub use model::{
-    AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, CacheStatus, Certificates,
-    CliSecret, ClientFiles, Config, Htcp, ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig,
-    MemorySize, OriginTls, PairFiles, Place, Programs, Run, SiteConfig, SiteTls, Tracing,
-    VarnishCli,
+    AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, Admission, CacheStatus,
+    Certificates, CliSecret, ClientFiles, Config, DiskConfig, DiskVolume, Htcp, ListenSpec,
+    LogFormat, LogRing, LogTarget, MemoryConfig, MemorySize, OriginTls, PairFiles, Place, Programs,
+    Run, SiteConfig, SiteTls, Tracing, VarnishCli,
 };
 pub use parse::load_str;
 pub use reference::reference_markdown;

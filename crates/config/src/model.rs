@@ -33,6 +33,8 @@ pub struct Config {
     pub profile: Profile,
     /// The memory cache.
     pub memory: MemoryConfig,
+    /// The disk cache; `None` if there is none.
+    pub disk: Option<DiskConfig>,
     /// The admin listener.
     pub admin: AdminConfig,
     /// The port that speaks Varnish's CLI; `None` if it is absent.
@@ -279,6 +281,59 @@ pub enum MemorySize {
     Bytes(u64),
     /// So many hundredths of what the machine or its control group has.
     Percent(u8),
+}
+
+/// `[disk]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskConfig {
+    /// The volumes, at least one.
+    pub volumes: Vec<DiskVolume>,
+    /// What goes there of all that leaves memory.
+    pub admission: Admission,
+    /// A purge is answered when it is on the disk; else it is there a second later.
+    pub durable_purges: bool,
+    /// What is purged is overwritten.
+    pub erase: bool,
+}
+
+/// One volume of the disk cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskVolume {
+    /// Its directory, an absolute path.
+    pub path: PathBuf,
+    /// Bytes that it may take.
+    pub bytes: u64,
+    /// Its share for each byte, relative to the other volumes'.
+    pub weight: u32,
+    /// The name under which a VCL knows it: varnishd's `-s NAME=file,...`.
+    pub name: Option<String>,
+    /// Where it is written.
+    pub place: Place,
+}
+
+impl DiskVolume {
+    /// Fewest bytes: four segments of 64 MiB, as the store wants them.
+    pub const BYTES_MIN: u64 = 256 << 20;
+    /// Most bytes: 2^20 such segments.
+    pub const BYTES_MAX: u64 = 64 << 40;
+    /// Largest weight.
+    pub const WEIGHT_MAX: u32 = 100;
+
+    /// Its share of what is stored, in proportion to the other volumes': by its size and weight.
+    pub fn share(&self) -> u32 {
+        let size = u32::try_from(self.bytes / Self::BYTES_MIN).unwrap_or(u32::MAX);
+        size.saturating_mul(self.weight).max(1)
+    }
+}
+
+/// What goes to disk of all that leaves memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Admission {
+    /// What was asked for more than once.
+    #[default]
+    Hit,
+    /// Everything.
+    All,
 }
 
 /// `[admin]`.

@@ -3,6 +3,7 @@
 mod acme;
 mod admin;
 mod compression;
+mod disk;
 mod files;
 mod includes;
 mod limits;

@@ -25,6 +25,8 @@ const DURATION_MAX_MS: u64 = 100 * 365 * 24 * 3_600_000;
 pub(crate) struct Reader {
     pub(crate) source: Arc<Source>,
     pub(crate) found: Vec<Diagnostic>,
+    /// Where settings stand that need a disk cache.
+    pub(crate) disk_uses: Vec<Span>,
     /// The preset that is read, if it is one.
     preset: Option<&'static str>,
 }
@@ -98,7 +100,7 @@ impl<'a> Item<'a> {
 
 impl Reader {
     pub(crate) fn new(source: Arc<Source>) -> Self {
-        Self { source, found: Vec::new(), preset: None }
+        Self { source, found: Vec::new(), disk_uses: Vec::new(), preset: None }
     }
 
     /// A reader of the file of the preset called `name`.

@@ -1,7 +1,7 @@
 //! Settings that a reload cannot change: they concern things that the daemon opens or makes once,
 //! when it starts.
 
-use crate::model::{Config, Tracing};
+use crate::model::{Config, DiskVolume, Tracing};
 
 impl Config {
     /// The settings in which `next` differs from this configuration, with which the daemon was
@@ -12,12 +12,20 @@ impl Config {
                 .as_ref()
                 .map(|Tracing { host, port, path, .. }| (host.clone(), *port, path.clone()))
         };
+        let disk = |config: &Self| {
+            config.disk.as_ref().map(|disk| {
+                let volume = |own: &DiskVolume| (own.path.clone(), own.bytes, own.weight);
+                let volumes: Vec<_> = disk.volumes.iter().map(volume).collect();
+                (volumes, disk.admission, disk.durable_purges, disk.erase)
+            })
+        };
         let cli = |config: &Self| config.varnish_cli.as_ref().map(|cli| cli.listen.clone());
         // What is closed by a reload that leaves its table out may come back by another.
         let cli_moved = cli(next).is_some() && cli(self) != cli(next);
         [
             ("listen", self.listen != next.listen),
             ("workers", self.workers != next.workers),
+            ("[disk]", disk(self) != disk(next)),
             ("[run]", self.run != next.run),
             ("[admin]", self.admin != next.admin),
             ("[varnish_cli] listen", cli_moved),
@@ -25,6 +33,10 @@ impl Config {
             ("[tracing]", collector(&self.tracing) != collector(&next.tracing)),
             ("access_log", self.access_log != next.access_log),
             ("log_ring", self.log_ring != next.log_ring),
+            (
+                "[limits] disk_queue_bytes",
+                self.limits.disk_queue_bytes != next.limits.disk_queue_bytes,
+            ),
             (
                 "[limits] blocking_threads",
                 self.limits.blocking_threads != next.limits.blocking_threads,

@@ -5,12 +5,12 @@ use std::fmt::{Display, Write as _};
 
 use base::units::DurationMs;
 use message::store::{StatusMatch, StoreRules};
-use policy::PageCache;
 use policy::answer::Answer;
 use policy::headers::{FieldName, FieldValue, HeaderOps};
 use policy::rules::{Profile, RouteRules, Settings};
+use policy::{PageCache, StoreIn};
 
-use crate::model::{Config, SiteConfig};
+use crate::model::{Admission, Config, SiteConfig};
 
 /// One of its sites in full, as text for others than the file's owner: what requests to origins are
 /// given in header fields, which may be secrets, is left out.
@@ -135,7 +135,7 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
         bypass(page, settings);
         page.list("key: cookies", &settings.cookies.key);
         page.list("key: fields", &settings.key_headers);
-        storing(page, settings, site.rules.profile);
+        storing(page, config, settings, site.rules.profile);
     } else {
         page.line("passed", "every request, as it came (cache = false)");
     }
@@ -205,7 +205,7 @@ fn bypass(page: &mut Page, settings: &Settings) {
     page.lines("passed: query", looks("query"));
 }
 
-fn storing(page: &mut Page, settings: &Settings, profile: Profile) {
+fn storing(page: &mut Page, config: &Config, settings: &Settings, profile: Profile) {
     let defaults: StoreRules = profile.store_rules();
     let ms = |ms: u64| DurationMs(ms).to_string();
     let ttl = settings.ttl.iter().map(|(status, ttl)| {
@@ -247,8 +247,22 @@ fn storing(page: &mut Page, settings: &Settings, profile: Profile) {
     for (name, window) in windows {
         page.line(name, ms(window));
     }
+    if config.disk.is_some() || settings.store != StoreIn::Both {
+        page.line("kept", kept(config, settings.store));
+    }
     let honoured = settings.honour_request_directives.unwrap_or(defaults.honour_request_no_store);
     page.line("client's wishes", if honoured { "honoured" } else { "ignored" });
+}
+
+/// Where responses are kept.
+fn kept(config: &Config, store: StoreIn) -> &'static str {
+    match (store, config.disk.as_ref().map(|disk| disk.admission)) {
+        (StoreIn::Memory, _) | (_, None) => "in memory",
+        (StoreIn::Both, Some(Admission::Hit)) => {
+            "in memory, then on disk if asked for more than once"
+        }
+        (StoreIn::Disk, _) | (StoreIn::Both, Some(Admission::All)) => "in memory, then on disk",
+    }
 }
 
 fn changes(page: &mut Page, name: &str, ops: &HeaderOps) {

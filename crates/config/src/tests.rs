@@ -2,6 +2,7 @@
 
 mod acme;
 mod diagnostics;
+mod disk;
 mod keys;
 mod ports;
 mod presets;
@@ -481,6 +482,8 @@ fn what_only_a_restart_changes_is_named() {
         ("log_ring = \"off\"\n[run]\nuser = \"root\"\n", &["[run]", "log_ring"]),
         ("[tracing]\nendpoint = \"http://127.0.0.1:4318\"\n", &["[tracing]"]),
         ("[varnish_cli]\nlisten = \"127.0.0.1:6082\"\n", &["[varnish_cli] listen"]),
+        ("[disk]\nsize = \"1GiB\"\n", &["[disk]"]),
+        ("[limits]\ndisk_queue_bytes = \"32MiB\"\n", &["[limits] disk_queue_bytes"]),
         ("[limits]\nblocking_threads = 3\n", &["[limits] blocking_threads"]),
     ] {
         let next = load(&format!("{top}{SITE}"));

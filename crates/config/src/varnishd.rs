@@ -68,6 +68,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         workers: None,
         profile: Profile::default(),
         memory: MemoryConfig { size },
+        disk: None,
         admin: AdminConfig::default(),
         varnish_cli,
         htcp: None,

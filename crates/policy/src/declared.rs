@@ -28,7 +28,7 @@ use crate::pattern::PathPattern;
 use crate::peer::Peer;
 use crate::points::{
     BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
-    ReceiveCtx, ReceiveVerdict, ResponseCtx, TrailerCtx,
+    ReceiveCtx, ReceiveVerdict, ResponseCtx, StoreIn, TrailerCtx,
 };
 use crate::told::{Deaf, Place, Step};
 use compile::Plan;
@@ -167,6 +167,10 @@ impl Policy for Declared {
 
     fn store_rules(&self, notes: &Notes) -> &StoreRules {
         &self.plan(notes).store
+    }
+
+    fn store_in(&self, notes: &Notes) -> StoreIn {
+        self.plan(notes).store_in
     }
 
     fn response(&self, ctx: &mut ResponseCtx<'_>) -> BackendResponse {

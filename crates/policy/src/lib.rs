@@ -27,7 +27,7 @@ pub use includes::{EsiPages, Includes};
 pub use peer::Peer;
 pub use points::{
     ALLOW, BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes,
-    PageCache, Policy, ReceiveCtx, ReceiveVerdict, ResponseCtx, Synthetic, TrailerCtx,
+    PageCache, Policy, ReceiveCtx, ReceiveVerdict, ResponseCtx, StoreIn, Synthetic, TrailerCtx,
 };
 pub use purge::{Asker, Dialect, Dialects, Purge};
 pub use rules::{Profile, SiteRules};

@@ -34,6 +34,18 @@ pub struct Notes {
     pub client: Option<Peer>,
 }
 
+/// Where a response is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreIn {
+    /// In memory alone.
+    Memory,
+    /// In memory, and on disk once memory has no room for it, whatever is admitted otherwise.
+    Disk,
+    /// In memory, and on disk by what is admitted there.
+    #[default]
+    Both,
+}
+
 /// A plugin of an application that writes pages to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageCache {
@@ -212,6 +224,11 @@ pub trait Policy: Send + Sync {
 
     /// Rules the plan is made by for this request.
     fn store_rules(&self, notes: &Notes) -> &message::store::StoreRules;
+
+    /// Where a response to this request is kept, if it is stored (Varnish: `beresp.storage`).
+    fn store_in(&self, _notes: &Notes) -> StoreIn {
+        StoreIn::Both
+    }
 
     /// Decides about an origin's answer (Varnish: `vcl_backend_response`).
     fn response(&self, ctx: &mut ResponseCtx<'_>) -> BackendResponse;

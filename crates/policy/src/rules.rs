@@ -14,7 +14,7 @@ use crate::answer::{Answer, Redirect};
 use crate::forwarded::ClientField;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
-use crate::points::PageCache;
+use crate::points::{PageCache, StoreIn};
 use crate::told::Places;
 use crate::value::ValuePattern;
 
@@ -121,6 +121,8 @@ pub struct Settings {
     pub dictionary: Option<Box<str>>,
     /// A response is stored only if it has the Content-Type that its path's suffix stands for.
     pub match_type: bool,
+    /// Where responses are kept.
+    pub store: StoreIn,
     /// Requests that go past the cache.
     pub bypass: Vec<Bypass>,
     /// Cookies.
@@ -161,6 +163,7 @@ impl Default for Settings {
             drop_set_cookie: false,
             dictionary: None,
             match_type: false,
+            store: StoreIn::Both,
             bypass: Vec::new(),
             cookies: CookieRules::default(),
             query: QueryRules::default(),

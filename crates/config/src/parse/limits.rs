@@ -64,6 +64,8 @@ pub(super) fn range(spec: &limits::LimitSpec) -> (u64, u64) {
         | Limit::SendRateLeeway
         | Limit::DrainTime
         | Limit::OriginQueueTimeout => (0, YEAR_MS),
+        // The store writes 4 MiB at a time, and gathers while it does.
+        Limit::DiskQueueBytes => (16 * MIB, 1 << 40),
         // Without any, nothing that blocks would ever be done.
         Limit::BlockingThreads => (1, 10_000),
         Limit::Retries => (0, 10),

@@ -13,7 +13,7 @@ use policy::headers::{FieldName, FieldValue, HeaderOps};
 use policy::pattern::{NamePattern, PathPattern, PatternError};
 use policy::rules::{Bypass, Settings};
 use policy::value::ValuePattern;
-use policy::{PageCache, Synthetic};
+use policy::{PageCache, StoreIn, Synthetic};
 use toml::de::DeValue;
 
 use super::origins::Origins;
@@ -243,9 +243,22 @@ fn cache(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
             *slot = on;
         }
     }
+    if let Some(item) = table.item("store") {
+        settings.store = store(r, &item).unwrap_or(settings.store);
+    }
     if let Some(item) = table.item("request_directives") {
         settings.honour_request_directives = r.word(&item, &[("ignore", false), ("honour", true)]);
     }
+}
+
+/// Where responses are kept.
+fn store(r: &mut Reader, item: &Item<'_>) -> Option<StoreIn> {
+    let words = [("memory", StoreIn::Memory), ("disk", StoreIn::Disk), ("both", StoreIn::Both)];
+    let store = r.word(item, &words)?;
+    if store != StoreIn::Memory {
+        r.disk_uses.push(item.span.clone());
+    }
+    Some(store)
 }
 
 fn ttl(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {

@@ -58,6 +58,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         workers: top.item("workers").and_then(|item| workers(r, &item)),
         profile,
         memory: memory(r, &top),
+        disk: super::disk::disk(r, &top),
         admin,
         varnish_cli: super::ports::varnish_cli(r, &top),
         htcp: super::ports::htcp(r, &top),

@@ -74,19 +74,21 @@ origin = "http://127.0.0.1:8080"
 
 #[test]
 fn a_key_of_a_later_version_says_what_to_do() {
-    let text = r#"disk = { size = "1GiB" }
-[[site]]
+    let text = r#"[[site]]
 host = "*"
 origin = "http://127.0.0.1:8080"
+[[site.route]]
+path = "/"
+vcl = "/etc/larder/x.vcl"
 "#;
     assert_snapshot!(said(text), @r#"
-    error: this version does not have `disk` yet
-     --> larder.toml:1:1
+    error: this version does not have `vcl` yet
+     --> larder.toml:6:1
       |
-    1 | disk = { size = "1GiB" }
-      | ^^^^
+    6 | vcl = "/etc/larder/x.vcl"
+      | ^^^
       |
-      = help: the cache lives in memory: see `[memory]`
+      = help: a VCL is a whole site's: see `[[site]]`
     "#);
 }
 

@@ -13,7 +13,7 @@ use crate::answer::Answer;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::peer::Peer;
-use crate::points::{ALLOW, PageCache, Synthetic};
+use crate::points::{ALLOW, PageCache, StoreIn, Synthetic};
 use crate::rules::{self, Profile, Settings, SiteRules};
 use crate::told::Places;
 use crate::value::ValuePattern;
@@ -65,6 +65,7 @@ pub(super) struct Plan {
     /// Use-As-Dictionary of what is stored.
     pub(super) dictionary: Option<Box<[u8]>>,
     pub(super) match_type: bool,
+    pub(super) store_in: StoreIn,
     /// `None`: the query stays as it is.
     pub(super) query: Option<Query>,
     pub(super) bypass: BypassRules,
@@ -192,6 +193,7 @@ impl Plan {
             drop_set_cookie: settings.drop_set_cookie,
             dictionary: settings.dictionary.as_deref().map(use_as_dictionary),
             match_type: settings.match_type,
+            store_in: settings.store,
             query: Query::new(&settings.query, safe),
             bypass: BypassRules::new(settings.bypass, rule_names),
             upgrade: settings.upgrade,
@@ -327,6 +329,25 @@ impl Refusals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Notes, Policy as _};
+
+    #[test]
+    fn a_response_is_kept_where_its_route_says() {
+        let kept = |store| Settings { store, ..Settings::default() };
+        let route = rules::RouteRules {
+            name: "video".to_owned(),
+            paths: Vec::new(),
+            methods: Vec::new(),
+            settings: kept(StoreIn::Disk),
+        };
+        let settings = kept(StoreIn::Memory);
+        let site = SiteRules { routes: vec![route], settings, ..SiteRules::default() };
+        let policy = Declared::new(site);
+        let of = |route| policy.store_in(&Notes { route, ..Notes::default() });
+        assert_eq!((of(0), of(1)), (StoreIn::Memory, StoreIn::Disk));
+        let silent = Declared::new(SiteRules::default());
+        assert_eq!(silent.store_in(&Notes::default()), StoreIn::Both);
+    }
 
     #[test]
     fn a_rule_stands_at_its_number() {
