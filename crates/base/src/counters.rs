@@ -144,6 +144,7 @@ counters! {
     SliceSetsChanged slice_sets_changed_total Counter "Responses in slices that ended because their origin had another version.";
     SliceSetsRefused slice_sets_refused_total Counter "Responses in slices that ended because their origin sent no range, or another one than it was asked for.";
     Invalidations invalidations_total Counter "Stored responses removed by invalidation or purge.";
+    InvalidationsRecorded invalidations_recorded_total Counter "Invalidations of programs and after methods that are not safe that went to the disk's journal.";
     InvalidationsRefused invalidations_refused_total Counter "Invalidations that the journal did not record. None took effect, but for those after methods that are not safe.";
     Purges purges_total Counter "Purge requests of clients carried out.";
     PurgesRefused purges_refused_total Counter "Purge requests refused: from an address that may not, without the token, or malformed.";

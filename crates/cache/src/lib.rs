@@ -76,6 +76,7 @@ pub use peek::{Peek, Seen};
 pub use pieces::{Pieces, Whole};
 pub use reader::Reader;
 pub use record::{Flags, NewObject, Record, Retime};
+pub use standing::Sinks;
 pub use sweep::Listed;
 pub use tags::Tags;
 pub use variant::{Select, Variant, VarySpec};

@@ -14,7 +14,7 @@ use crate::pieces::Whole;
 use crate::reader::Reader;
 use crate::record::{NewObject, Record};
 use crate::size;
-use crate::standing::{BROKEN, Standing};
+use crate::standing::{BROKEN, Sinks, Standing};
 use crate::variant::Variant;
 
 /// A stored response. It dereferences to its [`Record`], which is what most callers want of it.
@@ -62,6 +62,16 @@ impl Object {
     /// cores at the same time may count once.
     pub fn hits(&self) -> u32 {
         self.standing.hits()
+    }
+
+    /// Says what becomes of the object when it leaves memory. The cache itself does not look at it.
+    pub fn set_sinks(&self, sinks: Sinks) {
+        self.standing.set_sinks(sinks);
+    }
+
+    /// What becomes of the object when it leaves memory.
+    pub fn sinks(&self) -> Sinks {
+        self.standing.sinks()
     }
 
     /// Returns true if the object is still in the index.

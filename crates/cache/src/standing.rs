@@ -22,6 +22,19 @@ const FREQUENCY: u32 = 3;
 /// One hit more.
 const HIT: u32 = FREQUENCY + 1;
 
+/// A response's way when it leaves memory, as far as its maker says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Sinks {
+    /// The lower tier takes it if it is worth that.
+    #[default]
+    ByMerit,
+    /// It is for memory alone.
+    Never,
+    /// The lower tier takes it if it has room.
+    Always,
+}
+
 /// Laid out by hand: [`Object`](crate::Object) says why.
 #[derive(Debug)]
 #[repr(C)]
@@ -35,6 +48,8 @@ pub(crate) struct Standing {
     /// The weight that eviction counts for the object, in units of [`WEIGHT_BYTES`].
     weight: AtomicU32,
     place: AtomicU8,
+    /// A [`Sinks`].
+    sinks: AtomicU8,
     /// To whom the bytes are given back; `None` if there was no room to reserve any.
     pub(crate) ledger: Option<Arc<Ledger>>,
 }
@@ -46,6 +61,7 @@ impl Standing {
             id,
             weight: AtomicU32::new(0),
             place: AtomicU8::new(0),
+            sinks: AtomicU8::new(0),
             ledger,
         }
     }
@@ -71,6 +87,18 @@ impl Standing {
     pub(crate) fn set_frequency(&self, frequency: u8) {
         let hits = self.hits.load(Ordering::Relaxed) & !FREQUENCY;
         self.hits.store(hits | (u32::from(frequency) & FREQUENCY), Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_sinks(&self, sinks: Sinks) {
+        self.sinks.store(sinks as u8, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sinks(&self) -> Sinks {
+        match self.sinks.load(Ordering::Relaxed) {
+            1 => Sinks::Never,
+            2 => Sinks::Always,
+            _ => Sinks::ByMerit,
+        }
     }
 
     pub(crate) fn place(&self) -> u8 {

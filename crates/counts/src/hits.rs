@@ -188,6 +188,7 @@ pub(crate) fn live(site: Site) -> Live {
         hostname: "".into(),
         endpoints: Arc::default(),
         storages: ["s0", "Transient"].map(Into::into).into(),
+        disk_storages: Arc::default(),
     }
 }
 

@@ -109,8 +109,15 @@ pub(crate) fn live(
         hostname: view.hostname,
         endpoints: view.endpoints,
         storages: view.storages,
+        disk_storages: disk_storages(config),
     };
     (live, origins)
+}
+
+/// Names of storages that are disks.
+fn disk_storages(config: &Config) -> Arc<[Arc<str>]> {
+    let volumes = config.disk.iter().flat_map(|disk| &disk.volumes);
+    volumes.filter_map(|volume| volume.name.as_deref().map(Arc::from)).collect()
 }
 
 fn insert(sites: &mut HostTable<Arc<Site>>, host: &str, site: &Arc<Site>) {

@@ -25,6 +25,7 @@
 mod account;
 mod allocator;
 mod api;
+mod below;
 mod build;
 mod dashboard;
 mod explain;

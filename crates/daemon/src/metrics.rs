@@ -6,6 +6,7 @@ use base::tally::{Outcome, Sums};
 use base::{counters, limits};
 use origin::ServerStatus;
 
+use crate::below::{self, Volume};
 use crate::state::Daemon;
 use crate::{pressure, stats};
 
@@ -45,6 +46,8 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
         ("bans_total", Counter, "Bans made: purges of more than one URL.", store.bans),
         ("bans", Gauge, "Bans kept.", daemon.shared.cache.bans().len() as u64),
     ]);
+    let about = "1 while not all that was on disk at the start has been found.";
+    all.push(("disk_finding", Gauge, about, daemon.shared.cache.lower().is_finding().into()));
     let uptime = daemon.uptime().as_secs();
     all.push(("uptime_seconds", Gauge, "How long the daemon has been running.", uptime));
     let missing = daemon.certificates().values().filter(|end| end.is_none()).count() as u64;
@@ -111,6 +114,7 @@ pub(crate) fn page(daemon: &Daemon) -> String {
         let value = daemon.shared.limit_hits(spec.limit);
         page.sample("limit_hits_total", &[("limit", spec.name)], value);
     }
+    by_volume(&mut page, &below::volumes(daemon));
     let sums = daemon.shared.tallies.sum();
     by_site(&mut page, &sums);
     by_time(&mut page, &sums);
@@ -200,6 +204,28 @@ fn by_server(page: &mut Page, servers: &[(String, ServerStatus)]) {
     }
 }
 
+/// The disk cache, volume by volume.
+fn by_volume(page: &mut Page, volumes: &[Volume]) {
+    let Some(first) = volumes.first() else { return };
+    page.head("disk_volume_up", "gauge", "Whether a volume of the disk cache is in use.");
+    for volume in volumes {
+        page.sample("disk_volume_up", &[("volume", &volume.path)], u8::from(volume.is_in()));
+    }
+    let figures = |volume: &Volume| -> Vec<_> {
+        let gauges = volume.stats.gauges().map(|(name, about, value)| (name, about, "", value));
+        let counted = volume.stats.counted();
+        gauges.chain(counted.map(|(name, about, value)| (name, about, "_total", value))).collect()
+    };
+    for (at, (name, about, end, _)) in figures(first).into_iter().enumerate() {
+        let kind = if end.is_empty() { "gauge" } else { "counter" };
+        let name = format!("disk_volume_{name}{end}");
+        page.head(&name, kind, about);
+        for volume in volumes {
+            page.sample(&name, &[("volume", &volume.path)], figures(volume)[at].3);
+        }
+    }
+}
+
 /// The figures as JSON, under names that stay.
 pub(crate) fn json(daemon: &Daemon) -> serde_json::Value {
     let mut map = serde_json::Map::new();
@@ -217,6 +243,12 @@ pub(crate) fn json(daemon: &Daemon) -> serde_json::Value {
         .map(|(_, certificate, left)| (certificate, left.div_euclid(DAY).into()))
         .collect();
     map.insert("certificate_days".to_owned(), days.into());
+    let volumes = below::volumes(daemon);
+    if !volumes.is_empty() {
+        let volumes: serde_json::Map<_, _> =
+            volumes.iter().map(|volume| (volume.path.clone(), volume.json())).collect();
+        map.insert("disk".to_owned(), volumes.into());
+    }
     // Under Varnish's names, where a VCL decides.
     if !daemon.vcls.is_empty() {
         map.insert("varnish".to_owned(), stats::values(daemon));

@@ -18,10 +18,14 @@ use crate::opened::{self, Opened};
 use crate::ports::Ports;
 use crate::source::{Settings, Source};
 use crate::state::{Daemon, Machinery, keep_running};
-use crate::{account, api, htcp, otlp, pressure, varnish_cli};
+use crate::{account, api, below, htcp, otlp, pressure, varnish_cli};
 
 /// The shortest time between two messages that a core stood still.
 const TURNS: Duration = Duration::from_secs(5);
+
+/// The longest time that the end waits for what is in memory to be copied to disk: a service
+/// manager waits for 90 seconds.
+const COPY_TIME: Duration = Duration::from_secs(30);
 
 /// The signals a daemon heeds.
 struct Signals {
@@ -82,6 +86,7 @@ pub fn run(source: Source) -> Result<(), String> {
     base::say!("larder: finishing requests under way");
     server.drain(Duration::from_millis(daemon.shared.live().limits.drain_time));
     daemon.vcls.end();
+    below::close(&daemon.shared, COPY_TIME);
     if let Some(log) = &daemon.log {
         log.sync();
     }
@@ -136,12 +141,16 @@ impl Daemon {
         // From here on it may do no more than at a reload.
         let admin_addresses = console.0.addresses();
         let machinery = Machinery { machine, descriptors, cores, admin_addresses, ring };
-        let (daemon, records) = Self::new(source, config, machinery)?;
+        let (daemon, records, below) = Self::new(source, config, machinery)?;
         let connections = keep_back(descriptors, config.limits.descriptors_reserve) / 5 * 4;
         let settings = net::Settings { connections, records };
         daemon.start_ordering();
         daemon.start_stapling();
         daemon.load_programs(config)?;
+        // Purges of before are told by the rules of sites and programs.
+        if let Some(below) = below {
+            below::take_up(&daemon.shared, config, below);
+        }
         if let Some(file) = daemon.source().flags().and_then(|flags| flags.commands.as_ref()) {
             varnish_cli::carry_out(&daemon, file).await?;
         }

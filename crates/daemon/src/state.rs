@@ -15,6 +15,7 @@ use config::sizing::Machine;
 use config::{Config, Programs};
 use flow::Shared;
 use flow::finish::Records;
+use flow::tier::Below;
 use net::AccessLog;
 use observe::ring::Ring;
 use origin::{Order, Origin, Reserved, ServerStatus};
@@ -32,7 +33,7 @@ use crate::ordered::Responder;
 use crate::records::records;
 use crate::source::{Settings, Source};
 use crate::vcl::Vcls;
-use crate::{build, programs, stapled};
+use crate::{below, build, programs, stapled};
 
 /// A running daemon, as far as its control goes.
 pub struct Daemon {
@@ -111,8 +112,8 @@ pub(crate) struct Machinery {
 }
 
 impl Daemon {
-    /// The state that `config` begins with, without programs and without a listener; and where
-    /// cores put their records. Call within the helper runtime.
+    /// The state that `config` begins with, without programs and without a listener; where cores
+    /// put their records; and the disk, which is to be taken up. Call within the helper runtime.
     ///
     /// # Errors
     /// The part of the configuration that cannot be used.
@@ -120,7 +121,7 @@ impl Daemon {
         source: Source,
         config: &Config,
         machinery: Machinery,
-    ) -> Result<(Arc<Self>, Records), String> {
+    ) -> Result<(Arc<Self>, Records, Option<Below>), String> {
         let Machinery { machine, descriptors, cores, admin_addresses, ring } = machinery;
         let material = read_material(config)?;
         let sockets = vec![source.admin_socket.clone()];
@@ -133,7 +134,9 @@ impl Daemon {
         let (live, origins) = build::live(config, &[], &material, tls, &reserved, vcls.view());
         let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
         let cache = build::cache(config, &machine);
-        let shared = Shared::with_journal(cache, live, HashSeed::random(), journal);
+        let below = below::open(config, &cache)?;
+        let seed = below.as_ref().map_or_else(HashSeed::random, Below::seed);
+        let shared = Shared::with_journal(cache, live, seed, journal);
         let lines = shared.counters.register();
         let (records, log) = records(config, ring, cores, lines)?;
         let ring = records.ring.clone();
@@ -161,7 +164,7 @@ impl Daemon {
             plans,
             stapling,
         });
-        Ok((daemon, records))
+        Ok((daemon, records, below))
     }
 
     /// Has certificates ordered for as long as the runtime lives.
@@ -362,6 +365,12 @@ impl Daemon {
     /// The time since the daemon was started.
     pub(crate) fn uptime(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// Paths of the disk cache's volumes, by number.
+    pub(crate) fn volumes(&self) -> Vec<String> {
+        let volumes = self.first.disk.iter().flat_map(|disk| &disk.volumes);
+        volumes.map(|volume| volume.path.display().to_string()).collect()
     }
 
     /// Every certificate, as [`Material::certificates`] has it.

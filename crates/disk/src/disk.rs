@@ -332,6 +332,19 @@ impl Disk {
         Ok((effect, Writing { core: Arc::clone(&self.core), tickets }))
     }
 
+    /// Waits, where that is called, for all that has been begun.
+    pub fn begun(&self) -> Writing {
+        let core = Arc::clone(&self.core);
+        let volumes = core.volumes().filter(|volume| !volume.health.is_out());
+        let tickets = volumes
+            .map(|volume| {
+                let ticket = volume.journal.ticket();
+                (volume, ticket)
+            })
+            .collect();
+        Writing { core, tickets }
+    }
+
     /// Invalidations up to this number are needed no more: nothing that the store has is older, or
     /// all of it has been tested.
     pub fn release(&self, up_to: u64) {
@@ -359,6 +372,11 @@ impl Disk {
         let mut stats = self.core.past.lock().clone();
         self.core.volumes().for_each(|volume| volume.add_stats(&mut stats));
         stats
+    }
+
+    /// True if so much waits to be written that some queue may soon be full.
+    pub fn is_behind(&self) -> bool {
+        self.core.volumes().any(|volume| volume.is_behind())
     }
 
     /// One volume in numbers, and its state.

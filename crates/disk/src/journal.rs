@@ -274,6 +274,11 @@ impl Journal {
         waiting.added
     }
 
+    /// What everything that has been added waits for.
+    pub(crate) fn ticket(&self) -> u64 {
+        self.waiting.lock().added
+    }
+
     /// The newest invalidation that is durable.
     pub(crate) fn sealed(&self) -> u64 {
         self.sealed.load(Ordering::Relaxed)

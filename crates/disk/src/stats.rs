@@ -30,8 +30,6 @@ macro_rules! counters {
             pub bad_segments: u64,
             /// Bytes at this moment that wait to be written.
             pub queued_bytes: u64,
-            /// Bytes that may.
-            pub queue_bytes: u64,
             /// Invalidations at this moment that are kept in the journal.
             pub invalidations: u64,
             /// Bytes of memory at this moment that know what is where.
@@ -47,9 +45,25 @@ macro_rules! counters {
         }
 
         impl Stats {
-            /// Names and values of all that was counted since the start.
-            pub fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name),)+].into_iter()
+            /// All that was counted since the start: names, meanings, values.
+            pub fn counted(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+                [$((stringify!($name), concat!($($doc),+).trim_ascii(), self.$name),)+].into_iter()
+            }
+
+            /// All that is of this moment: names, meanings, values.
+            pub fn gauges(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+                [
+                    ("records", "Records on disk.", self.records),
+                    ("live_bytes", "Bytes of records, as they lie on disk.", self.live_bytes),
+                    ("dead_bytes", "Bytes that belong to no record any more.", self.dead_bytes),
+                    ("bytes", "Bytes of all segments.", self.bytes),
+                    ("free_segments", "Segments that are free.", self.free_segments),
+                    ("bad_segments", "Segments that failed, and are not used.", self.bad_segments),
+                    ("queued_bytes", "Bytes that wait to be written.", self.queued_bytes),
+                    ("invalidations", "Invalidations kept in the journal.", self.invalidations),
+                    ("index_bytes", "Bytes of memory that know what is where.", self.index_bytes),
+                ]
+                .into_iter()
             }
         }
     };

@@ -452,12 +452,16 @@ impl Volume {
         }
     }
 
+    /// True if so much waits to be written that the queue may soon be full.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.front.lock().queued_bytes > self.shared.config.queue_bytes / 2
+    }
+
     /// The volume in numbers.
     pub(crate) fn add_stats(&self, stats: &mut Stats) {
         self.tallies.add_to(stats);
         let front = self.front.lock();
         stats.queued_bytes += front.queued_bytes;
-        stats.queue_bytes += self.shared.config.queue_bytes;
         stats.free_segments += front.free.len() as u64;
         drop(front);
         for segment in &self.segments {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use base::{Counters, KeyBuf, Now};
+use base::{Counter, Counters, KeyBuf, Now};
 use cache::{BeginOptions, Found};
 use files::Table;
 use message::Request;
@@ -150,6 +150,11 @@ impl Core {
         let mut key = self.key.borrow_mut();
         self.make_key(site, request, notes, &mut key);
         self.shared.invalidation(Target::key(&key), false, Sites::Every, now)
+    }
+
+    /// The number of this core's invalidations that went to a journal, and were not waited for.
+    pub(crate) fn recorded(&self) -> u64 {
+        self.counters.value(Counter::InvalidationsRecorded)
     }
 
     /// Carries an invalidation out without waiting.

@@ -204,10 +204,16 @@ impl Core {
             Course::Answer(synthetic) => Start::Reply(pages::synthetic(request, &synthetic)),
             Course::Purge => {
                 let stored = self.removal(ask.site, request, &ask.notes, ask.now);
-                Start::Reply(match self.invalidate(ask, [stored]) {
-                    Ok(outcome) => self.purged(request, outcome, Answers::Always),
-                    Err(why) => self.purge_not_done(request, &why),
-                })
+                match self.invalidate(ask, [stored]) {
+                    Ok(outcome) => {
+                        let reply = self.purged(request, outcome, Answers::Always);
+                        match outcome.recorded {
+                            true => self.slow(ask, Way::Recorded(Box::new(reply))),
+                            false => Start::Reply(reply),
+                        }
+                    }
+                    Err(why) => Start::Reply(self.purge_not_done(request, &why)),
+                }
             }
         }
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use base::{Counter, Now};
 use bytes::Bytes;
-use cache::{Attached, Flags, NewObject, Object, Passage, Reader};
+use cache::{Attached, Flags, NewObject, Object, Passage, Reader, Sinks};
 use codec::Coding;
 use message::{Request, Response};
 use origin::{Caller, Exchange, Origin, Timeouts};
@@ -199,6 +199,8 @@ pub(crate) struct Plan {
     pub(crate) attached: Option<Arc<dyn Attached>>,
     /// The object answers later requests; otherwise it is for this answer alone.
     pub(crate) kept: bool,
+    /// What becomes of it when it leaves memory.
+    pub(crate) sinks: Sinks,
 }
 
 /// The mark that an unstored response leaves for later requests of its key.

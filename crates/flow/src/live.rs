@@ -143,6 +143,8 @@ pub struct Live {
     pub endpoints: Arc<[Endpoint]>,
     /// Names of storages, `Transient` among them. One memory is behind all of them.
     pub storages: Arc<[Arc<str>]>,
+    /// Those of them that are disks.
+    pub disk_storages: Arc<[Arc<str>]>,
 }
 
 /// Everything the cores share.

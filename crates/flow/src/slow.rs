@@ -100,6 +100,10 @@ impl Slow {
                 Some(reply) => reply,
                 None => Box::pin(Self { way: *way, ..self }.answer(core, ask, body)).await,
             },
+            Way::Recorded(reply) => {
+                core.shared.wait_for_records().await;
+                *reply
+            }
             // Boxed: it is rare, and larger than a fetch.
             Way::Purge(order, answers) => Box::pin(purge(core, ask, *order, answers)).await,
             // Taken out before.

@@ -134,6 +134,11 @@ impl Found {
 }
 
 impl Tier {
+    /// True while not everything that was there at the start is in the index yet.
+    pub fn is_finding(&self) -> bool {
+        self.found.goes_on() && self.disk().is_some_and(|disk| !disk.has_found())
+    }
+
     /// The disk, where one is in use.
     pub fn disk(&self) -> Option<&Disk> {
         self.store.get().map(|store| &store.disk)

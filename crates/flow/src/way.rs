@@ -58,6 +58,8 @@ pub(crate) enum Way {
     },
     /// To the store, to make something in it untrue.
     Purge(Box<Order>, Answers),
+    /// With this reply, once the invalidation that it tells of has been recorded.
+    Recorded(Box<Reply>),
     /// A page that must wait for some of its pieces.
     Assemble(Box<Assembly>),
     /// Through a site's program.

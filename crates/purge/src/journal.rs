@@ -17,6 +17,12 @@ pub trait Journal: Send + Sync {
     /// # Errors
     /// A sentence that says why the batch cannot be recorded: it does not take effect then.
     fn record(&self, batch: &[&Invalidation]) -> Result<Box<dyn Recording>, String>;
+
+    /// Waits until all that was begun will outlive this process.
+    ///
+    /// # Errors
+    /// A sentence that says why it may not.
+    fn wait(&self) -> Result<(), String>;
 }
 
 /// A batch on its way into a journal.
@@ -29,8 +35,8 @@ pub trait Recording: Send {
     /// Takes note that the batch is in force; its newest ban has this number.
     fn took_effect(&mut self, _newest_ban: Option<u32>) {}
 
-    /// Waits until the record will outlive this process. Nobody waits for a program's invalidation
-    /// and an unsafe method's: what is dropped is recorded all the same.
+    /// Waits until the record will outlive this process. What is dropped before that is recorded
+    /// all the same.
     ///
     /// # Errors
     /// A sentence that says why it may not.

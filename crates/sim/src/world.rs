@@ -300,5 +300,6 @@ fn live(seed: HashSeed, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>, params
         hostname: "sim".into(),
         endpoints: Default::default(),
         storages: ["s0", "Transient"].map(Into::into).into(),
+        disk_storages: Arc::default(),
     }
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, KeyBuf, Now};
-use cache::{Flags, NewObject, Object, Tags};
+use cache::{Flags, NewObject, Object, Sinks, Tags};
 use codec::Coding;
 use files::Root;
 use files::accel::{self, Named, Said};
@@ -15,7 +15,9 @@ use message::store::{self, NotStored, StorePlan};
 use message::vary::Vary;
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status, Version};
 use origin::{Caller, Exchange, Origin, Protocol, Tunnel};
-use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
+use policy::{
+    BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, StoreIn, Synthetic,
+};
 use vcl::told::Told;
 
 use super::includes;
@@ -510,8 +512,18 @@ impl ByPolicy {
         let is_dictionary = exchange.response.headers.contains(HeaderId::UseAsDictionary);
         new.flags.dictionary = is_dictionary && dialect.is_none();
         includes::marks(&self.site, dialect, &mut new.flags);
-        let plan = Plan { new, selected, recode: form.recode, attached: None, kept: true };
+        let (recode, sinks) = (form.recode, self.sinks());
+        let plan = Plan { new, selected, recode, attached: None, kept: true, sinks };
         Fate::Store(Body::Exchange(exchange), Box::new(plan))
+    }
+
+    /// Where the route has its responses kept.
+    fn sinks(&self) -> Sinks {
+        match self.site.policy.store_in(&self.notes) {
+            StoreIn::Memory => Sinks::Never,
+            StoreIn::Disk => Sinks::Always,
+            StoreIn::Both => Sinks::ByMerit,
+        }
     }
 
     fn pass_on(&self, fetch: &Fetch, mut exchange: Box<Exchange>, plan: &StorePlan) -> Fate<Self> {
@@ -684,7 +696,8 @@ impl ByPolicy {
                 (new.stale_if_error_ms, new.stale_if_unreachable_ms) = (0, 0);
             }
         }
-        let plan = Plan { new, selected, recode: Recode::None, attached: None, kept };
+        let (recode, sinks) = (Recode::None, self.sinks());
+        let plan = Plan { new, selected, recode, attached: None, kept, sinks };
         Fate::Confirm(Some(exchange), Box::new(plan))
     }
 
@@ -725,7 +738,9 @@ impl ByPolicy {
         }
         let (live, haste) = (Some(&*fetch.live), Haste::Regardless);
         let done = core.shared.invalidate_at_once(live, untrue, now, haste);
-        core.counters.add(Counter::Invalidations, done.unwrap_or_default().objects);
+        let outcome = done.unwrap_or_default();
+        core.counters.add(Counter::Invalidations, outcome.objects);
+        core.counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());
     }
 }
 

@@ -57,7 +57,18 @@ impl<J: Judge> Job<J> {
             Attempt::Send(target) => target,
             Attempt::Fate(fate) => return fate,
         };
-        match send_to(&mut self.fetch, target).await {
+        let sent = send_to(&mut self.fetch, target).await;
+        let recorded = self.fetch.core.recorded();
+        let fate = self.judge_sent(sent);
+        // Whoever is answered knows that what is untrue will not come back.
+        if self.fetch.core.recorded() != recorded {
+            self.fetch.core.shared.wait_for_records().await;
+        }
+        fate
+    }
+
+    fn judge_sent(&mut self, sent: Result<Sent, origin::Error>) -> Fate<J> {
+        match sent {
             Ok(Sent::Answered(exchange)) => {
                 // Before a policy changes its fields.
                 self.fetch.edition = Edition::of(&exchange, &self.fetch.live.limits);

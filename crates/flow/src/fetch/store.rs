@@ -28,7 +28,7 @@ impl<J: Judge> Job<J> {
             body => body,
         };
         let Some(mut lead) = self.fetch.lead.take() else { return };
-        let Plan { new, selected, recode, attached, .. } = plan;
+        let Plan { new, selected, recode, attached, sinks, .. } = plan;
         let given = body.length();
         let length = given.filter(|_| !recode.changes());
         let new = NewObject { length, ..new };
@@ -42,6 +42,7 @@ impl<J: Judge> Job<J> {
         let mut filling = carry::begin(&self.fetch.core, trace, lead, new, variant);
         self.fetch.core.counters.add(Counter::BodiesCoded, u64::from(is_coded));
         let (object, stored) = (filling.object().clone(), filling.stored());
+        object.set_sinks(sinks);
         // A body too large to keep is a window: its reader must be there before it moves.
         let reader = object.reader();
         let fetched = Fetched::Object { object: Arc::clone(&object), stored, reader };
@@ -110,6 +111,7 @@ impl<J: Judge> Job<J> {
         fetch.note(|trace| trace.stored.set(plan.kept));
         let variant = plan.selected.as_ref().map(Selected::variant);
         let object = lead.freshen(&old, NewObject { length: None, ..plan.new }, variant);
+        object.set_sinks(plan.sinks);
         self.tell(Fetched::Confirmed(object));
         if let Some(exchange) = exchange {
             drain(*exchange).await;

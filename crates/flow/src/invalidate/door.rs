@@ -43,6 +43,9 @@ pub struct Outcome {
     pub finds: u64,
     /// Not everything has been looked at yet. What is still there is not used any more.
     pub pending: bool,
+    /// It is being recorded: whoever must know that it will outlive the process waits
+    /// (`Shared::wait_for_records`).
+    pub recorded: bool,
 }
 
 /// Ways in which a thread that must not wait invalidates.
@@ -252,6 +255,23 @@ impl Shared {
         })
     }
 
+    /// Waits until all invalidations that were made will outlive this process, as far as they are
+    /// recorded.
+    pub(crate) async fn wait_for_records(self: &Arc<Self>) {
+        let shared = Arc::clone(self);
+        let waiting = rt::blocking(move || {
+            if let Some(journal) = shared.door.journal.get()
+                && let Err(why) = journal.wait()
+            {
+                shared.count_refused(1);
+                base::say!("larder: an invalidation may be undone at the next start: {why}");
+            }
+        });
+        if let Err(error) = waiting.await {
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
+
     fn count_refused(&self, invalidations: u64) {
         let counters = self.door.counters.get_or_init(|| self.counters.register());
         counters.add(Counter::InvalidationsRefused, invalidations);
@@ -294,6 +314,11 @@ impl Entered {
     fn outcome(&self, pending: bool) -> Outcome {
         let banned: u64 = self.bans.iter().map(|ban| ban.objects()).sum();
         let finds: u64 = self.bans.iter().map(|ban| ban.finds()).sum();
-        Outcome { objects: self.objects + banned, finds: self.objects + finds, pending }
+        Outcome {
+            objects: self.objects + banned,
+            finds: self.objects + finds,
+            pending,
+            recorded: self.recording.is_some(),
+        }
     }
 }

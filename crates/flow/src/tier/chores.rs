@@ -109,13 +109,12 @@ impl Tier {
         let until_ms = rt::now().mono_ms.saturating_add(most.as_millis() as u64);
         let mut resting = Resting::default();
         let mut walk = Walk::default();
-        let queue_bytes = store.disk.stats().queue_bytes;
         loop {
             let now_ms = rt::now().mono_ms;
             let is_late = || rt::now().mono_ms > until_ms;
             let is_meant = |object: &Object| may_answer(object, now_ms) && !is_late();
             let mut pause = || {
-                while store.disk.stats().queued_bytes > queue_bytes / 2 && !is_late() {
+                while store.disk.is_behind() && !is_late() {
                     rt::pause(CATCH_UP);
                 }
             };

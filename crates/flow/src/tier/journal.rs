@@ -38,6 +38,11 @@ impl Journal for DiskJournal {
         }
         Ok(Box::new(recording))
     }
+
+    fn wait(&self) -> Result<(), String> {
+        let Some(disk) = self.cache.lower().disk() else { return Ok(()) };
+        disk.begun().wait().map_err(|error| error.to_string())
+    }
 }
 
 impl Recording for Batch {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::Now;
 use bytes::Bytes;
-use cache::{Object, Record};
+use cache::{Object, Record, Sinks};
 use disk::{Answer, Body, Entry, Lent, Place};
 
 use super::Store;
@@ -42,7 +42,8 @@ impl Store {
     /// again is if `all` is true.
     pub(super) fn keep(&self, object: &Arc<Object>, all: bool) -> Option<Place> {
         let now = rt::now();
-        if !(all || self.is_worth_it(object)) || !may_answer(object, now.mono_ms) {
+        let is_meant = self.is_worth_it(object) || all && object.sinks() != Sinks::Never;
+        if !is_meant || !may_answer(object, now.mono_ms) {
             return None;
         }
         let entry = Entry {
@@ -56,9 +57,13 @@ impl Store {
         self.disk.put(entry)
     }
 
-    /// Returns true if the rules admit the response: it was asked for again.
+    /// Returns true if the rules admit the response: it was asked for again, or its maker says so.
     pub(super) fn is_worth_it(&self, object: &Object) -> bool {
-        self.rules.admit_all || object.hits() > 0
+        match object.sinks() {
+            Sinks::Never => false,
+            Sinks::Always => true,
+            Sinks::ByMerit => self.rules.admit_all || object.hits() > 0,
+        }
     }
 
     /// The response that was read, by the clocks and the bans of this process.

@@ -97,6 +97,7 @@ impl Stage for Acting<'_> {
         env.count(Count::NPurges);
         counts.add(Count::NObjPurged, outcome.objects);
         core.counters.inc(Counter::Purges);
+        core.counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());
         Ok(())
     }
 

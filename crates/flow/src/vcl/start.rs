@@ -67,10 +67,11 @@ fn begin(
         None => env.count(Count::ClientReq),
     }
     let reads_body = has_body(asked) && instance.program().uses().body.is_some();
+    let recorded = core.recorded();
     let halt = match reads_body {
         true => None,
         false => match turn.advance(&env, Step::Start) {
-            Halt::Reply(reply) => {
+            Halt::Reply(reply) if core.recorded() == recorded => {
                 turn.end(core);
                 return match reply.page {
                     None => Start::Reply(reply),
@@ -84,7 +85,7 @@ fn begin(
         live: Rc::clone(live),
         site: Arc::clone(site),
         notes: policy::Notes::default(),
-        way: Way::Vcl(Box::new(Waiting { turn, halt })),
+        way: Way::Vcl(Box::new(Waiting { turn, halt, recorded })),
         within: None,
         cookies: None,
     }))

@@ -1,8 +1,9 @@
 //! Storages by name: each response belongs to one, and programs choose, see and change it. One
-//! memory is behind all of them, so that nothing else depends on the choice.
+//! memory is behind all of them. What is chosen decides what goes to the disk below that.
 
 use std::sync::Arc;
 
+use cache::Sinks;
 use vcl::ctx::BerespState;
 use vcl::params::Param;
 
@@ -42,6 +43,19 @@ pub(crate) fn place<'n>(live: &Live, state: &'n BerespState) -> &'n str {
 /// The storage of this name, if there still is one.
 pub(crate) fn named<'l>(live: &'l Live, name: &[u8]) -> Option<&'l Arc<str>> {
     live.storages.iter().find(|own| own.as_bytes() == name)
+}
+
+/// What becomes of a response in the storage of this name when it leaves memory. Where none of the
+/// storages is a disk, any of them may be one of memory over a disk.
+pub(crate) fn sinks(live: &Live, name: &str) -> Sinks {
+    if name == TRANSIENT {
+        return Sinks::Never;
+    }
+    match live.disk_storages.iter().any(|own| **own == *name) {
+        true => Sinks::Always,
+        false if live.disk_storages.is_empty() => Sinks::ByMerit,
+        false => Sinks::Never,
+    }
 }
 
 /// Returns true if a response is kept for less than the parameter `shortlived`.

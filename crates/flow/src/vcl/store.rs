@@ -82,7 +82,8 @@ impl ByProgram {
         let new = NewObject { tags, ..self.object(fetch, &answer, flags) };
         let recode = std::mem::take(&mut answer.recode);
         let attached = answer.page.take().map(|page| page as Arc<dyn Attached>);
-        let plan = Box::new(Plan { new, selected, recode, attached, kept: true });
+        let sinks = storages::sinks(&fetch.live, storages::place(&fetch.live, &answer.state));
+        let plan = Box::new(Plan { new, selected, recode, attached, kept: true, sinks });
         match answer.state.was_304 && fetch.old.is_some() {
             true => Fate::Confirm(None, plan),
             false => Fate::Store(body, plan),

@@ -29,7 +29,7 @@ impl Waiting {
         trace: &Rc<Trace>,
     ) -> Reply {
         let late = env.asked.expect_continue && self.continues_late();
-        let Self { mut turn, halt } = self;
+        let Self { mut turn, halt, recorded } = self;
         let mut upload = body.map_or(Upload::None, |reader| Upload::Stream {
             reader,
             expects: late,
@@ -45,7 +45,12 @@ impl Waiting {
         };
         loop {
             let step = match halt {
-                Halt::Reply(reply) => return reply,
+                Halt::Reply(reply) => {
+                    if env.stage.core.recorded() != recorded {
+                        env.stage.core.shared.wait_for_records().await;
+                    }
+                    return reply;
+                }
                 Halt::Wait(ticket) => {
                     // What became of it, the lookup shows.
                     _ = wait::for_fetch(env.stage.core, Some(trace), ticket, None).await;

@@ -7,6 +7,8 @@ use super::turn::Turn;
 pub(crate) struct Waiting {
     pub(crate) turn: Box<Turn>,
     pub(crate) halt: Option<Halt>,
+    /// Invalidations of its core that had been recorded when it began.
+    pub(crate) recorded: u64,
 }
 
 impl Waiting {

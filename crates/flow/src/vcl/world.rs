@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ban::Expression;
-use base::{Counters, Limit, Now};
+use base::{Counter, Counters, Limit, Now};
 use bytes::Bytes;
 use policy::told::shown;
 use vcl::counts::{Count, Counts};
@@ -93,6 +93,9 @@ impl<'a> Sight<'a> {
     fn invalidate(&self, what: Target, soft: bool, haste: Haste) -> Result<Outcome, String> {
         let one = self.shared.invalidation(what, soft, Sites::Every, self.now);
         let done = self.shared.invalidate_at_once(None, [one], self.now, haste);
+        if let (Ok(outcome), Runner::Core(_, counters)) = (&done, self.runner) {
+            counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());
+        }
         done.map_err(|why| why.to_string())
     }
 

@@ -456,5 +456,6 @@ pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         hostname: "host".into(),
         endpoints: Default::default(),
         storages: ["s0", "Transient"].map(Into::into).into(),
+        disk_storages: Arc::default(),
     }
 }

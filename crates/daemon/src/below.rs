@@ -1,0 +1,111 @@
+//! The disk below the cache: opened at the start, before its first response, and closed last.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::{Admission, Config, DiskConfig, DiskVolume};
+use disk::vfs::Real;
+use disk::{Condition, Reason, Stats, VolumeConfig};
+use flow::Shared;
+use flow::tier::{self, Below, Cache, Rules};
+
+use crate::state::Daemon;
+
+/// Opens the disk that the configuration wants.
+///
+/// # Errors
+/// The volume that cannot be used, and why.
+pub(crate) fn open(config: &Config, cache: &Arc<Cache>) -> Result<Option<Below>, String> {
+    let Some(disk) = &config.disk else { return Ok(None) };
+    let told = |error: disk::Error| format!("larder: cannot start: {error}");
+    let volumes = disk.volumes.iter().map(volume).collect::<Result<_, _>>()?;
+    let admit_all = disk.admission == Admission::All;
+    let rules = Rules { admit_all, read_ms: config.limits.disk_read_timeout };
+    tier::open(cache, settings(disk, volumes, config), rules).map(Some).map_err(told)
+}
+
+fn volume(volume: &DiskVolume) -> Result<VolumeConfig, String> {
+    let path = &volume.path;
+    let vfs = Real::new(path).map_err(|error| {
+        format!("larder: cannot start: the disk cache in {}: {error}", path.display())
+    })?;
+    Ok(VolumeConfig { weight: volume.share(), ..VolumeConfig::new(Arc::new(vfs), volume.bytes) })
+}
+
+fn settings(disk: &DiskConfig, volumes: Vec<VolumeConfig>, config: &Config) -> disk::Config {
+    disk::Config {
+        queue_bytes: config.limits.disk_queue_bytes,
+        append_waits: disk.durable_purges,
+        erase: disk.erase,
+        ..disk::Config::new(volumes)
+    }
+}
+
+/// Takes the disk up, and says what there is to say of it.
+pub(crate) fn take_up(shared: &Arc<Shared>, config: &Config, below: Below) {
+    let taken = shared.take_up(below, rt::now());
+    for (number, volume) in config.disk.iter().flat_map(|disk| disk.volumes.iter().enumerate()) {
+        let path = volume.path.display();
+        if taken.emptied.contains(&number) {
+            base::say!("larder: the disk cache in {path} was not whole, and is empty now");
+        }
+    }
+    for why in &taken.not_done {
+        base::say!("larder: a purge of before this start: {why}; what is older stays unused");
+    }
+}
+
+/// Copies what is in memory to the disk, and closes it.
+pub(crate) fn close(shared: &Arc<Shared>, most: Duration) {
+    if let Some(resting) = shared.cache.lower().rest(&shared.cache, most)
+        && resting.is_cut
+    {
+        base::say!("larder: not all that was in memory is on disk: that would have taken too long");
+    }
+}
+
+/// A volume in use, as operators see it.
+pub(crate) struct Volume {
+    pub(crate) path: String,
+    pub(crate) condition: Condition,
+    pub(crate) stats: Stats,
+}
+
+impl Volume {
+    pub(crate) fn is_in(&self) -> bool {
+        self.condition == Condition::In
+    }
+
+    /// Its state, in words.
+    fn state(&self) -> String {
+        match self.condition {
+            Condition::In => "in use".to_owned(),
+            Condition::Pausing(reason) => format!("pauses: {}", reason.word()),
+            Condition::Out(reason) => format!("out of use: {}", reason.word()),
+        }
+    }
+
+    /// Its state and its figures, as JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let mut map = serde_json::Map::new();
+        map.insert("state".to_owned(), self.state().into());
+        for (name, _, value) in self.stats.gauges().chain(self.stats.counted()) {
+            map.insert(name.to_owned(), value.into());
+        }
+        map.into()
+    }
+}
+
+/// The volumes of the disk cache.
+pub(crate) fn volumes(daemon: &Daemon) -> Vec<Volume> {
+    let Some(disk) = daemon.shared.cache.lower().disk() else { return Vec::new() };
+    let paths = daemon.volumes();
+    let volume = |(number, path)| {
+        let known = disk.volume_stats(number);
+        // Without any it could not be opened.
+        let none = || (Condition::Out(Reason::Start), Stats::default());
+        let (condition, stats) = known.unwrap_or_else(none);
+        Volume { path, condition, stats }
+    };
+    paths.into_iter().enumerate().map(volume).collect()
+}

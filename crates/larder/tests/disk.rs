@@ -1,0 +1,259 @@
+//! A cache that survives: what was stored before a stop, a kill or an eviction is a hit again,
+//! under both kinds of policy, and what was purged before is not.
+
+mod support;
+
+use rustix::process::{Pid, Signal, kill_process};
+use support::folder::Folder;
+use support::{PATIENCE, eventually, is_hit, pattern, whole};
+use testkit::client::{Pieces, Raw, request};
+use testkit::larder::Daemon;
+use testkit::origin::{Script, Scripted};
+use testkit::reply::Reply;
+
+/// The kind of policy that decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Policy {
+    Declared,
+    Vcl,
+}
+
+const BOTH: [Policy; 2] = [Policy::Declared, Policy::Vcl];
+
+const PROGRAM: &str = "sub vcl_recv {
+    if (req.method == \"PURGE\") { return (purge); }
+    if (req.method == \"BAN\") {
+        ban(\"obj.http.x-kind == \" + req.http.x-kind);
+        return (synth(200, \"Banned\"));
+    }
+}
+sub vcl_backend_response { set beresp.grace = 1h; }
+sub vcl_deliver { if (obj.hits > 0) { set resp.http.cache-status = \"larder; hit\"; } }
+";
+
+/// A daemon over a disk, which is stopped, killed and started again.
+struct Disked {
+    origin: Scripted,
+    daemon: Option<Daemon>,
+    /// The program and the disk are in it.
+    _folder: Folder,
+    file: String,
+}
+
+impl Disked {
+    async fn start(policy: Policy, top: &str) -> Self {
+        let (origin, folder) = (Scripted::start().await.expect("an origin"), Folder::new());
+        let addr = origin.addr();
+        let (site, origins) = match policy {
+            Policy::Declared => (
+                "origin = \"app\"\npurge = { dialects = [\"purge\", \"foshttpcache\"] }\n"
+                    .to_owned(),
+                format!("[[origin]]\nname = \"app\"\nservers = \"http://{addr}\"\n"),
+            ),
+            Policy::Vcl => {
+                let (host, port) = (addr.ip(), addr.port());
+                let backend = format!("backend app {{ .host = \"{host}\"; .port = \"{port}\"; }}");
+                folder.file("site.vcl", format!("vcl 4.1;\n{backend}\n{PROGRAM}"));
+                let vcl = folder.path().join("site.vcl").display().to_string();
+                (format!("vcl = \"{vcl}\"\n"), String::new())
+            }
+        };
+        let path = folder.path().join("disk").display().to_string();
+        let file = format!(
+            "listen = \"127.0.0.1:0\"\nworkers = 2\n{top}\n[disk]\npath = \"{path}\"\n\
+             size = \"256MiB\"\n{origins}[[site]]\nhost = \"*\"\n{site}"
+        );
+        let daemon = Some(Daemon::start(&file).expect("larder starts"));
+        Self { origin, daemon, _folder: folder, file }
+    }
+
+    fn daemon(&self) -> &Daemon {
+        self.daemon.as_ref().expect("it runs")
+    }
+
+    async fn ask(&self, method: &str, target: &str, fields: &str) -> Reply {
+        let raw = Raw::connect(self.daemon().addr()).await.expect("a connection");
+        let mut raw = raw.patience(PATIENCE);
+        raw.send(&request(method, target, fields), Pieces::Whole).await.expect("it is taken");
+        whole(raw.reply(method).await, target)
+    }
+
+    async fn get(&self, target: &str) -> Reply {
+        self.ask("GET", target, "").await
+    }
+
+    async fn metric(&self, name: &str) -> u64 {
+        self.daemon().metric(name, "").await.expect("metrics") as u64
+    }
+
+    /// Ends the daemon by `signal`, and starts another over the same disk.
+    async fn again(&mut self, signal: Signal) {
+        let mut old = self.daemon.take().expect("it runs");
+        let pid = Pid::from_raw(old.pid() as i32).expect("a process");
+        kill_process(pid, signal).expect("sent");
+        let ended = tokio::task::spawn_blocking(move || (old.wait(), old.log())).await;
+        let (status, log) = ended.expect("no panic");
+        let status = status.expect("it ends");
+        assert!(signal == Signal::KILL || status.success(), "{log}");
+        self.daemon = Some(Daemon::start(&self.file).expect("larder starts again"));
+        eventually("all is found", async || self.is_found().await).await;
+    }
+
+    async fn is_found(&self) -> bool {
+        self.metric("larder_disk_finding").await == 0
+    }
+
+    /// Waits until so many responses are on disk.
+    async fn kept(&self, records: u64) {
+        let there = async || {
+            self.metric("larder_disk_volume_records").await >= records
+                && self.metric("larder_disk_volume_queued_bytes").await == 0
+        };
+        eventually("copies on disk", there).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_stored_is_a_hit_after_a_restart_with_its_age_and_its_variants() {
+    for policy in BOTH {
+        let mut stage = Disked::start(policy, "").await;
+        stage.origin.on("/page", Script::ok("Cache-Control: max-age=1000\r\nAge: 100\r\n", "page"));
+        let varied = "Cache-Control: max-age=1000\r\nVary: X-Kind\r\n";
+        stage.origin.on("/varied", Script::ok(varied, "one"));
+        assert!(!is_hit(&stage.get("/page").await));
+        assert_eq!(stage.ask("GET", "/varied", "X-Kind: 1\r\n").await.text(), "one");
+        stage.origin.on("/varied", Script::ok(varied, "two"));
+        assert_eq!(stage.ask("GET", "/varied", "X-Kind: 2\r\n").await.text(), "two");
+        stage.again(Signal::TERM).await;
+        stage.origin.forget();
+        let page = stage.get("/page").await;
+        assert!(is_hit(&page), "{policy:?}: {page:?}");
+        assert_eq!(page.text(), "page");
+        let age: u64 = page.field("age").expect("an age").parse().expect("a number");
+        assert!((100..200).contains(&age), "{age}");
+        for (kind, text) in [("2", "two"), ("1", "one")] {
+            let varied = stage.ask("GET", "/varied", &format!("X-Kind: {kind}\r\n")).await;
+            assert!(is_hit(&varied), "{policy:?}: {varied:?}");
+            assert_eq!(varied.text(), text);
+        }
+        assert!(!is_hit(&stage.ask("GET", "/varied", "X-Kind: 3\r\n").await));
+        assert_eq!(stage.origin.targets(), ["/varied"]);
+        assert!(stage.metric("larder_disk_hits_total").await >= 3);
+    }
+}
+
+#[tokio::test]
+async fn a_killed_daemon_leaves_what_was_asked_for_again() {
+    for policy in BOTH {
+        let mut stage = Disked::start(policy, "").await;
+        stage.origin.on("/asked", Script::cacheable("asked"));
+        stage.origin.on("/once", Script::cacheable("once"));
+        for target in ["/asked", "/asked", "/once"] {
+            stage.get(target).await;
+        }
+        stage.kept(1).await;
+        stage.again(Signal::KILL).await;
+        let asked = stage.get("/asked").await;
+        assert!(is_hit(&asked), "{policy:?}: {asked:?}");
+        assert_eq!(asked.text(), "asked");
+        assert!(!is_hit(&stage.get("/once").await), "{policy:?}: not worth a disk's wear");
+    }
+}
+
+#[tokio::test]
+async fn a_purge_that_was_answered_holds_over_a_kill() {
+    for policy in BOTH {
+        let by_what_it_has = match policy {
+            Policy::Declared => ("PURGEKEYS", "xkey-purge: a\r\n"),
+            Policy::Vcl => ("BAN", "X-Kind: a\r\n"),
+        };
+        for (method, fields) in [("PURGE", ""), by_what_it_has] {
+            let mut stage = Disked::start(policy, "").await;
+            let fields_sent = "Cache-Control: max-age=1000\r\nX-Kind: a\r\nxkey: a\r\n";
+            stage.origin.on("/page", Script::ok(fields_sent, "old"));
+            stage.origin.on("/other", Script::cacheable("other"));
+            for target in ["/page", "/page", "/other", "/other"] {
+                stage.get(target).await;
+            }
+            stage.kept(2).await;
+            assert_eq!(stage.ask(method, "/page", fields).await.status, 200, "{policy:?} {method}");
+            stage.again(Signal::KILL).await;
+            stage.origin.on("/page", Script::cacheable("new"));
+            let page = stage.get("/page").await;
+            assert_eq!(page.text(), "new", "{policy:?} {method}");
+            assert!(is_hit(&stage.get("/other").await), "{policy:?} {method}");
+            // And over the next one, too.
+            stage.get("/page").await;
+            stage.again(Signal::TERM).await;
+            let page = stage.get("/page").await;
+            assert_eq!(page.text(), "new", "{policy:?} {method}");
+            assert!(is_hit(&page), "{policy:?} {method}: what came after the purge stays");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_memory_has_no_room_for_is_a_hit_from_disk() {
+    for policy in BOTH {
+        let stage = Disked::start(policy, "memory = { size = \"16MiB\" }").await;
+        let bodies: Vec<Vec<u8>> = (0..120)
+            .map(|n| pattern(300_000 + n).into_iter().map(|b| b ^ n as u8).collect())
+            .collect();
+        for (n, body) in bodies.iter().enumerate() {
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            stage.origin.on(&format!("/{n}"), Script::respond([head.as_bytes(), body].concat()));
+        }
+        for _ in 0..2 {
+            for n in 0..bodies.len() {
+                let target = format!("/{n}");
+                stage.get(&target).await;
+                stage.get(&target).await;
+            }
+        }
+        assert!(stage.metric("larder_disk_hits_total").await > 30, "{policy:?}");
+        for (n, body) in bodies.iter().enumerate() {
+            assert!(stage.get(&format!("/{n}")).await.body == *body, "{policy:?}: /{n}");
+        }
+        let fetched = stage.origin.targets().len();
+        assert!(fetched < 2 * bodies.len(), "{policy:?}: {fetched} fetches");
+    }
+}
+
+#[tokio::test]
+async fn a_large_body_is_read_from_where_it_lies_in_ranges_too() {
+    for policy in BOTH {
+        let mut stage = Disked::start(policy, "").await;
+        let body = pattern(9_000_001);
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stage.origin.on("/film", Script::respond([head.as_bytes(), &body].concat()));
+        assert!(stage.get("/film").await.body == body);
+        stage.again(Signal::TERM).await;
+        stage.origin.forget();
+        let part = stage.ask("GET", "/film", "Range: bytes=5000000-5000099\r\n").await;
+        assert_eq!(part.status, 206, "{policy:?}");
+        assert!(part.body == body[5_000_000..5_000_100], "{policy:?}");
+        for _ in 0..2 {
+            let film = stage.get("/film").await;
+            assert!(is_hit(&film) && film.body == body, "{policy:?}");
+        }
+        assert!(stage.origin.targets().is_empty(), "{policy:?}");
+        // As often as one likes: its body is on disk, its head in memory.
+        stage.again(Signal::TERM).await;
+        assert!(stage.get("/film").await.body == body, "{policy:?}");
+        assert!(stage.origin.targets().is_empty(), "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_daemon_on_the_same_disk_is_refused_by_name() {
+    let stage = Disked::start(Policy::Declared, "").await;
+    let refused = Daemon::start(&stage.file).expect_err("the disk is in use").to_string();
+    assert!(refused.contains("disk"), "{refused}");
+    assert!(!is_hit(&stage.get("/").await), "the first one goes on");
+}
