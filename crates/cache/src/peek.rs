@@ -23,6 +23,8 @@ pub struct Peek {
     /// Until when requests for the key do not wait for each other, in milliseconds of the monotonic
     /// clock: a former answer was uncacheable. It counts where nothing is found.
     pub marked_until_ms: Option<u64>,
+    /// Responses in the lower tier that are not in memory and may be the key's: its hash is theirs.
+    pub below: usize,
     /// True if a fetch is under way whose response would answer the request, and the request would
     /// wait for it.
     pub is_fetched: bool,
@@ -49,9 +51,13 @@ impl<L: Lower> Cache<L> {
         let mut shape = Shape::default();
         let (variants, mut peek) = {
             let shard = self.shared_shard(place.shard);
-            let Some(slot) = shard.find(place.h32, key.bytes()) else { return Peek::default() };
+            let below = shard.cold(place.h32).len();
+            let Some(slot) = shard.find(place.h32, key.bytes()) else {
+                return Peek { below, ..Peek::default() };
+            };
             choose(slot.variants(), variant, |spec, signature| shape.note(spec, signature));
             let peek = Peek {
+                below,
                 marked_until_ms: slot.marked_until_ms(),
                 is_fetched: fetch_for(slot, &shape).is_some(),
                 ..Peek::default()

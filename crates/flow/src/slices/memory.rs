@@ -17,8 +17,9 @@ const SWEPT: u64 = 16 * 1024;
 const ORIGINS_MAX: usize = 1024;
 
 /// The memory of all cores.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SliceMemory {
+    /// The next set's number. Slices of former processes may be on disk: it begins anywhere.
     next: AtomicU64,
     /// Sets that have ended, and the numbers of their slices.
     remains: Mutex<Vec<Remains>>,
@@ -38,6 +39,17 @@ pub(super) struct Remains {
     pub(super) id: u64,
     pub(super) next: u64,
     pub(super) end: u64,
+}
+
+impl Default for SliceMemory {
+    fn default() -> Self {
+        Self {
+            next: AtomicU64::new(HashSeed::draw()),
+            remains: Mutex::default(),
+            unprobed: Origins::default(),
+            unsliced: Origins::default(),
+        }
+    }
 }
 
 impl SliceMemory {
