@@ -4,16 +4,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::Limits;
+use base::units::parse_size;
 use origin::{OriginConfig, Protocol, ScriptRules, ScriptsConfig, ServerConfig, parse_server};
 use policy::Profile;
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
-    AcmeConfig, AdminConfig, CacheStatus, Config, ListenSpec, LogRing, MemoryConfig, Place,
-    Programs, Run, SiteConfig,
+    AcmeConfig, AdminConfig, Admission, CacheStatus, Config, DiskConfig, DiskVolume, ListenSpec,
+    LogRing, MemoryConfig, Place, Programs, Run, SiteConfig,
 };
-use crate::parse::{Presets, finish, parse_acme, parse_memory, plain_origin};
+use crate::parse::{
+    Presets, finish, parse_acme, parse_memory, plain_origin, volume_path, volume_size,
+};
 use crate::reader::Reader;
 
 /// Options of the command line.
@@ -27,6 +30,8 @@ pub struct CliOptions {
     pub listen: Vec<String>,
     /// Size of the memory cache, as `[memory] size`.
     pub memory: Option<String>,
+    /// A cache on disk: its directory, a comma and its size.
+    pub disk: Option<String>,
     /// Presets of the site, by name.
     pub presets: Vec<String>,
     /// Hosts of the site; none for every host.
@@ -82,7 +87,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         workers: options.workers.filter(|n| *n > 0),
         profile: options.profile,
         memory: MemoryConfig { size: size.unwrap_or_default() },
-        disk: None,
+        disk: disk(&mut r, options),
         admin: AdminConfig::default(),
         varnish_cli: None,
         htcp: None,
@@ -127,6 +132,26 @@ fn one_listen(r: &mut Reader, options: &CliOptions, text: &str) -> Option<Listen
         spec => Ok(spec),
     });
     flag(r, "--listen", text, spec)
+}
+
+/// The cache on disk.
+fn disk(r: &mut Reader, options: &CliOptions) -> Option<DiskConfig> {
+    let text = options.disk.as_deref()?;
+    let (path, bytes) = flag(r, "--disk", text, directory_and_size(text))?;
+    let place = Place::nowhere();
+    Some(DiskConfig {
+        volumes: vec![DiskVolume { path, bytes, weight: 1, name: None, place }],
+        admission: Admission::Hit,
+        durable_purges: true,
+        erase: false,
+    })
+}
+
+fn directory_and_size(text: &str) -> Result<(PathBuf, u64), String> {
+    let (path, size) = text.rsplit_once(',').ok_or("takes a directory, a comma and a size")?;
+    let path = volume_path(path)?;
+    let bytes = parse_size(size).map_err(|why| format!("{size}: {why}"))?;
+    Ok((path, volume_size(bytes)?))
 }
 
 fn hosts(r: &mut Reader, options: &CliOptions) -> Vec<String> {
@@ -230,6 +255,27 @@ mod tests {
         ] {
             let errors = with(origin, root).expect_err("a mistake");
             assert_eq!(errors[0].message, message);
+        }
+    }
+
+    #[test]
+    fn a_disk_is_a_directory_and_a_size() {
+        let with = |disk: &str| {
+            let origin = "http://127.0.0.1:8080".into();
+            let options = CliOptions { origin, disk: Some(disk.into()), ..CliOptions::default() };
+            from_cli(&options)
+                .map(|config| config.disk.expect("a disk").volumes.remove(0))
+                .map_err(|errors| errors[0].message.clone())
+        };
+        let volume = with("/srv/a,b,20GiB").expect("a configuration");
+        assert_eq!((volume.path, volume.bytes), (PathBuf::from("/srv/a,b"), 20 << 30));
+        for (disk, why) in [
+            ("/srv/cache", "--disk /srv/cache: takes a directory, a comma and a size"),
+            ("cache,1GiB", "--disk cache,1GiB: takes an absolute path"),
+            ("/srv/cache,1G", "--disk /srv/cache,1G: 1G: missing or unknown unit"),
+            ("/srv/cache,1MiB", "--disk /srv/cache,1MiB: a disk cache needs at least 256MiB"),
+        ] {
+            assert_eq!(with(disk).expect_err(disk), why);
         }
     }
 

@@ -39,7 +39,7 @@ pub use parse::load_str;
 pub use reference::reference_markdown;
 pub use show::{show, show_site};
 pub use sniff::is_program;
-pub use varnishd::{Varnishd, from_varnishd};
+pub use varnishd::{Varnishd, VolumeFlag, from_varnishd};
 
 /// Reads the configuration in the file at `path`, as [`load_str`] does.
 ///

@@ -33,7 +33,7 @@ pub struct Config {
     pub profile: Profile,
     /// The memory cache.
     pub memory: MemoryConfig,
-    /// The disk cache; `None` if there is none.
+    /// The cache on disk; `None` without `[disk]`.
     pub disk: Option<DiskConfig>,
     /// The admin listener.
     pub admin: AdminConfig,
@@ -288,11 +288,11 @@ pub enum MemorySize {
 pub struct DiskConfig {
     /// The volumes, at least one.
     pub volumes: Vec<DiskVolume>,
-    /// What goes there of all that leaves memory.
+    /// The part of all that leaves memory that goes there.
     pub admission: Admission,
     /// A purge is answered when it is on the disk; else it is there a second later.
     pub durable_purges: bool,
-    /// What is purged is overwritten.
+    /// Bytes of what is purged are overwritten.
     pub erase: bool,
 }
 
@@ -326,10 +326,10 @@ impl DiskVolume {
     }
 }
 
-/// What goes to disk of all that leaves memory.
+/// The part of all that leaves memory that goes to disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Admission {
-    /// What was asked for more than once.
+    /// Responses that were asked for more than once.
     #[default]
     Hit,
     /// Everything.

@@ -21,6 +21,7 @@ mod tracing;
 
 pub(crate) use self::files::defaults_beside_scripts;
 pub(crate) use acme::plain as parse_acme;
+pub(crate) use disk::{VOLUMES_MAX, meet, volume_path, volume_size};
 pub(crate) use presets::Presets;
 #[cfg(test)]
 pub(crate) use presets::said_of_preset;

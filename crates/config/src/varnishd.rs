@@ -11,10 +11,10 @@ use policy::acl::parse_net;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::parse_listen;
 use crate::model::{
-    AdminConfig, CacheStatus, CliSecret, Config, ListenSpec, LogRing, MemoryConfig, MemorySize,
-    Place, Programs, Run, SiteConfig, VarnishCli,
+    AdminConfig, Admission, CacheStatus, CliSecret, Config, DiskConfig, DiskVolume, ListenSpec,
+    LogRing, MemoryConfig, MemorySize, Place, Programs, Run, SiteConfig, VarnishCli,
 };
-use crate::parse::finish;
+use crate::parse::{VOLUMES_MAX, finish, meet, volume_path, volume_size};
 use crate::reader::Reader;
 
 /// The flags of varnishd.
@@ -26,12 +26,25 @@ pub struct Varnishd {
     pub cli: Vec<String>,
     /// `-S`: the file that CLI clients must know; `None` where whoever can connect may.
     pub secret: Option<PathBuf>,
-    /// The sizes of all `-s` together; `None` for the default.
+    /// The sizes of all `-s` in memory together; `None` for the default.
     pub memory_bytes: Option<u64>,
+    /// Those on disk.
+    pub disks: Vec<VolumeFlag>,
     /// Clients may begin with HTTP/2 (`-p feature=+http2`).
     pub http2: bool,
     /// The limits that the parameters set.
     pub limits: Limits,
+}
+
+/// `-s NAME=file,PATH,SIZE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeFlag {
+    /// The storage's name.
+    pub name: String,
+    /// The directory of the volume.
+    pub path: PathBuf,
+    /// Bytes that it may take.
+    pub bytes: u64,
 }
 
 /// One site for every host, without a policy of its own: its VCL decides.
@@ -58,6 +71,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         true => ["0.0.0.0/0", "::/0"].iter().filter_map(|net| parse_net(net).ok()).collect(),
         false => Vec::new(),
     };
+    let disk = disk(&mut r, &options.disks);
     let size = options.memory_bytes.map_or(MemorySize::Auto, MemorySize::Bytes);
     let config = Config {
         listen,
@@ -68,7 +82,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         workers: None,
         profile: Profile::default(),
         memory: MemoryConfig { size },
-        disk: None,
+        disk,
         admin: AdminConfig::default(),
         varnish_cli,
         htcp: None,
@@ -90,6 +104,42 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         via: "larder".to_owned(),
     };
     finish(r, Some(config)).map(|(config, _)| config)
+}
+
+/// The volumes of all `-s`. Whatever leaves memory goes there, as with varnishd's own.
+fn disk(r: &mut Reader, flags: &[VolumeFlag]) -> Option<DiskConfig> {
+    let mut volumes: Vec<DiskVolume> = Vec::new();
+    for VolumeFlag { name, path, bytes } in flags {
+        let text = path.display();
+        let sound = volume_path(&path.to_string_lossy())
+            .and_then(|_| volume_size(*bytes))
+            .map_err(str::to_owned)
+            .and_then(|bytes| match volumes.iter().find(|own| meet(&own.path, path)) {
+                Some(own) => {
+                    Err(format!("storage `{}` is there", own.name.as_deref().unwrap_or("")))
+                }
+                None => Ok(bytes),
+            });
+        match sound {
+            Err(why) => _ = r.error_nowhere(format!("-s {name}=file,{text}: {why}")),
+            Ok(bytes) => volumes.push(DiskVolume {
+                path: path.clone(),
+                bytes,
+                weight: 1,
+                name: Some(name.clone()),
+                place: Place::nowhere(),
+            }),
+        }
+    }
+    if volumes.len() > VOLUMES_MAX {
+        r.error_nowhere(format!("-s: {} on disk: at most {VOLUMES_MAX}", volumes.len()));
+    }
+    (!volumes.is_empty()).then_some(DiskConfig {
+        volumes,
+        admission: Admission::All,
+        durable_purges: true,
+        erase: false,
+    })
 }
 
 /// Reads one `-a`; the one at `at` without a name is `a0`, `a1` and so on.
@@ -204,6 +254,32 @@ mod tests {
             ("/run/x.sock,user=www", "`user=www`: the socket belongs to who runs larder"),
         ] {
             assert_eq!(listen(text), Err(why.to_owned()));
+        }
+    }
+
+    #[test]
+    fn storages_on_disk_are_volumes() {
+        let volume = |name: &str, path: &str, bytes| VolumeFlag {
+            name: name.to_owned(),
+            path: PathBuf::from(path),
+            bytes,
+        };
+        let with = |disks: Vec<VolumeFlag>| {
+            from_varnishd(&Varnishd { disks, ..Varnishd::default() })
+                .map(|config| config.disk)
+                .map_err(|problems| problems[0].message.clone())
+        };
+        assert_eq!(with(Vec::new()), Ok(None));
+        let (a, b) = (volume("s0", "/srv/a", 20 << 30), volume("big", "/srv/b", 1 << 30));
+        let disk = with(vec![a.clone(), b]).expect("a configuration").expect("a disk");
+        let names: Vec<_> = disk.volumes.iter().filter_map(|own| own.name.as_deref()).collect();
+        assert_eq!((names, disk.admission), (vec!["s0", "big"], Admission::All));
+        for (flag, why) in [
+            (volume("x", "cache.bin", 1 << 30), "-s x=file,cache.bin: takes an absolute path"),
+            (volume("x", "/x", 1 << 20), "-s x=file,/x: a disk cache needs at least 256MiB"),
+            (volume("x", "/srv/a/x", 1 << 30), "-s x=file,/srv/a/x: storage `s0` is there"),
+        ] {
+            assert_eq!(with(vec![a.clone(), flag]), Err(why.to_owned()));
         }
     }
 

@@ -32,7 +32,8 @@ impl Source {
                 Vcls::new(about, flags.params.clone())
             }
             Settings::File(_) | Settings::Flags(_) => {
-                let storage = |name: &str| Storage { name: name.to_owned(), bytes: None };
+                let storage =
+                    |name: &str| Storage { name: name.to_owned(), bytes: None, disk: None };
                 let about = About {
                     identity: Arc::clone(&hostname),
                     hostname,

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use base::Limits;
-use config::{Config, Varnishd};
+use config::{Config, Varnishd, VolumeFlag};
 use vcl::params::{Param, Params};
 
 use crate::guard::Guard;
@@ -54,6 +54,16 @@ pub struct Storage {
     pub name: String,
     /// Bytes; `None` without a bound of its own.
     pub bytes: Option<u64>,
+    /// The directory of one that is on disk; `None` for memory.
+    pub disk: Option<PathBuf>,
+}
+
+impl Storage {
+    /// The volume of one that is on disk.
+    fn volume(&self) -> Option<VolumeFlag> {
+        let (name, path) = (self.name.clone(), self.disk.clone()?);
+        Some(VolumeFlag { name, path, bytes: self.bytes.unwrap_or_default() })
+    }
 }
 
 impl Flags {
@@ -73,7 +83,8 @@ impl Flags {
     /// # Errors
     /// The flags that cannot be used, rendered.
     pub fn config(&self) -> Result<Config, String> {
-        let sizes: Vec<_> = self.storages.iter().filter_map(|storage| storage.bytes).collect();
+        let in_memory = self.storages.iter().filter(|storage| storage.disk.is_none());
+        let sizes: Vec<_> = in_memory.filter_map(|storage| storage.bytes).collect();
         if sizes.len() > 1 {
             let all = base::units::Bytes(sizes.iter().sum());
             base::say!(
@@ -88,6 +99,7 @@ impl Flags {
             listen: self.endpoints.clone(),
             cli: self.cli.clone(),
             secret: self.secret.clone(),
+            disks: self.storages.iter().filter_map(Storage::volume).collect(),
             memory_bytes: (!sizes.is_empty()).then(|| sizes.iter().sum()),
             http2: self.params.has_feature("http2"),
             limits,

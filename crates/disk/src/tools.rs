@@ -8,12 +8,12 @@ use parking_lot::Mutex;
 
 use crate::config::{Clock, Config, VolumeConfig};
 use crate::error::Error;
-use crate::layout::{LIVE, PART};
+use crate::layout::{LIVE, PART, Row};
 use crate::open::{self, Beginning, Purpose, look};
 use crate::order::Order;
 use crate::owner::{Condition, Found, Owner, Reason};
 use crate::place::Place;
-use crate::read::{Ask, Way};
+use crate::read::{Answer, Ask, Way};
 use crate::stats::Stats;
 use crate::vfs::Vfs;
 use crate::volume::{Shared, Volume};
@@ -28,6 +28,11 @@ pub struct Summary {
     pub volume: String,
     /// Times that it was opened, about.
     pub session: u64,
+    /// The number of its newest journal; `None` without one.
+    pub generation: Option<u64>,
+    /// When the oldest and the newest record were written, about, in milliseconds since 1970;
+    /// `None` if there are no records.
+    pub written_ms: Option<(u64, u64)>,
     /// Bytes of a segment.
     pub segment_bytes: u32,
     /// Most bytes of a block.
@@ -97,6 +102,7 @@ impl Owner for Collected {
 struct Exhibit {
     volume: Volume,
     found: Vec<Found>,
+    generation: Option<u64>,
     out: Option<Reason>,
     trusted: bool,
 }
@@ -112,7 +118,7 @@ impl Exhibit {
         let mut all = Beginning { owner: superblock.owner, ..Beginning::default() };
         all.session = superblock.session;
         all.add(&seen.past.keep);
-        let out = seen.marker;
+        let (out, generation) = (seen.marker, seen.past.generation);
         let trusted = !seen.is_broken();
         let notes = Arc::new(Collected::default());
         let shared = Shared {
@@ -127,16 +133,20 @@ impl Exhibit {
         while volume.find_turn() {}
         let trusted = trusted && volume.health.is_in();
         let found = std::mem::take(&mut *notes.0.lock());
-        Ok(Self { volume, found, out, trusted })
+        Ok(Self { volume, found, generation, out, trusted })
     }
 
     fn summary(&self) -> Summary {
         let superblock = &self.volume.superblock;
         let mut stats = Stats::default();
         self.volume.add_stats(&mut stats);
+        // After the counters, which are not to count what this reads.
+        let written_ms = self.written_ms();
         Summary {
             volume: self.volume.name.clone(),
             session: superblock.session,
+            generation: self.generation,
+            written_ms,
             segment_bytes: superblock.segment_bytes,
             block_bytes: superblock.block_bytes,
             invalidations: self.volume.journal.kept(),
@@ -144,6 +154,31 @@ impl Exhibit {
             trusted: self.trusted,
             stats,
         }
+    }
+}
+
+impl Exhibit {
+    /// When the oldest and the newest record were written: segments are written in order, so the
+    /// first and the last record of each tell.
+    fn written_ms(&self) -> Option<(u64, u64)> {
+        let mut span: Option<(u64, u64)> = None;
+        for (number, slot) in (0..).zip(&self.volume.segments) {
+            let (epoch, rows) = {
+                let segment = slot.lock();
+                let whole = |row: &&Row| row.is(LIVE) && !row.is(PART);
+                let mut live = segment.rows.iter().filter(whole).copied();
+                let (first, last) = (live.next(), live.next_back());
+                (segment.epoch, first.into_iter().chain(last))
+            };
+            for row in rows {
+                let place = self.volume.place(number, epoch, &row);
+                let read = self.volume.load(Way::Wait, place, row.hash, &Ask::head());
+                let Ok(Some(Answer { written_ms, .. })) = read else { continue };
+                let (oldest, newest) = span.unwrap_or((written_ms, written_ms));
+                span = Some((oldest.min(written_ms), newest.max(written_ms)));
+            }
+        }
+        span
     }
 }
 
@@ -180,7 +215,8 @@ pub fn check(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<Checked, Error> {
 }
 
 /// Calls `each` with every live record of a volume, and a reader that gives its body piece by piece
-/// until it returns `None`: at the end, or where the rest cannot be read.
+/// until it returns `None`: at the end, or where the rest cannot be read. Returns how many records
+/// there were, and how many more whose beginning cannot be read.
 ///
 /// # Errors
 /// Those of [`crate::Disk::open`], and no volume there.
@@ -188,13 +224,16 @@ pub fn export(
     vfs: &Arc<dyn Vfs>,
     clock: &Clock,
     mut each: impl FnMut(Exported, &mut dyn FnMut() -> Option<Bytes>),
-) -> Result<u64, Error> {
+) -> Result<(u64, u64), Error> {
     let exhibit = Exhibit::open(vfs, clock)?;
     let volume = &exhibit.volume;
-    let mut brought = 0;
+    let (mut brought, mut missed) = (0, 0);
     for found in &exhibit.found {
         let load = |ask| volume.load(Way::Wait, found.place, found.hash, &ask).ok().flatten();
-        let Some(answer) = load(Ask::head()) else { continue };
+        let Some(answer) = load(Ask::head()) else {
+            missed += 1;
+            continue;
+        };
         let length = answer.length;
         let mut at = 0;
         let mut body = || {
@@ -205,7 +244,7 @@ pub fn export(
         each(Exported { found: *found, head: answer.head, length }, &mut body);
         brought += 1;
     }
-    Ok(brought)
+    Ok((brought, missed))
 }
 
 /// Removes all that a volume has, also one of another format, and forgets that it was taken out of

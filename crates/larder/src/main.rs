@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod demo;
+mod disk_verb;
 mod preset;
 mod serve_verb;
 mod varnishd;
@@ -57,6 +58,9 @@ enum Verb {
     Stat(tools::StatArgs),
     Logstat(tools::LogstatArgs),
     Bench(Box<bench::BenchArgs>),
+    /// Look after the cache on disk (`[disk]`) while no daemon uses it.
+    #[command(subcommand)]
+    Disk(disk_verb::DiskVerb),
     /// Helper process that a daemon starts beside itself.
     #[command(hide = true)]
     Keeper(KeeperArgs),
@@ -92,6 +96,7 @@ fn main() -> ExitCode {
         Verb::Stat(args) => tools::stat(&args),
         Verb::Logstat(args) => tools::logstat(&args),
         Verb::Bench(args) => return bench::run(&args),
+        Verb::Disk(verb) => disk_verb::run(&verb),
         Verb::Keeper(KeeperArgs { config, file, clear }) => {
             daemon::keep(&daemon::KeeperArgs::new(config, file, clear))
         }

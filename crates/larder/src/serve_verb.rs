@@ -41,6 +41,9 @@ pub(crate) struct ServeArgs {
     /// Memory for the cache, such as 512MiB or 40%; by default half of what there is.
     #[arg(long, value_name = "SIZE", conflicts_with = "config")]
     memory: Option<String>,
+    /// Cache on disk below memory: its directory and size, such as /var/cache/larder,20GiB.
+    #[arg(long, value_name = "DIR,SIZE", conflicts_with = "config")]
+    disk: Option<String>,
     /// Core threads; by default one per core this process may use.
     #[arg(long, value_name = "N", conflicts_with = "config")]
     workers: Option<usize>,
@@ -166,6 +169,7 @@ fn source_of(args: ServeArgs) -> Result<Source, String> {
             acme: args.acme,
             listen: args.listen,
             memory: args.memory,
+            disk: args.disk,
             workers: args.workers,
             profile: match args.profile {
                 ProfileArg::Safe => policy::Profile::Safe,

@@ -9,6 +9,9 @@ use clap::Args;
 use daemon::{Flags, Program, RunAs, Storage, own_secret};
 use vcl::params::Params;
 
+/// The storage of what is not kept for long (varnishd(1)).
+const TRANSIENT: &str = "Transient";
+
 /// varnishd's flags (varnishd(1)).
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "varnishd's flags")]
@@ -34,8 +37,8 @@ pub(crate) struct VarnishdArgs {
     /// The secret that clients of the CLI must know, or `none`.
     #[arg(short = 'S', value_name = "FILE")]
     pub(crate) secret: Option<String>,
-    /// Storage: all of it is memory; repeatable.
-    #[arg(short = 's', value_name = "[NAME=]KIND[,SIZE]")]
+    /// Storage; repeatable. `malloc,SIZE` is memory, `file,DIR,SIZE` a cache on disk below it.
+    #[arg(short = 's', value_name = "[NAME=]KIND[,...]")]
     pub(crate) storage: Vec<String>,
     /// Sets a parameter; repeatable.
     #[arg(short = 'p', value_name = "PARAM=VALUE")]
@@ -222,14 +225,18 @@ impl VarnishdArgs {
             if storages.iter().any(|storage| storage.name == name) {
                 return Err(format!("larder: -s {text}: there is a storage `{name}` already"));
             }
-            let bytes = storage_bytes(spec).map_err(|why| format!("larder: -s {text}: {why}"))?;
-            storages.push(Storage { name, bytes });
+            let (bytes, disk) = storage(spec).map_err(|why| format!("larder: -s {text}: {why}"))?;
+            if disk.is_some() && name == TRANSIENT {
+                return Err(format!("larder: -s {text}: what is short-lived stays in memory"));
+            }
+            storages.push(Storage { name, bytes, disk });
         }
-        if storages.iter().all(|storage| storage.name == "Transient") {
-            storages.insert(0, Storage { name: "s0".to_owned(), bytes: None });
+        let in_memory = |name: &str| Storage { name: name.to_owned(), bytes: None, disk: None };
+        if storages.iter().all(|storage| storage.name == TRANSIENT) {
+            storages.insert(0, in_memory("s0"));
         }
-        if !storages.iter().any(|storage| storage.name == "Transient") {
-            storages.push(Storage { name: "Transient".to_owned(), bytes: None });
+        if !storages.iter().any(|storage| storage.name == TRANSIENT) {
+            storages.push(in_memory(TRANSIENT));
         }
         Ok(storages)
     }
@@ -254,25 +261,73 @@ fn backend_vcl(backend: &str) -> String {
     )
 }
 
-/// The bytes of a storage; `None` without a bound.
-fn storage_bytes(spec: &str) -> Result<Option<u64>, String> {
-    let mut words = spec.split(',');
-    let kind = words.next().unwrap_or_default();
-    let size = match kind {
-        "malloc" | "default" | "umem" | "debug" => words.next(),
-        "file" => {
-            base::say!("larder: note: -s {spec}: kept in memory; there is no file storage");
-            words.nth(1)
-        }
-        "persistent" | "deprecated_persistent" => {
-            return Err("persistent storage is gone, as it is from Varnish".to_owned());
-        }
-        other => return Err(format!("`{other}` is no storage: there is malloc")),
-    };
-    match size {
-        None | Some("") => Ok(None),
-        Some(size) => vcl::params::bytes(size).map(|bytes| Some(bytes as u64)),
+/// The bytes of a storage, `None` without a bound; and its directory if it is on disk.
+fn storage(spec: &str) -> Result<(Option<u64>, Option<PathBuf>), String> {
+    let words: Vec<&str> = spec.split(',').collect();
+    let (kind, options) = (words[0], &words[1..]);
+    match kind {
+        "malloc" | "default" | "umem" | "debug" => match options {
+            [] | [""] => Ok((None, None)),
+            [size] => Ok((Some(bytes(size)?), None)),
+            _ => Err("too many arguments".to_owned()),
+        },
+        "file" => file_storage(spec, options),
+        // Its size had to be said.
+        "persistent" | "deprecated_persistent" => match options {
+            [path, size] => volume(path, size),
+            _ => Err("takes a path and a size".to_owned()),
+        },
+        other => Err(format!("`{other}` is no storage: there are malloc and file")),
     }
+}
+
+/// The options of `file`: path, size, granularity and advice.
+fn file_storage(spec: &str, options: &[&str]) -> Result<(Option<u64>, Option<PathBuf>), String> {
+    let [path, rest @ ..] = options else { return Err("path is mandatory".to_owned()) };
+    let [size, rest @ ..] = rest else { return Err("no size specified".to_owned()) };
+    if let Some(granularity) = rest.first().filter(|text| !text.is_empty()) {
+        vcl::params::bytes(granularity)?;
+    }
+    if let Some(advice) = rest.get(1)
+        && !["", "normal", "random", "sequential"].contains(advice)
+    {
+        return Err(format!("`{advice}` is no advice: there are normal, random and sequential"));
+    }
+    if rest.len() > 2 {
+        return Err("too many arguments".to_owned());
+    }
+    if !rest.is_empty() {
+        base::say!("larder: note: -s {spec}: granularity and advice are without effect");
+    }
+    volume(path, size)
+}
+
+/// A volume of the disk cache.
+fn volume(path: &str, size: &str) -> Result<(Option<u64>, Option<PathBuf>), String> {
+    if path.is_empty() {
+        return Err("path is mandatory".to_owned());
+    }
+    if size.is_empty() {
+        return Err("no size specified".to_owned());
+    }
+    let path = PathBuf::from(path);
+    if path.is_file() {
+        return Err(format!(
+            "{} is a file, as varnishd makes one, and here it is a directory: remove the file or \
+             name another path",
+            path.display()
+        ));
+    }
+    Ok((Some(bytes(size)?), Some(path)))
+}
+
+/// A size of a storage, as varnishd reads it.
+fn bytes(size: &str) -> Result<u64, String> {
+    let bytes = vcl::params::bytes(size)? as u64;
+    if bytes < 1 << 20 {
+        return Err(format!("size `{size}` is too small: did you forget to specify M or G?"));
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -368,6 +423,30 @@ mod tests {
     }
 
     #[test]
+    fn storages_on_disk_are_directories_below_memory() {
+        for text in [
+            "big=file,/srv/larder-cache,20G",
+            "big=file,/srv/larder-cache,20G,4k,random",
+            "big=deprecated_persistent,/srv/larder-cache,20G",
+        ] {
+            let words = ["-b", "none", "-s", "malloc,1G", "-s", text];
+            let flags = flags(&words).expect(text);
+            let config = flags.config().expect(text);
+            assert_eq!(config.memory.size, config::MemorySize::Bytes(1 << 30));
+            let disk = config.disk.expect("a disk cache");
+            let [volume] = &disk.volumes[..] else { panic!("{disk:?}") };
+            assert_eq!(volume.path, Path::new("/srv/larder-cache"));
+            assert_eq!((volume.bytes, volume.name.as_deref()), (20 << 30, Some("big")));
+            let on_disk = flags.storages.iter().map(|own| (own.name.as_str(), own.disk.is_some()));
+            assert!(on_disk.eq([("s0", false), ("big", true), ("Transient", false)]));
+        }
+        let alone = flags(&["-b", "none", "-s", "file,/srv/larder-cache,20G"]).expect("flags");
+        let config = alone.config().expect("a configuration");
+        assert_eq!(config.memory.size, config::MemorySize::Auto);
+        assert!(alone.storages[0].name == "s0" && config.disk.is_some());
+    }
+
+    #[test]
     fn a_backend_is_a_program() {
         assert!(backend_vcl("127.0.0.1").contains(".port = \"8080\""));
         let six = backend_vcl("[::1]:81");
@@ -397,6 +476,16 @@ mod tests {
             (&["-b", "x", "-f", "y"], "larder: only one of -b and -f"),
             (&["-b", "x", "-p", "nothing=1"], "larder: -p nothing=1: Unknown parameter"),
             (&["-b", "x", "-p", "default_ttl"], "larder: -p default_ttl: expected"),
+            (&["-b", "x", "-s", "malloc,1"], "larder: -s malloc,1: size `1` is too small"),
+            (&["-b", "x", "-s", "malloc,1g,2"], "larder: -s malloc,1g,2: too many arguments"),
+            (&["-b", "x", "-s", "file"], "larder: -s file: path is mandatory"),
+            (&["-b", "x", "-s", "file,/x"], "larder: -s file,/x: no size specified"),
+            (&["-b", "x", "-s", "file,/x,1%"], "larder: -s file,/x,1%: Could not convert"),
+            (&["-b", "x", "-s", "file,/x,1g,4k,odd"], "larder: -s file,/x,1g,4k,odd: `odd` is no"),
+            (&["-b", "x", "-s", "file,/x,1g,,,z"], "larder: -s file,/x,1g,,,z: too many"),
+            (&["-b", "x", "-s", "persistent,/x"], "larder: -s persistent,/x: takes a path and"),
+            (&["-b", "x", "-s", "Transient=file,/x,1g"], "larder: -s Transient=file,/x,1g: what"),
+            (&["-b", "x", "-s", "file,/etc/passwd,1g"], "larder: -s file,/etc/passwd,1g: /etc/p"),
             (&["-b", "x", "-s", "tape"], "larder: -s tape: `tape` is no storage"),
             (&["-b", "x", "-s", "a=malloc", "-s", "a=malloc"], "larder: -s a=malloc: there is a"),
             (&["-b", "x", "-r", "nothing"], "larder: -r nothing: there is no parameter"),

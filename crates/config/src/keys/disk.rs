@@ -2,7 +2,7 @@
 
 use super::{BOOLEAN, COUNT, Key, Section};
 
-/// What a volume says of itself.
+/// The keys of a volume.
 fn volume() -> Vec<Key> {
     keys! {
         "path", "an absolute path", "\"/var/cache/larder\"", "Its directory, the daemon's alone: it is made if the one above it is there, and has nothing in it that is not the cache's.";
@@ -12,9 +12,9 @@ fn volume() -> Vec<Key> {
 
 pub(crate) const DISK: Section = Section {
     title: "[disk]",
-    about: "A cache on disk, below the one in memory: it holds what memory has no room for, and survives \
-            restarts and crashes. Read when the daemon starts; a reload does not change it. The limits \
-            `disk_read_timeout` and `disk_queue_bytes` are its, too.",
+    about: "A cache on disk, below the one in memory: it holds what memory has no room for, and \
+            survives restarts and crashes. Read when the daemon starts; a reload does not change \
+            it. The limits `disk_read_timeout` and `disk_queue_bytes` are its, too.",
     keys: || {
         let mut keys = volume();
         keys.append(&mut keys! {

@@ -1,6 +1,6 @@
 //! `[disk]`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::keys;
 use crate::model::{Admission, DiskConfig, DiskVolume, Place};
@@ -10,9 +10,9 @@ use crate::reader::{Item, Reader, Table};
 const PATH: &str = "/var/cache/larder";
 
 /// Volumes of one store: the places in it have six bits for them.
-const VOLUMES_MAX: usize = 64;
+pub(crate) const VOLUMES_MAX: usize = 64;
 
-/// The disk cache; `None` if there is none.
+/// The cache on disk; `None` without `[disk]`.
 pub(super) fn disk(r: &mut Reader, top: &Table<'_>) -> Option<DiskConfig> {
     let Some(item) = top.item("disk") else {
         check_uses(r);
@@ -22,7 +22,7 @@ pub(super) fn disk(r: &mut Reader, top: &Table<'_>) -> Option<DiskConfig> {
     let volumes = match table.item("volume") {
         Some(list) => several(r, &table, &list),
         None => {
-            let path = table.item("path").map_or(Some(PATH.into()), |item| path(r, &item));
+            let path = table.item("path").map_or_else(|| Some(PATH.into()), |item| path(r, &item));
             let size = size(r, &table);
             let place = place(r, &table);
             path.zip(size)
@@ -44,7 +44,7 @@ pub(super) fn disk(r: &mut Reader, top: &Table<'_>) -> Option<DiskConfig> {
     })
 }
 
-/// Says what asks for a disk that there is none of.
+/// Says which settings ask for a disk where there is no `[disk]`.
 fn check_uses(r: &mut Reader) {
     for span in std::mem::take(&mut r.disk_uses) {
         r.error(span, "`store` names a disk, and there is no [disk]").help =
@@ -103,12 +103,12 @@ fn several(r: &mut Reader, table: &Table<'_>, list: &Item<'_>) -> Vec<DiskVolume
 }
 
 /// Returns true if one of the directories is the other, or in it.
-fn meet(a: &std::path::Path, b: &std::path::Path) -> bool {
+pub(crate) fn meet(a: &Path, b: &Path) -> bool {
     a.starts_with(b) || b.starts_with(a)
 }
 
 fn place(r: &Reader, table: &Table<'_>) -> Place {
-    let span = table.item("path").map_or(table.span.clone(), |item| item.span);
+    let span = table.item("path").map_or_else(|| table.span.clone(), |item| item.span);
     Place { file: r.source.clone(), span }
 }
 

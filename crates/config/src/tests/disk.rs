@@ -18,7 +18,7 @@ fn disk(text: &str) -> DiskConfig {
     with(text).disk.expect("a disk cache")
 }
 
-/// What is said of `text`, with its line alone.
+/// Everything that is said of a file with this `[disk]`.
 fn wrong(disk: &str) -> String {
     said(&format!("{disk}\n{SITE}"))
 }

@@ -7,7 +7,11 @@ use crate::vfs::Memory;
 fn filled(clocks: &Arc<Clocks>) -> Memory {
     let vfs = Memory::new();
     let lab = Lab::over(vfs.clone(), clocks);
-    (0..20).for_each(|hash| _ = lab.put(hash, 1, hash as usize * 300).unwrap());
+    (0..20).for_each(|hash| {
+        _ = lab.put(hash, 1, hash as usize * 300).unwrap();
+        // The last one comes a second later.
+        clocks.pass(u64::from(hash == 18) * 1000);
+    });
     drop(lab.disk.append(Bytes::from_static(b"x")).unwrap());
     lab.disk.stop();
     vfs
@@ -25,6 +29,8 @@ fn a_volume_is_told_of_and_nothing_in_it_changes() {
         ("memory", SEGMENT, 1024)
     );
     assert_eq!((told.stats.found, told.invalidations, told.out, told.trusted), (20, 1, None, true));
+    assert!(told.generation.is_some());
+    assert_eq!(told.written_ms, Some((START_MS, START_MS + 1000)));
     let checked = check_volume(&shared, &clocks.clock()).unwrap();
     assert_eq!((checked.sound, checked.flaws.len()), (20, 0));
     assert!(vfs.contents() == before);
@@ -67,7 +73,7 @@ fn all_records_are_brought_out_with_their_bodies() {
         assert!(got == body(hash, 1, hash as usize * 300));
         hashes.push(hash);
     });
-    assert_eq!(brought.unwrap(), 20);
+    assert_eq!(brought.unwrap(), (20, 0));
     hashes.sort_unstable();
     assert!(hashes.into_iter().eq(0..20));
 }

@@ -1,0 +1,204 @@
+//! `larder disk`: the volumes of the cache on disk, checked, told of, emptied and brought out while
+//! no daemon has them.
+//!
+//! A directory that is no volume is left exactly as it is.
+
+mod export;
+mod told;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base::clock::System;
+use clap::{Args, Subcommand};
+use disk::Clock;
+use disk::tools::{self, Checked, Summary};
+use disk::vfs::{Real, Vfs};
+use serde_json::{Value, json};
+
+/// Actions on volumes.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum DiskVerb {
+    /// Read every block of every record, and name what is damaged; then the exit status is 1.
+    /// Nothing is changed: what is damaged is never served, and its room is used again in time.
+    Check(Reported),
+    /// Tell what is on each volume: records, bytes, segments, age, and if a daemon has it.
+    Stat(Reported),
+    /// Remove all that is on the volumes, also those of another format, and let those be used again
+    /// that were taken out. The next start makes them anew.
+    Empty {
+        #[command(flatten)]
+        volumes: Volumes,
+        /// Do it.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Write every record to files: its body, and beside it its head as the store has it.
+    Export {
+        #[command(flatten)]
+        volumes: Volumes,
+        /// Directory to write to: a new one, or one that is empty.
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+    },
+}
+
+/// Volumes, and the way to tell of them.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Reported {
+    #[command(flatten)]
+    volumes: Volumes,
+    /// As one JSON object whose names stay the same from version to version.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The volumes to look after.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Volumes {
+    /// Configuration file with the volumes.
+    #[arg(short = 'c', long, value_name = "FILE", default_value = "/etc/larder/larder.toml")]
+    config: PathBuf,
+    /// Directory of a volume, instead of those of a configuration; repeatable.
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    path: Vec<PathBuf>,
+}
+
+impl Volumes {
+    fn paths(&self) -> Result<Vec<PathBuf>, String> {
+        if !self.path.is_empty() {
+            return Ok(self.path.clone());
+        }
+        let (config, _) = daemon::load(&self.config)?;
+        let disk = config.disk.ok_or_else(|| {
+            format!("larder: {}: there is no [disk] (--path names a volume)", self.config.display())
+        })?;
+        Ok(disk.volumes.into_iter().map(|volume| volume.path).collect())
+    }
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// A message for standard error.
+pub(crate) fn run(verb: &DiskVerb) -> Result<(), String> {
+    match verb {
+        DiskVerb::Check(Reported { volumes, json }) => check(&volumes.paths()?, *json),
+        DiskVerb::Stat(Reported { volumes, json }) => stat(&volumes.paths()?, *json),
+        DiskVerb::Empty { volumes, yes } => empty(&volumes.paths()?, *yes),
+        DiskVerb::Export { volumes, to } => export::run(&volumes.paths()?, to),
+    }
+}
+
+/// The clocks of the system.
+fn clock() -> Clock {
+    Arc::new(|| System.now())
+}
+
+/// Opens a volume's directory. Another one would become private by that, so it is not opened.
+fn open(path: &Path) -> Result<Arc<dyn Vfs>, String> {
+    let failed = |why: String| format!("larder: {}: {why}", path.display());
+    let names = std::fs::read_dir(path).map_err(|error| failed(error.to_string()))?;
+    let mut names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    // One that was never whole has data alone.
+    if !names.any(|name| name == "superblock" || name == "data-0000") {
+        return Err(failed("there is no volume here".to_owned()));
+    }
+    Ok(Arc::new(Real::new(path).map_err(|error| failed(error.to_string()))?))
+}
+
+/// The result of looking at a volume.
+enum Look<T> {
+    Free(T),
+    /// A daemon has it.
+    InUse,
+    /// The reason why it cannot be looked at.
+    Failed(String),
+}
+
+impl<T> Look<T> {
+    fn at(path: &Path, look: fn(&Arc<dyn Vfs>, &Clock) -> Result<T, disk::Error>) -> Self {
+        let vfs = match open(path) {
+            Ok(vfs) => vfs,
+            Err(why) => return Self::Failed(why),
+        };
+        match look(&vfs, &clock()) {
+            Ok(found) => Self::Free(found),
+            Err(disk::Error::Locked { .. }) => Self::InUse,
+            Err(error) => Self::Failed(format!("larder: {error}")),
+        }
+    }
+}
+
+fn stat(paths: &[PathBuf], as_json: bool) -> Result<(), String> {
+    let now_ms = System.now().unix_ms;
+    let (mut values, mut failed) = (Vec::new(), false);
+    for path in paths {
+        let look = Look::at(path, tools::stat);
+        failed |= matches!(look, Look::Failed(_));
+        match (&look, as_json) {
+            (_, true) => values.push(told::volume(path, &look, |summary, value| {
+                told::put_summary(summary, value);
+            })),
+            (Look::Free(summary), _) => base::show!("{}", told::summary(summary, now_ms)),
+            (Look::InUse, _) => base::show!(
+                "{}: in use by a daemon, whose figures `larder stat` shows",
+                path.display()
+            ),
+            (Look::Failed(why), _) => base::say!("{why}"),
+        }
+    }
+    finish(as_json, values, failed, "not every volume could be looked at")
+}
+
+fn check(paths: &[PathBuf], as_json: bool) -> Result<(), String> {
+    let (mut values, mut failed) = (Vec::new(), false);
+    for path in paths {
+        let look = Look::at(path, tools::check);
+        failed |= !matches!(&look, Look::Free(checked) if is_sound(checked));
+        match (&look, as_json) {
+            (_, true) => values.push(told::volume(path, &look, told::put_check)),
+            (Look::Free(checked), _) => base::show!("{}", told::check(checked)),
+            (Look::InUse, _) => {
+                base::say!("larder: {}: a daemon has it: stop that first", path.display());
+            }
+            (Look::Failed(why), _) => base::say!("{why}"),
+        }
+    }
+    finish(as_json, values, failed, "not every volume is sound")
+}
+
+/// Ends a report that is one JSON object, or has been told already.
+fn finish(as_json: bool, values: Vec<Value>, failed: bool, why: &str) -> Result<(), String> {
+    if as_json {
+        base::show!("{}", json!({ "volumes": values }));
+    }
+    if failed { Err(format!("larder: {why}")) } else { Ok(()) }
+}
+
+/// Returns true if nothing is damaged. A segment without a table is what a crash leaves.
+fn is_sound(checked: &Checked) -> bool {
+    let Summary { trusted, stats, .. } = &checked.summary;
+    checked.flaws.is_empty() && *trusted && stats.damaged_snapshot == 0
+}
+
+fn empty(paths: &[PathBuf], yes: bool) -> Result<(), String> {
+    let volumes: Vec<_> = paths.iter().map(|path| open(path)).collect::<Result<_, _>>()?;
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    if !yes {
+        return Err(format!(
+            "larder: this removes all that is stored in {}: say --yes if that is meant",
+            names.join(", ")
+        ));
+    }
+    for (vfs, name) in volumes.iter().zip(names) {
+        tools::empty(vfs).map_err(|error| match error {
+            disk::Error::Locked { .. } => {
+                format!("larder: {name}: a daemon has it: stop that first")
+            }
+            error => format!("larder: {error}"),
+        })?;
+        base::show!("{name}: empty");
+    }
+    Ok(())
+}
