@@ -123,8 +123,8 @@ impl<L: Lower> Lead<L> {
         }
     }
 
-    /// As [`Lead::refill`], for a body that stays in the lower tier: the response is in the index as
-    /// others are, and leaves memory without being written.
+    /// As [`Lead::refill`], for a body that stays in the lower tier: the response is in the index
+    /// as others are, and leaves memory without being written.
     ///
     /// # Errors
     /// As [`Lead::refill`].

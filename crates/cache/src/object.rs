@@ -69,7 +69,7 @@ impl Object {
         self.standing.set_sinks(sinks);
     }
 
-    /// What becomes of the object when it leaves memory.
+    /// The fate of the object when it leaves memory.
     pub fn sinks(&self) -> Sinks {
         self.standing.sinks()
     }

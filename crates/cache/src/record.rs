@@ -387,8 +387,8 @@ impl Record {
         Flags::from_bits(self.flags)
     }
 
-    /// The record, as one that has passed the bans up to the number `passed` and no later ones: bans
-    /// were numbered otherwise where it was written.
+    /// The record, as one that has passed the bans up to the number `passed` and no later ones:
+    /// bans were numbered otherwise where it was written.
     #[must_use]
     pub fn having_passed(mut self, passed: u32) -> Self {
         self.passed = AtomicU32::new(passed);

@@ -7,7 +7,7 @@ use config::{Admission, Config, DiskConfig, DiskVolume};
 use disk::vfs::Real;
 use disk::{Condition, Reason, Stats, VolumeConfig};
 use flow::Shared;
-use flow::tier::{self, Below, Cache, Rules};
+use flow::tier::{self, Cache, DiskRules, OpenedDisk};
 
 use crate::state::Daemon;
 
@@ -15,12 +15,12 @@ use crate::state::Daemon;
 ///
 /// # Errors
 /// The volume that cannot be used, and why.
-pub(crate) fn open(config: &Config, cache: &Arc<Cache>) -> Result<Option<Below>, String> {
+pub(crate) fn open(config: &Config, cache: &Arc<Cache>) -> Result<Option<OpenedDisk>, String> {
     let Some(disk) = &config.disk else { return Ok(None) };
     let told = |error: disk::Error| format!("larder: cannot start: {error}");
     let volumes = disk.volumes.iter().map(volume).collect::<Result<_, _>>()?;
     let admit_all = disk.admission == Admission::All;
-    let rules = Rules { admit_all, read_ms: config.limits.disk_read_timeout };
+    let rules = DiskRules { admit_all, read_ms: config.limits.disk_read_timeout };
     tier::open(cache, settings(disk, volumes, config), rules).map(Some).map_err(told)
 }
 
@@ -42,7 +42,7 @@ fn settings(disk: &DiskConfig, volumes: Vec<VolumeConfig>, config: &Config) -> d
 }
 
 /// Takes the disk up, and says what there is to say of it.
-pub(crate) fn take_up(shared: &Arc<Shared>, config: &Config, below: Below) {
+pub(crate) fn take_up(shared: &Arc<Shared>, config: &Config, below: OpenedDisk) {
     let taken = shared.take_up(below, rt::now());
     for (number, volume) in config.disk.iter().flat_map(|disk| disk.volumes.iter().enumerate()) {
         let path = volume.path.display();

@@ -84,9 +84,8 @@ pub(crate) fn live(
         let missing = |host: &&String| material.is_missing(config, host);
         let without = || SiteRules { redirect_https: None, ..site.rules.clone() };
         let bare = site.hosts.iter().find(missing).map(|_| built(without()));
-        for host in &site.hosts {
-            insert(&mut sites, host, bare.as_ref().filter(|_| missing(&host)).unwrap_or(&whole));
-        }
+        let of = |host| bare.as_ref().filter(|_| missing(&host)).unwrap_or(&whole);
+        site.hosts.iter().for_each(|host| insert(&mut sites, host, of(host)));
     }
     let limits = view.limits(&config.limits);
     let live = Live {

@@ -15,7 +15,7 @@ use config::sizing::Machine;
 use config::{Config, Programs};
 use flow::Shared;
 use flow::finish::Records;
-use flow::tier::Below;
+use flow::tier::OpenedDisk;
 use net::AccessLog;
 use observe::ring::Ring;
 use origin::{Order, Origin, Reserved, ServerStatus};
@@ -121,7 +121,7 @@ impl Daemon {
         source: Source,
         config: &Config,
         machinery: Machinery,
-    ) -> Result<(Arc<Self>, Records, Option<Below>), String> {
+    ) -> Result<(Arc<Self>, Records, Option<OpenedDisk>), String> {
         let Machinery { machine, descriptors, cores, admin_addresses, ring } = machinery;
         let material = read_material(config)?;
         let sockets = vec![source.admin_socket.clone()];
@@ -135,7 +135,7 @@ impl Daemon {
         let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
         let cache = build::cache(config, &machine);
         let below = below::open(config, &cache)?;
-        let seed = below.as_ref().map_or_else(HashSeed::random, Below::seed);
+        let seed = below.as_ref().map_or_else(HashSeed::random, OpenedDisk::seed);
         let shared = Shared::with_journal(cache, live, seed, journal);
         let lines = shared.counters.register();
         let (records, log) = records(config, ring, cores, lines)?;

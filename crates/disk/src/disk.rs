@@ -86,18 +86,18 @@ impl fmt::Debug for Effect {
 }
 
 /// An invalidation on its way to the journals.
-pub struct Writing {
+pub struct Durability {
     core: Arc<Core>,
     tickets: Vec<(Arc<Volume>, u64)>,
 }
 
-impl fmt::Debug for Writing {
+impl fmt::Debug for Durability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Writing({} volumes)", self.tickets.len())
+        write!(f, "Durability({} volumes)", self.tickets.len())
     }
 }
 
-impl Writing {
+impl Durability {
     /// Waits until it is durable, unless the settings say that nobody waits. A volume that cannot
     /// write it is taken out.
     ///
@@ -305,7 +305,7 @@ impl Disk {
     /// nobody waits. Its effect is to be carried out before what is returned is dropped.
     ///
     /// # Errors
-    /// As [`Disk::begin_append`] and [`Writing::wait`].
+    /// As [`Disk::begin_append`] and [`Durability::wait`].
     pub fn append(&self, bytes: Bytes) -> Result<Effect, Error> {
         let (effect, writing) = self.begin_append(bytes)?;
         writing.wait().map(|()| effect)
@@ -318,7 +318,7 @@ impl Disk {
     /// # Errors
     /// [`Error::Journal`] if no volume takes it. If all volumes are out and nothing that they have
     /// will ever be found, there is no need to write.
-    pub fn begin_append(&self, bytes: Bytes) -> Result<(Effect, Writing), Error> {
+    pub fn begin_append(&self, bytes: Bytes) -> Result<(Effect, Durability), Error> {
         if bytes.len() > INVALIDATION_BYTES_MAX {
             let why = format!(
                 "an invalidation of {} bytes: {INVALIDATION_BYTES_MAX} at most",
@@ -329,11 +329,11 @@ impl Disk {
         let number = self.core.shared.order.begin();
         let effect = Effect { number, core: Arc::clone(&self.core) };
         let tickets = self.core.push(&Item::Invalidation(number, bytes))?;
-        Ok((effect, Writing { core: Arc::clone(&self.core), tickets }))
+        Ok((effect, Durability { core: Arc::clone(&self.core), tickets }))
     }
 
     /// Waits, where that is called, for all that has been begun.
-    pub fn begun(&self) -> Writing {
+    pub fn begun(&self) -> Durability {
         let core = Arc::clone(&self.core);
         let volumes = core.volumes().filter(|volume| !volume.health.is_out());
         let tickets = volumes
@@ -342,7 +342,7 @@ impl Disk {
                 (volume, ticket)
             })
             .collect();
-        Writing { core, tickets }
+        Durability { core, tickets }
     }
 
     /// Invalidations up to this number are needed no more: nothing that the store has is older, or

@@ -274,7 +274,7 @@ impl Journal {
         waiting.added
     }
 
-    /// What everything that has been added waits for.
+    /// The ticket of the newest item: all that were added are durable with it.
     pub(crate) fn ticket(&self) -> u64 {
         self.waiting.lock().added
     }

@@ -158,7 +158,7 @@ mod tests;
 
 pub use body::{Body, Lent};
 pub use config::{Clock, Config, VolumeConfig};
-pub use disk::{Disk, Effect, Entry, Invalidation, Opened, Writing};
+pub use disk::{Disk, Durability, Effect, Entry, Invalidation, Opened};
 pub use error::{Damage, Error};
 pub use owner::{Condition, Found, Owner, Reason};
 pub use place::Place;

@@ -4,6 +4,7 @@ mod deliver;
 mod fetch;
 mod includes;
 mod notes;
+mod object;
 
 pub(crate) use deliver::{fetched, occasion, passing, shape, stored, switched};
 pub(crate) use fetch::{ByPolicy, Instead, NamedFile, Switched, refresh};

@@ -199,7 +199,7 @@ pub(crate) struct Plan {
     pub(crate) attached: Option<Arc<dyn Attached>>,
     /// The object answers later requests; otherwise it is for this answer alone.
     pub(crate) kept: bool,
-    /// What becomes of it when it leaves memory.
+    /// Its fate when it leaves memory.
     pub(crate) sinks: Sinks,
 }
 

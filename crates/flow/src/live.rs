@@ -183,7 +183,7 @@ pub struct Shared {
     pub(crate) slices: SliceMemory,
     /// Looks for what is of no more use.
     pub(crate) rounds: Arc<tokio::sync::Mutex<crate::over::Rounds>>,
-    /// What is done behind requests for the disk.
+    /// Chores for the disk, behind requests.
     pub(crate) chores: Arc<tokio::sync::Mutex<Chores>>,
 }
 

@@ -26,7 +26,7 @@ use disk::{Disk, Place};
 use parking_lot::Mutex;
 
 pub use chores::Resting;
-pub use start::{Below, TakenUp, open};
+pub use start::{OpenedDisk, TakenUp, open};
 
 pub(crate) use chores::{Chores, look_after};
 pub(crate) use raise::raise;
@@ -47,16 +47,16 @@ pub fn memory_only(config: cache::Config) -> Arc<Cache> {
     Cache::over(Arc::default(), config)
 }
 
-/// Rules for what goes to the disk, and how long is waited for it.
+/// DiskRules for what goes to the disk, and how long is waited for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct DiskRules {
     /// Everything that leaves memory is kept, asked for again or not.
     pub admit_all: bool,
     /// Milliseconds that a request waits for the disk, before it asks an origin.
     pub read_ms: u64,
 }
 
-impl Default for Rules {
+impl Default for DiskRules {
     fn default() -> Self {
         Self { admit_all: false, read_ms: 500 }
     }
@@ -79,7 +79,7 @@ pub struct Tier {
 #[derive(Debug)]
 struct Store {
     disk: Disk,
-    rules: Rules,
+    rules: DiskRules,
     /// The seed of hashes that the disk keeps.
     seed: HashSeed,
     /// For each invalidation of former processes, in their order: its number in the disk's

@@ -4,32 +4,28 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, KeyBuf, Now};
-use cache::{Flags, NewObject, Object, Sinks, Tags};
+use cache::{NewObject, Object, Tags};
 use codec::Coding;
 use files::Root;
 use files::accel::{self, Named, Said};
-use message::date::parse_http_date;
 use message::freshness::Freshness;
 use message::reference::same_origin;
 use message::store::{self, NotStored, StorePlan};
-use message::vary::Vary;
-use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status, Version};
+use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status};
 use origin::{Caller, Exchange, Origin, Protocol, Tunnel};
-use policy::{
-    BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, StoreIn, Synthetic,
-};
+use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
 use vcl::told::Told;
 
 use super::includes;
+use super::object::{object_by, plan_by, selected};
 use crate::ask::Ask;
 use crate::assemble::Dialect;
-use crate::carry::{Carried, Selected};
+use crate::carry::Carried;
 use crate::compression::Compress;
 use crate::core::Core;
 use crate::decide::freshness;
 use crate::fetch::{
-    self, Attempt, Body, Collected, Fate, Fetch, Job, Judge, Mark, Plan, Target, Times, Unstored,
-    Upload, new_object,
+    self, Attempt, Body, Collected, Fate, Fetch, Job, Judge, Mark, Plan, Target, Unstored, Upload,
 };
 use crate::finish::Background;
 use crate::form::{self, Chooser, PassingForm};
@@ -517,15 +513,6 @@ impl ByPolicy {
         Fate::Store(Body::Exchange(exchange), Box::new(plan))
     }
 
-    /// Where the route has its responses kept.
-    fn sinks(&self) -> Sinks {
-        match self.site.policy.store_in(&self.notes) {
-            StoreIn::Memory => Sinks::Never,
-            StoreIn::Disk => Sinks::Always,
-            StoreIn::Both => Sinks::ByMerit,
-        }
-    }
-
     fn pass_on(&self, fetch: &Fetch, mut exchange: Box<Exchange>, plan: &StorePlan) -> Fate<Self> {
         let now = fetch.now();
         let why = self.why_passing(fetch, plan);
@@ -753,56 +740,4 @@ fn is_unasked(request: &Request, status: Status) -> bool {
         Status::PARTIAL_CONTENT => !has(HeaderId::Range),
         _ => false,
     }
-}
-
-/// Makes a plan, in which X-Accel-Expires counts before every other field, as nginx has it: as
-/// CDN-Cache-Control does (RFC 9213). It is neither stored nor sent on.
-fn plan_by(
-    said: &Said,
-    response: &mut Response,
-    plan: impl FnOnce(&Response) -> StorePlan,
-) -> StorePlan {
-    let Some(lifetime_s) = said.lifetime_s else { return plan(response) };
-    let headers = response.headers.clone();
-    let value = match lifetime_s {
-        0 => "no-store".to_owned(),
-        seconds => format!("max-age={seconds}"),
-    };
-    response.headers.set(HeaderId::CdnCacheControl, value.as_bytes());
-    let planned = plan(response);
-    response.headers = headers;
-    planned
-}
-
-/// The variant that the response is stored as, beside its key. One that `is_one` for all codings
-/// does not go by Accept-Encoding.
-fn selected(response: &Response, request: &Request, is_one: bool) -> Option<Selected> {
-    // `*` never comes here: the plan refuses it.
-    let Vary::Names(names) = Vary::of(&response.headers) else { return None };
-    if !is_one {
-        return Some(Selected::of(names, request));
-    }
-    // What the client has for a dictionary is no more a matter of the origin than its codings.
-    let names = names.without(HeaderId::AcceptEncoding)?.without(HeaderId::AvailableDictionary)?;
-    Some(Selected::of(names, request))
-}
-
-/// An object as `plan` has it.
-fn object_by(response: &Response, plan: &StorePlan, now: Now) -> NewObject {
-    let times = Times {
-        age_ms: plan.age_ms,
-        lifetime_ms: plan.lifetime_ms,
-        grace_ms: plan.grace_ms,
-        stale_if_error_ms: plan.stale_if_error_ms,
-        stale_if_unreachable_ms: plan.stale_if_unreachable_ms,
-    };
-    let flags = Flags {
-        shared: plan.shared,
-        must_validate: plan.must_validate,
-        never_stale: plan.never_stale,
-        http10: response.version == Version::Http10,
-        ..Flags::default()
-    };
-    let date = |value: &[u8]| parse_http_date(value, now.unix_secs());
-    new_object(response, now, &times, flags, &date)
 }

@@ -323,7 +323,7 @@ impl Notebook {
     }
 }
 
-/// What the notebook has, with the number that it gives.
+/// A record in the notebook, with the number that it gives.
 struct Written(Option<u32>);
 
 impl Recording for Written {

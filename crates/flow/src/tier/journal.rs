@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use disk::{Effect, Writing};
+use disk::Effect;
 use purge::{Invalidation, Journal, Recording};
 
 use super::Cache;
@@ -15,10 +15,10 @@ pub(super) struct DiskJournal {
 }
 
 /// A batch of invalidations on its way to the disk.
-struct Batch {
+struct DiskRecording {
     cache: Arc<Cache>,
     effects: Vec<Effect>,
-    writing: Vec<Writing>,
+    writing: Vec<disk::Durability>,
 }
 
 impl Journal for DiskJournal {
@@ -28,7 +28,7 @@ impl Journal for DiskJournal {
 
     fn record(&self, batch: &[&Invalidation]) -> Result<Box<dyn Recording>, String> {
         let cache = Arc::clone(&self.cache);
-        let mut recording = Batch { cache, effects: Vec::new(), writing: Vec::new() };
+        let mut recording = DiskRecording { cache, effects: Vec::new(), writing: Vec::new() };
         let Some(disk) = self.cache.lower().disk() else { return Ok(Box::new(recording)) };
         for invalidation in batch {
             let bytes = Bytes::from(invalidation.encode());
@@ -45,7 +45,7 @@ impl Journal for DiskJournal {
     }
 }
 
-impl Recording for Batch {
+impl Recording for DiskRecording {
     fn took_effect(&mut self, newest_ban: Option<u32>) {
         // What has not passed the newest ban may not have passed the first one either.
         let first = self.effects.first().map(Effect::number);

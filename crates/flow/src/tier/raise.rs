@@ -1,4 +1,4 @@
-//! What comes up from the disk: read, checked, and put where a lookup finds it.
+//! The way up from the disk: a response is read, checked, and put where a lookup finds it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use disk::{Answer, Ask, Place};
 use tokio::sync::oneshot;
 
 use super::body::OnDisk;
-use super::record::Kept;
+use super::record::Raised;
 use super::{Cache, Lead, Store};
 use crate::core::Core;
 
@@ -20,7 +20,7 @@ const NOW_BYTES: u64 = 256 * 1024;
 /// A response that was found on the disk.
 struct Candidate {
     place: Place,
-    kept: Kept,
+    kept: Raised,
     answer: Answer,
 }
 
@@ -100,7 +100,7 @@ pub(crate) async fn raise(
 
 /// Puts the response into the index.
 fn put(cache: &Arc<Cache>, lead: Lead, found: Candidate) -> Result<(), Lead> {
-    let Candidate { place, kept: Kept { record, plain_length }, answer } = found;
+    let Candidate { place, kept: Raised { record, plain_length }, answer } = found;
     if answer.length > WHOLE_BYTES {
         let body = OnDisk::new(cache, (lead.hash(), place), answer.length);
         let object = lead.raise_head(place, record, Arc::clone(&body) as _)?;

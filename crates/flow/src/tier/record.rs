@@ -32,7 +32,7 @@ impl Lent for Sunk {
 }
 
 /// A response as the disk has it.
-pub(super) struct Kept {
+pub(super) struct Raised {
     pub(super) record: Record,
     pub(super) plain_length: Option<u64>,
 }
@@ -67,7 +67,7 @@ impl Store {
     }
 
     /// The response that was read, by the clocks and the bans of this process.
-    pub(super) fn decode(&self, answer: &Answer, now: Now) -> Option<Kept> {
+    pub(super) fn decode(&self, answer: &Answer, now: Now) -> Option<Raised> {
         let (fixed, record) = answer.head.split_first_chunk::<FIXED_BYTES>()?;
         let [version, length @ ..] = *fixed;
         if version != VERSION {
@@ -76,7 +76,7 @@ impl Store {
         let length = u64::from_le_bytes(length);
         let record = Record::decode(record, now)?;
         let record = record.having_passed(self.passed(answer.order, answer.passed));
-        Some(Kept { record, plain_length: (length != NO_LENGTH).then_some(length) })
+        Some(Raised { record, plain_length: (length != NO_LENGTH).then_some(length) })
     }
 }
 

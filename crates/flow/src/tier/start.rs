@@ -9,14 +9,14 @@ use disk::{Condition, Config, Disk, Opened, Place};
 use parking_lot::Mutex;
 
 use super::journal::DiskJournal;
-use super::{Cache, Rules, Store, Tier};
+use super::{Cache, DiskRules, Store, Tier};
 use crate::live::Shared;
 
 /// A disk under a cache, before it is taken up.
 #[derive(Debug)]
-pub struct Below {
+pub struct OpenedDisk {
     opened: Opened,
-    rules: Rules,
+    rules: DiskRules,
 }
 
 /// The outcome of taking a disk up.
@@ -34,15 +34,19 @@ pub struct TakenUp {
 ///
 /// # Errors
 /// The settings or the disks are of no use.
-pub fn open(cache: &Arc<Cache>, mut config: Config, rules: Rules) -> Result<Below, disk::Error> {
+pub fn open(
+    cache: &Arc<Cache>,
+    mut config: Config,
+    rules: DiskRules,
+) -> Result<OpenedDisk, disk::Error> {
     let drawn = HashSeed::draw().to_le_bytes();
     config.owner[..drawn.len()].copy_from_slice(&drawn);
     let owner = Arc::new(Index { cache: Arc::downgrade(cache) });
     let opened = Disk::open(config, owner, Arc::new(rt::now))?;
-    Ok(Below { opened, rules })
+    Ok(OpenedDisk { opened, rules })
 }
 
-impl Below {
+impl OpenedDisk {
     /// The seed of hashes that the disk keeps: those of its records were made with it.
     pub fn seed(&self) -> HashSeed {
         HashSeed::from_u64(seed_bits(&self.opened))
@@ -57,8 +61,8 @@ impl Shared {
     /// Takes the disk below this store's cache up: invalidations of former processes are put in
     /// force again, new ones are written down, and what is there is found behind that. Once, before
     /// the first request; the configuration is in force.
-    pub fn take_up(self: &Arc<Self>, below: Below, now: Now) -> TakenUp {
-        let Below { opened, rules } = below;
+    pub fn take_up(self: &Arc<Self>, below: OpenedDisk, now: Now) -> TakenUp {
+        let OpenedDisk { opened, rules } = below;
         let tier = self.cache.lower();
         let mut told = TakenUp {
             invalidations: opened.invalidations.len(),

@@ -45,16 +45,14 @@ pub(crate) fn named<'l>(live: &'l Live, name: &[u8]) -> Option<&'l Arc<str>> {
     live.storages.iter().find(|own| own.as_bytes() == name)
 }
 
-/// What becomes of a response in the storage of this name when it leaves memory. Where none of the
-/// storages is a disk, any of them may be one of memory over a disk.
+/// The fate of a response in the storage of this name when it leaves memory. Storages take
+/// turns: one of memory is no reason to lose what no program has put there.
 pub(crate) fn sinks(live: &Live, name: &str) -> Sinks {
-    if name == TRANSIENT {
-        return Sinks::Never;
-    }
-    match live.disk_storages.iter().any(|own| **own == *name) {
-        true => Sinks::Always,
-        false if live.disk_storages.is_empty() => Sinks::ByMerit,
-        false => Sinks::Never,
+    let is_disk = || live.disk_storages.iter().any(|own| **own == *name);
+    match name {
+        TRANSIENT => Sinks::Never,
+        _ if is_disk() => Sinks::Always,
+        _ => Sinks::ByMerit,
     }
 }
 
