@@ -20,7 +20,7 @@ pub(crate) fn open(config: &Config, cache: &Arc<Cache>) -> Result<Option<OpenedD
     let told = |error: disk::Error| format!("larder: cannot start: {error}");
     let volumes = disk.volumes.iter().map(volume).collect::<Result<_, _>>()?;
     let admit_all = disk.admission == Admission::All;
-    let rules = DiskRules { admit_all, read_ms: config.limits.disk_read_timeout };
+    let rules = DiskRules { admit_all };
     tier::open(cache, settings(disk, volumes, config), rules).map(Some).map_err(told)
 }
 

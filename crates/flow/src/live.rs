@@ -242,6 +242,7 @@ impl Shared {
 
     /// Puts `live` in force for every request that begins from now on.
     pub fn replace(&self, live: Live) {
+        self.cache.lower().set_limits(&live.limits);
         self.vcl.memory.set_limits(&live.limits);
         self.live.store(Arc::new(live));
         self.version.fetch_add(1, Ordering::Release);

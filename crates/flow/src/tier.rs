@@ -20,7 +20,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use base::HashSeed;
+use base::{HashSeed, Limits};
 use cache::{Lower, Object};
 use disk::{Disk, Place};
 use parking_lot::Mutex;
@@ -47,19 +47,11 @@ pub fn memory_only(config: cache::Config) -> Arc<Cache> {
     Cache::over(Arc::default(), config)
 }
 
-/// DiskRules for what goes to the disk, and how long is waited for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Rules for what goes to the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskRules {
     /// Everything that leaves memory is kept, asked for again or not.
     pub admit_all: bool,
-    /// Milliseconds that a request waits for the disk, before it asks an origin.
-    pub read_ms: u64,
-}
-
-impl Default for DiskRules {
-    fn default() -> Self {
-        Self { admit_all: false, read_ms: 500 }
-    }
 }
 
 /// The tier below memory; it keeps nothing until a disk has been taken up.
@@ -80,6 +72,8 @@ pub struct Tier {
 struct Store {
     disk: Disk,
     rules: DiskRules,
+    /// Milliseconds that a request waits for the disk, before it asks an origin.
+    read_ms: AtomicU64,
     /// The seed of hashes that the disk keeps.
     seed: HashSeed,
     /// For each invalidation of former processes, in their order: its number in the disk's
@@ -134,6 +128,13 @@ impl Found {
 }
 
 impl Tier {
+    /// Takes over the limits that the disk has now.
+    pub(crate) fn set_limits(&self, limits: &Limits) {
+        if let Some(store) = self.store.get() {
+            store.read_ms.store(limits.disk_read_timeout, Ordering::Relaxed);
+        }
+    }
+
     /// True while not everything that was there at the start is in the index yet.
     pub fn is_finding(&self) -> bool {
         self.found.goes_on() && self.disk().is_some_and(|disk| !disk.has_found())

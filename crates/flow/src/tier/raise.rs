@@ -1,6 +1,7 @@
 //! The way up from the disk: a response is read, checked, and put where a lookup finds it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use base::Counter;
 use cache::Select;
@@ -33,7 +34,7 @@ impl Store {
         ask: Ask,
     ) -> oneshot::Receiver<Result<Answer, disk::Error>> {
         let (sender, asked) = oneshot::channel();
-        let deadline_ms = rt::now().mono_ms.saturating_add(self.rules.read_ms);
+        let deadline_ms = rt::now().mono_ms.saturating_add(self.read_ms.load(Ordering::Relaxed));
         // Whoever does not wait any more is told nothing.
         let done = Box::new(move |answer| _ = sender.send(answer));
         self.disk.read(place, hash, ask, deadline_ms, done);
@@ -58,6 +59,17 @@ impl Store {
     }
 }
 
+/// A lead while the disk is read. Whoever waits looks again if the client leaves meanwhile.
+struct Reading(Option<Lead>);
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        if let Some(lead) = self.0.take() {
+            lead.refuse(None);
+        }
+    }
+}
+
 /// Brings up what the disk has for the request whose signatures `variant` computes. The next lookup
 /// finds it then, unless something has happened to it meanwhile.
 ///
@@ -70,12 +82,23 @@ pub(crate) async fn raise(
 ) -> Result<(), Lead> {
     let cache = &core.shared.cache;
     let Some(store) = cache.lower().store.get() else { return Err(lead) };
+    let (hash, places) = (lead.hash(), lead.cold().to_vec());
+    let mut found = Vec::new();
+    let mut reading = Reading(Some(lead));
+    for place in places {
+        if let Some(answer) = store.read(place, hash).await {
+            found.push((place, answer));
+        }
+    }
+    lead = match reading.0.take() {
+        Some(lead) => lead,
+        None => return Ok(()),
+    };
     let mut best: Option<Candidate> = None;
-    for place in lead.cold().to_vec() {
-        let Some(answer) = store.read(place, lead.hash()).await else { continue };
+    for (place, answer) in found {
         let Some(kept) = store.decode(&answer, core.now()) else {
             // Of another version of this program.
-            if cache.drop_cold(lead.hash(), place) {
+            if cache.drop_cold(hash, place) {
                 store.disk.forget(place);
             }
             continue;

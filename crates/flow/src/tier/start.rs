@@ -83,7 +83,9 @@ impl Shared {
         }
         tier.found.replayed.store(0, Ordering::Relaxed);
         let seed = HashSeed::from_u64(seed_bits(&opened));
-        let store = Store { disk: opened.disk, rules, seed, former, bans: Mutex::default() };
+        let read_ms = self.live().limits.disk_read_timeout.into();
+        let (disk, bans) = (opened.disk, Mutex::default());
+        let store = Store { disk, rules, read_ms, seed, former, bans };
         if tier.store.set(store).is_ok() {
             self.record_invalidations(Arc::new(DiskJournal { cache: Arc::clone(&self.cache) }));
             tier.store.get().into_iter().for_each(|store| store.disk.find());

@@ -1,0 +1,77 @@
+//! From the declared policy's plan for a response to the object that is stored.
+
+use base::Now;
+use cache::{Flags, NewObject, Sinks};
+use files::accel::Said;
+use message::date::parse_http_date;
+use message::store::StorePlan;
+use message::vary::Vary;
+use message::{HeaderId, Request, Response, Version};
+use policy::StoreIn;
+
+use super::fetch::ByPolicy;
+use crate::carry::Selected;
+use crate::fetch::{Times, new_object};
+
+/// Makes a plan, in which X-Accel-Expires counts before every other field, as nginx has it: as
+/// CDN-Cache-Control does (RFC 9213). It is neither stored nor sent on.
+pub(super) fn plan_by(
+    said: &Said,
+    response: &mut Response,
+    plan: impl FnOnce(&Response) -> StorePlan,
+) -> StorePlan {
+    let Some(lifetime_s) = said.lifetime_s else { return plan(response) };
+    let headers = response.headers.clone();
+    let value = match lifetime_s {
+        0 => "no-store".to_owned(),
+        seconds => format!("max-age={seconds}"),
+    };
+    response.headers.set(HeaderId::CdnCacheControl, value.as_bytes());
+    let planned = plan(response);
+    response.headers = headers;
+    planned
+}
+
+/// The variant that the response is stored as, beside its key. One that `is_one` for all codings
+/// does not go by Accept-Encoding.
+pub(super) fn selected(response: &Response, request: &Request, is_one: bool) -> Option<Selected> {
+    // `*` never comes here: the plan refuses it.
+    let Vary::Names(names) = Vary::of(&response.headers) else { return None };
+    if !is_one {
+        return Some(Selected::of(names, request));
+    }
+    // What the client has for a dictionary is no more a matter of the origin than its codings.
+    let names = names.without(HeaderId::AcceptEncoding)?.without(HeaderId::AvailableDictionary)?;
+    Some(Selected::of(names, request))
+}
+
+/// An object as `plan` has it.
+pub(super) fn object_by(response: &Response, plan: &StorePlan, now: Now) -> NewObject {
+    let times = Times {
+        age_ms: plan.age_ms,
+        lifetime_ms: plan.lifetime_ms,
+        grace_ms: plan.grace_ms,
+        stale_if_error_ms: plan.stale_if_error_ms,
+        stale_if_unreachable_ms: plan.stale_if_unreachable_ms,
+    };
+    let flags = Flags {
+        shared: plan.shared,
+        must_validate: plan.must_validate,
+        never_stale: plan.never_stale,
+        http10: response.version == Version::Http10,
+        ..Flags::default()
+    };
+    let date = |value: &[u8]| parse_http_date(value, now.unix_secs());
+    new_object(response, now, &times, flags, &date)
+}
+
+impl ByPolicy {
+    /// Where the route has its responses kept.
+    pub(super) fn sinks(&self) -> Sinks {
+        match self.site.policy.store_in(&self.notes) {
+            StoreIn::Memory => Sinks::Never,
+            StoreIn::Disk => Sinks::Always,
+            StoreIn::Both => Sinks::ByMerit,
+        }
+    }
+}
