@@ -4,12 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::{Admission, Config, DiskConfig, DiskVolume};
+use disk::VolumeConfig;
 use disk::vfs::Real;
-use disk::{Condition, Reason, Stats, VolumeConfig};
 use flow::Shared;
 use flow::tier::{self, Cache, DiskRules, OpenedDisk};
-
-use crate::state::Daemon;
 
 /// Opens the disk that the configuration wants.
 ///
@@ -62,50 +60,4 @@ pub(crate) fn close(shared: &Arc<Shared>, most: Duration) {
     {
         base::say!("larder: not all that was in memory is on disk: that would have taken too long");
     }
-}
-
-/// A volume in use, as operators see it.
-pub(crate) struct Volume {
-    pub(crate) path: String,
-    pub(crate) condition: Condition,
-    pub(crate) stats: Stats,
-}
-
-impl Volume {
-    pub(crate) fn is_in(&self) -> bool {
-        self.condition == Condition::In
-    }
-
-    /// Its state, in words.
-    fn state(&self) -> String {
-        match self.condition {
-            Condition::In => "in use".to_owned(),
-            Condition::Pausing(reason) => format!("pauses: {}", reason.word()),
-            Condition::Out(reason) => format!("out of use: {}", reason.word()),
-        }
-    }
-
-    /// Its state and its figures, as JSON.
-    pub(crate) fn json(&self) -> serde_json::Value {
-        let mut map = serde_json::Map::new();
-        map.insert("state".to_owned(), self.state().into());
-        for (name, _, value) in self.stats.gauges().chain(self.stats.counted()) {
-            map.insert(name.to_owned(), value.into());
-        }
-        map.into()
-    }
-}
-
-/// The volumes of the disk cache.
-pub(crate) fn volumes(daemon: &Daemon) -> Vec<Volume> {
-    let Some(disk) = daemon.shared.cache.lower().disk() else { return Vec::new() };
-    let paths = daemon.volumes();
-    let volume = |(number, path)| {
-        let known = disk.volume_stats(number);
-        // Without any it could not be opened.
-        let none = || (Condition::Out(Reason::Start), Stats::default());
-        let (condition, stats) = known.unwrap_or_else(none);
-        Volume { path, condition, stats }
-    };
-    paths.into_iter().enumerate().map(volume).collect()
 }

@@ -8,14 +8,14 @@
 //! start    10  opened
 //! faces     9  api
 //! faces     8  dashboard metrics varnish_cli
-//! faces     7  explain htcp live otlp pressure stats
+//! faces     7  explain htcp live otlp pressure stats volumes
 //! state     6  state
 //! ground    5  build programs stapled
 //! ground    4  material source vcl
 //! ground    3  varnishd
 //! ground    2  load records
 //! ground    1  keeper
-//! ground    0  account allocator given guard holders journal like
+//! ground    0  account allocator below given guard holders journal like
 //! ground    0  notify ordered ports ring servers
 //! ```
 //!
@@ -60,6 +60,7 @@ mod stats;
 mod varnish_cli;
 mod varnishd;
 mod vcl;
+mod volumes;
 
 pub use account::RunAs;
 pub use given::Sockets;

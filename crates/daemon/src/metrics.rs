@@ -6,8 +6,8 @@ use base::tally::{Outcome, Sums};
 use base::{counters, limits};
 use origin::ServerStatus;
 
-use crate::below::{self, Volume};
 use crate::state::Daemon;
+use crate::volumes::{self, Volume};
 use crate::{pressure, stats};
 
 /// Every figure by name, counters and the store's.
@@ -114,7 +114,7 @@ pub(crate) fn page(daemon: &Daemon) -> String {
         let value = daemon.shared.limit_hits(spec.limit);
         page.sample("limit_hits_total", &[("limit", spec.name)], value);
     }
-    by_volume(&mut page, &below::volumes(daemon));
+    by_volume(&mut page, &volumes::all(daemon));
     let sums = daemon.shared.tallies.sum();
     by_site(&mut page, &sums);
     by_time(&mut page, &sums);
@@ -243,7 +243,7 @@ pub(crate) fn json(daemon: &Daemon) -> serde_json::Value {
         .map(|(_, certificate, left)| (certificate, left.div_euclid(DAY).into()))
         .collect();
     map.insert("certificate_days".to_owned(), days.into());
-    let volumes = below::volumes(daemon);
+    let volumes = volumes::all(daemon);
     if !volumes.is_empty() {
         let volumes: serde_json::Map<_, _> =
             volumes.iter().map(|volume| (volume.path.clone(), volume.json())).collect();
