@@ -27,7 +27,7 @@ use crate::volume::{Front, Shared, Volume};
 use crate::writer::Writer;
 
 /// The file of the two superblocks.
-const SUPERBLOCK: &str = "superblock";
+pub(crate) const SUPERBLOCK: &str = "superblock";
 
 /// Bytes of one data file, about.
 const FILE_BYTES: u64 = 16 << 30;

@@ -10,6 +10,7 @@ use rustix::fs::{self, AtFlags, FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, pwrite};
 
 use super::{File, Vfs};
+use crate::open::SUPERBLOCK;
 
 /// The file that a process locks.
 const LOCK: &str = "lock";
@@ -23,7 +24,7 @@ pub struct Real {
 
 impl Real {
     /// Opens the directory. One that is not there is made, with mode 0700, below a directory that
-    /// is.
+    /// is. One that is empty, or is a volume, gets that mode; any other is left as it is.
     ///
     /// # Errors
     /// Those of the system.
@@ -35,9 +36,18 @@ impl Real {
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = fs::open(path, flags, Mode::empty())?;
-        // One that was there may be open to others.
-        fs::fchmod(&directory, private)?;
-        Ok(Self { path: path.to_owned(), directory })
+        let real = Self { path: path.to_owned(), directory };
+        // One that was there may be open to others; but it may also be somebody else's.
+        if real.is_for_a_volume()? {
+            fs::fchmod(&real.directory, private)?;
+        }
+        Ok(real)
+    }
+
+    /// Returns true if it is empty, or a volume.
+    fn is_for_a_volume(&self) -> io::Result<bool> {
+        let names = self.list()?;
+        Ok(names.is_empty() || names.iter().any(|name| name == SUPERBLOCK))
     }
 
     fn file(&self, name: &str, make: bool) -> io::Result<OwnedFd> {
@@ -135,5 +145,48 @@ impl File for RealFile {
 
     fn size(&self) -> io::Result<u64> {
         Ok(fs::fstat(&self.0)?.st_size.unsigned_abs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{Permissions, create_dir, remove_dir_all, set_permissions, write};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn only_a_directory_that_is_empty_or_a_volume_is_closed_to_others() {
+        let name = format!("larder-disk-modes-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        for (files, mode) in [
+            (&[][..], 0o700),
+            (&["superblock", "data-0000"], 0o700),
+            // Left behind where a start was refused.
+            (&["lock"], 0o700),
+            (&["photo.jpeg"], 0o755),
+            (&["photo.jpeg", "lock"], 0o755),
+        ] {
+            create_dir(&path).unwrap();
+            set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+            for file in files {
+                write(path.join(file), "").unwrap();
+            }
+            let opened = Real::new(&path).map(drop);
+            let is = path.metadata().unwrap().permissions().mode() & 0o777;
+            remove_dir_all(&path).unwrap();
+            assert!(opened.is_ok(), "{files:?}");
+            assert_eq!(is, mode, "{files:?}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_is_made_is_closed_to_others() {
+        let name = format!("larder-disk-made-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        Real::new(&path).unwrap();
+        let mode = path.metadata().unwrap().permissions().mode() & 0o777;
+        remove_dir_all(&path).unwrap();
+        assert_eq!(mode, 0o700);
     }
 }
