@@ -60,9 +60,9 @@ impl Store {
 }
 
 /// A lead while the disk is read. Whoever waits looks again if the client leaves meanwhile.
-struct Reading(Option<Lead>);
+struct LeadInHand(Option<Lead>);
 
-impl Drop for Reading {
+impl Drop for LeadInHand {
     fn drop(&mut self) {
         if let Some(lead) = self.0.take() {
             lead.refuse(None);
@@ -84,7 +84,7 @@ pub(crate) async fn raise(
     let Some(store) = cache.lower().store.get() else { return Err(lead) };
     let (hash, places) = (lead.hash(), lead.cold().to_vec());
     let mut found = Vec::new();
-    let mut reading = Reading(Some(lead));
+    let mut reading = LeadInHand(Some(lead));
     for place in places {
         if let Some(answer) = store.read(place, hash).await {
             found.push((place, answer));
