@@ -2,7 +2,7 @@
 //!
 //! What leaves memory sinks, and what is worth it is copied before that, so that a process which is
 //! killed leaves it to the next one. A request that finds nothing in memory, and something below,
-//! leads a fetch like any other; it reads the disk first ([`raise()`]), and then looks up again.
+//! leads a fetch like any other; it reads the disk first, and then looks up again.
 //! Neither policy knows more of it than that.
 //!
 //! Bans have numbers of one process; the disk has a sequence of its own that goes on from process
