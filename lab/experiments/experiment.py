@@ -53,7 +53,7 @@ class Running:
     """A stack that runs, before `origin`; `within` puts a command into a group of processes."""
 
     def __init__(self, stack, work, origin, within=None):
-        self.processes, self.places = [], []
+        self.processes, self.places, self.begun = [], [], []
         port = origin
         for layer in reversed(stack.layers):
             folder = os.path.join(work, f"{re.sub('[^a-z0-9]+', '-', stack.name.lower())}-{len(self.places)}")
@@ -65,13 +65,22 @@ class Running:
             command = peers.ALL[layer].command(place) if isinstance(layer, str) else layer(place)
             log = os.path.join(folder, "log")
             self.places.append(place)
-            self.processes.append(started(stack.cores, within(command) if within else command, own, log))
+            self.begun.append((stack.cores, within(command) if within else command, own, log))
+            self.processes.append(started(*self.begun[-1]))
             port = own
         self.port = port
 
     @property
     def pids(self):
         return [process.pid for process in self.processes]
+
+    def again(self):
+        """Stops and starts every server; the seconds until the last one started answers."""
+        for process in reversed(self.processes):
+            end(process)
+        began = time.monotonic()
+        self.processes = [started(*begun) for begun in self.begun]
+        return time.monotonic() - began
 
     def __enter__(self):
         return self

@@ -22,6 +22,11 @@ pub trait Lower: fmt::Debug + Send + Sync + 'static {
     /// True if the tier ever keeps anything.
     const KEEPS: bool = true;
 
+    /// False as long as the tier has kept nothing and takes nothing: nothing is spent on it then.
+    fn is_open(&self) -> bool {
+        true
+    }
+
     /// `object` is being evicted, or is to be copied: its place, if the tier keeps it from now on.
     /// Its content may be whole or elsewhere. Until the tier has dropped it, memory is taken for
     /// it.

@@ -170,6 +170,10 @@ impl Store {
 impl Lower for Tier {
     type Place = Place;
 
+    fn is_open(&self) -> bool {
+        self.store.get().is_some() || self.found.goes_on()
+    }
+
     fn sink(&self, object: &Arc<Object>) -> Option<Place> {
         self.store.get()?.keep(object, self.is_resting.load(Ordering::Relaxed))
     }

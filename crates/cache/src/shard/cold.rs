@@ -19,11 +19,16 @@ pub(crate) enum Leaving<'a, P> {
 }
 
 impl<L: Lower> Shard<L> {
+    /// Returns true if the lower tier may have something, or take it.
+    pub(super) fn has_lower(&self) -> bool {
+        L::KEEPS && self.lower.is_open()
+    }
+
     /// Lets the lower tier have `object` and enters its place, unless it has a copy. Memory is not
     /// reserved for another entry: without a free place in the table nothing sinks. Returns false
     /// if it has none afterwards.
     pub(super) fn sink_beside(&mut self, h32: u32, object: &Arc<Object>) -> bool {
-        if !L::KEEPS {
+        if !self.has_lower() {
             return false;
         }
         if self.copy_of(h32, object).is_some() {
@@ -63,7 +68,7 @@ impl<L: Lower> Shard<L> {
 
     /// Strikes out the copy of `object`, if there is one.
     pub(super) fn forget_copy(&mut self, h32: u32, object: &Object) {
-        if L::KEEPS
+        if self.has_lower()
             && let Some(place) = self.copy_of(h32, object)
             && self.drop_cold(h32, place)
         {
@@ -125,7 +130,7 @@ impl<L: Lower> Shard<L> {
             Slot::Cold(likeness, own, place) if *own == h32 => Some((*likeness, *place)),
             _ => None,
         };
-        let slots = L::KEEPS.then(|| self.table.of_hash(h32)).into_iter().flatten();
+        let slots = self.has_lower().then(|| self.table.of_hash(h32)).into_iter().flatten();
         slots.filter_map(entry)
     }
 
@@ -164,7 +169,7 @@ impl<L: Lower> Shard<L> {
     /// Has the lower tier forget all of `gone` from `first` on, which has left the table. Of a
     /// response and its copy the response stays there.
     pub(super) fn forget_drained(&mut self, gone: &mut Vec<Slot<L::Place>>, first: usize) {
-        if !L::KEEPS {
+        if !self.has_lower() {
             return;
         }
         for slot in &gone[first..] {
@@ -192,7 +197,10 @@ impl<L: Lower> Shard<L> {
     /// Strikes out what the lower tier has of a key of this hash and is `leaving`; returns how much
     /// of it was not in memory.
     pub(super) fn forget_cold(&mut self, h32: u32, leaving: Leaving<'_, L::Place>) -> usize {
-        if L::KEEPS && !matches!(leaving, Leaving::Raised(_)) {
+        if !self.has_lower() {
+            return 0;
+        }
+        if !matches!(leaving, Leaving::Raised(_)) {
             self.lower.struck(h32);
         }
         let mut gone = 0;

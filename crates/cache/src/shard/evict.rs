@@ -187,7 +187,7 @@ impl<L: Lower> Shard<L> {
     /// Lets what `token` stands for leave; the token has been taken from its queue.
     fn remove(&mut self, token: Token, main: bool, dead: &mut Dead) {
         let is_it = |slot: &Slot<L::Place>| slot.h32() == token.h32 && slot.has_token(token.id);
-        let has_copy = L::KEEPS && self.has_copy(token);
+        let has_copy = self.has_lower() && self.has_copy(token);
         let Some(mut entry) = self.table.find_entry(token.h32, is_it) else { return };
         let slot = entry.get_mut();
         if slot.has_marker(token.id)
