@@ -5,6 +5,7 @@
 //! they are only put into words. Must never change anything: nothing is counted, nothing moves in
 //! the store's queues, nothing is fetched or waited for.
 
+pub(crate) mod below;
 mod fetch;
 pub(crate) mod foreseen;
 mod form;

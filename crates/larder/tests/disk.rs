@@ -3,11 +3,13 @@
 
 mod support;
 
+use std::process::{Command, Stdio};
+
 use rustix::process::{Pid, Signal, kill_process};
 use support::folder::Folder;
 use support::{PATIENCE, eventually, is_full_run, is_hit, pattern, whole};
 use testkit::client::{Pieces, Raw, request};
-use testkit::larder::Daemon;
+use testkit::larder::{Daemon, binary};
 use testkit::origin::{Script, Scripted};
 use testkit::reply::Reply;
 
@@ -247,6 +249,38 @@ async fn a_large_body_is_read_from_where_it_lies_in_ranges_too() {
         stage.again(Signal::TERM).await;
         assert!(stage.get("/film").await.body == body, "{policy:?}");
         assert!(stage.origin.targets().is_empty(), "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn explain_says_that_the_disk_would_be_read_and_after_that_that_it_is_a_hit() {
+    for policy in BOTH {
+        let mut stage = Disked::start(policy, "").await;
+        stage.origin.on("/page", Script::cacheable("page"));
+        stage.get("/page").await;
+        stage.again(Signal::TERM).await;
+        let explain = || {
+            let mut command = Command::new(binary().expect("a binary"));
+            let socket = stage.daemon().admin_socket().display().to_string();
+            let url = format!("http://{}/page", stage.daemon().addr());
+            command.args(["explain", &url, "--admin-socket", &socket]).stdin(Stdio::null());
+            async move {
+                let ran = tokio::task::spawn_blocking(move || command.output()).await;
+                let output = ran.expect("no panic").expect("it starts");
+                String::from_utf8_lossy(&output.stdout).into_owned()
+            }
+        };
+        let before = explain().await;
+        for words in [
+            "nothing is in memory under this key",
+            "it has 1 response that may be for this request",
+            "would read the disk first, and fetch if that has nothing for it",
+        ] {
+            assert!(before.contains(words), "{policy:?}: {before}");
+        }
+        assert!(is_hit(&stage.get("/page").await), "explain has changed nothing");
+        let after = explain().await;
+        assert!(!after.contains("disk"), "{policy:?}: {after}");
     }
 }
 

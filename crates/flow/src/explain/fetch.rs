@@ -24,7 +24,7 @@ impl Teller<'_> {
         self.ask_origin(ask, &Errand::Own, self.shared.seed.hash(&ask.request.target));
         let why = "never: what goes past the cache is for this client alone";
         self.steps.push(Step::new("storing", why));
-        (Foreseen::Fetch { reason, stale: false, waits: false }, summary)
+        (Foreseen::Fetch { reason, stale: false, waits: false, reads_disk: false }, summary)
     }
 
     /// Tells of a request that may change the protocol.

@@ -22,6 +22,8 @@ pub enum Foreseen {
         stale: bool,
         /// Another request's fetch would be waited for.
         waits: bool,
+        /// The disk would be read before, and may have the answer.
+        reads_disk: bool,
     },
     /// The connection would perhaps become a tunnel.
     Tunnel,

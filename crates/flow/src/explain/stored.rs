@@ -12,6 +12,7 @@ use message::store::{self, LifetimeSource, StorePlan, StoreRules, lifetime_words
 use message::{HeaderId, Response, targeted};
 use policy::{Place, Step, told::shown};
 
+use super::below;
 use super::form::about_form;
 use super::pieces::Whole;
 use super::variants::variants;
@@ -24,6 +25,17 @@ use crate::files as from_files;
 use crate::key::select_by;
 use crate::reply::{Forward, Served};
 use crate::surrogate;
+
+/// The way of a request to its fetch.
+#[derive(Clone, Copy)]
+struct Turning {
+    /// It waits for another request's fetch.
+    waits: bool,
+    /// Nobody waits for it.
+    alone: bool,
+    /// The disk may have it.
+    reads_disk: bool,
+}
 
 impl Teller<'_> {
     /// Foretells the outcome of a request that the store is asked for.
@@ -50,7 +62,8 @@ impl Teller<'_> {
         };
         let until_ms = seen.map_or(0, |seen| seen.fresh_until_ms);
         let times = |object: &Object| freshness_until(object, until_ms);
-        let verdict = about_verdict(ask, seen, &peek);
+        let reads_disk = peek.below > 0 && decide::refusal(ask.request, ask.live).is_none();
+        let verdict = about_verdict(ask, seen, &peek, reads_disk);
         self.steps.push(verdict);
         match decide::next(ask, found, times) {
             Next::Deliver(object, served) => {
@@ -76,9 +89,13 @@ impl Teller<'_> {
                     Some(_) => Forward::Stale,
                     None => Forward::UriMiss,
                 };
-                self.miss(ask, &key, reason, old, waits, alone || marked)
+                let turning = Turning { waits, alone: alone || marked, reads_disk };
+                self.miss(ask, &key, reason, old, turning)
             }
-            Next::Alone(reason) => self.miss(ask, &key, reason, None, false, true),
+            Next::Alone(reason) => {
+                let turning = Turning { waits: false, alone: true, reads_disk };
+                self.miss(ask, &key, reason, None, turning)
+            }
         }
     }
 
@@ -89,8 +106,7 @@ impl Teller<'_> {
         key: &KeyBuf,
         reason: Forward,
         old: Option<Arc<Object>>,
-        waits: bool,
-        alone: bool,
+        Turning { waits, alone, reads_disk }: Turning,
     ) -> Ending {
         if let Some((root, path)) = from_files::page_of(ask)
             && let Some(reply) = self.page(ask, root, &path)
@@ -114,9 +130,13 @@ impl Teller<'_> {
                 "would be fetched for this client alone: what is stored is not for personal requests"
             }
             Forward::Stale => "would be fetched: what is stored may not be used unasked",
+            Forward::UriMiss | Forward::Method if reads_disk => "would be fetched",
             Forward::UriMiss | Forward::Method => "would be fetched: nothing that fits is stored",
         };
-        (Foreseen::Fetch { reason, stale, waits }, summary.to_owned())
+        // What is stored is looked at again by whoever fetches beside it, and the disk is not.
+        let reads_disk = reads_disk && !waits && reason != Forward::Bypass;
+        let summary = if reads_disk { below::summary(summary) } else { summary.to_owned() };
+        (Foreseen::Fetch { reason, stale, waits, reads_disk }, summary)
     }
 
     fn page(
@@ -308,19 +328,23 @@ fn setting_key(object: &Object, rules: &StoreRules) -> Option<String> {
 }
 
 /// Says which verdict follows from the lookup.
-fn about_verdict(ask: &Ask<'_>, seen: Option<&Seen>, peek: &Peek) -> Step {
+fn about_verdict(ask: &Ask<'_>, seen: Option<&Seen>, peek: &Peek, reads_disk: bool) -> Step {
     let why = match seen {
-        Some(seen) => judged(ask, seen),
+        Some(seen) => judged(ask, seen, reads_disk && !peek.is_fetched),
+        None if ask.notes.personal && reads_disk => {
+            below::verdict("nothing is in memory for it, and it is personal")
+        }
         None if ask.notes.personal => {
             "nothing is there for it, and it is personal: it fetches for itself".to_owned()
         }
         None if peek.is_fetched => "somebody fetches it: it would wait for that".to_owned(),
+        None if reads_disk => below::verdict("nothing is in memory for it"),
         None => "nothing is there for it: it must be fetched".to_owned(),
     };
     Step::new("verdict", why).decisive()
 }
 
-fn judged(ask: &Ask<'_>, seen: &Seen) -> String {
+fn judged(ask: &Ask<'_>, seen: &Seen, reads_disk: bool) -> String {
     let freshness = freshness_until(&seen.object, seen.fresh_until_ms);
     let why = match decide::ground(ask, &seen.object, &freshness) {
         Ground::Personal => {
@@ -337,6 +361,9 @@ fn judged(ask: &Ask<'_>, seen: &Seen) -> String {
             "stale but in its grace: it answers at once, and one fetch behind it brings a new one"
         }
         Ground::MaxStale => "stale, and the client takes it so (max-stale)",
+        Ground::Stale if reads_disk => {
+            return format!("{}; {}", stale_words(ask, seen, &freshness), below::FIRST);
+        }
         Ground::Stale => return stale_words(ask, seen, &freshness),
     };
     why.to_owned()

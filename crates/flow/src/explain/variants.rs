@@ -6,6 +6,7 @@ use message::HeaderId;
 use message::vary::signature_values;
 use policy::{Step, told::shown};
 
+use super::below::on_disk;
 use super::words::duration;
 use crate::ask::Ask;
 use crate::form;
@@ -28,8 +29,13 @@ pub(crate) fn variants(ask: &Ask<'_>, peek: &Peek) -> Vec<Step> {
         let longest = duration(ask.live.limits.hit_for_miss_ttl);
         steps.push(step.fact("limit hit_for_miss_ttl", longest));
     }
+    let on_disk = on_disk(peek);
     if peek.variants.is_empty() {
-        steps.push(Step::new("stored", "nothing is stored under this key"));
+        let why = match on_disk {
+            Some(_) => "nothing is in memory under this key",
+            None => "nothing is stored under this key",
+        };
+        steps.push(Step::new("stored", why));
     }
     let all = peek.variants.len();
     for (at, seen) in peek.variants.iter().enumerate().take(VARIANTS_TOLD) {
@@ -40,6 +46,7 @@ pub(crate) fn variants(ask: &Ask<'_>, peek: &Peek) -> Vec<Step> {
         let why = format!("and {} more variants", all - VARIANTS_TOLD);
         steps.push(Step::new("stored", why));
     }
+    steps.extend(on_disk);
     steps
 }
 

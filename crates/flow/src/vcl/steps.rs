@@ -220,8 +220,9 @@ impl Turn {
         // A request of the very fetch would wait for itself.
         let coalesce = coalesce && !loops::is_awaited_by(env, self.key.hash());
         let rounds = WAITS_MAX.saturating_sub(self.waits);
-        let mut part =
-            FetchPart::new(coalesce, stale.cloned(), rounds).having_read(self.has_read_disk);
+        // What would come up is not wanted, or has come.
+        let reads_nothing = self.has_read_disk || self.state.hash_always_miss;
+        let mut part = FetchPart::new(coalesce, stale.cloned(), rounds).having_read(reads_nothing);
         let role = part.take(
             |options| S::begin(self, env, options),
             // It came meanwhile, unless this request wants nothing that is stored.

@@ -28,8 +28,8 @@ use super::pipe;
 use super::step::{HaltOn, Missing, Step, StepOn};
 use super::turn::Turn;
 use crate::ask::{Front, LiveRef};
-use crate::explain::Ending;
 use crate::explain::foreseen::Foreseen;
+use crate::explain::{Ending, below};
 use crate::live::{Shared, Site};
 use crate::reply::Forward;
 use rehearsal::Rehearsal;
@@ -69,6 +69,10 @@ pub(crate) fn foretell(
     turn.task = Task::new(limits.vcl_steps, Workspace::of(limits.vcl_workspace_client));
     turn.state = ReqState { time: seconds(now), ..ReqState::default() };
     let (foreseen, summary) = go(&mut turn, &env);
+    let (foreseen, summary) = match env.stage.reads_disk.get() {
+        true => (reading(foreseen), below::summary(&summary)),
+        false => (foreseen, summary),
+    };
     let (foreseen, summary) = match env.stage.purges.get() {
         true => (Foreseen::Purge, format!("would purge its URL, and {summary}")),
         false => (foreseen, summary),
@@ -77,6 +81,21 @@ pub(crate) fn foretell(
     let Rehearsal { steps, last, is_page, .. } = env.stage;
     let page = last.into_inner().filter(|object| is_page.get() && object.whole().is_some());
     Foretold { foreseen, summary, steps: steps.into_inner(), request: turn.req, key, page }
+}
+
+/// The outcome of a request that reads the disk first, and would come to `foreseen` without it.
+fn reading(foreseen: Foreseen) -> Foreseen {
+    match foreseen {
+        Foreseen::Fetch { reason, stale, waits, .. } => {
+            Foreseen::Fetch { reason, stale, waits, reads_disk: true }
+        }
+        _ => Foreseen::Fetch {
+            reason: Forward::UriMiss,
+            stale: false,
+            waits: false,
+            reads_disk: true,
+        },
+    }
 }
 
 /// Goes as far as it goes without an origin.
@@ -91,11 +110,21 @@ fn go(turn: &mut Turn, env: &Scene<'_>) -> Ending {
             }
             Halted::Wait(()) => {
                 let reason = Forward::UriMiss;
-                let foreseen = Foreseen::Fetch { reason, stale: false, waits: true };
+                let foreseen =
+                    Foreseen::Fetch { reason, stale: false, waits: true, reads_disk: false };
                 let why = "would wait for another request's fetch of the same";
                 Ok((foreseen, why.to_owned()))
             }
-            Halted::Below(_, stale) | Halted::Fetch(Missing { stale, .. }) => {
+            Halted::Below(_, stale) => {
+                let ground = match &stale {
+                    Some(_) => "what is in memory for it does not answer it",
+                    None => "nothing is in memory for it",
+                };
+                env.stage.tell(policy::Step::new("verdict", below::verdict(ground)).decisive());
+                env.stage.reads_disk.set(true);
+                Err(Step::Miss(Missing { lead: (), stale }))
+            }
+            Halted::Fetch(Missing { stale, .. }) => {
                 let reason = match &stale {
                     _ if turn.state.is_hitmiss => Forward::HitForMiss,
                     Some(_) => Forward::Stale,
@@ -132,7 +161,7 @@ fn fetch(turn: &mut Turn, env: &Scene<'_>, reason: Forward, stale: Option<&Arc<O
     let purpose = if private { Purpose::Pass } else { Purpose::Fetch };
     let (mut bereq, mut state) = job::bereq(turn, env, (purpose, stale));
     let confirms = stale.is_some_and(|old| may_confirm(old, env.now.mono_ms));
-    let foreseen = Foreseen::Fetch { reason, stale: confirms, waits: false };
+    let foreseen = Foreseen::Fetch { reason, stale: confirms, waits: false, reads_disk: false };
     match env.stage.run_fetch(turn, env, &mut bereq, &mut state) {
         Action::Fetch => {}
         Action::Error(_) => {
@@ -155,6 +184,7 @@ fn fetch(turn: &mut Turn, env: &Scene<'_>, reason: Forward, stale: Option<&Arc<O
         Forward::Bypass => "would be passed to the backend",
         Forward::HitForMiss => "would be fetched, without waiting for others",
         Forward::Stale => "would be fetched: what is stored is too old",
+        _ if env.stage.reads_disk.get() => "would be fetched",
         _ => "would be fetched: nothing that fits is stored",
     };
     (foreseen, summary.to_owned())

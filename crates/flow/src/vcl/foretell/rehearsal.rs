@@ -29,7 +29,7 @@ use crate::vcl::call::{Env, Seen, Stage};
 use crate::vcl::found::{Age, age};
 use crate::vcl::turn::Turn;
 use crate::vcl::world::{Forecast, Runner, Sight};
-use crate::wait::Began;
+use crate::wait::{Began, Below};
 
 /// The stage of a rehearsal.
 pub(super) struct Rehearsal<'a> {
@@ -42,6 +42,10 @@ pub(super) struct Rehearsal<'a> {
     pub(super) steps: RefCell<Vec<Step>>,
     /// Somebody fetches what was looked up last.
     is_fetched: Cell<bool>,
+    /// The disk may have what was looked up last.
+    may_be_below: Cell<bool>,
+    /// The disk would be read.
+    pub(super) reads_disk: Cell<bool>,
     /// The answer is a page that would be put together of others.
     pub(super) is_page: Cell<bool>,
     /// The object that was found last.
@@ -62,6 +66,8 @@ impl<'a> Rehearsal<'a> {
             log: RefCell::default(),
             steps: RefCell::default(),
             is_fetched: Cell::new(false),
+            may_be_below: Cell::new(false),
+            reads_disk: Cell::new(false),
             is_page: Cell::new(false),
             last: RefCell::default(),
             purges: Cell::new(false),
@@ -240,6 +246,7 @@ impl Stage for Rehearsal<'_> {
         let ask = Ask::new(live, site, (request, notes), now);
         stage.steps.borrow_mut().extend(variants(&ask, &peek));
         stage.is_fetched.set(peek.is_fetched);
+        stage.may_be_below.set(peek.below > 0);
         let Some(object) = stage.found(turn, &peek) else { return Found::Nothing };
         let flags = object.flags();
         stage.tell(match age(turn, env, &object) {
@@ -257,12 +264,15 @@ impl Stage for Rehearsal<'_> {
         Found::Object(object)
     }
 
-    fn begin(_: &Turn, env: &Env<'_, Self>, options: BeginOptions<'_>) -> Began<(), ()> {
-        if !options.coalesce || !env.stage.is_fetched.get() {
-            return Began::Lead(());
+    fn begin(turn: &Turn, env: &Env<'_, Self>, options: BeginOptions<'_>) -> Began<(), ()> {
+        let stage = &env.stage;
+        if !options.coalesce || !stage.is_fetched.get() {
+            // What comes up counts no more than what is in memory, if that does not.
+            let reads = stage.may_be_below.get() && !turn.state.hash_always_miss;
+            return if reads { Began::Below(Below::Lead(())) } else { Began::Lead(()) };
         }
         let why = "somebody fetches it: it would wait for that";
-        env.stage.tell(Step::new("verdict", why).decisive());
+        stage.tell(Step::new("verdict", why).decisive());
         Began::Wait(())
     }
 
