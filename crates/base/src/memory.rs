@@ -58,6 +58,8 @@ pub struct Memory {
     opened: AtomicU64,
     /// Of these, the bytes that were kept for new connections.
     door: AtomicU64,
+    /// And of these, those that connections took after they had come in.
+    further: AtomicU64,
     /// The last account that asked found no room, and nothing could make any.
     is_tight: AtomicBool,
     room: OnceLock<Room>,
@@ -85,6 +87,7 @@ impl Memory {
             cushion: Cushion::default(),
             opened: AtomicU64::new(0),
             door: AtomicU64::new(0),
+            further: AtomicU64::new(0),
             is_tight: AtomicBool::new(false),
             room: OnceLock::new(),
         })

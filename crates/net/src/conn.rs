@@ -7,7 +7,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use base::memory::Full;
 use base::{Counter, Limit, Limits, Now};
@@ -194,17 +194,25 @@ impl Conn {
         // Whatever a panic left behind is not this client's.
         work.output.clear();
         loop {
-            if let Poll::Ready(limit) = self.guard.poll_expired(cx) {
-                return Poll::Ready(Step::Expired(limit));
-            }
+            let makes_room = match self.guard.poll_waiting(cx) {
+                Ok(makes_room) => makes_room,
+                Err(limit) => return Poll::Ready(Step::Expired(limit)),
+            };
             let mut read = 0;
             if !std::mem::take(&mut self.unread) {
                 let mut buf = ReadBuf::new(input);
-                match ready!(self.stream.poll_read(cx, &mut buf, &core.sealed)) {
-                    Ok(()) if !buf.filled().is_empty() => read = buf.filled().len(),
-                    _ => return Poll::Ready(Step::Close),
+                match self.stream.poll_read(cx, &mut buf, &core.sealed) {
+                    Poll::Ready(Ok(())) if !buf.filled().is_empty() => read = buf.filled().len(),
+                    Poll::Ready(_) => return Poll::Ready(Step::Close),
+                    Poll::Pending if makes_room => {
+                        return Poll::Ready(Step::Expired(Limit::ConnectionMemory));
+                    }
+                    Poll::Pending => return Poll::Pending,
                 }
                 core.flow.counters.add(Counter::BytesIn, read as u64);
+            }
+            if makes_room {
+                self.guard.stay();
             }
             let now = core.flow.now();
             let read_us = core.flow.log.micros(now);

@@ -20,6 +20,18 @@ const ENDED_PART: usize = 256;
 const ENDED_AT_ONCE: usize = 32;
 /// Milliseconds for which all connections are believed busy once they were.
 const BUSY_MS: u64 = 100;
+/// Milliseconds for which a connection may wait for a request before it makes room for others that
+/// are in already: a client that has just come in, or has been answered, asks within that time.
+const SETTLED_MS: u64 = 2_000;
+
+/// Connections that make room where they wait for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// Whoever does: a newcomer is worth more.
+    Any,
+    /// Those that have waited for a while.
+    Settled,
+}
 
 /// The activity of a connection, as far as timeouts go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -325,6 +337,22 @@ impl Guard {
         self.wake();
     }
 
+    /// Polls for a limit that has ended a connection which waits for a request. One that is only asked
+    /// to make room looks first whether a request has come: that is what `Ok(true)` says.
+    pub(crate) fn poll_waiting(&self, cx: &Context<'_>) -> Result<bool, Limit> {
+        match self.poll_expired(cx) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Limit::ConnectionMemory) => Ok(true),
+            Poll::Ready(limit) => Err(limit),
+        }
+    }
+
+    /// Stays although it was asked to make room: a request has come.
+    pub(crate) fn stay(&self) {
+        self.expired.set(None);
+        self.ends_as.set(Counter::ClosedByClient);
+    }
+
     /// Forgets which limit ended the connection: what is left to be done has limits of its own.
     pub(crate) fn pardon(&self) {
         self.expired.set(None);
@@ -342,8 +370,9 @@ impl Guard {
 pub(crate) struct Sweep {
     guards: RefCell<Vec<Option<Rc<Guard>>>>,
     free: RefCell<Vec<usize>>,
-    /// Until when all of them are believed busy.
-    busy_ms: Cell<u64>,
+    /// Until when all of them are believed busy, those that have just begun to wait aside; and until
+    /// when all of them are.
+    busy_ms: [Cell<u64>; 2],
 }
 
 impl Sweep {
@@ -386,8 +415,9 @@ impl Sweep {
     /// Ends some of the connections that nothing is lost with, unless others that were ended before
     /// have not left yet: those first that are only read off, then those that have waited longest
     /// for a request. `noted` is called for each. False if all connections are busy.
-    pub(crate) fn end_idle(&self, now_ms: u64, noted: impl Fn()) -> bool {
-        if now_ms < self.busy_ms.get() {
+    pub(crate) fn end_idle(&self, now_ms: u64, who: Leaving, noted: impl Fn()) -> bool {
+        let busy_ms = &self.busy_ms[usize::from(who == Leaving::Any)];
+        if now_ms < busy_ms.get() {
             return false;
         }
         let at_once = (self.open() / ENDED_PART).clamp(1, ENDED_AT_ONCE);
@@ -398,7 +428,8 @@ impl Sweep {
             leaving |= guard.expired.get() == Some(Limit::ConnectionMemory);
             let waits = match guard.phase.get() {
                 Phase::Linger => false,
-                Phase::New | Phase::Idle => true,
+                Phase::New | Phase::Idle if who == Leaving::Any => true,
+                Phase::New | Phase::Idle if guard.since_ms.get() + SETTLED_MS <= now_ms => true,
                 _ => continue,
             };
             if guard.expired.get().is_none() {
@@ -409,7 +440,7 @@ impl Sweep {
             }
         }
         let found = leaving || !idle.is_empty();
-        self.busy_ms.set(if found { 0 } else { now_ms + BUSY_MS });
+        busy_ms.set(if found { 0 } else { now_ms + BUSY_MS });
         if !leaving {
             for (.., place) in idle {
                 if let Some(guard) = &guards[place] {
@@ -595,7 +626,7 @@ mod tests {
             guards[all - 1 - n].enter_since(phase, 0);
         }
         let noted = Cell::new(0);
-        let end = || sweep.end_idle(9_000, || noted.set(noted.get() + 1));
+        let end = || sweep.end_idle(9_000, Leaving::Any, || noted.set(noted.get() + 1));
         assert!(end());
         let ended: Vec<_> = (0..all).filter(|n| guards[*n].expired.get().is_some()).collect();
         assert_eq!(ended, [0, all - 8, all - 7, all - 6]);
@@ -610,11 +641,28 @@ mod tests {
         let guard = Guard::new(0);
         sweep.join(Rc::clone(&guard));
         guard.enter(Phase::Busy, 0);
-        assert!(!sweep.end_idle(1_000, || {}));
+        assert!(!sweep.end_idle(1_000, Leaving::Any, || {}));
         guard.enter(Phase::Idle, 1_000);
-        assert!(!sweep.end_idle(1_000 + BUSY_MS - 1, || {}));
-        assert!(sweep.end_idle(1_000 + BUSY_MS, || {}));
+        assert!(!sweep.end_idle(1_000 + BUSY_MS - 1, Leaving::Any, || {}));
+        assert!(sweep.end_idle(1_000 + BUSY_MS, Leaving::Any, || {}));
         assert_eq!(guard.expired.get(), Some(Limit::ConnectionMemory));
+    }
+
+    #[test]
+    fn one_that_has_just_come_in_leaves_for_newcomers_alone() {
+        for phase in [Phase::New, Phase::Idle] {
+            let sweep = Sweep::default();
+            let guard = Guard::new(1_000);
+            sweep.join(Rc::clone(&guard));
+            guard.enter_since(phase, 1_000);
+            assert!(!sweep.end_idle(1_000 + SETTLED_MS - 1, Leaving::Settled, || {}));
+            assert_eq!(guard.expired.get(), None, "{phase:?}");
+            assert!(sweep.end_idle(1_000 + SETTLED_MS - 1, Leaving::Any, || {}));
+            assert_eq!(guard.expired.get(), Some(Limit::ConnectionMemory), "{phase:?}");
+            guard.pardon();
+            assert!(sweep.end_idle(1_000 + SETTLED_MS + BUSY_MS, Leaving::Settled, || {}));
+            assert_eq!(guard.expired.get(), Some(Limit::ConnectionMemory), "{phase:?}");
+        }
     }
 
     #[test]

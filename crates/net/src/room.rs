@@ -3,7 +3,8 @@
 //!
 //! Where a newcomer finds no room, connections of its core make room that are over but for what is
 //! read off, or wait for a request. Those that are busy never do: if all of its core are, the
-//! newcomer calls the other cores, and waits a while for what they can do.
+//! newcomer calls the other cores, and waits a while for what they can do. Connections that are in
+//! already and would take more end none that has just begun to wait: its request is on its way.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use base::memory::Opened;
 use base::{Counter, Limit};
 
 use crate::core::CoreCtx;
+use crate::guard::Leaving;
 
 /// Bytes that a connection takes whatever it speaks: its task, its socket in the runtime, its place
 /// in the sweep, and the beginning of a head. Like those below, measured with two thousand of them
@@ -50,8 +52,12 @@ impl Calls {
 
 /// Ends idle connections for another core's newcomers. Counts what that does.
 pub(crate) fn answer_call(core: &CoreCtx) {
+    end_idle(core, Leaving::Settled);
+}
+
+fn end_idle(core: &CoreCtx, who: Leaving) -> bool {
     let ended = || core.flow.counters.limit(Limit::ConnectionMemory);
-    core.sweep.end_idle(core.flow.now().mono_ms, ended);
+    core.sweep.end_idle(core.flow.now().mono_ms, who, ended)
 }
 
 /// Bytes that a new connection takes.
@@ -71,12 +77,12 @@ pub(crate) fn hold(core: &CoreCtx, opened: &mut Opened, bytes: u64) -> bool {
 
 /// The same, ending idle connections of this core where there is not so much.
 pub(crate) async fn make(core: &CoreCtx, opened: &mut Opened, bytes: u64) -> bool {
+    let who = if opened.is_none() { Leaving::Any } else { Leaving::Settled };
     for _ in 0..TURNS {
         if hold(core, opened, bytes) {
             return true;
         }
-        let ended = || core.flow.counters.limit(Limit::ConnectionMemory);
-        if !core.sweep.end_idle(core.flow.now().mono_ms, ended) {
+        if !end_idle(core, who) {
             break;
         }
         // They leave in the turn that comes.

@@ -578,12 +578,15 @@ impl Arrived {
                 return guard.ends_as(Counter::ClosedHandshake);
             };
             drop(server);
+            // Until there is room for it, it is no connection that waits for a request.
+            if secured.is_http2()
+                && !room::make_or_wait(&core, &mut open.opened, room::H2_BYTES).await
+            {
+                return stream.close();
+            }
             let now = core.flow.now();
             guard.enter(Phase::New, now.mono_ms);
             if secured.is_http2() {
-                if !room::make_or_wait(&core, &mut open.opened, room::H2_BYTES).await {
-                    return stream.close();
-                }
                 h2::serve(stream, Some(secured), ends, guard, Vec::new(), core).await;
                 return drop(open);
             }

@@ -2,12 +2,17 @@
 //!
 //! They may take a part of the clients' share and no more, so that those that are open find room
 //! for requests. A little memory is kept for newcomers alone: they come in however much the others
-//! hold.
+//! hold. What those take further who are in already (the state of HTTP/2) gets a part of that only,
+//! so that they do not keep the door shut for others.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Memory, PARTS};
+
+/// What was kept for newcomers goes to those who are in already up to one part of so many. With
+/// TLS that is as much as it took them to come in, so that a third is left for others.
+const FURTHER_PARTS: u64 = 3;
 
 /// The bytes that one open connection takes, given back when dropped. They are counted to the byte:
 /// accounts round up, which would cost a connection that does nothing half as much again.
@@ -17,6 +22,8 @@ pub struct Opened {
     bytes: u64,
     /// Of these, the bytes that were kept for new connections.
     door: u64,
+    /// And of these, those that it took after it had come in.
+    further: u64,
 }
 
 impl Memory {
@@ -24,6 +31,23 @@ impl Memory {
     /// find.
     pub(super) fn door_max(&self) -> u64 {
         self.cushion_max() / 2
+    }
+
+    /// Takes `bytes` of what is kept for new connections, `further` of them for one that is in.
+    fn open_door(&self, bytes: u64, further: u64) -> bool {
+        let take = |from: &AtomicU64, bytes: u64, most: u64| {
+            let more = |taken: u64| taken.checked_add(bytes).filter(|next| *next <= most);
+            from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        };
+        let most = self.door_max();
+        if !take(&self.further, further, most / FURTHER_PARTS) {
+            return false;
+        }
+        let is_there = take(&self.door, bytes, most);
+        if !is_there {
+            self.further.fetch_sub(further, Ordering::Relaxed);
+        }
+        is_there
     }
 
     /// Of the bytes held, those that connections take by being open.
@@ -35,7 +59,12 @@ impl Memory {
 impl Opened {
     /// A connection for which nothing is reserved yet.
     pub fn none(memory: &Arc<Memory>) -> Self {
-        Self { memory: Arc::clone(memory), bytes: 0, door: 0 }
+        Self { memory: Arc::clone(memory), bytes: 0, door: 0, further: 0 }
+    }
+
+    /// True until something is reserved for it.
+    pub fn is_none(&self) -> bool {
+        self.bytes == 0
     }
 
     /// Reserves `bytes` more, of the `percent` of the clients' share that connections may take;
@@ -48,14 +77,14 @@ impl Opened {
             return false;
         }
         if !memory.hold(0, bytes, PARTS) {
-            let most = memory.door_max();
-            let more = |kept: u64| kept.checked_add(bytes).filter(|next| *next <= most);
-            if memory.door.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+            let further = if self.is_none() { 0 } else { bytes };
+            if !memory.open_door(bytes, further) {
                 memory.opened.fetch_sub(bytes, Ordering::Relaxed);
                 return false;
             }
             memory.hold_anyway(bytes);
             self.door += bytes;
+            self.further += further;
         }
         self.bytes += bytes;
         true
@@ -64,10 +93,12 @@ impl Opened {
     /// Gives back what exceeds `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
         let more = self.bytes.saturating_sub(bytes);
-        let kept = more.min(self.door);
+        let (kept, further) = (more.min(self.door), more.min(self.further));
         self.bytes -= more;
         self.door -= kept;
+        self.further -= further;
         self.memory.opened.fetch_sub(more, Ordering::Relaxed);
+        self.memory.further.fetch_sub(further, Ordering::Relaxed);
         self.memory.door.fetch_sub(kept, Ordering::Relaxed);
         self.memory.let_go(more);
     }
@@ -137,5 +168,29 @@ mod tests {
         assert!(grown(&memory, 8_192, 75).is_some());
         assert_eq!((memory.used(), memory.opened()), (0, 0));
         assert_eq!(memory.door.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn what_is_kept_for_newcomers_is_not_taken_by_those_who_are_in() {
+        let memory = Memory::new(16 * MIB, 8 * MIB);
+        let others = Account::open(&memory, u64::MAX);
+        let held = others.hold_anyway(8 * MIB);
+        // They come in with 4 KiB, and would have 12 KiB more.
+        let further = || {
+            let mut opened = grown(&memory, 4_096, 75)?;
+            opened.grow(12_288, 75).then_some(opened)
+        };
+        let mut in_already: Vec<_> = std::iter::from_fn(further).collect();
+        assert_eq!(in_already.len() as u64, MIB / 2 / 3 / 12_288, "a third of what is kept");
+        let waiting = grown(&memory, 4_096, 75).expect("room for a newcomer");
+        let newcomers = all(&memory, 4_096, 75);
+        assert!(newcomers.len() > 64, "{} come in beside them", newcomers.len());
+        drop(newcomers);
+        in_already[0].shrink_to(4_096);
+        assert!(further().is_some(), "what one gives back is the next one's");
+        drop((in_already, waiting, held));
+        assert_eq!((memory.used(), memory.opened()), (0, 0));
+        let kept = [&memory.door, &memory.further].map(|of| of.load(Ordering::Relaxed));
+        assert_eq!(kept, [0, 0]);
     }
 }

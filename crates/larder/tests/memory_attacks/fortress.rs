@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use testkit::client::{Raw, request};
 use testkit::h2::{Frame, PREFACE, Request};
 use testkit::larder::Daemon;
+use testkit::reply::Seen;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Mutex, MutexGuard};
@@ -19,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::support::folder::Folder;
-use crate::support::{self, PATIENCE, eventually, whole};
+use crate::support::{self, PATIENCE, eventually};
 
 /// Attacks take turns: each wants most of the machine.
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -216,8 +217,24 @@ impl Fortress {
     /// Asserts that the request of another client is answered with 200.
     async fn ask(&self, target: &str) {
         let raw = Raw::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE);
-        let reply = whole(raw.exchange(&request("GET", target, OTHERS)).await, target);
-        assert_eq!(reply.status, 200, "{target}: {}", reply.text());
+        let asked = Instant::now();
+        let seen = raw.exchange(&request("GET", target, OTHERS)).await;
+        if !matches!(&seen, Seen::Complete(reply) if reply.status == 200) {
+            let counters = self.counters().await;
+            panic!("{target}: {seen:?} after {:?}\n{counters}", asked.elapsed());
+        }
+    }
+
+    /// The counters that tell why a client was turned away.
+    async fn counters(&self) -> String {
+        let metrics = self.daemon.metrics().await.expect("metrics");
+        let of_interest = |line: &&str| {
+            ["larder_memory", "larder_limit", "larder_connections", "larder_requests_refused"]
+                .iter()
+                .any(|name| line.starts_with(name))
+                && !line.ends_with(" 0")
+        };
+        metrics.lines().filter(of_interest).collect::<Vec<_>>().join("\n")
     }
 
     /// Asserts that other clients are served, and memory and origin connections are within bounds.

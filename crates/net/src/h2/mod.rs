@@ -114,12 +114,16 @@ pub(crate) async fn begins(
             return true;
         }
         let more = poll_fn(|cx| {
-            if guard.poll_expired(cx).is_ready() {
-                return Poll::Ready(false);
-            }
+            let Ok(makes_room) = guard.poll_waiting(cx) else { return Poll::Ready(false) };
             let mut scratch = core.scratch.borrow_mut();
             let mut buf = ReadBuf::new(&mut scratch.input);
-            let read = ready!(Pin::new(&mut *wire).poll_read(cx, &mut buf));
+            let read = match Pin::new(&mut *wire).poll_read(cx, &mut buf) {
+                Poll::Pending if makes_room => return Poll::Ready(false),
+                read => ready!(read),
+            };
+            if makes_room && !buf.filled().is_empty() {
+                guard.stay();
+            }
             received.extend_from_slice(buf.filled());
             core.flow.counters.add(Counter::BytesIn, buf.filled().len() as u64);
             Poll::Ready(read.is_ok() && !buf.filled().is_empty())
