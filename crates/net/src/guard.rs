@@ -20,16 +20,16 @@ const ENDED_PART: usize = 256;
 const ENDED_AT_ONCE: usize = 32;
 /// Milliseconds for which all connections are believed busy once they were.
 const BUSY_MS: u64 = 100;
-/// Milliseconds for which a connection may wait for a request before it makes room for others that
-/// are in already: a client that has just come in, or has been answered, asks within that time.
+/// Milliseconds for which a new connection may wait for its first request before it makes room for
+/// others that are in already: a client that has come in asks within that time.
 const SETTLED_MS: u64 = 2_000;
 
 /// Connections that make room where they wait for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaving {
-    /// Whoever does: a newcomer is worth more.
+    /// Whoever does.
     Any,
-    /// Those that have waited for a while.
+    /// Those that have asked before, or have not for a while.
     Settled,
 }
 
@@ -370,8 +370,8 @@ impl Guard {
 pub(crate) struct Sweep {
     guards: RefCell<Vec<Option<Rc<Guard>>>>,
     free: RefCell<Vec<usize>>,
-    /// Until when all of them are believed busy, those that have just begun to wait aside; and until
-    /// when all of them are.
+    /// Until when all of them are believed busy, those that have just come in aside; and until when
+    /// all of them are.
     busy_ms: [Cell<u64>; 2],
 }
 
@@ -428,8 +428,9 @@ impl Sweep {
             leaving |= guard.expired.get() == Some(Limit::ConnectionMemory);
             let waits = match guard.phase.get() {
                 Phase::Linger => false,
-                Phase::New | Phase::Idle if who == Leaving::Any => true,
-                Phase::New | Phase::Idle if guard.since_ms.get() + SETTLED_MS <= now_ms => true,
+                Phase::Idle => true,
+                Phase::New if who == Leaving::Any => true,
+                Phase::New if guard.since_ms.get() + SETTLED_MS <= now_ms => true,
                 _ => continue,
             };
             if guard.expired.get().is_none() {
@@ -650,19 +651,21 @@ mod tests {
 
     #[test]
     fn one_that_has_just_come_in_leaves_for_newcomers_alone() {
-        for phase in [Phase::New, Phase::Idle] {
-            let sweep = Sweep::default();
-            let guard = Guard::new(1_000);
-            sweep.join(Rc::clone(&guard));
-            guard.enter_since(phase, 1_000);
-            assert!(!sweep.end_idle(1_000 + SETTLED_MS - 1, Leaving::Settled, || {}));
-            assert_eq!(guard.expired.get(), None, "{phase:?}");
-            assert!(sweep.end_idle(1_000 + SETTLED_MS - 1, Leaving::Any, || {}));
-            assert_eq!(guard.expired.get(), Some(Limit::ConnectionMemory), "{phase:?}");
-            guard.pardon();
-            assert!(sweep.end_idle(1_000 + SETTLED_MS + BUSY_MS, Leaving::Settled, || {}));
-            assert_eq!(guard.expired.get(), Some(Limit::ConnectionMemory), "{phase:?}");
-        }
+        let sweep = Sweep::default();
+        let guard = Guard::new(1_000);
+        sweep.join(Rc::clone(&guard));
+        let soon = 1_000 + SETTLED_MS - 1;
+        assert!(!sweep.end_idle(soon, Leaving::Settled, || {}));
+        assert_eq!(guard.expired.get(), None);
+        assert!(sweep.end_idle(soon, Leaving::Any, || {}));
+        assert_eq!(guard.expired.get(), Some(Limit::ConnectionMemory));
+        guard.stay();
+        assert_eq!((guard.expired.get(), guard.end()), (None, Counter::ClosedByClient));
+        assert!(sweep.end_idle(soon + BUSY_MS, Leaving::Settled, || {}));
+        assert_eq!(guard.expired.get(), Some(Limit::ConnectionMemory));
+        guard.stay();
+        guard.enter(Phase::Idle, 9_000);
+        assert!(sweep.end_idle(9_000, Leaving::Settled, || {}), "one that has asked before");
     }
 
     #[test]

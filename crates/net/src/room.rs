@@ -4,7 +4,7 @@
 //! Where a newcomer finds no room, connections of its core make room that are over but for what is
 //! read off, or wait for a request. Those that are busy never do: if all of its core are, the
 //! newcomer calls the other cores, and waits a while for what they can do. Connections that are in
-//! already and would take more end none that has just begun to wait: its request is on its way.
+//! already and would take more end none that has just come in: its request is on its way.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -37,27 +37,52 @@ const LOOKS: u32 = 40;
 
 /// Calls for room to all cores.
 #[derive(Debug, Default)]
-pub(crate) struct Calls(AtomicU64);
+pub(crate) struct Calls {
+    /// Those of newcomers.
+    newcomers: AtomicU64,
+    /// Those of connections that are in already.
+    others: AtomicU64,
+}
+
+/// The calls that a core has answered.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    newcomers: u64,
+    others: u64,
+}
 
 impl Calls {
-    /// The number of calls so far.
-    pub(crate) fn number(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+    /// The calls so far.
+    pub(crate) fn so_far(&self) -> Answered {
+        let of = |calls: &AtomicU64| calls.load(Ordering::Relaxed);
+        Answered { newcomers: of(&self.newcomers), others: of(&self.others) }
     }
 
-    fn call(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+    fn call(&self, who: Leaving) {
+        let calls = if who == Leaving::Any { &self.newcomers } else { &self.others };
+        calls.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Ends idle connections for another core's newcomers. Counts what that does.
-pub(crate) fn answer_call(core: &CoreCtx) {
-    end_idle(core, Leaving::Settled);
+/// Ends idle connections if another core has called since. Counts what that does.
+pub(crate) fn answer_calls(core: &CoreCtx, answered: &mut Answered) {
+    let now = core.calls.so_far();
+    if now.newcomers != answered.newcomers {
+        end_idle(core, Leaving::Any);
+    } else if now.others != answered.others {
+        end_idle(core, Leaving::Settled);
+    }
+    *answered = now;
 }
 
 fn end_idle(core: &CoreCtx, who: Leaving) -> bool {
     let ended = || core.flow.counters.limit(Limit::ConnectionMemory);
     core.sweep.end_idle(core.flow.now().mono_ms, who, ended)
+}
+
+/// Connections that make room for the one that has `opened`.
+fn leaving_for(opened: &Opened) -> Leaving {
+    if opened.is_none() { Leaving::Any } else { Leaving::Settled }
 }
 
 /// Bytes that a new connection takes.
@@ -77,7 +102,7 @@ pub(crate) fn hold(core: &CoreCtx, opened: &mut Opened, bytes: u64) -> bool {
 
 /// The same, ending idle connections of this core where there is not so much.
 pub(crate) async fn make(core: &CoreCtx, opened: &mut Opened, bytes: u64) -> bool {
-    let who = if opened.is_none() { Leaving::Any } else { Leaving::Settled };
+    let who = leaving_for(opened);
     for _ in 0..TURNS {
         if hold(core, opened, bytes) {
             return true;
@@ -108,7 +133,7 @@ async fn wait(core: &CoreCtx, opened: &mut Opened, bytes: u64) -> bool {
     core.waiting.set(core.waiting.get() + 1);
     let mut found = false;
     for _ in 0..LOOKS {
-        core.calls.call();
+        core.calls.call(leaving_for(opened));
         rt::time::sleep(LOOK).await;
         found = make(core, opened, bytes).await;
         if found {

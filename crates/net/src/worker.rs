@@ -348,7 +348,7 @@ impl Worker {
 /// Notes how long the core does one thing: that much later than it should it is asked again. Each
 /// time it also answers calls for room.
 async fn watch_turns(core: Rc<CoreCtx>, pulse: Pulse, index: usize) {
-    let mut answered = core.calls.number();
+    let mut answered = core.calls.so_far();
     loop {
         let due = rt::time::Instant::now() + TURN;
         rt::time::sleep_until(due).await;
@@ -358,10 +358,7 @@ async fn watch_turns(core: Rc<CoreCtx>, pulse: Pulse, index: usize) {
             core.flow.counters.inc(Counter::LongTurns);
             pulse.turned(index, ms);
         }
-        let called = core.calls.number();
-        if std::mem::replace(&mut answered, called) != called {
-            room::answer_call(&core);
-        }
+        room::answer_calls(&core, &mut answered);
     }
 }
 
