@@ -337,8 +337,8 @@ impl Guard {
         self.wake();
     }
 
-    /// Polls for a limit that has ended a connection which waits for a request. One that is only asked
-    /// to make room looks first whether a request has come: that is what `Ok(true)` says.
+    /// Polls for a limit that has ended a connection which waits for a request. One that is only
+    /// asked to make room looks first whether a request has come: that is what `Ok(true)` says.
     pub(crate) fn poll_waiting(&self, cx: &Context<'_>) -> Result<bool, Limit> {
         match self.poll_expired(cx) {
             Poll::Pending => Ok(false),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Memory, PARTS};
 
-/// What was kept for newcomers goes to those who are in already up to one part of so many. With
+/// Of the memory that is kept for newcomers, those who are in already get one part in so many. With
 /// TLS that is as much as it took them to come in, so that a third is left for others.
 const FURTHER_PARTS: u64 = 3;
 
