@@ -52,7 +52,7 @@ await part('figures under load', async () => {
   }
   const row = (table, words) => page.locator(`#${table} tbody tr`, { hasText: words }).first();
   for (const [table, words] of [['misses-table', '/passed/'], ['time-table', 'shop.example/'], ['errors-table', '/fail/'],
-    ['sites-table', '*'], ['clients-table', '127.0.0.1'], ['origins-table', 'app']]) {
+    ['sites-table', '*'], ['disk-table', '/disk'], ['clients-table', '127.0.0.1'], ['origins-table', 'app']]) {
     await anna.until(`${table} has ${words}`, () => row(table, words).isVisible());
   }
   const first = await anna.tile('Objects');

@@ -139,6 +139,26 @@ function errorsTable() {
   });
 }
 
+// What is on disk, of what may be; the rest is free, or waits to be used again.
+const fullness = (row) => [bytes(row.live_bytes), `of ${bytes(row.bytes)}`];
+
+function diskTable() {
+  return new Table(byId('disk-table'), {
+    label: 'Disk', key: (row) => row.path, nothing: 'No volume.',
+    columns: [
+      { title: 'Volume', kind: 'words', fill: (cell, row) => twoLines(cell, row.path, row.is_in ? '' : row.state) },
+      number('Objects', (row) => count(row.records)),
+      { title: 'Stored', kind: 'number', fill: (cell, row) => twoLines(cell, ...fullness(row)) },
+      number('Reads/s', (row) => rate(row.rates.reads)),
+      number('Bytes read/s', (row) => bytes(row.rates.read_bytes), { minor: true }),
+      number('Bytes written/s', (row) => bytes(row.rates.written_bytes)),
+      number('Waits', (row) => bytes(row.queued_bytes), { minor: true }),
+      number('Damaged', (row) => count(row.damaged)),
+      number('Errors', (row) => count(row.errors)),
+    ],
+  });
+}
+
 function otherTables() {
   return {
     sites: new Table(byId('sites-table'), {
@@ -183,6 +203,7 @@ export class Board {
       time: urlTable('time-table', 'Most time', 'of all requests together',
         number('Time/s', (row) => time(row.time_us))),
       errors: errorsTable(),
+      disk: diskTable(),
       ...otherTables(),
     };
     this.paused = false;
@@ -206,6 +227,9 @@ export class Board {
     text(byId('about'), `${this.version}, up ${duration(figures.uptime_s)}`);
     this.tables.sites.fill(figures.sites);
     this.tables.limits.fill(figures.limits);
+    this.tables.disk.fill(figures.disk);
+    for (const element of document.querySelectorAll('.with-disk')) show(element, figures.disk.length > 0);
+    show(byId('disk-finding'), figures.now.disk_finding > 0);
     const { ring } = figures;
     for (const element of document.querySelectorAll('.with-ring')) show(element, Boolean(ring));
     for (const element of document.querySelectorAll('.needs-ring')) show(element, !ring);

@@ -1,10 +1,12 @@
 //! The disk cache as operators see it, volume by volume.
 
 use disk::{Condition, Reason, Stats};
+use serde_json::json;
 
 use crate::state::Daemon;
 
 /// A volume in use, as operators see it.
+#[derive(Clone, Debug)]
 pub(crate) struct Volume {
     pub(crate) path: String,
     pub(crate) condition: Condition,
@@ -33,6 +35,28 @@ impl Volume {
             map.insert(name.to_owned(), value.into());
         }
         map.into()
+    }
+
+    /// The row that a dashboard shows. `rate` gives the growth per second of one of the counters.
+    pub(crate) fn row(&self, rate: impl Fn(fn(&Stats) -> u64) -> f64) -> serde_json::Value {
+        let stats = &self.stats;
+        json!({
+            "path": self.path,
+            "state": self.state(),
+            "is_in": self.is_in(),
+            "records": stats.records,
+            "live_bytes": stats.live_bytes,
+            "dead_bytes": stats.dead_bytes,
+            "bytes": stats.bytes,
+            "queued_bytes": stats.queued_bytes,
+            "damaged": stats.damaged(),
+            "errors": stats.errors(),
+            "rates": {
+                "reads": rate(|stats| stats.reads),
+                "read_bytes": rate(|stats| stats.read_bytes),
+                "written_bytes": rate(|stats| stats.written_bytes),
+            },
+        })
     }
 }
 

@@ -172,6 +172,11 @@ impl Stats {
         self.written_bytes as f64 / own as f64
     }
 
+    /// Operations that the system failed, of any kind.
+    pub fn errors(&self) -> u64 {
+        self.errors_read + self.errors_write + self.errors_full + self.errors_sync
+    }
+
     /// Damage found, of any kind.
     pub fn damaged(&self) -> u64 {
         self.damaged_header + self.damaged_sum + self.damaged_other + self.damaged_cut

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::servers;
 use crate::state::Daemon;
+use crate::volumes::{self, Volume};
 
 /// Readings that are kept as they were taken: ten minutes of seconds.
 const RECENT: usize = 600;
@@ -55,6 +56,7 @@ pub(super) struct Reading {
     limits: Vec<u64>,
     sites: BTreeMap<String, SiteSums>,
     servers: Vec<(String, ServerStatus)>,
+    volumes: Vec<Volume>,
 }
 
 impl Reading {
@@ -77,10 +79,12 @@ impl Reading {
                 ("connections", registry.sum(Counter::ConnectionsOpen)),
                 ("tunnels", registry.sum(Counter::TunnelsOpen)),
                 ("purges_lost", registry.sum(Counter::PurgesLost)),
+                ("disk_finding", cache.lower().is_finding().into()),
             ],
             limits: limits::TABLE.iter().map(|spec| daemon.shared.limit_hits(spec.limit)).collect(),
             sites: daemon.shared.tallies.sum().sites,
             servers: daemon.servers(),
+            volumes: volumes::all(daemon),
         }
     }
 
@@ -126,6 +130,7 @@ impl Reading {
             "now": now,
             "sites": self.sites(before),
             "servers": self.servers(before),
+            "disk": self.volumes(before),
             "limits": self.limits(before),
         })
     }
@@ -167,6 +172,15 @@ impl Reading {
             told
         };
         self.servers.iter().map(row).collect()
+    }
+
+    fn volumes(&self, before: &Self) -> Vec<Value> {
+        let row = |volume: &Volume| {
+            let was = before.volumes.iter().find(|was| was.path == volume.path);
+            let was = was.map(|was| was.stats.clone()).unwrap_or_default();
+            volume.row(|counter| self.rate(before, counter(&was), counter(&volume.stats)))
+        };
+        self.volumes.iter().map(row).collect()
     }
 
     /// Limits that were reached since the start.
@@ -256,6 +270,8 @@ impl History {
 
 #[cfg(test)]
 mod tests {
+    use disk::{Condition, Reason, Stats};
+
     use super::*;
 
     /// A reading at this second in which everything that is counted has this value.
@@ -301,6 +317,24 @@ mod tests {
         assert_eq!(told["limits"].as_array().map(Vec::len), Some(1));
         assert_eq!(told["limits"][0]["limit"], limits::TABLE[3].name);
         assert_eq!(told["limits"][0]["rate"], 2.0);
+    }
+
+    #[test]
+    fn volumes_tell_what_they_read_and_write_by_the_second() {
+        let volume = |reads, out: bool| Volume {
+            path: "/srv/disk".to_owned(),
+            condition: if out { Condition::Out(Reason::Errors) } else { Condition::In },
+            stats: Stats { reads, damaged_sum: 2, errors_read: 3, ..Stats::default() },
+        };
+        let (mut before, mut now) = (reading(0, 0), reading(2, 0));
+        assert_eq!(now.json(&before)["disk"], json!([]));
+        before.volumes.push(volume(10, false));
+        now.volumes.push(volume(30, true));
+        let told = &now.json(&before)["disk"][0];
+        assert_eq!((&told["path"], &told["is_in"]), (&json!("/srv/disk"), &json!(false)));
+        assert_eq!(told["rates"]["reads"], 10.0);
+        assert_eq!((&told["damaged"], &told["errors"]), (&json!(2), &json!(3)));
+        assert!(told["state"].as_str().is_some_and(|state| state.starts_with("out of use: ")));
     }
 
     /// A history and its JSON, after readings every `step` seconds. The counters grow by one a

@@ -7,6 +7,7 @@
 pub(crate) mod cli;
 pub(crate) mod collector;
 pub(crate) mod console;
+pub(crate) mod disked;
 pub(crate) mod figures;
 pub(crate) mod folder;
 pub(crate) mod h2;
