@@ -3,6 +3,7 @@
 //! It goes from filling to one of the others once, and stays there: a response whose content moves
 //! is another object, under the same key.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -42,6 +43,10 @@ pub trait Elsewhere: fmt::Debug + Send + Sync {
     /// Bytes of memory that it takes by being there. They are reserved with the object that has it.
     fn memory(&self) -> u64 {
         0
+    }
+    /// Itself, for whoever knows what else it may be.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
     }
     /// Words for operators on how much of it is there.
     fn told(&self) -> Option<String> {

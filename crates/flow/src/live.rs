@@ -14,6 +14,7 @@ use origin::{Depot, Journal, Origin};
 use parking_lot::Mutex;
 use policy::{Includes, Policy, Purge, acl::CidrSet, hosts::HostTable};
 use tls::ClientAuth;
+use vcl::backend::Backend;
 use vcl::params::Params;
 use vcl::program::Instance;
 
@@ -25,6 +26,7 @@ use crate::refine::Allowance;
 use crate::slices::SliceMemory;
 use crate::tier::{Cache, Chores};
 use crate::tracing::Tracing;
+use crate::vcl::link::Connected;
 
 /// One site: a policy and the origins it may choose from.
 pub struct Site {
@@ -145,6 +147,23 @@ pub struct Live {
     pub storages: Arc<[Arc<str>]>,
     /// Those of them that are disks.
     pub disk_storages: Arc<[Arc<str>]>,
+}
+
+impl Live {
+    /// An origin of a site, or a backend of a program, that `is_it`.
+    pub(crate) fn find_origin(&self, is_it: impl Fn(&Origin) -> bool) -> Option<Arc<Origin>> {
+        let of_sites = self.listed.iter().flat_map(|site| &site.origins);
+        if let Some(origin) = of_sites.into_iter().find(|origin| is_it(origin)) {
+            return Some(Arc::clone(origin));
+        }
+        let programs = self.listed.iter().filter_map(|site| site.vcl.as_ref());
+        let backends = programs.chain(self.labels.values()).flat_map(|program| program.backends());
+        let mut origins = backends.filter_map(|backend| match backend {
+            Backend::Leaf(leaf) => Some(Arc::clone(&Connected::of(&leaf)?.origin)),
+            _ => None,
+        });
+        origins.find(|origin| is_it(origin))
+    }
 }
 
 /// Everything the cores share.

@@ -9,6 +9,7 @@
 mod answer;
 mod cut;
 mod desk;
+mod lasting;
 mod memory;
 mod reading;
 mod set;
@@ -17,6 +18,7 @@ mod stretches;
 pub(crate) use self::answer::{Edition, Extent, Probe, part_of};
 pub(crate) use self::cut::{Cut, cut, may_slice, shape_of};
 pub(crate) use self::desk::Desk;
+pub(crate) use self::lasting::{SliceLife, kept_again, of_object};
 pub(crate) use self::memory::SliceMemory;
-pub(crate) use self::set::{Shape, is_slice};
+pub(crate) use self::set::{Shape, SliceSet, is_slice};
 pub(crate) use self::stretches::{Piece, Stretches};

@@ -31,6 +31,7 @@ pub use start::{OpenedDisk, TakenUp, open};
 pub(crate) use chores::{Chores, look_after};
 pub(crate) use raise::raise;
 
+use crate::slices::{self, SliceLife};
 use body::OnDisk;
 
 /// The store of responses: memory, over a disk where there is one.
@@ -61,6 +62,8 @@ pub struct Tier {
     found: Found,
     /// Large bodies that are read from where they lie, by place.
     lent: Mutex<HashMap<Place, Weak<OnDisk>>>,
+    /// The slices of each set on disk, by the set's place.
+    sets: Mutex<HashMap<Place, Arc<SliceLife>>>,
     /// Volumes that were taken out of use, and whose places are still in the index.
     lost: Mutex<Vec<usize>>,
     /// Everything that may answer again is kept: the process ends.
@@ -175,10 +178,15 @@ impl Lower for Tier {
     }
 
     fn sink(&self, object: &Arc<Object>) -> Option<Place> {
-        self.store.get()?.keep(object, self.is_resting.load(Ordering::Relaxed))
+        let place = self.store.get()?.keep(object, self.is_resting.load(Ordering::Relaxed))?;
+        if let Some(set) = slices::of_object(object) {
+            self.sets.lock().insert(place, set.life());
+        }
+        Some(place)
     }
 
     fn forget(&self, place: Place) {
+        _ = self.sets.lock().remove(&place);
         if let Some(disk) = self.disk() {
             disk.forget(place);
         }

@@ -4,6 +4,7 @@
 //! A fetch ends by the time limits of its origin, and tells its waiters however it ends. So they
 //! wait as long as it may take: whoever gave up earlier could only ask the same origin once more.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ impl<L> Below<L> {
 impl Below {
     /// Reads the disk; `None` if that brought something up, which a lookup finds. Or else the duty
     /// is to fetch.
-    pub(crate) async fn raise(self, core: &Core, variant: &mut Select<'_>) -> Option<Self> {
+    pub(crate) async fn raise(self, core: &Rc<Core>, variant: &mut Select<'_>) -> Option<Self> {
         let raised = match self {
             Self::Lead(lead) => raise(core, lead, variant).await.map_err(Self::Lead),
             Self::Alone(lead) => raise(core, lead, variant).await.map_err(Self::Alone),

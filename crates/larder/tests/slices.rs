@@ -5,6 +5,7 @@ mod support;
 
 use std::ops::Range;
 
+use rustix::process::{Pid, Signal, kill_process};
 use support::folder::Folder;
 use support::{PATIENCE, eventually, whole};
 use testkit::client::{Pieces, Raw, request};
@@ -31,6 +32,8 @@ struct Cinema {
     film: Film,
     daemon: Daemon,
     _folder: Folder,
+    disk: Option<Folder>,
+    file: String,
 }
 
 impl Cinema {
@@ -63,7 +66,30 @@ impl Cinema {
              [[site]]\nhost = \"*\"\n{site}\n"
         );
         let daemon = Daemon::start(&file).expect("larder starts");
-        Self { film, daemon, _folder: folder }
+        Self { film, daemon, _folder: folder, disk: None, file }
+    }
+
+    /// The same over a disk that everything goes to which leaves memory.
+    async fn over_a_disk(policy: Policy, length: u64, limits: &str) -> Self {
+        let disk = Folder::new();
+        let path = disk.path().join("disk").display().to_string();
+        let top = format!(
+            "memory = {{ size = \"16MiB\" }}\n\
+             [disk]\npath = \"{path}\"\nsize = \"256MiB\"\nadmission = \"all\"\n"
+        );
+        let mut cinema = Self::open(policy, length, &top, limits).await;
+        cinema.disk = Some(disk);
+        cinema
+    }
+
+    /// Stops the daemon, and starts another over the same disk.
+    async fn again(&mut self) {
+        let pid = Pid::from_raw(self.daemon.pid() as i32).expect("a process");
+        kill_process(pid, Signal::TERM).expect("sent");
+        let status = tokio::task::block_in_place(|| self.daemon.wait()).expect("it ends");
+        assert!(status.success(), "{}", self.daemon.log());
+        self.daemon = Daemon::start(&self.file).expect("larder starts again");
+        eventually("all is found", async || self.metric("disk_finding").await == 0).await;
     }
 
     /// With small slices.
@@ -124,6 +150,48 @@ async fn a_large_response_is_cut_into_slices_that_answer_whoever_comes_later() {
         }
         assert_eq!(cinema.ranges(), [None], "{policy:?}: one request for all of it");
         assert_eq!(cinema.metric("slice_sets_total").await, 1, "{policy:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slices_on_disk_answer_after_a_restart_until_they_are_purged() {
+    for policy in BOTH {
+        let mut cinema = Cinema::over_a_disk(policy, LENGTH, SMALL).await;
+        cinema.ask("").await;
+        cinema.daemon.counted("larder_slices_cut_total", LENGTH.div_ceil(SLICE)).await;
+        for _ in 0..2 {
+            cinema.again().await;
+            for range in [100_000..300_000, LENGTH - 1..LENGTH, 0..LENGTH] {
+                let part = cinema.part(range.clone()).await;
+                assert_part(&part, range, 1, LENGTH, &format!("{policy:?}"));
+            }
+            assert_eq!(cinema.ranges(), [None], "{policy:?}: nothing is fetched anew");
+        }
+        assert!(matches!(cinema.seen("PURGE", "").await, Seen::Complete(_)), "{policy:?}");
+        cinema.again().await;
+        assert_part(&cinema.part(0..10).await, 0..10, 1, LENGTH, &format!("{policy:?}"));
+        assert!(cinema.ranges().len() > 1, "{policy:?}: it is fetched anew");
+    }
+}
+
+#[tokio::test]
+async fn a_film_that_is_larger_than_memory_is_read_from_disk() {
+    const FILM: u64 = 60 * MIB + 77;
+    for policy in BOTH {
+        let limits = "slices_from = \"1MiB\"\nslice_bytes = \"1MiB\"";
+        let cinema = Cinema::over_a_disk(policy, FILM, limits).await;
+        for _ in 0..2 {
+            let film = cinema.ask("").await;
+            assert!(film.body == Film::bytes(1, 0..FILM), "{policy:?}: other bytes");
+        }
+        let asked = cinema.ranges().len();
+        for at in [0, 7, 31, 59] {
+            let range = at * MIB + 5..at * MIB + MIB / 2;
+            assert_part(&cinema.part(range.clone()).await, range, 1, FILM, &format!("{policy:?}"));
+        }
+        let more = cinema.ranges().len() - asked;
+        assert!(asked < 10 && more < 4, "{policy:?}: {asked} requests to the origin, then {more}");
+        assert!(cinema.metric("disk_hits_total").await > 20, "{policy:?}");
     }
 }
 

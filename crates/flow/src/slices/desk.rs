@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::{Account, Counter, Limit};
-use cache::{Passage, Reader};
+use cache::{BeginOptions, Passage, Reader};
 use message::HeaderId;
 use origin::{Caller, Exchange, RequestBody};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -18,7 +18,7 @@ use super::set::{SliceSet, new_slice};
 use crate::carry::{End, carry};
 use crate::core::Core;
 use crate::interims::Announcer;
-use crate::tier::Lead;
+use crate::tier::{self, Begin, Lead};
 
 /// An order for a slice, with the duty to answer all who wait for it.
 pub(super) struct SliceOrder {
@@ -94,7 +94,8 @@ impl Drop for Place {
 
 /// Fetches one slice.
 async fn fetch(core: &Rc<Core>, order: SliceOrder) {
-    let SliceOrder { set, slice, mut lead, reply, account } = order;
+    let SliceOrder { set, slice, lead, mut reply, account } = order;
+    let Some(mut lead) = raised(core, &set, slice, lead, &mut reply).await else { return };
     let Some(exchange) = ask(core, &set, slice).await else {
         core.counters.inc(Counter::SlicesFailed);
         return;
@@ -116,6 +117,36 @@ async fn fetch(core: &Rc<Core>, order: SliceOrder) {
         _ => Counter::SlicesFailed,
     });
     core.counters.add(Counter::SlicesJoined, set.joined.swap(0, Ordering::Relaxed));
+}
+
+/// Reads the disk, where that may have the slice. The duty to fetch it is left if it has not.
+async fn raised(
+    core: &Rc<Core>,
+    set: &SliceSet,
+    slice: u64,
+    lead: Lead,
+    reply: &mut Option<oneshot::Sender<Reader>>,
+) -> Option<Lead> {
+    if lead.cold().is_empty() {
+        return Some(lead);
+    }
+    if let Err(lead) = tier::raise(core, lead, &mut |_, _| {}).await {
+        return Some(lead);
+    }
+    let key = set.key(&core.shared, slice);
+    let options = BeginOptions::default();
+    match core.shared.cache.begin(&key, &mut |_, _| {}, options, core.now().mono_ms) {
+        Begin::Object(object) => {
+            if let Some(reply) = reply.take() {
+                drop(reply.send(object.reader()));
+            }
+            None
+        }
+        // There was no memory for it: as if it were not on disk.
+        Begin::Lead(lead) | Begin::Alone(lead) => Some(lead),
+        // Whoever waits looks again.
+        Begin::Wait(_) | Begin::Full => None,
+    }
 }
 
 /// Asks the origin for a slice; `None` if the answer is not the slice.

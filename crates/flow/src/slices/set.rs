@@ -1,5 +1,6 @@
 //! A set of slices: the body of one version of a representation. Any part of it may be there.
 
+use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +17,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::answer::Edition;
 use super::desk::SliceOrder;
-use super::memory::Remains;
+use super::lasting::SliceLife;
 use super::reading::SliceReading;
 use crate::live::Shared;
 
@@ -61,8 +62,8 @@ pub(super) struct Whence {
 }
 
 /// A set of slices.
-pub(super) struct SliceSet {
-    pub(super) id: u64,
+pub(crate) struct SliceSet {
+    pub(super) life: Arc<SliceLife>,
     pub(super) shape: Shape,
     pub(super) edition: Edition,
     pub(super) source: Whence,
@@ -106,12 +107,26 @@ impl SliceSet {
         source: Whence,
         orders: UnboundedSender<SliceOrder>,
     ) -> Arc<Self> {
+        let count = edition.length.div_ceil(shape.slice_bytes);
+        let life = SliceLife::new(shared, shared.slices.number(), count);
+        Self::living(life, shape, edition, source, orders)
+    }
+
+    /// A set whose slices have `life`.
+    pub(super) fn living(
+        life: Arc<SliceLife>,
+        shape: Shape,
+        edition: Edition,
+        source: Whence,
+        orders: UnboundedSender<SliceOrder>,
+    ) -> Arc<Self> {
+        let shared = life.shared.clone();
         Arc::new(Self {
-            id: shared.slices.number(),
+            life,
             shape,
             edition,
             source,
-            shared: Arc::downgrade(shared),
+            shared,
             orders,
             joined: AtomicU64::new(0),
             moved: Notify::new(),
@@ -122,13 +137,13 @@ impl SliceSet {
     }
 
     /// Takes note of the stored response whose body this is.
-    pub(super) fn stands_for(&self, object: &Arc<Object>) {
+    pub(crate) fn stands_for(&self, object: &Arc<Object>) {
         _ = self.object.set(Arc::downgrade(object));
     }
 
     /// The number of slices.
     pub(super) fn count(&self) -> u64 {
-        self.edition.length.div_ceil(self.shape.slice_bytes)
+        self.life.count
     }
 
     /// The bytes of a slice.
@@ -143,7 +158,7 @@ impl SliceSet {
 
     pub(super) fn key(&self, shared: &Shared, number: u64) -> KeyBuf {
         let mut key = KeyBuf::new();
-        slice_key(&shared.seed, self.id, number, &mut key);
+        slice_key(&shared.seed, self.life.id, number, &mut key);
         key
     }
 
@@ -225,12 +240,17 @@ impl Elsewhere for SliceSet {
         (size_of::<Self>() + fields + self.edition.coding.len()) as u64
     }
 
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
     fn told(&self) -> Option<String> {
         let shared = self.shared.upgrade()?;
         let (count, size) = (self.count(), Size(self.shape.slice_bytes));
         let looked_at = count.min(COUNTED_MAX);
         let is_there = |number: &u64| {
-            shared.cache.peek(&self.key(&shared, *number), &mut |_, _| {}).found.is_some()
+            let seen = shared.cache.peek(&self.key(&shared, *number), &mut |_, _| {});
+            seen.found.is_some() || seen.below > 0
         };
         let there = (0..looked_at).filter(is_there).count();
         let of = if looked_at < count {
@@ -244,16 +264,7 @@ impl Elsewhere for SliceSet {
 
 impl fmt::Debug for SliceSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SliceSet").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
-impl Drop for SliceSet {
-    fn drop(&mut self) {
-        if let Some(shared) = self.shared.upgrade() {
-            // A lock of the store may be held: what is left is removed by a sweep.
-            shared.slices.leave(Remains { id: self.id, next: 0, end: self.count() });
-        }
+        f.debug_struct("SliceSet").field("id", &self.life.id).finish_non_exhaustive()
     }
 }
 

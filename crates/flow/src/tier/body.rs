@@ -63,6 +63,10 @@ impl OnDisk {
 impl super::Tier {
     /// Notes that the record at `old` is at `new` from now on, or is gone.
     pub(super) fn note_moved(&self, old: Place, new: Option<Place>) {
+        let life = self.sets.lock().remove(&old);
+        if let (Some(new), Some(life)) = (new, life) {
+            self.sets.lock().insert(new, life);
+        }
         // A body that ends takes the lock, too.
         let body = self.lent.lock().remove(&old).and_then(|body| body.upgrade());
         if let (Some(new), Some(body)) = (new, body) {

@@ -1,5 +1,6 @@
 //! The way up from the disk: a response is read, checked, and put where a lookup finds it.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,8 +11,9 @@ use tokio::sync::oneshot;
 
 use super::body::OnDisk;
 use super::record::Raised;
-use super::{Cache, Lead, Store};
+use super::{Lead, Store};
 use crate::core::Core;
+use crate::slices;
 
 /// The longest body that comes into memory; a longer one is read from where it lies.
 const WHOLE_BYTES: u64 = 4 << 20;
@@ -76,7 +78,7 @@ impl Drop for LeadInHand {
 /// # Errors
 /// The fetch goes on: the disk has nothing for the request, or cannot be read in time.
 pub(crate) async fn raise(
-    core: &Core,
+    core: &Rc<Core>,
     mut lead: Lead,
     variant: &mut Select<'_>,
 ) -> Result<(), Lead> {
@@ -116,14 +118,28 @@ pub(crate) async fn raise(
         core.counters.inc(Counter::DiskMisses);
         return Err(lead);
     };
-    let raised = put(cache, lead, best);
+    let raised = put(core, lead, best);
     core.counters.inc(if raised.is_ok() { Counter::DiskHits } else { Counter::DiskMisses });
     raised
 }
 
 /// Puts the response into the index.
-fn put(cache: &Arc<Cache>, lead: Lead, found: Candidate) -> Result<(), Lead> {
-    let Candidate { place, kept: Raised { record, plain_length }, answer } = found;
+fn put(core: &Rc<Core>, lead: Lead, found: Candidate) -> Result<(), Lead> {
+    let cache = &core.shared.cache;
+    let Candidate { place, kept: Raised { record, plain_length, set }, answer } = found;
+    if let Some(kept) = set {
+        let life = cache.lower().sets.lock().get(&place).cloned();
+        let Some(set) = slices::kept_again(core, &kept, lead.hash(), life) else {
+            return Err(lead);
+        };
+        let life = set.life();
+        let object = lead.raise_head(place, record, Arc::clone(&set) as _)?;
+        set.stands_for(&object);
+        if object.is_live() {
+            cache.lower().sets.lock().insert(place, life);
+        }
+        return Ok(());
+    }
     if answer.length > WHOLE_BYTES {
         let body = OnDisk::new(cache, (lead.hash(), place), answer.length);
         let object = lead.raise_head(place, record, Arc::clone(&body) as _)?;

@@ -9,9 +9,11 @@ use cache::{Object, Record, Sinks};
 use disk::{Answer, Body, Entry, Lent, Place};
 
 use super::Store;
+use crate::slices::{self, SliceSet};
 
-/// The version of heads: others are not read.
+/// The version of heads, and that of heads of sets of slices; others are not read.
 const VERSION: u8 = 1;
+const VERSION_OF_SETS: u8 = 2;
 /// Bytes before the record: version, and length of the content without its coding.
 const FIXED_BYTES: usize = 9;
 /// A length that is not known.
@@ -35,6 +37,8 @@ impl Lent for Sunk {
 pub(super) struct Raised {
     pub(super) record: Record,
     pub(super) plain_length: Option<u64>,
+    /// Where its body is a set of slices: all that is known of that.
+    pub(super) set: Option<Bytes>,
 }
 
 impl Store {
@@ -42,6 +46,7 @@ impl Store {
     /// again is if `all` is true.
     pub(super) fn keep(&self, object: &Arc<Object>, all: bool) -> Option<Place> {
         let now = rt::now();
+        let set = slices::of_object(object);
         let is_meant = self.is_worth_it(object) || all && object.sinks() != Sinks::Never;
         if !is_meant || !may_answer(object, now.mono_ms) {
             return None;
@@ -51,8 +56,11 @@ impl Store {
             passed: object.passed(),
             expires_ms: u64::try_from(now.unix_at(end_ms(object))).unwrap_or(0),
             order: self.order(object),
-            head: encode(object, now),
-            body: Body::Lent(Arc::new(Sunk(Arc::clone(object)))),
+            head: encode(object, set, now),
+            body: match set {
+                Some(_) => Body::Bytes(Bytes::new()),
+                None => Body::Lent(Arc::new(Sunk(Arc::clone(object)))),
+            },
         };
         self.disk.put(entry)
     }
@@ -70,20 +78,27 @@ impl Store {
     pub(super) fn decode(&self, answer: &Answer, now: Now) -> Option<Raised> {
         let (fixed, record) = answer.head.split_first_chunk::<FIXED_BYTES>()?;
         let [version, length @ ..] = *fixed;
-        if version != VERSION {
-            return None;
-        }
+        let (set, record) = match version {
+            VERSION => (None, record),
+            VERSION_OF_SETS => {
+                let (bytes, rest) = record.split_first_chunk()?;
+                let bytes = usize::try_from(u32::from_le_bytes(*bytes)).ok()?;
+                let (set, record) = rest.split_at_checked(bytes)?;
+                (Some(answer.head.slice_ref(set)), record)
+            }
+            _ => return None,
+        };
         let length = u64::from_le_bytes(length);
         let record = Record::decode(record, now)?;
         let record = record.having_passed(self.passed(answer.order, answer.passed));
-        Some(Raised { record, plain_length: (length != NO_LENGTH).then_some(length) })
+        Some(Raised { record, plain_length: (length != NO_LENGTH).then_some(length), set })
     }
 }
 
-/// Returns true if all of the response is in memory, and it may answer requests yet.
+/// Returns true if all of the response is in memory or in slices, and it may answer requests yet.
 pub(super) fn may_answer(object: &Object, now_ms: u64) -> bool {
     let end_ms = end_ms(object);
-    object.whole().is_some()
+    (object.whole().is_some() || slices::of_object(object).is_some())
         && !object.flags().is_mark()
         && i64::try_from(now_ms).is_ok_and(|now| now < end_ms)
 }
@@ -95,9 +110,14 @@ fn end_ms(object: &Object) -> i64 {
     object.fresh_until_ms().saturating_add_unsigned(stale_ms)
 }
 
-fn encode(object: &Object, now: Now) -> Bytes {
-    let mut head = vec![VERSION];
+fn encode(object: &Object, set: Option<&SliceSet>, now: Now) -> Bytes {
+    let mut head = vec![if set.is_some() { VERSION_OF_SETS } else { VERSION }];
     head.extend_from_slice(&object.plain_length().unwrap_or(NO_LENGTH).to_le_bytes());
+    if let Some(set) = set {
+        let kept = set.kept();
+        head.extend_from_slice(&(kept.len() as u32).to_le_bytes());
+        head.extend_from_slice(&kept);
+    }
     object.encode(now, &mut head);
     head.into()
 }

@@ -1,0 +1,155 @@
+//! Sets of slices that outlive their memory, and their process: what the disk keeps of one, and the
+//! set that is made of that again.
+
+use std::rc::Rc;
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use cache::Object;
+use message::{HeaderId, Request, Scheme};
+use origin::{Caller, Origin};
+use serde::{Deserialize, Serialize};
+
+use super::answer::{Edition, Validator};
+use super::desk::Desk;
+use super::memory::Remains;
+use super::set::{Shape, SliceSet, Whence};
+use crate::core::Core;
+use crate::live::Shared;
+
+/// The life of a set's slices: they are removed when neither memory nor the disk has the set any
+/// more.
+pub(crate) struct SliceLife {
+    pub(super) id: u64,
+    /// The number of slices.
+    pub(super) count: u64,
+    pub(super) shared: Weak<Shared>,
+}
+
+/// A set as the disk keeps it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept<'a> {
+    id: u64,
+    slice_bytes: u64,
+    length: u64,
+    is_date: bool,
+    validator: &'a [u8],
+    coding: &'a [u8],
+    /// The origin, by its name and its servers' names.
+    origin: &'a str,
+    #[serde(borrow)]
+    servers: Vec<&'a str>,
+    is_https: bool,
+    host: &'a [u8],
+    port: Option<u16>,
+    target: &'a [u8],
+    #[serde(borrow)]
+    fields: Vec<(&'a [u8], &'a [u8])>,
+}
+
+impl SliceLife {
+    pub(super) fn new(shared: &Arc<Shared>, id: u64, count: u64) -> Arc<Self> {
+        Arc::new(Self { id, count, shared: Arc::downgrade(shared) })
+    }
+}
+
+impl std::fmt::Debug for SliceLife {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SliceLife").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Drop for SliceLife {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            // A lock of the store may be held: what is left is removed by a sweep.
+            shared.slices.leave(Remains { id: self.id, next: 0, end: self.count });
+        }
+    }
+}
+
+/// The set that is the body of `object`, if that is one and can be read.
+pub(crate) fn of_object(object: &Object) -> Option<&SliceSet> {
+    let set: &SliceSet = object.elsewhere()?.as_any()?.downcast_ref()?;
+    (!set.has_ended()).then_some(set)
+}
+
+impl SliceSet {
+    /// The life of its slices.
+    pub(crate) fn life(&self) -> Arc<SliceLife> {
+        Arc::clone(&self.life)
+    }
+
+    /// All that another process needs to know of it.
+    pub(crate) fn kept(&self) -> Vec<u8> {
+        let Request { scheme, host, port, target, headers, .. } = &self.source.request;
+        let servers = self.source.origin.servers();
+        let kept = Kept {
+            id: self.life.id,
+            slice_bytes: self.shape.slice_bytes,
+            length: self.edition.length,
+            is_date: matches!(self.edition.validator, Validator::Modified(_)),
+            validator: self.edition.validator.text(),
+            coding: &self.edition.coding,
+            origin: self.source.origin.name(),
+            servers: servers.iter().map(|server| &*server.name).collect(),
+            is_https: *scheme == Scheme::Https,
+            host,
+            port: *port,
+            target,
+            fields: headers.iter().map(|field| (field.name, field.value)).collect(),
+        };
+        postcard::to_allocvec(&kept)
+            .expect("every length is known beforehand, and a Vec takes any number of bytes")
+    }
+}
+
+impl Kept<'_> {
+    /// The origin, if the configuration has it as it was.
+    fn origin(&self, core: &Core) -> Option<Arc<Origin>> {
+        let is_it = |origin: &Origin| {
+            let servers = origin.servers();
+            &**origin.name() == self.origin
+                && servers.iter().map(|server| &*server.name).eq(self.servers.iter().copied())
+        };
+        core.live().find_origin(is_it)
+    }
+
+    fn request(&self) -> Request {
+        let mut request = Request::new();
+        request.scheme = if self.is_https { Scheme::Https } else { Scheme::Http };
+        request.port = self.port;
+        request.host.extend_from_slice(self.host);
+        request.target.extend_from_slice(self.target);
+        for (name, value) in &self.fields {
+            request.headers.push_as(HeaderId::of(name), name, value);
+        }
+        request.headers.fit();
+        request
+    }
+}
+
+/// The set that the disk has kept as `bytes`, whose slices may have a `life` already; `None` if its
+/// origin is not there any more. `key_hash` is that of the response whose body it is.
+pub(crate) fn kept_again(
+    core: &Rc<Core>,
+    bytes: &Bytes,
+    key_hash: u64,
+    life: Option<Arc<SliceLife>>,
+) -> Option<Arc<SliceSet>> {
+    let kept: Kept<'_> = postcard::from_bytes(bytes).ok()?;
+    let shape = Shape::of(&core.live().limits)?;
+    let shape = Shape { slice_bytes: Some(kept.slice_bytes).filter(|bytes| *bytes > 0)?, ..shape };
+    let text = kept.validator.into();
+    let validator = if kept.is_date { Validator::Modified(text) } else { Validator::Etag(text) };
+    let edition = Edition { validator, length: kept.length, coding: kept.coding.into() };
+    let source = Whence {
+        origin: kept.origin(core)?,
+        request: kept.request(),
+        key_hash,
+        caller: Caller::default(),
+    };
+    let count = kept.length.div_ceil(kept.slice_bytes);
+    let life = life.unwrap_or_else(|| SliceLife::new(&core.shared, kept.id, count));
+    Some(SliceSet::living(life, shape, edition, source, Desk::orders(core)))
+}
