@@ -48,12 +48,7 @@ impl Disked {
     }
 
     /// The same with its disk in `path`. The program comes into `folder`.
-    pub(crate) async fn start_at(
-        policy: Policy,
-        top: &str,
-        path: &Path,
-        folder: Folder,
-    ) -> Self {
+    pub(crate) async fn start_at(policy: Policy, top: &str, path: &Path, folder: Folder) -> Self {
         let origin = Scripted::start().await.expect("an origin");
         let addr = origin.addr();
         let (site, origins) = match policy {
