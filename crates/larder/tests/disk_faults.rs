@@ -72,7 +72,7 @@ impl Mount {
         self.at().join("filler")
     }
 
-    /// What is behind the first `bytes` of the device cannot be read any more, nor written.
+    /// Cuts the device: behind its first `bytes` nothing can be read any more, nor written.
     fn cut(&self, bytes: u64) {
         for file in fs::read_dir(self.disk()).expect("files") {
             let file = File::open(file.expect("a file").path()).expect("it opens");

@@ -28,7 +28,7 @@ pub(crate) struct SliceLife {
 
 /// A set as the disk keeps it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept<'a> {
+struct KeptSet<'a> {
     id: u64,
     slice_bytes: u64,
     length: u64,
@@ -84,7 +84,7 @@ impl SliceSet {
     pub(crate) fn kept(&self) -> Vec<u8> {
         let Request { scheme, host, port, target, headers, .. } = &self.source.request;
         let servers = self.source.origin.servers();
-        let kept = Kept {
+        let kept = KeptSet {
             id: self.life.id,
             slice_bytes: self.shape.slice_bytes,
             length: self.edition.length,
@@ -104,7 +104,7 @@ impl SliceSet {
     }
 }
 
-impl Kept<'_> {
+impl KeptSet<'_> {
     /// The origin, if the configuration has it as it was.
     fn origin(&self, core: &Core) -> Option<Arc<Origin>> {
         let is_it = |origin: &Origin| {
@@ -137,7 +137,7 @@ pub(crate) fn kept_again(
     key_hash: u64,
     life: Option<Arc<SliceLife>>,
 ) -> Option<Arc<SliceSet>> {
-    let kept: Kept<'_> = postcard::from_bytes(bytes).ok()?;
+    let kept: KeptSet<'_> = postcard::from_bytes(bytes).ok()?;
     let shape = Shape::of(&core.live().limits)?;
     let shape = Shape { slice_bytes: Some(kept.slice_bytes).filter(|bytes| *bytes > 0)?, ..shape };
     let text = kept.validator.into();

@@ -93,7 +93,8 @@ impl Disked {
         self.daemon().metric(name, "").await.expect("metrics") as u64
     }
 
-    /// Ends the daemon by `signal`, and starts another over the same disk, which then knows all of it.
+    /// Ends the daemon by `signal`, and starts another over the same disk; it has found all of it
+    /// then.
     pub(crate) async fn again(&mut self, signal: Signal) {
         self.stop(signal).await;
         self.begin().await;
