@@ -40,6 +40,9 @@ fn damage(vfs: &Memory, rng: &mut Rng) -> String {
         0 => sizes[rng.usize(..sizes.len())].clone(),
         _ => sizes.iter().find(|(name, _)| name.starts_with("data")).unwrap().clone(),
     };
+    if len == 0 {
+        return format!("{name}: nothing is left to damage");
+    }
     let kind = rng.u32(..6);
     let at = rng.usize(..len);
     let [from, to] = [rng.usize(..len / 512 + 1) * 512, rng.usize(..len / 512 + 1) * 512];
