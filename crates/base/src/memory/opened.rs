@@ -26,6 +26,12 @@ pub struct Opened {
     further: u64,
 }
 
+/// Takes `bytes` of the `most` that `from` counts, if so many are left.
+fn take(from: &AtomicU64, bytes: u64, most: u64) -> bool {
+    let more = |taken: u64| taken.checked_add(bytes).filter(|next| *next <= most);
+    from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+}
+
 impl Memory {
     /// Bytes that are kept for new connections: room for half as much as accounts that hold little
     /// find.
@@ -35,10 +41,6 @@ impl Memory {
 
     /// Takes `bytes` of what is kept for new connections, `further` of them for one that is in.
     fn open_door(&self, bytes: u64, further: u64) -> bool {
-        let take = |from: &AtomicU64, bytes: u64, most: u64| {
-            let more = |taken: u64| taken.checked_add(bytes).filter(|next| *next <= most);
-            from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
-        };
         let most = self.door_max();
         if !take(&self.further, further, most / FURTHER_PARTS) {
             return false;
@@ -72,8 +74,7 @@ impl Opened {
     pub fn grow(&mut self, bytes: u64, percent: u64) -> bool {
         let memory = &self.memory;
         let most = (u128::from(memory.held_max()) * u128::from(percent) / 100) as u64;
-        let more = |opened: u64| opened.checked_add(bytes).filter(|next| *next <= most);
-        if memory.opened.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+        if !take(&memory.opened, bytes, most) {
             return false;
         }
         if !memory.hold(0, bytes, PARTS) {
