@@ -94,6 +94,7 @@ counters! {
     Revalidated revalidated_total Counter "Stored responses made fresh again by a 304.";
     DiskHits disk_hits_total Counter "Lookups that found nothing in memory and a response on disk.";
     DiskMisses disk_misses_total Counter "Times that the disk was read for a request in vain: what it had was another's, was invalidated, was damaged, or came too late.";
+    DiskSpoolsRefused disk_spools_refused_total Counter "Bodies that were to go to the disk while they came, and of which it took no more: they passed to those who had asked for them.";
     Files files_total Counter "Answered with a file.";
     Synthetic synthetic_total Counter "Answered by policy or error page.";
     Status2xx responses_2xx_total Counter "Responses sent with a 2xx status.";

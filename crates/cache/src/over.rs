@@ -5,6 +5,7 @@
 //! it gets a copy in the tier below, so that it is there after a restart.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use crate::cache::Cache;
 use crate::ledger::count;
@@ -53,6 +54,13 @@ impl<L: Lower> Cache<L> {
         };
         self.go_on(walk, places, &batch, pause);
         copied.get()
+    }
+
+    /// Has the lower tier keep a copy of `object`, whose key has this hash; false if it has none
+    /// afterwards.
+    pub fn copy(&self, hash: u64, object: &Arc<Object>) -> bool {
+        let place = self.place(hash);
+        self.shard(place.shard).copy_down(place.h32, object)
     }
 
     /// Goes on with `walk` by batches; `batch` makes one, and says whether its shard has more.

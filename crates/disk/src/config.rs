@@ -13,6 +13,10 @@ pub(crate) const UNIT: u32 = 64;
 
 /// The longest segment: a place has 20 bits for the unit within one.
 pub(crate) const SEGMENT_BYTES_MAX: u32 = 64 << 20;
+/// Bytes of a segment of the smallest volumes.
+const SEGMENT_BYTES_SMALL: u32 = 4 << 20;
+/// Segments of a volume that is too small for large ones.
+const SEGMENTS_WANTED: u64 = 64;
 
 /// The longest block.
 pub(crate) const BLOCK_BYTES_MAX: u32 = 64 << 10;
@@ -45,7 +49,7 @@ pub struct VolumeConfig {
     /// Share of the records in proportion to the other volumes'; 1 if all are alike.
     pub weight: u32,
     /// Bytes of a segment; only a new volume asks. 64 MiB: large enough for a disk to write at its
-    /// speed, and for 300 of them to be a fine grain of 20 GiB.
+    /// speed, and for 300 of them to be a fine grain of 20 GiB; of a small volume some 64th part.
     pub segment_bytes: u32,
     /// Most bytes of a block, which has one checksum; only a new volume asks. 64 KiB.
     pub block_bytes: u32,
@@ -54,7 +58,9 @@ pub struct VolumeConfig {
 impl VolumeConfig {
     /// A volume of `bytes` bytes with everything else as it should be.
     pub fn new(vfs: Arc<dyn Vfs>, bytes: u64) -> Self {
-        let segment_bytes = SEGMENT_BYTES_MAX;
+        let part = (bytes / SEGMENTS_WANTED).max(u64::from(SEGMENT_BYTES_SMALL));
+        let segment_bytes = u32::try_from(1_u64 << part.ilog2()).unwrap_or(u32::MAX);
+        let segment_bytes = segment_bytes.min(SEGMENT_BYTES_MAX);
         Self { vfs, bytes, weight: 1, segment_bytes, block_bytes: BLOCK_BYTES_MAX }
     }
 

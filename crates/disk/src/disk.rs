@@ -374,6 +374,11 @@ impl Disk {
         stats
     }
 
+    /// Bytes of the volumes that take records at this moment.
+    pub fn takes_bytes(&self) -> u64 {
+        self.core.volumes().map(|volume| volume.takes_bytes()).sum()
+    }
+
     /// True if so much waits to be written that some queue may soon be full.
     pub fn is_behind(&self) -> bool {
         self.core.volumes().any(|volume| volume.is_behind())

@@ -166,3 +166,4 @@ pub use read::{Answer, Ask};
 pub use reads::Done;
 pub use stats::Stats;
 pub use stream::{Pushed, Stream};
+pub use volume::Part;

@@ -28,22 +28,34 @@ pub struct Ask {
     pub head: bool,
     /// Bytes of the body. What is beyond its end is not missed.
     pub body: Range<u64>,
+    /// The number of the part that it is, of a body that is in parts.
+    part: Option<u64>,
 }
 
 impl Ask {
     /// The head alone.
     pub fn head() -> Self {
-        Self { head: true, body: 0..0 }
+        Self::beginning(0)
     }
 
     /// Head and body. Of one longer than [`crate::Config::read_bytes`], the beginning.
     pub fn whole() -> Self {
-        Self { head: true, body: 0..u64::MAX }
+        Self::beginning(u64::MAX)
+    }
+
+    /// The head, and so many bytes of the body.
+    pub fn beginning(bytes: u64) -> Self {
+        Self { head: true, body: 0..bytes, part: None }
     }
 
     /// Bytes of the body alone.
     pub fn range(body: Range<u64>) -> Self {
-        Self { head: false, body }
+        Self { head: false, body, part: None }
+    }
+
+    /// Bytes of a part of a body that has not ended; to be asked for at the part's place.
+    pub fn part(part: &Part, body: Range<u64>) -> Self {
+        Self { head: false, body, part: Some(part.seq) }
     }
 }
 
@@ -134,11 +146,14 @@ impl Volume {
         hash: u64,
         ask: &Ask,
     ) -> Result<Option<Answer>, Error> {
-        let answer = self.load_part(way, place, hash, ask, None);
+        let answer = self.load_part(way, place, hash, ask, ask.part);
         let Some(answer) = answer.inspect_err(|error| self.end_listed(place, error))? else {
             return Ok(None);
         };
-        if let Some(segment) = self.segment(place) {
+        // Parts are worth what their record is.
+        if ask.part.is_none()
+            && let Some(segment) = self.segment(place)
+        {
             segment.lock().ask(place);
         }
         add(&self.tallies.reads, 1);

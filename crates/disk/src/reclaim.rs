@@ -52,7 +52,8 @@ impl Volume {
     fn least(&self) -> Option<(u32, u64)> {
         let sealed = (0..).zip(&self.segments).filter_map(|(number, slot)| {
             let segment = slot.lock();
-            (segment.usage == Usage::Sealed).then(|| Victim::of(number, &segment))
+            let may_go = segment.usage == Usage::Sealed && segment.coming == 0;
+            may_go.then(|| Victim::of(number, &segment))
         });
         let mut victims: Vec<Victim> = sealed.collect();
         victims.sort_unstable_by_key(|victim| victim.epoch);

@@ -43,6 +43,8 @@ pub(crate) struct Segment {
     pub(crate) least_order: u64,
     /// Every record in it has passed this ban.
     pub(crate) least_passed: u32,
+    /// Bodies on their way that have parts in it: it is not reclaimed so long.
+    pub(crate) coming: u32,
 }
 
 impl Segment {
@@ -58,6 +60,7 @@ impl Segment {
             errors: 0,
             least_order: u64::MAX,
             least_passed: u32::MAX,
+            coming: 0,
         }
     }
 

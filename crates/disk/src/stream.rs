@@ -1,20 +1,21 @@
-//! A body that is put into the store while it comes: in parts, and then the record that lists them.
-//! One that is dropped before its end leaves nothing that counts.
+//! A body that is put into the store while it comes: in parts, each of which can be read at once, and
+//! then the record that lists them. One that is dropped before its end leaves nothing that counts.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
-use crate::body::Body;
+use crate::body::{Body, Pieces};
 use crate::disk::Entry;
 use crate::place::Place;
 use crate::volume::{New, Part, Volume};
 
-/// The fate of bytes that were pushed.
+/// The fate of a part that was pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// They are taken.
-    Taken,
+    /// It is taken, and can be read.
+    Taken(Part),
     /// Too much waits to be written: nothing is taken, and it may be tried again later.
     Full,
     /// The store takes no more of this body.
@@ -26,7 +27,8 @@ pub struct Stream {
     volume: Arc<Volume>,
     hash: u64,
     parts: Vec<Part>,
-    bytes: BytesMut,
+    /// Segments in which they are, and which stay as long as the body comes.
+    segments: BTreeSet<u32>,
 }
 
 impl std::fmt::Debug for Stream {
@@ -37,88 +39,61 @@ impl std::fmt::Debug for Stream {
 
 impl Stream {
     pub(crate) fn new(volume: Arc<Volume>, hash: u64) -> Self {
-        Self { volume, hash, parts: Vec::new(), bytes: BytesMut::new() }
+        Self { volume, hash, parts: Vec::new(), segments: BTreeSet::new() }
     }
 
-    /// Adds the next bytes of the body.
-    pub fn push(&mut self, bytes: &[u8]) -> Pushed {
-        let part_bytes = self.volume.part_bytes() as usize;
-        while self.bytes.len() >= part_bytes {
-            let part = self.bytes.split_to(part_bytes).freeze();
-            match self.add(&part) {
-                Pushed::Taken => {}
-                not_taken => {
-                    // It stays the beginning of what is left.
-                    let rest = std::mem::take(&mut self.bytes);
-                    self.bytes = BytesMut::from(&part[..]);
-                    self.bytes.extend_from_slice(&rest);
-                    return not_taken;
-                }
-            }
-        }
-        self.bytes.extend_from_slice(bytes);
-        Pushed::Taken
+    /// Bytes of a part; the last one may have fewer.
+    pub fn part_bytes(&self) -> u64 {
+        u64::from(self.volume.part_bytes())
     }
 
-    fn add(&mut self, bytes: &Bytes) -> Pushed {
-        if !self.volume.takes() {
+    /// Adds the next part of the body, in pieces.
+    pub fn push(&mut self, pieces: Vec<Bytes>) -> Pushed {
+        let body = Body::Lent(Arc::new(Pieces(pieces)));
+        let len = body.size();
+        if !self.volume.takes() || len > self.part_bytes() {
             return Pushed::Refused;
         }
-        let len = bytes.len() as u64;
-        let part = self.volume.add_part(self.hash, Body::Bytes(bytes.clone()), 0..len);
-        let Some(part) = part else {
+        let Some(part) = self.volume.add_part(self.hash, body, 0..len) else {
             // Room comes back as the queue is written and segments are reclaimed.
             return Pushed::Full;
         };
+        if self.segments.insert(part.place.segment())
+            && let Some(segment) = self.volume.segment(part.place)
+        {
+            segment.lock().coming += 1;
+        }
         self.parts.push(part);
-        Pushed::Taken
-    }
-
-    /// Bytes that were taken.
-    pub fn size(&self) -> u64 {
-        self.parts.iter().map(|part| part.len).sum::<u64>() + self.bytes.len() as u64
+        Pushed::Taken(part)
     }
 
     /// Ends the body: `entry` says what it is the body of, and has none itself. `None` if the store
-    /// does not keep it.
-    pub fn finish(mut self, entry: Entry) -> Option<Place> {
-        while self.bytes.len() > self.volume.part_bytes() as usize {
-            if self.push(&[]) != Pushed::Taken {
-                return None;
-            }
-        }
-        let bytes = std::mem::take(&mut self.bytes).freeze();
-        let len = bytes.len() as u64;
-        let mut new = New {
+    /// does not take that now; it may be tried again later.
+    pub fn finish(&mut self, entry: Entry) -> Option<Place> {
+        let new = New {
             flags: 0,
             hash: self.hash,
             passed: entry.passed,
             expires_ms: entry.expires_ms,
             order: entry.order,
             head: entry.head,
-            body: Body::Bytes(bytes),
-            range: 0..len,
-            total: len,
+            body: Body::Bytes(Bytes::new()),
+            range: 0..0,
+            total: 0,
             moves: false,
         };
-        if self.parts.is_empty() {
-            return self.volume.put(new);
-        }
-        if len > 0 {
-            let Body::Bytes(bytes) = &new.body else { return None };
-            let last = bytes.clone();
-            if self.add(&last) != Pushed::Taken {
-                return None;
-            }
-        }
-        new.range = 0..0;
-        let parts = std::mem::take(&mut self.parts);
-        self.volume.add_listed(new, parts)
+        let place = self.volume.add_listed(new, &self.parts)?;
+        self.parts = Vec::new();
+        Some(place)
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        for number in &self.segments {
+            let mut segment = self.volume.segments[*number as usize].lock();
+            segment.coming = segment.coming.saturating_sub(1);
+        }
         self.volume.bury_parts(&self.parts);
     }
 }

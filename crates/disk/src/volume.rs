@@ -61,13 +61,18 @@ impl Shared {
 
 /// A part of a body: a record of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub struct Part {
     pub(crate) place: Place,
     pub(crate) seq: u64,
     pub(crate) len: u64,
 }
 
 impl Part {
+    /// Its place.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
     pub(crate) fn encode(parts: &[Self]) -> Bytes {
         let numbers = parts.iter().flat_map(|part| [part.place.on(0).bits(), part.seq, part.len]);
         numbers.flat_map(u64::to_le_bytes).collect::<Vec<u8>>().into()
@@ -351,7 +356,11 @@ impl Volume {
             }
             at = end;
         }
-        self.add_listed(new, parts)
+        let place = self.add_listed(new, &parts);
+        if place.is_none() {
+            self.bury_parts(&parts);
+        }
+        place
     }
 
     /// Bytes of a part.
@@ -360,7 +369,7 @@ impl Volume {
         self.shared.config.part_bytes.min(most).max(1)
     }
 
-    /// Adds a piece of a body.
+    /// Adds a part of a body.
     pub(crate) fn add_part(&self, hash: u64, body: Body, range: Range<u64>) -> Option<Part> {
         let len = range.end - range.start;
         let new = New {
@@ -379,9 +388,9 @@ impl Volume {
         Some(Part { place, seq, len })
     }
 
-    /// Adds a record whose body is in these parts, which are gone if that fails.
-    pub(crate) fn add_listed(&self, new: New, parts: Vec<Part>) -> Option<Place> {
-        let body = Part::encode(&parts);
+    /// Adds a record whose body is in these parts.
+    pub(crate) fn add_listed(&self, new: New, parts: &[Part]) -> Option<Place> {
+        let body = Part::encode(parts);
         let new = New {
             flags: IS_LISTED,
             range: 0..body.len() as u64,
@@ -389,10 +398,7 @@ impl Volume {
             body: Body::Bytes(body),
             ..new
         };
-        let Some((place, _)) = self.add(new) else {
-            self.bury_parts(&parts);
-            return None;
-        };
+        let (place, _) = self.add(new)?;
         self.lists.lock().insert(place, parts.into());
         Some(place)
     }
@@ -450,6 +456,12 @@ impl Volume {
         if row.flags() & IS_PART == 0 {
             self.shared.owner.dropped(row.hash, place);
         }
+    }
+
+    /// Bytes that it has for records, if it takes any now.
+    pub(crate) fn takes_bytes(&self) -> u64 {
+        let bytes = self.segments.len() as u64 * u64::from(self.segment_bytes());
+        if self.takes() { bytes } else { 0 }
     }
 
     /// True if so much waits to be written that the queue may soon be full.

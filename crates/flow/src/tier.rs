@@ -11,9 +11,11 @@
 
 mod body;
 mod chores;
+mod coming;
 mod journal;
 mod raise;
 mod record;
+mod spool;
 mod start;
 
 use std::collections::{HashMap, VecDeque};
@@ -30,6 +32,7 @@ pub use start::{OpenedDisk, TakenUp, open};
 
 pub(crate) use chores::{Chores, look_after};
 pub(crate) use raise::raise;
+pub(crate) use spool::Spool;
 
 use crate::slices::{self, SliceLife};
 use body::OnDisk;
@@ -178,6 +181,9 @@ impl Lower for Tier {
     }
 
     fn sink(&self, object: &Arc<Object>) -> Option<Place> {
+        if let Some(place) = OnDisk::to_enter(object) {
+            return Some(place);
+        }
         let place = self.store.get()?.keep(object, self.is_resting.load(Ordering::Relaxed))?;
         if let Some(set) = slices::of_object(object) {
             self.sets.lock().insert(place, set.life());
@@ -187,7 +193,9 @@ impl Lower for Tier {
 
     fn forget(&self, place: Place) {
         _ = self.sets.lock().remove(&place);
-        if let Some(disk) = self.disk() {
+        if !self.forget_later(place)
+            && let Some(disk) = self.disk()
+        {
             disk.forget(place);
         }
     }

@@ -120,6 +120,11 @@ impl Cinema {
         self.daemon.metric(&format!("larder_{name}"), "").await.expect("metrics") as u64
     }
 
+    /// The origin has begun to send.
+    async fn begun(&self) {
+        eventually("the origin sends", async || self.film.sent() > 0).await;
+    }
+
     /// The ranges that the origin was asked for.
     fn ranges(&self) -> Vec<Option<Range<u64>>> {
         self.film.asked().into_iter().map(|asked| asked.range).collect()
@@ -193,6 +198,82 @@ async fn a_film_that_is_larger_than_memory_is_read_from_disk() {
             assert_part(&cinema.part(range.clone()).await, range, 1, FILM, &format!("{policy:?}"));
         }
         assert!(cinema.metric("disk_hits_total").await > 20, "{policy:?}");
+    }
+}
+
+/// A film that is larger than memory, whose origin sends no ranges.
+async fn in_one_go(policy: Policy) -> Cinema {
+    let cinema = Cinema::over_a_disk(policy, ONE_GO, "").await;
+    cinema.film.be(Manner::NoRanges);
+    cinema
+}
+
+const ONE_GO: u64 = 50 * MIB + 77;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_one_response_brings_goes_to_disk_while_it_comes() {
+    for policy in BOTH {
+        let mut cinema = in_one_go(policy).await;
+        for _ in 0..2 {
+            assert!(cinema.ask("").await.body == Film::bytes(1, 0..ONE_GO), "{policy:?}: bytes");
+        }
+        assert_eq!(cinema.ranges(), [None], "{policy:?}: the second time it is there");
+        cinema.again().await;
+        for range in [40 * MIB..41 * MIB, 5..10, 0..ONE_GO] {
+            let part = cinema.part(range.clone()).await;
+            assert_part(&part, range, 1, ONE_GO, &format!("{policy:?}"));
+        }
+        assert_eq!(cinema.ranges(), [None], "{policy:?}: it is there after a restart");
+        assert!(matches!(cinema.seen("PURGE", "").await, Seen::Complete(_)), "{policy:?}");
+        cinema.again().await;
+        cinema.film.change(ONE_GO);
+        assert!(cinema.ask("").await.body == Film::bytes(2, 0..ONE_GO), "{policy:?}: purged");
+    }
+}
+
+#[tokio::test]
+async fn what_only_one_response_brings_is_fetched_once_for_all_and_for_nobody() {
+    for policy in BOTH {
+        let cinema = in_one_go(policy).await;
+        // One leaves at once, one wants the end, one begins later.
+        let mut gone = cinema.client().await;
+        gone.send(&request("GET", "/film", ""), Pieces::Whole).await.expect("sent");
+        cinema.begun().await;
+        drop(gone);
+        let last = ONE_GO - 1000..ONE_GO;
+        let (end, film) = tokio::join!(cinema.part(last.clone()), cinema.ask(""));
+        assert_part(&end, last, 1, ONE_GO, &format!("{policy:?}"));
+        assert!(film.body == Film::bytes(1, 0..ONE_GO), "{policy:?}: other bytes");
+        assert_eq!(cinema.ranges(), [None], "{policy:?}");
+        assert_eq!(cinema.metric("disk_spools_refused_total").await, 0, "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_breaks_off_is_not_kept() {
+    for policy in BOTH {
+        let cinema = in_one_go(policy).await;
+        cinema.film.be(Manner::NoRangesCut(20 * MIB));
+        let seen = cinema.seen("GET", "").await;
+        let Seen::Truncated(_) = &seen else { panic!("{policy:?}: {seen:?}") };
+        cinema.film.be(Manner::NoRanges);
+        assert!(cinema.ask("").await.body == Film::bytes(1, 0..ONE_GO), "{policy:?}: bytes");
+        assert_eq!(cinema.ranges(), [None, None], "{policy:?}: it is fetched anew");
+    }
+}
+
+#[tokio::test]
+async fn what_is_purged_while_it_comes_is_whole_for_who_reads_it_and_for_nobody_else() {
+    for policy in BOTH {
+        let cinema = in_one_go(policy).await;
+        let mut client = cinema.client().await;
+        client.send(&request("GET", "/film", ""), Pieces::Whole).await.expect("sent");
+        cinema.begun().await;
+        assert!(matches!(cinema.seen("PURGE", "").await, Seen::Complete(_)), "{policy:?}");
+        let first = whole(client.reply("GET").await, "the first");
+        assert!(first.body == Film::bytes(1, 0..ONE_GO), "{policy:?}: other bytes");
+        cinema.film.change(ONE_GO);
+        assert!(cinema.ask("").await.body == Film::bytes(2, 0..ONE_GO), "{policy:?}: purged");
     }
 }
 

@@ -23,6 +23,8 @@ pub enum FilmManner {
     Right,
     /// It knows no ranges, and says nothing of them.
     NoRanges,
+    /// The same, and a body breaks off after so many bytes.
+    NoRangesCut(u64),
     /// It says that it sends ranges, and sends the whole.
     Promises,
     /// Content-Range says that the whole is one byte longer.
@@ -218,9 +220,10 @@ async fn answer(stream: &mut TcpStream, state: &Reel, head: &str) -> Option<()> 
         let reply = format!("HTTP/1.1 304 Not Modified\r\nETag: {etag}\r\n{fields}\r\n");
         return stream.write_all(reply.as_bytes()).await.ok();
     }
-    let sends = !matches!(manner, FilmManner::NoRanges | FilmManner::Promises);
+    let is_mute = matches!(manner, FilmManner::NoRanges | FilmManner::NoRangesCut(_));
+    let sends = !is_mute && manner != FilmManner::Promises;
     let wanted = asked.filter(|_| sends && if_range.is_none_or(|version| version == etag));
-    if manner != FilmManner::NoRanges {
+    if !is_mute {
         fields.push_str("Accept-Ranges: bytes\r\n");
     }
     if !(manner == FilmManner::NoEtag && wanted.is_some()) {
@@ -275,7 +278,9 @@ async fn send(
     manner: FilmManner,
 ) -> Option<()> {
     let end = match manner {
-        FilmManner::Cut(bytes) => range.end.min(range.start + bytes),
+        FilmManner::Cut(bytes) | FilmManner::NoRangesCut(bytes) => {
+            range.end.min(range.start + bytes)
+        }
         _ => range.end,
     };
     let mut at = range.start;

@@ -1,6 +1,8 @@
 //! Strict reading of responses: whether what a client received is one whole message, a message that
 //! any client can tell to be cut short, or no HTTP at all.
 
+use std::fmt;
+
 use crate::wire::{self, Cursor, Fault, Fields, Length};
 
 #[cfg(test)]
@@ -20,7 +22,7 @@ pub enum Ending {
 }
 
 /// A response as read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Reply {
     /// Status codes of the interim responses before it.
     pub interim: Vec<u16>,
@@ -36,6 +38,37 @@ pub struct Reply {
     pub trailers: Fields,
     /// The sign by which the response's end is known.
     pub ending: Ending,
+}
+
+/// Field lines as text.
+struct Lines<'a>(&'a Fields);
+
+impl fmt::Debug for Lines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = |(name, value): &(String, Vec<u8>)| {
+            format!("{name}: {}", String::from_utf8_lossy(value))
+        };
+        f.debug_list().entries(self.0.iter().map(line)).finish()
+    }
+}
+
+/// Bytes of a body that a message shows.
+const SHOWN_BYTES: usize = 1024;
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = &self.body[..self.body.len().min(SHOWN_BYTES)];
+        f.debug_struct("Reply")
+            .field("interim", &self.interim)
+            .field("status", &self.status)
+            .field("old", &self.old)
+            .field("fields", &Lines(&self.fields))
+            .field("body_bytes", &self.body.len())
+            .field("body", &String::from_utf8_lossy(shown))
+            .field("trailers", &Lines(&self.trailers))
+            .field("ending", &self.ending)
+            .finish()
+    }
 }
 
 impl Reply {

@@ -120,8 +120,9 @@ impl Walk {
         self.version += 1;
         self.lengths.insert(self.version, len);
         let Some(mut stream) = self.lab.disk.stream(hash) else { return };
-        for piece in body(hash, self.version, len).chunks(700) {
-            if stream.push(piece) != Pushed::Taken {
+        for part in body(hash, self.version, len).chunks(stream.part_bytes() as usize) {
+            let pieces = part.chunks(700).map(Bytes::copy_from_slice).collect();
+            if !matches!(stream.push(pieces), Pushed::Taken(_)) {
                 return;
             }
         }
@@ -141,7 +142,8 @@ impl Walk {
 
     fn range(&self, hash: u64, start: u64, len: u64) {
         let Some(place) = self.lab.index.place(hash) else { return };
-        let ask = Ask { head: true, body: start..start + len };
+        let mut ask = Ask::range(start..start + len);
+        ask.head = true;
         let Ok(answer) = self.lab.read(place, hash, ask) else { return };
         let version = u64::from_le_bytes(answer.head[8..16].try_into().unwrap());
         let whole = body(hash, version, self.lengths[&version]);

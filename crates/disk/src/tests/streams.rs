@@ -6,12 +6,24 @@ use crate::vfs::{Memory, Recording};
 /// Streams a body in pieces of this size.
 fn stream(lab: &Lab, hash: u64, len: usize, piece: usize) -> Option<Place> {
     let mut stream = lab.disk.stream(hash)?;
-    for piece in body(hash, 1, len).chunks(piece) {
-        while stream.push(piece) != Pushed::Taken {
-            lab.disk.settle();
+    let mut at = 0;
+    for part in body(hash, 1, len).chunks(stream.part_bytes() as usize) {
+        let pieces: Vec<Bytes> = part.chunks(piece).map(Bytes::copy_from_slice).collect();
+        loop {
+            match stream.push(pieces.clone()) {
+                Pushed::Taken(taken) => {
+                    // It can be read before the body has ended.
+                    let ask = Ask::part(&taken, 1..u64::MAX);
+                    let read = lab.read(taken.place(), hash, ask).unwrap();
+                    assert!(read.body.concat() == part[1..], "the part at {at}");
+                    break;
+                }
+                Pushed::Full => lab.disk.settle(),
+                Pushed::Refused => return None,
+            }
         }
+        at += part.len();
     }
-    assert_eq!(stream.size(), len as u64);
     stream.finish(Entry { body: Body::Bytes(Bytes::new()), ..entry(hash, 1, len) })
 }
 
@@ -41,8 +53,10 @@ fn a_body_that_comes_in_pieces_is_one_record() {
 fn a_stream_that_is_dropped_leaves_nothing_alive() {
     let lab = Lab::over(Memory::new(), &Clocks::new());
     let mut stream = lab.disk.stream(1).unwrap();
-    assert_eq!(stream.push(&[1; 9000]), Pushed::Taken);
-    assert_eq!(stream.push(&[1; 9000]), Pushed::Taken);
+    for _ in 0..3 {
+        assert!(matches!(stream.push(vec![Bytes::from_static(&[1; 2000])]), Pushed::Taken(_)));
+    }
+    assert_eq!(stream.push(vec![Bytes::from_static(&[1; 2001])]), Pushed::Refused);
     assert!(lab.stats().records > 2);
     drop(stream);
     assert_eq!((lab.stats().records, lab.stats().live_bytes), (0, 0));
@@ -59,8 +73,9 @@ fn parts_live_and_die_with_their_record() {
         lab.index.add(hash, place);
     }
     let mut lost = lab.disk.stream(3).unwrap();
-    lost.push(&[3; 9000]);
-    lost.push(&[3; 1]);
+    for _ in 0..5 {
+        lost.push(vec![Bytes::from_static(&[3; 2000])]);
+    }
     lab.disk.settle();
     let (records, place) = (lab.stats().records, lab.index.place(1).unwrap());
     // A crash: what was being streamed is nothing.

@@ -13,17 +13,36 @@ use super::{Body, Fetch, Fetched, Job, Judge, Mark, Passing, Plan, Unstored};
 use crate::body::ReplyBody;
 use crate::carry::{self, Carried, End, Selected, carry, drain};
 use crate::recode::{Coder, Recode, decode_limits};
-use crate::slices::{self, Cut, Extent, Shape, shape_of};
+use crate::slices::{self, Cut, shape_of};
+use crate::tier::Spool;
+
+/// A body that is too large to be one piece of memory, and where it goes.
+enum Large {
+    Slices(Cut),
+    Spool(Spool),
+}
 
 impl<J: Judge> Job<J> {
     /// Stores a response, whose body is delivered while it arrives.
     pub(super) async fn keep(mut self: Box<Self>, body: Body, plan: Plan) {
         let body = match body {
             Body::Exchange(exchange) => match shape_of(&self.fetch, &exchange, &plan) {
-                Some(shape) => return self.keep_in_slices(exchange, plan, shape).await,
+                Some(shape) => {
+                    let length = shape.1.length;
+                    let Some(cut) = Cut::new(&mut self.fetch, exchange, shape, plan.sinks) else {
+                        return;
+                    };
+                    return self.keep_elsewhere(Large::Slices(cut), length, plan).await;
+                }
                 // A part must never pass for the whole.
                 None if self.fetch.part.is_some() => return,
-                None => Body::Exchange(exchange),
+                None => match Spool::begin(&self.fetch, exchange, &plan) {
+                    Ok(spool) => {
+                        let length = spool.body().length();
+                        return self.keep_elsewhere(Large::Spool(spool), length, plan).await;
+                    }
+                    Err(exchange) => Body::Exchange(exchange),
+                },
             },
             body => body,
         };
@@ -77,28 +96,29 @@ impl<J: Judge> Job<J> {
         self.judge.carried(&carried);
     }
 
-    /// Stores a response in slices, and cuts the first ones from what is on its way.
-    async fn keep_in_slices(
-        mut self: Box<Self>,
-        exchange: Box<Exchange>,
-        plan: Plan,
-        shape: (Shape, Extent),
-    ) {
+    /// Stores a response whose body is too large to be one piece of memory: in slices, the first of
+    /// which are cut from what is on its way, or on the disk.
+    async fn keep_elsewhere(mut self: Box<Self>, large: Large, length: u64, plan: Plan) {
         let Some(lead) = self.fetch.lead.take() else { return };
-        let length = shape.1.length;
-        let Some(cut) = Cut::new(&mut self.fetch, exchange, shape) else { return };
         let new = NewObject { length: Some(length), ..plan.new };
         let variant = plan.selected.as_ref().map(Selected::variant);
-        let (object, refused) = lead.store_elsewhere(&new, variant, cut.body());
-        cut.stands_for(&object);
+        let body = match &large {
+            Large::Slices(cut) => cut.body(),
+            Large::Spool(spool) => spool.body(),
+        };
+        let (object, refused) = lead.store_elsewhere(&new, variant, body);
+        object.set_sinks(plan.sinks);
         let core = Rc::clone(&self.fetch.core);
         let trace = self.fetch.trace.clone();
         let stored = carry::note_begun(&core, trace.as_deref(), refused);
-        core.counters.inc(Counter::SliceSets);
         // What is on its way stays near a reader: there must be one before it moves.
         let reader = object.reader();
-        self.tell(Fetched::Object { object, stored, reader });
-        let carried = Carried { stored, ..slices::cut(&core, cut).await };
+        self.tell(Fetched::Object { object: Arc::clone(&object), stored, reader });
+        let carried = match large {
+            Large::Slices(cut) => slices::cut(&core, cut, object).await,
+            Large::Spool(spool) => spool.run(&core, object).await,
+        };
+        let carried = Carried { stored, ..carried };
         self.fetch.note(|trace| carried.note(trace));
         self.judge.carried(&carried);
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::Counter;
-use cache::{BeginOptions, Push};
+use cache::{BeginOptions, Object, Push, Sinks};
 use message::{Framing, HeaderId, Method, Status};
 use origin::{Exchange, Origin};
 
@@ -61,6 +61,7 @@ impl Cut {
         fetch: &mut Fetch,
         exchange: Box<Exchange>,
         (shape, extent): (Shape, Extent),
+        sinks: Sinks,
     ) -> Option<Self> {
         let edition = fetch.edition.take()?;
         let mut request = fetch.request.clone();
@@ -75,7 +76,7 @@ impl Cut {
             caller: origin::Caller { read_at_most: 0, account: None, ..fetch.caller.clone() },
         };
         let orders = Desk::orders(&fetch.core);
-        let set = SliceSet::new(&fetch.core.shared, shape, edition, source, orders);
+        let set = SliceSet::new(&fetch.core.shared, shape, (edition, source), sinks, orders);
         Some(Self { set, range: extent.range, exchange })
     }
 
@@ -83,16 +84,14 @@ impl Cut {
     pub(crate) fn body(&self) -> Arc<dyn cache::Elsewhere> {
         Arc::clone(&self.set) as _
     }
-
-    /// Takes note of the stored response that has the set as its body.
-    pub(crate) fn stands_for(&self, object: &Arc<cache::Object>) {
-        self.set.stands_for(object);
-    }
 }
 
-/// Fills slices with a response as long as somebody reads them.
-pub(crate) async fn cut(core: &Rc<Core>, cut: Cut) -> Carried {
+/// Fills slices with a response, which is that of `object`, as long as somebody reads them.
+pub(crate) async fn cut(core: &Rc<Core>, cut: Cut, object: Arc<Object>) -> Carried {
     let Cut { set, range, mut exchange } = cut;
+    set.stands_for(&object);
+    drop(object);
+    core.counters.inc(Counter::SliceSets);
     // The client decides how long it takes, as long as it goes on.
     exchange.lift_total();
     let (first, at, end) = (range.start, range.start, range.end);
@@ -225,6 +224,7 @@ impl Cutter<'_> {
         let range = self.set.range(slice);
         let new = new_slice(range.end - range.start, self.core.now().mono_ms);
         let filling = lead.store(new, None);
+        filling.object().set_sinks(self.set.sinks);
         // Without memory for it its readers fetch for themselves, each at its own pace.
         self.now = (!filling.is_window()).then_some(filling);
     }

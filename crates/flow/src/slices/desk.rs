@@ -105,6 +105,7 @@ async fn fetch(core: &Rc<Core>, order: SliceOrder) {
     let range = set.range(slice);
     let new = new_slice(range.end - range.start, core.now().mono_ms);
     let filling = lead.store(new, None);
+    filling.object().set_sinks(set.sinks);
     // What is not kept moves no faster than its reader, who must be there before.
     let reader = filling.object().reader();
     match reply {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use cache::Object;
+use cache::{Object, Sinks};
 use message::{HeaderId, Request, Scheme};
 use origin::{Caller, Origin};
 use serde::{Deserialize, Serialize};
@@ -151,5 +151,6 @@ pub(crate) fn kept_again(
     };
     let count = kept.length.div_ceil(kept.slice_bytes);
     let life = life.unwrap_or_else(|| SliceLife::new(&core.shared, kept.id, count));
-    Some(SliceSet::living(life, shape, edition, source, Desk::orders(core)))
+    let (of, sinks) = ((edition, source), Sinks::ByMerit);
+    Some(SliceSet::living(life, shape, of, sinks, Desk::orders(core)))
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use base::units::Bytes as Size;
 use base::{HashSeed, KeyBuf, Limits, key_fields};
-use cache::{Elsewhere, Flags, NewObject, Object, Reading, Record, Tags};
+use cache::{Elsewhere, Flags, NewObject, Object, Reading, Record, Sinks, Tags};
 use message::{Request, Status};
 use origin::{Caller, Origin};
 use parking_lot::Mutex;
@@ -74,6 +74,8 @@ pub(crate) struct SliceSet {
     pub(super) joined: AtomicU64,
     /// A reader has gone on, or left.
     pub(super) moved: Notify,
+    /// The way of its slices when they leave memory.
+    pub(super) sinks: Sinks,
     readers: Mutex<Readers>,
     /// The stored response that has it as its body.
     object: OnceLock<Weak<Object>>,
@@ -103,21 +105,21 @@ impl SliceSet {
     pub(super) fn new(
         shared: &Arc<Shared>,
         shape: Shape,
-        edition: Edition,
-        source: Whence,
+        (edition, source): (Edition, Whence),
+        sinks: Sinks,
         orders: UnboundedSender<SliceOrder>,
     ) -> Arc<Self> {
         let count = edition.length.div_ceil(shape.slice_bytes);
         let life = SliceLife::new(shared, shared.slices.number(), count);
-        Self::living(life, shape, edition, source, orders)
+        Self::living(life, shape, (edition, source), sinks, orders)
     }
 
     /// A set whose slices have `life`.
     pub(super) fn living(
         life: Arc<SliceLife>,
         shape: Shape,
-        edition: Edition,
-        source: Whence,
+        (edition, source): (Edition, Whence),
+        sinks: Sinks,
         orders: UnboundedSender<SliceOrder>,
     ) -> Arc<Self> {
         let shared = life.shared.clone();
@@ -130,6 +132,7 @@ impl SliceSet {
             orders,
             joined: AtomicU64::new(0),
             moved: Notify::new(),
+            sinks,
             readers: Mutex::default(),
             object: OnceLock::new(),
             has_ended: AtomicBool::new(false),

@@ -1,8 +1,9 @@
-//! A body that is too large to be brought into memory: it is read from where it lies.
+//! A body that is too large for memory: it is read from where it lies, also while it comes.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, ready};
 
@@ -10,36 +11,83 @@ use base::{Account, Held};
 use bytes::Bytes;
 use cache::{Aborted, Elsewhere, Object, Reading};
 use disk::{Answer, Ask, Place};
+use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
 
 use super::Cache;
+use super::coming::{Coming, Next};
 
 /// Bytes that one read brings: a few blocks.
 const READ_BYTES: u64 = 256 * 1024;
+/// Milliseconds that a client waits for more of a body that it has begun to get: nobody else has
+/// it.
+const PATIENCE_MS: u64 = 30_000;
 
 /// A body on the disk, which an object in memory has as its own.
 #[derive(Debug)]
 pub(super) struct OnDisk {
     cache: Weak<Cache>,
     hash: u64,
-    /// The bits of its place, which the disk may change.
+    /// The bits of its place, which the disk may change; [`NOWHERE`] while it comes.
     place: AtomicU64,
     length: u64,
     object: OnceLock<Weak<Object>>,
+    /// A body that has come in this process.
+    coming: Option<Coming>,
+    /// The index has its place, or had it.
+    is_entered: AtomicBool,
+    /// The index has let go of it: the record goes when nobody reads it any more.
+    is_forgotten: AtomicBool,
 }
+
+/// No place: that of a volume, a segment and a unit that there cannot be.
+const NOWHERE: u64 = u64::MAX;
 
 impl OnDisk {
     /// The body of `length` bytes at `place`, under a key of this hash.
     pub(super) fn new(cache: &Arc<Cache>, (hash, place): (u64, Place), length: u64) -> Arc<Self> {
-        let body = Arc::new(Self {
+        let body = Arc::new(Self::of(cache, hash, length, None));
+        body.is_entered.store(true, Ordering::Relaxed);
+        body.come_to(cache, place);
+        body
+    }
+
+    /// A body of `length` bytes that is coming.
+    pub(super) fn coming(cache: &Arc<Cache>, hash: u64, length: u64, part_bytes: u64) -> Arc<Self> {
+        Arc::new(Self::of(cache, hash, length, Some(Coming::new(part_bytes))))
+    }
+
+    fn of(cache: &Arc<Cache>, hash: u64, length: u64, coming: Option<Coming>) -> Self {
+        Self {
             cache: Arc::downgrade(cache),
             hash,
-            place: AtomicU64::new(place.bits()),
+            place: AtomicU64::new(NOWHERE),
             length,
             object: OnceLock::new(),
-        });
-        cache.lower().lent.lock().insert(place, Arc::downgrade(&body));
-        body
+            coming,
+            is_entered: AtomicBool::new(false),
+            is_forgotten: AtomicBool::new(false),
+        }
+    }
+
+    /// The disk has it at `place`.
+    pub(super) fn come_to(self: &Arc<Self>, cache: &Cache, place: Place) {
+        self.place.store(place.bits(), Ordering::Release);
+        cache.lower().lent.lock().insert(place, Arc::downgrade(self));
+    }
+
+    /// The way in which it comes, as long as it does.
+    pub(super) fn on_its_way(&self) -> Option<&Coming> {
+        self.coming.as_ref().filter(|coming| !coming.is_over())
+    }
+
+    /// The place that the index is to enter for `object`: once, when the disk has a body that has
+    /// just come.
+    pub(super) fn to_enter(object: &Object) -> Option<Place> {
+        let body: &Self = object.elsewhere()?.as_any()?.downcast_ref()?;
+        let place = body.place.load(Ordering::Acquire);
+        let is_new = place != NOWHERE && !body.is_entered.swap(true, Ordering::AcqRel);
+        is_new.then(|| Place::of_bits(place))
     }
 
     /// Takes note of the stored response whose body this is.
@@ -47,12 +95,17 @@ impl OnDisk {
         _ = self.object.set(Arc::downgrade(object));
     }
 
+    /// The hash of its key.
+    pub(super) fn hash(&self) -> u64 {
+        self.hash
+    }
+
     fn place(&self) -> Place {
         Place::of_bits(self.place.load(Ordering::Acquire))
     }
 
     /// The body can no longer be had: the response leaves.
-    fn lose(&self) {
+    pub(super) fn lose(&self) {
         let object = self.object.get().and_then(Weak::upgrade);
         if let (Some(cache), Some(object)) = (self.cache.upgrade(), object) {
             cache.withdraw(self.hash, &object);
@@ -76,15 +129,31 @@ impl super::Tier {
     }
 }
 
+impl super::Tier {
+    /// The index has let go of what is at `place`: true if that goes later, as somebody reads it.
+    pub(super) fn forget_later(&self, place: Place) -> bool {
+        let body = self.lent.lock().get(&place).and_then(Weak::upgrade);
+        // A body that ends takes the lock, too.
+        body.inspect(|body| body.is_forgotten.store(true, Ordering::Release)).is_some()
+    }
+}
+
 impl Drop for OnDisk {
     fn drop(&mut self) {
-        if let Some(cache) = self.cache.upgrade() {
+        let Some(cache) = self.cache.upgrade() else { return };
+        let place = self.place();
+        {
             let mut lent = cache.lower().lent.lock();
-            let place = self.place();
             // Another one may have come up from there meanwhile.
             if lent.get(&place).is_some_and(|body| std::ptr::eq(body.as_ptr(), self)) {
                 lent.remove(&place);
             }
+        }
+        // What the index has let go of, or never heard of.
+        let is_gone =
+            !self.is_entered.load(Ordering::Acquire) || self.is_forgotten.load(Ordering::Acquire);
+        if is_gone && let Some(disk) = cache.lower().disk() {
+            disk.forget(place);
         }
     }
 }
@@ -97,15 +166,27 @@ impl Elsewhere for OnDisk {
     fn open(self: Arc<Self>) -> Box<dyn Reading> {
         let until = self.length;
         let (pieces, step) = (VecDeque::new(), DiskStep::Idle);
-        Box::new(DiskReading { body: self, at: 0, until, pieces, step })
+        let number = self.on_its_way().map(Coming::enter);
+        Box::new(DiskReading { body: self, number, at: 0, until, pieces, step })
     }
 
     fn memory(&self) -> u64 {
-        size_of::<Self>() as u64
+        let parts = self.coming.as_ref().map_or(0, |coming| coming.parts_of(self.length));
+        (size_of::<Self>() as u64) + parts * size_of::<disk::Part>() as u64
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 
     fn told(&self) -> Option<String> {
-        Some("its body is on disk".to_owned())
+        Some(match self.on_its_way() {
+            Some(coming) => {
+                let (come, all) = (coming.len(), self.length);
+                format!("its body is on its way to the disk: {come} of {all} bytes have come")
+            }
+            None => "its body is on disk".to_owned(),
+        })
     }
 }
 
@@ -113,6 +194,8 @@ impl Elsewhere for OnDisk {
 #[derive(Debug)]
 struct DiskReading {
     body: Arc<OnDisk>,
+    /// Its number among those who read it while it comes.
+    number: Option<u64>,
     /// The offset behind what has been read.
     at: u64,
     /// The offset of the first byte that is not wanted.
@@ -127,6 +210,8 @@ enum DiskStep {
     Idle,
     /// The disk is asked for what is at this place.
     Asked(Place, oneshot::Receiver<Result<Answer, disk::Error>>),
+    /// It has not come so far.
+    Waiting(Pin<Box<OwnedNotified>>),
 }
 
 impl DiskReading {
@@ -136,17 +221,43 @@ impl DiskReading {
         !self.pieces.is_empty()
     }
 
-    /// Asks the disk for the next bytes; true if they have been there already.
-    fn ask(&mut self, cache: &Arc<Cache>) -> Result<bool, Aborted> {
-        let store = cache.lower().store.get().ok_or(Aborted)?;
-        let (place, hash) = (self.body.place(), self.body.hash);
-        let ask = Ask::range(self.at..self.until.min(self.at + READ_BYTES));
-        if let Some(answer) = store.disk.read_now(place, hash, &ask) {
-            return Ok(self.take(answer));
+    /// Begins to come by the next bytes.
+    fn begin(&mut self) -> Result<(), Aborted> {
+        self.until = self.until.max(self.at + 1).min(self.body.length);
+        let wanted = self.at..self.until.min(self.at + READ_BYTES);
+        let coming = self.number.zip(self.body.coming.as_ref());
+        let Some((number, coming)) = coming else {
+            return self.ask(self.body.place(), Ask::range(wanted));
+        };
+        match coming.next(number, self.at) {
+            Next::Bytes(pieces) => {
+                self.at += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+                self.pieces = pieces.into();
+                Ok(())
+            }
+            Next::Part(part, behind) => {
+                let wanted = behind..behind + (wanted.end - wanted.start);
+                self.ask(part.place(), Ask::part(&part, wanted))
+            }
+            Next::Wait(more) => {
+                self.step = DiskStep::Waiting(Box::pin(more));
+                Ok(())
+            }
+            Next::Kept => self.ask(self.body.place(), Ask::range(wanted)),
+            Next::Broken => Err(Aborted),
         }
-        let asked = store.ask(place, hash, ask);
-        self.step = DiskStep::Asked(place, asked);
-        Ok(false)
+    }
+
+    /// Asks the disk for the next bytes.
+    fn ask(&mut self, place: Place, ask: Ask) -> Result<(), Aborted> {
+        let cache = self.body.cache.upgrade().ok_or(Aborted)?;
+        let store = cache.lower().store.get().ok_or(Aborted)?;
+        let now = store.disk.read_now(place, self.body.hash, &ask);
+        if !now.is_some_and(|answer| self.take(answer)) {
+            let asked = store.ask(place, self.body.hash, ask, PATIENCE_MS);
+            self.step = DiskStep::Asked(place, asked);
+        }
+        Ok(())
     }
 
     fn next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Aborted>> {
@@ -158,23 +269,48 @@ impl DiskReading {
                 return Poll::Ready(Ok(None));
             }
             match &mut self.step {
-                DiskStep::Idle => {
-                    self.until = self.until.max(self.at + 1).min(self.body.length);
-                    let cache = self.body.cache.upgrade().ok_or(Aborted)?;
-                    self.ask(&cache)?;
+                DiskStep::Idle => self.begin()?,
+                DiskStep::Waiting(more) => {
+                    ready!(more.as_mut().poll(cx));
+                    self.step = DiskStep::Idle;
                 }
                 DiskStep::Asked(place, asked) => {
                     let answer = ready!(Pin::new(asked).poll(cx));
                     let was_at = *place;
                     self.step = DiskStep::Idle;
-                    let has_come =
-                        answer.is_ok_and(|answer| answer.is_ok_and(|answer| self.take(answer)));
-                    // It may have moved on meanwhile.
-                    if !has_come && self.body.place() == was_at {
+                    let answer = match answer {
+                        Ok(Ok(answer)) => Some(answer),
+                        Ok(Err(disk::Error::Late | disk::Error::Busy)) => {
+                            return Poll::Ready(Err(Aborted));
+                        }
+                        Ok(Err(_)) | Err(_) => None,
+                    };
+                    let has_come = answer.is_some_and(|answer| self.take(answer));
+                    // It may have moved on meanwhile, or become a record.
+                    if !has_come && !self.has_moved(was_at) {
+                        self.body.lose();
                         return Poll::Ready(Err(Aborted));
                     }
                 }
             }
+        }
+    }
+
+    /// Returns true if the next bytes are not at this place any more.
+    fn has_moved(&self, was_at: Place) -> bool {
+        let next = self.number.zip(self.body.coming.as_ref());
+        match next.map(|(number, coming)| coming.next(number, self.at)) {
+            None | Some(Next::Kept) => self.body.place() != was_at,
+            Some(Next::Part(part, _)) => part.place() != was_at,
+            Some(Next::Bytes(_) | Next::Wait(_) | Next::Broken) => true,
+        }
+    }
+}
+
+impl Drop for DiskReading {
+    fn drop(&mut self) {
+        if let Some((number, coming)) = self.number.zip(self.body.coming.as_ref()) {
+            coming.leave(number);
         }
     }
 }
@@ -205,9 +341,6 @@ impl Reading for DiskReading {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, Aborted>> {
         let next = ready!(self.next(cx));
-        if next.is_err() {
-            self.body.lose();
-        }
         Poll::Ready(next.map(|piece| {
             piece.map(|piece| match account {
                 Some(account) => {

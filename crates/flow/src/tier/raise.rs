@@ -28,15 +28,16 @@ struct Candidate {
 }
 
 impl Store {
-    /// Asks the disk, which answers in time or not at all.
+    /// Asks the disk, which answers within `most_ms` or not at all.
     pub(super) fn ask(
         &self,
         place: Place,
         hash: u64,
         ask: Ask,
+        most_ms: u64,
     ) -> oneshot::Receiver<Result<Answer, disk::Error>> {
         let (sender, asked) = oneshot::channel();
-        let deadline_ms = rt::now().mono_ms.saturating_add(self.read_ms.load(Ordering::Relaxed));
+        let deadline_ms = rt::now().mono_ms.saturating_add(most_ms);
         // Whoever does not wait any more is told nothing.
         let done = Box::new(move |answer| _ = sender.send(answer));
         self.disk.read(place, hash, ask, deadline_ms, done);
@@ -49,14 +50,15 @@ impl Store {
             let come: u64 = answer.body.iter().map(|piece| piece.len() as u64).sum();
             come == answer.length || answer.length > most
         };
-        let now = Ask { head: true, body: 0..NOW_BYTES };
+        let now = Ask::beginning(NOW_BYTES);
         if let Some(answer) = self.disk.read_now(place, hash, &now)
             && whole(&answer, WHOLE_BYTES)
         {
             return Some(answer);
         }
-        let ask = Ask { head: true, body: 0..WHOLE_BYTES };
-        let answer = self.ask(place, hash, ask).await.ok()?.ok()?;
+        let ask = Ask::beginning(WHOLE_BYTES);
+        let most_ms = self.read_ms.load(Ordering::Relaxed);
+        let answer = self.ask(place, hash, ask, most_ms).await.ok()?.ok()?;
         whole(&answer, WHOLE_BYTES).then_some(answer)
     }
 }

@@ -51,18 +51,27 @@ impl Store {
         if !is_meant || !may_answer(object, now.mono_ms) {
             return None;
         }
-        let entry = Entry {
+        let body = match set {
+            Some(_) => Body::Bytes(Bytes::new()),
+            None => Body::Lent(Arc::new(Sunk(Arc::clone(object)))),
+        };
+        self.disk.put(self.entry(object, set, body, now))
+    }
+
+    fn entry(&self, object: &Object, set: Option<&SliceSet>, body: Body, now: Now) -> Entry {
+        Entry {
             hash: self.seed.hash(object.key()),
             passed: object.passed(),
             expires_ms: u64::try_from(now.unix_at(end_ms(object))).unwrap_or(0),
             order: self.order(object),
             head: encode(object, set, now),
-            body: match set {
-                Some(_) => Body::Bytes(Bytes::new()),
-                None => Body::Lent(Arc::new(Sunk(Arc::clone(object)))),
-            },
-        };
-        self.disk.put(entry)
+            body,
+        }
+    }
+
+    /// The record of a response whose body the disk has taken while it came.
+    pub(super) fn entry_of_come(&self, object: &Object, now: Now) -> Entry {
+        self.entry(object, None, Body::Bytes(Bytes::new()), now)
     }
 
     /// Returns true if the rules admit the response: it was asked for again, or its maker says so.

@@ -1,0 +1,267 @@
+//! A body that is too large for memory, on its way from its origin to the disk, whatever the pace of
+//! those who read it meanwhile: they read what the disk has taken from there.
+//!
+//! It is for bodies whose length is known, which no origin sends in slices. Where the disk takes no
+//! more of one, nobody gets it but those who read it already.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Account, Counter, Held};
+use cache::{Elsewhere, Object, Sinks};
+use disk::{Pushed, Stream};
+use message::{Method, Status};
+use origin::Exchange;
+
+use super::body::OnDisk;
+use super::coming::Coming;
+use super::{Store, Tier};
+use crate::carry::{Carried, End};
+use crate::core::Core;
+use crate::fetch::{Fetch, Plan};
+use crate::recode::Recode;
+
+/// A body goes this way if it is larger than one of so many parts of memory.
+const MEMORY_PARTS: u64 = 8;
+/// It may take one of so many parts of the disk.
+const DISK_PARTS: u64 = 4;
+/// Bytes that are read at once.
+const READ_BYTES: u64 = 64 * 1024;
+/// Milliseconds that it waits for the disk to take more.
+const WAIT_MS: u64 = 5000;
+/// Time between two looks.
+const STEP: Duration = Duration::from_millis(5);
+
+/// A response whose body is to go to the disk while it comes.
+pub(crate) struct Spool {
+    exchange: Box<Exchange>,
+    body: Arc<OnDisk>,
+    stream: Stream,
+    /// Memory for what the disk has not taken.
+    _held: Held,
+}
+
+impl Tier {
+    /// The longest body that the disk takes in one go; 0 where none takes anything.
+    fn spool_bytes_max(&self) -> u64 {
+        self.disk().map_or(0, |disk| disk.takes_bytes() / DISK_PARTS)
+    }
+}
+
+/// The length of the body of `exchange`, if it is to go to the disk while it comes.
+fn length_of(fetch: &Fetch, exchange: &Exchange, plan: &Plan) -> Option<u64> {
+    let cache = &fetch.core.shared.cache;
+    let memory = cache.config();
+    let least = memory.object_bytes_max.min(memory.budget_bytes / MEMORY_PARTS);
+    let length = exchange.framing.length().filter(|length| *length > least)?;
+    let is_fit = plan.new.status == Status::OK
+        && fetch.request.method == Method::Get
+        && matches!(plan.recode, Recode::None)
+        && !(plan.new.flags.esi || plan.new.flags.ssi)
+        && !fetch.upload.is_some()
+        && (plan.kept && plan.sinks != Sinks::Never);
+    (is_fit && length <= cache.lower().spool_bytes_max()).then_some(length)
+}
+
+impl Spool {
+    /// Takes the response on; gives the exchange back if its body is not for the disk, or the disk
+    /// is not for it.
+    pub(crate) fn begin(
+        fetch: &Fetch,
+        exchange: Box<Exchange>,
+        plan: &Plan,
+    ) -> Result<Self, Box<Exchange>> {
+        let cache = &fetch.core.shared.cache;
+        let begun = length_of(fetch, &exchange, plan).and_then(|length| {
+            let stream = cache.lower().disk()?.stream(fetch.key_hash)?;
+            let bytes = stream.part_bytes() + READ_BYTES;
+            let held = Account::open_large(cache.memory()).hold(bytes).ok()?;
+            let body = OnDisk::coming(cache, fetch.key_hash, length, stream.part_bytes());
+            Some((body, stream, held))
+        });
+        match begun {
+            Some((body, stream, held)) => Ok(Self { exchange, body, stream, _held: held }),
+            None => Err(exchange),
+        }
+    }
+
+    /// The body that is stored.
+    pub(crate) fn body(&self) -> Arc<dyn Elsewhere> {
+        Arc::clone(&self.body) as _
+    }
+
+    /// Brings the whole body, as that of `object`, which is held so long: nothing else knows of it.
+    pub(crate) async fn run(self, core: &Rc<Core>, object: Arc<Object>) -> Carried {
+        let Self { mut exchange, body, stream, _held } = self;
+        body.stands_for(&object);
+        // The client decides how long it takes, as long as it goes on.
+        exchange.lift_total();
+        exchange.read_at_most(READ_BYTES as usize);
+        let mut spooler = Spooler { core, object: &object, body: &body, stream, is_kept: true };
+        let end = match body.on_its_way() {
+            Some(coming) => spooler.run(coming, &mut exchange).await,
+            None => End::Left,
+        };
+        let bytes = body.on_its_way().map_or(body.length(), Coming::len);
+        if !matches!(end, End::Whole) {
+            body.lose();
+            body.on_its_way().inspect(|coming| coming.break_off());
+        }
+        Carried { end, bytes, stored: true, plain: None, limit: None }
+    }
+}
+
+/// A body on its way.
+struct Spooler<'a> {
+    core: &'a Rc<Core>,
+    object: &'a Arc<Object>,
+    body: &'a Arc<OnDisk>,
+    stream: Stream,
+    /// The disk takes it, and others may have it.
+    is_kept: bool,
+}
+
+impl Spooler<'_> {
+    async fn run(&mut self, coming: &Coming, exchange: &mut Exchange) -> End {
+        let length = self.body.length();
+        loop {
+            if !self.may_go_on(coming).await {
+                return End::Left;
+            }
+            let mut is_too_long = false;
+            let take = &mut |data: &[u8]| {
+                is_too_long |= coming.len() + data.len() as u64 > length;
+                if !is_too_long && !data.is_empty() {
+                    coming.push(data);
+                }
+            };
+            match exchange.next(take).await {
+                _ if is_too_long => return End::Cut(None),
+                Ok(true) => {}
+                Ok(false) if coming.len() == length => break,
+                Ok(false) => return End::Cut(None),
+                Err(error) => return End::Cut(Some(error)),
+            }
+        }
+        self.hand_over(coming, true).await;
+        if self.is_kept && !self.keep().await {
+            self.let_pass(coming);
+        }
+        coming.end(self.is_kept);
+        // Its parts are there as long as somebody reads them.
+        while !self.is_kept && coming.last().is_some_and(|at| at < length) {
+            coming.moved.notified().await;
+        }
+        End::Whole
+    }
+
+    /// Waits for the disk, or for those who read; false if it is for nobody.
+    async fn may_go_on(&mut self, coming: &Coming) -> bool {
+        self.hand_over(coming, false).await;
+        if self.is_kept {
+            return true;
+        }
+        let most = self.core.live().limits.window_bytes;
+        loop {
+            if coming.last().is_none() {
+                return false;
+            }
+            if coming.held() <= most {
+                return true;
+            }
+            coming.moved.notified().await;
+        }
+    }
+
+    /// Has the disk take the parts that have come, the last one if nothing follows.
+    async fn hand_over(&mut self, coming: &Coming, is_last: bool) {
+        while self.is_kept
+            && let Some(pieces) = coming.part(is_last)
+        {
+            let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+            let mut part = None;
+            let stream = &mut self.stream;
+            attempt(self.core, self.object, |store| {
+                // Others need the rest of what may wait for the disk.
+                if store.disk.is_behind() {
+                    return Outcome::Later;
+                }
+                match stream.push(pieces.clone()) {
+                    Pushed::Taken(taken) => {
+                        part = Some(taken);
+                        Outcome::Done
+                    }
+                    Pushed::Full => Outcome::Later,
+                    Pushed::Refused => Outcome::Never,
+                }
+            })
+            .await;
+            match part {
+                Some(part) => coming.take(part, bytes),
+                None => self.let_pass(coming),
+            }
+        }
+    }
+
+    /// Has the disk keep the body, and the index know of it; false if they do not.
+    async fn keep(&mut self) -> bool {
+        let (core, object, body) = (self.core, self.object, self.body);
+        let stream = &mut self.stream;
+        let cache = &core.shared.cache;
+        let is_kept = attempt(core, object, |store| {
+            match stream.finish(store.entry_of_come(object, core.now())) {
+                Some(place) => {
+                    body.come_to(cache, place);
+                    Outcome::Done
+                }
+                None => Outcome::Later,
+            }
+        });
+        if !is_kept.await {
+            return false;
+        }
+        // Where the index has no room for another entry, it is there as long as it is in memory.
+        let enter = |_: &Store| match cache.copy(body.hash(), object) {
+            true => Outcome::Done,
+            false => Outcome::Later,
+        };
+        _ = attempt(core, object, enter).await;
+        true
+    }
+
+    /// It goes to those who read it, and to nobody else.
+    fn let_pass(&mut self, coming: &Coming) {
+        self.is_kept = false;
+        if self.object.is_live() {
+            self.core.counters.inc(Counter::DiskSpoolsRefused);
+        }
+        self.body.lose();
+        coming.pass();
+    }
+}
+
+/// The outcome of a try.
+enum Outcome {
+    Done,
+    Later,
+    Never,
+}
+
+/// Tries something with the disk until it is done; false if it is not, for too long, or has become
+/// useless as `object` is not stored any more.
+async fn attempt(core: &Core, object: &Object, mut call: impl FnMut(&Store) -> Outcome) -> bool {
+    let until_ms = core.now().mono_ms + WAIT_MS;
+    let Some(store) = core.shared.cache.lower().store.get() else { return false };
+    loop {
+        if !object.is_live() {
+            return false;
+        }
+        match call(store) {
+            Outcome::Done => return true,
+            Outcome::Later if core.now().mono_ms < until_ms => {}
+            Outcome::Later | Outcome::Never => return false,
+        }
+        rt::time::sleep(STEP).await;
+    }
+}
