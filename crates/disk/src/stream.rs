@@ -1,5 +1,5 @@
-//! A body that is put into the store while it comes: in parts, each of which can be read at once, and
-//! then the record that lists them. One that is dropped before its end leaves nothing that counts.
+//! A body that is put into the store while it comes: in parts, which can be read at once, and then
+//! the record that lists them. One that is dropped before its end leaves nothing that counts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

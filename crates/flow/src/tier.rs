@@ -11,7 +11,7 @@
 
 mod body;
 mod chores;
-mod coming;
+mod intake;
 mod journal;
 mod raise;
 mod record;

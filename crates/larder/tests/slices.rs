@@ -277,6 +277,27 @@ async fn what_is_purged_while_it_comes_is_whole_for_who_reads_it_and_for_nobody_
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_purged_while_it_is_read_from_disk_is_whole_for_who_reads_it() {
+    for policy in BOTH {
+        let mut cinema = in_one_go(policy).await;
+        cinema.ask("").await;
+        cinema.again().await;
+        // More than the sockets between the two take.
+        let mut client = cinema.client().await;
+        client.send(&request("GET", "/film", ""), Pieces::Whole).await.expect("sent");
+        cinema.daemon.counted("larder_disk_hits_total", 1).await;
+        assert!(matches!(cinema.seen("PURGE", "").await, Seen::Complete(_)), "{policy:?}");
+        let film = whole(client.reply("GET").await, "what was begun");
+        assert!(film.body == Film::bytes(1, 0..ONE_GO), "{policy:?}: other bytes");
+        // Now it goes from the disk, too.
+        eventually("it is gone", async || cinema.metric("disk_volume_records").await == 0).await;
+        cinema.film.change(ONE_GO);
+        cinema.again().await;
+        assert!(cinema.ask("").await.body == Film::bytes(2, 0..ONE_GO), "{policy:?}: purged");
+    }
+}
+
 #[tokio::test]
 async fn the_middle_of_a_film_needs_one_slice() {
     const FILM: u64 = 4 << 30;

@@ -41,9 +41,9 @@ pub struct Reply {
 }
 
 /// Field lines as text.
-struct Lines<'a>(&'a Fields);
+struct Shown<'a>(&'a Fields);
 
-impl fmt::Debug for Lines<'_> {
+impl fmt::Debug for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = |(name, value): &(String, Vec<u8>)| {
             format!("{name}: {}", String::from_utf8_lossy(value))
@@ -62,10 +62,10 @@ impl fmt::Debug for Reply {
             .field("interim", &self.interim)
             .field("status", &self.status)
             .field("old", &self.old)
-            .field("fields", &Lines(&self.fields))
+            .field("fields", &Shown(&self.fields))
             .field("body_bytes", &self.body.len())
             .field("body", &String::from_utf8_lossy(shown))
-            .field("trailers", &Lines(&self.trailers))
+            .field("trailers", &Shown(&self.trailers))
             .field("ending", &self.ending)
             .finish()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::{Counter, Now};
 use bytes::Bytes;
-use cache::{Body as Window, Flags, NewObject, Tags};
+use cache::{Body as Window, Elsewhere, Flags, NewObject, Tags};
 use message::{Framing, HeaderId, Response};
 use origin::Exchange;
 
@@ -22,27 +22,41 @@ enum Large {
     Spool(Spool),
 }
 
+impl Large {
+    /// Takes the body of `exchange` on; gives it back if that is no such body. `None` if it is of
+    /// no use.
+    fn of(
+        fetch: &mut Fetch,
+        exchange: Box<Exchange>,
+        plan: &Plan,
+    ) -> Result<Option<Self>, Box<Exchange>> {
+        if let Some(shape) = shape_of(fetch, &exchange, plan) {
+            return Ok(Cut::new(fetch, exchange, shape, plan.sinks).map(Self::Slices));
+        }
+        // A part must never pass for the whole.
+        if fetch.part.is_some() {
+            return Ok(None);
+        }
+        Spool::begin(fetch, exchange, plan).map(|spool| Some(Self::Spool(spool)))
+    }
+
+    /// The body that is stored.
+    fn body(&self) -> Arc<dyn Elsewhere> {
+        match self {
+            Self::Slices(cut) => cut.body(),
+            Self::Spool(spool) => spool.body(),
+        }
+    }
+}
+
 impl<J: Judge> Job<J> {
     /// Stores a response, whose body is delivered while it arrives.
     pub(super) async fn keep(mut self: Box<Self>, body: Body, plan: Plan) {
         let body = match body {
-            Body::Exchange(exchange) => match shape_of(&self.fetch, &exchange, &plan) {
-                Some(shape) => {
-                    let length = shape.1.length;
-                    let Some(cut) = Cut::new(&mut self.fetch, exchange, shape, plan.sinks) else {
-                        return;
-                    };
-                    return self.keep_elsewhere(Large::Slices(cut), length, plan).await;
-                }
-                // A part must never pass for the whole.
-                None if self.fetch.part.is_some() => return,
-                None => match Spool::begin(&self.fetch, exchange, &plan) {
-                    Ok(spool) => {
-                        let length = spool.body().length();
-                        return self.keep_elsewhere(Large::Spool(spool), length, plan).await;
-                    }
-                    Err(exchange) => Body::Exchange(exchange),
-                },
+            Body::Exchange(exchange) => match Large::of(&mut self.fetch, exchange, &plan) {
+                Ok(Some(large)) => return self.keep_elsewhere(large, plan).await,
+                Ok(None) => return,
+                Err(exchange) => Body::Exchange(exchange),
             },
             body => body,
         };
@@ -98,14 +112,11 @@ impl<J: Judge> Job<J> {
 
     /// Stores a response whose body is too large to be one piece of memory: in slices, the first of
     /// which are cut from what is on its way, or on the disk.
-    async fn keep_elsewhere(mut self: Box<Self>, large: Large, length: u64, plan: Plan) {
+    async fn keep_elsewhere(mut self: Box<Self>, large: Large, plan: Plan) {
         let Some(lead) = self.fetch.lead.take() else { return };
-        let new = NewObject { length: Some(length), ..plan.new };
+        let body = large.body();
+        let new = NewObject { length: Some(body.length()), ..plan.new };
         let variant = plan.selected.as_ref().map(Selected::variant);
-        let body = match &large {
-            Large::Slices(cut) => cut.body(),
-            Large::Spool(spool) => spool.body(),
-        };
         let (object, refused) = lead.store_elsewhere(&new, variant, body);
         object.set_sinks(plan.sinks);
         let core = Rc::clone(&self.fetch.core);

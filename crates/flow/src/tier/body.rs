@@ -15,7 +15,7 @@ use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
 
 use super::Cache;
-use super::coming::{Coming, Next};
+use super::intake::{Intake, Onward};
 
 /// Bytes that one read brings: a few blocks.
 const READ_BYTES: u64 = 256 * 1024;
@@ -33,7 +33,7 @@ pub(super) struct OnDisk {
     length: u64,
     object: OnceLock<Weak<Object>>,
     /// A body that has come in this process.
-    coming: Option<Coming>,
+    coming: Option<Intake>,
     /// The index has its place, or had it.
     is_entered: AtomicBool,
     /// The index has let go of it: the record goes when nobody reads it any more.
@@ -54,10 +54,10 @@ impl OnDisk {
 
     /// A body of `length` bytes that is coming.
     pub(super) fn coming(cache: &Arc<Cache>, hash: u64, length: u64, part_bytes: u64) -> Arc<Self> {
-        Arc::new(Self::of(cache, hash, length, Some(Coming::new(part_bytes))))
+        Arc::new(Self::of(cache, hash, length, Some(Intake::new(part_bytes))))
     }
 
-    fn of(cache: &Arc<Cache>, hash: u64, length: u64, coming: Option<Coming>) -> Self {
+    fn of(cache: &Arc<Cache>, hash: u64, length: u64, coming: Option<Intake>) -> Self {
         Self {
             cache: Arc::downgrade(cache),
             hash,
@@ -77,7 +77,7 @@ impl OnDisk {
     }
 
     /// The way in which it comes, as long as it does.
-    pub(super) fn on_its_way(&self) -> Option<&Coming> {
+    pub(super) fn on_its_way(&self) -> Option<&Intake> {
         self.coming.as_ref().filter(|coming| !coming.is_over())
     }
 
@@ -166,7 +166,7 @@ impl Elsewhere for OnDisk {
     fn open(self: Arc<Self>) -> Box<dyn Reading> {
         let until = self.length;
         let (pieces, step) = (VecDeque::new(), DiskStep::Idle);
-        let number = self.on_its_way().map(Coming::enter);
+        let number = self.on_its_way().map(Intake::enter);
         Box::new(DiskReading { body: self, number, at: 0, until, pieces, step })
     }
 
@@ -230,21 +230,21 @@ impl DiskReading {
             return self.ask(self.body.place(), Ask::range(wanted));
         };
         match coming.next(number, self.at) {
-            Next::Bytes(pieces) => {
+            Onward::Bytes(pieces) => {
                 self.at += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
                 self.pieces = pieces.into();
                 Ok(())
             }
-            Next::Part(part, behind) => {
+            Onward::Part(part, behind) => {
                 let wanted = behind..behind + (wanted.end - wanted.start);
                 self.ask(part.place(), Ask::part(&part, wanted))
             }
-            Next::Wait(more) => {
+            Onward::Wait(more) => {
                 self.step = DiskStep::Waiting(Box::pin(more));
                 Ok(())
             }
-            Next::Kept => self.ask(self.body.place(), Ask::range(wanted)),
-            Next::Broken => Err(Aborted),
+            Onward::Kept => self.ask(self.body.place(), Ask::range(wanted)),
+            Onward::Broken => Err(Aborted),
         }
     }
 
@@ -300,9 +300,9 @@ impl DiskReading {
     fn has_moved(&self, was_at: Place) -> bool {
         let next = self.number.zip(self.body.coming.as_ref());
         match next.map(|(number, coming)| coming.next(number, self.at)) {
-            None | Some(Next::Kept) => self.body.place() != was_at,
-            Some(Next::Part(part, _)) => part.place() != was_at,
-            Some(Next::Bytes(_) | Next::Wait(_) | Next::Broken) => true,
+            None | Some(Onward::Kept) => self.body.place() != was_at,
+            Some(Onward::Part(part, _)) => part.place() != was_at,
+            Some(Onward::Bytes(_) | Onward::Wait(_) | Onward::Broken) => true,
         }
     }
 }

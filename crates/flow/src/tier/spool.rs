@@ -1,5 +1,5 @@
-//! A body that is too large for memory, on its way from its origin to the disk, whatever the pace of
-//! those who read it meanwhile: they read what the disk has taken from there.
+//! A body that is too large for memory, on its way from its origin to the disk, whatever the pace
+//! of those who read it meanwhile: they read what the disk has taken from there.
 //!
 //! It is for bodies whose length is known, which no origin sends in slices. Where the disk takes no
 //! more of one, nobody gets it but those who read it already.
@@ -15,7 +15,7 @@ use message::{Method, Status};
 use origin::Exchange;
 
 use super::body::OnDisk;
-use super::coming::Coming;
+use super::intake::Intake;
 use super::{Store, Tier};
 use crate::carry::{Carried, End};
 use crate::core::Core;
@@ -103,7 +103,7 @@ impl Spool {
             Some(coming) => spooler.run(coming, &mut exchange).await,
             None => End::Left,
         };
-        let bytes = body.on_its_way().map_or(body.length(), Coming::len);
+        let bytes = body.on_its_way().map_or_else(|| body.length(), Intake::len);
         if !matches!(end, End::Whole) {
             body.lose();
             body.on_its_way().inspect(|coming| coming.break_off());
@@ -123,7 +123,7 @@ struct Spooler<'a> {
 }
 
 impl Spooler<'_> {
-    async fn run(&mut self, coming: &Coming, exchange: &mut Exchange) -> End {
+    async fn run(&mut self, coming: &Intake, exchange: &mut Exchange) -> End {
         let length = self.body.length();
         loop {
             if !self.may_go_on(coming).await {
@@ -157,7 +157,7 @@ impl Spooler<'_> {
     }
 
     /// Waits for the disk, or for those who read; false if it is for nobody.
-    async fn may_go_on(&mut self, coming: &Coming) -> bool {
+    async fn may_go_on(&mut self, coming: &Intake) -> bool {
         self.hand_over(coming, false).await;
         if self.is_kept {
             return true;
@@ -175,7 +175,7 @@ impl Spooler<'_> {
     }
 
     /// Has the disk take the parts that have come, the last one if nothing follows.
-    async fn hand_over(&mut self, coming: &Coming, is_last: bool) {
+    async fn hand_over(&mut self, coming: &Intake, is_last: bool) {
         while self.is_kept
             && let Some(pieces) = coming.part(is_last)
         {
@@ -185,15 +185,15 @@ impl Spooler<'_> {
             attempt(self.core, self.object, |store| {
                 // Others need the rest of what may wait for the disk.
                 if store.disk.is_behind() {
-                    return Outcome::Later;
+                    return Tried::Later;
                 }
                 match stream.push(pieces.clone()) {
                     Pushed::Taken(taken) => {
                         part = Some(taken);
-                        Outcome::Done
+                        Tried::Done
                     }
-                    Pushed::Full => Outcome::Later,
-                    Pushed::Refused => Outcome::Never,
+                    Pushed::Full => Tried::Later,
+                    Pushed::Refused => Tried::Never,
                 }
             })
             .await;
@@ -213,9 +213,9 @@ impl Spooler<'_> {
             match stream.finish(store.entry_of_come(object, core.now())) {
                 Some(place) => {
                     body.come_to(cache, place);
-                    Outcome::Done
+                    Tried::Done
                 }
-                None => Outcome::Later,
+                None => Tried::Later,
             }
         });
         if !is_kept.await {
@@ -223,15 +223,15 @@ impl Spooler<'_> {
         }
         // Where the index has no room for another entry, it is there as long as it is in memory.
         let enter = |_: &Store| match cache.copy(body.hash(), object) {
-            true => Outcome::Done,
-            false => Outcome::Later,
+            true => Tried::Done,
+            false => Tried::Later,
         };
         _ = attempt(core, object, enter).await;
         true
     }
 
     /// It goes to those who read it, and to nobody else.
-    fn let_pass(&mut self, coming: &Coming) {
+    fn let_pass(&mut self, coming: &Intake) {
         self.is_kept = false;
         if self.object.is_live() {
             self.core.counters.inc(Counter::DiskSpoolsRefused);
@@ -242,7 +242,7 @@ impl Spooler<'_> {
 }
 
 /// The outcome of a try.
-enum Outcome {
+enum Tried {
     Done,
     Later,
     Never,
@@ -250,7 +250,7 @@ enum Outcome {
 
 /// Tries something with the disk until it is done; false if it is not, for too long, or has become
 /// useless as `object` is not stored any more.
-async fn attempt(core: &Core, object: &Object, mut call: impl FnMut(&Store) -> Outcome) -> bool {
+async fn attempt(core: &Core, object: &Object, mut call: impl FnMut(&Store) -> Tried) -> bool {
     let until_ms = core.now().mono_ms + WAIT_MS;
     let Some(store) = core.shared.cache.lower().store.get() else { return false };
     loop {
@@ -258,9 +258,9 @@ async fn attempt(core: &Core, object: &Object, mut call: impl FnMut(&Store) -> O
             return false;
         }
         match call(store) {
-            Outcome::Done => return true,
-            Outcome::Later if core.now().mono_ms < until_ms => {}
-            Outcome::Later | Outcome::Never => return false,
+            Tried::Done => return true,
+            Tried::Later if core.now().mono_ms < until_ms => {}
+            Tried::Later | Tried::Never => return false,
         }
         rt::time::sleep(STEP).await;
     }

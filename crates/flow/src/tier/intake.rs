@@ -13,7 +13,7 @@ use tokio::sync::futures::OwnedNotified;
 
 /// The state of such a body.
 #[derive(Debug, Default)]
-pub(super) struct Coming {
+pub(super) struct Intake {
     /// Bytes of a part.
     part_bytes: u64,
     state: Mutex<Come>,
@@ -28,7 +28,7 @@ struct Come {
     /// All but the last are equally long.
     parts: Vec<Part>,
     part_bytes: u64,
-    /// What has come behind them, and where that begins.
+    /// Bytes that have come behind them, and where that begins.
     tail: VecDeque<Bytes>,
     begins: u64,
     len: u64,
@@ -53,7 +53,7 @@ enum Phase {
 
 /// Where a reader's next bytes are.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum Onward {
     Bytes(Vec<Bytes>),
     /// In this part, so far behind its beginning.
     Part(Part, u64),
@@ -64,7 +64,7 @@ pub(super) enum Next {
     Broken,
 }
 
-impl Coming {
+impl Intake {
     pub(super) fn new(part_bytes: u64) -> Self {
         let state = Come { part_bytes, ..Come::default() };
         Self { part_bytes, state: Mutex::new(state), ..Self::default() }
@@ -173,14 +173,14 @@ impl Coming {
     }
 
     /// Where the reader of this number, which has come to `at`, goes on.
-    pub(super) fn next(&self, number: u64, at: u64) -> Next {
+    pub(super) fn next(&self, number: u64, at: u64) -> Onward {
         let mut state = self.state.lock();
         if let Some(reader) = state.readers.iter_mut().find(|(other, _)| *other == number) {
             reader.1 = at;
         }
         state.advance();
         let next = state.look(at);
-        let next = next.unwrap_or_else(|| Next::Wait(Arc::clone(&self.more).notified_owned()));
+        let next = next.unwrap_or_else(|| Onward::Wait(Arc::clone(&self.more).notified_owned()));
         drop(state);
         self.moved.notify_one();
         next
@@ -213,7 +213,7 @@ impl Come {
         }
     }
 
-    /// What passes, and has been taken by all, goes.
+    /// Lets go what passes, and all have taken.
     fn advance(&mut self) {
         if self.passes
             && let Some(last) = self.last()
@@ -224,19 +224,19 @@ impl Come {
     }
 
     /// `None` if the reader has to wait.
-    fn look(&self, at: u64) -> Option<Next> {
+    fn look(&self, at: u64) -> Option<Onward> {
         if self.phase == Phase::Kept {
-            return Some(Next::Kept);
+            return Some(Onward::Kept);
         }
         if at < self.begins {
             // With the body its parts went.
             if self.phase == Phase::Broken {
-                return Some(Next::Broken);
+                return Some(Onward::Broken);
             }
             // What passed and is gone lies behind the parts.
             let index = usize::try_from(at / self.part_bytes).ok()?;
             let part = self.parts.get(index).copied();
-            return Some(part.map_or(Next::Broken, |it| Next::Part(it, at % self.part_bytes)));
+            return Some(part.map_or(Onward::Broken, |it| Onward::Part(it, at % self.part_bytes)));
         }
         if at < self.len {
             let mut skipped = at - self.begins;
@@ -248,11 +248,11 @@ impl Come {
                 }
                 skipped = skipped.saturating_sub(len);
             }
-            return Some(Next::Bytes(pieces));
+            return Some(Onward::Bytes(pieces));
         }
         match self.phase {
             Phase::Coming => None,
-            _ => Some(Next::Broken),
+            _ => Some(Onward::Broken),
         }
     }
 }
@@ -262,17 +262,17 @@ mod tests {
     use super::*;
 
     /// The bytes at `at` for a reader; `None` if it has to wait.
-    fn read(coming: &Coming, number: u64, at: u64) -> Option<Vec<u8>> {
+    fn read(coming: &Intake, number: u64, at: u64) -> Option<Vec<u8>> {
         match coming.next(number, at) {
-            Next::Bytes(pieces) => Some(pieces.concat()),
-            Next::Wait(_) => None,
+            Onward::Bytes(pieces) => Some(pieces.concat()),
+            Onward::Wait(_) => None,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn what_comes_is_cut_into_parts_and_read_from_anywhere() {
-        let coming = Coming::new(4);
+        let coming = Intake::new(4);
         let number = coming.enter();
         assert_eq!(read(&coming, number, 0), None);
         coming.push(b"abc");
@@ -285,12 +285,12 @@ mod tests {
         coming.push(b"j");
         assert_eq!(coming.part(true).expect("four bytes").concat(), b"abcd", "not the last yet");
         coming.end(true);
-        assert!(matches!(coming.next(number, 0), Next::Kept) && coming.is_over());
+        assert!(matches!(coming.next(number, 0), Onward::Kept) && coming.is_over());
     }
 
     #[test]
     fn what_passes_goes_when_the_last_reader_has_it() {
-        let coming = Coming::new(4);
+        let coming = Intake::new(4);
         let (first, last) = (coming.enter(), coming.enter());
         coming.push(b"abcdef");
         assert_eq!(read(&coming, first, 6), None);
@@ -298,11 +298,11 @@ mod tests {
         assert_eq!(coming.held(), 6, "one is at the beginning");
         assert_eq!(read(&coming, last, 4).expect("bytes"), b"ef");
         assert_eq!((coming.held(), coming.last()), (2, Some(4)));
-        assert!(matches!(coming.next(last, 3), Next::Broken), "it is gone");
+        assert!(matches!(coming.next(last, 3), Onward::Broken), "it is gone");
         coming.leave(last);
         assert_eq!((coming.held(), coming.last()), (0, Some(6)));
         coming.break_off();
-        assert!(matches!(coming.next(first, 6), Next::Broken), "there is no more");
-        assert!(matches!(coming.next(first, 1), Next::Broken), "nor what there was");
+        assert!(matches!(coming.next(first, 6), Onward::Broken), "there is no more");
+        assert!(matches!(coming.next(first, 1), Onward::Broken), "nor what there was");
     }
 }
