@@ -291,6 +291,18 @@ impl Fill {
         taken
     }
 
+    /// Adds a finished chunk.
+    pub(crate) fn add_chunk(&self, chunk: Bytes) {
+        let wakers = {
+            let mut state = self.state.lock();
+            state.freeze_tail();
+            state.len += chunk.len() as u64;
+            state.chunks.push_back(chunk);
+            state.parked()
+        };
+        wake(wakers);
+    }
+
     /// Number of finished chunks, and how much the tail can hold in all.
     pub(crate) fn shape(&self) -> (u64, usize) {
         let state = self.state.lock();

@@ -1,5 +1,6 @@
 //! The writing end of an object's body.
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -142,6 +143,22 @@ impl<L: Lower> Filling<L> {
         }
     }
 
+    /// As [`Filling::push`], for a chunk that is kept as it is: nothing is copied. It may be a part of
+    /// something that is not much larger.
+    pub fn push_chunk(&mut self, data: &Bytes) -> Push {
+        let len = self.fill.len() + data.len() as u64;
+        let is_over = self.fill.declared.is_some_and(|declared| len > declared)
+            || len > self.cache.config().object_bytes_max;
+        if !self.open || self.window || is_over || data.is_empty() {
+            return self.push(data);
+        }
+        let Some(charge) = self.cache.reserve(size::class(data.len()) + CHUNK_OVERHEAD) else {
+            return self.push(data);
+        };
+        self.fill.add_chunk(Owned::into_bytes(data.clone(), Cost::Stored(charge)));
+        Push::Ok
+    }
+
     /// As [`crate::BodyWriter::at_most`]: any number while the body is kept.
     pub fn at_most(&self) -> usize {
         if self.window { self.fill.at_most() } else { usize::MAX }
@@ -254,7 +271,16 @@ impl<L: Lower> Filling<L> {
     fn seal(&mut self) -> Complete {
         let (mut chunks, tail) = self.fill.seal();
         let Tail { mut data, cost } = tail;
-        let Some(Cost::Stored(mut charge)) = cost else { return Complete::One(Box::default()) };
+        let chunk_cost = |chunk: &Bytes| size::class(chunk.len()) + CHUNK_OVERHEAD;
+        let cost_of = |chunks: &VecDeque<Bytes>| chunks.iter().map(chunk_cost).sum::<u64>();
+        let Some(Cost::Stored(mut charge)) = cost else {
+            if chunks.is_empty() {
+                return Complete::One(Box::default());
+            }
+            self.spare.take().map(Charge::into_ledger);
+            let cost = cost_of(&chunks);
+            return Complete::many(chunks.into(), cost);
+        };
         let exact = self.trim(&mut data, &mut charge);
         if chunks.is_empty() && exact {
             charge.shrink_to(size::class(data.len()));
@@ -269,8 +295,7 @@ impl<L: Lower> Filling<L> {
                 _ => Complete::One(bytes),
             };
         }
-        let chunk_cost = |chunk: &Bytes| size::class(chunk.len()) + CHUNK_OVERHEAD;
-        let cost = chunks.iter().map(chunk_cost).sum::<u64>() + charge.bytes();
+        let cost = cost_of(&chunks) + charge.bytes();
         chunks.push_back(Owned::into_bytes(data, Cost::Stored(charge)));
         // The object gives these bytes back.
         self.spare.take().map(Charge::into_ledger);

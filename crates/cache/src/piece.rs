@@ -10,7 +10,7 @@ use crate::size;
 /// The cost of a chunk of a long body beside its bytes: its place in the lists, and `Bytes`' own
 /// record of its owner.
 pub(crate) const CHUNK_OVERHEAD: u64 =
-    Pieces::OVERHEAD + size::class(size_of::<Owned>() + 4 * size_of::<usize>());
+    Pieces::OVERHEAD + size::class(size_of::<Owned<Bytes>>() + 4 * size_of::<usize>());
 
 /// The holder of the reservation for a chunk's memory.
 #[derive(Debug)]
@@ -22,19 +22,19 @@ pub(crate) enum Cost {
 }
 
 /// Bytes that give their cost back when the last reader has dropped them.
-pub(crate) struct Owned {
-    data: Vec<u8>,
+pub(crate) struct Owned<T> {
+    data: T,
     _cost: Cost,
 }
 
-impl Owned {
-    pub(crate) fn into_bytes(data: Vec<u8>, cost: Cost) -> Bytes {
+impl<T: AsRef<[u8]> + Send + 'static> Owned<T> {
+    pub(crate) fn into_bytes(data: T, cost: Cost) -> Bytes {
         Bytes::from_owner(Self { data, _cost: cost })
     }
 }
 
-impl AsRef<[u8]> for Owned {
+impl<T: AsRef<[u8]>> AsRef<[u8]> for Owned<T> {
     fn as_ref(&self) -> &[u8] {
-        &self.data
+        self.data.as_ref()
     }
 }

@@ -181,7 +181,7 @@ async fn slices_on_disk_answer_after_a_restart_until_they_are_purged() {
 
 #[tokio::test]
 async fn a_film_that_is_larger_than_memory_is_read_from_disk() {
-    const FILM: u64 = 60 * MIB + 77;
+    const FILM: u64 = 32 * MIB + 77;
     for policy in BOTH {
         let limits = "slices_from = \"1MiB\"\nslice_bytes = \"1MiB\"";
         let cinema = Cinema::over_a_disk(policy, FILM, limits).await;
@@ -193,7 +193,7 @@ async fn a_film_that_is_larger_than_memory_is_read_from_disk() {
             cinema.ranges().len() == before
         })
         .await;
-        for at in [0, 7, 31, 59] {
+        for at in [0, 7, 19, 31] {
             let range = at * MIB + 5..at * MIB + MIB / 2;
             assert_part(&cinema.part(range.clone()).await, range, 1, FILM, &format!("{policy:?}"));
         }
@@ -208,7 +208,7 @@ async fn in_one_go(policy: Policy) -> Cinema {
     cinema
 }
 
-const ONE_GO: u64 = 50 * MIB + 77;
+const ONE_GO: u64 = 24 * MIB + 77;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_only_one_response_brings_goes_to_disk_while_it_comes() {
@@ -219,7 +219,7 @@ async fn what_only_one_response_brings_goes_to_disk_while_it_comes() {
         }
         assert_eq!(cinema.ranges(), [None], "{policy:?}: the second time it is there");
         cinema.again().await;
-        for range in [40 * MIB..41 * MIB, 5..10, 0..ONE_GO] {
+        for range in [20 * MIB..21 * MIB, 5..10, 0..ONE_GO] {
             let part = cinema.part(range.clone()).await;
             assert_part(&part, range, 1, ONE_GO, &format!("{policy:?}"));
         }
@@ -253,7 +253,7 @@ async fn what_only_one_response_brings_is_fetched_once_for_all_and_for_nobody() 
 async fn what_breaks_off_is_not_kept() {
     for policy in BOTH {
         let cinema = in_one_go(policy).await;
-        cinema.film.be(Manner::NoRangesCut(20 * MIB));
+        cinema.film.be(Manner::NoRangesCut(12 * MIB));
         let seen = cinema.seen("GET", "").await;
         let Seen::Truncated(_) = &seen else { panic!("{policy:?}: {seen:?}") };
         cinema.film.be(Manner::NoRanges);

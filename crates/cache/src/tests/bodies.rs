@@ -1,5 +1,7 @@
 //! Bodies that fill, windows, readers.
 
+use bytes::Bytes;
+
 use super::*;
 
 #[test]
@@ -47,6 +49,48 @@ fn bodies_of_every_shape_come_out_as_they_went_in() {
             assert_eq!(single, size <= if declared { 262_144 } else { 65_536 }, "{size}");
         }
     }
+    cache.clear();
+    assert_eq!(cache.stats().bytes, 0);
+}
+
+#[test]
+fn chunks_that_are_there_are_kept_as_they_are() {
+    let cache = cache();
+    for (sizes, declared) in [
+        (&[0_usize; 1][..], true),
+        (&[7], true),
+        (&[65_000, 65_000, 3], true),
+        (&[65_000, 300_000], false),
+    ] {
+        let body = pattern(sizes.iter().sum());
+        let length = declared.then_some(body.len() as u64);
+        let mut filling = begin_anew(&cache, "/a").store(head(length), None);
+        let mut follower = filling.object().reader();
+        let mut rest = Bytes::from(body.clone());
+        for size in sizes {
+            let chunk = rest.split_to(*size);
+            assert_eq!(filling.push_chunk(&chunk), Push::Ok);
+            if let Some(read) = read_once(&mut follower) {
+                let read = read.expect("it comes").expect("it goes on");
+                assert_eq!((read.as_ptr(), read.len()), (chunk.as_ptr(), *size), "no copy");
+            }
+        }
+        let object = Arc::clone(filling.object());
+        assert!(filling.finish());
+        assert!(bytes_of(&object).expect("complete") == body);
+        assert!(read_all(object.reader()).expect("complete") == body);
+    }
+    // Copies and chunks may follow each other, and no more comes than was declared.
+    let mut filling = begin_anew(&cache, "/a").store(head(Some(9)), None);
+    let chunk = Bytes::from_static(b"def");
+    assert_eq!((filling.push(b"abc"), filling.push_chunk(&chunk)), (Push::Ok, Push::Ok));
+    assert_eq!(filling.push(b"ghi"), Push::Ok);
+    let object = Arc::clone(filling.object());
+    assert!(filling.finish());
+    assert_eq!(bytes_of(&object).expect("complete"), b"abcdefghi");
+    let mut filling = begin_anew(&cache, "/a").store(head(Some(2)), None);
+    assert_eq!(filling.push_chunk(&chunk), Push::Overrun);
+    drop((object, filling));
     cache.clear();
     assert_eq!(cache.stats().bytes, 0);
 }

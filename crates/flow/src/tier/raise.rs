@@ -20,6 +20,9 @@ const WHOLE_BYTES: u64 = 4 << 20;
 /// The longest part of a body that a core reads itself, where it is in the system's memory.
 const NOW_BYTES: u64 = 256 * 1024;
 
+/// The longest body that is copied out of what was read, head and checksums included.
+const COPIED_BYTES: u64 = 64 * 1024;
+
 /// A response that was found on the disk.
 struct Candidate {
     place: Place,
@@ -155,7 +158,10 @@ fn put(core: &Rc<Core>, lead: Lead, found: Candidate) -> Result<(), Lead> {
         return Ok(());
     }
     for piece in &answer.body {
-        _ = filling.push(piece);
+        _ = match answer.length > COPIED_BYTES {
+            true => filling.push_chunk(piece),
+            false => filling.push(piece),
+        };
     }
     let object = Arc::clone(filling.object());
     if filling.finish()
