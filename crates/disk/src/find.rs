@@ -193,6 +193,8 @@ impl Volume {
         let (mut found, mut listed) = (Vec::new(), Vec::new());
         let mut fresh = Segment::new(Usage::Sealed);
         fresh.epoch = epoch;
+        // A row for each record is most of the memory that a store takes: no room is left over.
+        fresh.rows.reserve_exact(looked.rows.len());
         for mut row in looked.rows {
             if let Some(known) = known {
                 known.mark(&mut row);

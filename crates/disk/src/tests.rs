@@ -4,6 +4,7 @@ mod basics;
 mod crash;
 mod damage;
 mod faults;
+mod many;
 mod model;
 mod room;
 mod streams;
