@@ -4,6 +4,7 @@ mod basics;
 mod crash;
 mod damage;
 mod faults;
+mod journal;
 mod many;
 mod model;
 mod room;
