@@ -25,7 +25,7 @@ pub(crate) struct Finder {
     /// Segments with their epochs, the newest last. `None` before their headers have been read.
     left: Option<Vec<(u64, u32)>>,
     known: HashMap<u32, Known>,
-    forgotten: HashMap<u32, HashSet<Place>>,
+    forgotten: HashMap<u32, Vec<Place>>,
     freed: HashMap<u32, u64>,
     keep: Keep,
     /// Records of a lower order may have been forgotten by a journal that is not there any more.
@@ -38,14 +38,15 @@ pub(crate) struct Finder {
 }
 
 impl Finder {
-    pub(crate) fn new(past: &Past, snapshot: Option<Snapshot>) -> Self {
+    /// Takes from `past` what only a finder asks for.
+    pub(crate) fn new(past: &mut Past, snapshot: Option<Snapshot>) -> Self {
         let floor = if past.chain == Chain::Cut { past.keep.released + 1 } else { 0 };
         let sealed = snapshot.as_ref().map_or(0, |snapshot| snapshot.sealed);
         Self {
             left: None,
             known: snapshot.map(|snapshot| snapshot.segments).unwrap_or_default(),
-            forgotten: past.forgotten.clone(),
-            freed: past.freed.clone(),
+            forgotten: std::mem::take(&mut past.forgotten),
+            freed: std::mem::take(&mut past.freed),
             keep: past.keep.clone(),
             floor,
             newest: past.newest().max(sealed),
@@ -80,10 +81,16 @@ impl Finder {
             && !self.known.get(&segment).is_some_and(|known| known.epoch == epoch && known.freed)
     }
 
+    /// The records of a segment that the journals call forgotten, in their order.
+    fn forgotten(&mut self, segment: u32) -> Vec<Place> {
+        let mut forgotten = self.forgotten.remove(&segment).unwrap_or_default();
+        forgotten.sort_unstable();
+        forgotten
+    }
+
     /// Gives a row the marks that are known of it; returns what the owner is told of it.
-    fn judge(&self, place: Place, row: &mut Row, now_ms: u64) -> Judged {
-        let forgotten = self.forgotten.get(&place.segment());
-        if forgotten.is_some_and(|places| places.contains(&place)) || row.order < self.floor {
+    fn judge(&self, place: Place, row: &mut Row, forgotten: &[Place], now_ms: u64) -> Judged {
+        if forgotten.binary_search(&place.on(0)).is_ok() || row.order < self.floor {
             row.set(LIVE, false);
         }
         if !row.is(LIVE) {
@@ -188,7 +195,8 @@ impl Volume {
             self.fall(Reason::Journal, 0);
             return Vec::new();
         }
-        let known = finder.known.get(&segment).filter(|known| known.epoch == epoch);
+        let forgotten = finder.forgotten(segment);
+        let known = finder.known.remove(&segment).filter(|known| known.epoch == epoch);
         let now_ms = self.shared.now().unix_ms;
         let (mut found, mut listed) = (Vec::new(), Vec::new());
         let mut fresh = Segment::new(Usage::Sealed);
@@ -196,10 +204,11 @@ impl Volume {
         // A row for each record is most of the memory that a store takes: no room is left over.
         fresh.rows.reserve_exact(looked.rows.len());
         for mut row in looked.rows {
-            if let Some(known) = known {
+            if let Some(known) = &known {
                 known.mark(&mut row);
             }
-            match finder.judge(self.place(segment, epoch, &row), &mut row, now_ms) {
+            let place = self.place(segment, epoch, &row);
+            match finder.judge(place, &mut row, &forgotten, now_ms) {
                 Judged::Alive(_) if row.is(PART) => {}
                 Judged::Alive(record) if row.is(LISTED) => listed.push(record),
                 Judged::Alive(record) => found.push(record),

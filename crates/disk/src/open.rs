@@ -223,7 +223,7 @@ impl Candidate {
         let snapshot = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.generation);
         let snapshot = if purpose == Purpose::Void { 0 } else { snapshot };
         let finder = match purpose {
-            Purpose::Serve | Purpose::Look => Finder::new(&self.past, self.snapshot.take()),
+            Purpose::Serve | Purpose::Look => Finder::new(&mut self.past, self.snapshot.take()),
             Purpose::Void => Finder::of_nothing(),
         };
         let volume = self.volume(number, superblock, files, (finder, snapshot), shared);
