@@ -7,13 +7,15 @@ use std::sync::atomic::Ordering;
 use hashbrown::{HashMap, HashSet};
 
 use crate::journal::{Chain, Keep, Past};
-use crate::layout::{FRAME_BYTES, Footer, LISTED, LIVE, PART, ROW_BYTES, Row, SegmentHeader};
+use crate::layout::{
+    FRAME_BYTES, Footer, HEADER_BYTES, Header, LISTED, LIVE, PART, ROW_BYTES, Row, SegmentHeader,
+};
 use crate::owner::{Found, Reason};
 use crate::place::Place;
 use crate::segment::{Segment, Usage};
 use crate::snapshot::{Known, Snapshot};
 use crate::stats::add;
-use crate::vfs::read_all;
+use crate::vfs::{File, read_all};
 use crate::volume::{Job, Volume};
 
 /// Records that the owner is told of at once.
@@ -122,6 +124,42 @@ struct Looked {
     sealed: u64,
     /// It has a table.
     full: bool,
+}
+
+/// Bytes of a segment that are read at once when it is looked through.
+const WINDOW_BYTES: u32 = 1 << 20;
+
+/// A part of a segment in memory, which moves on.
+struct Window<'a> {
+    file: &'a dyn File,
+    /// Where the segment begins in its file.
+    base: u64,
+    segment: u32,
+    /// The end of what may be records.
+    end: u32,
+    from: u32,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Window<'a> {
+    fn new(volume: &'a Volume, segment: u32) -> Self {
+        let (file, base) = volume.file(segment);
+        let end = volume.segment_bytes() - FRAME_BYTES;
+        Self { file: &**file, base, segment, end, from: 0, bytes: Vec::new() }
+    }
+
+    /// So many bytes from `at` on, fewer at the end.
+    fn bytes(&mut self, at: u32, len: u32) -> io::Result<&[u8]> {
+        let end = self.end.min(at.saturating_add(len));
+        if at < self.from || end as usize > self.from as usize + self.bytes.len() {
+            let len = WINDOW_BYTES.max(end - at).min(self.end - at);
+            self.bytes.clear();
+            self.bytes.resize(len as usize, 0);
+            self.from = at;
+            read_all(self.file, &mut self.bytes, self.base + u64::from(at))?;
+        }
+        Ok(&self.bytes[(at - self.from) as usize..(end - self.from) as usize])
+    }
 }
 
 impl Volume {
@@ -264,24 +302,44 @@ impl Volume {
     /// Looks for records one by one, and checks each in full. A record that is damaged, or was
     /// never written, is passed over.
     fn walk(&self, segment: u32, epoch: u64) -> io::Result<Looked> {
-        let (file, base) = self.file(segment);
-        let mut bytes = vec![0; self.segment_bytes() as usize];
-        read_all(&**file, &mut bytes, base)?;
         let mut looked = Looked { rows: Vec::new(), sealed: 0, full: false };
-        let end = self.segment_bytes() - FRAME_BYTES;
+        let mut window = Window::new(self, segment);
         let mut at = FRAME_BYTES;
-        while at < end {
-            let checked = self.check_record(segment, epoch, at, &bytes[at as usize..end as usize]);
-            let Ok((header, len)) = checked else {
+        while at < window.end {
+            let Some(header) = self.record_at(&mut window, epoch, at)? else {
                 at += crate::config::UNIT;
                 continue;
             };
-            let row = Row::new(&header, at, len);
+            let row = Row::new(&header, at, self.blocks.record_len(header.payload()) as u32);
             looked.sealed = looked.sealed.max(header.sealed);
             at += row.room();
             looked.rows.push(row);
         }
+        looked.rows.shrink_to_fit();
         Ok(looked)
+    }
+
+    /// The header of the record at an offset of a segment; `None` if no sound one is there.
+    fn record_at(&self, window: &mut Window, epoch: u64, at: u32) -> io::Result<Option<Header>> {
+        let Some(header) = Header::decode(window.bytes(at, HEADER_BYTES as u32)?) else {
+            return Ok(None);
+        };
+        let len = self.blocks.record_len(header.payload());
+        if len > u64::from(window.end - at) {
+            return Ok(None);
+        }
+        let seed = self.binding(window.segment, epoch, at, &header).seed();
+        // What only looks like a long record is not read to its end.
+        let (len, block) = (len as u32, self.blocks.bytes);
+        let first = window.bytes(at, len.min(block))?;
+        if self.check_blocks(seed, 0, first).is_err() {
+            return Ok(None);
+        }
+        let sound = len <= block || {
+            let later = &window.bytes(at, len)?[block as usize..];
+            self.check_blocks(seed, 1, later).is_ok()
+        };
+        Ok(sound.then_some(header))
     }
 
     /// Records in parts are told of when their parts are known; parts that nobody lists are dead.

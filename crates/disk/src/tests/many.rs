@@ -87,6 +87,11 @@ impl Owner for Places {
 }
 
 fn open(folder: &Folder, records: u64) -> (Opened, Arc<Places>) {
+    let owner = Places::new(records);
+    (open_for(folder, records, &owner), owner)
+}
+
+fn open_for(folder: &Folder, records: u64, owner: &Arc<Places>) -> Opened {
     // So that there are many segments, however few the records are.
     let segment_bytes = if records < 1_000_000 { 1 << 20 } else { 64 << 20 };
     let vfs = Arc::new(Real::new(&folder.0).unwrap());
@@ -94,9 +99,8 @@ fn open(folder: &Folder, records: u64) -> (Opened, Arc<Places>) {
     let volume =
         VolumeConfig { segment_bytes: segment_bytes as u32, ..VolumeConfig::new(vfs, room) };
     let config = Config { append_ms: 60_000, ..Config::new(vec![volume]) };
-    let owner = Places::new(records);
     let clock: Clock = Arc::new(|| System.now());
-    (Disk::open(config, Arc::clone(&owner) as _, clock).unwrap(), owner)
+    Disk::open(config, Arc::clone(owner) as _, clock).unwrap()
 }
 
 fn wait(is: impl Fn() -> bool) {
@@ -160,9 +164,10 @@ fn ms(time: Duration) -> f64 {
 /// Starts over `folder`, finds all, and fails unless that is all but what was forgotten.
 fn start(folder: &Folder, records: u64, how: &str) -> Disk {
     let forgotten = records.div_ceil(FORGOTTEN_EACH);
+    let owner = Places::new(records);
     let before = resident();
     let begin = Instant::now();
-    let (Opened { disk, .. }, owner) = open(folder, records);
+    let Opened { disk, .. } = open_for(folder, records, &owner);
     let opened = begin.elapsed();
     disk.find();
     wait(|| owner.first.lock().is_some());
@@ -173,8 +178,7 @@ fn start(folder: &Folder, records: u64, how: &str) -> Disk {
     wait(|| disk.has_found());
     let all = begin.elapsed();
     let stats = disk.stats();
-    let own = (records as usize * size_of::<Option<Found>>()) as u64;
-    let grown = resident().saturating_sub(before).saturating_sub(own);
+    let grown = resident().saturating_sub(before);
     println!(
         "{how}: opened after {:.1} ms, first found {:.1}, first read {:.1}, all {} found {:.0}; \
          index {:.1} bytes a record, resident {:.1}",
