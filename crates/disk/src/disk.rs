@@ -186,7 +186,7 @@ impl Disk {
             Err(error) => Err(error),
         });
         let looked = looked.collect::<Result<Vec<Option<Candidate>>, Error>>()?;
-        let all = beginning(&looked, config.owner);
+        let mut all = beginning(&looked, config.owner);
         let shared = Arc::new(Shared {
             config,
             owner,
@@ -209,10 +209,10 @@ impl Disk {
             let (volume, marked) = (RwLock::new(volume.map(Arc::new)), marker.is_some());
             slots.push(Slot { volume, weight: settings.weight.max(1), marked });
         }
-        let invalidations = all.invalidations.iter();
-        let invalidations = invalidations
-            .map(|(number, bytes)| Invalidation { number: *number, bytes: bytes.clone() })
-            .collect();
+        // From here on the journals know them.
+        let invalidations = std::mem::take(&mut all.invalidations).into_iter();
+        let invalidations =
+            invalidations.map(|(number, bytes)| Invalidation { number, bytes }).collect();
         let owner = all.owner;
         let core = Arc::new(Core {
             slots,
@@ -519,13 +519,13 @@ impl Core {
     /// Begins to write an item to all journals.
     fn push(&self, item: &Item) -> Result<Vec<(Arc<Volume>, u64)>, Error> {
         self.note_fallen();
-        let volumes = self.volumes().filter(|volume| !volume.health.is_out());
-        let tickets: Vec<(Arc<Volume>, u64)> = volumes
-            .map(|volume| {
-                let ticket = volume.journal.push(item.clone());
-                (volume, ticket)
-            })
-            .collect();
+        // One that is out writes nothing, and knows it for the time when it begins anew.
+        let push = |volume: Arc<Volume>| {
+            let is_out = volume.health.is_out();
+            let ticket = volume.journal.push(item.clone());
+            (!is_out).then_some((volume, ticket))
+        };
+        let tickets: Vec<(Arc<Volume>, u64)> = self.volumes().filter_map(push).collect();
         if tickets.is_empty() {
             // What is never found again need not be invalidated.
             let void = self.slots.iter().all(Slot::is_void);
@@ -579,9 +579,9 @@ impl Core {
     fn revive(&self, number: usize, old: &Arc<Volume>) {
         let settings = &self.shared.config.volumes[number];
         let mut all = Beginning { outs: BTreeMap::new(), ..self.beginning.clone() };
-        let others = self.volumes().filter(|volume| !volume.health.is_out());
-        // All journals say the same; without others, nothing is there that they could be about.
-        others.for_each(|volume| all.add(&volume.journal.keep()));
+        // What was put before an invalidation and comes to the disk after it is to be found again
+        // with it, also where no other volume has it in its journal.
+        all.add(&old.journal.keep());
         // A disk that hangs is left alone.
         let Some(_writer) = old.writer.try_lock() else { return };
         old.retired.store(true, Ordering::Release);

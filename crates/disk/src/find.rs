@@ -49,7 +49,7 @@ impl Finder {
             known: snapshot.map(|snapshot| snapshot.segments).unwrap_or_default(),
             forgotten: std::mem::take(&mut past.forgotten),
             freed: std::mem::take(&mut past.freed),
-            keep: past.keep.clone(),
+            keep: past.keep.but_invalidations(),
             floor,
             newest: past.newest().max(sealed),
             listed: Vec::new(),
@@ -72,7 +72,7 @@ impl Finder {
         }
     }
 
-    /// Takes over all that the journal says by now.
+    /// Takes over what the journal says of records by now.
     pub(crate) fn know(&mut self, keep: Keep) {
         self.keep = keep;
     }

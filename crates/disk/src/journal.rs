@@ -156,6 +156,17 @@ impl Keep {
             .chain(self.invalidations.iter().map(|(n, told)| Item::Invalidation(*n, told.clone())))
     }
 
+    /// All of it that says something of records by their places and times.
+    pub(crate) fn but_invalidations(&self) -> Self {
+        Self {
+            invalidations: BTreeMap::new(),
+            released: self.released,
+            shifts: self.shifts.clone(),
+            quarantined: self.quarantined.clone(),
+            outs: self.outs.clone(),
+        }
+    }
+
     pub(crate) fn apply(&mut self, item: Item) {
         match item {
             Item::Invalidation(number, bytes) if number > self.released => {
@@ -256,12 +267,12 @@ pub(crate) struct Flushed {
 }
 
 impl Journal {
-    /// The journal that goes on from `past`; it writes nothing before
+    /// The journal that goes on from `past`, and takes over what it keeps; it writes nothing before
     /// [`Journal::rotate`].
-    pub(crate) fn new(vfs: Arc<dyn Vfs>, key: u64, past: &Past) -> Self {
+    pub(crate) fn new(vfs: Arc<dyn Vfs>, key: u64, past: &mut Past) -> Self {
         let sealed = past.newest();
         let waiting = Waiting {
-            keep: past.keep.clone(),
+            keep: std::mem::take(&mut past.keep),
             newest: sealed,
             wall_ms: past.wall_ms,
             ..Waiting::default()
@@ -272,11 +283,21 @@ impl Journal {
         Self { vfs, key, writing, waiting, done: Condvar::new(), sealed, generation, bytes }
     }
 
+    /// Takes over what all volumes know together, before anything is written.
+    pub(crate) fn carry(&self, invalidations: BTreeMap<u64, Bytes>, released: u64) {
+        let mut waiting = self.waiting.lock();
+        let newest = invalidations.last_key_value().map_or(released, |(number, _)| *number);
+        waiting.newest = waiting.newest.max(newest).max(released);
+        waiting.keep.released = waiting.keep.released.max(released);
+        waiting.keep.invalidations = invalidations;
+    }
+
     /// Adds an item, to be written with the next commit; returns its ticket. After a failure it
-    /// is one that never comes.
+    /// is one that never comes, and the item is known only to what takes the volume's place.
     pub(crate) fn push(&self, item: Item) -> u64 {
         let mut waiting = self.waiting.lock();
         if waiting.failed.is_some() {
+            waiting.keep.apply(item);
             return u64::MAX;
         }
         item.encode(&mut waiting.payload);
@@ -301,6 +322,11 @@ impl Journal {
     /// All that the next journal carries on.
     pub(crate) fn keep(&self) -> Keep {
         self.waiting.lock().keep.clone()
+    }
+
+    /// All of it that says something of records by their places and times.
+    pub(crate) fn keep_but_invalidations(&self) -> Keep {
+        self.waiting.lock().keep.but_invalidations()
     }
 
     /// The number of invalidations kept.

@@ -14,7 +14,7 @@ use crate::config::VolumeConfig;
 use crate::error::Error;
 use crate::find::Finder;
 use crate::health::{self, Health};
-use crate::journal::{Chain, Item, Journal, Keep, Past};
+use crate::journal::{Chain, Journal, Keep, Past};
 use crate::layout::{Blocks, Copied, SUPER_BYTES, Superblock};
 use crate::order::Order;
 use crate::owner::Reason;
@@ -63,7 +63,8 @@ pub(crate) struct Beginning {
 impl Beginning {
     /// Adds what a journal knows.
     pub(crate) fn add(&mut self, keep: &Keep) {
-        self.invalidations.extend(keep.invalidations.clone());
+        // Both are in their order, and are many.
+        self.invalidations.append(&mut keep.invalidations.clone());
         self.released = self.released.max(keep.released);
         self.invalidations = self.invalidations.split_off(&(self.released + 1));
         for (id, number) in &keep.outs {
@@ -227,16 +228,13 @@ impl Candidate {
             Purpose::Void => Finder::of_nothing(),
         };
         let volume = self.volume(number, superblock, files, (finder, snapshot), shared);
-        for (number, bytes) in &all.invalidations {
-            volume.journal.push(Item::Invalidation(*number, bytes.clone()));
-        }
-        volume.journal.push(Item::Released(all.released));
+        volume.journal.carry(all.invalidations.clone(), all.released);
         if purpose != Purpose::Look {
             volume.rotate(generation).map_err(&making)?;
             health::unmark(&*vfs).map_err(&making)?;
             if let Some(finder) = &mut *volume.finder.lock() {
                 // The clock may have gone back while nobody looked.
-                finder.know(volume.journal.keep());
+                finder.know(volume.journal.keep_but_invalidations());
             }
         }
         Ok(volume)
@@ -312,7 +310,7 @@ impl Candidate {
     }
 
     fn volume(
-        self,
+        mut self,
         number: u8,
         superblock: Superblock,
         files: Vec<Arc<dyn File>>,
@@ -327,7 +325,7 @@ impl Candidate {
         Volume {
             number,
             name: self.name,
-            journal: Journal::new(Arc::clone(&self.config.vfs), key, &self.past),
+            journal: Journal::new(Arc::clone(&self.config.vfs), key, &mut self.past),
             vfs: self.config.vfs,
             key,
             blocks: Blocks { bytes: superblock.block_bytes },

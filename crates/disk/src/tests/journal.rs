@@ -31,8 +31,8 @@ impl Busy {
             }
             fault(name, operation)
         });
-        let past = Past::read(memory, KEY, None).unwrap();
-        assert!(busy.journal.set(Journal::new(Arc::new(vfs), KEY, &past)).is_ok());
+        let mut past = Past::read(memory, KEY, None).unwrap();
+        assert!(busy.journal.set(Journal::new(Arc::new(vfs), KEY, &mut past)).is_ok());
         busy
     }
 
