@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use parking_lot::{Mutex, RwLock};
 
 use crate::body::Body;
 use crate::config::{Clock, Config, INVALIDATION_BYTES_MAX};
@@ -22,6 +20,7 @@ use crate::reads::Done;
 use crate::stats::Stats;
 use crate::stream::Stream;
 use crate::sum::seed_of;
+use crate::sync::{AtomicU64, Mutex, Ordering, RwLock};
 use crate::threads::Threads;
 use crate::volume::{New, Shared, Volume};
 
@@ -114,8 +113,10 @@ impl Durability {
             match volume.journal.wait(*ticket, Duration::from_millis(config.append_ms)) {
                 Ok(()) => result = Ok(()),
                 Err(why) => {
-                    let until_ms = self.core.shared.now().mono_ms + config.retry_ms;
-                    volume.fall(Reason::Journal, until_ms);
+                    if !volume.is_ending() {
+                        let until_ms = self.core.shared.now().mono_ms + config.retry_ms;
+                        volume.fall(Reason::Journal, until_ms);
+                    }
                     if result.is_err() {
                         result = Err(Error::Journal { why: format!("{}: {why}", volume.name) });
                     }

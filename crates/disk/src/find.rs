@@ -2,7 +2,6 @@
 //! tables of those that were full, and record by record in those that a crash left without.
 
 use std::io;
-use std::sync::atomic::Ordering;
 
 use hashbrown::{HashMap, HashSet};
 
@@ -15,6 +14,7 @@ use crate::place::Place;
 use crate::segment::{Segment, Usage};
 use crate::snapshot::{Known, Snapshot};
 use crate::stats::add;
+use crate::sync::Ordering;
 use crate::vfs::{File, read_all};
 use crate::volume::{Job, Volume};
 

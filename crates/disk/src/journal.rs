@@ -7,17 +7,16 @@ mod past;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::Now;
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex};
 
 pub(crate) use past::{Chain, Past};
 
 use crate::place::Place;
 use crate::sum::{self, SUM_BYTES, seed_of};
+use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::vfs::{File, Vfs, write_all};
 
 const FRAME_MAGIC: u32 = u32::from_le_bytes(*b"LJRN");

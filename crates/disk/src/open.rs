@@ -3,12 +3,10 @@
 use std::any::Any;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use base::HashSeed;
 use bytes::Bytes;
 use hashbrown::HashMap;
-use parking_lot::{Condvar, Mutex};
 
 use crate::config::VolumeConfig;
 use crate::error::Error;
@@ -22,6 +20,7 @@ use crate::reads::ReadQueue;
 use crate::segment::{Segment, Usage};
 use crate::snapshot::{self, Snapshot};
 use crate::stats::{Tallies, add};
+use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::vfs::{File, Vfs, read_all, write_all};
 use crate::volume::{Front, Shared, Volume};
 use crate::writer::Writer;

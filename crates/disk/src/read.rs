@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 
 use crate::error::{Damage, Error};
 use crate::health::Trouble;
@@ -15,6 +14,7 @@ use crate::place::Place;
 use crate::segment::{Segment, Usage};
 use crate::stats::add;
 use crate::sum;
+use crate::sync::Mutex;
 use crate::vfs::{File, read_all};
 use crate::volume::{Part, Queued, Volume};
 

@@ -8,6 +8,8 @@ mod journal;
 mod many;
 mod model;
 mod room;
+#[cfg(shuttle)]
+mod schedules;
 mod streams;
 mod threads;
 mod tools;
