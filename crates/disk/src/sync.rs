@@ -2,8 +2,8 @@
 //! `--cfg shuttle` has schedules tried.
 //!
 //! What waits, wakes or is waited for is built from these names only, so that `tests::schedules`
-//! can try its interleavings. There, a wait of more than a millisecond ends when it is woken, and never
-//! before: whoever was not woken, and would only be late, is a deadlock.
+//! can try its interleavings. There, a wait of more than a millisecond ends when it is woken, and
+//! never before: whoever was not woken, and would only be late, is a deadlock.
 
 #[cfg(not(shuttle))]
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
