@@ -103,6 +103,11 @@ loom() {
   RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=$target/loom cargo test --package cache --test loom
 }
 
+# The disk store's threads under many schedules. Half a minute without optimisation, and somewhat more to compile.
+schedules() {
+  RUSTFLAGS='--cfg shuttle' CARGO_TARGET_DIR=$target/shuttle RUST_BACKTRACE=0 cargo test --package disk --lib schedules
+}
+
 # Tools that redraw a terminal, in one.
 tools() {
   scripts/setup.sh tools || return 77
@@ -150,7 +155,7 @@ xtask=(cargo xtask)
 if [ "${1:-all}" = all ]; then
   start labs-setup labs_setup
   # What compiles into folders of its own: it waits for nobody, and takes the core that others leave.
-  start_chain loom:loom deny:deny
+  start_chain loom:loom schedules:schedules deny:deny
 fi
 style
 if [ "${1:-all}" = all ]; then

@@ -1,11 +1,10 @@
 //! The writer's housekeeping: a new journal with a snapshot when the old one has grown, and room.
 
-use std::sync::atomic::Ordering;
-
 use crate::health::Trouble;
 use crate::segment::Usage;
 use crate::snapshot::{self, Known};
 use crate::stats::add;
+use crate::sync::Ordering;
 use crate::volume::Volume;
 use crate::writer::is_full;
 

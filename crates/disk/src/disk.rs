@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use parking_lot::{Mutex, RwLock};
 
 use crate::body::Body;
 use crate::config::{Clock, Config, INVALIDATION_BYTES_MAX};
@@ -22,6 +20,7 @@ use crate::reads::Done;
 use crate::stats::Stats;
 use crate::stream::Stream;
 use crate::sum::seed_of;
+use crate::sync::{AtomicU64, Mutex, Ordering, RwLock};
 use crate::threads::Threads;
 use crate::volume::{New, Shared, Volume};
 
@@ -114,8 +113,10 @@ impl Durability {
             match volume.journal.wait(*ticket, Duration::from_millis(config.append_ms)) {
                 Ok(()) => result = Ok(()),
                 Err(why) => {
-                    let until_ms = self.core.shared.now().mono_ms + config.retry_ms;
-                    volume.fall(Reason::Journal, until_ms);
+                    if !volume.is_ending() {
+                        let until_ms = self.core.shared.now().mono_ms + config.retry_ms;
+                        volume.fall(Reason::Journal, until_ms);
+                    }
                     if result.is_err() {
                         result = Err(Error::Journal { why: format!("{}: {why}", volume.name) });
                     }
@@ -186,7 +187,7 @@ impl Disk {
             Err(error) => Err(error),
         });
         let looked = looked.collect::<Result<Vec<Option<Candidate>>, Error>>()?;
-        let all = beginning(&looked, config.owner);
+        let mut all = beginning(&looked, config.owner);
         let shared = Arc::new(Shared {
             config,
             owner,
@@ -209,10 +210,10 @@ impl Disk {
             let (volume, marked) = (RwLock::new(volume.map(Arc::new)), marker.is_some());
             slots.push(Slot { volume, weight: settings.weight.max(1), marked });
         }
-        let invalidations = all.invalidations.iter();
-        let invalidations = invalidations
-            .map(|(number, bytes)| Invalidation { number: *number, bytes: bytes.clone() })
-            .collect();
+        // From here on the journals know them.
+        let invalidations = std::mem::take(&mut all.invalidations).into_iter();
+        let invalidations =
+            invalidations.map(|(number, bytes)| Invalidation { number, bytes }).collect();
         let owner = all.owner;
         let core = Arc::new(Core {
             slots,
@@ -524,13 +525,13 @@ impl Core {
     /// Begins to write an item to all journals.
     fn push(&self, item: &Item) -> Result<Vec<(Arc<Volume>, u64)>, Error> {
         self.note_fallen();
-        let volumes = self.volumes().filter(|volume| !volume.health.is_out());
-        let tickets: Vec<(Arc<Volume>, u64)> = volumes
-            .map(|volume| {
-                let ticket = volume.journal.push(item.clone());
-                (volume, ticket)
-            })
-            .collect();
+        // One that is out writes nothing, and knows it for the time when it begins anew.
+        let push = |volume: Arc<Volume>| {
+            let is_out = volume.health.is_out();
+            let ticket = volume.journal.push(item.clone());
+            (!is_out).then_some((volume, ticket))
+        };
+        let tickets: Vec<(Arc<Volume>, u64)> = self.volumes().filter_map(push).collect();
         if tickets.is_empty() {
             // What is never found again need not be invalidated.
             let void = self.slots.iter().all(Slot::is_void);
@@ -584,9 +585,9 @@ impl Core {
     fn revive(&self, number: usize, old: &Arc<Volume>) {
         let settings = &self.shared.config.volumes[number];
         let mut all = Beginning { outs: BTreeMap::new(), ..self.beginning.clone() };
-        let others = self.volumes().filter(|volume| !volume.health.is_out());
-        // All journals say the same; without others, nothing is there that they could be about.
-        others.for_each(|volume| all.add(&volume.journal.keep()));
+        // What was put before an invalidation and comes to the disk after it is to be found again
+        // with it, also where no other volume has it in its journal.
+        all.add(&old.journal.keep());
         // A disk that hangs is left alone.
         let Some(_writer) = old.writer.try_lock() else { return };
         old.retired.store(true, Ordering::Release);

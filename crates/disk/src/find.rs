@@ -2,18 +2,20 @@
 //! tables of those that were full, and record by record in those that a crash left without.
 
 use std::io;
-use std::sync::atomic::Ordering;
 
 use hashbrown::{HashMap, HashSet};
 
 use crate::journal::{Chain, Keep, Past};
-use crate::layout::{FRAME_BYTES, Footer, LISTED, LIVE, PART, ROW_BYTES, Row, SegmentHeader};
+use crate::layout::{
+    FRAME_BYTES, Footer, HEADER_BYTES, Header, LISTED, LIVE, PART, ROW_BYTES, Row, SegmentHeader,
+};
 use crate::owner::{Found, Reason};
 use crate::place::Place;
 use crate::segment::{Segment, Usage};
 use crate::snapshot::{Known, Snapshot};
 use crate::stats::add;
-use crate::vfs::read_all;
+use crate::sync::Ordering;
+use crate::vfs::{File, read_all};
 use crate::volume::{Job, Volume};
 
 /// Records that the owner is told of at once.
@@ -25,7 +27,7 @@ pub(crate) struct Finder {
     /// Segments with their epochs, the newest last. `None` before their headers have been read.
     left: Option<Vec<(u64, u32)>>,
     known: HashMap<u32, Known>,
-    forgotten: HashMap<u32, HashSet<Place>>,
+    forgotten: HashMap<u32, Vec<Place>>,
     freed: HashMap<u32, u64>,
     keep: Keep,
     /// Records of a lower order may have been forgotten by a journal that is not there any more.
@@ -38,15 +40,16 @@ pub(crate) struct Finder {
 }
 
 impl Finder {
-    pub(crate) fn new(past: &Past, snapshot: Option<Snapshot>) -> Self {
+    /// Takes from `past` what only a finder asks for.
+    pub(crate) fn new(past: &mut Past, snapshot: Option<Snapshot>) -> Self {
         let floor = if past.chain == Chain::Cut { past.keep.released + 1 } else { 0 };
         let sealed = snapshot.as_ref().map_or(0, |snapshot| snapshot.sealed);
         Self {
             left: None,
             known: snapshot.map(|snapshot| snapshot.segments).unwrap_or_default(),
-            forgotten: past.forgotten.clone(),
-            freed: past.freed.clone(),
-            keep: past.keep.clone(),
+            forgotten: std::mem::take(&mut past.forgotten),
+            freed: std::mem::take(&mut past.freed),
+            keep: past.keep.but_invalidations(),
             floor,
             newest: past.newest().max(sealed),
             listed: Vec::new(),
@@ -69,7 +72,7 @@ impl Finder {
         }
     }
 
-    /// Takes over all that the journal says by now.
+    /// Takes over what the journal says of records by now.
     pub(crate) fn know(&mut self, keep: Keep) {
         self.keep = keep;
     }
@@ -80,10 +83,16 @@ impl Finder {
             && !self.known.get(&segment).is_some_and(|known| known.epoch == epoch && known.freed)
     }
 
+    /// The records of a segment that the journals call forgotten, in their order.
+    fn forgotten(&mut self, segment: u32) -> Vec<Place> {
+        let mut forgotten = self.forgotten.remove(&segment).unwrap_or_default();
+        forgotten.sort_unstable();
+        forgotten
+    }
+
     /// Gives a row the marks that are known of it; returns what the owner is told of it.
-    fn judge(&self, place: Place, row: &mut Row, now_ms: u64) -> Judged {
-        let forgotten = self.forgotten.get(&place.segment());
-        if forgotten.is_some_and(|places| places.contains(&place)) || row.order < self.floor {
+    fn judge(&self, place: Place, row: &mut Row, forgotten: &[Place], now_ms: u64) -> Judged {
+        if forgotten.binary_search(&place.on(0)).is_ok() || row.order < self.floor {
             row.set(LIVE, false);
         }
         if !row.is(LIVE) {
@@ -115,6 +124,42 @@ struct Looked {
     sealed: u64,
     /// It has a table.
     full: bool,
+}
+
+/// Bytes of a segment that are read at once when it is looked through.
+const WINDOW_BYTES: u32 = 1 << 20;
+
+/// A part of a segment in memory, which moves on.
+struct Window<'a> {
+    file: &'a dyn File,
+    /// Where the segment begins in its file.
+    base: u64,
+    segment: u32,
+    /// The end of what may be records.
+    end: u32,
+    from: u32,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Window<'a> {
+    fn new(volume: &'a Volume, segment: u32) -> Self {
+        let (file, base) = volume.file(segment);
+        let end = volume.segment_bytes() - FRAME_BYTES;
+        Self { file: &**file, base, segment, end, from: 0, bytes: Vec::new() }
+    }
+
+    /// So many bytes from `at` on, fewer at the end.
+    fn bytes(&mut self, at: u32, len: u32) -> io::Result<&[u8]> {
+        let end = self.end.min(at.saturating_add(len));
+        if at < self.from || end as usize > self.from as usize + self.bytes.len() {
+            let len = WINDOW_BYTES.max(end - at).min(self.end - at);
+            self.bytes.clear();
+            self.bytes.resize(len as usize, 0);
+            self.from = at;
+            read_all(self.file, &mut self.bytes, self.base + u64::from(at))?;
+        }
+        Ok(&self.bytes[(at - self.from) as usize..(end - self.from) as usize])
+    }
 }
 
 impl Volume {
@@ -188,16 +233,20 @@ impl Volume {
             self.fall(Reason::Journal, 0);
             return Vec::new();
         }
-        let known = finder.known.get(&segment).filter(|known| known.epoch == epoch);
+        let forgotten = finder.forgotten(segment);
+        let known = finder.known.remove(&segment).filter(|known| known.epoch == epoch);
         let now_ms = self.shared.now().unix_ms;
         let (mut found, mut listed) = (Vec::new(), Vec::new());
         let mut fresh = Segment::new(Usage::Sealed);
         fresh.epoch = epoch;
+        // A row for each record is most of the memory that a store takes: no room is left over.
+        fresh.rows.reserve_exact(looked.rows.len());
         for mut row in looked.rows {
-            if let Some(known) = known {
+            if let Some(known) = &known {
                 known.mark(&mut row);
             }
-            match finder.judge(self.place(segment, epoch, &row), &mut row, now_ms) {
+            let place = self.place(segment, epoch, &row);
+            match finder.judge(place, &mut row, &forgotten, now_ms) {
                 Judged::Alive(_) if row.is(PART) => {}
                 Judged::Alive(record) if row.is(LISTED) => listed.push(record),
                 Judged::Alive(record) => found.push(record),
@@ -253,24 +302,44 @@ impl Volume {
     /// Looks for records one by one, and checks each in full. A record that is damaged, or was
     /// never written, is passed over.
     fn walk(&self, segment: u32, epoch: u64) -> io::Result<Looked> {
-        let (file, base) = self.file(segment);
-        let mut bytes = vec![0; self.segment_bytes() as usize];
-        read_all(&**file, &mut bytes, base)?;
         let mut looked = Looked { rows: Vec::new(), sealed: 0, full: false };
-        let end = self.segment_bytes() - FRAME_BYTES;
+        let mut window = Window::new(self, segment);
         let mut at = FRAME_BYTES;
-        while at < end {
-            let checked = self.check_record(segment, epoch, at, &bytes[at as usize..end as usize]);
-            let Ok((header, len)) = checked else {
+        while at < window.end {
+            let Some(header) = self.record_at(&mut window, epoch, at)? else {
                 at += crate::config::UNIT;
                 continue;
             };
-            let row = Row::new(&header, at, len);
+            let row = Row::new(&header, at, self.blocks.record_len(header.payload()) as u32);
             looked.sealed = looked.sealed.max(header.sealed);
             at += row.room();
             looked.rows.push(row);
         }
+        looked.rows.shrink_to_fit();
         Ok(looked)
+    }
+
+    /// The header of the record at an offset of a segment; `None` if no sound one is there.
+    fn record_at(&self, window: &mut Window, epoch: u64, at: u32) -> io::Result<Option<Header>> {
+        let Some(header) = Header::decode(window.bytes(at, HEADER_BYTES as u32)?) else {
+            return Ok(None);
+        };
+        let len = self.blocks.record_len(header.payload());
+        if len > u64::from(window.end - at) {
+            return Ok(None);
+        }
+        let seed = self.binding(window.segment, epoch, at, &header).seed();
+        // What only looks like a long record is not read to its end.
+        let (len, block) = (len as u32, self.blocks.bytes);
+        let first = window.bytes(at, len.min(block))?;
+        if self.check_blocks(seed, 0, first).is_err() {
+            return Ok(None);
+        }
+        let sound = len <= block || {
+            let later = &window.bytes(at, len)?[block as usize..];
+            self.check_blocks(seed, 1, later).is_ok()
+        };
+        Ok(sound.then_some(header))
     }
 
     /// Records in parts are told of when their parts are known; parts that nobody lists are dead.

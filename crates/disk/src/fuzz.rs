@@ -5,6 +5,8 @@ use std::sync::Arc;
 use base::Now;
 use bytes::Bytes;
 
+use crate::layout::Superblock;
+use crate::open::SUPERBLOCK;
 use crate::owner::{Condition, Found, Owner};
 use crate::place::Place;
 use crate::vfs::Memory;
@@ -43,10 +45,24 @@ fn body(hash: u64) -> Vec<u8> {
     (0..hash * 300).map(|at| (at ^ hash) as u8).collect()
 }
 
-/// Opens a volume that `data` has been written over: orders of a file, an offset, a length, and
-/// the bytes. A record that is found in it is what was put.
-pub fn recovery(data: &[u8]) {
-    let vfs = Memory::new();
+/// A new volume, whose bytes are always the same: its checksums hold in another run, too.
+fn new_volume() -> Memory {
+    let superblock = Superblock {
+        id: *b"always the same.",
+        owner: [0; 32],
+        segment_bytes: 4096,
+        block_bytes: 512,
+        segments: 6,
+        segments_per_file: 4,
+        session: 1,
+        valid_from: 0,
+    };
+    Memory::with([(SUPERBLOCK.to_owned(), superblock.encode().repeat(2))])
+}
+
+/// A volume with a few records, which was stopped or not, and their places.
+fn volume(stopped: bool) -> (Memory, Vec<(u64, Place)>) {
+    let vfs = new_volume();
     let mut places = Vec::new();
     if let Some(disk) = open(&vfs) {
         for hash in 0..6 {
@@ -56,10 +72,41 @@ pub fn recovery(data: &[u8]) {
             disk.settle();
         }
         drop(disk.append(Bytes::from_static(b"all of it")));
-        if data.first().is_some_and(|byte| byte % 2 == 0) {
+        if stopped {
             disk.stop();
         }
     }
+    (vfs, places)
+}
+
+/// Data for [`recovery`] to begin with: pieces of a volume's files, each where it was, or at
+/// another place, or in another file.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for stopped in [true, false] {
+        let files: Vec<Vec<u8>> = volume(stopped).0.contents().into_values().collect();
+        for (file, bytes) in (0_u8..).zip(&files) {
+            for (number, piece) in (0_u16..).zip(bytes.chunks(192)) {
+                let there = number * 192;
+                let orders = [(file, there), (file, there ^ 4096), (file ^ 1, there)];
+                if piece.iter().all(|byte| *byte == 0) {
+                    continue;
+                }
+                seeds.extend(orders.map(|(file, at)| {
+                    let [high, low] = at.to_be_bytes();
+                    let order = [u8::from(!stopped), file, high, low, piece.len() as u8];
+                    [&order, piece].concat()
+                }));
+            }
+        }
+    }
+    seeds
+}
+
+/// Opens a volume that `data` has been written over: orders of a file, an offset, a length, and
+/// the bytes. A record that is found in it is what was put.
+pub fn recovery(data: &[u8]) {
+    let (vfs, places) = volume(data.first().is_some_and(|byte| byte % 2 == 0));
     let names: Vec<String> = vfs.contents().into_keys().collect();
     let mut rest = data.get(1..).unwrap_or_default();
     while let [file, high, low, len, later @ ..] = rest {
@@ -80,4 +127,19 @@ pub fn recovery(data: &[u8]) {
     }
     disk.stop();
     drop(open(&vfs));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_a_volume_are_sound_in_another_run() {
+        for stopped in [true, false] {
+            let [one, other] = [volume(stopped), volume(stopped)];
+            assert_eq!(one.1.len(), 6);
+            assert!(one.0.contents() == other.0.contents());
+        }
+        seeds().iter().for_each(|seed| recovery(seed));
+    }
 }

@@ -1,12 +1,10 @@
 //! The health of a volume: how many failures it takes until the store goes on without it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-
-use parking_lot::Mutex;
 
 use crate::owner::{Condition, Reason};
 use crate::stats::add;
+use crate::sync::{AtomicBool, AtomicU8, Mutex, Ordering};
 use crate::vfs::{Vfs, replace};
 use crate::volume::Volume;
 

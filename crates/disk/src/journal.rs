@@ -7,17 +7,16 @@ mod past;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::Now;
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex};
 
 pub(crate) use past::{Chain, Past};
 
 use crate::place::Place;
 use crate::sum::{self, SUM_BYTES, seed_of};
+use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::vfs::{File, Vfs, write_all};
 
 const FRAME_MAGIC: u32 = u32::from_le_bytes(*b"LJRN");
@@ -118,6 +117,11 @@ pub(crate) fn file_name(generation: u64) -> String {
     format!("journal-{generation:016x}")
 }
 
+/// The name of a journal before all of its first frame is durable.
+fn begun_name(generation: u64) -> String {
+    format!("{}.new", file_name(generation))
+}
+
 /// The frame of a payload that begins `at` bytes into its journal.
 fn encode_frame(key: u64, generation: u64, at: u64, wall_ms: u64, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![0; SUM_BYTES];
@@ -149,6 +153,17 @@ impl Keep {
             .chain(self.quarantined.iter().copied().map(Item::Quarantine))
             .chain(outs)
             .chain(self.invalidations.iter().map(|(n, told)| Item::Invalidation(*n, told.clone())))
+    }
+
+    /// All of it that says something of records by their places and times.
+    pub(crate) fn but_invalidations(&self) -> Self {
+        Self {
+            invalidations: BTreeMap::new(),
+            released: self.released,
+            shifts: self.shifts.clone(),
+            quarantined: self.quarantined.clone(),
+            outs: self.outs.clone(),
+        }
     }
 
     pub(crate) fn apply(&mut self, item: Item) {
@@ -212,6 +227,15 @@ struct Waiting {
     wall_ms: u64,
 }
 
+/// Items on their way to a file.
+struct Taken {
+    payload: Vec<u8>,
+    /// The ticket of the last one.
+    added: u64,
+    /// The newest invalidation of those that were ever added.
+    newest: u64,
+}
+
 /// The moment of a commit: the clocks, and the number that is next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
@@ -242,12 +266,12 @@ pub(crate) struct Flushed {
 }
 
 impl Journal {
-    /// The journal that goes on from `past`; it writes nothing before
+    /// The journal that goes on from `past`, and takes over what it keeps; it writes nothing before
     /// [`Journal::rotate`].
-    pub(crate) fn new(vfs: Arc<dyn Vfs>, key: u64, past: &Past) -> Self {
+    pub(crate) fn new(vfs: Arc<dyn Vfs>, key: u64, past: &mut Past) -> Self {
         let sealed = past.newest();
         let waiting = Waiting {
-            keep: past.keep.clone(),
+            keep: std::mem::take(&mut past.keep),
             newest: sealed,
             wall_ms: past.wall_ms,
             ..Waiting::default()
@@ -258,11 +282,21 @@ impl Journal {
         Self { vfs, key, writing, waiting, done: Condvar::new(), sealed, generation, bytes }
     }
 
+    /// Takes over what all volumes know together, before anything is written.
+    pub(crate) fn carry(&self, invalidations: BTreeMap<u64, Bytes>, released: u64) {
+        let mut waiting = self.waiting.lock();
+        let newest = invalidations.last_key_value().map_or(released, |(number, _)| *number);
+        waiting.newest = waiting.newest.max(newest).max(released);
+        waiting.keep.released = waiting.keep.released.max(released);
+        waiting.keep.invalidations = invalidations;
+    }
+
     /// Adds an item, to be written with the next commit; returns its ticket. After a failure it
-    /// is one that never comes.
+    /// is one that never comes, and the item is known only to what takes the volume's place.
     pub(crate) fn push(&self, item: Item) -> u64 {
         let mut waiting = self.waiting.lock();
         if waiting.failed.is_some() {
+            waiting.keep.apply(item);
             return u64::MAX;
         }
         item.encode(&mut waiting.payload);
@@ -287,6 +321,11 @@ impl Journal {
     /// All that the next journal carries on.
     pub(crate) fn keep(&self) -> Keep {
         self.waiting.lock().keep.clone()
+    }
+
+    /// All of it that says something of records by their places and times.
+    pub(crate) fn keep_but_invalidations(&self) -> Keep {
+        self.waiting.lock().keep.but_invalidations()
     }
 
     /// The number of invalidations kept.
@@ -356,7 +395,7 @@ impl Journal {
         moment: Moment,
         last: Option<&Item>,
     ) -> Result<Flushed, String> {
-        let (payload, added, newest) = {
+        let taken = {
             let mut waiting = self.waiting.lock();
             if let Some(why) = &waiting.failed {
                 return Err(why.clone());
@@ -364,22 +403,33 @@ impl Journal {
             if waiting.payload.is_empty() && last.is_none() {
                 return Ok(Flushed { bytes: 0 });
             }
-            waiting.look_at_the_clock(moment);
-            if let Some(last) = last {
-                last.encode(&mut waiting.payload);
-            }
-            (std::mem::take(&mut waiting.payload), waiting.added, waiting.newest)
+            waiting.take(moment)
         };
+        self.write_taken(writing, moment, taken, last)
+    }
+
+    /// Writes a frame, and tells those who wait for it.
+    fn write_taken(
+        &self,
+        writing: &mut Writing,
+        moment: Moment,
+        mut taken: Taken,
+        last: Option<&Item>,
+    ) -> Result<Flushed, String> {
+        if let Some(last) = last {
+            last.encode(&mut taken.payload);
+        }
         let Writing { file, generation, at } = writing;
-        let frame = encode_frame(self.key, *generation, *at, moment.now.unix_ms, &payload);
+        let wall_ms = moment.now.unix_ms;
+        let frame = encode_frame(self.key, *generation, *at, wall_ms, &taken.payload);
         let written = write_all(&**file, &frame, *at).and_then(|()| file.sync());
         let mut waiting = self.waiting.lock();
         let result = match written {
             Ok(()) => {
                 *at += frame.len() as u64;
                 self.bytes.store(*at, Ordering::Relaxed);
-                waiting.durable = added;
-                self.sealed.store(newest, Ordering::Relaxed);
+                waiting.durable = taken.added;
+                self.sealed.store(taken.newest, Ordering::Relaxed);
                 Ok(Flushed { bytes: frame.len() as u64 })
             }
             Err(error) => {
@@ -403,28 +453,35 @@ impl Journal {
         if let Some(writing) = &mut *slot {
             bytes += self.write(writing, moment, None).map_err(io::Error::other)?.bytes;
         }
-        let mut payload = Vec::new();
-        {
+        let mut carried = Vec::new();
+        // The new file carries on what the old one ends with, and nothing comes in between: what
+        // is added from here on waits for the new file.
+        let taken = {
             let mut waiting = self.waiting.lock();
-            waiting.look_at_the_clock(moment);
-            waiting.keep.items().for_each(|item| item.encode(&mut payload));
-        }
-        let first = encode_frame(self.key, generation, 0, moment.now.unix_ms, &payload);
-        let (name, beside) = (file_name(generation), format!("{}.new", file_name(generation)));
-        let file = self.vfs.open(&beside, true)?;
-        file.truncate(0)?;
-        write_all(&*file, &first, 0)?;
-        // Where there is no room ahead, there may be when it is needed.
-        _ = file.preallocate(first.len() as u64 + room);
-        file.sync()?;
+            let taken = waiting.take(moment);
+            waiting.keep.items().for_each(|item| item.encode(&mut carried));
+            taken
+        };
+        let first = encode_frame(self.key, generation, 0, moment.now.unix_ms, &carried);
+        let file = match self.begin_file(generation, &first, room) {
+            Ok(file) => file,
+            Err(error) => {
+                if let Some(writing) = slot.as_mut().filter(|_| !taken.payload.is_empty()) {
+                    let written = self.write_taken(writing, moment, taken, None);
+                    written.map_err(io::Error::other)?;
+                }
+                return Err(error);
+            }
+        };
+        let (added, newest) = (taken.added, taken.newest);
         if let Some(writing) = &mut *slot {
-            let closed = self.write(writing, moment, Some(&Item::Closed));
+            let closed = self.write_taken(writing, moment, taken, Some(&Item::Closed));
             bytes += closed.map_err(io::Error::other)?.bytes;
             // The room ahead is not needed any more; where it stays, it does no harm.
             _ = writing.file.truncate(writing.at);
         }
-        let named = self.vfs.rename(&beside, &name).and_then(|()| self.vfs.sync_names());
-        if let Err(error) = named {
+        let named = self.vfs.rename(&begun_name(generation), &file_name(generation));
+        if let Err(error) = named.and_then(|()| self.vfs.sync_names()) {
             // Both files may be found now, and only one would be right.
             self.fail(&error.to_string());
             return Err(error);
@@ -432,8 +489,22 @@ impl Journal {
         bytes += first.len() as u64;
         self.generation.store(generation, Ordering::Release);
         self.bytes.store(first.len() as u64, Ordering::Relaxed);
+        // Where there was no file before, all that was added is what is carried on.
+        self.waiting.lock().durable = added;
+        self.sealed.store(newest, Ordering::Relaxed);
         *slot = Some(Writing { file, generation, at: first.len() as u64 });
         Ok(bytes)
+    }
+
+    /// A new file with its first frame, durable under a name that it is not found by.
+    fn begin_file(&self, generation: u64, first: &[u8], room: u64) -> io::Result<Arc<dyn File>> {
+        let file = self.vfs.open(&begun_name(generation), true)?;
+        file.truncate(0)?;
+        write_all(&*file, first, 0)?;
+        // Where there is no room ahead, there may be when it is needed.
+        _ = file.preallocate(first.len() as u64 + room);
+        file.sync()?;
+        Ok(file)
     }
 
     /// Ends the journal at a stop.
@@ -460,6 +531,13 @@ impl Journal {
 }
 
 impl Waiting {
+    /// Takes all that waits.
+    fn take(&mut self, moment: Moment) -> Taken {
+        self.look_at_the_clock(moment);
+        let payload = std::mem::take(&mut self.payload);
+        Taken { payload, added: self.added, newest: self.newest }
+    }
+
     /// Notes the time, and that it went backwards.
     fn look_at_the_clock(&mut self, moment: Moment) {
         let back_ms = self.wall_ms.saturating_sub(moment.now.unix_ms);

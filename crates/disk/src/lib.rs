@@ -145,6 +145,7 @@ mod snapshot;
 mod stats;
 mod stream;
 mod sum;
+mod sync;
 mod threads;
 pub mod tools;
 pub mod vfs;

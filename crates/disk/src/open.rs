@@ -3,18 +3,16 @@
 use std::any::Any;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use base::HashSeed;
 use bytes::Bytes;
 use hashbrown::HashMap;
-use parking_lot::{Condvar, Mutex};
 
 use crate::config::VolumeConfig;
 use crate::error::Error;
 use crate::find::Finder;
 use crate::health::{self, Health};
-use crate::journal::{Chain, Item, Journal, Keep, Past};
+use crate::journal::{Chain, Journal, Keep, Past};
 use crate::layout::{Blocks, Copied, SUPER_BYTES, Superblock};
 use crate::order::Order;
 use crate::owner::Reason;
@@ -22,6 +20,7 @@ use crate::reads::ReadQueue;
 use crate::segment::{Segment, Usage};
 use crate::snapshot::{self, Snapshot};
 use crate::stats::{Tallies, add};
+use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::vfs::{File, Vfs, read_all, write_all};
 use crate::volume::{Front, Shared, Volume};
 use crate::writer::Writer;
@@ -63,7 +62,8 @@ pub(crate) struct Beginning {
 impl Beginning {
     /// Adds what a journal knows.
     pub(crate) fn add(&mut self, keep: &Keep) {
-        self.invalidations.extend(keep.invalidations.clone());
+        // Both are in their order, and are many.
+        self.invalidations.append(&mut keep.invalidations.clone());
         self.released = self.released.max(keep.released);
         self.invalidations = self.invalidations.split_off(&(self.released + 1));
         for (id, number) in &keep.outs {
@@ -223,20 +223,17 @@ impl Candidate {
         let snapshot = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.generation);
         let snapshot = if purpose == Purpose::Void { 0 } else { snapshot };
         let finder = match purpose {
-            Purpose::Serve | Purpose::Look => Finder::new(&self.past, self.snapshot.take()),
+            Purpose::Serve | Purpose::Look => Finder::new(&mut self.past, self.snapshot.take()),
             Purpose::Void => Finder::of_nothing(),
         };
         let volume = self.volume(number, superblock, files, (finder, snapshot), shared);
-        for (number, bytes) in &all.invalidations {
-            volume.journal.push(Item::Invalidation(*number, bytes.clone()));
-        }
-        volume.journal.push(Item::Released(all.released));
+        volume.journal.carry(all.invalidations.clone(), all.released);
         if purpose != Purpose::Look {
             volume.rotate(generation).map_err(&making)?;
             health::unmark(&*vfs).map_err(&making)?;
             if let Some(finder) = &mut *volume.finder.lock() {
                 // The clock may have gone back while nobody looked.
-                finder.know(volume.journal.keep());
+                finder.know(volume.journal.keep_but_invalidations());
             }
         }
         Ok(volume)
@@ -312,7 +309,7 @@ impl Candidate {
     }
 
     fn volume(
-        self,
+        mut self,
         number: u8,
         superblock: Superblock,
         files: Vec<Arc<dyn File>>,
@@ -327,7 +324,7 @@ impl Candidate {
         Volume {
             number,
             name: self.name,
-            journal: Journal::new(Arc::clone(&self.config.vfs), key, &self.past),
+            journal: Journal::new(Arc::clone(&self.config.vfs), key, &mut self.past),
             vfs: self.config.vfs,
             key,
             blocks: Blocks { bytes: superblock.block_bytes },

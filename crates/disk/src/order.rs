@@ -1,9 +1,8 @@
 //! The one sequence that records and invalidations share, over all volumes.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// Bits for the numbers of one session: a million a second for twelve days, each second of it.
 const SESSION_SHIFT: u32 = 40;

@@ -5,16 +5,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 
 use crate::error::{Damage, Error};
 use crate::health::Trouble;
 use crate::journal::Item;
-use crate::layout::{HEADER_BYTES, Header, IS_LISTED, IS_PART, LISTED, Row};
+use crate::layout::{Header, IS_LISTED, IS_PART, LISTED, Row};
 use crate::place::Place;
 use crate::segment::{Segment, Usage};
 use crate::stats::add;
 use crate::sum;
+use crate::sync::Mutex;
 use crate::vfs::{File, read_all};
 use crate::volume::{Part, Queued, Volume};
 
@@ -283,7 +283,7 @@ impl Volume {
     }
 
     /// Checks blocks from number `first` on.
-    fn check_blocks(&self, seed: u64, first: u32, bytes: &[u8]) -> Result<(), Damage> {
+    pub(crate) fn check_blocks(&self, seed: u64, first: u32, bytes: &[u8]) -> Result<(), Damage> {
         let blocks = bytes.chunks(self.blocks.bytes as usize);
         let sound = (first..).zip(blocks).all(|(number, block)| sum::is_sound(seed, number, block));
         if sound { Ok(()) } else { Err(Damage::Sum) }
@@ -457,25 +457,6 @@ impl Volume {
                 None
             }
         }
-    }
-
-    /// Checks bytes that begin with a record at this place of a segment; returns its header and its
-    /// length.
-    pub(crate) fn check_record(
-        &self,
-        segment: u32,
-        epoch: u64,
-        offset: u32,
-        bytes: &[u8],
-    ) -> Result<(Header, u32), Damage> {
-        let header = Header::decode(bytes).ok_or(Damage::Header)?;
-        let len = self.blocks.record_len(header.payload());
-        let record = usize::try_from(len).ok().and_then(|len| bytes.get(..len));
-        let record = record.ok_or(Damage::Header)?;
-        let seed = self.binding(segment, epoch, offset, &header).seed();
-        self.check_blocks(seed, 0, record)?;
-        debug_assert!(len >= HEADER_BYTES as u64, "a record has a header");
-        Ok((header, len as u32))
     }
 }
 

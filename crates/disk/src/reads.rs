@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
-
 use crate::error::Error;
 use crate::health::Trouble;
 use crate::place::Place;
 use crate::read::{Answer, Ask, Way};
 use crate::stats::add;
+use crate::sync::{Condvar, Mutex};
 use crate::volume::Volume;
 
 /// Whoever asked; called once, on any thread.
@@ -76,6 +75,11 @@ impl Volume {
             return done(Err(Error::Out));
         }
         let mut requests = self.reads.requests.lock();
+        // Whoever ends the volume refuses reads under this lock, and nobody serves any later.
+        if self.is_ending() {
+            drop(requests);
+            return done(Err(Error::Out));
+        }
         if requests.open.len() >= self.shared.config.read_queue {
             drop(requests);
             add(&self.tallies.reads_busy, 1);

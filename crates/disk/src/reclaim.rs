@@ -2,7 +2,6 @@
 //! was written moves on, within limits; the rest is dropped.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
@@ -11,6 +10,7 @@ use crate::layout::{ASKED, Header, IS_LISTED, IS_PART, LISTED, LIVE, PART, Row};
 use crate::place::Place;
 use crate::segment::{Segment, Usage};
 use crate::stats::add;
+use crate::sync::Ordering;
 use crate::volume::{Job, New, Part, Volume};
 
 /// A byte that was asked for is worth so many others.

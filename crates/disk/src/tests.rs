@@ -4,8 +4,12 @@ mod basics;
 mod crash;
 mod damage;
 mod faults;
+mod journal;
+mod many;
 mod model;
 mod room;
+#[cfg(shuttle)]
+mod schedules;
 mod streams;
 mod threads;
 mod tools;

@@ -3,12 +3,10 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
-
 use crate::disk::Core;
+use crate::sync::{Builder, Condvar, Mutex, MutexGuard, Ordering};
 use crate::volume::Volume;
 
 /// The sentinel looks around so often, when no read has an earlier deadline.
@@ -58,7 +56,7 @@ impl Threads {
             work();
         };
         // Without a thread the volume takes what its queue holds and answers by deadlines.
-        _ = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+        _ = Builder::new().name(name.to_owned()).spawn(work);
     }
 
     /// Waits until all threads have ended; one that hangs is left alone after `most`.
@@ -116,7 +114,7 @@ impl Core {
                 earliest.map_or(LOOK_MS, |at| at.saturating_sub(now_ms).clamp(1, LOOK_MS));
             self.planned_ms.store(now_ms + wait_ms, Ordering::Release);
             self.threads.bell.wait_for(&mut ending, Duration::from_millis(wait_ms));
-            parking_lot::MutexGuard::unlocked(&mut ending, || self.tick());
+            MutexGuard::unlocked(&mut ending, || self.tick());
         }
     }
 
@@ -148,7 +146,7 @@ impl Volume {
         let mut urgent = self.urgent.lock();
         while !self.is_ending() {
             if std::mem::take(&mut *urgent) {
-                parking_lot::MutexGuard::unlocked(&mut urgent, || self.flush_journal());
+                MutexGuard::unlocked(&mut urgent, || self.flush_journal());
             } else {
                 self.ring.wait(&mut urgent);
             }

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 
 use crate::config::{Clock, Config, VolumeConfig};
 use crate::error::Error;
@@ -15,6 +14,7 @@ use crate::owner::{Condition, Found, Owner, Reason};
 use crate::place::Place;
 use crate::read::{Answer, Ask, Way};
 use crate::stats::Stats;
+use crate::sync::Mutex;
 use crate::vfs::Vfs;
 use crate::volume::{Shared, Volume};
 

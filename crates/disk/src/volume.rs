@@ -8,12 +8,10 @@ use std::any::Any;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use base::Now;
 use bytes::Bytes;
 use hashbrown::HashMap;
-use parking_lot::{Condvar, Mutex};
 
 use crate::body::Body;
 use crate::config::{Clock, Config, UNIT};
@@ -31,6 +29,7 @@ use crate::reads::ReadQueue;
 use crate::segment::{Segment, Usage};
 use crate::stats::{Stats, Tallies, add};
 use crate::sum::Binding;
+use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
 use crate::vfs::{File, Vfs};
 use crate::writer::Writer;
 

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
 
@@ -14,6 +13,7 @@ use crate::layout::{FRAME_BYTES, Footer, LIVE, Row, SegmentHeader};
 use crate::place::Place;
 use crate::segment::Usage;
 use crate::stats::add;
+use crate::sync::Ordering;
 use crate::vfs::write_all;
 use crate::volume::{Job, Queued, Volume};
 
@@ -352,6 +352,12 @@ impl Volume {
 
     /// Ends all that goes on, so that the next start finds everything at once.
     pub(crate) fn close(&self) {
+        self.close_files();
+        // Whoever comes now would wait for nobody.
+        self.journal.fail("the store is closed");
+    }
+
+    fn close_files(&self) {
         let most = std::time::Duration::from_millis(self.shared.config.append_ms);
         if self.health.is_out() || self.writer.try_lock_for(most).is_none() {
             return;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
 use super::{
     FRAME_ALIGN, FRAME_BYTES, FRAME_MAGIC, Item, Keep, OF_JOURNAL, encode_frame, file_name,
@@ -32,8 +32,8 @@ pub(crate) enum Chain {
 pub(crate) struct Past {
     pub(crate) chain: Chain,
     pub(crate) keep: Keep,
-    /// Records that are not wanted any more, by segment.
-    pub(crate) forgotten: HashMap<u32, HashSet<Place>>,
+    /// Records that are not wanted any more, by segment, as if their volume were the first.
+    pub(crate) forgotten: HashMap<u32, Vec<Place>>,
     /// Segments with nothing of this epoch.
     pub(crate) freed: HashMap<u32, u64>,
     pub(crate) wall_ms: u64,
@@ -46,10 +46,11 @@ pub(crate) struct Past {
 
 /// The frames of one journal.
 struct Frames {
-    items: Vec<Item>,
     /// Where the last whole frame ends.
     end: usize,
     wall_ms: u64,
+    /// The last item says that nothing follows.
+    closed: bool,
     /// A whole frame follows behind one that is not.
     broken: bool,
 }
@@ -71,8 +72,9 @@ fn frame(key: u64, generation: u64, bytes: &[u8], at: usize) -> Option<(&[u8], u
     Some((payload, wall_ms))
 }
 
-fn frames(key: u64, generation: u64, bytes: &[u8]) -> Frames {
-    let mut found = Frames { items: Vec::new(), end: 0, wall_ms: 0, broken: false };
+/// Reads frames, and tells of each item in them.
+fn frames(key: u64, generation: u64, bytes: &[u8], mut tell: impl FnMut(Item)) -> Frames {
+    let mut found = Frames { end: 0, wall_ms: 0, closed: false, broken: false };
     while let Some((mut payload, wall_ms)) = frame(key, generation, bytes, found.end) {
         found.end = (found.end + FRAME_BYTES + payload.len()).next_multiple_of(FRAME_ALIGN);
         // Clocks may go back: the last one counts.
@@ -82,15 +84,27 @@ fn frames(key: u64, generation: u64, bytes: &[u8]) -> Frames {
                 found.broken = true;
                 return found;
             };
-            found.items.push(item);
+            found.closed = item == Item::Closed;
+            tell(item);
         }
     }
-    // Behind the last frame there are zeros, as the file has room ahead.
-    let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    let bytes = &bytes[..used.max(found.end.min(bytes.len()))];
+    let bytes = &bytes[..used(bytes).max(found.end.min(bytes.len()))];
     let mut later = (found.end + FRAME_ALIGN..bytes.len()).step_by(FRAME_ALIGN);
     found.broken |= later.any(|at| frame(key, generation, bytes, at).is_some());
     found
+}
+
+/// The bytes up to the last that is not zero: behind the last frame a journal has room ahead.
+fn used(bytes: &[u8]) -> usize {
+    let mut end = bytes.len();
+    for piece in bytes.rchunks(4096) {
+        // Without a way out, so that many are looked at at once.
+        if piece.iter().fold(0, |all, byte| all | byte) != 0 {
+            return end - piece.iter().rev().take_while(|byte| **byte == 0).count();
+        }
+        end -= piece.len();
+    }
+    end
 }
 
 impl Past {
@@ -132,31 +146,31 @@ impl Past {
     fn add(&mut self, vfs: &dyn Vfs, key: u64, generation: u64) -> io::Result<()> {
         self.generation = Some(generation);
         let bytes = read_file(vfs, &file_name(generation), JOURNAL_BYTES_MAX)?.unwrap_or_default();
-        let found = frames(key, generation, &bytes);
+        let found = frames(key, generation, &bytes, |item| self.apply(item));
         // The first frame was durable before the file had its name.
         if found.broken || found.end == 0 {
             self.chain = Chain::Broken;
         }
         self.wall_ms = found.wall_ms;
-        let closed = found.items.last() == Some(&Item::Closed);
-        self.torn_at = (!closed).then_some(found.end as u64);
-        for item in found.items {
-            match &item {
-                Item::Forget(place) => {
-                    self.forgotten.entry(place.segment()).or_default().insert(*place);
-                }
-                Item::Freed(segment, epoch) => {
-                    let known = self.freed.entry(*segment).or_default();
-                    *known = (*known).max(*epoch);
-                }
-                Item::Invalidation(number, _) | Item::Released(number) => {
-                    self.newest = self.newest.max(*number);
-                }
-                _ => {}
-            }
-            self.keep.apply(item);
-        }
+        self.torn_at = (!found.closed).then_some(found.end as u64);
         Ok(())
+    }
+
+    fn apply(&mut self, item: Item) {
+        match &item {
+            Item::Forget(place) => {
+                self.forgotten.entry(place.segment()).or_default().push(*place);
+            }
+            Item::Freed(segment, epoch) => {
+                let known = self.freed.entry(*segment).or_default();
+                *known = (*known).max(*epoch);
+            }
+            Item::Invalidation(number, _) | Item::Released(number) => {
+                self.newest = self.newest.max(*number);
+            }
+            _ => {}
+        }
+        self.keep.apply(item);
     }
 
     /// The newest invalidation that they tell of.

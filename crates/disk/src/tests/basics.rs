@@ -85,6 +85,30 @@ fn what_is_forgotten_is_gone_and_a_late_place_finds_nothing_else() {
 }
 
 #[test]
+fn what_was_forgotten_stays_so_after_a_kill_on_every_volume() {
+    let (disks, clocks) = ([Memory::new(), Memory::new()], Clocks::new());
+    let config =
+        || settings(disks.iter().map(|disk| volume(Arc::new(disk.clone()), 8)).collect::<Vec<_>>());
+    let lab = Lab::open(config(), &clocks).unwrap();
+    lab.find();
+    let places: Vec<Place> = (0..20).map(|hash| lab.put(hash, 1, 300).unwrap()).collect();
+    for volume in 0..2 {
+        assert!(places.iter().filter(|place| place.volume() == volume).count() > 3);
+    }
+    lab.disk.settle();
+    for place in places.iter().step_by(2) {
+        assert!(lab.disk.forget(*place));
+    }
+    lab.disk.settle();
+    drop(lab);
+    let lab = Lab::open(config(), &clocks).unwrap();
+    lab.find();
+    for hash in 0..20 {
+        assert_eq!(lab.version(hash), (hash % 2 == 1).then_some(1), "{hash}");
+    }
+}
+
+#[test]
 fn after_a_stop_everything_is_there_as_it_was() {
     let (vfs, clocks) = (Memory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);

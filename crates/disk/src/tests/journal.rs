@@ -1,0 +1,94 @@
+//! The journal by itself: what is added while a new file takes the place of the old one.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use super::*;
+use crate::journal::{Chain, Item, Journal, Moment, Past};
+use crate::vfs::{Fault, Faulty, Memory, Operation};
+
+const KEY: u64 = 7;
+
+/// A journal, and the number of the next invalidation.
+#[derive(Default)]
+struct Busy {
+    journal: OnceLock<Journal>,
+    next: AtomicU64,
+}
+
+impl Busy {
+    /// A journal that is given an invalidation at every operation of its disk, which `fault` may
+    /// refuse.
+    fn over(
+        memory: &Memory,
+        fault: impl Fn(&str, Operation) -> Option<Fault> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let busy = Arc::new(Self::default());
+        let own = Arc::downgrade(&busy);
+        let vfs = Faulty::new(memory.clone(), move |name, operation| {
+            if let Some(busy) = own.upgrade() {
+                busy.invalidate();
+            }
+            fault(name, operation)
+        });
+        let mut past = Past::read(memory, KEY, None).unwrap();
+        assert!(busy.journal.set(Journal::new(Arc::new(vfs), KEY, &mut past)).is_ok());
+        busy
+    }
+
+    fn invalidate(&self) {
+        let Some(journal) = self.journal.get() else { return };
+        let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        journal.push(Item::Invalidation(number, Bytes::copy_from_slice(&number.to_le_bytes())));
+    }
+
+    fn journal(&self) -> &Journal {
+        self.journal.get().unwrap()
+    }
+
+    /// The invalidations whose durability has been told.
+    fn durable(&self) -> u64 {
+        let is = |ticket: &u64| self.journal().wait(*ticket, Duration::ZERO).is_ok();
+        (1..=self.journal().ticket()).take_while(is).count() as u64
+    }
+}
+
+fn moment() -> Moment {
+    Moment { now: Now { mono_ms: 1, unix_ms: START_MS }, next: 1 }
+}
+
+/// All invalidations that a start finds which trusts in a snapshot of generation `from`.
+fn known(memory: &Memory, from: u64) -> Vec<u64> {
+    let past = Past::read(memory, KEY, Some(from)).unwrap();
+    assert_eq!(past.chain, Chain::Whole);
+    past.keep.invalidations.into_keys().collect()
+}
+
+#[test]
+fn what_is_added_while_a_journal_begins_is_in_it_before_it_is_told_to_be_durable() {
+    let memory = Memory::new();
+    let busy = Busy::over(&memory, |_, _| None);
+    for generation in 0..5 {
+        busy.journal().rotate(moment(), generation, 100).unwrap();
+        // With a snapshot, the journals before are not asked any more.
+        let (known, durable) = (known(&memory, generation), busy.durable());
+        assert!(known.len() as u64 >= durable && durable >= generation * 3, "{durable}: {known:?}");
+        assert!(known.iter().copied().eq(1..=known.len() as u64), "{known:?}");
+        busy.journal().flush(moment()).unwrap();
+    }
+}
+
+#[test]
+fn what_is_added_while_a_journal_cannot_begin_is_in_the_old_one() {
+    let memory = Memory::new();
+    let full = |name: &str, operation| {
+        let refused = name.ends_with("1.new") && operation == Operation::Sync;
+        refused.then_some(Fault::Full)
+    };
+    let busy = Busy::over(&memory, full);
+    busy.journal().rotate(moment(), 0, 100).unwrap();
+    busy.journal().rotate(moment(), 1, 100).unwrap_err();
+    busy.journal().flush(moment()).unwrap();
+    let (known, durable) = (known(&memory, 0), busy.durable());
+    assert!(durable > 5 && known.iter().copied().eq(1..=durable), "{durable}: {known:?}");
+}
