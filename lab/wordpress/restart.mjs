@@ -12,6 +12,8 @@ import { ADMIN_BAR, beginPurges, edit, logIn, purges } from './site.mjs';
 const BRIEF = '/post-118/';
 // Has a cart in it that is each visitor's own: WordPress is asked for that each time.
 const SHOP = '/shop/';
+// Pages that something happens to.
+const OWN = [120, 121, 122, 130, 131, 132, 133].map((number) => `/post-${number}/`);
 const GZIP = { fields: { 'Accept-Encoding': 'gzip' } };
 
 const get = (path, more) => new Visitor().get(path, more);
@@ -67,8 +69,10 @@ const people = {};
 await part('pages come in', async () => {
   people.edith = await logIn('edith');
   people.rita = await logIn('rita');
-  const pages = await sitemap();
-  check('the sitemap names the posts, the lists and the front page', pages.length > 200 && pages.includes('/'), pages.length);
+  const named = await sitemap();
+  check('the sitemap names the posts, the lists and the front page', named.length > 200 && named.includes('/'), named.length);
+  const most = Number(process.env.LAB_PAGES);
+  const pages = named.filter((path, at) => OWN.includes(path) || at % Math.ceil(named.length / most) === 0);
   const wrong = [];
   await visit(pages, async (path) => {
     const first = await get(path);
