@@ -216,8 +216,6 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
     (Limit::SliceBytes, "how something is divided"),
     (Limit::SliceAhead, "how much is done before it is asked for"),
     (Limit::RangelessTtl, "how long something is believed"),
-    (Limit::DiskReadTimeout, "the store counts the reads that are late"),
-    (Limit::DiskQueueBytes, "the store counts what it does not take"),
     (Limit::WindowBytes, "a full window is how a body passes at its reader's pace"),
     (Limit::AcmeRetryWait, "how long is waited before a try"),
     (Limit::AcmeRetryWaitMax, "how long is waited before a try"),
