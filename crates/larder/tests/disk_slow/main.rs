@@ -23,7 +23,7 @@ const AGAIN: Duration = Duration::from_secs(90);
 const PAGES: usize = 60;
 
 /// Pages that memory and what may wait have no room for together.
-const NEW_PAGES: usize = 120;
+const NEW_PAGES: usize = 150;
 
 /// The least that may wait to be written.
 const QUEUE_BYTES: u64 = 16 << 20;
@@ -56,11 +56,15 @@ fn script(page: usize, version: u64) -> Script {
 impl Stage {
     /// All pages are on disk, and none is in memory.
     async fn start(policy: Policy, limits: &str) -> Option<Self> {
+        Self::start_with(policy, "16MiB", limits).await
+    }
+
+    async fn start_with(policy: Policy, memory: &str, limits: &str) -> Option<Self> {
         let Some(mount) = Mount::new() else {
             eprintln!("skipped: no file system can be mounted by FUSE");
             return None;
         };
-        let top = format!("memory = {{ size = \"16MiB\" }}\n[limits]\n{limits}\n");
+        let top = format!("memory = {{ size = \"{memory}\" }}\n[limits]\n{limits}\n");
         let disked = Disked::start_at(policy, &top, &mount.path(), Folder::new()).await;
         let mut stage = Self { mount, disked, versions: vec![0; PAGES] };
         (0..PAGES).for_each(|page| stage.change(page));
@@ -171,13 +175,17 @@ async fn reads_that_are_late_go_to_the_origin_and_a_slow_disk_is_left_alone_for_
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_to_be_written_is_bounded_and_the_rest_is_not_admitted() {
     let limits = format!("disk_queue_bytes = {QUEUE_BYTES}\ndisk_read_timeout = \"50ms\"");
-    let Some(mut stage) = Stage::start(Policy::Declared, &limits).await else { return };
+    let start = Stage::start_with(Policy::Declared, "48MiB", &limits);
+    let Some(mut stage) = start.await else { return };
+    let warm = 2;
+    stage.get(warm).await;
     stage.mount.set(Pace::Quick, Pace::Still);
     for page in 0..NEW_PAGES {
         let target = format!("/new/{page}");
         stage.disked.origin.on(&target, script(page, 1));
         for _ in 0..2 {
             stage.fetch(&target, page, 1).await;
+            assert!(stage.get(warm).await, "{target}: what is asked for all the time stays");
         }
         let queued = stage.figure("queued_bytes").await;
         assert!(queued <= QUEUE_BYTES + (4 << 20), "{queued} bytes wait");
