@@ -41,7 +41,8 @@ impl Ask {
         Self { head: true, body: 0..u64::MAX }
     }
 
-    /// Bytes of the body alone.
+    /// Bytes of the body alone, whose head has been read: a volume that pauses as it is slow has
+    /// them all the same.
     pub fn range(body: Range<u64>) -> Self {
         Self { head: false, body }
     }

@@ -28,7 +28,8 @@ struct Candidate {
 }
 
 impl Store {
-    /// Asks the disk, which answers in time or not at all.
+    /// Asks the disk, which answers in time or not at all. Where only bytes of a body are asked for
+    /// nobody else could be asked instead, and there is more time.
     pub(super) fn ask(
         &self,
         place: Place,
@@ -36,7 +37,8 @@ impl Store {
         ask: Ask,
     ) -> oneshot::Receiver<Result<Answer, disk::Error>> {
         let (sender, asked) = oneshot::channel();
-        let deadline_ms = rt::now().mono_ms.saturating_add(self.read_ms.load(Ordering::Relaxed));
+        let within_ms = if ask.head { &self.read_ms } else { &self.next_ms };
+        let deadline_ms = rt::now().mono_ms.saturating_add(within_ms.load(Ordering::Relaxed));
         // Whoever does not wait any more is told nothing.
         let done = Box::new(move |answer| _ = sender.send(answer));
         self.disk.read(place, hash, ask, deadline_ms, done);

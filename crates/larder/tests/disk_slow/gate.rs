@@ -28,6 +28,8 @@ pub(crate) enum Pace {
     Slow(Duration),
     /// Nothing comes back until there is another pace.
     Still,
+    /// So many come back at once, and nothing more.
+    StillAfter(usize),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,13 +60,18 @@ impl Gate {
         let mut state = self.state.lock();
         state.held[way as usize] += 1;
         loop {
-            match state.paces[way as usize] {
+            match &mut state.paces[way as usize] {
                 Pace::Quick => break,
+                Pace::StillAfter(left @ 1..) => {
+                    *left -= 1;
+                    break;
+                }
                 Pace::Slow(time) => {
+                    let time = *time;
                     parking_lot::MutexGuard::unlocked(&mut state, || std::thread::sleep(time));
                     break;
                 }
-                Pace::Still => self.changed.wait(&mut state),
+                Pace::Still | Pace::StillAfter(0) => self.changed.wait(&mut state),
             }
         }
         state.held[way as usize] -= 1;

@@ -28,6 +28,10 @@ const NEW_PAGES: usize = 150;
 /// The least that may wait to be written.
 const QUEUE_BYTES: u64 = 16 << 20;
 
+/// A body that is too long to be brought into memory, and reads after which it is on its way.
+const LONG_BYTES: usize = 16 << 20;
+const LONG_READS: usize = 30;
+
 /// Requests for pages in memory while the disk stands still.
 const MEANWHILE: usize = 200;
 
@@ -211,6 +215,33 @@ async fn a_purge_that_cannot_be_written_says_so_and_holds_all_the_same() {
     stage.ask_for_all().await;
     stage.disked.again(Signal::KILL).await;
     stage.get(7).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_body_that_has_begun_goes_on_when_its_disk_does() {
+    let late = "disk_read_timeout = \"50ms\"";
+    let Some(mut stage) = Stage::start_with(Policy::Declared, "64MiB", late).await else { return };
+    let long = pattern(LONG_BYTES);
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\nContent-Length: {LONG_BYTES}\r\n\r\n"
+    );
+    stage.disked.origin.on("/long", Script::respond([head.as_bytes(), &long].concat()));
+    for _ in 0..2 {
+        assert!(stage.disked.get("/long").await.body == long);
+    }
+    stage.disked.again(Signal::TERM).await;
+    // Its head has come by then, and a part of it.
+    stage.mount.set(Pace::StillAfter(LONG_READS), Pace::Quick);
+    let meanwhile = async {
+        stage.mount.holds_a_read().await;
+        let others = stage.ask_for_all().await;
+        assert_eq!(stage.figure("pauses_total").await, 1, "it is slow to others, too");
+        stage.mount.set(Pace::Quick, Pace::Quick);
+        others
+    };
+    let (reply, ()) = tokio::join!(stage.disked.get("/long"), meanwhile);
+    assert_eq!(reply.status, 200);
+    assert!(reply.body == long, "it is cut");
 }
 
 #[tokio::test(flavor = "multi_thread")]
