@@ -25,6 +25,9 @@ const PAGES: usize = 60;
 /// Pages that memory and what may wait have no room for together.
 const NEW_PAGES: usize = 150;
 
+/// Reads that are late, more than it takes for a volume to pause.
+const AT_ONCE: usize = 12;
+
 /// The least that may wait to be written.
 const QUEUE_BYTES: u64 = 16 << 20;
 
@@ -100,6 +103,11 @@ impl Stage {
         reply.field("cache-status").is_some_and(|status| status.contains("hit"))
     }
 
+    /// Asks for some pages at once: what is late is late at one moment.
+    async fn ask_at_once(&self) {
+        futures_util::future::join_all((0..AT_ONCE).map(|page| self.get(page))).await;
+    }
+
     /// Asks for each page twice.
     async fn ask_for_all(&self) {
         for page in 0..PAGES {
@@ -161,9 +169,10 @@ async fn memory_answers_while_a_disk_stands_still_and_who_asked_the_disk_waits_a
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_that_are_late_go_to_the_origin_and_a_slow_disk_is_left_alone_for_a_while() {
-    let late = "disk_read_timeout = \"50ms\"";
+    let late = "disk_read_timeout = \"2s\"";
     let Some(mut stage) = Stage::start(Policy::Declared, late).await else { return };
     stage.mount.set(Pace::Still, Pace::Quick);
+    stage.ask_at_once().await;
     stage.ask_for_all().await;
     assert!(stage.asked().await >= PAGES as u64, "the origin has answered instead");
     let late = stage.figure("reads_late_total").await;
@@ -178,7 +187,7 @@ async fn reads_that_are_late_go_to_the_origin_and_a_slow_disk_is_left_alone_for_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_to_be_written_is_bounded_and_the_rest_is_not_admitted() {
-    let limits = format!("disk_queue_bytes = {QUEUE_BYTES}\ndisk_read_timeout = \"50ms\"");
+    let limits = format!("disk_queue_bytes = {QUEUE_BYTES}\ndisk_read_timeout = \"2s\"");
     let start = Stage::start_with(Policy::Declared, "48MiB", &limits);
     let Some(mut stage) = start.await else { return };
     let warm = 2;
@@ -204,7 +213,7 @@ async fn what_waits_to_be_written_is_bounded_and_the_rest_is_not_admitted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_purge_that_cannot_be_written_says_so_and_holds_all_the_same() {
-    let late = "disk_read_timeout = \"50ms\"";
+    let late = "disk_read_timeout = \"2s\"";
     let Some(mut stage) = Stage::start(Policy::Declared, late).await else { return };
     stage.mount.set(Pace::Quick, Pace::Still);
     stage.change(7);
@@ -219,7 +228,7 @@ async fn a_purge_that_cannot_be_written_says_so_and_holds_all_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_body_that_has_begun_goes_on_when_its_disk_does() {
-    let late = "disk_read_timeout = \"50ms\"";
+    let late = "disk_read_timeout = \"2s\"";
     let Some(mut stage) = Stage::start_with(Policy::Declared, "64MiB", late).await else { return };
     let long = pattern(LONG_BYTES);
     let head = format!(
@@ -234,6 +243,7 @@ async fn a_long_body_that_has_begun_goes_on_when_its_disk_does() {
     stage.mount.set(Pace::StillAfter(LONG_READS), Pace::Quick);
     let meanwhile = async {
         stage.mount.holds_a_read().await;
+        stage.ask_at_once().await;
         stage.ask_for_all().await;
         assert_eq!(stage.figure("pauses_total").await, 1, "it is slow to others, too");
         stage.mount.set(Pace::Quick, Pace::Quick);
