@@ -1,21 +1,16 @@
-"""A bit that flips in each stored body, and what is sent then; and the memory that each object on disk takes. Nothing
-here depends on how quick or how busy a machine is."""
+"""A bit that flips in each stored body, and what is sent then. Nothing here depends on how quick or how busy a machine is."""
 
 import http.client
 import mmap
 import os
 import sys
-import time
 
 from disk_stacks import all_there, versions_of
 from experiment import SMOKE, Origin, Page, Running, bench, versions
-from processes import tree
 
 work = sys.argv[1]
 # Objects of 26 KB, more than memory has room for.
 DAMAGED = 1500 if SMOKE else 4000
-# Objects of 1 KB: memory is full of bodies with the first.
-FEW, MANY = (500, 1000) if SMOKE else (30_000, 70_000)
 KB = 26
 MARK = b"<!-- a page of the lab -->"
 
@@ -72,38 +67,16 @@ def damage(running, origin):
     return {**counts, "flipped": flipped, "fetched": origin.asked() - before - 1}
 
 
-def memory(running):
-    """Memory of a server that is no page of a file: what it has allocated, and what its processes share. What it has given
-    back goes after some seconds only, with allocators that wait for better times."""
-    time.sleep(0 if SMOKE else 12)
-    total = 0
-    for pid in [pid for first in running.pids for pid in tree(first)]:
-        with open(f"/proc/{pid}/smaps_rollup") as file:
-            fields = dict(line.split(":", 1) for line in file if line.startswith("Pss_"))
-        total += sum(int(fields[name].split()[0]) << 10 for name in ("Pss_Anon", "Pss_Shmem"))
-    return total
-
-
-def for_each(running):
-    """Bytes of memory for each object more."""
-    ask_for_all(running, 1, FEW)
-    before = memory(running)
-    ask_for_all(running, 1, MANY)
-    return before, (memory(running) - before) / (MANY - FEW)
-
-
 def main():
     page = Page("disk-damage", work)
-    origin = Origin(work, [KB, 1])
+    origin = Origin(work, [KB])
     stacks = [stack for stack in all_there() if stack.name != "nginx, large buffers"][:2 if SMOKE else None]
-    found, takes = {}, {}
+    found = {}
     try:
         for stack in stacks:
             with Running(stack, work, origin.port) as running:
                 found[stack.name] = damage(running, origin)
-            with Running(stack, work, origin.port) as running:
-                takes[stack.name] = for_each(running)
-            print(f"{stack.name}: {found[stack.name]} {takes[stack.name]}", file=sys.stderr, flush=True)
+            print(f"{stack.name}: {found[stack.name]}", file=sys.stderr, flush=True)
     finally:
         origin.stop()
     if found.get("Larder", {}).get("wrong") or found.get("Larder", {}).get("broken"):
@@ -112,12 +85,7 @@ def main():
     for name, told in found.items():
         lines.append(f"| {name} | {told['flipped']:,} | {told['wrong']:,} | {told['fetched']:,} | {told['broken']:,} |")
     page.put("damage", "\n".join(lines))
-    lines = [f"| stack | memory with {FEW:,} objects | for each object more |", "|---|---|---|"]
-    for name, (before, each) in takes.items():
-        lines.append(f"| {name} | {before >> 20} MiB | {each:.0f} bytes |")
-    page.put("memory", "\n".join(lines))
     page.put("damaged", f"{DAMAGED:,}")
-    page.put("many", f"{MANY:,}")
     page.machine({"machine": {"cores": str(os.cpu_count())}, "versions": {**versions(stacks), **versions_of(stacks)}})
     page.write()
 
