@@ -88,11 +88,17 @@ application() {
   lab/"$1"/run.sh
 }
 
+# A part of the lab's pages over restarts and kills; by hand it takes all of them.
+restarts() {
+  scripts/setup.sh wordpress || return 77
+  lab/wordpress/restart.sh 80
+}
+
 # The experiments, each for some seconds: that they run, not what they measure.
 experiments() {
   local name
   scripts/setup.sh experiments || return 77
-  for name in mixed-10k second-hop microcache wordpress-https small-and-large-vps stops bodies disk; do
+  for name in mixed-10k second-hop microcache wordpress-https small-and-large-vps stops bodies disk disk-damage; do
     lab/experiments/run.sh "$name" --smoke || return 1
   done
 }
@@ -181,6 +187,7 @@ if [ "${1:-all}" = all ]; then
     # Each has a browser, and several at once would only wait for each other.
     chain=()
     for name in "${applications[@]}"; do chain+=("$name:application $name"); done
+    chain+=(wordpress-restart:restarts)
     start_chain "${chain[@]}"
     # Servers and load alone, which wait for each other most of the time.
     start experiments experiments

@@ -1,22 +1,10 @@
 // A post that is saved is new for everybody at once, where a plugin purges: purge.php sends what Proxy Cache Purge
 // sends. The pages are kept for minutes here, so that nothing else could make them new.
-import { execFileSync } from 'node:child_process';
-import fs from 'node:fs';
-
 import { check, part, sum } from '../browser/checks.mjs';
-import { BASE, Visitor, isHit, seen } from '../browser/visitor.mjs';
+import { Visitor, isHit, seen } from '../browser/visitor.mjs';
+import { beginPurges, edit, php, purges } from './site.mjs';
 
-const work = process.env.LAB_WORK;
-const log = `${work}/purges`;
-fs.writeFileSync(log, '');
-fs.chmodSync(log, 0o666);
-
-// As PHP on the command line, with the site's own address.
-const php = (code) =>
-  execFileSync('php', ['-d', 'variables_order=EGPCS', '-r', `require '${work}/site/wp-load.php'; ${code}`], {
-    env: { ...process.env, HTTPS: 'on', HTTP_HOST: BASE.host },
-    timeout: 60_000,
-  }).toString();
+beginPurges();
 
 const path = '/post-120/';
 const others = ['/post-121/', '/post-122/'];
@@ -33,8 +21,7 @@ await part('purges', async () => {
     const kept = [];
     for (const other of others) kept.push(await stored(other));
     const title = `Changed ${round}`;
-    php(`$p = get_page_by_path('post-120', OBJECT, 'post');
-      wp_update_post(['ID' => $p->ID, 'post_title' => '${title}']);`);
+    edit('post-120', title);
     const after = await new Visitor().get(path);
     check(`round ${round}: the next visitor sees the new title`, !after.hit && after.text.includes(title), seen(after));
     for (const [at, other] of others.entries()) {
@@ -42,7 +29,7 @@ await part('purges', async () => {
       check(`round ${round}: ${other} is still stored`, isHit(again, kept[at]), seen(again));
     }
   }
-  const sent = fs.readFileSync(log, 'utf8').trim().split('\n');
+  const sent = purges();
   check('every purge was answered with 200', sent.length > 6 && sent.every((line) => line.endsWith(': 200')), sent);
   php(`do_action('switch_theme');`);
   for (const target of [path, ...others]) {

@@ -5,19 +5,7 @@ import http from 'node:http';
 
 import { check, part, sum } from '../browser/checks.mjs';
 import { BASE, Visitor, isFile, isHit, neverHit, secondIsHit, seen } from '../browser/visitor.mjs';
-
-const ADMIN_BAR = 'id="wpadminbar"';
-
-async function logIn(login) {
-  const visitor = new Visitor();
-  // WordPress refuses a login whose browser did not bring its test cookie back.
-  await visitor.get('/wp-login.php');
-  const form = { log: login, pwd: `${login}-password`, 'wp-submit': 'Log In', testcookie: '1' };
-  const answer = await visitor.ask('POST', '/wp-login.php', { form });
-  const got = [...visitor.jar.keys()].some((name) => name.startsWith('wordpress_logged_in_'));
-  check(`${login} logs in`, answer.status === 302 && got, answer.status);
-  return visitor;
-}
+import { ADMIN_BAR, logIn } from './site.mjs';
 
 const strangers = async (count, path) => {
   const answers = [];

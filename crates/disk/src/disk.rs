@@ -286,7 +286,7 @@ impl Disk {
     /// Reads what is there at once, in memory of the store or of the system; `None` if it is not,
     /// or cannot be read.
     pub fn read_now(&self, place: Place, hash: u64, ask: &Ask) -> Option<Answer> {
-        let volume = self.core.volume_at(place).filter(|volume| volume.health.is_in())?;
+        let volume = self.core.volume_at(place).filter(|volume| volume.health.serves(ask))?;
         let answer = volume.load(Way::Now, place, hash, ask).ok()??;
         volume.tallies.reads_now.fetch_add(1, Ordering::Relaxed);
         Some(answer)

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::owner::{Condition, Reason};
+use crate::read::Ask;
 use crate::stats::add;
 use crate::sync::{AtomicBool, AtomicU8, Mutex, Ordering};
 use crate::vfs::{Vfs, replace};
@@ -60,6 +61,15 @@ fn often(events: &mut VecDeque<u64>, now_ms: u64, within_ms: u64, most: u32) -> 
 impl Health {
     pub(crate) fn is_in(&self) -> bool {
         self.state.load(Ordering::Acquire) == IN
+    }
+
+    /// True if the volume is read for this: one that pauses goes on with bodies that have begun.
+    pub(crate) fn serves(&self, ask: &Ask) -> bool {
+        match self.state.load(Ordering::Acquire) {
+            IN => true,
+            PAUSING => !ask.head,
+            _ => false,
+        }
     }
 
     pub(crate) fn is_out(&self) -> bool {

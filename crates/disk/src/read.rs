@@ -48,7 +48,8 @@ impl Ask {
         Self { head: true, body: 0..bytes, part: None }
     }
 
-    /// Bytes of the body alone.
+    /// Bytes of the body alone, whose head has been read: a volume that pauses as it is slow has
+    /// them all the same.
     pub fn range(body: Range<u64>) -> Self {
         Self { head: false, body, part: None }
     }

@@ -71,7 +71,7 @@ impl ReadQueue {
 impl Volume {
     /// Reads a record when a thread is free; answers at `deadline_ms` at the latest.
     pub(crate) fn read(&self, place: Place, hash: u64, ask: Ask, deadline_ms: u64, done: Done) {
-        if !self.health.is_in() {
+        if !self.health.serves(&ask) {
             return done(Err(Error::Out));
         }
         let mut requests = self.reads.requests.lock();
@@ -128,7 +128,7 @@ impl Volume {
         if self.shared.now().mono_ms >= request.key.0 {
             return self.answer_late(request);
         }
-        let result = if self.health.is_in() {
+        let result = if self.health.serves(&request.ask) {
             let loaded = self.load(Way::Wait, request.place, request.hash, &request.ask);
             loaded.and_then(|answer| answer.ok_or(Error::Gone))
         } else {

@@ -1,5 +1,7 @@
 //! Room for what comes: the segment with the least value is emptied. What was asked for since it
-//! was written moves on, within limits; the rest is dropped.
+//! was written moves on, within limits; the rest is dropped. Where so little is left that all of it
+//! is within the limits, all of it moves on: as after a crash, which ends a segment that has just
+//! begun, and takes with it what had been asked for.
 
 use std::sync::Arc;
 
@@ -15,6 +17,9 @@ use crate::volume::{Job, New, Part, Volume};
 
 /// A byte that was asked for is worth so many others.
 const ASKED_WORTH: u64 = 4;
+
+/// A volume has one segment of so many in advance at most.
+const SPARED: usize = 4;
 
 /// A segment, as far as its value goes.
 struct Victim {
@@ -39,8 +44,9 @@ impl Volume {
         let coming = self.segments.iter().filter(|slot| slot.lock().usage == Usage::Emptied);
         let coming = coming.count();
         let free = self.front.lock().free.len() + coming;
-        // One more is for what moves on.
-        if free > self.shared.config.spare_segments as usize {
+        // A small volume cannot spare as many. One more is for what moves on.
+        let spare = self.shared.config.spare_segments as usize;
+        if free > spare.min(self.segments.len() / SPARED) {
             return false;
         }
         let Some((segment, epoch)) = self.least() else { return false };
@@ -73,14 +79,17 @@ impl Volume {
             * u64::from(self.shared.config.move_percent.min(100))
             / 100;
         let now_s = self.shared.now().unix_ms / 1000;
-        for row in &rows {
+        let is_good = |row: &&Row| row.is(PART) || u64::from(row.expires_s) > now_s;
+        let good: u64 = rows.iter().filter(is_good).map(|row| u64::from(row.room())).sum();
+        let is_little = good <= budget;
+        for row in rows.iter().filter(is_good) {
             let place = self.place(segment, epoch, row);
-            let wanted = row.is(ASKED) && u64::from(row.expires_s) > now_s && !row.is(PART);
+            let wanted = (row.is(ASKED) || is_little) && !row.is(PART);
             if wanted && u64::from(row.room()) <= budget && self.move_record(place, row, None) {
                 budget -= u64::from(row.room());
             }
         }
-        self.move_parts(segment, epoch, &rows, &mut budget);
+        self.move_parts((segment, epoch), &rows, is_little, &mut budget);
         let left: Vec<(Place, Row)> = {
             let mut known = self.segments[segment as usize].lock();
             let live = known.rows.iter().filter(|row| row.is(LIVE));
@@ -132,9 +141,10 @@ impl Volume {
         true
     }
 
-    /// Parts in the segment: those of a body that was asked for move on, with a new list; without
-    /// them the others are worth nothing.
-    fn move_parts(&self, segment: u32, epoch: u64, rows: &[Row], budget: &mut u64) {
+    /// Parts in the segment: those of a body that was asked for, or of every one, move on, with a
+    /// new list; without them the others are worth nothing.
+    fn move_parts(&self, from: (u32, u64), rows: &[Row], every: bool, budget: &mut u64) {
+        let (segment, epoch) = from;
         if !rows.iter().any(|row| row.is(PART)) {
             return;
         }
@@ -148,7 +158,7 @@ impl Volume {
             let row = self.segment(place).and_then(|slot| slot.lock().row(place).copied());
             let Some(row) = row else { continue };
             let bytes: u64 = parts.iter().filter(|part| is_here(part)).map(|part| part.len).sum();
-            if row.is(ASKED)
+            if (row.is(ASKED) || every)
                 && bytes <= *budget
                 && let Some(moved) = self.copy_parts(&parts, is_here)
             {

@@ -293,10 +293,13 @@ impl Shared {
     /// Returns the number of times that `limit` was reached, in the store or elsewhere.
     pub fn limit_hits(&self, limit: Limit) -> u64 {
         let store = || self.cache.stats();
+        let below = || self.cache.lower().disk().map(|disk| disk.stats()).unwrap_or_default();
         let in_store = match limit {
             Limit::ObjectBytes => store().too_large,
             Limit::Variants => store().variants_over,
             Limit::Bans => store().bans_over,
+            Limit::DiskReadTimeout => below().reads_late,
+            Limit::DiskQueueBytes => below().refused_queue,
             _ => 0,
         };
         self.counters.limit_sum(limit) + in_store

@@ -80,6 +80,8 @@ struct Store {
     rules: DiskRules,
     /// Milliseconds that a request waits for the disk, before it asks an origin.
     read_ms: AtomicU64,
+    /// Milliseconds that a body which has begun waits for its next bytes, as for an origin's.
+    next_ms: AtomicU64,
     /// The seed of hashes that the disk keeps.
     seed: HashSeed,
     /// For each invalidation of former processes, in their order: its number in the disk's
@@ -138,6 +140,7 @@ impl Tier {
     pub(crate) fn set_limits(&self, limits: &Limits) {
         if let Some(store) = self.store.get() {
             store.read_ms.store(limits.disk_read_timeout, Ordering::Relaxed);
+            store.next_ms.store(limits.between_bytes_timeout, Ordering::Relaxed);
         }
     }
 

@@ -7,77 +7,13 @@ import subprocess
 import sys
 import time
 
-import peers
-from experiment import LARDER, ROUNDS, SMOKE, Origin, Page, Running, Stack, bench, columns, median, run_of, there, versions
-from processes import pinned
+from disk_stacks import all_there, larder, versions_of
+from experiment import LARDER, ROUNDS, SMOKE, Origin, Page, Running, Stack, bench, columns, run_of, versions
 
 work = sys.argv[1]
 SECONDS = "0.3s" if SMOKE else "3s"
 # Objects of 26 KB, ten times as many bytes as memory may have; and a hundred of 256 KB.
 SIZES = {26: 2000 if SMOKE else 8192, 256: 200 if SMOKE else 800}
-MEMORY_MIB = 24
-DISK = "1GiB"
-
-LARDER_TOML = """
-listen  = ["127.0.0.1:{port}"]
-workers = 1
-[memory]
-size = "{size}"
-[limits]
-keepalive_requests = 1_000_000_000
-{disk}
-[[site]]
-host   = "*"
-origin = "http://127.0.0.1:{origin}"
-# As the others: bodies are stored as they come.
-compress = "off"
-"""
-
-SQUID = peers.SQUID + """
-cache_dir rock {work}/squid/rock 1024 max-size=16777216
-"""
-
-
-def larder(disk, size=f"{MEMORY_MIB}MiB"):
-    """Larder with a disk or without."""
-    def command(place):
-        kept = f'[disk]\npath = "{place.work}/disk"\nsize = "{DISK}"\nadmission = "all"' if disk else ""
-        conf = peers.write(place, "larder.toml", LARDER_TOML, disk=kept, size=size)
-        return [LARDER, "serve", "--config", conf, "--admin-socket", f"{place.work}/larder.sock"]
-
-    return command
-
-
-def varnish(place):
-    return [
-        "varnishd", "-F", "-j", "none", "-n", f"{place.work}/varnish", "-a", f"127.0.0.1:{place.port}",
-        "-b", f"127.0.0.1:{place.origin}", "-s", f"file,{place.work}/storage,1G", "-p", "thread_pools=1",
-    ]
-
-
-def squid(place):
-    """Squid with a rock store, which is made before it starts."""
-    command = peers.squid(place)
-    conf = peers.write(place, "squid.conf", SQUID)
-    subprocess.run([*command[:command.index("-f")], "-f", conf, "-z"], check=True, capture_output=True)
-    return [*command[:command.index("-f")], "-f", conf]
-
-
-def traffic_server(place):
-    command = peers.traffic_server(place)
-    peers.write(place, "trafficserver/etc/storage.config", "{folder}/cache 1024M\n", folder=f"{place.work}/trafficserver")
-    return command
-
-
-STACKS = [
-    Stack("Larder", [larder(True)], {"memory_mib": MEMORY_MIB}),
-    Stack("nginx", ["nginx"], {"memory_mib": MEMORY_MIB}),
-    Stack("nginx, large buffers", ["nginx-buffers"], {"memory_mib": MEMORY_MIB}),
-    Stack("Traffic Server", [traffic_server], {"memory_mib": MEMORY_MIB}),
-    Stack("Squid, rock", [squid], {"memory_mib": MEMORY_MIB}),
-    Stack("Varnish, file", [varnish], {"memory_mib": MEMORY_MIB}),
-]
-PROGRAMS = {"Traffic Server": "trafficserver", "Squid, rock": "squid", "Varnish, file": "varnish", "Larder": "larder"}
 MEMORY_STACKS = [Stack("with a disk", [larder(True, "256MiB")]), Stack("without", [larder(False, "256MiB")])]
 
 
@@ -140,10 +76,7 @@ def again(running, origin):
 def main():
     page = Page("disk", work)
     origin = Origin(work, [*SIZES, 1])
-    stacks = [stack for stack in there(STACKS)]
-    for name in ("Traffic Server", "Squid, rock", "Varnish, file"):
-        if not peers.ALL[PROGRAMS[name]].path():
-            stacks = [stack for stack in stacks if stack.name != name]
+    stacks = all_there()
     points = {stack.name: {kb: [] for kb in SIZES} for stack in stacks}
     restarts, memory = {}, {stack.name: [] for stack in MEMORY_STACKS}
     try:
@@ -166,9 +99,7 @@ def main():
             print(f"round {number + 1} of {ROUNDS} done", file=sys.stderr, flush=True)
     finally:
         origin.stop()
-    named = {PROGRAMS[stack.name] for stack in stacks if stack.name in PROGRAMS} | {"nginx"}
-    of = {name: peers.version(peers.ALL[name].path(), peers.ALL[name].version) for name in sorted(named)}
-    page.machine(run_of(points, run, {**versions(stacks), **of}))
+    page.machine(run_of(points, run, {**versions(stacks), **versions_of(stacks)}))
     heads = ["CPU a request", "requests/s", "p50", "p99", "asked of the origin", "memory"]
     lines = [f"| objects | stack | {' | '.join(heads)} |", f"|---|---|{'---|' * len(heads)}"]
     for kb, count in SIZES.items():

@@ -342,6 +342,8 @@ fn late_reads_are_answered_at_their_deadline_and_make_a_slow_disk_pause() {
     while lab.disk.serve() {}
     assert!(told.try_recv().is_err(), "answered once");
     assert!(lab.disk.put(entry(2, 1, 10)).is_none());
+    assert!(matches!(lab.read(place, 1, Ask::whole()), Err(Error::Out)));
+    assert!(lab.read(place, 1, Ask::range(0..500)).is_ok(), "a body that has begun goes on");
     drop(lab.disk.append(Bytes::from_static(b"x")).expect("the journal goes on"));
     clocks.pass(60_000);
     lab.disk.tick();

@@ -97,6 +97,47 @@ fn what_has_expired_does_not_move() {
 }
 
 #[test]
+fn the_little_that_crashes_leave_in_their_segments_moves_on() {
+    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let volumes = || vec![volume(Arc::new(vfs.clone()), u64::from(config::SEGMENTS_MIN))];
+    let mut lab = Lab::open(settings(volumes()), &clocks).unwrap();
+    lab.find();
+    lab.put(0, 1, 900).unwrap();
+    lab.put(1, 1, 2500).unwrap();
+    lab.disk.settle();
+    for crash in 2..12 {
+        // Nothing of it is asked for: the mark of that would have to be written, too.
+        drop(lab);
+        lab = Lab::open(settings(volumes()), &clocks).unwrap();
+        lab.find();
+        lab.put(crash, 1, 20).unwrap();
+        lab.disk.settle();
+    }
+    let there: Vec<u64> = lab.index.places.lock().keys().copied().collect();
+    assert_eq!(there, (0..12).collect::<Vec<u64>>());
+    assert!(there.iter().all(|hash| lab.version(*hash) == Some(1)));
+    assert!(lab.stats().damaged() == 0);
+}
+
+#[test]
+fn the_smallest_volume_fills_two_segments_before_one_makes_room() {
+    let volumes = vec![volume(Arc::new(Memory::new()), u64::from(config::SEGMENTS_MIN))];
+    let lab = Lab::open(settings(volumes), &Clocks::new()).unwrap();
+    lab.find();
+    let mut hashes = 0..100;
+    while lab.stats().reclaimed == 0 {
+        lab.put(hashes.next().unwrap(), 1, 900).unwrap();
+        lab.disk.settle();
+    }
+    let put = lab.stats().put_bytes;
+    assert!(put > u64::from(SEGMENT) * 2 * 9 / 10, "{put}");
+    hashes.for_each(|hash| {
+        lab.put(hash, 1, 900).unwrap();
+        lab.disk.settle();
+    });
+}
+
+#[test]
 fn what_is_forgotten_is_overwritten_if_that_is_wanted() {
     let (vfs, clocks) = (Memory::new(), Clocks::new());
     let config = Config { erase: true, ..settings(vec![volume(Arc::new(vfs.clone()), 8)]) };

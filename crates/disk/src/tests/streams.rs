@@ -162,7 +162,7 @@ fn a_lent_body_is_held_until_it_is_written() {
 #[test]
 fn a_body_that_moves_on_outlives_a_power_cut_before_it_is_durable() {
     let (vfs, clocks) = (Recording::new(), Clocks::new());
-    let config = Config { move_percent: 100, ..settings(vec![volume(Arc::new(vfs.clone()), 8)]) };
+    let config = Config { move_percent: 60, ..settings(vec![volume(Arc::new(vfs.clone()), 8)]) };
     let lab = Lab::open(config, &clocks).unwrap();
     lab.find();
     // Its parts lie in two segments.

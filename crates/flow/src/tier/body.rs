@@ -19,9 +19,6 @@ use super::intake::{Intake, Onward};
 
 /// Bytes that one read brings: a few blocks.
 const READ_BYTES: u64 = 256 * 1024;
-/// Milliseconds that a client waits for more of a body that it has begun to get: nobody else has
-/// it.
-const PATIENCE_MS: u64 = 30_000;
 
 /// A body on the disk, which an object in memory has as its own.
 #[derive(Debug)]
@@ -254,7 +251,7 @@ impl DiskReading {
         let store = cache.lower().store.get().ok_or(Aborted)?;
         let now = store.disk.read_now(place, self.body.hash, &ask);
         if !now.is_some_and(|answer| self.take(answer)) {
-            let asked = store.ask(place, self.body.hash, ask, PATIENCE_MS);
+            let asked = store.ask(place, self.body.hash, ask);
             self.step = DiskStep::Asked(place, asked);
         }
         Ok(())
@@ -280,7 +277,8 @@ impl DiskReading {
                     self.step = DiskStep::Idle;
                     let answer = match answer {
                         Ok(Ok(answer)) => Some(answer),
-                        Ok(Err(disk::Error::Late | disk::Error::Busy)) => {
+                        // The disk may be better for the next one.
+                        Ok(Err(disk::Error::Late | disk::Error::Busy | disk::Error::Out)) => {
                             return Poll::Ready(Err(Aborted));
                         }
                         Ok(Err(_)) | Err(_) => None,

@@ -31,16 +31,17 @@ struct Candidate {
 }
 
 impl Store {
-    /// Asks the disk, which answers within `most_ms` or not at all.
+    /// Asks the disk, which answers in time or not at all. Where only bytes of a body are asked for
+    /// nobody else could be asked instead, and there is more time.
     pub(super) fn ask(
         &self,
         place: Place,
         hash: u64,
         ask: Ask,
-        most_ms: u64,
     ) -> oneshot::Receiver<Result<Answer, disk::Error>> {
         let (sender, asked) = oneshot::channel();
-        let deadline_ms = rt::now().mono_ms.saturating_add(most_ms);
+        let within_ms = if ask.head { &self.read_ms } else { &self.next_ms };
+        let deadline_ms = rt::now().mono_ms.saturating_add(within_ms.load(Ordering::Relaxed));
         // Whoever does not wait any more is told nothing.
         let done = Box::new(move |answer| _ = sender.send(answer));
         self.disk.read(place, hash, ask, deadline_ms, done);
@@ -60,8 +61,7 @@ impl Store {
             return Some(answer);
         }
         let ask = Ask::beginning(WHOLE_BYTES);
-        let most_ms = self.read_ms.load(Ordering::Relaxed);
-        let answer = self.ask(place, hash, ask, most_ms).await.ok()?.ok()?;
+        let answer = self.ask(place, hash, ask).await.ok()?.ok()?;
         whole(&answer, WHOLE_BYTES).then_some(answer)
     }
 }

@@ -83,9 +83,11 @@ impl Shared {
         }
         tier.found.replayed.store(0, Ordering::Relaxed);
         let seed = HashSeed::from_u64(seed_bits(&opened));
-        let read_ms = self.live().limits.disk_read_timeout.into();
+        let live = self.live();
+        let read_ms = live.limits.disk_read_timeout.into();
+        let next_ms = live.limits.between_bytes_timeout.into();
         let (disk, bans) = (opened.disk, Mutex::default());
-        let store = Store { disk, rules, read_ms, seed, former, bans };
+        let store = Store { disk, rules, read_ms, next_ms, seed, former, bans };
         if tier.store.set(store).is_ok() {
             self.record_invalidations(Arc::new(DiskJournal { cache: Arc::clone(&self.cache) }));
             tier.store.get().into_iter().for_each(|store| store.disk.find());

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+#[derive(Debug)]
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
