@@ -143,8 +143,8 @@ impl<L: Lower> Filling<L> {
         }
     }
 
-    /// As [`Filling::push`], for a chunk that is kept as it is: nothing is copied. It may be a part of
-    /// something that is not much larger.
+    /// As [`Filling::push`], for a chunk that is kept as it is: nothing is copied. It may be a part
+    /// of something that is not much larger.
     pub fn push_chunk(&mut self, data: &Bytes) -> Push {
         let len = self.fill.len() + data.len() as u64;
         let is_over = self.fill.declared.is_some_and(|declared| len > declared)
