@@ -104,10 +104,6 @@ impl Spool {
             None => End::Left,
         };
         let bytes = body.on_its_way().map_or_else(|| body.length(), Intake::len);
-        if !matches!(end, End::Whole) {
-            body.lose();
-            body.on_its_way().inspect(|coming| coming.break_off());
-        }
         Carried { end, bytes, stored: true, plain: None, limit: None }
     }
 }
@@ -238,6 +234,16 @@ impl Spooler<'_> {
         }
         self.body.lose();
         coming.pass();
+    }
+}
+
+impl Drop for Spooler<'_> {
+    /// What has not come by now does not come, and what has goes with its parts.
+    fn drop(&mut self) {
+        if let Some(coming) = self.body.on_its_way() {
+            self.body.lose();
+            coming.break_off();
+        }
     }
 }
 
