@@ -135,7 +135,7 @@ limits! {
     EsiBytes esi_bytes Bytes 64 * MIB, "Bytes of a page's fragments in all; what comes after them is left out, and a page that has begun to be sent ends its connection.";
     EsiNodes esi_nodes Count 10_000, "Instructions and texts of one page; what comes after them is sent as it is.";
     DiskReadTimeout disk_read_timeout Ms 500, "Reading from the disk cache before anything of a response has come; then the origin is asked instead.";
-    DiskQueueBytes disk_queue_bytes Bytes 64 * MIB, "What waits to be written to one volume of the disk cache, which is memory on top of `memory`; beyond it nothing more goes to disk.";
+    DiskQueueBytes disk_queue_bytes Bytes 64 * MIB, "What waits to be written to one volume of the disk cache; beyond it nothing more goes to disk. Responses that leave memory count in `memory` until they are written, bodies on their way to the disk do not.";
     WindowBytes window_bytes Bytes 256 * KIB, "Bytes of a passing body held between origin and client.";
     Variants variants Count 64, "Variants (Vary) of one key; beyond it the oldest is evicted.";
     Waiters waiters Count 100_000, "Requests waiting for one fetch; beyond it 503.";

@@ -14,6 +14,8 @@ work = sys.argv[1]
 SECONDS = "0.3s" if SMOKE else "3s"
 # Objects of 26 KB, ten times as many bytes as memory may have; and a hundred of 256 KB.
 SIZES = {26: 2000 if SMOKE else 8192, 256: 200 if SMOKE else 800}
+# Seed 004's load: pages of 10 to 40 KB, of which a ninth must not be stored, ten times as many bytes as memory may have.
+MIXED = {"total": 500 if SMOKE else 10_000, "sizes": "10..40KB", "cacheable": "89%", "unique": 400 if SMOKE else 9_000}
 MEMORY_STACKS = [Stack("with a disk", [larder(True, "256MiB")]), Stack("without", [larder(False, "256MiB")])]
 
 
@@ -31,6 +33,34 @@ def fill(running, kb):
         bench(work, running.pids, "--urls", urls(kb), "-c", 8, "-n", SIZES[kb], "--warm-up", "0", f"http://127.0.0.1:{running.port}")
 
 
+def mixed_urls():
+    """A file with the targets of the mixed load."""
+    path = f"{work}/urls-mixed"
+    words = [word for key, value in MIXED.items() for word in (f"--{key}", str(value))]
+    subprocess.run([LARDER, "bench", "urls", "makelist", *words, "-o", path], check=True, capture_output=True)
+    return path
+
+
+def mixed(running, origin):
+    """The mixed load on a cache that has been filled twice, as fast as ten connections take it."""
+    load = ["--urls", mixed_urls(), "-c", 10]
+    for _ in range(2):
+        bench(work, running.pids, *load, "-n", MIXED["total"], "--warm-up", "0", f"http://127.0.0.1:{running.port}")
+    before = origin.asked()
+    run = bench(work, running.pids, *load, "--order", "random", "-d", SECONDS, "--warm-up", "0.2s", f"http://127.0.0.1:{running.port}")
+    [result] = run["series"][0]["points"][0]["rounds"]
+    return {**result, "origin_requests": origin.asked() - before - 1}
+
+
+def volume_of(place):
+    """What Larder tells of its volume; nothing of others."""
+    if not os.path.exists(f"{place.work}/larder.sock"):
+        return None
+    told = subprocess.run([LARDER, "stat", "--json", "--admin-socket", f"{place.work}/larder.sock"], capture_output=True, check=True)
+    [volume] = json.loads(told.stdout)["disk"].values()
+    return volume
+
+
 def resident(pids):
     total = 0
     for pid in pids:
@@ -41,9 +71,8 @@ def resident(pids):
 
 def on_disk(place):
     """Bytes that a server's files take; of those that are reserved at the start, bytes in use."""
-    if os.path.exists(f"{place.work}/larder.sock"):
-        told = subprocess.run([LARDER, "stat", "--json", "--admin-socket", f"{place.work}/larder.sock"], capture_output=True, check=True)
-        [volume] = json.loads(told.stdout)["disk"].values()
+    volume = volume_of(place)
+    if volume:
         return volume["live_bytes"] + volume["dead_bytes"]
     if os.path.exists(f"{place.work}/storage"):
         return None
@@ -78,6 +107,7 @@ def main():
     origin = Origin(work, [*SIZES, 1])
     stacks = all_there()
     points = {stack.name: {kb: [] for kb in SIZES} for stack in stacks}
+    mixes, amplified = {stack.name: [] for stack in stacks}, []
     restarts, memory = {}, {stack.name: [] for stack in MEMORY_STACKS}
     try:
         for number in range(ROUNDS):
@@ -90,6 +120,11 @@ def main():
                         if kb == 26 and number == 0:
                             rss = resident(running.pids)
                             restarts[stack.name] = {"rss": rss, "disk": on_disk(running.places[0]), **again(running, origin)}
+                with Running(stack, work, origin.port) as running:
+                    mixes[stack.name].append(mixed(running, origin))
+                    volume = volume_of(running.places[0])
+                    if volume:
+                        amplified.append(volume["written_bytes"] / volume["put_bytes"])
             for stack in MEMORY_STACKS:
                 with Running(stack, work, origin.port) as running:
                     url = f"http://127.0.0.1:{running.port}/gen/1?as=1"
@@ -107,6 +142,13 @@ def main():
             cells = columns(by[kb])
             lines.append(f"| {count:,} of {kb} KB | {name} | {' | '.join(cells[head] for head in heads)} |")
     page.put("table", "\n".join(lines))
+    heads = ["requests/s", "CPU a request", "p50", "p99", "asked of the origin", "errors"]
+    lines = [f"| stack | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
+    for name, rounds in mixes.items():
+        cells = columns(rounds)
+        lines.append(f"| {name} | {' | '.join(cells[head] for head in heads)} |")
+    page.put("mixed", "\n".join(lines))
+    page.put("amplification", f"{sorted(amplified)[len(amplified) // 2]:.2f}")
     heads = ["CPU a request", "requests/s", "p50", "p99"]
     lines = [f"| Larder | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
     for name, rounds in memory.items():
