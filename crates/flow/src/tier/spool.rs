@@ -238,7 +238,7 @@ impl Spooler<'_> {
 }
 
 impl Drop for Spooler<'_> {
-    /// What has not come by now does not come, and what has goes with its parts.
+    /// Ends the body: nothing more comes, and what has come goes with its parts.
     fn drop(&mut self) {
         if let Some(coming) = self.body.on_its_way() {
             self.body.lose();
