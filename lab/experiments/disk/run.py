@@ -104,7 +104,7 @@ def again(running, origin):
 
 def main():
     page = Page("disk", work)
-    origin = Origin(work, [*SIZES, 1])
+    origin = Origin(work, {*SIZES, *range(1, 41)})
     stacks = all_there()
     points = {stack.name: {kb: [] for kb in SIZES} for stack in stacks}
     mixes, amplified = {stack.name: [] for stack in stacks}, []
