@@ -278,7 +278,7 @@ impl DiskReading {
                     let answer = match answer {
                         Ok(Ok(answer)) => Some(answer),
                         // The disk may be better for the next one.
-                        Ok(Err(disk::Error::Late | disk::Error::Busy | disk::Error::Out)) => {
+                        Ok(Err(disk::Error::Late | disk::Error::Busy)) => {
                             return Poll::Ready(Err(Aborted));
                         }
                         Ok(Err(_)) | Err(_) => None,
