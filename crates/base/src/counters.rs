@@ -93,6 +93,7 @@ counters! {
     Collapsed collapsed_total Counter "Answered by another request's fetch.";
     Revalidated revalidated_total Counter "Stored responses made fresh again by a 304.";
     DiskHits disk_hits_total Counter "Lookups that found nothing in memory and a response on disk.";
+    DiskLent disk_lent_total Counter "Of the hits on disk those that were answered from there without coming into memory, which is full of what is asked for more.";
     DiskMisses disk_misses_total Counter "Times that the disk was read for a request in vain: what it had was another's, was invalidated, was damaged, or came too late.";
     DiskSpoolsRefused disk_spools_refused_total Counter "Bodies that were to go to the disk while they came, and of which it took no more: they passed to those who had asked for them.";
     Files files_total Counter "Answered with a file.";

@@ -504,11 +504,21 @@ impl<L: Lower> Cache<L> {
         false
     }
 
+    /// Returns true if there is more room than is kept free for what will come.
+    pub(crate) fn has_room(&self) -> bool {
+        self.memory().left_to_store() > 2 * self.ahead()
+    }
+
+    /// Bytes that are kept free for what will come.
+    fn ahead(&self) -> u64 {
+        (self.memory().budget() / AHEAD_PARTS).min(AHEAD_MAX)
+    }
+
     /// Evicts ahead of need: has a small part of the budget free for what will come, so that those
     /// who bring it rarely have to make room themselves. `pause` is called every few microseconds,
     /// no lock being held. For a thread that nobody waits for, about once a second.
     pub fn make_room_ahead(&self, pause: &mut dyn FnMut()) {
-        let wanted = (self.memory().budget() / AHEAD_PARTS).min(AHEAD_MAX);
+        let wanted = self.ahead();
         // Not for every little that has been taken of it.
         if self.memory().left_to_store() >= wanted / 2 {
             return;

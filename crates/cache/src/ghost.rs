@@ -77,6 +77,20 @@ impl Ghost {
         }
     }
 
+    /// Returns true if `h32` is among the last `window` ones; it is remembered if it is not.
+    pub(crate) fn meet(&mut self, h32: u32, window: usize, ledger: &Arc<Ledger>) -> bool {
+        let time = self.time;
+        let is_it = |entry: &&mut (u32, u32)| {
+            entry.0 == h32 && entry.1 != 0 && time.wrapping_sub(entry.1) as usize <= window
+        };
+        let is_in = |table: &mut Places| table.bucket(h32).iter_mut().any(|it| is_it(&it));
+        let is_known = is_in(&mut self.current) || is_in(&mut self.former);
+        if !is_known {
+            self.insert(h32, window, ledger);
+        }
+        is_known
+    }
+
     /// Begins a larger table if the budget has room for it beside the old one; the old one will do
     /// otherwise.
     fn grow(&mut self, window: usize, ledger: &Arc<Ledger>) {
@@ -115,6 +129,18 @@ mod tests {
             ghost.insert((other + 1).wrapping_mul(0x9e37_79b9), 100, &ledger);
         }
         assert!(!ghost.take(7, 100));
+    }
+
+    #[test]
+    fn what_is_met_twice_among_so_many_is_known() {
+        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0)));
+        let mut ghost = Ghost::default();
+        assert!(!ghost.meet(7, 2, &ledger));
+        assert!(ghost.meet(7, 2, &ledger) && ghost.meet(7, 2, &ledger), "it stays");
+        assert!(!ghost.meet(8, 2, &ledger) && ghost.meet(7, 2, &ledger));
+        assert!(!ghost.meet(9, 2, &ledger) && !ghost.meet(10, 2, &ledger));
+        assert!(!ghost.meet(7, 2, &ledger), "three others came since");
+        assert!(ghost.take(7, 2), "it comes back as what has left");
     }
 
     #[test]

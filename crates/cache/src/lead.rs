@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::busy::{Busy, Waited};
 use crate::cache::Cache;
 use crate::content::{Complete, Elsewhere};
@@ -11,6 +13,7 @@ use crate::forms::Forms;
 use crate::ledger::{Charge, count};
 use crate::lower::{Lower, MemoryOnly};
 use crate::object::Object;
+use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::pieces::Whole;
 use crate::record::{NewObject, Record};
 use crate::shard::{Dead, Leaving};
@@ -21,6 +24,49 @@ use crate::variant::Variant;
 /// Up to this size a body is copied when a 304 gives it a new head; a larger one is shared, which
 /// keeps the old head in memory.
 const COPY_BYTES_MAX: u64 = 16 * 1024;
+
+/// The body of a response that is lent from the lower tier.
+#[derive(Debug)]
+pub enum Loan {
+    /// All of it, as it was read.
+    Whole(Vec<Bytes>),
+    /// It is read as it is sent.
+    Elsewhere(Arc<dyn Elsewhere>),
+}
+
+impl Loan {
+    /// Bytes that the object takes for it, but for those of its pieces.
+    fn cost(&self) -> u64 {
+        match self {
+            Self::Whole(_) => Complete::OTHER_BYTES,
+            Self::Elsewhere(body) => Complete::elsewhere_bytes(&**body),
+        }
+    }
+
+    fn pieces_cost(&self) -> u64 {
+        match self {
+            Self::Whole(pieces) => {
+                pieces.iter().map(|it| size::class(it.len()) + CHUNK_OVERHEAD).sum()
+            }
+            Self::Elsewhere(_) => 0,
+        }
+    }
+
+    /// The content; each piece gives back its part of `charge`.
+    fn complete(self, mut charge: Charge) -> Complete {
+        let cost = self.pieces_cost();
+        match self {
+            Self::Whole(pieces) => {
+                let charged = pieces.into_iter().map(|piece| {
+                    let own = charge.split(size::class(piece.len()) + CHUNK_OVERHEAD);
+                    Owned::into_bytes(piece, Cost::Stored(own))
+                });
+                Complete::many(charged.collect(), cost)
+            }
+            Self::Elsewhere(body) => Complete::elsewhere(body),
+        }
+    }
+}
 
 /// Whoever holds it fetches, and owes those who wait an answer. Dropping it is [`Lead::fail`].
 #[derive(Debug)]
@@ -143,6 +189,45 @@ impl<L: Lower> Lead<L> {
         }
         self.conclude(Waited::Ready(Arc::clone(&object)));
         Ok(object)
+    }
+
+    /// Returns true if what the lower tier has of this key is to come into memory: there is more
+    /// room than is kept free, or the key was asked for a short while ago. Or else that is
+    /// remembered, and it is to be lent ([`Lead::lend`]), lest it push out what is asked for more.
+    pub fn rises(&self) -> bool {
+        let place = self.cache.place(self.busy.hash);
+        self.cache.has_room() || self.cache.shard(place.shard).meet(place.h32)
+    }
+
+    /// Gives a response of the lower tier to this request and those who wait, and leaves it where
+    /// it is: the index has it at `place`, and not in memory. `None` if it has left the index
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// As [`Lead::refill`], and if there is no memory for it.
+    pub fn lend(
+        mut self,
+        place: L::Place,
+        record: Record,
+        body: Loan,
+    ) -> Result<Option<Arc<Object>>, Self> {
+        let Ok(record) = self.may_raise(record) else { return Err(self) };
+        let pieces_cost = body.pieces_cost();
+        let cost = Object::cost_of(&record) + body.cost();
+        let Some(mut charge) = self.cache.reserve(cost + pieces_cost) else { return Err(self) };
+        let pieces_charge = charge.split(pieces_cost);
+        let object = self.make(record, Some(charge), None);
+        object.complete(body.complete(pieces_charge));
+        // Or else an invalidation has met it, or something newer has taken its place.
+        let is_there = {
+            let at = self.cache.place(self.busy.hash);
+            let mut shard = self.cache.shard(at.shard);
+            let is_there = shard.places(at.h32).any(|other| other == place);
+            shard.leave(at.h32, &self.busy) && is_there
+        } && self.cache.may_use(&object);
+        object.expire(self.busy.soft_until());
+        self.conclude(Waited::Ready(Arc::clone(&object)));
+        Ok(is_there.then_some(object))
     }
 
     /// The object whose body is elsewhere, and whether there is room for it.

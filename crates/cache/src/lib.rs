@@ -67,7 +67,7 @@ pub use fill::{Abandoned, Aborted, Passage, Push, Trailed};
 pub use filling::{Filling, NotKept};
 pub use forms::{Attached, FORMS};
 pub use keyed::KEYED_FORMS;
-pub use lead::Lead;
+pub use lead::{Lead, Loan};
 pub use ledger::Stats;
 pub use lower::{Lower, MemoryOnly};
 pub use object::{BodyRef, Object};

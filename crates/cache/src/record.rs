@@ -84,7 +84,7 @@ pub struct Flags {
 
 impl Flags {
     /// Returns true if further forms of the body, or things that are made of it, may be kept.
-    pub(crate) fn may_have_forms(self) -> bool {
+    pub fn may_have_forms(self) -> bool {
         self.negotiated || self.esi || self.ssi || self.dictionary
     }
 

@@ -500,6 +500,12 @@ impl<L: Lower> Shard<L> {
         self.give_back();
     }
 
+    /// Returns true if the key was met here, or has left, among the last so many as are in memory.
+    pub(crate) fn meet(&mut self, h32: u32) -> bool {
+        let ledger = Arc::clone(self.charge.ledger());
+        self.ghost.meet(h32, self.live(), &ledger)
+    }
+
     fn push(&mut self, h32: u32, object: &Object, main: bool) {
         object.standing.set_place(LIVE | if main { MAIN } else { 0 });
         let queue = if main { &mut self.main } else { &mut self.small };

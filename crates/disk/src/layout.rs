@@ -403,6 +403,12 @@ impl Blocks {
         HEADER_BYTES as u64 + payload + blocks * SUM_BYTES as u64
     }
 
+    /// Bytes of head and body in the first `len` bytes of a record: whole blocks, or all of it.
+    pub(crate) fn payload_in(self, len: u64) -> u64 {
+        let later = len.div_ceil(u64::from(self.bytes)).saturating_sub(1);
+        len.saturating_sub(HEADER_BYTES as u64 + later * SUM_BYTES as u64)
+    }
+
     /// The block that byte `at` of head and body is in, and its place in the block.
     pub(crate) fn find(self, at: u64) -> (u32, usize) {
         let first = u64::from(self.bytes) - HEADER_BYTES as u64;
@@ -528,6 +534,15 @@ mod tests {
             prop_assert_eq!(Header::decode(record), Some(header));
             for (number, block) in (0..).zip(record[..len].chunks(512)) {
                 prop_assert!(sum::is_sound(binding.seed(), number, block));
+            }
+            prop_assert_eq!(blocks.payload_in(len as u64), header.payload());
+            for end in (0..=len).step_by(512) {
+                let is_before = |at: &u64| {
+                    let (block, within) = blocks.find(*at);
+                    block as usize * 512 + within < end
+                };
+                let come = (0..header.payload()).take_while(is_before).count();
+                prop_assert_eq!(blocks.payload_in(end as u64), come as u64);
             }
             for (at, byte) in payload.iter().enumerate() {
                 let (block, within) = blocks.find(at as u64);

@@ -163,7 +163,7 @@ pub use disk::{Disk, Durability, Effect, Entry, Invalidation, Opened};
 pub use error::{Damage, Error};
 pub use owner::{Condition, Found, Owner, Reason};
 pub use place::Place;
-pub use read::{Answer, Ask};
+pub use read::{Answer, Ask, Seal};
 pub use reads::Done;
 pub use stats::Stats;
 pub use stream::{Pushed, Stream};

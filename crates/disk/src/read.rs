@@ -30,6 +30,20 @@ pub struct Ask {
     pub body: Range<u64>,
     /// The number of the part that it is, of a body that is in parts.
     part: Option<u64>,
+    /// No more is read for the body than comes with the head.
+    is_opening: bool,
+    known: Option<Seal>,
+}
+
+/// What has been read of a record and holds for all of it: whoever asks for more with this spares
+/// the disk the beginning. Of no effect where the record has moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seal {
+    segment: u32,
+    epoch: u64,
+    offset: u32,
+    header: Header,
+    seed: u64,
 }
 
 impl Ask {
@@ -45,18 +59,29 @@ impl Ask {
 
     /// The head, and so many bytes of the body.
     pub fn beginning(bytes: u64) -> Self {
-        Self { head: true, body: 0..bytes, part: None }
+        Self { head: true, body: 0..bytes, part: None, is_opening: false, known: None }
+    }
+
+    /// The head, and what one read of so many bytes brings of the body: of one in parts nothing.
+    pub fn opening(bytes: u64) -> Self {
+        Self { is_opening: true, ..Self::beginning(bytes) }
     }
 
     /// Bytes of the body alone, whose head has been read: a volume that pauses as it is slow has
     /// them all the same.
     pub fn range(body: Range<u64>) -> Self {
-        Self { head: false, body, part: None }
+        Self { head: false, body, part: None, is_opening: false, known: None }
+    }
+
+    /// The same of a record that is known from a former answer.
+    #[must_use]
+    pub fn of(self, known: Option<Seal>) -> Self {
+        Self { known, ..self }
     }
 
     /// Bytes of a part of a body that has not ended; to be asked for at the part's place.
     pub fn part(part: &Part, body: Range<u64>) -> Self {
-        Self { head: false, body, part: Some(part.seq) }
+        Self { head: false, body, part: Some(part.seq), is_opening: false, known: None }
     }
 }
 
@@ -78,11 +103,14 @@ pub struct Answer {
     /// Bytes of the body from where they were asked for, in pieces; fewer than were asked for if
     /// that is more than one read brings.
     pub body: Vec<Bytes>,
+    /// For further questions; `None` of a record that waits to be written, and of one in parts.
+    pub seal: Option<Seal>,
 }
 
 impl Answer {
     fn of(header: &Header) -> Self {
         Self {
+            seal: None,
             passed: header.passed,
             order: header.order,
             expires_ms: header.expires_ms,
@@ -128,6 +156,8 @@ struct Spot {
     offset: u32,
     len: u32,
     hash: u64,
+    /// It does not wait to be written.
+    is_written: bool,
 }
 
 /// Blocks of a record that were read and are sound.
@@ -136,6 +166,19 @@ struct Sound {
     seed: u64,
     /// From the beginning of the record on.
     bytes: Bytes,
+}
+
+impl Seal {
+    fn new(spot: &Spot, sound: &Sound) -> Option<Self> {
+        let Spot { segment, epoch, offset, .. } = *spot;
+        let Sound { header, seed, .. } = *sound;
+        (header.flags & IS_LISTED == 0).then_some(Self { segment, epoch, offset, header, seed })
+    }
+
+    fn is_of(&self, spot: &Spot) -> bool {
+        let place = (spot.segment, spot.epoch, spot.offset, spot.hash);
+        (self.segment, self.epoch, self.offset, self.header.hash) == place
+    }
 }
 
 impl Volume {
@@ -151,12 +194,6 @@ impl Volume {
         let Some(answer) = answer.inspect_err(|error| self.end_listed(place, error))? else {
             return Ok(None);
         };
-        // Parts are worth what their record is.
-        if ask.part.is_none()
-            && let Some(segment) = self.segment(place)
-        {
-            segment.lock().ask(place);
-        }
         add(&self.tallies.reads, 1);
         add(&self.tallies.read_bytes, answer.size());
         Ok(Some(answer))
@@ -185,7 +222,8 @@ impl Volume {
         ask: &Ask,
         seq: Option<u64>,
     ) -> Result<Option<Answer>, Error> {
-        let Some(spot) = self.spot(place) else {
+        // Parts are worth what their record is.
+        let Some(spot) = self.spot_for(place, seq.is_none()) else {
             add(&self.tallies.reads_gone, 1);
             return Err(Error::Gone);
         };
@@ -193,12 +231,17 @@ impl Volume {
             self.tallies.damaged(Damage::Other);
             return Err(Error::Damaged(Damage::Other));
         }
-        let queued = self.front.lock().pending.get(&place).cloned();
-        if let Some(queued) = queued {
+        let queued = || self.front.lock().pending.get(&place).cloned();
+        if let Some(queued) = if spot.is_written { None } else { queued() } {
             add(&self.tallies.reads_queued, 1);
             return self.answer_queued(way, &queued, ask);
         }
-        let read = self.read_spot(way, spot, ask).and_then(|sound| {
+        let known = ask.known.filter(|seal| seal.is_of(&spot) && !ask.head);
+        let sound = match known {
+            Some(Seal { header, seed, .. }) => Ok(Sound { header, seed, bytes: Bytes::new() }),
+            None => self.read_spot(way, spot, ask),
+        };
+        let read = sound.and_then(|sound| {
             let part = sound.header.flags & IS_PART != 0;
             if part != seq.is_some() || seq.is_some_and(|seq| seq != sound.header.seq) {
                 return Err(Damage::Other.into());
@@ -213,11 +256,18 @@ impl Volume {
     }
 
     fn spot(&self, place: Place) -> Option<Spot> {
-        let segment = self.segment(place)?.lock();
-        let row = segment.row(place)?;
+        self.spot_for(place, false)
+    }
+
+    /// The spot of a record, which is noted as asked for if `asked`.
+    fn spot_for(&self, place: Place, asked: bool) -> Option<Spot> {
+        let mut segment = self.segment(place)?.lock();
+        let (epoch, is_written) = (segment.epoch, segment.usage == Usage::Sealed);
+        let row = if asked { segment.ask(place) } else { segment.row(place) }?;
         Some(Spot {
             segment: place.segment(),
-            epoch: segment.epoch,
+            epoch,
+            is_written,
             offset: row.offset(),
             len: row.len,
             hash: row.hash,
@@ -266,11 +316,14 @@ impl Volume {
     /// Reads the beginning of a record: all of it if it is asked for and not much.
     fn read_spot(&self, way: Way, spot: Spot, ask: &Ask) -> Result<Sound, Missed> {
         let (len, block) = (u64::from(spot.len), u64::from(self.blocks.bytes));
-        let whole = ask.body.start < block
-            && ask.body.end >= len
-            && len <= self.shared.config.read_bytes + block;
-        let bytes = if whole { spot.len } else { spot.len.min(self.blocks.bytes) };
-        let bytes = self.read_bytes(way, spot, 0..bytes)?;
+        let most = self.shared.config.read_bytes;
+        let whole = ask.body.start < block && ask.body.end >= len && len <= most + block;
+        let bytes = match ask.is_opening {
+            true => ask.body.end.min(most).next_multiple_of(block).max(block).min(len),
+            false if whole => len,
+            false => len.min(block),
+        };
+        let bytes = self.read_bytes(way, spot, 0..bytes as u32)?;
         let header = Header::decode(&bytes).ok_or(Damage::Header)?;
         if header.hash != spot.hash {
             return Err(Damage::Other.into());
@@ -351,6 +404,7 @@ impl Volume {
         let Header { flags, head_len, body_len, .. } = sound.header;
         let (head_len, body_len) = (u64::from(head_len), u64::from(body_len));
         let mut answer = Answer::of(&sound.header);
+        answer.seal = Seal::new(&spot, &sound);
         if ask.head {
             answer.head = joined(self.section(way, spot, &sound, 0..head_len)?);
         }
@@ -359,7 +413,11 @@ impl Volume {
             let list = joined(self.section(way, spot, &sound, body)?);
             return Ok((answer, Part::decode(&list, self.number)));
         }
-        let body = self.clip(&ask.body, body_len);
+        let mut body = self.clip(&ask.body, body_len);
+        if ask.is_opening {
+            let come = self.blocks.payload_in(sound.bytes.len() as u64);
+            body = 0..come.saturating_sub(head_len).min(body_len);
+        }
         let body = head_len + body.start..head_len + body.end;
         answer.body = self.section(way, spot, &sound, body)?;
         Ok((answer, Vec::new()))
@@ -381,6 +439,9 @@ impl Volume {
         parts: &[Part],
         ask: &Ask,
     ) -> Result<Option<Answer>, Error> {
+        if ask.is_opening {
+            return Ok(Some(answer));
+        }
         let wanted = self.clip(&ask.body, answer.length);
         let mut at = 0;
         for part in parts {

@@ -110,13 +110,14 @@ impl Segment {
         Some(row)
     }
 
-    /// Notes that a live record was asked for.
-    pub(crate) fn ask(&mut self, place: Place) {
-        let Some(index) = self.index(place) else { return };
+    /// The row of a live record, which is noted as asked for.
+    pub(crate) fn ask(&mut self, place: Place) -> Option<&Row> {
+        let index = self.index(place)?;
         if !self.rows[index].is(ASKED) {
             self.rows[index].set(ASKED, true);
             self.asked_bytes += u64::from(self.rows[index].room());
         }
+        Some(&self.rows[index])
     }
 
     /// Forgets all of its records. A crash may bring them back until that is durable, so that the
@@ -168,8 +169,8 @@ mod tests {
         assert_eq!(segment.row(at(640)).unwrap().hash, 5);
         assert_eq!(segment.row(at(704)), None);
         assert_eq!(segment.row(Place::new(0, 3, 8, 640)), None);
-        segment.ask(at(640));
-        segment.ask(at(640));
+        assert_eq!(segment.ask(at(640)).unwrap().hash, 5);
+        assert!(segment.ask(at(640)).is_some() && segment.ask(at(704)).is_none());
         assert_eq!(segment.asked_bytes, 128);
         assert!(segment.kill(at(640)).is_some() && segment.kill(at(640)).is_none());
         assert_eq!((segment.live, segment.live_bytes, segment.asked_bytes), (1, 128, 0));

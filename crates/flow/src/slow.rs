@@ -187,11 +187,14 @@ async fn take_part(
                 (_, false) => Verdict::End(Met::Beside),
             });
         if let Role::Below(below) = role {
-            let Some(next) = below.raise(core, &mut select_by(&ask.request.headers)).await else {
-                ask.now = core.now();
-                continue;
-            };
-            role = next.role();
+            match below.raise(core, &mut select_by(&ask.request.headers)).await {
+                Ok(lent) => {
+                    part.take_lent(lent);
+                    ask.now = core.now();
+                    continue;
+                }
+                Err(next) => role = next.role(),
+            }
         }
         let (job, reason) = match role {
             Role::End(Met::Reply(reply)) => return reply,

@@ -57,14 +57,19 @@ impl<L> Below<L> {
 }
 
 impl Below {
-    /// Reads the disk; `None` if that brought something up, which a lookup finds. Or else the duty
-    /// is to fetch.
-    pub(crate) async fn raise(self, core: &Rc<Core>, variant: &mut Select<'_>) -> Option<Self> {
-        let raised = match self {
+    /// Reads the disk. What it has is lent, or a lookup finds it.
+    ///
+    /// # Errors
+    /// The duty is to fetch.
+    pub(crate) async fn raise(
+        self,
+        core: &Rc<Core>,
+        variant: &mut Select<'_>,
+    ) -> Result<Option<Arc<Object>>, Self> {
+        match self {
             Self::Lead(lead) => raise(core, lead, variant).await.map_err(Self::Lead),
             Self::Alone(lead) => raise(core, lead, variant).await.map_err(Self::Alone),
-        };
-        raised.err()
+        }
     }
 }
 
@@ -113,18 +118,25 @@ pub(crate) struct FetchPart {
     rounds: u32,
     /// The disk has been read.
     has_read: bool,
+    /// The disk has lent this.
+    lent: Option<Arc<Object>>,
 }
 
 impl FetchPart {
     /// A request that waits for fetches of others up to `rounds` times if it `coalesces`, and
     /// cannot use `rejected`.
     pub(crate) fn new(coalesces: bool, rejected: Option<Arc<Object>>, rounds: u32) -> Self {
-        Self { coalesces: coalesces && rounds > 0, rejected, rounds, has_read: false }
+        Self { coalesces: coalesces && rounds > 0, rejected, rounds, has_read: false, lent: None }
     }
 
     /// As one that has read the disk, if `has_read`.
     pub(crate) fn having_read(self, has_read: bool) -> Self {
         Self { has_read, ..self }
+    }
+
+    /// Takes what the disk has lent for what the store has.
+    pub(crate) fn take_lent(&mut self, lent: Option<Arc<Object>>) {
+        self.lent = lent;
     }
 
     /// Returns true if the request still waits for others.
@@ -146,7 +158,11 @@ impl FetchPart {
     ) -> Role<E, L, T> {
         loop {
             let (coalesce, rejected) = (self.coalesces, self.rejected.as_ref());
-            match begin(BeginOptions { coalesce, rejected }) {
+            let began = match self.lent.take() {
+                Some(lent) => Began::Object(lent),
+                None => begin(BeginOptions { coalesce, rejected }),
+            };
+            match began {
                 Began::Lead(lead) => return Role::Lead(lead),
                 Began::Alone(lead) => return Role::Alone(lead),
                 Began::Below(below) if self.has_read => return below.role(),

@@ -123,6 +123,45 @@ async fn what_memory_has_no_room_for_is_a_hit_from_disk() {
 }
 
 #[tokio::test]
+async fn what_is_asked_for_too_seldom_for_memory_answers_from_the_disk_as_from_memory() {
+    for policy in BOTH {
+        let stage = Disked::start(policy, "memory = { size = \"16MiB\" }").await;
+        let body_of = |n: usize| pattern(if n.is_multiple_of(2) { 20_000 + n } else { 300_000 + n });
+        for n in 0..160 {
+            let (body, length) = (body_of(n), body_of(n).len());
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\nETag: \"{n}\"\r\n\
+                 Content-Length: {length}\r\n\r\n"
+            );
+            stage.origin.on(&format!("/{n}"), Script::respond([head.as_bytes(), &body].concat()));
+        }
+        // The last ones stay in memory.
+        for n in (0..160).chain(0..160) {
+            stage.get(&format!("/{n}")).await;
+        }
+        for n in 0..80 {
+            let (target, body) = (format!("/{n}"), body_of(n));
+            let head = stage.ask("HEAD", &target, "").await;
+            let length = head.header("content-length").unwrap_or_default();
+            assert_eq!((head.status, length), (200, &*body.len().to_string()), "{policy:?} {n}");
+            for (from, to) in [(100, 200), (19_000, 21_000), (130_000, 290_000)] {
+                if to > body.len() {
+                    continue;
+                }
+                let range = format!("Range: bytes={from}-{}\r\n", to - 1);
+                let part = stage.ask("GET", &target, &range).await;
+                assert_eq!(part.status, 206, "{policy:?} {n}");
+                assert!(part.body == body[from..to], "{policy:?} {n}");
+            }
+            let same = stage.ask("GET", &target, &format!("If-None-Match: \"{n}\"\r\n")).await;
+            assert_eq!(same.status, 304, "{policy:?} {n}");
+            assert!(stage.get(&target).await.body == body, "{policy:?} {n}");
+        }
+        assert!(stage.metric("larder_disk_lent_total").await > 0, "{policy:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_large_body_is_read_from_where_it_lies_in_ranges_too() {
     for policy in BOTH {
         let mut stage = Disked::start(policy, "").await;

@@ -153,6 +153,23 @@ fn raise(cache: &Arc<Cache<Attic>>, attic: &Attic, name: &str) -> Option<Arc<Obj
     None
 }
 
+/// Lends what the lower tier has of the key; `None` where it has nothing usable.
+fn lend(cache: &Arc<Cache<Attic>>, attic: &Attic, name: &str) -> Option<Arc<Object>> {
+    let mut lead = fetching(cache, name);
+    for place in lead.cold().to_vec() {
+        let Some((record, body)) = attic.read(place) else { continue };
+        if record.key() != key(name).bytes() || !record.matches(&mut of("a")) {
+            continue;
+        }
+        let (first, second) = (body.slice(..body.len() / 2), body.slice(body.len() / 2..));
+        match lead.lend(place, record, Loan::Whole(vec![first, second])) {
+            Ok(lent) => return lent,
+            Err(goes_on) => lead = goes_on,
+        }
+    }
+    None
+}
+
 fn is_in_memory(cache: &Cache<Attic>, name: &str) -> bool {
     matches!(cache.lookup(&key(name), &mut of("a"), 0), Found::Object(_))
 }
@@ -272,6 +289,80 @@ fn what_was_read_before_a_purge_or_a_newer_response_does_not_come_up_after_it() 
         }
         cache.check();
     }
+}
+
+#[test]
+fn what_is_lent_stays_below_and_gives_its_memory_back() {
+    let (attic, cache) = over(MIB);
+    store(&cache, "/a", head(None), b"body");
+    press(&cache);
+    let before = cache.stats();
+    let lent = lend(&cache, &attic, "/a").expect("it has sunk");
+    assert_eq!(bytes_of(&lent).as_deref(), Some(&b"body"[..]));
+    assert!(cache.stats().bytes >= before.bytes + lent.memory(), "it is charged");
+    assert!(!lent.is_live() && !is_in_memory(&cache, "/a"));
+    drop(lent);
+    assert_eq!((cache.stats().bytes, attic.len()), (before.bytes, 1));
+    // A read of it before was none of its own.
+    assert!(raise(&cache, &attic, "/a").is_some());
+    cache.check();
+}
+
+#[test]
+fn what_was_read_before_a_purge_a_ban_or_a_newer_response_is_not_lent_after_it() {
+    let (attic, cache) = over(MIB);
+    let ways: [fn(&Arc<Cache<Attic>>); 4] = [
+        |cache| _ = cache.invalidate(&key("/a")),
+        |cache| _ = cache.clear(),
+        |cache| ban(cache, |_| true, 0),
+        |cache| store(cache, "/a", head(None), b"newer"),
+    ];
+    for overtake in ways {
+        store(&cache, "/a", head(None), b"older");
+        press(&cache);
+        let lead = fetching(&cache, "/a");
+        let [place] = *lead.cold() else { panic!("it has sunk") };
+        let (record, body) = attic.read(place).expect("kept");
+        overtake(&cache);
+        let lent = lead.lend(place, record, Loan::Whole(vec![body]));
+        assert!(!matches!(lent, Ok(Some(_))));
+        drop(lent);
+        cache.check();
+        cache.clear();
+    }
+}
+
+#[test]
+fn those_who_wait_are_lent_what_is_lent() {
+    let (attic, cache) = over(MIB);
+    store(&cache, "/a", head(None), b"body");
+    press(&cache);
+    let mut begin = || cache.begin(&key("/a"), &mut of("a"), BeginOptions::default(), 0);
+    let (Begin::Lead(lead), Begin::Wait(mut ticket)) = (begin(), begin()) else {
+        panic!("one leads")
+    };
+    let [place] = *lead.cold() else { panic!("it has sunk") };
+    let (record, body) = attic.read(place).expect("kept");
+    let lent = lead.lend(place, record, Loan::Whole(vec![body])).expect("its key").expect("there");
+    match poll_once(&mut ticket) {
+        Poll::Ready(Waited::Ready(object)) => assert!(Arc::ptr_eq(&object, &lent)),
+        other => panic!("expected what is lent, not {other:?}"),
+    }
+}
+
+#[test]
+fn what_is_asked_for_again_soon_rises_and_all_does_while_there_is_room() {
+    let (_, cache) = over(MIB);
+    let names: Vec<_> = (0..64).map(|n| n.to_string()).collect();
+    names.iter().for_each(|name| store(&cache, name, head(None), b"body"));
+    press(&cache);
+    assert!(fetching(&cache, "1").rises(), "nothing is in memory");
+    (100..2000).for_each(|n| store(&cache, &n.to_string(), head(None), &pattern(n)));
+    let rise = |name: &str| fetching(&cache, name).rises();
+    let before = names.iter().filter(|name| rise(name)).count();
+    assert!(before < names.len(), "memory is full");
+    let again = |name: &&String| [rise(name), rise(name)][1];
+    assert!(names.iter().all(|name| again(&name)), "it was asked for just before");
 }
 
 #[test]
@@ -521,6 +612,7 @@ fn a_variant_that_is_stored_leaves_the_copies_of_others() {
 enum Op {
     Store(usize),
     Get(usize),
+    Lend(usize),
     Purge(usize),
     Soft(usize),
     Ban(usize),
@@ -539,6 +631,7 @@ proptest! {
             prop_oneof![
                 4 => (0..5_usize).prop_map(Op::Store),
                 6 => (0..5_usize).prop_map(Op::Get),
+                4 => (0..5_usize).prop_map(Op::Lend),
                 1 => (0..5_usize).prop_map(Op::Purge),
                 1 => (0..5_usize).prop_map(Op::Soft),
                 1 => (0..5_usize).prop_map(Op::Ban),
@@ -586,6 +679,14 @@ proptest! {
                     let is_fresh = object.is_some_and(|object| object.is_fresh(0));
                     prop_assert!(!(is_fresh && stale[at]), "{at} was purged softly");
                 }
+                Op::Lend(at) if !is_in_memory(&cache, &at.to_string()) => {
+                    let lent = lend(&cache, &attic, &at.to_string());
+                    let body = lent.and_then(|object| bytes_of(&object));
+                    prop_assert!(body.is_none() || body.as_ref() == map.get(&at), "{at}");
+                    let is_lost = body.is_none() && map.contains_key(&at) && !stale[at];
+                    prop_assert!(!is_lost, "{at} is lost");
+                }
+                Op::Lend(_) => {}
                 Op::Purge(at) => {
                     cache.invalidate(&key(&at.to_string()));
                     map.remove(&at);

@@ -131,8 +131,15 @@ async fn raised(
     if lead.cold().is_empty() {
         return Some(lead);
     }
-    if let Err(lead) = tier::raise(core, lead, &mut |_, _| {}).await {
-        return Some(lead);
+    match tier::raise(core, lead, &mut |_, _| {}).await {
+        Ok(Some(lent)) => {
+            if let Some(reply) = reply.take() {
+                drop(reply.send(lent.reader()));
+            }
+            return None;
+        }
+        Ok(None) => {}
+        Err(lead) => return Some(lead),
     }
     let key = set.key(&core.shared, slice);
     let options = BeginOptions::default();

@@ -4,21 +4,25 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 
 use base::{Account, Held};
 use bytes::Bytes;
 use cache::{Aborted, Elsewhere, Object, Reading};
-use disk::{Answer, Ask, Place};
+use disk::{Answer, Ask, Place, Seal};
+use parking_lot::Mutex;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
 
 use super::Cache;
 use super::intake::{Intake, Onward};
 
-/// Bytes that one read brings: a few blocks.
+/// Bytes that one read of the disk brings: a few blocks.
 const READ_BYTES: u64 = 256 * 1024;
+/// Bytes that are taken from the system's memory at once: they are still in the core's own cache
+/// when they are sent.
+const NOW_BYTES: u64 = 128 * 1024;
 
 /// A body on the disk, which an object in memory has as its own.
 #[derive(Debug)]
@@ -28,40 +32,97 @@ pub(super) struct OnDisk {
     /// The bits of its place, which the disk may change; [`NOWHERE`] while it comes.
     place: AtomicU64,
     length: u64,
-    object: OnceLock<Weak<Object>>,
+    /// The stored response whose body it is, if it is in memory.
+    object: Mutex<Weak<Object>>,
     /// A body that has come in this process.
     coming: Option<Intake>,
+    /// The beginning, where it has been read.
+    opening: Opening,
     /// The index has its place, or had it.
     is_entered: AtomicBool,
     /// The index has let go of it: the record goes when nobody reads it any more.
     is_forgotten: AtomicBool,
 }
 
+/// The beginning of a body that has been read, and what is known of the rest by that.
+#[derive(Debug, Default)]
+pub(super) struct Opening {
+    pieces: Vec<Bytes>,
+    seal: Option<Seal>,
+}
+
+impl Opening {
+    /// The beginning that `answer` has.
+    pub(super) fn of(answer: Answer) -> Self {
+        Self { pieces: answer.body, seal: answer.seal }
+    }
+
+    /// The same without its bytes, for a body that stays.
+    pub(super) fn without_bytes(answer: &Answer) -> Self {
+        Self { pieces: Vec::new(), seal: answer.seal }
+    }
+
+    fn size(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.len() as u64).sum()
+    }
+
+    /// The bytes of it from `at` on.
+    fn from(&self, at: u64) -> VecDeque<Bytes> {
+        let mut before = at;
+        let mut rest = VecDeque::new();
+        for piece in &self.pieces {
+            let length = piece.len() as u64;
+            if before < length {
+                rest.push_back(piece.slice(before as usize..));
+            }
+            before = before.saturating_sub(length);
+        }
+        rest
+    }
+}
+
 /// No place: that of a volume, a segment and a unit that there cannot be.
 const NOWHERE: u64 = u64::MAX;
 
 impl OnDisk {
-    /// The body of `length` bytes at `place`, under a key of this hash.
-    pub(super) fn new(cache: &Arc<Cache>, (hash, place): (u64, Place), length: u64) -> Arc<Self> {
-        let body = Arc::new(Self::of(cache, hash, length, None));
+    /// The body of `length` bytes at `place`, under a key of this hash: one that is being read from
+    /// there, if there is one.
+    pub(super) fn at(
+        cache: &Arc<Cache>,
+        (hash, place): (u64, Place),
+        length: u64,
+        opening: Opening,
+    ) -> Arc<Self> {
+        let mut lent = cache.lower().lent.lock();
+        if let Some(body) = lent.get(&place).and_then(Weak::upgrade) {
+            return body;
+        }
+        let body = Arc::new(Self::of(cache, hash, length, (opening, None)));
         body.is_entered.store(true, Ordering::Relaxed);
-        body.come_to(cache, place);
+        body.place.store(place.bits(), Ordering::Release);
+        lent.insert(place, Arc::downgrade(&body));
         body
     }
 
     /// A body of `length` bytes that is coming.
     pub(super) fn coming(cache: &Arc<Cache>, hash: u64, length: u64, part_bytes: u64) -> Arc<Self> {
-        Arc::new(Self::of(cache, hash, length, Some(Intake::new(part_bytes))))
+        Arc::new(Self::of(cache, hash, length, (Opening::default(), Some(Intake::new(part_bytes)))))
     }
 
-    fn of(cache: &Arc<Cache>, hash: u64, length: u64, coming: Option<Intake>) -> Self {
+    fn of(
+        cache: &Arc<Cache>,
+        hash: u64,
+        length: u64,
+        (opening, coming): (Opening, Option<Intake>),
+    ) -> Self {
         Self {
             cache: Arc::downgrade(cache),
             hash,
             place: AtomicU64::new(NOWHERE),
             length,
-            object: OnceLock::new(),
+            object: Mutex::default(),
             coming,
+            opening,
             is_entered: AtomicBool::new(false),
             is_forgotten: AtomicBool::new(false),
         }
@@ -89,7 +150,7 @@ impl OnDisk {
 
     /// Takes note of the stored response whose body this is.
     pub(super) fn stands_for(&self, object: &Arc<Object>) {
-        _ = self.object.set(Arc::downgrade(object));
+        *self.object.lock() = Arc::downgrade(object);
     }
 
     /// The hash of its key.
@@ -103,9 +164,12 @@ impl OnDisk {
 
     /// The body can no longer be had: the response leaves.
     pub(super) fn lose(&self) {
-        let object = self.object.get().and_then(Weak::upgrade);
-        if let (Some(cache), Some(object)) = (self.cache.upgrade(), object) {
-            cache.withdraw(self.hash, &object);
+        let object = self.object.lock().upgrade();
+        let Some(cache) = self.cache.upgrade() else { return };
+        match object {
+            Some(object) => cache.withdraw(self.hash, &object),
+            // It was lent, and is not in memory.
+            None => _ = cache.drop_cold(self.hash, self.place()),
         }
     }
 }
@@ -169,7 +233,7 @@ impl Elsewhere for OnDisk {
 
     fn memory(&self) -> u64 {
         let parts = self.coming.as_ref().map_or(0, |coming| coming.parts_of(self.length));
-        (size_of::<Self>() as u64) + parts * size_of::<disk::Part>() as u64
+        (size_of::<Self>() as u64) + parts * size_of::<disk::Part>() as u64 + self.opening_bytes()
     }
 
     fn as_any(&self) -> Option<&dyn Any> {
@@ -224,7 +288,13 @@ impl DiskReading {
         let wanted = self.at..self.until.min(self.at + READ_BYTES);
         let coming = self.number.zip(self.body.coming.as_ref());
         let Some((number, coming)) = coming else {
-            return self.ask(self.body.place(), Ask::range(wanted));
+            let begun = self.body.opening.from(self.at);
+            if !begun.is_empty() {
+                self.pieces = begun;
+                self.at = self.body.opening.size();
+                return Ok(());
+            }
+            return self.ask(self.body.place(), Ask::range(wanted).of(self.body.opening.seal));
         };
         match coming.next(number, self.at) {
             Onward::Bytes(pieces) => {
@@ -249,7 +319,9 @@ impl DiskReading {
     fn ask(&mut self, place: Place, ask: Ask) -> Result<(), Aborted> {
         let cache = self.body.cache.upgrade().ok_or(Aborted)?;
         let store = cache.lower().store.get().ok_or(Aborted)?;
-        let now = store.disk.read_now(place, self.body.hash, &ask);
+        let end = ask.body.end.min(ask.body.start + NOW_BYTES);
+        let now = Ask { body: ask.body.start..end, ..ask.clone() };
+        let now = store.disk.read_now(place, self.body.hash, &now);
         if !now.is_some_and(|answer| self.take(answer)) {
             let asked = store.ask(place, self.body.hash, ask);
             self.step = DiskStep::Asked(place, asked);

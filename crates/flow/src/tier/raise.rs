@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::Counter;
-use cache::Select;
+use cache::{Loan, Object, Select};
 use disk::{Answer, Ask, Place};
 use tokio::sync::oneshot;
 
-use super::body::OnDisk;
+use super::body::{OnDisk, Opening};
 use super::record::Raised;
 use super::{Lead, Store};
 use crate::core::Core;
@@ -19,6 +19,8 @@ use crate::slices;
 const WHOLE_BYTES: u64 = 4 << 20;
 /// The longest part of a body that a core reads itself, where it is in the system's memory.
 const NOW_BYTES: u64 = 256 * 1024;
+/// Bytes that are read first. A record that is no longer comes as a whole.
+const OPENING_BYTES: u64 = 128 * 1024;
 
 /// The longest body that is copied out of what was read, head and checksums included.
 const COPIED_BYTES: u64 = 64 * 1024;
@@ -48,22 +50,30 @@ impl Store {
         asked
     }
 
-    /// Reads a record: from the system's memory at once, or from the disk.
-    async fn read(&self, place: Place, hash: u64) -> Option<Answer> {
-        let whole = |answer: &Answer, most: u64| {
-            let come: u64 = answer.body.iter().map(|piece| piece.len() as u64).sum();
-            come == answer.length || answer.length > most
-        };
-        let now = Ask::beginning(NOW_BYTES);
-        if let Some(answer) = self.disk.read_now(place, hash, &now)
-            && whole(&answer, WHOLE_BYTES)
-        {
+    /// Reads the opening of a record: from the system's memory at once, or from the disk.
+    async fn open(&self, place: Place, hash: u64) -> Option<Answer> {
+        let ask = Ask::opening(OPENING_BYTES);
+        if let Some(answer) = self.disk.read_now(place, hash, &ask) {
             return Some(answer);
         }
-        let ask = Ask::beginning(WHOLE_BYTES);
-        let answer = self.ask(place, hash, ask).await.ok()?.ok()?;
-        whole(&answer, WHOLE_BYTES).then_some(answer)
+        self.ask(place, hash, ask).await.ok()?.ok()
     }
+
+    /// Reads a record as a whole.
+    async fn read(&self, place: Place, hash: u64, length: u64) -> Option<Answer> {
+        let ask = Ask::beginning(WHOLE_BYTES);
+        let now = if length <= NOW_BYTES { self.disk.read_now(place, hash, &ask) } else { None };
+        let answer = match now {
+            Some(answer) => answer,
+            None => self.ask(place, hash, ask).await.ok()?.ok()?,
+        };
+        is_whole(&answer).then_some(answer)
+    }
+}
+
+/// Returns true if the whole body has come.
+fn is_whole(answer: &Answer) -> bool {
+    answer.size() == answer.length
 }
 
 /// A lead while the disk is read. Whoever waits looks again if the client leaves meanwhile.
@@ -78,7 +88,8 @@ impl Drop for LeadInHand {
 }
 
 /// Brings up what the disk has for the request whose signatures `variant` computes. The next lookup
-/// finds it then, unless something has happened to it meanwhile.
+/// finds it then, unless something has happened to it meanwhile. What is asked for too seldom for
+/// memory stays where it is, and is returned.
 ///
 /// # Errors
 /// The fetch goes on: the disk has nothing for the request, or cannot be read in time.
@@ -86,20 +97,20 @@ pub(crate) async fn raise(
     core: &Rc<Core>,
     mut lead: Lead,
     variant: &mut Select<'_>,
-) -> Result<(), Lead> {
+) -> Result<Option<Arc<Object>>, Lead> {
     let cache = &core.shared.cache;
     let Some(store) = cache.lower().store.get() else { return Err(lead) };
     let (hash, places) = (lead.hash(), lead.cold().to_vec());
     let mut found = Vec::new();
     let mut reading = LeadInHand(Some(lead));
     for place in places {
-        if let Some(answer) = store.read(place, hash).await {
+        if let Some(answer) = store.open(place, hash).await {
             found.push((place, answer));
         }
     }
     lead = match reading.0.take() {
         Some(lead) => lead,
-        None => return Ok(()),
+        None => return Ok(None),
     };
     let mut best: Option<Candidate> = None;
     for (place, answer) in found {
@@ -123,15 +134,70 @@ pub(crate) async fn raise(
         core.counters.inc(Counter::DiskMisses);
         return Err(lead);
     };
-    let raised = put(core, lead, best);
+    let raised = give(core, store, lead, best).await;
     core.counters.inc(if raised.is_ok() { Counter::DiskHits } else { Counter::DiskMisses });
     raised
 }
 
-/// Puts the response into the index.
-fn put(core: &Rc<Core>, lead: Lead, found: Candidate) -> Result<(), Lead> {
+/// Lends the response, or puts it into memory.
+async fn give(
+    core: &Rc<Core>,
+    store: &Store,
+    lead: Lead,
+    found: Candidate,
+) -> Result<Option<Arc<Object>>, Lead> {
+    if found.kept.set.is_some() || found.answer.length > WHOLE_BYTES {
+        return put_head(core, lead, found).map(|()| None);
+    }
+    if may_lend(core, &found) && !lead.rises() {
+        return lend(core, lead, found);
+    }
+    if !is_whole(&found.answer) {
+        let (hash, length) = (lead.hash(), found.answer.length);
+        let mut reading = LeadInHand(Some(lead));
+        let answer = store.read(found.place, hash, length).await;
+        let Some(lead) = reading.0.take() else { return Ok(None) };
+        // It may have moved meanwhile, and then it is another record's place.
+        return match answer.filter(|answer| answer.head == found.answer.head) {
+            Some(answer) => put(lead, Candidate { answer, ..found }).map(|()| None),
+            None => Err(lead),
+        };
+    }
+    put(lead, found).map(|()| None)
+}
+
+/// Returns true if the response answers as it is, from where it lies. One that is stale may have to
+/// be confirmed, and then its place is in memory; so is that of one which other forms are made of,
+/// unless all of it has come.
+fn may_lend(core: &Core, found: &Candidate) -> bool {
+    let record = &found.kept.record;
+    record.is_fresh(core.now().mono_ms)
+        && (is_whole(&found.answer) || !record.flags().may_have_forms())
+}
+
+/// Lends the response.
+fn lend(core: &Core, lead: Lead, found: Candidate) -> Result<Option<Arc<Object>>, Lead> {
+    let Candidate { place, kept: Raised { record, plain_length, .. }, answer } = found;
+    let body = match is_whole(&answer) {
+        true => Loan::Whole(answer.body),
+        false => {
+            let at = (lead.hash(), place);
+            let (length, opening) = (answer.length, Opening::of(answer));
+            Loan::Elsewhere(OnDisk::at(&core.shared.cache, at, length, opening))
+        }
+    };
+    let lent = lead.lend(place, record, body)?;
+    core.counters.add(Counter::DiskLent, u64::from(lent.is_some()));
+    if let Some((object, length)) = lent.as_ref().zip(plain_length) {
+        object.note_plain_length(length);
+    }
+    Ok(lent)
+}
+
+/// Puts the head of the response into the index, over a body that stays where it is.
+fn put_head(core: &Rc<Core>, lead: Lead, found: Candidate) -> Result<(), Lead> {
     let cache = &core.shared.cache;
-    let Candidate { place, kept: Raised { record, plain_length, set }, answer } = found;
+    let Candidate { place, kept: Raised { record, set, .. }, answer } = found;
     if let Some(kept) = set {
         let life = cache.lower().sets.lock().get(&place).cloned();
         let Some(set) = slices::kept_again(core, &kept, lead.hash(), life) else {
@@ -145,12 +211,16 @@ fn put(core: &Rc<Core>, lead: Lead, found: Candidate) -> Result<(), Lead> {
         }
         return Ok(());
     }
-    if answer.length > WHOLE_BYTES {
-        let body = OnDisk::new(cache, (lead.hash(), place), answer.length);
-        let object = lead.raise_head(place, record, Arc::clone(&body) as _)?;
-        body.stands_for(&object);
-        return Ok(());
-    }
+    let (at, opening) = ((lead.hash(), place), Opening::without_bytes(&answer));
+    let body = OnDisk::at(cache, at, answer.length, opening);
+    let object = lead.raise_head(place, record, Arc::clone(&body) as _)?;
+    body.stands_for(&object);
+    Ok(())
+}
+
+/// Puts the response into the index, all of which has been read.
+fn put(lead: Lead, found: Candidate) -> Result<(), Lead> {
+    let Candidate { place, kept: Raised { record, plain_length, .. }, answer } = found;
     let mut filling = lead.refill(place, record, answer.length)?;
     if filling.is_window() {
         // There is no memory for it; an origin's response would pass through.

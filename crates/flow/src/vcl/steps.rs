@@ -174,7 +174,11 @@ impl Turn {
     }
 
     fn lookup<S: Stage>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
-        let Found::Object(object) = S::find(self, env) else { return self.begin(env, None) };
+        let found = match self.lent.take() {
+            Some(lent) => Found::Object(lent),
+            None => S::find(self, env),
+        };
+        let Found::Object(object) = found else { return self.begin(env, None) };
         match found::age(self, env, &object) {
             Age::Fresh if object.flags().hit_for_pass => {
                 env.count(Count::CacheHitpass);

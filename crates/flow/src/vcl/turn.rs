@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use base::KeyBuf;
 use bytes::Bytes;
+use cache::Object;
 use message::Request;
 use smallvec::SmallVec;
 use vcl::ctx::{ReqState, Session, Task};
@@ -42,6 +43,8 @@ pub(crate) struct Turn {
     pub(crate) waits: u32,
     /// The disk has been read for it, since `vcl_recv` ran last.
     pub(crate) has_read_disk: bool,
+    /// The response that the disk has lent, until it is looked at.
+    pub(crate) lent: Option<Arc<Object>>,
     /// Lines that the program has logged; `ran` has the subroutines and the verbs that they
     /// returned.
     pub(crate) lines: RefCell<Vec<Line>>,
@@ -68,6 +71,7 @@ impl Turn {
             within: None,
             waits: 0,
             has_read_disk: false,
+            lent: None,
             lines: RefCell::default(),
             ran: SmallVec::new(),
             switched: None,

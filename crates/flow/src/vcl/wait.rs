@@ -60,8 +60,11 @@ impl Waiting {
                 Halt::Below(below, stale) => {
                     let mut variant = select_by(&turn.req.headers);
                     match below.raise(env.stage.core, &mut variant).await {
-                        None => Step::Lookup,
-                        Some(below) => {
+                        Ok(lent) => {
+                            turn.lent = lent;
+                            Step::Lookup
+                        }
+                        Err(below) => {
                             let lead = below.into_lead();
                             env.count(Count::CacheMiss);
                             Step::Miss(Missing { lead, stale })
