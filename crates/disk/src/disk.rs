@@ -357,6 +357,28 @@ impl Disk {
         }
     }
 
+    /// The newest invalidation that all volumes in use have in their journals.
+    pub fn sealed(&self) -> u64 {
+        let volumes = self.core.volumes().filter(|volume| !volume.health.is_out());
+        volumes.map(|volume| volume.journal.sealed()).min().unwrap_or(u64::MAX)
+    }
+
+    /// Invalidations that are needed no more, though older ones may be: whatever each of them has
+    /// met has been forgotten, or newer ones meet that, too. They are in all journals
+    /// ([`Disk::sealed`]).
+    pub fn drop_invalidations(&self, numbers: &[u64]) {
+        let volumes = self.core.volumes().filter(|volume| !volume.health.is_out());
+        volumes.for_each(|volume| volume.needless.lock().extend_from_slice(numbers));
+    }
+
+    /// Records of a lower order are of no use. This process knows; no later one finds them, or needs
+    /// invalidations up to this number.
+    pub fn void(&self, order: u64) {
+        for volume in self.core.volumes() {
+            volume.journal.push(Item::Void(order));
+        }
+    }
+
     /// The newest ban that all records have passed; `None` if there are none.
     pub fn passed(&self) -> Option<u32> {
         let all = self.core.live_segments(|segment| u64::from(segment.least_passed));

@@ -56,6 +56,9 @@ pub(crate) struct Beginning {
     pub(crate) owner: [u8; 32],
     pub(crate) invalidations: std::collections::BTreeMap<u64, Bytes>,
     pub(crate) released: u64,
+    /// As of [`Keep`].
+    pub(crate) needless: u64,
+    pub(crate) void: u64,
     pub(crate) outs: std::collections::BTreeMap<[u8; 16], u64>,
 }
 
@@ -65,6 +68,8 @@ impl Beginning {
         // Both are in their order, and are many.
         self.invalidations.append(&mut keep.invalidations.clone());
         self.released = self.released.max(keep.released);
+        self.needless = self.needless.max(keep.needless);
+        self.void = self.void.max(keep.void);
         self.invalidations = self.invalidations.split_off(&(self.released + 1));
         for (id, number) in &keep.outs {
             let known = self.outs.entry(*id).or_default();
@@ -185,7 +190,7 @@ impl Candidate {
             || self.is_broken()
             || self.marker.is_some()
             || was_out
-            || all.released > last
+            || all.released.max(all.needless) > last
             || sealed > self.past.newest()
     }
 
@@ -223,11 +228,13 @@ impl Candidate {
         let snapshot = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.generation);
         let snapshot = if purpose == Purpose::Void { 0 } else { snapshot };
         let finder = match purpose {
-            Purpose::Serve | Purpose::Look => Finder::new(&mut self.past, self.snapshot.take()),
+            Purpose::Serve | Purpose::Look => {
+                Finder::new(&mut self.past, self.snapshot.take(), all.void)
+            }
             Purpose::Void => Finder::of_nothing(),
         };
         let volume = self.volume(number, superblock, files, (finder, snapshot), shared);
-        volume.journal.carry(all.invalidations.clone(), all.released);
+        volume.journal.carry(all);
         if purpose != Purpose::Look {
             volume.rotate(generation).map_err(&making)?;
             health::unmark(&*vfs).map_err(&making)?;
@@ -339,6 +346,7 @@ impl Candidate {
             health: Health::default(),
             tallies,
             finder: Mutex::new(Some(finder)),
+            needless: Mutex::default(),
             ready: AtomicBool::new(false),
             found: AtomicBool::new(false),
             settled: AtomicBool::new(false),

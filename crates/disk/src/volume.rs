@@ -187,6 +187,9 @@ pub(crate) struct Volume {
     pub(crate) settled: AtomicBool,
     /// The generation of the newest snapshot.
     pub(crate) snapshot_before: AtomicU64,
+    /// Invalidations that are needed no more, which the writer tells the journal with a commit: it
+    /// has moved nothing halfway then.
+    pub(crate) needless: Mutex<Vec<u64>>,
     /// Bytes that the journal began with.
     pub(crate) carried: AtomicU64,
     /// Segments looked at, of those that had something.

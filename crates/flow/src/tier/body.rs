@@ -4,13 +4,14 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 
 use base::{Account, Held};
 use bytes::Bytes;
 use cache::{Aborted, Elsewhere, Object, Reading};
 use disk::{Answer, Ask, Place};
+use parking_lot::Mutex;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
 
@@ -28,24 +29,32 @@ pub(super) struct OnDisk {
     /// The bits of its place, which the disk may change; [`NOWHERE`] while it comes.
     place: AtomicU64,
     length: u64,
-    object: OnceLock<Weak<Object>>,
+    /// The stored response whose body it is, or was before it left memory.
+    object: Mutex<Weak<Object>>,
     /// A body that has come in this process.
     coming: Option<Intake>,
     /// The index has its place, or had it.
     is_entered: AtomicBool,
-    /// The index has let go of it: the record goes when nobody reads it any more.
-    is_forgotten: AtomicBool,
+    /// The index has let go of it, or does not know of it yet: the record goes when nobody reads it
+    /// any more.
+    is_parting: AtomicBool,
 }
 
 /// No place: that of a volume, a segment and a unit that there cannot be.
 const NOWHERE: u64 = u64::MAX;
 
 impl OnDisk {
-    /// The body of `length` bytes at `place`, under a key of this hash.
-    pub(super) fn new(cache: &Arc<Cache>, (hash, place): (u64, Place), length: u64) -> Arc<Self> {
+    /// The body of `length` bytes at `place`, under a key of this hash: the one that somebody reads
+    /// from there, if so.
+    pub(super) fn at(cache: &Arc<Cache>, (hash, place): (u64, Place), length: u64) -> Arc<Self> {
+        let mut lent = cache.lower().lent.lock();
+        if let Some(body) = lent.get(&place).and_then(Weak::upgrade) {
+            return body;
+        }
         let body = Arc::new(Self::of(cache, hash, length, None));
         body.is_entered.store(true, Ordering::Relaxed);
-        body.come_to(cache, place);
+        body.place.store(place.bits(), Ordering::Release);
+        lent.insert(place, Arc::downgrade(&body));
         body
     }
 
@@ -60,15 +69,16 @@ impl OnDisk {
             hash,
             place: AtomicU64::new(NOWHERE),
             length,
-            object: OnceLock::new(),
+            object: Mutex::default(),
             coming,
             is_entered: AtomicBool::new(false),
-            is_forgotten: AtomicBool::new(false),
+            is_parting: AtomicBool::new(false),
         }
     }
 
-    /// The disk has it at `place`.
+    /// The disk has it at `place`, and the index is to be told.
     pub(super) fn come_to(self: &Arc<Self>, cache: &Cache, place: Place) {
+        cache.lower().part_later(self);
         self.place.store(place.bits(), Ordering::Release);
         cache.lower().lent.lock().insert(place, Arc::downgrade(self));
     }
@@ -84,12 +94,15 @@ impl OnDisk {
         let body: &Self = object.elsewhere()?.as_any()?.downcast_ref()?;
         let place = body.place.load(Ordering::Acquire);
         let is_new = place != NOWHERE && !body.is_entered.swap(true, Ordering::AcqRel);
+        if is_new && let Some(cache) = body.cache.upgrade() {
+            cache.lower().stay(body);
+        }
         is_new.then(|| Place::of_bits(place))
     }
 
     /// Takes note of the stored response whose body this is.
     pub(super) fn stands_for(&self, object: &Arc<Object>) {
-        _ = self.object.set(Arc::downgrade(object));
+        *self.object.lock() = Arc::downgrade(object);
     }
 
     /// The hash of its key.
@@ -103,7 +116,7 @@ impl OnDisk {
 
     /// The body can no longer be had: the response leaves.
     pub(super) fn lose(&self) {
-        let object = self.object.get().and_then(Weak::upgrade);
+        let object = self.object.lock().upgrade();
         if let (Some(cache), Some(object)) = (self.cache.upgrade(), object) {
             cache.withdraw(self.hash, &object);
         }
@@ -131,7 +144,24 @@ impl super::Tier {
     pub(super) fn forget_later(&self, place: Place) -> bool {
         let body = self.lent.lock().get(&place).and_then(Weak::upgrade);
         // A body that ends takes the lock, too.
-        body.inspect(|body| body.is_forgotten.store(true, Ordering::Release)).is_some()
+        body.inspect(|body| self.part_later(body)).is_some()
+    }
+
+    fn part_later(&self, body: &OnDisk) {
+        if !body.is_parting.swap(true, Ordering::AcqRel) {
+            self.parting.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    fn stay(&self, body: &OnDisk) {
+        if body.is_parting.swap(false, Ordering::AcqRel) {
+            self.parting.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// True if there are records that no lookup finds, and that go later.
+    pub(super) fn has_parting(&self) -> bool {
+        self.parting.load(Ordering::Acquire) > 0
     }
 }
 
@@ -141,16 +171,16 @@ impl Drop for OnDisk {
         let place = self.place();
         {
             let mut lent = cache.lower().lent.lock();
-            // Another one may have come up from there meanwhile.
+            // Another one may have come up from there just now.
             if lent.get(&place).is_some_and(|body| std::ptr::eq(body.as_ptr(), self)) {
                 lent.remove(&place);
             }
         }
-        // What the index has let go of, or never heard of.
-        let is_gone =
-            !self.is_entered.load(Ordering::Acquire) || self.is_forgotten.load(Ordering::Acquire);
-        if is_gone && let Some(disk) = cache.lower().disk() {
-            disk.forget(place);
+        if self.is_parting.load(Ordering::Acquire) {
+            if let Some(disk) = cache.lower().disk() {
+                disk.forget(place);
+            }
+            cache.lower().stay(self);
         }
     }
 }

@@ -146,7 +146,7 @@ fn put(core: &Rc<Core>, lead: Lead, found: Candidate) -> Result<(), Lead> {
         return Ok(());
     }
     if answer.length > WHOLE_BYTES {
-        let body = OnDisk::new(cache, (lead.hash(), place), answer.length);
+        let body = OnDisk::at(cache, (lead.hash(), place), answer.length);
         let object = lead.raise_head(place, record, Arc::clone(&body) as _)?;
         body.stands_for(&object);
         return Ok(());
