@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use base::KeyBuf;
 use bytes::Bytes;
 use cache::{BeginOptions, Config, NewObject, Reading};
-use disk::vfs::{Memory, Vfs};
+use disk::vfs::{Fault, Faulty, Memory, Vfs};
 use disk::{Body, Entry, VolumeConfig};
 use message::Status;
 
@@ -201,4 +201,21 @@ async fn a_purge_cuts_nobody_off_who_reads_a_body_that_came_up_twice() {
     assert_eq!(disk(&shared).stats().records, 0, "it goes with its last reader");
     chores(&shared);
     assert_eq!(told(&vfs), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_body_whose_volume_is_out_leaves_the_index() {
+    let broken = Arc::new(AtomicBool::new(false));
+    let is = Arc::clone(&broken);
+    let vfs =
+        Faulty::new(Memory::new(), move |_, _| is.load(Ordering::Relaxed).then_some(Fault::Broken));
+    let (shared, _) = over(&vfs);
+    let (object, ..) = large(&shared, "/film");
+    let mut reading = Arc::clone(object.elsewhere().expect("a body on disk")).open();
+    assert!(next(&shared, &mut *reading).is_some());
+    broken.store(true, Ordering::Relaxed);
+    disk(&shared).append(Bytes::from_static(b"x")).expect_err("the journal fails");
+    assert!(object.is_live());
+    while next(&shared, &mut *reading).is_some() {}
+    assert!(!object.is_live(), "whoever asks from now on has it fetched anew");
 }
