@@ -104,7 +104,14 @@ pub(crate) fn look(config: &VolumeConfig, known: Option<Locked>) -> Result<Candi
     config.check()?;
     let vfs = &*config.vfs;
     let name = vfs.name();
-    let lock = known.map_or_else(|| lock(vfs), Ok)?;
+    let lock = match known {
+        Some(lock) => lock,
+        None => {
+            // What is somebody else's is left as it is: not even a file to lock is put there.
+            refuse_foreign(vfs)?;
+            lock(vfs)?
+        }
+    };
     let (superblock, copy) = read_superblock(vfs, &name)?;
     let reading = Error::io(&name, "reading the journal");
     let key = superblock.as_ref().map_or(0, Superblock::key);
@@ -125,20 +132,25 @@ pub(crate) fn look(config: &VolumeConfig, known: Option<Locked>) -> Result<Candi
     })
 }
 
+/// Refuses a directory that is neither a volume nor empty.
+fn refuse_foreign(vfs: &dyn Vfs) -> Result<(), Error> {
+    let names = vfs.list().map_err(Error::io(&vfs.name(), "reading the directory"))?;
+    // What was being made when the power went is made again.
+    let is_new = names.iter().all(|name| name.starts_with("data-"));
+    if is_new || names.iter().any(|name| name == SUPERBLOCK) {
+        return Ok(());
+    }
+    Err(Error::Foreign { volume: vfs.name() })
+}
+
 /// The newer whole superblock, and which copy it is.
 fn read_superblock(vfs: &dyn Vfs, name: &str) -> Result<(Option<Superblock>, usize), Error> {
     let reading = Error::io(name, "reading the superblock");
     let file = match vfs.open(SUPERBLOCK, false) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let names = vfs.list().map_err(&reading)?;
-            let ours = |name: &String| name.starts_with("data-");
-            // What was being made when the power went is made again.
-            return if names.iter().all(ours) {
-                Ok((None, 1))
-            } else {
-                Err(Error::Foreign { volume: name.to_owned() })
-            };
+            refuse_foreign(vfs)?;
+            return Ok((None, 1));
         }
         Err(error) => return Err(reading(error)),
     };
@@ -381,6 +393,7 @@ fn new_id() -> [u8; 16] {
 /// Removes all files of a volume.
 pub(crate) fn empty(vfs: &dyn Vfs) -> Result<(), Error> {
     let name = vfs.name();
+    refuse_foreign(vfs)?;
     let _lock = lock(vfs)?;
     let removing = Error::io(&name, "emptying the volume");
     // Without its superblock nothing else is believed.

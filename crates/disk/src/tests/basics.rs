@@ -396,6 +396,21 @@ fn settings_that_cannot_be_are_refused_with_the_reason() {
 }
 
 #[test]
+fn a_directory_of_something_else_is_left_without_a_file_more() {
+    let path = std::env::temp_dir().join(format!("larder-disk-photos-{}", std::process::id()));
+    std::fs::create_dir(&path).unwrap();
+    std::fs::write(path.join("photo.jpeg"), "").unwrap();
+    let vfs: Arc<dyn Vfs> = Arc::new(Real::new(&path).unwrap());
+    let refused = Lab::open(settings(vec![volume(Arc::clone(&vfs), 8)]), &Clocks::new()).err();
+    let emptied = crate::tools::empty(&vfs);
+    let left = std::fs::read_dir(&path).unwrap().count();
+    std::fs::remove_dir_all(&path).unwrap();
+    assert!(matches!(refused, Some(Error::Foreign { .. })), "{refused:?}");
+    assert!(matches!(emptied, Err(Error::Foreign { .. })), "{emptied:?}");
+    assert_eq!(left, 1);
+}
+
+#[test]
 fn the_owners_bytes_are_those_of_the_first_start() {
     let (vfs, clocks) = (Memory::new(), Clocks::new());
     let config = |owner| Config { owner, ..settings(vec![volume(Arc::new(vfs.clone()), 8)]) };
