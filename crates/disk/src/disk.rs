@@ -271,6 +271,14 @@ impl Disk {
         })
     }
 
+    /// Keeps the long body of the record at `place` under another head, in the place of that record:
+    /// `entry` has no body itself. `tell` is called with the new place while both are there, so that
+    /// whoever reads goes on. `None`, and nothing has changed, if the store does not take it, or
+    /// has no body in parts there.
+    pub fn rehead(&self, place: Place, entry: Entry, tell: impl FnOnce(Place)) -> Option<Place> {
+        self.core.volume_at(place)?.rehead(place, New::of_parts(entry), tell)
+    }
+
     /// Begins to keep a body that is still coming; `None` if the store takes nothing.
     pub fn stream(&self, hash: u64) -> Option<Stream> {
         let volume = self.core.volume_of(hash)?;

@@ -15,6 +15,7 @@ use hashbrown::HashMap;
 
 use crate::body::Body;
 use crate::config::{Clock, Config, UNIT};
+use crate::disk::Entry;
 use crate::find::Finder;
 use crate::health::Health;
 use crate::journal::{Item, Journal, Moment};
@@ -156,6 +157,24 @@ pub(crate) struct New {
     pub(crate) total: u64,
     /// The store moves it: it may take the last free segment, and is not measured by the queue.
     pub(crate) moves: bool,
+}
+
+impl New {
+    /// One whose body is in parts that are there.
+    pub(crate) fn of_parts(entry: Entry) -> Self {
+        Self {
+            flags: 0,
+            hash: entry.hash,
+            passed: entry.passed,
+            expires_ms: entry.expires_ms,
+            order: entry.order,
+            head: entry.head,
+            body: Body::Bytes(Bytes::new()),
+            range: 0..0,
+            total: 0,
+            moves: false,
+        }
+    }
 }
 
 /// A volume in use.
@@ -403,6 +422,26 @@ impl Volume {
         let (place, _) = self.add(new)?;
         self.lists.lock().insert(place, parts.into());
         Some(place)
+    }
+
+    /// Adds a record of the parts that the one at `place` has, which is dead once that is durable.
+    pub(crate) fn rehead(&self, place: Place, new: New, tell: impl FnOnce(Place)) -> Option<Place> {
+        if !self.takes() {
+            return None;
+        }
+        let parts = self.lists.lock().get(&place).cloned()?;
+        let moved = self.add_listed(new, &parts)?;
+        tell(moved);
+        if self.kill(place).is_none() {
+            // It was forgotten, or dropped to make room, and its parts with it: what has just been
+            // said is not true.
+            self.forget(moved);
+            return None;
+        }
+        self.lists.lock().remove(&place);
+        self.front.lock().jobs.push_back(Job::Moved { place });
+        self.wake.notify_one();
+        Some(moved)
     }
 
     /// Parts that no record lists.

@@ -195,6 +195,9 @@ impl Lower for Tier {
         if let Some(place) = OnDisk::to_enter(object) {
             return Some(place);
         }
+        if let Some(body) = OnDisk::left(object) {
+            return body.rehead(self, self.store.get()?, object);
+        }
         let place = self.store.get()?.keep(object, self.is_resting.load(Ordering::Relaxed))?;
         if let Some(set) = slices::of_object(object) {
             self.sets.lock().insert(place, set.life());

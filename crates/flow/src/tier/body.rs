@@ -15,8 +15,9 @@ use parking_lot::Mutex;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
 
-use super::Cache;
 use super::intake::{Intake, Onward};
+use super::record::may_answer;
+use super::{Cache, Store, Tier};
 
 /// Bytes that one read brings: a few blocks.
 const READ_BYTES: u64 = 256 * 1024;
@@ -100,6 +101,35 @@ impl OnDisk {
         is_new.then(|| Place::of_bits(place))
     }
 
+    /// The body of `object`, if the index has let go of its record: an origin has confirmed it, and
+    /// the head that is on disk is an older one.
+    pub(super) fn left(object: &Object) -> Option<&Self> {
+        let body: &Self = object.elsewhere()?.as_any()?.downcast_ref()?;
+        let is_left = body.is_parting.load(Ordering::Acquire);
+        (is_left && body.is_entered.load(Ordering::Acquire)).then_some(body)
+    }
+
+    /// Has the disk keep it under the head of `object`, which is in the index; its place, which the
+    /// index is to enter.
+    pub(super) fn rehead(&self, tier: &Tier, store: &Store, object: &Arc<Object>) -> Option<Place> {
+        let now = rt::now();
+        if !may_answer(object, now.mono_ms) || !store.is_worth_it(object) {
+            return None;
+        }
+        let was = self.place();
+        let tell = |place: Place| {
+            self.place.store(place.bits(), Ordering::Release);
+            let mut lent = tier.lent.lock();
+            if let Some(body) = lent.remove(&was) {
+                lent.insert(place, body);
+            }
+        };
+        let place = store.disk.rehead(was, store.entry_of_come(object, now), tell)?;
+        tier.stay(self);
+        self.stands_for(object);
+        Some(place)
+    }
+
     /// Takes note of the stored response whose body this is.
     pub(super) fn stands_for(&self, object: &Arc<Object>) {
         *self.object.lock() = Arc::downgrade(object);
@@ -123,7 +153,7 @@ impl OnDisk {
     }
 }
 
-impl super::Tier {
+impl Tier {
     /// Notes that the record at `old` is at `new` from now on, or is gone.
     pub(super) fn note_moved(&self, old: Place, new: Option<Place>) {
         let life = self.sets.lock().remove(&old);
@@ -139,7 +169,7 @@ impl super::Tier {
     }
 }
 
-impl super::Tier {
+impl Tier {
     /// The index has let go of what is at `place`: true if that goes later, as somebody reads it.
     pub(super) fn forget_later(&self, place: Place) -> bool {
         let body = self.lent.lock().get(&place).and_then(Weak::upgrade);

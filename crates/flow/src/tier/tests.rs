@@ -122,10 +122,30 @@ async fn of_more_bans_than_there_may_be_a_start_knows_the_newest_and_nothing_old
     assert_eq!(disk(&again).stats().records, 1, "the one that all bans have been tested against");
 }
 
+/// The head of a response that is fresh for so long.
+fn head_of(length: usize, lifetime_ms: u64) -> NewObject {
+    NewObject {
+        status: Status::OK,
+        head: b"HTTP/1.1 200 OK\r\n\r\n"[..].into(),
+        etag: None,
+        last_modified: None,
+        date: None,
+        born_ms: rt::now().mono_ms as i64,
+        lifetime_ms,
+        grace_ms: 0,
+        stale_if_error_ms: 0,
+        stale_if_unreachable_ms: 0,
+        flags: Default::default(),
+        tags: cache::Tags::default(),
+        note: Box::default(),
+        length: Some(length as u64),
+    }
+}
+
 /// A large response whose body is on disk, in the index; and its body there.
 fn large(shared: &Arc<Shared>, path: &str) -> (Arc<Object>, (u64, Place), Bytes) {
     let key = key(shared, path);
-    let bytes = Bytes::from((0..500_000_u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>());
+    let bytes = Bytes::from((0..1_500_000_u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>());
     let (head, body) = (Bytes::new(), Body::Bytes(bytes.clone()));
     let entry =
         Entry { hash: key.hash(), passed: 0, expires_ms: u64::MAX, order: None, head, body };
@@ -139,23 +159,8 @@ fn large(shared: &Arc<Shared>, path: &str) -> (Arc<Object>, (u64, Place), Bytes)
     else {
         panic!("something is stored under {path}");
     };
-    let new = NewObject {
-        status: Status::OK,
-        head: b"HTTP/1.1 200 OK\r\n\r\n"[..].into(),
-        etag: None,
-        last_modified: None,
-        date: None,
-        born_ms: rt::now().mono_ms as i64,
-        lifetime_ms: 60_000,
-        grace_ms: 0,
-        stale_if_error_ms: 0,
-        stale_if_unreachable_ms: 0,
-        flags: Default::default(),
-        tags: cache::Tags::default(),
-        note: Box::default(),
-        length: Some(bytes.len() as u64),
-    };
     lead.spare(at.1);
+    let new = head_of(bytes.len(), 60_000);
     let (object, refused) = lead.store_elsewhere(&new, None, Arc::clone(&body) as _);
     assert_eq!(refused, None);
     body.stands_for(&object);
@@ -218,4 +223,42 @@ async fn a_large_body_whose_volume_is_out_leaves_the_index() {
     assert!(object.is_live());
     while next(&shared, &mut *reading).is_some() {}
     assert!(!object.is_live(), "whoever asks from now on has it fetched anew");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_body_that_its_origin_confirms_is_on_disk_under_its_new_head() {
+    let vfs = Memory::new();
+    let (shared, _) = over(&vfs);
+    let (old, at, bytes) = large(&shared, "/film");
+    let cache = &shared.cache;
+    let mut early = Arc::clone(old.elsewhere().expect("a body on disk")).open();
+    let begun = next(&shared, &mut *early).expect("bytes");
+    let lead = cache.begin_refresh(&key(&shared, "/film"), &old).expect("nobody else fetches");
+    let new = lead.freshen(&old, head_of(bytes.len(), 3_600_000), None);
+    assert!(new.is_live() && !old.is_live());
+    drop(old);
+    assert!(cache.copy(at.0, &new), "what the chores do");
+    assert!(cache.copy(at.0, &new), "and once is enough");
+    settle(&shared);
+    assert_eq!(disk(&shared).stats().records, 1 + 6, "one head, and its parts");
+    let mut read = begun.to_vec();
+    while let Some(piece) = next(&shared, &mut *early) {
+        read.extend_from_slice(&piece);
+    }
+    assert!(read == bytes, "whoever read before goes on: {}", read.len());
+    drop((new, early));
+
+    let (again, _) = over(&vfs.copy());
+    let key = key(&again, "/film");
+    let options = BeginOptions::default();
+    let Begin::Lead(lead) = again.cache.begin(&key, &mut |_, _| (), options, rt::now().mono_ms)
+    else {
+        panic!("it is in memory");
+    };
+    let [place] = *lead.cold() else { panic!("{:?}", lead.cold()) };
+    let store = again.cache.lower().store.get().expect("a disk");
+    let answer = store.disk.read_now(place, key.hash(), &disk::Ask::whole()).expect("all of it");
+    let raised = store.decode(&answer, rt::now()).expect("a response");
+    assert_eq!(raised.record.lifetime_ms(), 3_600_000);
+    assert!(answer.body.concat() == bytes);
 }
