@@ -203,6 +203,10 @@ impl Bans {
         self.list().swept
     }
 
+    pub(crate) fn forgotten(&self) -> u32 {
+        self.list().forgotten
+    }
+
     /// Puts a ban in force, and says whether it takes an older one's place. When no number is left
     /// the ban comes back, and is not.
     pub(crate) fn add(

@@ -93,6 +93,12 @@ impl<L: Lower> Cache<L> {
         self.bans.swept()
     }
 
+    /// The number of the newest ban such that it and all before it may be forgotten: whatever has
+    /// not passed it is not used.
+    pub fn forgotten_bans(&self) -> u32 {
+        self.bans.forgotten()
+    }
+
     /// Returns true if there are bans that may still matter.
     pub fn has_bans(&self) -> bool {
         self.bans.len() > 0

@@ -271,6 +271,14 @@ impl Disk {
         })
     }
 
+    /// Keeps the long body of the record at `place` under another head, in the place of that record:
+    /// `entry` has no body itself. `tell` is called with the new place while both are there, so that
+    /// whoever reads goes on. `None`, and nothing has changed, if the store does not take it, or
+    /// has no body in parts there.
+    pub fn rehead(&self, place: Place, entry: Entry, tell: impl FnOnce(Place)) -> Option<Place> {
+        self.core.volume_at(place)?.rehead(place, New::of_parts(entry), tell)
+    }
+
     /// Begins to keep a body that is still coming; `None` if the store takes nothing.
     pub fn stream(&self, hash: u64) -> Option<Stream> {
         let volume = self.core.volume_of(hash)?;
@@ -354,6 +362,28 @@ impl Disk {
         let up_to = up_to.min(order.of(order.now()));
         for volume in self.core.volumes() {
             volume.journal.push(Item::Released(up_to));
+        }
+    }
+
+    /// The newest invalidation that all volumes in use have in their journals.
+    pub fn sealed(&self) -> u64 {
+        let volumes = self.core.volumes().filter(|volume| !volume.health.is_out());
+        volumes.map(|volume| volume.journal.sealed()).min().unwrap_or(u64::MAX)
+    }
+
+    /// Invalidations that are needed no more, though older ones may be: whatever each of them has
+    /// met has been forgotten, or newer ones meet that, too. They are in all journals
+    /// ([`Disk::sealed`]).
+    pub fn drop_invalidations(&self, numbers: &[u64]) {
+        let volumes = self.core.volumes().filter(|volume| !volume.health.is_out());
+        volumes.for_each(|volume| volume.needless.lock().extend_from_slice(numbers));
+    }
+
+    /// Records of a lower order are of no use. This process knows; no later one finds them, or needs
+    /// invalidations up to this number.
+    pub fn void(&self, order: u64) {
+        for volume in self.core.volumes() {
+            volume.journal.push(Item::Void(order));
         }
     }
 

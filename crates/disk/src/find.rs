@@ -30,7 +30,8 @@ pub(crate) struct Finder {
     forgotten: HashMap<u32, Vec<Place>>,
     freed: HashMap<u32, u64>,
     keep: Keep,
-    /// Records of a lower order may have been forgotten by a journal that is not there any more.
+    /// Records of a lower order are void, or may have been forgotten by a journal that is not there
+    /// any more.
     floor: u64,
     /// The newest invalidation that the journal tells of.
     newest: u64,
@@ -41,8 +42,9 @@ pub(crate) struct Finder {
 
 impl Finder {
     /// Takes from `past` what only a finder asks for.
-    pub(crate) fn new(past: &mut Past, snapshot: Option<Snapshot>) -> Self {
-        let floor = if past.chain == Chain::Cut { past.keep.released + 1 } else { 0 };
+    pub(crate) fn new(past: &mut Past, snapshot: Option<Snapshot>, void: u64) -> Self {
+        let cut = if past.chain == Chain::Cut { past.keep.dropped() + 1 } else { 0 };
+        let floor = cut.max(void);
         let sealed = snapshot.as_ref().map_or(0, |snapshot| snapshot.sealed);
         Self {
             left: None,
@@ -124,6 +126,8 @@ struct Looked {
     sealed: u64,
     /// It has a table.
     full: bool,
+    /// Not all of it could be read.
+    is_lost: bool,
 }
 
 /// Bytes of a segment that are read at once when it is looked through.
@@ -259,6 +263,11 @@ impl Volume {
         finder.looked.push(segment);
         if finder.keep.quarantined.contains(&segment) {
             fresh.usage = Usage::Bad;
+        } else if looked.is_lost {
+            // Were it read by a later start, the invalidations that its records have missed would
+            // not be known any more.
+            fresh.clear();
+            self.front.lock().jobs.push_back(Job::Release { segment, epoch });
         } else if !looked.full {
             fresh.usage = Usage::Full;
             self.front.lock().jobs.push_back(Job::Seal { segment, epoch });
@@ -272,7 +281,7 @@ impl Volume {
             Ok(Some(looked)) => looked,
             Ok(None) | Err(_) => self.walk(segment, epoch).unwrap_or_else(|_| {
                 add(&self.tallies.errors_read, 1);
-                Looked { rows: Vec::new(), sealed: 0, full: false }
+                Looked { rows: Vec::new(), sealed: 0, full: false, is_lost: true }
             }),
         }
     }
@@ -296,13 +305,13 @@ impl Volume {
             add(&self.tallies.damaged_table, 1);
             return Ok(None);
         };
-        Ok(Some(Looked { rows, sealed: footer.sealed, full: true }))
+        Ok(Some(Looked { rows, sealed: footer.sealed, full: true, is_lost: false }))
     }
 
     /// Looks for records one by one, and checks each in full. A record that is damaged, or was
     /// never written, is passed over.
     fn walk(&self, segment: u32, epoch: u64) -> io::Result<Looked> {
-        let mut looked = Looked { rows: Vec::new(), sealed: 0, full: false };
+        let mut looked = Looked { rows: Vec::new(), sealed: 0, full: false, is_lost: false };
         let mut window = Window::new(self, segment);
         let mut at = FRAME_BYTES;
         while at < window.end {

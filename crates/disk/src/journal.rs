@@ -14,6 +14,7 @@ use bytes::Bytes;
 
 pub(crate) use past::{Chain, Past};
 
+use crate::open::Beginning;
 use crate::place::Place;
 use crate::sum::{self, SUM_BYTES, seed_of};
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
@@ -52,6 +53,10 @@ pub(crate) enum Item {
     Freed(u32, u64),
     /// The volume was stopped, or another journal goes on.
     Closed,
+    /// The invalidation of this number is needed no more: what it met is forgotten before this.
+    Needless(u64),
+    /// Records of a lower order are void, and invalidations up to this number needed no more.
+    Void(u64),
 }
 
 impl Item {
@@ -75,6 +80,8 @@ impl Item {
             }
             Self::Freed(segment, epoch) => put(7, &[u64::from(*segment), *epoch]),
             Self::Closed => put(8, &[]),
+            Self::Needless(number) => put(9, &[*number]),
+            Self::Void(number) => put(10, &[*number]),
         }
     }
 
@@ -106,6 +113,8 @@ impl Item {
             }
             7 => Self::Freed(u32::try_from(number()?).ok()?, number()?),
             8 => Self::Closed,
+            9 => Self::Needless(number()?),
+            10 => Self::Void(number()?),
             _ => return None,
         };
         Some(item)
@@ -139,6 +148,10 @@ fn encode_frame(key: u64, generation: u64, at: u64, wall_ms: u64, payload: &[u8]
 pub(crate) struct Keep {
     pub(crate) invalidations: BTreeMap<u64, Bytes>,
     pub(crate) released: u64,
+    /// The newest invalidation that was dropped by itself.
+    pub(crate) needless: u64,
+    /// Records of a lower order are void.
+    pub(crate) void: u64,
     /// The number that was next when the clock went back, and by how many milliseconds it did.
     pub(crate) shifts: Vec<(u64, u64)>,
     pub(crate) quarantined: BTreeSet<u32>,
@@ -148,7 +161,10 @@ pub(crate) struct Keep {
 impl Keep {
     fn items(&self) -> impl Iterator<Item = Item> {
         let outs = self.outs.iter().map(|(id, number)| Item::Out(*id, *number));
-        std::iter::once(Item::Released(self.released))
+        let marks =
+            [Item::Released(self.released), Item::Needless(self.needless), Item::Void(self.void)];
+        marks
+            .into_iter()
             .chain(self.shifts.iter().map(|(number, ms)| Item::Shift(*number, *ms)))
             .chain(self.quarantined.iter().copied().map(Item::Quarantine))
             .chain(outs)
@@ -160,6 +176,8 @@ impl Keep {
         Self {
             invalidations: BTreeMap::new(),
             released: self.released,
+            needless: self.needless,
+            void: self.void,
             shifts: self.shifts.clone(),
             quarantined: self.quarantined.clone(),
             outs: self.outs.clone(),
@@ -171,10 +189,14 @@ impl Keep {
             Item::Invalidation(number, bytes) if number > self.released => {
                 self.invalidations.insert(number, bytes);
             }
-            Item::Released(number) => {
-                self.released = self.released.max(number);
-                self.invalidations =
-                    self.invalidations.split_off(&(self.released.saturating_add(1)));
+            Item::Released(number) => self.release(number),
+            Item::Needless(number) => {
+                self.needless = self.needless.max(number);
+                self.invalidations.remove(&number);
+            }
+            Item::Void(number) => {
+                self.void = self.void.max(number);
+                self.release(number);
             }
             Item::Shift(number, ms) => self.shift(number, ms),
             Item::Quarantine(segment) => drop(self.quarantined.insert(segment)),
@@ -184,6 +206,21 @@ impl Keep {
             }
             Item::Invalidation(..) | Item::Forget(_) | Item::Freed(..) | Item::Closed => {}
         }
+    }
+
+    fn release(&mut self, number: u64) {
+        self.released = self.released.max(number);
+        while let Some(first) = self.invalidations.first_entry()
+            && *first.key() <= self.released
+        {
+            first.remove();
+        }
+    }
+
+    /// The newest invalidation that may not be here, though records are that it has met: where no
+    /// journal and no snapshot says which these are, all that is older is void.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.released.max(self.needless)
     }
 
     fn shift(&mut self, number: u64, ms: u64) {
@@ -283,12 +320,15 @@ impl Journal {
     }
 
     /// Takes over what all volumes know together, before anything is written.
-    pub(crate) fn carry(&self, invalidations: BTreeMap<u64, Bytes>, released: u64) {
+    pub(crate) fn carry(&self, all: &Beginning) {
         let mut waiting = self.waiting.lock();
-        let newest = invalidations.last_key_value().map_or(released, |(number, _)| *number);
-        waiting.newest = waiting.newest.max(newest).max(released);
-        waiting.keep.released = waiting.keep.released.max(released);
-        waiting.keep.invalidations = invalidations;
+        let known = all.invalidations.last_key_value().map_or(0, |(number, _)| *number);
+        waiting.newest = waiting.newest.max(known).max(all.released).max(all.needless);
+        let keep = &mut waiting.keep;
+        keep.released = keep.released.max(all.released);
+        keep.needless = keep.needless.max(all.needless);
+        keep.void = keep.void.max(all.void);
+        keep.invalidations = all.invalidations.clone();
     }
 
     /// Adds an item, to be written with the next commit; returns its ticket. After a failure it

@@ -117,6 +117,8 @@
 //! | 6 | another volume was taken out: the next number then; 16 bytes of its identity |
 //! | 7 | a segment is free: its number and epoch |
 //! | 8 | the journal ends |
+//! | 9 | an invalidation is needed no more: its number |
+//! | 10 | records of a lower order are void; invalidations up to this number are needed no more |
 //!
 //! A snapshot has a checksum of 5 and its generation, `LSNP`, and the newest invalidation (8
 //! bytes); then for each segment its number, 1 if it is free, and the number of marks (4 bytes

@@ -56,6 +56,9 @@ pub(crate) struct Beginning {
     pub(crate) owner: [u8; 32],
     pub(crate) invalidations: std::collections::BTreeMap<u64, Bytes>,
     pub(crate) released: u64,
+    /// As of [`Keep`].
+    pub(crate) needless: u64,
+    pub(crate) void: u64,
     pub(crate) outs: std::collections::BTreeMap<[u8; 16], u64>,
 }
 
@@ -65,6 +68,8 @@ impl Beginning {
         // Both are in their order, and are many.
         self.invalidations.append(&mut keep.invalidations.clone());
         self.released = self.released.max(keep.released);
+        self.needless = self.needless.max(keep.needless);
+        self.void = self.void.max(keep.void);
         self.invalidations = self.invalidations.split_off(&(self.released + 1));
         for (id, number) in &keep.outs {
             let known = self.outs.entry(*id).or_default();
@@ -99,7 +104,14 @@ pub(crate) fn look(config: &VolumeConfig, known: Option<Locked>) -> Result<Candi
     config.check()?;
     let vfs = &*config.vfs;
     let name = vfs.name();
-    let lock = known.map_or_else(|| lock(vfs), Ok)?;
+    let lock = match known {
+        Some(lock) => lock,
+        None => {
+            // What is somebody else's is left as it is: not even a file to lock is put there.
+            refuse_foreign(vfs)?;
+            lock(vfs)?
+        }
+    };
     let (superblock, copy) = read_superblock(vfs, &name)?;
     let reading = Error::io(&name, "reading the journal");
     let key = superblock.as_ref().map_or(0, Superblock::key);
@@ -120,20 +132,25 @@ pub(crate) fn look(config: &VolumeConfig, known: Option<Locked>) -> Result<Candi
     })
 }
 
+/// Refuses a directory that is neither a volume nor empty.
+fn refuse_foreign(vfs: &dyn Vfs) -> Result<(), Error> {
+    let names = vfs.list().map_err(Error::io(&vfs.name(), "reading the directory"))?;
+    // What was being made when the power went is made again.
+    let is_new = names.iter().all(|name| name.starts_with("data-"));
+    if is_new || names.iter().any(|name| name == SUPERBLOCK) {
+        return Ok(());
+    }
+    Err(Error::Foreign { volume: vfs.name() })
+}
+
 /// The newer whole superblock, and which copy it is.
 fn read_superblock(vfs: &dyn Vfs, name: &str) -> Result<(Option<Superblock>, usize), Error> {
     let reading = Error::io(name, "reading the superblock");
     let file = match vfs.open(SUPERBLOCK, false) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let names = vfs.list().map_err(&reading)?;
-            let ours = |name: &String| name.starts_with("data-");
-            // What was being made when the power went is made again.
-            return if names.iter().all(ours) {
-                Ok((None, 1))
-            } else {
-                Err(Error::Foreign { volume: name.to_owned() })
-            };
+            refuse_foreign(vfs)?;
+            return Ok((None, 1));
         }
         Err(error) => return Err(reading(error)),
     };
@@ -185,7 +202,7 @@ impl Candidate {
             || self.is_broken()
             || self.marker.is_some()
             || was_out
-            || all.released > last
+            || all.released.max(all.needless) > last
             || sealed > self.past.newest()
     }
 
@@ -223,11 +240,13 @@ impl Candidate {
         let snapshot = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.generation);
         let snapshot = if purpose == Purpose::Void { 0 } else { snapshot };
         let finder = match purpose {
-            Purpose::Serve | Purpose::Look => Finder::new(&mut self.past, self.snapshot.take()),
+            Purpose::Serve | Purpose::Look => {
+                Finder::new(&mut self.past, self.snapshot.take(), all.void)
+            }
             Purpose::Void => Finder::of_nothing(),
         };
         let volume = self.volume(number, superblock, files, (finder, snapshot), shared);
-        volume.journal.carry(all.invalidations.clone(), all.released);
+        volume.journal.carry(all);
         if purpose != Purpose::Look {
             volume.rotate(generation).map_err(&making)?;
             health::unmark(&*vfs).map_err(&making)?;
@@ -339,6 +358,7 @@ impl Candidate {
             health: Health::default(),
             tallies,
             finder: Mutex::new(Some(finder)),
+            needless: Mutex::default(),
             ready: AtomicBool::new(false),
             found: AtomicBool::new(false),
             settled: AtomicBool::new(false),
@@ -373,6 +393,7 @@ fn new_id() -> [u8; 16] {
 /// Removes all files of a volume.
 pub(crate) fn empty(vfs: &dyn Vfs) -> Result<(), Error> {
     let name = vfs.name();
+    refuse_foreign(vfs)?;
     let _lock = lock(vfs)?;
     let removing = Error::io(&name, "emptying the volume");
     // Without its superblock nothing else is believed.

@@ -15,6 +15,7 @@ use hashbrown::HashMap;
 
 use crate::body::Body;
 use crate::config::{Clock, Config, UNIT};
+use crate::disk::Entry;
 use crate::find::Finder;
 use crate::health::Health;
 use crate::journal::{Item, Journal, Moment};
@@ -158,6 +159,24 @@ pub(crate) struct New {
     pub(crate) moves: bool,
 }
 
+impl New {
+    /// One whose body is in parts that are there.
+    pub(crate) fn of_parts(entry: Entry) -> Self {
+        Self {
+            flags: 0,
+            hash: entry.hash,
+            passed: entry.passed,
+            expires_ms: entry.expires_ms,
+            order: entry.order,
+            head: entry.head,
+            body: Body::Bytes(Bytes::new()),
+            range: 0..0,
+            total: 0,
+            moves: false,
+        }
+    }
+}
+
 /// A volume in use.
 pub(crate) struct Volume {
     pub(crate) number: u8,
@@ -187,6 +206,9 @@ pub(crate) struct Volume {
     pub(crate) settled: AtomicBool,
     /// The generation of the newest snapshot.
     pub(crate) snapshot_before: AtomicU64,
+    /// Invalidations that are needed no more, which the writer tells the journal with a commit: it
+    /// has moved nothing halfway then.
+    pub(crate) needless: Mutex<Vec<u64>>,
     /// Bytes that the journal began with.
     pub(crate) carried: AtomicU64,
     /// Segments looked at, of those that had something.
@@ -400,6 +422,26 @@ impl Volume {
         let (place, _) = self.add(new)?;
         self.lists.lock().insert(place, parts.into());
         Some(place)
+    }
+
+    /// Adds a record of the parts that the one at `place` has, which is dead once that is durable.
+    pub(crate) fn rehead(&self, place: Place, new: New, tell: impl FnOnce(Place)) -> Option<Place> {
+        if !self.takes() {
+            return None;
+        }
+        let parts = self.lists.lock().get(&place).cloned()?;
+        let moved = self.add_listed(new, &parts)?;
+        tell(moved);
+        if self.kill(place).is_none() {
+            // It was forgotten, or dropped to make room, and its parts with it: what has just been
+            // said is not true.
+            self.forget(moved);
+            return None;
+        }
+        self.lists.lock().remove(&place);
+        self.front.lock().jobs.push_back(Job::Moved { place });
+        self.wake.notify_one();
+        Some(moved)
     }
 
     /// Parts that no record lists.

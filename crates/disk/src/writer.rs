@@ -72,8 +72,8 @@ impl Volume {
         }
         self.write_run(&mut writer, &mut run);
         let now_ms = self.shared.now().mono_ms;
-        let waits = [writer.dirty.is_empty(), writer.freeing.is_empty(), writer.moved.is_empty()];
-        let waits = waits.contains(&false);
+        let idle = [writer.dirty.is_empty(), writer.freeing.is_empty(), writer.moved.is_empty()];
+        let waits = idle.contains(&false) || !self.needless.lock().is_empty();
         if !waits && (!self.journal.is_waiting() || self.health.is_out()) {
             writer.committed_ms = now_ms;
             return worked;
@@ -284,6 +284,9 @@ impl Volume {
         }
         for (segment, epoch) in &freed {
             self.journal.push(Item::Freed(*segment, *epoch));
+        }
+        for number in std::mem::take(&mut *self.needless.lock()) {
+            self.journal.push(Item::Needless(number));
         }
         if !self.flush_journal() {
             return;

@@ -13,13 +13,16 @@ mod body;
 mod chores;
 mod intake;
 mod journal;
+mod kept;
 mod raise;
 mod record;
 mod spool;
 mod start;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use base::{HashSeed, Limits};
@@ -36,6 +39,7 @@ pub(crate) use spool::Spool;
 
 use crate::slices::{self, SliceLife};
 use body::OnDisk;
+use kept::KeptBatches;
 
 /// The store of responses: memory, over a disk where there is one.
 pub type Cache = cache::Cache<Tier>;
@@ -65,6 +69,8 @@ pub struct Tier {
     found: Found,
     /// Large bodies that are read from where they lie, by place.
     lent: Mutex<HashMap<Place, Weak<OnDisk>>>,
+    /// Those of them whose records go when nobody reads them any more.
+    parting: AtomicUsize,
     /// The slices of each set on disk, by the set's place.
     sets: Mutex<HashMap<Place, Arc<SliceLife>>>,
     /// Volumes that were taken out of use, and whose places are still in the index.
@@ -90,6 +96,8 @@ struct Store {
     /// For bans made here that something in memory may not have passed yet: the newest of one
     /// invalidation, and the number of that.
     bans: Mutex<VecDeque<(u32, u64)>>,
+    /// Invalidations that the journal has.
+    kept: Mutex<KeptBatches>,
 }
 
 /// The state of finding what was there at the start.
@@ -187,6 +195,9 @@ impl Lower for Tier {
         if let Some(place) = OnDisk::to_enter(object) {
             return Some(place);
         }
+        if let Some(body) = OnDisk::left(object) {
+            return body.rehead(self, self.store.get()?, object);
+        }
         let place = self.store.get()?.keep(object, self.is_resting.load(Ordering::Relaxed))?;
         if let Some(set) = slices::of_object(object) {
             self.sets.lock().insert(place, set.life());
@@ -208,10 +219,10 @@ impl Lower for Tier {
     }
 
     fn passed(&self) -> Option<u32> {
-        let store = self.store.get()?;
         if self.found.goes_on() {
             return Some(0);
         }
+        let store = self.store.get()?;
         let oldest = store.disk.oldest()?;
         if oldest >= store.disk.began() {
             store.disk.passed()

@@ -165,9 +165,10 @@ impl Past {
                 let known = self.freed.entry(*segment).or_default();
                 *known = (*known).max(*epoch);
             }
-            Item::Invalidation(number, _) | Item::Released(number) => {
-                self.newest = self.newest.max(*number);
-            }
+            Item::Invalidation(number, _)
+            | Item::Released(number)
+            | Item::Needless(number)
+            | Item::Void(number) => self.newest = self.newest.max(*number),
             _ => {}
         }
         self.keep.apply(item);

@@ -238,6 +238,55 @@ fn invalidations_are_told_at_the_start_in_their_order_until_they_are_released() 
 }
 
 #[test]
+fn invalidations_that_are_dropped_by_themselves_are_not_told_again() {
+    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let lab = Lab::over(vfs.clone(), &clocks);
+    lab.put(1, 1, 10).unwrap();
+    let numbers = ["a", "b", "c"].map(|text| lab.disk.append(Bytes::from(text)).unwrap().number());
+    assert_eq!(lab.disk.sealed(), numbers[2]);
+    lab.disk.drop_invalidations(&[numbers[0], numbers[2]]);
+    assert_eq!(Lab::over(vfs.copy(), &clocks).invalidations.len(), 3, "not durable yet");
+    lab.disk.settle();
+    let told = |lab: &Lab| lab.invalidations.iter().map(|told| told.number).collect::<Vec<_>>();
+    assert_eq!(told(&Lab::over(vfs.copy(), &clocks)), [numbers[1]], "after a kill");
+    lab.disk.stop();
+    let lab = Lab::over(vfs.clone(), &clocks);
+    assert_eq!(told(&lab), [numbers[1]], "after a stop");
+    assert_eq!(lab.version(1), Some(1), "what they have not met stays");
+    // Whoever finds neither snapshot knows what is forgotten no more, nor by what.
+    lab.disk.stop();
+    for name in vfs.list().unwrap().iter().filter(|name| name.starts_with("snapshot")) {
+        vfs.remove(name).unwrap();
+    }
+    assert_eq!(Lab::over(vfs, &clocks).version(1), None);
+}
+
+#[test]
+fn records_of_a_lower_order_than_is_void_are_not_found_again() {
+    for stops in [false, true] {
+        let (vfs, clocks) = (Memory::new(), Clocks::new());
+        let lab = Lab::over(vfs.clone(), &clocks);
+        lab.put(1, 1, 10).unwrap();
+        let numbers = ["a", "b"].map(|text| lab.disk.append(Bytes::from(text)).unwrap().number());
+        lab.put(2, 1, 10).unwrap();
+        lab.disk.void(numbers[0]);
+        lab.disk.settle();
+        assert_eq!((lab.version(1), lab.version(2)), (Some(1), Some(1)), "they are there yet");
+        if stops {
+            lab.disk.close();
+        }
+        drop(lab);
+        for _ in 0..2 {
+            let lab = Lab::over(vfs.clone(), &clocks);
+            assert_eq!((lab.version(1), lab.version(2)), (None, Some(1)), "stops: {stops}");
+            let told: Vec<u64> = lab.invalidations.iter().map(|told| told.number).collect();
+            assert_eq!(told, numbers[1..]);
+            lab.disk.stop();
+        }
+    }
+}
+
+#[test]
 fn a_record_put_while_an_invalidation_goes_on_counts_as_older() {
     let (vfs, clocks) = (Memory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
@@ -344,6 +393,21 @@ fn settings_that_cannot_be_are_refused_with_the_reason() {
     assert!(refused(&|volume| volume.segment_bytes = 3072).contains("at least four times"));
     let none = Lab::open(settings(Vec::new()), &clocks).err().unwrap().to_string();
     assert!(none.contains("0 volumes"));
+}
+
+#[test]
+fn a_directory_of_something_else_is_left_without_a_file_more() {
+    let path = std::env::temp_dir().join(format!("larder-disk-photos-{}", std::process::id()));
+    std::fs::create_dir(&path).unwrap();
+    std::fs::write(path.join("photo.jpeg"), "").unwrap();
+    let vfs: Arc<dyn Vfs> = Arc::new(Real::new(&path).unwrap());
+    let refused = Lab::open(settings(vec![volume(Arc::clone(&vfs), 8)]), &Clocks::new()).err();
+    let emptied = crate::tools::empty(&vfs);
+    let left = std::fs::read_dir(&path).unwrap().count();
+    std::fs::remove_dir_all(&path).unwrap();
+    assert!(matches!(refused, Some(Error::Foreign { .. })), "{refused:?}");
+    assert!(matches!(emptied, Err(Error::Foreign { .. })), "{emptied:?}");
+    assert_eq!(left, 1);
 }
 
 #[test]

@@ -40,6 +40,8 @@ struct Told {
     durable_at: usize,
     /// Puts that it is about: all before this one.
     puts: usize,
+    /// The point from which on it need not be known.
+    needless_at: usize,
 }
 
 /// One life of a store, with all that was done.
@@ -86,6 +88,7 @@ impl Life {
             called_at: 0,
             durable_at: 0,
             puts: 0,
+            needless_at: NEVER,
         });
         let told = told.collect();
         let rng = Rng::with_seed(seed);
@@ -118,6 +121,7 @@ impl Life {
                 57..80 => _ = self.lab.version(hash),
                 80..93 => _ = self.lab.disk.step(),
                 93..95 => self.release(),
+                95..97 => self.drop_invalidations(),
                 _ => self.commit(),
             }
             self.lab.clocks.pass(100);
@@ -179,7 +183,8 @@ impl Life {
             self.put(hash + 100, false);
         }
         let number = effect.number();
-        self.told.push(Told { number, hash, called_at, durable_at, puts });
+        let needless_at = NEVER;
+        self.told.push(Told { number, hash, called_at, durable_at, puts, needless_at });
         self.unwanted(hash);
         for place in self.lab.index.places.lock().remove(&hash).unwrap_or_default() {
             self.lab.disk.forget(place);
@@ -191,6 +196,18 @@ impl Life {
         let up_to = self.lab.disk.oldest().map_or(newest, |oldest| oldest.min(newest + 1) - 1);
         self.released.push((self.vfs.point(), up_to));
         self.lab.disk.release(up_to);
+    }
+
+    fn drop_invalidations(&mut self) {
+        let (point, sealed) = (self.vfs.point(), self.lab.disk.sealed());
+        let done = self.told.iter_mut().filter(|told| told.number <= sealed);
+        let done: Vec<u64> = done
+            .map(|told| {
+                told.needless_at = told.needless_at.min(point);
+                told.number
+            })
+            .collect();
+        self.lab.disk.drop_invalidations(&done);
     }
 
     fn commit(&mut self) {
@@ -222,7 +239,7 @@ impl Life {
         let numbers: Vec<u64> = lab.invalidations.iter().map(|told| told.number).collect();
         assert!(numbers.is_sorted(), "{case}");
         for told in self.told.iter().filter(|told| told.durable_at <= point) {
-            let there = numbers.contains(&told.number);
+            let there = numbers.contains(&told.number) || told.needless_at <= point;
             assert!(there || told.number <= released, "{case}: {told:?} is lost");
         }
         for (hash, version, _) in alive {

@@ -270,6 +270,42 @@ fn a_purge_of_many_records_is_durable_and_none_is_served_after() {
 }
 
 #[test]
+fn many_invalidations_that_are_needed_no_more_are_no_burden_of_a_start() {
+    let many = number("DISK_INVALIDATIONS", INVALIDATIONS);
+    let folder = Folder::new("needless");
+    let (Opened { disk, .. }, _) = found(&folder, 100);
+    let places = put_all(&disk, 100);
+    let begin = Instant::now();
+    let mut begun = Vec::new();
+    for at in 0..many {
+        let (effect, _) = disk.begin_append(format!("/a/page/of/a/site/{at}").into()).unwrap();
+        begun.push(effect.number());
+        drop(effect);
+        if begun.len() == 1000 || at + 1 == many {
+            // As it is done behind requests, each second.
+            disk.begun().wait().unwrap();
+            disk.drop_invalidations(&std::mem::take(&mut begun));
+        }
+    }
+    wait(|| disk.stats().invalidations == 0);
+    commit(&disk);
+    println!("{many} invalidations, none of them kept, after {:.0} ms", ms(begin.elapsed()));
+    drop(disk);
+    for how in ["after a kill", "after a stop"] {
+        let begin = Instant::now();
+        let (Opened { disk, invalidations, .. }, owner) = open(&folder, 100);
+        let opened = begin.elapsed();
+        disk.find();
+        wait(|| disk.has_found());
+        let (opened, found) = (ms(opened), ms(begin.elapsed()));
+        println!("{how}: opened after {opened:.1} ms, all found {found:.1}");
+        assert_eq!(invalidations, []);
+        assert_eq!(owner.count.load(Ordering::Relaxed), places.len() as u64);
+        disk.stop();
+    }
+}
+
+#[test]
 fn many_invalidations_are_kept_until_they_are_released() {
     let many = number("DISK_INVALIDATIONS", INVALIDATIONS);
     let folder = Folder::new("invalidations");

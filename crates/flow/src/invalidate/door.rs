@@ -162,6 +162,17 @@ impl Shared {
         self.apply_record(record, BatchSource::Replayed(number), now)
     }
 
+    /// As [`Shared::replay`], at a start: nothing is in memory yet that a sweep would have to look
+    /// at. Where there are more bans than there may be, the oldest are forgotten.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn replay_unswept(&self, record: &[u8], now: Now) -> Result<(), NotDone> {
+        let plans = self.plan(None, [Invalidation::decode(record)?], now)?;
+        self.cache.complete_bans(now.mono_ms);
+        self.enter(plans, BatchSource::Replayed(0)).map(drop)
+    }
+
     /// Puts a ban of another store in force, by its [`cache::Ban::data`] and at least its number,
     /// whether or not the invalidation that made it was applied here.
     ///

@@ -15,8 +15,9 @@ use parking_lot::Mutex;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
 
-use super::Cache;
 use super::intake::{Intake, Onward};
+use super::record::may_answer;
+use super::{Cache, Store, Tier};
 
 /// Bytes that one read of the disk brings: a few blocks.
 const READ_BYTES: u64 = 256 * 1024;
@@ -40,8 +41,9 @@ pub(super) struct OnDisk {
     opening: Opening,
     /// The index has its place, or had it.
     is_entered: AtomicBool,
-    /// The index has let go of it: the record goes when nobody reads it any more.
-    is_forgotten: AtomicBool,
+    /// The index has let go of it, or does not know of it yet: the record goes when nobody reads it
+    /// any more.
+    is_parting: AtomicBool,
 }
 
 /// The beginning of a body that has been read, and what is known of the rest by that.
@@ -124,12 +126,13 @@ impl OnDisk {
             coming,
             opening,
             is_entered: AtomicBool::new(false),
-            is_forgotten: AtomicBool::new(false),
+            is_parting: AtomicBool::new(false),
         }
     }
 
-    /// The disk has it at `place`.
+    /// The disk has it at `place`, and the index is to be told.
     pub(super) fn come_to(self: &Arc<Self>, cache: &Cache, place: Place) {
+        cache.lower().part_later(self);
         self.place.store(place.bits(), Ordering::Release);
         cache.lower().lent.lock().insert(place, Arc::downgrade(self));
     }
@@ -145,7 +148,39 @@ impl OnDisk {
         let body: &Self = object.elsewhere()?.as_any()?.downcast_ref()?;
         let place = body.place.load(Ordering::Acquire);
         let is_new = place != NOWHERE && !body.is_entered.swap(true, Ordering::AcqRel);
+        if is_new && let Some(cache) = body.cache.upgrade() {
+            cache.lower().stay(body);
+        }
         is_new.then(|| Place::of_bits(place))
+    }
+
+    /// The body of `object`, if the index has let go of its record: an origin has confirmed it, and
+    /// the head that is on disk is an older one.
+    pub(super) fn left(object: &Object) -> Option<&Self> {
+        let body: &Self = object.elsewhere()?.as_any()?.downcast_ref()?;
+        let is_left = body.is_parting.load(Ordering::Acquire);
+        (is_left && body.is_entered.load(Ordering::Acquire)).then_some(body)
+    }
+
+    /// Has the disk keep it under the head of `object`, which is in the index; its place, which the
+    /// index is to enter.
+    pub(super) fn rehead(&self, tier: &Tier, store: &Store, object: &Arc<Object>) -> Option<Place> {
+        let now = rt::now();
+        if !may_answer(object, now.mono_ms) || !store.is_worth_it(object) {
+            return None;
+        }
+        let was = self.place();
+        let tell = |place: Place| {
+            self.place.store(place.bits(), Ordering::Release);
+            let mut lent = tier.lent.lock();
+            if let Some(body) = lent.remove(&was) {
+                lent.insert(place, body);
+            }
+        };
+        let place = store.disk.rehead(was, store.entry_of_come(object, now), tell)?;
+        tier.stay(self);
+        self.stands_for(object);
+        Some(place)
     }
 
     /// Takes note of the stored response whose body this is.
@@ -174,7 +209,7 @@ impl OnDisk {
     }
 }
 
-impl super::Tier {
+impl Tier {
     /// Notes that the record at `old` is at `new` from now on, or is gone.
     pub(super) fn note_moved(&self, old: Place, new: Option<Place>) {
         let life = self.sets.lock().remove(&old);
@@ -190,12 +225,29 @@ impl super::Tier {
     }
 }
 
-impl super::Tier {
+impl Tier {
     /// The index has let go of what is at `place`: true if that goes later, as somebody reads it.
     pub(super) fn forget_later(&self, place: Place) -> bool {
         let body = self.lent.lock().get(&place).and_then(Weak::upgrade);
         // A body that ends takes the lock, too.
-        body.inspect(|body| body.is_forgotten.store(true, Ordering::Release)).is_some()
+        body.inspect(|body| self.part_later(body)).is_some()
+    }
+
+    fn part_later(&self, body: &OnDisk) {
+        if !body.is_parting.swap(true, Ordering::AcqRel) {
+            self.parting.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    fn stay(&self, body: &OnDisk) {
+        if body.is_parting.swap(false, Ordering::AcqRel) {
+            self.parting.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// True if there are records that no lookup finds, and that go later.
+    pub(super) fn has_parting(&self) -> bool {
+        self.parting.load(Ordering::Acquire) > 0
     }
 }
 
@@ -205,16 +257,16 @@ impl Drop for OnDisk {
         let place = self.place();
         {
             let mut lent = cache.lower().lent.lock();
-            // Another one may have come up from there meanwhile.
+            // Another one may have come up from there just now.
             if lent.get(&place).is_some_and(|body| std::ptr::eq(body.as_ptr(), self)) {
                 lent.remove(&place);
             }
         }
-        // What the index has let go of, or never heard of.
-        let is_gone =
-            !self.is_entered.load(Ordering::Acquire) || self.is_forgotten.load(Ordering::Acquire);
-        if is_gone && let Some(disk) = cache.lower().disk() {
-            disk.forget(place);
+        if self.is_parting.load(Ordering::Acquire) {
+            if let Some(disk) = cache.lower().disk() {
+                disk.forget(place);
+            }
+            cache.lower().stay(self);
         }
     }
 }

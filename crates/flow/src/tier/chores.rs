@@ -73,6 +73,7 @@ pub(crate) fn look_after(chores: &Arc<Mutex<Chores>>, cache: &Arc<Cache>, now_ms
         cache.copy_down(&mut chores.walk, places, &is_meant, &mut pause);
         if !tier.found.goes_on() {
             store.release(cache.swept_bans(), &mut chores.released);
+            store.drop_needless(&tier, &cache);
         }
     });
 }
@@ -145,6 +146,7 @@ impl Store {
         if up_to > *released {
             *released = up_to;
             self.disk.release(up_to);
+            self.kept.lock().release(up_to);
         }
     }
 }

@@ -49,9 +49,11 @@ impl Recording for DiskRecording {
     fn took_effect(&mut self, newest_ban: Option<u32>) {
         // What has not passed the newest ban may not have passed the first one either.
         let first = self.effects.first().map(Effect::number);
-        let store = self.cache.lower().store.get();
-        if let (Some(store), Some(ban), Some(number)) = (store, newest_ban, first) {
-            store.bans.lock().push_back((ban, number));
+        if let Some(store) = self.cache.lower().store.get() {
+            if let (Some(ban), Some(number)) = (newest_ban, first) {
+                store.bans.lock().push_back((ban, number));
+            }
+            store.kept.lock().add(self.effects.iter().map(Effect::number), newest_ban);
         }
         // From here on what is put counts as newer than they are.
         self.effects.clear();

@@ -9,6 +9,7 @@ use cache::{Object, Record, Sinks};
 use disk::{Answer, Body, Entry, Lent, Place};
 
 use super::Store;
+use super::body::OnDisk;
 use crate::slices::{self, SliceSet};
 
 /// The version of heads, and that of heads of sets of slices; others are not read.
@@ -79,7 +80,10 @@ impl Store {
         match object.sinks() {
             Sinks::Never => false,
             Sinks::Always => true,
-            Sinks::ByMerit => self.rules.admit_all || object.hits() > 0,
+            // What the disk has already costs it a head.
+            Sinks::ByMerit => {
+                self.rules.admit_all || object.hits() > 0 || OnDisk::left(object).is_some()
+            }
         }
     }
 
@@ -104,12 +108,14 @@ impl Store {
     }
 }
 
-/// Returns true if all of the response is in memory or in slices, and it may answer requests yet.
+/// Returns true if all of the response is in memory or in slices, or on disk under an older head,
+/// and it may answer requests yet.
 pub(super) fn may_answer(object: &Object, now_ms: u64) -> bool {
     let end_ms = end_ms(object);
-    (object.whole().is_some() || slices::of_object(object).is_some())
-        && !object.flags().is_mark()
-        && i64::try_from(now_ms).is_ok_and(|now| now < end_ms)
+    let is_all = object.whole().is_some()
+        || slices::of_object(object).is_some()
+        || OnDisk::left(object).is_some();
+    is_all && !object.flags().is_mark() && i64::try_from(now_ms).is_ok_and(|now| now < end_ms)
 }
 
 /// The time after which the response is of no use, of the monotonic clock.

@@ -9,6 +9,7 @@ use disk::{Condition, Config, Disk, Opened, Place};
 use parking_lot::Mutex;
 
 use super::journal::DiskJournal;
+use super::kept::KeptBatches;
 use super::{Cache, DiskRules, Store, Tier};
 use crate::live::Shared;
 
@@ -70,13 +71,18 @@ impl Shared {
             ..TakenUp::default()
         };
         tier.found.goes_on.store(true, Ordering::Release);
-        let mut former = Vec::new();
+        let (mut former, mut kept) = (Vec::new(), KeptBatches::default());
         for invalidation in &opened.invalidations {
-            tier.found.replayed.store(invalidation.number, Ordering::Relaxed);
-            match self.replay(&invalidation.bytes, 0, now) {
-                Ok(_) => former.push((invalidation.number, self.cache.newest_ban())),
+            let number = invalidation.number;
+            tier.found.replayed.store(number, Ordering::Relaxed);
+            let before = self.cache.newest_ban();
+            let done = self.replay_unswept(&invalidation.bytes, now);
+            let newest = self.cache.newest_ban();
+            kept.add([number], (newest > before).then_some(newest));
+            match done {
+                Ok(()) => former.push((number, newest)),
                 Err(why) => {
-                    tier.found.floor.store(invalidation.number, Ordering::Relaxed);
+                    tier.found.floor.store(number, Ordering::Relaxed);
                     told.not_done.push(why.to_string());
                 }
             }
@@ -86,8 +92,8 @@ impl Shared {
         let live = self.live();
         let read_ms = live.limits.disk_read_timeout.into();
         let next_ms = live.limits.between_bytes_timeout.into();
-        let (disk, bans) = (opened.disk, Mutex::default());
-        let store = Store { disk, rules, read_ms, next_ms, seed, former, bans };
+        let (disk, bans, kept) = (opened.disk, Mutex::default(), Mutex::new(kept));
+        let store = Store { disk, rules, read_ms, next_ms, seed, former, bans, kept };
         if tier.store.set(store).is_ok() {
             self.record_invalidations(Arc::new(DiskJournal { cache: Arc::clone(&self.cache) }));
             tier.store.get().into_iter().for_each(|store| store.disk.find());

@@ -1,0 +1,264 @@
+//! The tier over a disk in memory, whose steps are taken by hand.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use base::KeyBuf;
+use bytes::Bytes;
+use cache::{BeginOptions, Config, NewObject, Reading};
+use disk::vfs::{Fault, Faulty, Memory, Vfs};
+use disk::{Body, Entry, VolumeConfig};
+use message::Status;
+
+use super::*;
+use crate::invalidate::{Invalidation, Sites, Target, What};
+use crate::live::Shared;
+use crate::vcl::tests::bare_live;
+
+const BANS_MAX: usize = 20;
+
+/// A store over what `vfs` has, in use, with all of it found; and what a start said.
+fn over(vfs: &(impl Vfs + Clone)) -> (Arc<Shared>, TakenUp) {
+    let cache = memory_only(Config {
+        budget_bytes: 16 << 20,
+        held_bytes_max: 8 << 20,
+        max_variants: 4,
+        object_bytes_max: 1 << 20,
+        waiters_max: 10,
+        window_bytes: 1 << 16,
+        hit_for_miss_ms: 1_000,
+        bans_max: BANS_MAX,
+    });
+    let volume = VolumeConfig::new(Arc::new(vfs.clone()), 64 << 20);
+    let config = disk::Config { threads: false, ..disk::Config::new(vec![volume]) };
+    let opened = open(&cache, config, DiskRules { admit_all: true }).expect("a disk");
+    let shared = Shared::with_seed(cache, bare_live(), opened.seed());
+    let taken_up = shared.take_up(opened, rt::now());
+    settle(&shared);
+    assert!(disk(&shared).has_found());
+    shared.cache.lower().found.end();
+    (shared, taken_up)
+}
+
+fn disk(shared: &Shared) -> &Disk {
+    shared.cache.lower().disk().expect("a disk")
+}
+
+fn settle(shared: &Shared) {
+    disk(shared).settle();
+}
+
+/// What is done behind requests each second.
+fn chores(shared: &Shared) {
+    let tier = shared.cache.lower();
+    tier.store.get().expect("a disk").drop_needless(tier, &shared.cache);
+    settle(shared);
+}
+
+/// Has `what` invalidated, and recorded.
+async fn invalidate(shared: &Arc<Shared>, what: Target) {
+    let now = rt::now();
+    let one: Invalidation = shared.invalidation(what, false, Sites::Every, now);
+    shared.invalidate(None, [one], now, 10_000).await.expect("it takes effect");
+}
+
+fn key(shared: &Shared, path: &str) -> KeyBuf {
+    let mut key = KeyBuf::new();
+    key.field(path.as_bytes());
+    key.finish(&shared.seed);
+    key
+}
+
+fn tag(tag: &str) -> Target {
+    Target::Many(What::Tags(vec![tag.as_bytes().to_vec()]))
+}
+
+/// Invalidations that another start over the same disk is told of.
+fn told(vfs: &Memory) -> usize {
+    over(&vfs.copy()).1.invalidations
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_is_told_of_no_key_that_is_forgotten_and_once_of_each_ban() {
+    let vfs = Memory::new();
+    let (shared, _) = over(&vfs);
+    for round in 0..3 {
+        for page in 0..50 {
+            invalidate(&shared, Target::key(&key(&shared, &format!("/{round}/{page}")))).await;
+        }
+        for name in ["shop", "news"] {
+            invalidate(&shared, tag(name)).await;
+        }
+    }
+    assert_eq!(told(&vfs), 3 * 52, "before the chores nobody knows better");
+    chores(&shared);
+    assert_eq!(told(&vfs), 2, "a ban has the words of those before it");
+    disk(&shared).close();
+    assert_eq!(told(&vfs), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_more_bans_than_there_may_be_a_start_knows_the_newest_and_nothing_older_is_used() {
+    let vfs = Memory::new();
+    let (shared, _) = over(&vfs);
+    let entry = |hash| {
+        let body = Body::Bytes(Bytes::from_static(b"page"));
+        Entry { hash, passed: 0, expires_ms: u64::MAX, order: None, head: Bytes::new(), body }
+    };
+    disk(&shared).put(entry(1)).expect("it is taken");
+    for n in 0..10 * BANS_MAX {
+        invalidate(&shared, tag(&n.to_string())).await;
+    }
+    disk(&shared).put(Entry { passed: shared.cache.newest_ban(), ..entry(2) }).expect("taken");
+    settle(&shared);
+    // As they are where a kill came before the chores.
+    let (again, taken) = over(&vfs.copy());
+    assert_eq!(taken.invalidations, 10 * BANS_MAX);
+    assert!(again.cache.bans().len() <= BANS_MAX);
+    chores(&again);
+    chores(&shared);
+    let (again, taken) = over(&vfs.copy());
+    assert!((1..=BANS_MAX).contains(&taken.invalidations), "{}", taken.invalidations);
+    assert_eq!(disk(&again).stats().records, 1, "the one that all bans have been tested against");
+}
+
+/// The head of a response that is fresh for so long.
+fn head_of(length: usize, lifetime_ms: u64) -> NewObject {
+    NewObject {
+        status: Status::OK,
+        head: b"HTTP/1.1 200 OK\r\n\r\n"[..].into(),
+        etag: None,
+        last_modified: None,
+        date: None,
+        born_ms: rt::now().mono_ms as i64,
+        lifetime_ms,
+        grace_ms: 0,
+        stale_if_error_ms: 0,
+        stale_if_unreachable_ms: 0,
+        flags: Default::default(),
+        tags: cache::Tags::default(),
+        note: Box::default(),
+        length: Some(length as u64),
+    }
+}
+
+/// A large response whose body is on disk, in the index; and its body there.
+fn large(shared: &Arc<Shared>, path: &str) -> (Arc<Object>, (u64, Place), Bytes) {
+    let key = key(shared, path);
+    let bytes = Bytes::from((0..1_500_000_u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>());
+    let (head, body) = (Bytes::new(), Body::Bytes(bytes.clone()));
+    let entry =
+        Entry { hash: key.hash(), passed: 0, expires_ms: u64::MAX, order: None, head, body };
+    let at = (key.hash(), disk(shared).put(entry).expect("it is taken"));
+    settle(shared);
+    let cache = &shared.cache;
+    assert!(cache.add_cold(at.0, at.1, |_| true));
+    let body = OnDisk::at(cache, at, bytes.len() as u64);
+    let options = BeginOptions::default();
+    let Begin::Lead(mut lead) = cache.begin(&key, &mut |_, _| (), options, rt::now().mono_ms)
+    else {
+        panic!("something is stored under {path}");
+    };
+    lead.spare(at.1);
+    let new = head_of(bytes.len(), 60_000);
+    let (object, refused) = lead.store_elsewhere(&new, None, Arc::clone(&body) as _);
+    assert_eq!(refused, None);
+    body.stands_for(&object);
+    assert!(object.is_live());
+    (object, at, bytes)
+}
+
+/// The next bytes of a read; `None` where there are none any more.
+fn next(shared: &Shared, reading: &mut dyn Reading) -> Option<Bytes> {
+    let mut cx = Context::from_waker(Waker::noop());
+    for _ in 0..10 {
+        match reading.poll_next(None, &mut cx) {
+            Poll::Ready(next) => return next.ok().flatten(),
+            Poll::Pending => _ = disk(shared).serve(),
+        }
+    }
+    panic!("the disk does not answer");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purge_cuts_nobody_off_who_reads_a_body_that_came_up_twice() {
+    let vfs = Memory::new();
+    let (shared, _) = over(&vfs);
+    let (object, at, bytes) = large(&shared, "/film");
+    let first = Arc::clone(object.elsewhere().expect("a body on disk"));
+    let mut slow = first.open();
+    let begun = next(&shared, &mut *slow).expect("bytes");
+    // It leaves memory, comes up again, and is purged.
+    shared.cache.withdraw(at.0, &object);
+    drop(object);
+    let second = OnDisk::at(&shared.cache, at, bytes.len() as u64);
+    invalidate(&shared, Target::key(&key(&shared, "/film"))).await;
+    drop(second);
+    chores(&shared);
+    assert_eq!(told(&vfs), 1, "the record is there yet");
+    let mut read = begun.to_vec();
+    while let Some(piece) = next(&shared, &mut *slow) {
+        read.extend_from_slice(&piece);
+    }
+    assert!(read == bytes, "{} bytes of {}", read.len(), bytes.len());
+    drop(slow);
+    settle(&shared);
+    assert_eq!(disk(&shared).stats().records, 0, "it goes with its last reader");
+    chores(&shared);
+    assert_eq!(told(&vfs), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_body_whose_volume_is_out_leaves_the_index() {
+    let broken = Arc::new(AtomicBool::new(false));
+    let is = Arc::clone(&broken);
+    let vfs =
+        Faulty::new(Memory::new(), move |_, _| is.load(Ordering::Relaxed).then_some(Fault::Broken));
+    let (shared, _) = over(&vfs);
+    let (object, ..) = large(&shared, "/film");
+    let mut reading = Arc::clone(object.elsewhere().expect("a body on disk")).open();
+    assert!(next(&shared, &mut *reading).is_some());
+    broken.store(true, Ordering::Relaxed);
+    disk(&shared).append(Bytes::from_static(b"x")).expect_err("the journal fails");
+    assert!(object.is_live());
+    while next(&shared, &mut *reading).is_some() {}
+    assert!(!object.is_live(), "whoever asks from now on has it fetched anew");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_body_that_its_origin_confirms_is_on_disk_under_its_new_head() {
+    let vfs = Memory::new();
+    let (shared, _) = over(&vfs);
+    let (old, at, bytes) = large(&shared, "/film");
+    let cache = &shared.cache;
+    let mut early = Arc::clone(old.elsewhere().expect("a body on disk")).open();
+    let begun = next(&shared, &mut *early).expect("bytes");
+    let lead = cache.begin_refresh(&key(&shared, "/film"), &old).expect("nobody else fetches");
+    let new = lead.freshen(&old, head_of(bytes.len(), 3_600_000), None);
+    assert!(new.is_live() && !old.is_live());
+    drop(old);
+    assert!(cache.copy(at.0, &new), "what the chores do");
+    assert!(cache.copy(at.0, &new), "and once is enough");
+    settle(&shared);
+    assert_eq!(disk(&shared).stats().records, 1 + 6, "one head, and its parts");
+    let mut read = begun.to_vec();
+    while let Some(piece) = next(&shared, &mut *early) {
+        read.extend_from_slice(&piece);
+    }
+    assert!(read == bytes, "whoever read before goes on: {}", read.len());
+    drop((new, early));
+
+    let (again, _) = over(&vfs.copy());
+    let key = key(&again, "/film");
+    let options = BeginOptions::default();
+    let Begin::Lead(lead) = again.cache.begin(&key, &mut |_, _| (), options, rt::now().mono_ms)
+    else {
+        panic!("it is in memory");
+    };
+    let [place] = *lead.cold() else { panic!("{:?}", lead.cold()) };
+    let store = again.cache.lower().store.get().expect("a disk");
+    let answer = store.disk.read_now(place, key.hash(), &disk::Ask::whole()).expect("all of it");
+    let raised = store.decode(&answer, rt::now()).expect("a response");
+    assert_eq!(raised.record.lifetime_ms(), 3_600_000);
+    assert!(answer.body.concat() == bytes);
+}
