@@ -285,7 +285,7 @@ impl Elsewhere for OnDisk {
 
     fn memory(&self) -> u64 {
         let parts = self.coming.as_ref().map_or(0, |coming| coming.parts_of(self.length));
-        (size_of::<Self>() as u64) + parts * size_of::<disk::Part>() as u64 + self.opening_bytes()
+        (size_of::<Self>() as u64) + parts * size_of::<disk::Part>() as u64 + self.opening.size()
     }
 
     fn as_any(&self) -> Option<&dyn Any> {
