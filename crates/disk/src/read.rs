@@ -79,6 +79,13 @@ impl Ask {
         Self { known, ..self }
     }
 
+    /// The same, of no more than so many bytes of the body.
+    #[must_use]
+    pub fn at_most(&self, bytes: u64) -> Self {
+        let Range { start, end } = self.body;
+        Self { body: start..end.min(start.saturating_add(bytes)), ..self.clone() }
+    }
+
     /// Bytes of a part of a body that has not ended; to be asked for at the part's place.
     pub fn part(part: &Part, body: Range<u64>) -> Self {
         Self { head: false, body, part: Some(part.seq), is_opening: false, known: None }

@@ -371,9 +371,7 @@ impl DiskReading {
     fn ask(&mut self, place: Place, ask: Ask) -> Result<(), Aborted> {
         let cache = self.body.cache.upgrade().ok_or(Aborted)?;
         let store = cache.lower().store.get().ok_or(Aborted)?;
-        let end = ask.body.end.min(ask.body.start + NOW_BYTES);
-        let now = Ask { body: ask.body.start..end, ..ask.clone() };
-        let now = store.disk.read_now(place, self.body.hash, &now);
+        let now = store.disk.read_now(place, self.body.hash, &ask.at_most(NOW_BYTES));
         if !now.is_some_and(|answer| self.take(answer)) {
             let asked = store.ask(place, self.body.hash, ask);
             self.step = DiskStep::Asked(place, asked);
