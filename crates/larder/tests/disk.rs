@@ -207,9 +207,9 @@ async fn what_is_brought_out_is_what_clients_got() {
         let line: serde_json::Value = serde_json::from_str(&read("index.jsonl")).expect("JSON");
         assert_eq!((&line["status"], &line["sliced"]), (&200.into(), &false.into()));
         assert_eq!(line["url"], "http://larder.test/page?a=1");
-        let kind = ["X-Kind", "a"].map(serde_json::Value::from);
+        let kind = serde_json::json!(["X-Kind", "a"]);
         let fields = line["fields"].as_array().expect("a list");
-        assert!(fields.iter().any(|field| *field == kind[..]), "{policy:?}: {line}");
+        assert!(fields.iter().any(|field| *field == kind), "{policy:?}: {line}");
         let [born, stale] = ["born_ms", "fresh_until_ms"].map(|name| line[name].as_i64());
         assert_eq!(stale.zip(born).map(|(stale, born)| stale - born), Some(1_000_000), "{line}");
     }
