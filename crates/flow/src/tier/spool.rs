@@ -41,7 +41,7 @@ pub(crate) struct Spool {
 }
 
 impl Tier {
-    /// The longest body that the disk takes in one go, `percent` of it; 0 where none takes anything.
+    /// The longest body that the disk takes in one go, `percent` of it; 0 where it takes nothing.
     fn spool_bytes_max(&self, percent: u64) -> u64 {
         self.disk().map_or(0, |disk| disk.takes_bytes() / 100 * percent)
     }

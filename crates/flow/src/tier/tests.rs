@@ -48,7 +48,7 @@ fn settle(shared: &Shared) {
     disk(shared).settle();
 }
 
-/// What is done behind requests each second.
+/// Does what is done behind requests each second.
 fn chores(shared: &Shared) {
     let tier = shared.cache.lower();
     tier.store.get().expect("a disk").drop_needless(tier, &shared.cache);
