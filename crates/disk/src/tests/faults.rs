@@ -335,6 +335,7 @@ fn what_is_replaced_while_a_full_disk_pauses_does_not_come_back() {
         if stays == 0 {
             // Something else has made room, and nobody has tried the volume again yet.
             switch.set(0);
+            clocks.pass(1000);
             first.disk.step();
         }
         drop(first);
