@@ -271,10 +271,10 @@ impl Disk {
         })
     }
 
-    /// Keeps the long body of the record at `place` under another head, in the place of that record:
-    /// `entry` has no body itself. `tell` is called with the new place while both are there, so that
-    /// whoever reads goes on. `None`, and nothing has changed, if the store does not take it, or
-    /// has no body in parts there.
+    /// Keeps the long body of the record at `place` under another head, in that record's stead:
+    /// `entry` has no body itself. `tell` is called with the new place while both are there, so
+    /// that whoever reads goes on. `None`, and nothing has changed, if the store does not take it,
+    /// or has no body in parts there.
     pub fn rehead(&self, place: Place, entry: Entry, tell: impl FnOnce(Place)) -> Option<Place> {
         self.core.volume_at(place)?.rehead(place, New::of_parts(entry), tell)
     }
@@ -379,8 +379,8 @@ impl Disk {
         volumes.for_each(|volume| volume.needless.lock().extend_from_slice(numbers));
     }
 
-    /// Records of a lower order are of no use. This process knows; no later one finds them, or needs
-    /// invalidations up to this number.
+    /// Records of a lower order are of no use. This process knows; no later one finds them, or
+    /// needs invalidations up to this number.
     pub fn void(&self, order: u64) {
         for volume in self.core.volumes() {
             volume.journal.push(Item::Void(order));

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::owner::{Condition, Reason};
 use crate::read::Ask;
 use crate::stats::add;
-use crate::sync::{AtomicBool, AtomicU8, Mutex, Ordering};
+use crate::sync::{AtomicBool, AtomicU8, AtomicU64, Mutex, Ordering};
 use crate::vfs::{Vfs, replace};
 use crate::volume::Volume;
 
@@ -33,8 +33,8 @@ const OUT: u8 = 2;
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     state: AtomicU8,
-    /// Its marker has been written, or cannot be.
-    marked: AtomicBool,
+    /// When its marker may be tried again, of the monotonic clock; `u64::MAX` once it is there.
+    mark_ms: AtomicU64,
     /// Its marker is there: nothing that it has will ever be found.
     void: AtomicBool,
     notes: Mutex<Notes>,
@@ -160,11 +160,18 @@ impl Volume {
         if self.retired.load(Ordering::Acquire) {
             return;
         }
-        if !self.health.marked.swap(true, Ordering::AcqRel) && self.journal.generation().is_some() {
-            // A disk that takes no marker is remembered by the others.
-            let void = mark(&*self.vfs, reason).is_ok();
-            self.health.void.store(void, Ordering::Release);
+        let now_ms = self.shared.now().mono_ms;
+        if now_ms < self.health.mark_ms.load(Ordering::Acquire)
+            || self.journal.generation().is_none()
+        {
+            return;
         }
+        // A disk that takes no marker is remembered by the others. If there are none, what it has
+        // may be found as it was: so it is tried until the disk has room again.
+        let void = mark(&*self.vfs, reason).is_ok();
+        let next_ms = if void { u64::MAX } else { now_ms + self.shared.config.commit_ms };
+        self.health.mark_ms.store(next_ms, Ordering::Release);
+        self.health.void.store(void, Ordering::Release);
     }
 
     fn changed(&self) {

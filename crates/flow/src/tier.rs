@@ -16,6 +16,7 @@ mod journal;
 mod kept;
 mod raise;
 mod record;
+mod shown;
 mod spool;
 mod start;
 #[cfg(test)]
@@ -31,6 +32,7 @@ use disk::{Disk, Place};
 use parking_lot::Mutex;
 
 pub use chores::Resting;
+pub use shown::Shown;
 pub use start::{OpenedDisk, TakenUp, open};
 
 pub(crate) use chores::{Chores, look_after};

@@ -33,7 +33,7 @@ pub(crate) enum DiskVerb {
         #[arg(long)]
         yes: bool,
     },
-    /// Write every record to files: its body, and beside it its head as the store has it.
+    /// Write every record to files: its body, and beside it its head; and a line of JSON for each.
     Export {
         #[command(flatten)]
         volumes: Volumes,

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use support::disked::{BOTH, Disked, Policy};
+use support::folder::Folder;
 use support::{is_full_run, is_hit, pattern};
 use testkit::client::{Pieces, Raw, request};
 use testkit::larder::{Daemon, binary};
@@ -220,6 +221,36 @@ async fn explain_says_that_the_disk_would_be_read_and_after_that_that_it_is_a_hi
         assert!(is_hit(&stage.get("/page").await), "explain has changed nothing");
         let after = explain().await;
         assert!(!after.contains("disk"), "{policy:?}: {after}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_brought_out_is_what_clients_got() {
+    for policy in BOTH {
+        let folder = Folder::new();
+        let (path, to) = (folder.path().join("disk"), folder.path().join("out"));
+        let mut stage = Disked::start_at(policy, "", &path, folder).await;
+        let fields = "Cache-Control: max-age=1000\r\nX-Kind: a\r\n";
+        stage.origin.on("/page?a=1", Script::ok(fields, "page"));
+        stage.get("/page?a=1").await;
+        stage.stop(Signal::TERM).await;
+        let mut command = Command::new(binary().expect("a binary"));
+        command.args(["disk", "export", "--path"]).arg(&path).arg("--to").arg(&to);
+        let output = command.stdin(Stdio::null()).output().expect("it starts");
+        assert!(output.status.success(), "{policy:?}: {output:?}");
+        let read = |name: &str| std::fs::read_to_string(to.join(name)).expect("a file");
+        assert_eq!(read("0.body"), "page");
+        let head = read("0.head");
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{policy:?}: {head}");
+        assert!(head.contains("\r\nX-Kind: a\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+        let line: serde_json::Value = serde_json::from_str(&read("index.jsonl")).expect("JSON");
+        assert_eq!((&line["status"], &line["sliced"]), (&200.into(), &false.into()));
+        assert_eq!(line["url"], "http://larder.test/page?a=1");
+        let kind = serde_json::json!(["X-Kind", "a"]);
+        let fields = line["fields"].as_array().expect("a list");
+        assert!(fields.iter().any(|field| *field == kind), "{policy:?}: {line}");
+        let [born, stale] = ["born_ms", "fresh_until_ms"].map(|name| line[name].as_i64());
+        assert_eq!(stale.zip(born).map(|(stale, born)| stale - born), Some(1_000_000), "{line}");
     }
 }
 

@@ -232,6 +232,7 @@ fn records_are_brought_out_with_their_bodies() {
         assert!(fs::read(file("body")).expect("a body") == body(hash));
         let head = fs::read_to_string(file("head")).expect("a head");
         assert_eq!((head, &line["whole"]), (format!("head of {hash}"), &true.into()));
+        assert_eq!(line["url"], Value::Null, "no head of a response");
         let mode = fs::metadata(file("body")).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }

@@ -16,6 +16,7 @@ const FULL: u8 = 8;
 const READ_ONLY: u8 = 16;
 const SHORT: u8 = 32;
 const JOURNAL_ONLY: u8 = 64;
+const DATA_ONLY: u8 = 128;
 
 impl Switch {
     fn set(&self, faults: u8) {
@@ -31,6 +32,9 @@ impl Switch {
         let faults = self.0.load(Ordering::Relaxed);
         let is = |fault: u8| faults & fault != 0;
         if is(JOURNAL_ONLY) && !name.starts_with("journal") {
+            return None;
+        }
+        if is(DATA_ONLY) && !name.starts_with("data") {
             return None;
         }
         match operation {
@@ -309,6 +313,37 @@ fn a_full_disk_under_the_journal_alone_costs_no_record() {
     drop(first.disk.append(Bytes::from_static(b"x")).unwrap());
     (0..5).for_each(|hash| _ = first.put(hash, 2, 500).unwrap());
     assert_eq!(all_right(&first), 5);
+}
+
+#[test]
+fn what_is_replaced_while_a_full_disk_pauses_does_not_come_back() {
+    // The journal has room ahead; where it has none, the volume begins anew.
+    for (faults, stays) in [(FULL | DATA_ONLY, 1), (FULL, 0)] {
+        let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+        let first = lab(&switch, &vfs, &clocks);
+        (1..3).for_each(|hash| _ = first.put(hash, 1, 900).unwrap());
+        first.disk.settle();
+        switch.set(faults);
+        first.put(3, 1, 900).unwrap();
+        first.disk.step();
+        assert!(first.put(1, 2, 900).is_none(), "a newer one is in memory alone");
+        let old = first.index.place(1).unwrap();
+        first.index.remove(1, old);
+        first.disk.forget(old);
+        clocks.pass(1000);
+        while first.disk.step() {}
+        if stays == 0 {
+            // Something else has made room, and nobody has tried the volume again yet.
+            switch.set(0);
+            clocks.pass(1000);
+            first.disk.step();
+        }
+        drop(first);
+        switch.set(0);
+        let second = lab(&switch, &vfs, &clocks);
+        assert_eq!(second.version(1), None, "an older one is back");
+        assert_eq!(all_right(&second), stays);
+    }
 }
 
 #[test]

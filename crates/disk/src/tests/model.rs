@@ -88,7 +88,7 @@ impl Walk {
                 let number = effect.number();
                 drop(effect);
                 // Of two in three nothing else is to be known.
-                if number % 3 > 0 {
+                if !number.is_multiple_of(3) {
                     self.lab.disk.drop_invalidations(&[number]);
                 }
             }

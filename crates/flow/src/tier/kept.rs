@@ -7,7 +7,7 @@ use super::{Cache, Store, Tier};
 
 /// Invalidations that took effect together.
 #[derive(Debug)]
-struct Batch {
+struct KeptBatch {
     /// In the disk's sequence.
     numbers: SmallVec<[u64; 1]>,
     /// Their bans are among those behind the first of these and up to the second; `None` if they
@@ -18,7 +18,7 @@ struct Batch {
 /// All that the journal has, in the order in which it took effect.
 #[derive(Debug, Default)]
 pub(super) struct KeptBatches {
-    batches: Vec<Batch>,
+    batches: Vec<KeptBatch>,
     newest_ban: u32,
 }
 
@@ -30,7 +30,7 @@ struct Needless {
     void: u64,
 }
 
-impl Batch {
+impl KeptBatch {
     fn last(&self) -> u64 {
         self.numbers.last().copied().unwrap_or(0)
     }
@@ -43,7 +43,7 @@ impl KeptBatches {
             newest_ban.map(|newest| (std::mem::replace(&mut self.newest_ban, newest), newest));
         let numbers: SmallVec<[u64; 1]> = numbers.into_iter().collect();
         if !numbers.is_empty() {
-            self.batches.push(Batch { numbers, bans });
+            self.batches.push(KeptBatch { numbers, bans });
         }
     }
 

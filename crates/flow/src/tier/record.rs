@@ -89,23 +89,36 @@ impl Store {
 
     /// The response that was read, by the clocks and the bans of this process.
     pub(super) fn decode(&self, answer: &Answer, now: Now) -> Option<Raised> {
-        let (fixed, record) = answer.head.split_first_chunk::<FIXED_BYTES>()?;
-        let [version, length @ ..] = *fixed;
-        let (set, record) = match version {
-            VERSION => (None, record),
-            VERSION_OF_SETS => {
-                let (bytes, rest) = record.split_first_chunk()?;
-                let bytes = usize::try_from(u32::from_le_bytes(*bytes)).ok()?;
-                let (set, record) = rest.split_at_checked(bytes)?;
-                (Some(answer.head.slice_ref(set)), record)
-            }
-            _ => return None,
-        };
-        let length = u64::from_le_bytes(length);
+        let Content { record, plain_length, set } = content(&answer.head)?;
         let record = Record::decode(record, now)?;
         let record = record.having_passed(self.passed(answer.order, answer.passed));
-        Some(Raised { record, plain_length: (length != NO_LENGTH).then_some(length), set })
+        Some(Raised { record, plain_length, set })
     }
+}
+
+/// The parts of a record's head.
+pub(super) struct Content<'a> {
+    pub(super) record: &'a [u8],
+    pub(super) plain_length: Option<u64>,
+    pub(super) set: Option<Bytes>,
+}
+
+/// Takes a head apart; `None` if it is of a version that is not read.
+pub(super) fn content(head: &Bytes) -> Option<Content<'_>> {
+    let (fixed, record) = head.split_first_chunk::<FIXED_BYTES>()?;
+    let [version, length @ ..] = *fixed;
+    let (set, record) = match version {
+        VERSION => (None, record),
+        VERSION_OF_SETS => {
+            let (bytes, rest) = record.split_first_chunk()?;
+            let bytes = usize::try_from(u32::from_le_bytes(*bytes)).ok()?;
+            let (set, record) = rest.split_at_checked(bytes)?;
+            (Some(head.slice_ref(set)), record)
+        }
+        _ => return None,
+    };
+    let length = u64::from_le_bytes(length);
+    Some(Content { record, plain_length: (length != NO_LENGTH).then_some(length), set })
 }
 
 /// Returns true if all of the response is in memory or in slices, or on disk under an older head,

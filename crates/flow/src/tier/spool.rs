@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Account, Counter, Held};
+use base::{Account, Counter, Held, Limit};
 use cache::{Elsewhere, Object, Sinks};
 use disk::{Pushed, Stream};
 use message::{Method, Status};
@@ -22,14 +22,12 @@ use crate::core::Core;
 use crate::fetch::{Fetch, Plan};
 use crate::recode::Recode;
 
-/// A body goes this way if it is larger than one of so many parts of memory.
+/// A body goes this way if it is larger than one of so many parts of memory. That is no limit, as
+/// nothing is refused there, and no setting: `object_bytes` draws the line elsewhere, and above an
+/// eighth a few bodies push everything else out.
 const MEMORY_PARTS: u64 = 8;
-/// It may take one of so many parts of the disk.
-const DISK_PARTS: u64 = 4;
 /// Bytes that are read at once.
 const READ_BYTES: u64 = 64 * 1024;
-/// Milliseconds that it waits for the disk to take more.
-const WAIT_MS: u64 = 5000;
 /// Time between two looks.
 const STEP: Duration = Duration::from_millis(5);
 
@@ -43,9 +41,9 @@ pub(crate) struct Spool {
 }
 
 impl Tier {
-    /// The longest body that the disk takes in one go; 0 where none takes anything.
-    fn spool_bytes_max(&self) -> u64 {
-        self.disk().map_or(0, |disk| disk.takes_bytes() / DISK_PARTS)
+    /// The longest body that the disk takes in one go, `percent` of it; 0 where it takes nothing.
+    fn spool_bytes_max(&self, percent: u64) -> u64 {
+        self.disk().map_or(0, |disk| disk.takes_bytes() / 100 * percent)
     }
 }
 
@@ -61,7 +59,11 @@ fn length_of(fetch: &Fetch, exchange: &Exchange, plan: &Plan) -> Option<u64> {
         && !(plan.new.flags.esi || plan.new.flags.ssi)
         && !fetch.upload.is_some()
         && (plan.kept && plan.sinks != Sinks::Never);
-    (is_fit && length <= cache.lower().spool_bytes_max()).then_some(length)
+    let most = cache.lower().spool_bytes_max(fetch.core.live().limits.disk_body_share);
+    if is_fit && most > 0 && length > most {
+        fetch.core.counters.limit(Limit::DiskBodyShare);
+    }
+    (is_fit && length <= most).then_some(length)
 }
 
 impl Spool {
@@ -257,7 +259,7 @@ enum Tried {
 /// Tries something with the disk until it is done; false if it is not, for too long, or has become
 /// useless as `object` is not stored any more.
 async fn attempt(core: &Core, object: &Object, mut call: impl FnMut(&Store) -> Tried) -> bool {
-    let until_ms = core.now().mono_ms + WAIT_MS;
+    let until_ms = core.now().mono_ms + core.live().limits.disk_body_wait;
     let Some(store) = core.shared.cache.lower().store.get() else { return false };
     loop {
         if !object.is_live() {
@@ -266,7 +268,11 @@ async fn attempt(core: &Core, object: &Object, mut call: impl FnMut(&Store) -> T
         match call(store) {
             Tried::Done => return true,
             Tried::Later if core.now().mono_ms < until_ms => {}
-            Tried::Later | Tried::Never => return false,
+            Tried::Later => {
+                core.counters.limit(Limit::DiskBodyWait);
+                return false;
+            }
+            Tried::Never => return false,
         }
         rt::time::sleep(STEP).await;
     }

@@ -1,16 +1,19 @@
 //! `larder disk export`: every record as files of its own.
 //!
 //! `index.jsonl` has a line for each record: its number, which names its files, `NUMBER.head` and
-//! `NUMBER.body`; its hash; when it expires; its length; and `whole`, which is false where the disk
-//! did not give all of the body.
+//! `NUMBER.body`; its hash; when it expires; its length; `whole`, which is false where the disk did
+//! not give all of the body; and the response's URL, status, fields and times. These are null, and
+//! `NUMBER.head` is as the disk has it, where this program does not understand the head.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use base::clock::System;
 use bytes::Bytes;
 use disk::tools::{self, Exported};
+use flow::tier::Shown;
 use serde_json::json;
 
 use super::{clock, open};
@@ -83,7 +86,9 @@ impl<'a> Files<'a> {
         body: &mut dyn FnMut() -> Option<Bytes>,
     ) -> io::Result<()> {
         let number = self.number;
-        private(&self.to.join(format!("{number}.head")))?.write_all(&record.head)?;
+        let shown = Shown::of(&record.head, System.now());
+        let head = shown.as_ref().map_or(&*record.head, |shown| &shown.head);
+        private(&self.to.join(format!("{number}.head")))?.write_all(head)?;
         let mut file = private(&self.to.join(format!("{number}.body")))?;
         let mut written = 0;
         while let Some(piece) = body() {
@@ -99,6 +104,12 @@ impl<'a> Files<'a> {
             "expires_ms": expires_ms,
             "length": record.length,
             "whole": whole,
+            "url": shown.as_ref().map(|shown| &shown.url),
+            "status": shown.as_ref().map(|shown| shown.status),
+            "fields": shown.as_ref().map(|shown| &shown.fields),
+            "born_ms": shown.as_ref().map(|shown| shown.born_ms),
+            "fresh_until_ms": shown.as_ref().map(|shown| shown.fresh_until_ms),
+            "sliced": shown.as_ref().map(|shown| shown.is_sliced),
         });
         writeln!(self.index, "{line}")?;
         self.number += 1;
