@@ -195,6 +195,7 @@ impl Disk {
             began: Order::first(all.session),
             order: Order::of_session(all.session),
             fallen: Mutex::default(),
+            buffers: Arc::default(),
         });
         let mut emptied = Vec::new();
         let mut slots = Vec::new();

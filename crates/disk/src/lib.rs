@@ -127,6 +127,7 @@
 //! older.
 
 mod body;
+mod buffers;
 mod checkpoint;
 mod config;
 mod disk;

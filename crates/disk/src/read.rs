@@ -354,9 +354,9 @@ impl Volume {
     fn read_bytes(&self, way: Way, spot: Spot, range: Range<u32>) -> Result<Bytes, Missed> {
         let (file, base) = self.file(spot.segment);
         let at = base + u64::from(spot.offset) + u64::from(range.start);
-        let mut bytes = vec![0; (range.end - range.start) as usize];
-        match read(way, &**file, &mut bytes, at) {
-            Ok(true) => Ok(bytes.into()),
+        let mut buffer = self.shared.buffers.take((range.end - range.start) as usize);
+        match read(way, &**file, buffer.bytes_mut(), at) {
+            Ok(true) => Ok(buffer.into_bytes()),
             Ok(false) => Err(Missed::Away),
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(Damage::Cut.into()),
             Err(_) => Err(Missed::Failed),

@@ -128,6 +128,7 @@ impl Exhibit {
             began: 0,
             order: Order::of_session(all.session + 1),
             fallen: Mutex::default(),
+            buffers: Arc::default(),
         };
         let volume = seen.start(0, &all, Purpose::Look, 0, &Arc::new(shared))?;
         while volume.find_turn() {}

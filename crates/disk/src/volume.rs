@@ -14,6 +14,7 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 
 use crate::body::Body;
+use crate::buffers::Buffers;
 use crate::config::{Clock, Config, UNIT};
 use crate::disk::Entry;
 use crate::find::Finder;
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     pub(crate) order: Order,
     /// Volumes that were taken out, with the number that was next: others are to remember them.
     pub(crate) fallen: Mutex<Vec<([u8; 16], u64)>>,
+    pub(crate) buffers: Arc<Buffers>,
 }
 
 impl Shared {
