@@ -34,6 +34,8 @@ const RESIZED: usize = 1 << 16;
 /// Memory kept free ahead of need: one part in so many of the budget, and at most so many bytes.
 const AHEAD_PARTS: u64 = 128;
 const AHEAD_MAX: u64 = 64 << 20;
+/// With less than one in so many parts of the budget left it counts as full.
+const ROOM_PARTS: u64 = 16;
 /// Things that leave ahead of need between two pauses.
 const AHEAD_PIECE: u32 = 16;
 /// The number of times that a caller grows a shard, which others fill again, before it gives up.
@@ -504,21 +506,16 @@ impl<L: Lower> Cache<L> {
         false
     }
 
-    /// Returns true if there is more room than is kept free for what will come.
+    /// Returns true if memory is not full: there is more room than evicting for what comes makes.
     pub(crate) fn has_room(&self) -> bool {
-        self.memory().left_to_store() > 2 * self.ahead()
-    }
-
-    /// Bytes that are kept free for what will come.
-    fn ahead(&self) -> u64 {
-        (self.memory().budget() / AHEAD_PARTS).min(AHEAD_MAX)
+        self.memory().left_to_store() > self.memory().budget() / ROOM_PARTS
     }
 
     /// Evicts ahead of need: has a small part of the budget free for what will come, so that those
     /// who bring it rarely have to make room themselves. `pause` is called every few microseconds,
     /// no lock being held. For a thread that nobody waits for, about once a second.
     pub fn make_room_ahead(&self, pause: &mut dyn FnMut()) {
-        let wanted = self.ahead();
+        let wanted = (self.memory().budget() / AHEAD_PARTS).min(AHEAD_MAX);
         // Not for every little that has been taken of it.
         if self.memory().left_to_store() >= wanted / 2 {
             return;

@@ -39,7 +39,7 @@ impl fmt::Debug for Buffers {
     }
 }
 
-/// A buffer of which the first bytes are in use.
+/// A buffer whose first bytes are in use.
 pub(crate) struct Buffer {
     bytes: Box<[u8]>,
     len: usize,
@@ -47,7 +47,7 @@ pub(crate) struct Buffer {
 }
 
 impl Buffers {
-    /// A buffer of `len` bytes; what they are is anything.
+    /// A buffer of `len` bytes, with any content.
     pub(crate) fn take(self: &Arc<Self>, len: usize) -> Buffer {
         let steps = len.div_ceil(STEP_BYTES).max(1);
         let free = || {
@@ -66,7 +66,7 @@ impl Buffer {
         &mut self.bytes[..self.len]
     }
 
-    /// What is in it. It is free again when the last slice of that is dropped.
+    /// Its content. It is free again when the last slice of that is dropped.
     pub(crate) fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self)
     }

@@ -35,8 +35,8 @@ pub struct Ask {
     known: Option<Seal>,
 }
 
-/// What has been read of a record and holds for all of it: whoever asks for more with this spares
-/// the disk the beginning. Of no effect where the record has moved.
+/// Facts read from the beginning of a record that hold for all of it: whoever asks for more with
+/// this spares the disk the beginning. Of no effect where the record has moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seal {
     segment: u32,

@@ -337,7 +337,7 @@ fn those_who_wait_are_lent_what_is_lent() {
     let (attic, cache) = over(MIB);
     store(&cache, "/a", head(None), b"body");
     press(&cache);
-    let mut begin = || cache.begin(&key("/a"), &mut of("a"), BeginOptions::default(), 0);
+    let begin = || cache.begin(&key("/a"), &mut of("a"), BeginOptions::default(), 0);
     let (Begin::Lead(lead), Begin::Wait(mut ticket)) = (begin(), begin()) else {
         panic!("one leads")
     };

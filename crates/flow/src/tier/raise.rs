@@ -167,7 +167,7 @@ async fn give(
 }
 
 /// Returns true if the response answers as it is, from where it lies. One that is stale may have to
-/// be confirmed, and then its place is in memory; so is that of one which other forms are made of,
+/// be confirmed, and then its place is in memory; so is that of one that has other forms,
 /// unless all of it has come.
 fn may_lend(core: &Core, found: &Candidate) -> bool {
     let record = &found.kept.record;
@@ -218,7 +218,7 @@ fn put_head(core: &Rc<Core>, lead: Lead, found: Candidate) -> Result<(), Lead> {
     Ok(())
 }
 
-/// Puts the response into the index, all of which has been read.
+/// Puts the response, whose whole body has been read, into the index.
 fn put(lead: Lead, found: Candidate) -> Result<(), Lead> {
     let Candidate { place, kept: Raised { record, plain_length, .. }, answer } = found;
     let mut filling = lead.refill(place, record, answer.length)?;
