@@ -4,23 +4,33 @@
 //! applies in its order and from its own position. The pure parts decide: [`Entry`] is what the
 //! stream holds, [`Follower`] what a node may still trust, [`Members`] who has not applied an entry,
 //! [`Outbox`] what waits to be told. The link does what they say. Nothing here reaches the store:
-//! the daemon hands over a [`Site`](crate) of callbacks.
+//! the daemon is the [`Host`].
 
+mod cluster;
 mod entry;
+mod error;
 mod follower;
 mod members;
 mod outbox;
 mod position;
+mod session;
+mod settings;
 #[cfg(test)]
 mod simulated;
+mod streams;
+#[cfg(test)]
+mod testing;
 
 use serde::{Deserialize, Serialize};
 
+pub use cluster::{Cluster, Counts, MemberStatus, Status, Ticket};
 pub use entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId, Unreadable};
+pub use error::{Error, NotReached};
 pub use follower::{Course, Facts, Follower, Loss, Step};
 pub use members::{Applied, Card, Member, Members, Word, is_name};
 pub use outbox::{Fate, Letter, Outbox};
 pub use position::{Epoch, Position, Saved};
+pub use settings::{Credentials, Host, Settings, Tls};
 
 /// The word that whoever invalidates waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
