@@ -135,6 +135,8 @@ limits! {
     EsiBytes esi_bytes Bytes 64 * MIB, "Bytes of a page's fragments in all; what comes after them is left out, and a page that has begun to be sent ends its connection.";
     EsiNodes esi_nodes Count 10_000, "Instructions and texts of one page; what comes after them is sent as it is.";
     DiskReadTimeout disk_read_timeout Ms 500, "Reading from the disk cache before anything of a response has come; then the origin is asked instead.";
+    ClusterQueue cluster_queue Count 10_000, "Invalidations that wait to be told to the other nodes while NATS is out of reach. Beyond it they give way to one message: that nothing stored before is to be trusted.";
+    ClusterWait cluster_wait Ms 5_000, "The wait of a purge's answer for the cluster: until the stream has it, or all live nodes have applied it. Then it is 503, and says what is missing.";
     DiskQueueBytes disk_queue_bytes Bytes 64 * MIB, "What waits to be written to one volume of the disk cache; beyond it nothing more goes to disk. Responses that leave memory count in `memory` until they are written, bodies on their way to the disk do not.";
     WindowBytes window_bytes Bytes 256 * KIB, "Bytes of a passing body held between origin and client.";
     Variants variants Count 64, "Variants (Vary) of one key; beyond it the oldest is evicted.";

@@ -1,6 +1,8 @@
 //! A node's side of the cluster: what others ask of it. The session does the work.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use async_nats::jetstream::Context;
 use base::HashSeed;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use purge::Invalidation;
+use purge::{Invalidation, Others, Telling, Told};
 use serde::Serialize;
 use tokio::sync::{Notify, watch};
 
@@ -46,8 +48,8 @@ pub(crate) struct State {
     pub(crate) members: Members,
     pub(crate) outbox: Outbox,
     pub(crate) in_flight: BTreeMap<u64, Letter>,
-    /// Entries of this run whose makers wait for all.
-    pub(crate) awaited: HashMap<u64, Applied>,
+    /// Entries of this run that all are to apply, and until when somebody may wait for it.
+    pub(crate) awaited: BTreeMap<u64, (Applied, u64)>,
     numbers: u64,
     /// All cards up to this sequence are known.
     pub(crate) cards_seen: Option<u64>,
@@ -117,16 +119,9 @@ pub struct Status {
 pub struct Ticket {
     cluster: Arc<Cluster>,
     level: Level,
-    letters: Vec<(EntryId, watch::Receiver<Fate>)>,
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        let mut state = self.cluster.state.lock();
-        for (id, _) in &self.letters {
-            state.awaited.remove(&id.number);
-        }
-    }
+    fates: Vec<watch::Receiver<Fate>>,
+    /// Numbers of entries that all are to apply.
+    awaited: Vec<u64>,
 }
 
 impl Cluster {
@@ -138,7 +133,7 @@ impl Cluster {
             members: Members::default(),
             outbox: Outbox::new(settings.queue),
             in_flight: BTreeMap::new(),
-            awaited: HashMap::new(),
+            awaited: BTreeMap::new(),
             numbers: 0,
             cards_seen: None,
             context: None,
@@ -167,7 +162,7 @@ impl Cluster {
     ///
     /// # Errors
     /// A part of it is too large for an entry.
-    pub fn entries(&self, batch: &[&Invalidation]) -> Result<Vec<Vec<Vec<u8>>>, String> {
+    pub fn entries(&self, batch: &[&Invalidation]) -> Result<Told, String> {
         let (mut entries, mut bytes) = (vec![Vec::new()], 0);
         for one in batch.iter().map(|one| one.encode()) {
             if one.len() + HEAD_BYTES > ENTRY_BYTES {
@@ -193,29 +188,43 @@ impl Cluster {
 
     /// Has the others told of what is in force here, in the order of the calls. It waits for
     /// nothing.
-    pub fn tell(self: &Arc<Self>, entries: Vec<Vec<Vec<u8>>>, level: Level) -> Ticket {
+    pub fn send(self: &Arc<Self>, entries: Told, level: Level) -> Ticket {
+        let until_ms = rt::now().mono_ms.saturating_add(2 * self.settings.wait_ms);
         let mut state = self.state.lock();
         let state = &mut *state;
-        let mut letters = Vec::with_capacity(entries.len());
+        let (mut fates, mut awaited) = (Vec::with_capacity(entries.len()), Vec::new());
         for invalidations in entries {
             let letter = self.letter(&mut state.numbers, level, invalidations);
-            letters.push((letter.id, letter.follow()));
+            fates.push(letter.follow());
             if level == Level::All {
                 let own = Applied::from([(self.settings.name.clone(), self.run)]);
-                state.awaited.insert(letter.id.number, own);
+                state.awaited.insert(letter.id.number, (own, until_ms));
+                awaited.push(letter.id.number);
             }
             let numbers = &mut state.numbers;
-            let everything = || self.letter(numbers, Level::Local, vec![self.host.everything()]);
-            state.outbox.add(letter, everything);
+            state.outbox.add(letter, || self.letter(numbers, Level::Local, Vec::new()));
         }
         state.counts.overflows = state.outbox.overflows;
         self.bell.notify_one();
-        Ticket { cluster: Arc::clone(self), level, letters }
+        Ticket { cluster: Arc::clone(self), level, fates, awaited }
+    }
+
+    /// All that was sent and may still be waited for.
+    fn all_sent(self: &Arc<Self>) -> Ticket {
+        let state = self.state.lock();
+        let fates = state.outbox.letters().chain(state.in_flight.values()).map(Letter::follow);
+        let (fates, awaited) = (fates.collect(), state.awaited.keys().copied().collect());
+        Ticket { cluster: Arc::clone(self), level: self.settings.level, fates, awaited }
+    }
+
+    /// Forgets words that nobody waits for any more.
+    pub(crate) fn forget_words(&self, now_ms: u64) {
+        self.state.lock().awaited.retain(|_, (_, until_ms)| now_ms < *until_ms);
     }
 
     /// Tells the others to trust nothing that they stored before.
-    pub(crate) fn tell_everything(self: &Arc<Self>) {
-        drop(self.tell(vec![vec![self.host.everything()]], Level::Local));
+    pub(crate) fn tell_of_loss(self: &Arc<Self>) {
+        drop(self.send(vec![Vec::new()], Level::Local));
     }
 
     fn letter(&self, numbers: &mut u64, level: Level, invalidations: Vec<Vec<u8>>) -> Letter {
@@ -290,7 +299,7 @@ impl Ticket {
 
     /// Returns true if it is so; false if it will not be.
     async fn reach(&mut self, reached: &mut Reached) -> bool {
-        for (_, fate) in &mut self.letters {
+        for fate in &mut self.fates {
             match fate.wait_for(|fate| *fate != Fate::Waits).await.as_deref() {
                 Ok(Fate::Stored(_)) => {}
                 _ => return false,
@@ -318,13 +327,40 @@ impl Ticket {
     fn missing(&self, now_ms: u64) -> Vec<String> {
         let state = self.cluster.state.lock();
         let none = Applied::new();
-        let of = |id: &EntryId| {
-            state.members.missing(state.awaited.get(&id.number).unwrap_or(&none), now_ms)
+        let of = |number: &u64| {
+            let applied = state.awaited.get(number).map_or(&none, |(applied, _)| applied);
+            state.members.missing(applied, now_ms)
         };
-        let mut names: Vec<_> = self.letters.iter().flat_map(|(id, _)| of(id)).collect();
+        let mut names: Vec<_> = self.awaited.iter().flat_map(of).collect();
         names.sort_unstable();
         names.dedup();
         names
+    }
+}
+
+/// A ticket of the door, which knows only that something is waited for.
+impl Telling for Ticket {
+    fn wait(self: Box<Self>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
+        Box::pin(async move { Self::wait(*self).await.map_err(|why| why.to_string()) })
+    }
+}
+
+/// The cluster as the door knows it.
+pub struct Door(pub Arc<Cluster>);
+
+impl Others for Door {
+    fn prepare(&self, batch: &[&Invalidation]) -> Result<Told, String> {
+        self.0.entries(batch)
+    }
+
+    fn tell(&self, told: Told, level: Option<Level>) -> Box<dyn Telling> {
+        Box::new(self.0.send(told, level.unwrap_or(self.0.settings.level)))
+    }
+
+    fn begun(&self) -> Option<Box<dyn Telling>> {
+        let is_in_touch = self.0.state.lock().context.is_some();
+        let waits = is_in_touch && self.0.settings.level > Level::Local;
+        waits.then(|| Box::new(self.0.all_sent()) as Box<dyn Telling>)
     }
 }
 

@@ -52,6 +52,7 @@ pub struct Entry {
     /// The word that its maker waits for: nodes report at once if somebody waits for theirs.
     pub level: Level,
     /// Invalidations, as `purge::Invalidation::encode` writes them, in the order of their effects.
+    /// None at all says that something was lost, and nothing stored before is to be trusted.
     pub invalidations: Vec<Vec<u8>>,
 }
 

@@ -57,6 +57,8 @@ pub enum Loss {
     Entry(Unreadable),
     /// What an entry says cannot be carried out.
     Content,
+    /// Another node says that entries were lost.
+    Told,
 }
 
 impl fmt::Display for Loss {
@@ -68,6 +70,7 @@ impl fmt::Display for Loss {
             Self::Other => "the stream has other entries than those that were applied here",
             Self::Gap => "entries are gone that were not applied here",
             Self::Entry(error) => return write!(f, "the stream has {error}"),
+            Self::Told => "another node knows of entries that were lost",
             Self::Content => "the stream has an invalidation that cannot be carried out",
         })
     }

@@ -86,7 +86,12 @@ impl Outbox {
         letters.rev().for_each(|letter| self.waiting.push_front(letter));
     }
 
-    /// Letters that wait.
+    /// Letters that wait, the oldest first.
+    pub fn letters(&self) -> impl Iterator<Item = &Letter> {
+        self.waiting.iter()
+    }
+
+    /// The number of letters that wait.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }

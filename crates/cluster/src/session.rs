@@ -125,10 +125,9 @@ impl Cluster {
             Credentials::Password(user, password) => options.user_and_password(user, password),
             Credentials::Token(token) => options.token(token),
             Credentials::Nkey(seed) => options.nkey(seed),
-            Credentials::File(path) => {
-                let place = path.display().to_string();
-                let read = options.credentials_file(path).await;
-                read.map_err(|error| Error::Setting(format!("credentials {place}: {error}")))?
+            Credentials::File(text) => {
+                let read = options.credentials(&text);
+                read.map_err(|error| Error::Setting(format!("credentials: {error}")))?
             }
         };
         if settings.tls.is_required {
@@ -235,7 +234,7 @@ impl Cluster {
             self.host.say(&format!("what is stored is validated before it is used again: {loss}"));
         }
         if loss.is_for_all() {
-            self.tell_everything();
+            self.tell_of_loss();
         }
     }
 
@@ -258,6 +257,9 @@ impl Cluster {
                 false
             }
         };
+        if entry.invalidations.is_empty() && entry.id.run != self.run {
+            self.doubt(Loss::Told);
+        }
         // All of them, whatever becomes of one.
         let refused = entry.invalidations.iter().filter(|one| !apply(one)).count();
         if refused > 0 {
@@ -364,7 +366,10 @@ impl Session {
                     }
                 }
                 Some((number, ack)) = self.acks.next() => self.acknowledged(number, ack)?,
-                _ = saves.tick() => self.save(),
+                _ = saves.tick() => {
+                    self.cluster.forget_words(rt::now().mono_ms);
+                    self.save();
+                }
                 saved = polled(&mut self.saving) => self.kept(saved),
                 () = self.cluster.bell.notified() => {}
                 _ = moves.changed() => return Err(Error::Link("the connection was lost".into())),
@@ -457,7 +462,7 @@ impl Session {
     fn word(&self, payload: &[u8]) {
         let Some(word) = Word::decode(payload) else { return };
         let mut state = self.cluster.state.lock();
-        if let Some(applied) = state.awaited.get_mut(&word.number) {
+        if let Some((applied, _)) = state.awaited.get_mut(&word.number) {
             applied.insert(word.name, word.run);
         }
         drop(state);

@@ -20,8 +20,8 @@ pub enum Credentials {
     Token(String),
     /// By the seed of an nkey.
     Nkey(String),
-    /// By a file with a JWT and a seed, as `nsc` writes it.
-    File(PathBuf),
+    /// By a JWT and a seed, in the form of the files that `nsc` writes.
+    File(String),
 }
 
 impl fmt::Debug for Credentials {
@@ -31,7 +31,7 @@ impl fmt::Debug for Credentials {
             Self::Password(..) => "Password(..)",
             Self::Token(_) => "Token(..)",
             Self::Nkey(_) => "Nkey(..)",
-            Self::File(path) => return write!(f, "File({})", path.display()),
+            Self::File(_) => "File(..)",
         })
     }
 }
@@ -119,9 +119,6 @@ pub trait Host: Send + Sync + 'static {
 
     /// Lets what is stored be used until `mono_ms` of the monotonic clock.
     fn trust_until(&self, mono_ms: u64);
-
-    /// An invalidation that has everything validated, to be told to others.
-    fn everything(&self) -> Vec<u8>;
 
     /// Waits until all that was applied will outlive the process, where it is to.
     ///

@@ -189,6 +189,7 @@ pub(crate) fn live(site: Site) -> Live {
         endpoints: Arc::default(),
         storages: ["s0", "Transient"].map(Into::into).into(),
         disk_storages: Arc::default(),
+        trust: Arc::default(),
     }
 }
 

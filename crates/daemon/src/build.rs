@@ -109,6 +109,7 @@ pub(crate) fn live(
         endpoints: view.endpoints,
         storages: view.storages,
         disk_storages: disk_storages(config),
+        trust: Arc::default(),
     };
     (live, origins)
 }
