@@ -204,7 +204,10 @@ impl Cluster {
             let numbers = &mut state.numbers;
             state.outbox.add(letter, || self.letter(numbers, Level::Local, Vec::new()));
         }
-        state.counts.overflows = state.outbox.overflows;
+        if state.outbox.overflows > state.counts.overflows {
+            state.counts.overflows = state.outbox.overflows;
+            self.host.overflowed();
+        }
         self.bell.notify_one();
         Ticket { cluster: Arc::clone(self), level, fates, awaited }
     }
@@ -243,6 +246,14 @@ impl Cluster {
     /// Leaves the cluster: the others do not wait for this node any more. It must serve nobody.
     pub fn leave(&self) {
         self.leaving.send_replace(true);
+    }
+
+    /// Keeps the position, as far as it can be. It may wait.
+    pub fn keep_position(&self) {
+        let position = self.state.lock().follower.position();
+        if let Some(Err(why)) = position.map(|position| self.host.save(position)) {
+            self.host.say(&format!("its position cannot be kept: {why}"));
+        }
     }
 
     /// The node's view of its cluster.
@@ -289,6 +300,7 @@ impl Ticket {
         let missing = self.missing(rt::now().mono_ms);
         let mut state = self.cluster.state.lock();
         state.counts.not_reached += 1;
+        self.cluster.host.waited_in_vain();
         Err(NotReached {
             level: self.level,
             is_stored: reached.is_stored,

@@ -83,7 +83,7 @@ impl Cluster {
             let pause = rt::time::sleep(Duration::from_millis(wait_ms));
             tokio::select! {
                 () = pause => {}
-                _ = leaving.wait_for(|leaving| *leaving) => {}
+                () = told_to(&mut leaving) => {}
                 _ = moves.changed() => {}
             }
             pause_ms = (pause_ms * 2).min(longest_ms);
@@ -238,6 +238,15 @@ impl Cluster {
         }
     }
 
+    /// Takes what is to be sent next; it is on its way from here on.
+    fn take_letter(&self) -> Option<(EntryId, Bytes)> {
+        let mut state = self.state.lock();
+        let letter = state.outbox.take()?;
+        let taken = (letter.id, letter.bytes.clone());
+        state.in_flight.insert(letter.id.number, letter);
+        Some(taken)
+    }
+
     /// Takes an entry of the stream. The result is the word that its maker waits for.
     fn take_entry(self: &Arc<Self>, sequence: u64, payload: &[u8]) -> Option<EntryId> {
         let read = Entry::decode(payload);
@@ -373,7 +382,7 @@ impl Session {
                 saved = polled(&mut self.saving) => self.kept(saved),
                 () = self.cluster.bell.notified() => {}
                 _ = moves.changed() => return Err(Error::Link("the connection was lost".into())),
-                _ = leaving.wait_for(|leaving| *leaving) => return self.leave().await,
+                () = told_to(&mut leaving) => return self.leave().await,
             }
         }
     }
@@ -389,11 +398,7 @@ impl Session {
     /// Sends what waits.
     async fn send(&mut self) -> Result<(), Error> {
         while self.acks.len() < IN_FLIGHT_MAX {
-            let mut state = self.cluster.state.lock();
-            let Some(letter) = state.outbox.take() else { return Ok(()) };
-            let (id, bytes) = (letter.id, letter.bytes.clone());
-            state.in_flight.insert(id.number, letter);
-            drop(state);
+            let Some((id, bytes)) = self.cluster.take_letter() else { return Ok(()) };
             let message = PublishMessage::build().payload(bytes).message_id(id.to_string());
             let subject = self.cluster.settings.entries_subject();
             let sent = self.context.send_publish(subject, message).await.map_err(Error::link)?;
@@ -502,6 +507,12 @@ impl Session {
         };
         rt::time::timeout(LEAVE, ending).await.unwrap_or(Ok(()))
     }
+}
+
+/// Waits until the node is told to leave.
+async fn told_to(leaving: &mut watch::Receiver<bool>) {
+    // Whoever could tell it lives as long as the cluster.
+    _ = leaving.wait_for(|leaving| *leaving).await;
 }
 
 fn taken<T, E: std::fmt::Display>(next: Option<Result<T, E>>) -> Result<T, Error> {

@@ -135,6 +135,12 @@ pub trait Host: Send + Sync + 'static {
     /// Writes the node's figures on its card.
     fn figures(&self, card: &mut Card);
 
+    /// Counts that what waited to be told gave way to less.
+    fn overflowed(&self);
+
+    /// Counts an answer that did not get the word that it waited for.
+    fn waited_in_vain(&self);
+
     /// Tells operators something.
     fn say(&self, text: &str);
 }

@@ -127,7 +127,7 @@ fn read_superblock(vfs: &dyn Vfs, name: &str) -> Result<(Option<Superblock>, usi
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let names = vfs.list().map_err(&reading)?;
-            let ours = |name: &String| name.starts_with("data-");
+            let ours = |name: &String| name.starts_with("data-") || name.starts_with("cluster-");
             // What was being made when the power went is made again.
             return if names.iter().all(ours) {
                 Ok((None, 1))
@@ -382,7 +382,9 @@ pub(crate) fn empty(vfs: &dyn Vfs) -> Result<(), Error> {
     }
     let ours = |name: &&String| {
         *name == SUPERBLOCK
-            || ["data-", "journal-", "snapshot-", "out"].iter().any(|start| name.starts_with(start))
+            || ["data-", "journal-", "snapshot-", "out", "cluster-"]
+                .iter()
+                .any(|start| name.starts_with(start))
     };
     for name in names.iter().filter(ours) {
         vfs.remove(name).map_err(&removing)?;
