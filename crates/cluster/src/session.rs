@@ -331,8 +331,10 @@ impl Session {
         cluster.take_answer(&asked.0, asked.1);
         let from = cluster.state.lock().follower.position().map_or(1, |own| own.sequence + 1);
         let follow = DeliverPolicy::ByStartSequence { start_sequence: from };
-        let entries = ordered(&client, &entries_stream, follow).await?;
-        let cards = ordered(&client, &cards_stream, DeliverPolicy::LastPerSubject).await?;
+        let subject = settings.entries_subject();
+        let entries = ordered(&client, &entries_stream, subject, follow).await?;
+        let subject = settings.card_subject("*");
+        let cards = ordered(&client, &cards_stream, subject, DeliverPolicy::LastPerSubject).await?;
         let mut state = cluster.state.lock();
         state.context = Some(context.clone());
         state.counts.sessions += 1;
@@ -528,10 +530,16 @@ async fn polled<T>(under_way: &mut Option<Boxed<T>>) -> T {
     }
 }
 
-async fn ordered(client: &Client, stream: &Stream, from: DeliverPolicy) -> Result<Ordered, Error> {
+async fn ordered(
+    client: &Client,
+    stream: &Stream,
+    filter_subject: String,
+    from: DeliverPolicy,
+) -> Result<Ordered, Error> {
     let config = OrderedConfig {
         deliver_subject: client.new_inbox(),
         deliver_policy: from,
+        filter_subject,
         ..OrderedConfig::default()
     };
     let consumer = stream.create_consumer(config).await.map_err(Error::link)?;
