@@ -445,13 +445,14 @@ impl Session {
 
     fn card(&mut self, message: &Message) -> Result<(), Error> {
         let info = message.info().map_err(Error::link)?;
-        let (sequence, pending) = (info.stream_sequence, info.pending);
+        let sequence = info.stream_sequence;
         let settings = &self.cluster.settings;
         let subject = message.subject.as_str();
         let name = subject.strip_prefix(settings.card_subject("").as_str()).unwrap_or_default();
         let card = Card::decode(name, &message.payload);
         let mut state = self.cluster.state.lock();
-        if state.cards_seen.is_some() || pending == 0 {
+        // They come in their order, so with this node's own all others have come.
+        if sequence >= self.shown {
             state.cards_seen = Some(sequence);
         }
         if let Some(card) = card {

@@ -5,7 +5,7 @@ mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::console::run;
+use support::console::{Ask, run};
 use support::folder::Folder;
 use support::nats::Nats;
 use support::{PATIENCE, eventually, is_hit, whole};
@@ -66,7 +66,7 @@ impl Node {
             )
         };
         let file = format!(
-            "listen = \"127.0.0.1:0\"\nworkers = 1\nhealth_check = \"/health\"\n{disk}\
+            "listen = \"127.0.0.1:0\"\nworkers = 1\n{disk}\
              [cluster]\nservers = \"{url}\"\nname = \"{name}\"\n{}\n\
              [[site]]\nhost = \"*\"\n{site}",
             wanted.cluster
@@ -116,6 +116,10 @@ impl Node {
         self.status().await[what].as_bool().expect("a flag")
     }
 
+    async fn readiness(&self) -> u16 {
+        Ask::get("/readyz").send_locally(self.daemon()).await.status
+    }
+
     /// Waits until it is in touch and trusts what it stores.
     async fn joined(&self) {
         let is_there = async || self.is("connected").await && self.is("trusted").await;
@@ -147,15 +151,32 @@ async fn origin() -> Scripted {
     origin
 }
 
+/// Has all store the page, purges it by `purge`, and looks whether it is gone on all.
+async fn gone_on_all(nodes: &[Node], what: &str, purge: impl AsyncFnOnce()) {
+    for node in nodes {
+        node.store("/page").await;
+    }
+    purge().await;
+    for (at, node) in nodes.iter().enumerate() {
+        assert!(!node.hits("/page").await, "{what}: node {at}");
+    }
+}
+
+fn three(nats: &Nats, origin: &Scripted, wanted: Wanted<'_>) -> [Node; 3] {
+    ["n1", "n2", "n3"].map(|name| Node::start(name, nats, origin, wanted))
+}
+
+const BY_HAND: [&[&str]; 4] = [
+    &["purge", "--tag", "post-1", "--wait", "all"],
+    &["purge", "--prefix", "/pa", "--wait", "all"],
+    &["purge", "--ban", "req.url == /page", "--wait", "all"],
+    &["purge", "--all", "--wait", "all"],
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_purge_on_one_node_is_one_on_all_by_whatever_way_it_comes() {
     let (nats, origin) = (Nats::start(&[]).await, origin().await);
-    let vcl = Wanted { vcl: true, cluster: "acknowledge = \"all\"", ..PLAIN };
-    let nodes = [
-        Node::start("n1", &nats, &origin, PLAIN),
-        Node::start("n2", &nats, &origin, PLAIN),
-        Node::start("n3", &nats, &origin, vcl),
-    ];
+    let nodes = three(&nats, &origin, PLAIN);
     all_joined(&nodes).await;
     let wait = "Larder-Wait: all\r\n";
     for (method, fields) in [
@@ -163,39 +184,40 @@ async fn a_purge_on_one_node_is_one_on_all_by_whatever_way_it_comes() {
         ("PURGE", format!("{wait}X-Purge-Method: regex\r\n")),
         ("BAN", format!("{wait}X-Host: .*\r\nX-Url: ^/page\r\nX-Content-Type: .*\r\n")),
     ] {
-        for node in &nodes {
-            node.store("/page").await;
-        }
-        let reply = nodes[0].ask(method, "/page", &fields).await;
-        assert_eq!(reply.status, 200, "{method} {fields}: {}", reply.text());
-        for (at, node) in nodes.iter().enumerate() {
-            assert!(!node.hits("/page").await, "{method} {fields}: node {at}");
-        }
+        gone_on_all(&nodes, &fields, async || {
+            let reply = nodes[0].ask(method, "/page", &fields).await;
+            assert_eq!(reply.status, 200, "{method} {fields}: {}", reply.text());
+        })
+        .await;
     }
-    for arguments in [
-        &["purge", "--tag", "post-1", "--wait", "all"][..],
-        &["purge", "--ban", "req.url == /page", "--wait", "all"],
-        &["purge", "--all", "--wait", "all"],
-    ] {
-        for node in &nodes {
-            node.store("/page").await;
-        }
-        let (done, _, err) = run(nodes[1].daemon(), arguments).await;
-        assert!(done, "{arguments:?}: {err}");
-        for (at, node) in nodes.iter().enumerate() {
-            assert!(!node.hits("/page").await, "{arguments:?}: node {at}");
-        }
-    }
-    // A program's purge waits as the settings say.
-    for node in &nodes {
-        node.store("/page").await;
-    }
-    assert_eq!(nodes[2].ask("PURGE", "/page", "").await.status, 200);
-    for (at, node) in nodes.iter().enumerate() {
-        assert!(!node.hits("/page").await, "a program's: node {at}");
+    for arguments in BY_HAND {
+        gone_on_all(&nodes, arguments[1], async || {
+            let (done, _, err) = run(nodes[1].daemon(), arguments).await;
+            assert!(done, "{arguments:?}: {err}");
+        })
+        .await;
     }
     let refused = nodes[0].ask("PURGE", "/page", "Larder-Wait: some\r\n").await;
     assert_eq!(refused.status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_programs_purge_is_one_on_all_before_it_is_answered() {
+    let (nats, origin) = (Nats::start(&[]).await, origin().await);
+    let wanted = Wanted { vcl: true, cluster: "acknowledge = \"all\"", ..PLAIN };
+    let nodes = three(&nats, &origin, wanted);
+    all_joined(&nodes).await;
+    gone_on_all(&nodes, "a program's", async || {
+        assert_eq!(nodes[2].ask("PURGE", "/page", "").await.status, 200);
+    })
+    .await;
+    for arguments in BY_HAND {
+        gone_on_all(&nodes, arguments[1], async || {
+            let (done, _, err) = run(nodes[1].daemon(), arguments).await;
+            assert!(done, "{arguments:?}: {err}");
+        })
+        .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -254,7 +276,7 @@ async fn without_nats_it_serves_and_then_only_what_it_validates() {
     all_joined(&nodes).await;
     for node in &nodes {
         node.store("/page").await;
-        assert_eq!(node.ask("GET", "/health", "").await.status, 200);
+        assert_eq!(node.readiness().await, 200);
     }
     nats.kill();
     for node in &nodes {
@@ -264,7 +286,7 @@ async fn without_nats_it_serves_and_then_only_what_it_validates() {
         assert_eq!(reply.status, 200);
         assert!(!is_hit(&reply), "it was validated");
         assert_eq!(origin.seen("/page"), before + 1);
-        assert_eq!(node.ask("GET", "/health", "").await.status, 503);
+        assert_eq!(node.readiness().await, 503);
     }
     // It takes effect here, and waits for the others.
     let reply = nodes[0].ask("PURGE", "/page", "Larder-Wait: local\r\n").await;
@@ -282,7 +304,7 @@ async fn without_nats_it_serves_and_then_only_what_it_validates() {
     eventually("what waited was told", has).await;
     for node in &nodes {
         node.store("/page").await;
-        assert_eq!(node.ask("GET", "/health", "").await.status, 200);
+        assert_eq!(node.readiness().await, 200);
     }
 }
 
@@ -327,6 +349,5 @@ async fn strangers_are_no_members() {
     assert_eq!(status["connected"], false);
     assert_eq!(stranger.ask("GET", "/page", "").await.status, 200, "it serves all the same");
     assert!(!stranger.hits("/page").await, "and validates");
-    let reply = support::console::Ask::get("/readyz").send_locally(stranger.daemon()).await;
-    assert_eq!(reply.status, 200);
+    assert_eq!(stranger.readiness().await, 200, "it validates, as it is to");
 }
