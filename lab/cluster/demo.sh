@@ -10,6 +10,7 @@ larder=$(realpath "${1:?usage: demo.sh LARDER}")
 port=${PORT:-18400}
 dir=$(mktemp -d)
 pids=()
+host='Host: example.test'
 finish() {
   for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
   wait 2>/dev/null || true
@@ -17,6 +18,7 @@ finish() {
 }
 trap finish EXIT
 
+end() { kill -9 "$1"; wait "$1" 2>/dev/null || true; }
 step() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 node() { echo "$dir/n$1"; }
 run_nats() {
@@ -52,7 +54,7 @@ PY
 }
 show() {
   for n in 1 2 3; do
-    printf '  n%s: %s' $n "$(curl -s -m 5 http://127.0.0.1:$((port + n))/page || echo down)"
+    printf '  n%s: %s' $n "$(curl -s -m 5 -H "$host" http://127.0.0.1:$((port + n))/page || echo down)"
   done
   echo
 }
@@ -96,19 +98,19 @@ for n in 1 2 3; do until_true joined $n; until_true knows $n; done
 step "Three nodes, each with its own copy of the page"
 show; show
 step "A purge on n1, which is answered when all have applied it"
-curl -s -X PURGE -H 'Larder-Wait: all' http://127.0.0.1:$((port + 1))/page
+curl -s -X PURGE -H "$host" -H 'Larder-Wait: all' http://127.0.0.1:$((port + 1))/page
 show
 step "n3 is killed; a purge on n2 meanwhile"
 sleep 2
-kill -9 $node3
-curl -s -X PURGE -H 'Larder-Wait: quorum' http://127.0.0.1:$((port + 2))/page
+end $node3
+curl -s -X PURGE -H "$host" -H 'Larder-Wait: quorum' http://127.0.0.1:$((port + 2))/page
 run_node 3
 until_true joined 3
 echo "n3 is back, with its disk:"
 show
 status 3
 step "NATS is killed: serving goes on, and after 5 s only with a word of the origin"
-kill -9 $nats
+end $nats
 show
 until_true alone
 status 1 | head -n 1
