@@ -380,3 +380,54 @@ impl Others for Door {
 struct Reached {
     is_stored: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use purge::{Id, Sites, Target};
+
+    use super::*;
+    use crate::testing::{Nobody, settings};
+
+    fn invalidation(sequence: u64, key: usize) -> Invalidation {
+        let what = Target::Key(vec![0; key].into());
+        let id = Id { node: 1, sequence };
+        Invalidation { id, at_unix_ms: 0, sites: Sites::Every, soft: false, what }
+    }
+
+    fn cluster() -> Arc<Cluster> {
+        Cluster::new(settings("n1"), Arc::new(Nobody), None)
+    }
+
+    #[test]
+    fn a_batch_that_is_larger_than_an_entry_is_several_in_order() {
+        let cluster = cluster();
+        let large: Vec<_> = (0..5).map(|n| invalidation(n, 200_000)).collect();
+        let many: Vec<_> = (0..2_500).map(|n| invalidation(n, 10)).collect();
+        for (batch, lengths) in [(large, vec![2, 2, 1]), (many, vec![1_000, 1_000, 500])] {
+            let told = cluster.entries(&batch.iter().collect::<Vec<_>>()).expect("they fit");
+            assert_eq!(told.iter().map(Vec::len).collect::<Vec<_>>(), lengths);
+            let order: Vec<_> = told.iter().flatten().cloned().collect();
+            assert_eq!(order, batch.iter().map(Invalidation::encode).collect::<Vec<_>>());
+            drop(cluster.send(told, Level::Local));
+        }
+        assert!(cluster.entries(&[&invalidation(0, ENTRY_BYTES)]).is_err());
+        assert!(cluster.entries(&[]).is_ok_and(|told| told.is_empty()));
+    }
+
+    #[tokio::test]
+    async fn a_wait_ends_with_the_word_or_says_what_is_missing() {
+        let settings = Settings { wait_ms: 20, ..settings("n1") };
+        let cluster = Cluster::new(settings, Arc::new(Nobody), None);
+        let told = cluster.entries(&[&invalidation(0, 1)]).expect("it fits");
+        assert_eq!(cluster.send(told.clone(), Level::Local).wait().await, Ok(()));
+        let late = cluster.send(told.clone(), Level::Quorum).wait().await.expect_err("no stream");
+        assert!(!late.is_stored && late.to_string().contains("has not taken it"), "{late}");
+        let ticket = cluster.send(told.clone(), Level::Quorum);
+        let letters = std::iter::from_fn(|| cluster.state.lock().outbox.take());
+        letters.for_each(|letter| letter.stored(1));
+        assert_eq!(ticket.wait().await, Ok(()));
+        let all = Door(Arc::clone(&cluster));
+        assert!(all.begun().is_none(), "out of touch nobody waits for what cannot come");
+        assert_eq!(cluster.status().counts.not_reached, 1);
+    }
+}

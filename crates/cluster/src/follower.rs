@@ -189,7 +189,7 @@ impl Follower {
         let gap = (sequence > own.sequence + 1).then_some(Loss::Gap);
         own.sequence = sequence;
         own.id = entry.ok().map(|entry| entry.id);
-        Step { doubt: gap.or(entry.err().map(Loss::Entry)), apply: entry.is_ok() }
+        Step { doubt: gap.or_else(|| entry.err().map(Loss::Entry)), apply: entry.is_ok() }
     }
 }
 

@@ -398,7 +398,7 @@ impl Session {
     }
 
     /// Sends what waits.
-    async fn send(&mut self) -> Result<(), Error> {
+    async fn send(&self) -> Result<(), Error> {
         while self.acks.len() < IN_FLIGHT_MAX {
             let Some((id, bytes)) = self.cluster.take_letter() else { return Ok(()) };
             let message = PublishMessage::build().payload(bytes).message_id(id.to_string());
@@ -409,7 +409,7 @@ impl Session {
         Ok(())
     }
 
-    fn acknowledged(&mut self, number: u64, ack: Result<PublishAck, Error>) -> Result<(), Error> {
+    fn acknowledged(&self, number: u64, ack: Result<PublishAck, Error>) -> Result<(), Error> {
         let ack = ack?;
         let mut state = self.cluster.state.lock();
         if let Some(letter) = state.in_flight.remove(&number) {
@@ -443,7 +443,7 @@ impl Session {
         Ok(())
     }
 
-    fn card(&mut self, message: &Message) -> Result<(), Error> {
+    fn card(&self, message: &Message) -> Result<(), Error> {
         let info = message.info().map_err(Error::link)?;
         let sequence = info.stream_sequence;
         let settings = &self.cluster.settings;

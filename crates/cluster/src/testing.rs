@@ -1,7 +1,10 @@
 //! What several tests begin with.
 
 use crate::Level;
-use crate::settings::{Credentials, Settings, Tls};
+use crate::follower::Loss;
+use crate::members::Card;
+use crate::position::Position;
+use crate::settings::{Credentials, Host, Settings, Tls};
 
 pub(crate) fn settings(name: &str) -> Settings {
     Settings {
@@ -17,4 +20,25 @@ pub(crate) fn settings(name: &str) -> Settings {
         queue: 100,
         wait_ms: 5_000,
     }
+}
+
+/// A host with nothing behind it.
+pub(crate) struct Nobody;
+
+impl Host for Nobody {
+    fn apply(&self, _: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+    fn doubt(&self, _: Loss) {}
+    fn trust_until(&self, _: u64) {}
+    fn settle(&self) -> Result<(), String> {
+        Ok(())
+    }
+    fn save(&self, _: Position) -> Result<(), String> {
+        Ok(())
+    }
+    fn figures(&self, _: &mut Card) {}
+    fn overflowed(&self) {}
+    fn waited_in_vain(&self) {}
+    fn say(&self, _: &str) {}
 }
