@@ -97,7 +97,7 @@ pub struct Status {
     pub name: String,
     /// It is in touch with the stream.
     pub connected: bool,
-    /// What is stored is used without asking.
+    /// Stored responses are used without asking.
     pub trusted: bool,
     /// For how many milliseconds more, without a word from the stream.
     pub trusted_ms: u64,

@@ -1,6 +1,7 @@
 //! The entries of the stream: one batch of invalidations each, in the door's own bytes.
 //!
-//! An entry of a version that is unknown here is refused by name, and counts as one that is missing.
+//! An entry of a version that is unknown here is refused by name, and counts as one that is
+//! missing.
 
 use std::fmt;
 

@@ -8,8 +8,8 @@
 //! damaged.)
 //!
 //! Trust is a lease. It begins when a question was put to the stream, and holds for the time
-//! `max_isolation`, once all that the stream had at the answer has been applied, and a question about
-//! a place behind that was answered with the same stream and the same entry. (Entries alone show
+//! `max_isolation`, once all that the stream had at the answer has been applied, and a question
+//! about a place behind that was answered with the same stream and the same entry. (Entries alone show
 //! nothing: they may be those of a stream that was made anew meanwhile.) A node that is cut off,
 //! stopped or behind has no lease, whatever it believes itself.
 
@@ -55,7 +55,7 @@ pub enum Loss {
     Gap,
     /// An entry cannot be read.
     Entry(Unreadable),
-    /// What an entry says cannot be carried out.
+    /// Contents of an entry cannot be carried out.
     Content,
     /// Another node says that entries were lost.
     Told,

@@ -47,7 +47,7 @@ impl Saved {
         bytes
     }
 
-    /// What [`Saved::encode`] wrote; `None` for anything else. A node that knows no position trusts
+    /// The memory that [`Saved::encode`] wrote; `None` for anything else. A node that knows no position trusts
     /// nothing that it stored before.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (told, body) = bytes.split_first_chunk()?;

@@ -398,7 +398,8 @@ impl Session {
     }
 
     /// Sends what waits.
-    async fn send(&self) -> Result<(), Error> {
+    #[expect(clippy::needless_pass_by_ref_mut, reason = "shared, it would have to be Sync")]
+    async fn send(&mut self) -> Result<(), Error> {
         while self.acks.len() < IN_FLIGHT_MAX {
             let Some((id, bytes)) = self.cluster.take_letter() else { return Ok(()) };
             let message = PublishMessage::build().payload(bytes).message_id(id.to_string());

@@ -56,7 +56,7 @@ pub struct Settings {
     pub name: String,
     /// The word that all subjects, and the names of the streams, begin with.
     pub prefix: String,
-    /// Who the node is.
+    /// The node's identity towards the servers.
     pub credentials: Credentials,
     /// TLS.
     pub tls: Tls,

@@ -152,11 +152,11 @@ struct World {
     promised: Vec<Promise>,
     /// Purges with `quorum`, which the stream may lose again.
     quorum: Vec<(EntryId, u64, Purged)>,
-    counts: Counts,
+    counts: Tally,
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct Tally {
     served: u64,
     from_cache: u64,
     all: u64,
@@ -271,7 +271,7 @@ impl World {
             truth: [1; KEYS],
             promised: Vec::new(),
             quorum: Vec::new(),
-            counts: Counts::default(),
+            counts: Tally::default(),
         };
         for node in 0..world.nodes.len() {
             let run = world.nodes[node].run;
@@ -311,7 +311,7 @@ impl World {
         }
     }
 
-    fn run(mut self) -> Counts {
+    fn run(mut self) -> Tally {
         while let Some(Queued(at_ms, _, what)) = self.queue.pop() {
             if at_ms > RUN_MS {
                 break;
@@ -426,34 +426,7 @@ impl World {
             }
             ToNode::Answer(facts, asked_ms) => self.answered(at, &facts, asked_ms),
             ToNode::Entry { subscription, order, sequence, entry } => {
-                let node = &mut self.nodes[at];
-                if subscription != node.subscription {
-                    return;
-                }
-                if order != node.order + 1 {
-                    // As an ordered consumer does: what was lost on the way is asked for again.
-                    let from = node.follower.position().map_or(1, |own| own.sequence + 1);
-                    node.subscription = 0;
-                    self.send(at, ToServer::Subscribe(from));
-                    return;
-                }
-                node.order = order;
-                let step = node.follower.entry(sequence, Ok(&entry));
-                if step.doubt.is_some() {
-                    node.doubted_ms = self.now_ms;
-                    self.counts.doubts += 1;
-                }
-                if step.apply {
-                    node.apply(&entry);
-                }
-                if node.follower.wants_question() && node.asked_for < sequence {
-                    node.asked_for = sequence;
-                    let card = (node.card(), node.clock(self.now_ms));
-                    self.send(at, ToServer::Card(card.0, card.1));
-                }
-                if step.apply && entry.level == Level::All {
-                    self.send(at, ToServer::Word(entry.id));
-                }
+                self.entry_at(at, (subscription, order), sequence, &entry);
             }
             ToNode::Card(seen, card) => {
                 let node = &mut self.nodes[at];
@@ -483,6 +456,43 @@ impl World {
             }
         }
         self.acknowledge(at);
+    }
+
+    fn entry_at(
+        &mut self,
+        at: usize,
+        (subscription, order): (u64, u64),
+        sequence: u64,
+        entry: &Entry,
+    ) {
+        let node = &mut self.nodes[at];
+        if subscription != node.subscription {
+            return;
+        }
+        if order != node.order + 1 {
+            // As an ordered consumer does: what was lost on the way is asked for again.
+            let from = node.follower.position().map_or(1, |own| own.sequence + 1);
+            node.subscription = 0;
+            self.send(at, ToServer::Subscribe(from));
+            return;
+        }
+        node.order = order;
+        let step = node.follower.entry(sequence, Ok(entry));
+        if step.doubt.is_some() {
+            node.doubted_ms = self.now_ms;
+            self.counts.doubts += 1;
+        }
+        if step.apply {
+            node.apply(entry);
+        }
+        if node.follower.wants_question() && node.asked_for < sequence {
+            node.asked_for = sequence;
+            let card = (node.card(), node.clock(self.now_ms));
+            self.send(at, ToServer::Card(card.0, card.1));
+        }
+        if step.apply && entry.level == Level::All {
+            self.send(at, ToServer::Word(entry.id));
+        }
     }
 
     fn answered(&mut self, at: usize, facts: &Facts, asked_ms: u64) {
@@ -720,7 +730,7 @@ impl World {
 }
 
 fn runs(seeds: std::ops::Range<u64>) {
-    let mut sum = Counts::default();
+    let mut sum = Tally::default();
     for seed in seeds {
         let counts = World::new(seed).run();
         sum.served += counts.served;

@@ -100,7 +100,7 @@ fn refused(stream: &str, why: String) -> Error {
     Error::Refused { stream: stream.to_owned(), why }
 }
 
-/// What is to be changed of `found`, so that it is as wanted or better; `None` for nothing.
+/// The configuration to change `found` into, so that it is as wanted or better; `None` for nothing.
 ///
 /// # Errors
 /// It cannot be used, and why.

@@ -1,4 +1,4 @@
-//! What several tests begin with.
+//! Settings and a host that several tests begin with.
 
 use crate::Level;
 use crate::follower::Loss;

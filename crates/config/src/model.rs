@@ -422,7 +422,7 @@ pub struct ClusterConfig {
     pub replicas: usize,
     /// Milliseconds that the stream keeps invalidations.
     pub keep_ms: u64,
-    /// Who the node is.
+    /// The node's identity towards the servers.
     pub credentials: ClusterCredentials,
     /// File with the authorities that are believed.
     pub ca: Option<PathBuf>,

@@ -51,7 +51,7 @@ pub(crate) fn live(
     view: View,
 ) -> (Live, Vec<Arc<Origin>>) {
     let origins = origins(config, running, material, reserved);
-    let (mut hsts, mut listed) = (Vec::new(), Vec::new());
+    let (mut hsts, mut listed, trust) = (Vec::new(), Vec::new(), Arc::default());
     let mut sites = HostTable::new(HashSeed::random());
     for site in &config.sites {
         let hsts = site.hsts.as_ref().and_then(|value| index_of(&mut hsts, value));
@@ -109,7 +109,7 @@ pub(crate) fn live(
         endpoints: view.endpoints,
         storages: view.storages,
         disk_storages: disk_storages(config),
-        trust: Arc::default(),
+        trust,
     };
     (live, origins)
 }

@@ -1,5 +1,5 @@
-//! The daemon as a node of a cluster: what others have invalidated takes effect here, what is stored
-//! is trusted for as long as the cluster says, and the place in the stream is kept beside the disk.
+//! The daemon as a node of a cluster: what others have invalidated takes effect here, what is
+//! stored is trusted for as long as the cluster says, and the place in the stream is kept beside the disk.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -36,8 +36,8 @@ struct Store {
     file: Option<PathBuf>,
 }
 
-/// Has the daemon be a node, if the configuration says so. Before the first request, and behind what
-/// the disk has brought back.
+/// Has the daemon be a node, if the configuration says so. Before the first request, and behind
+/// what the disk has brought back.
 ///
 /// # Errors
 /// A file that cannot be used.
@@ -75,12 +75,10 @@ impl Node {
 
 fn settings(wanted: &ClusterConfig, config: &Config) -> Result<Settings, String> {
     let text = |path: &Path, place: &config::Place| {
-        let told = |why: String| place.error(format!("{}: {why}", path.display()));
-        let bytes = keeper::read(path).map_err(|error| told(error.to_string()));
-        let text = bytes.and_then(|bytes| {
-            String::from_utf8(bytes).map_err(|_| told("it is not text".to_owned()))
-        });
-        text.map_err(|problem| crate::load::render(&[problem]))
+        let told =
+            |why: String| crate::load::render(&[place.error(format!("{}: {why}", path.display()))]);
+        let bytes = keeper::read(path).map_err(|error| told(error.to_string()))?;
+        String::from_utf8(bytes).map_err(|_| told("it is not text".to_owned()))
     };
     let credentials = match &wanted.credentials {
         ClusterCredentials::None => Credentials::None,

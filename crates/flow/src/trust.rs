@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 pub struct Trust {
     /// Since this moment of the monotonic clock everything is validated before it is used.
     until_ms: AtomicU64,
-    /// What was fresh until this moment, or not even so long, is validated before it is used.
+    /// The moment of the last doubt: a response that was fresh no longer than that is validated
+    /// before it is used.
     doubted_ms: AtomicI64,
     /// Without trust the node is not ready.
     is_told: AtomicBool,
@@ -33,8 +34,8 @@ impl Trust {
         self.until_ms.store(mono_ms, Ordering::Release);
     }
 
-    /// Has what was stored before `mono_ms` validated before it is used. Soft invalidation has ended
-    /// its freshness at that moment.
+    /// Has what was stored before `mono_ms` validated before it is used. Soft invalidation has
+    /// ended its freshness at that moment.
     pub fn doubt(&self, mono_ms: u64) {
         self.doubted_ms.fetch_max(i64::try_from(mono_ms).unwrap_or(i64::MAX), Ordering::AcqRel);
     }

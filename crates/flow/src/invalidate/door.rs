@@ -106,8 +106,8 @@ impl Shared {
 
     /// Invalidates all that `batch` says, or nothing. When this returns no core uses it any more.
     /// With milliseconds for `patience`, at most these are waited until everything stored has been
-    /// looked at. Names of sites are those of `live`. Where invalidations are recorded, this one has
-    /// been; where other nodes are told, they have it as `patience` wants it.
+    /// looked at. Names of sites are those of `live`. Where invalidations are recorded, this one
+    /// has been; where other nodes are told, they have it as `patience` wants it.
     ///
     /// # Errors
     /// The journal refuses the batch, or a site is unknown.
