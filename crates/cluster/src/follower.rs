@@ -9,9 +9,9 @@
 //!
 //! Trust is a lease. It begins when a question was put to the stream, and holds for the time
 //! `max_isolation`, once all that the stream had at the answer has been applied, and a question
-//! about a place behind that was answered with the same stream and the same entry. (Entries alone show
-//! nothing: they may be those of a stream that was made anew meanwhile.) A node that is cut off,
-//! stopped or behind has no lease, whatever it believes itself.
+//! about a place behind that was answered with the same stream and the same entry. (Entries alone
+//! show nothing: they may be those of a stream that was made anew meanwhile.) A node that is cut
+//! off, stopped or behind has no lease, whatever it believes itself.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -3,8 +3,8 @@
 //! An invalidation that passes the door of a node is an entry of one stream, which every node
 //! applies in its order and from its own position. The pure parts decide: [`Entry`] is what the
 //! stream holds, [`Follower`] what a node may still trust, [`Members`] who has not applied an
-//! entry, [`Outbox`] what waits to be told. The link does what they say. Nothing here reaches the store:
-//! the daemon is the [`Host`].
+//! entry, [`Outbox`] what waits to be told. The link does what they say. Nothing here reaches the
+//! store: the daemon is the [`Host`].
 
 mod cluster;
 mod entry;

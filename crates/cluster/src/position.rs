@@ -47,8 +47,8 @@ impl Saved {
         bytes
     }
 
-    /// The memory that [`Saved::encode`] wrote; `None` for anything else. A node that knows no position trusts
-    /// nothing that it stored before.
+    /// The memory that [`Saved::encode`] wrote; `None` for anything else. A node that knows no
+    /// position trusts nothing that it stored before.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (told, body) = bytes.split_first_chunk()?;
         let (version, rest) = body.split_first()?;

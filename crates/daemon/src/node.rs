@@ -1,5 +1,6 @@
 //! The daemon as a node of a cluster: what others have invalidated takes effect here, what is
-//! stored is trusted for as long as the cluster says, and the place in the stream is kept beside the disk.
+//! stored is trusted for as long as the cluster says, and the place in the stream is kept beside
+//! the disk.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

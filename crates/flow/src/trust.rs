@@ -1,8 +1,8 @@
 //! Trust in what is stored, where other nodes may have invalidated it.
 //!
 //! A node that is out of touch with its cluster uses nothing of what it stores unless the origin
-//! has confirmed it; one that has missed something does so for what it stored before. Both are times
-//! that a hit compares, so that a process that was stopped knows it when it goes on.
+//! has confirmed it; one that has missed something does so for what it stored before. Both are
+//! times that a hit compares, so that a process that was stopped knows it when it goes on.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
