@@ -291,8 +291,8 @@ pub const TABLE: &[Route] = &[
         ..get("/api/v1/objects", READ, Operation::Objects, Content::Json("Objects"))
     },
     Route {
-        about: "The cluster as this node knows it: its members, their lag, what each may use.",
-        also: &[(404, "There is no `[cluster]`.")],
+        about: "The cluster as this node knows it: its members, their lag, what each may use. The \
+                name is empty where there is no `[cluster]`.",
         ..get("/api/v1/cluster", READ, Operation::Cluster, Content::Json("Cluster"))
     },
     Route {

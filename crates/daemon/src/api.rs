@@ -98,10 +98,7 @@ impl Api for Face {
                     Answer::text(StatusCode::SERVICE_UNAVAILABLE, "out of touch with the cluster\n")
                 }
             }),
-            Operation::Cluster => match daemon.cluster() {
-                Some(cluster) => Ok(Answer::json(&node::json(&cluster))),
-                None => Err((StatusCode::NOT_FOUND, "there is no `[cluster]`".to_owned())),
-            },
+            Operation::Cluster => Ok(Answer::json(&node::json(daemon.cluster().as_deref()))),
             Operation::Metrics => Ok(Answer {
                 status: StatusCode::OK,
                 content_type: "text/plain; version=0.0.4",

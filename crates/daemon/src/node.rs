@@ -13,7 +13,7 @@ use cluster::{Card, Cluster, Credentials, Host, Loss, Position, Saved, Settings,
 use config::{ClusterConfig, ClusterCredentials, Config, Isolation};
 use flow::Shared;
 use flow::invalidate::NotDone;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::keeper;
@@ -185,7 +185,13 @@ fn write_durably(file: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The cluster as JSON.
-pub(crate) fn json(cluster: &Cluster) -> Value {
-    serde_json::to_value(cluster.status()).unwrap_or_default()
+/// The cluster as JSON; one without a name and members where there is none.
+pub(crate) fn json(cluster: Option<&Cluster>) -> Value {
+    match cluster {
+        Some(cluster) => serde_json::to_value(cluster.status()).unwrap_or_default(),
+        None => json!({
+            "name": "", "connected": false, "trusted": true, "trusted_ms": 0, "problem": null,
+            "sequence": 0, "last": 0, "queued": 0, "counts": {}, "members": [],
+        }),
+    }
 }

@@ -34,6 +34,9 @@ pub fn cluster(verb: &ClusterVerb) -> Result<(), String> {
         let why = status["error"].as_str().unwrap_or("unexpected answer");
         return Err(format!("larder: {why}"));
     }
+    if status["name"] == "" {
+        return Err("larder: the daemon is alone: there is no `[cluster]`".to_owned());
+    }
     let page = if args.json { status.to_string() } else { told(&status) };
     base::show!("{page}");
     Ok(())
