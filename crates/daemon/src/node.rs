@@ -185,7 +185,7 @@ fn write_durably(file: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The cluster as JSON; one without a name and members where there is none.
+/// The cluster as JSON; one without a name and members for a daemon that is alone.
 pub(crate) fn json(cluster: Option<&Cluster>) -> Value {
     match cluster {
         Some(cluster) => serde_json::to_value(cluster.status()).unwrap_or_default(),
