@@ -1,12 +1,18 @@
 # What a contributor does every day; CONTRIBUTING.md explains.
 FUZZ_SECONDS ?= 300
 
-.PHONY: demo test lint fmt bench lab fuzz
+.PHONY: demo cluster-demo test lint fmt bench lab fuzz
 
 demo:
 	@scripts/setup.sh basic
 	cargo build --profile demo --package larder
 	$${CARGO_TARGET_DIR:-target}/demo/larder demo
+
+# Three nodes and a NATS server: a purge on one is seen on all, one is killed and comes back.
+cluster-demo:
+	@scripts/setup.sh basic nats
+	cargo build --profile demo --package larder
+	@lab/cluster/demo.sh $${CARGO_TARGET_DIR:-target}/demo/larder
 
 test:
 	@scripts/test.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure the tools are there that the checks need: `setup.sh basic` for all but what follows, `setup.sh
 # wordpress`, `mediawiki`, `django`, `http2-clients`, `dashboard` or `tools` for these labs, `setup.sh experiments` for
-# the peers and the tools of the experiments, `setup.sh bench` for counting instructions; several words together too. As
+# the peers and the tools of the experiments, `setup.sh nats` for a cluster, `setup.sh bench` for counting instructions; several words together too. As
 # root on Debian and its kin it installs what is missing; otherwise it says what to install and fails.
 set -euo pipefail
 
@@ -21,6 +21,7 @@ basic() {
   # Pebble, the authority that orders of certificates are tested against.
   missing go && packages+=(golang-go)
   missing openssl && packages+=(openssl)
+  missing nats-server && packages+=(nats-server)
   # varnishadm must be able to work with Larder, and VCL is held against varnishd, its modules included.
   missing varnishadm && packages+=(varnish)
   compgen -G '/usr/lib/*/varnish/vmods/libvmod_xkey.so' >/dev/null || packages+=(varnish-modules)
@@ -111,6 +112,11 @@ experiments() {
   missing python3 && packages+=(python3)
 }
 
+# What a cluster speaks to. The current version too, where Go is: `NATS_SERVER=$(lab/nats.sh) cargo test ...`.
+nats() {
+  missing nats-server && packages+=(nats-server)
+}
+
 bench() {
   missing valgrind && packages+=(valgrind)
   missing wrk && missing ab && packages+=(wrk)
@@ -120,9 +126,9 @@ bench() {
 for word in "${@:-basic}"; do
   case $word in
     # Each ends with whether something was missing, which is no failure.
-    basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | experiments | bench) $word || true ;;
+    basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | experiments | nats | bench) $word || true ;;
     *)
-      echo "usage: setup.sh basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|experiments|bench..." >&2
+      echo "usage: setup.sh basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|experiments|nats|bench..." >&2
       exit 2
       ;;
   esac

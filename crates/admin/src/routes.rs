@@ -11,6 +11,10 @@ use crate::api::Role;
 pub enum Operation {
     /// A sign of life.
     Health,
+    /// Readiness for clients.
+    Ready,
+    /// The cluster and its members.
+    Cluster,
     /// Prometheus' page.
     Metrics,
     /// Every figure by name.
@@ -231,6 +235,11 @@ pub const TABLE: &[Route] = &[
         ..get("/healthz", Needs::Nothing, Operation::Health, TEXT)
     },
     Route {
+        about: "Whether the daemon is ready for clients.",
+        also: &[(503, "It is out of touch with its cluster.")],
+        ..get("/readyz", Needs::Nothing, Operation::Ready, TEXT)
+    },
+    Route {
         about: "Every figure, as Prometheus reads them.",
         ..get(
             "/metrics",
@@ -280,6 +289,11 @@ pub const TABLE: &[Route] = &[
         query: &OBJECTS,
         also: &[(404, "There is no such site."), (422, "A URL or an expression that is none.")],
         ..get("/api/v1/objects", READ, Operation::Objects, Content::Json("Objects"))
+    },
+    Route {
+        about: "The cluster as this node knows it: its members, their lag, what each may use. The \
+                name is empty where there is no `[cluster]`.",
+        ..get("/api/v1/cluster", READ, Operation::Cluster, Content::Json("Cluster"))
     },
     Route {
         about: "The bans that may still matter to something stored, the oldest first.",

@@ -66,13 +66,30 @@ fn watch() -> Value {
     })
 }
 
-fn figures() -> [Named; 5] {
+fn cluster() -> Value {
+    let member = json!({ "type": "object", "required": ["name", "run", "live", "lag"] });
+    object(json!({
+        "name": text("This node's name."),
+        "connected": flag("It is in touch with the stream."),
+        "trusted": flag("It uses what it stores without asking."),
+        "trusted_ms": number("For how long more, without a word from the stream."),
+        "problem": maybe(text("Why it is out of touch."), "string"),
+        "sequence": number("Up to which sequence it has applied the stream."),
+        "last": number("The stream's last sequence, when it was asked."),
+        "queued": number("Entries that wait to be told."),
+        "counts": json!({ "type": "object" }),
+        "members": list(member),
+    }))
+}
+
+fn figures() -> [Named; 6] {
     let number = json!({ "type": "integer" });
     let ring = object(json!({
         "folder": text("Where its files are."),
         "size": self::number("Bytes of one core's."),
     }));
     [
+        ("Cluster", cluster()),
         (
             "Figures",
             json!({
@@ -241,6 +258,7 @@ fn purge() -> Value {
                 "examples": ["req.http.host == example.org && req.url ~ ^/shop/"],
             },
             "all": { "const": true, "description": "Everything." },
+            "wait": { "enum": ["local", "quorum", "all"], "description": "What the answer waits for in a cluster." },
             "soft": flag("They become stale, and may answer while one fetch refreshes them."),
             "wait_ms": {
                 "type": "integer",

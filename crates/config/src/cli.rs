@@ -91,6 +91,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         admin: AdminConfig::default(),
         varnish_cli: None,
         htcp: None,
+        cluster: None,
         tracing: None,
         vcl: Programs::None,
         origins: vec![OriginConfig {

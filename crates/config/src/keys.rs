@@ -59,9 +59,11 @@ macro_rules! keys {
     };
 }
 
+mod cluster;
 mod disk;
 mod ports;
 
+pub(crate) use cluster::CLUSTER;
 pub(crate) use disk::{DISK, DISK_VOLUME};
 pub(crate) use ports::{HTCP, VARNISH_CLI};
 
@@ -99,6 +101,7 @@ pub(crate) const TOP: Section = Section {
             "admin", TABLE, "none", "See `[admin]`.";
             "varnish_cli", TABLE, "none", "See `[varnish_cli]`.";
             "htcp", TABLE, "none", "See `[htcp]`.";
+            "cluster", TABLE, "none", "See `[cluster]`.";
             "tracing", TABLE, "none", "See `[tracing]`.";
             "compression", TABLE, "none", "See `[compression]`.";
             "tls", TABLE, "none", "See `[tls]`.";
@@ -719,6 +722,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &ADMIN,
     &VARNISH_CLI,
     &HTCP,
+    &CLUSTER,
     &TRACING,
     &COMPRESSION,
     &TLS,

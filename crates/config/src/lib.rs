@@ -31,9 +31,10 @@ pub use diagnostic::{Diagnostic, Severity, render};
 pub use keys::about;
 pub use model::{
     AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, Admission, CacheStatus,
-    Certificates, CliSecret, ClientFiles, Config, DiskConfig, DiskVolume, Htcp, ListenSpec,
-    LogFormat, LogRing, LogTarget, MemoryConfig, MemorySize, OriginTls, PairFiles, Place, Programs,
-    Run, SiteConfig, SiteTls, Tracing, VarnishCli,
+    Certificates, CliSecret, ClientFiles, ClusterConfig, ClusterCredentials, Config, DiskConfig,
+    DiskVolume, Htcp, Isolation, ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig,
+    MemorySize, OriginTls, PairFiles, Place, Programs, Run, SiteConfig, SiteTls, Tracing,
+    VarnishCli,
 };
 pub use parse::load_str;
 pub use reference::reference_markdown;

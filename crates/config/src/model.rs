@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::Limits;
+use flow::invalidate::Level;
 use flow::{Compress, Compression};
 use origin::OriginConfig;
 use policy::acl::{CidrSet, Net};
@@ -41,6 +42,8 @@ pub struct Config {
     pub varnish_cli: Option<VarnishCli>,
     /// The port that takes HTCP; `None` if it is absent.
     pub htcp: Option<Htcp>,
+    /// The cluster that the node is part of; `None` if it is alone.
+    pub cluster: Option<ClusterConfig>,
     /// Traces; `None` when trace context is passed on as it is.
     pub tracing: Option<Tracing>,
     /// Compression, for sites without a VCL.
@@ -398,6 +401,70 @@ pub struct Htcp {
     pub allow: CidrSet,
     /// The interface through which multicast groups are joined; the routes' where it is absent.
     pub interface: Option<String>,
+}
+
+/// `[cluster]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// URLs of NATS servers, one at least.
+    pub servers: Vec<String>,
+    /// The node's name; made of the host's where it is absent.
+    pub name: Option<String>,
+    /// The word that subjects and streams begin with; `larder` where it is absent.
+    pub prefix: Option<String>,
+    /// The word that a purge's answer waits for.
+    pub acknowledge: Level,
+    /// Milliseconds out of touch after which what is stored is validated before it is used.
+    pub max_isolation_ms: u64,
+    /// The conduct then.
+    pub isolation: Isolation,
+    /// Copies of the streams.
+    pub replicas: usize,
+    /// Milliseconds that the stream keeps invalidations.
+    pub keep_ms: u64,
+    /// The node's identity towards the servers.
+    pub credentials: ClusterCredentials,
+    /// File with the authorities that are believed.
+    pub ca: Option<PathBuf>,
+    /// Files of the node's own certificate and its key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+}
+
+/// The conduct of a node that is out of touch for too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// It has everything validated.
+    Revalidate,
+    /// It does that, and its health checks fail.
+    NotReady,
+}
+
+/// The way in which a node shows NATS who it is.
+#[derive(Clone, PartialEq, Eq)]
+pub enum ClusterCredentials {
+    /// In no way.
+    None,
+    /// By user and password.
+    Password(String, String),
+    /// By a token.
+    Token(String),
+    /// By the seed of an nkey in this file.
+    Nkey(PathBuf, Place),
+    /// By a JWT and a seed in this file.
+    File(PathBuf, Place),
+}
+
+impl fmt::Debug for ClusterCredentials {
+    /// Without secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "None",
+            Self::Password(..) => "Password(..)",
+            Self::Token(_) => "Token(..)",
+            Self::Nkey(..) => "Nkey(..)",
+            Self::File(..) => "File(..)",
+        })
+    }
 }
 
 /// `[tracing]`.

@@ -2,6 +2,7 @@
 
 mod acme;
 mod admin;
+mod cluster;
 mod compression;
 mod disk;
 mod files;

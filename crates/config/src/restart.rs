@@ -30,9 +30,12 @@ impl Config {
             ("[admin]", self.admin != next.admin),
             ("[varnish_cli] listen", cli_moved),
             ("[htcp]", self.htcp != next.htcp),
+            ("[cluster]", self.cluster != next.cluster),
             ("[tracing]", collector(&self.tracing) != collector(&next.tracing)),
             ("access_log", self.access_log != next.access_log),
             ("log_ring", self.log_ring != next.log_ring),
+            ("[limits] cluster_queue", self.limits.cluster_queue != next.limits.cluster_queue),
+            ("[limits] cluster_wait", self.limits.cluster_wait != next.limits.cluster_wait),
             (
                 "[limits] disk_queue_bytes",
                 self.limits.disk_queue_bytes != next.limits.disk_queue_bytes,

@@ -1,6 +1,7 @@
 //! Tests of whole files: what is read, and what is said about what cannot be.
 
 mod acme;
+mod cluster;
 mod diagnostics;
 mod disk;
 mod keys;

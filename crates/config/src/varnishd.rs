@@ -86,6 +86,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         admin: AdminConfig::default(),
         varnish_cli,
         htcp: None,
+        cluster: None,
         tracing: None,
         vcl: Programs::Flags,
         limits: options.limits.clone(),

@@ -101,7 +101,7 @@ pub(crate) fn purge_url(rounds: u32) {
     let site = &live.listed[0];
     let page = Page { live: &live, site, request: &request, client: CLIENT, now: NOW };
     for _ in 0..rounds {
-        let purge = pin!(core.shared.purge_url(&page, black_box(&request.target), false));
+        let purge = pin!(core.shared.purge_url(&page, black_box(&request.target), false, None));
         let purged = purge.poll(&mut Context::from_waker(Waker::noop()));
         assert!(purged.is_ready(), "a key is removed without waiting");
         _ = black_box(purged);
@@ -189,6 +189,7 @@ pub(crate) fn live(site: Site) -> Live {
         endpoints: Arc::default(),
         storages: ["s0", "Transient"].map(Into::into).into(),
         disk_storages: Arc::default(),
+        trust: Arc::default(),
     }
 }
 

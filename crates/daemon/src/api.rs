@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::live::Live;
 use crate::state::Daemon;
-use crate::{dashboard, explain, metrics};
+use crate::{dashboard, explain, metrics, node};
 
 /// The listeners of `[admin]` and of the socket, open, and how requests to them are treated. What
 /// cannot be had is told.
@@ -92,6 +92,13 @@ impl Api for Face {
         let daemon = &*self.daemon;
         let answered = match operation {
             Operation::Health => Ok(Answer::text(StatusCode::OK, "ok\n")),
+            Operation::Ready => Ok(match daemon.shared.trust.is_ready(rt::now().mono_ms) {
+                true => Answer::text(StatusCode::OK, "ready\n"),
+                false => {
+                    Answer::text(StatusCode::SERVICE_UNAVAILABLE, "out of touch with the cluster\n")
+                }
+            }),
+            Operation::Cluster => Ok(Answer::json(&node::json(daemon.cluster().as_deref()))),
             Operation::Metrics => Ok(Answer {
                 status: StatusCode::OK,
                 content_type: "text/plain; version=0.0.4",

@@ -51,8 +51,7 @@ pub(crate) fn live(
     view: View,
 ) -> (Live, Vec<Arc<Origin>>) {
     let origins = origins(config, running, material, reserved);
-    let (mut hsts, mut listed) = (Vec::new(), Vec::new());
-    let mut sites = HostTable::new(HashSeed::random());
+    let (mut hsts, mut listed, mut sites) = (Vec::new(), Vec::new(), no_sites());
     for site in &config.sites {
         let hsts = site.hsts.as_ref().and_then(|value| index_of(&mut hsts, value));
         let mut built = |rules: SiteRules| {
@@ -109,6 +108,7 @@ pub(crate) fn live(
         endpoints: view.endpoints,
         storages: view.storages,
         disk_storages: disk_storages(config),
+        trust: Arc::default(),
     };
     (live, origins)
 }
@@ -117,6 +117,10 @@ pub(crate) fn live(
 fn disk_storages(config: &Config) -> Arc<[Arc<str>]> {
     let volumes = config.disk.iter().flat_map(|disk| &disk.volumes);
     volumes.filter_map(|volume| volume.name.as_deref().map(Arc::from)).collect()
+}
+
+fn no_sites() -> HostTable<Arc<Site>> {
+    HostTable::new(HashSeed::random())
 }
 
 fn insert(sites: &mut HostTable<Arc<Site>>, host: &str, site: &Arc<Site>) {

@@ -95,7 +95,7 @@ async fn purge(port: &HtcpPort, url: &[u8], peer: SocketAddr) -> Option<u64> {
     let site = live.sites.find(&request.host).filter(|site| is_absolute && site.by_htcp)?;
     let (client, now) = (Peer::Host(peer.ip()), rt::now());
     let page = Page { live: &live, site, request: &request, client, now };
-    match port.daemon.shared.purge_url(&page, &request.target, false).await {
+    match port.daemon.shared.purge_url(&page, &request.target, false, None).await {
         Ok(outcome) => Some(outcome.objects),
         Err(why) => {
             base::say!("larder: HTCP: {peer}: {why}");

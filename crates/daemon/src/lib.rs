@@ -13,7 +13,7 @@
 //! state     6  state
 //! ground    5  build programs stapled
 //! ground    4  material source vcl
-//! ground    3  varnishd
+//! ground    3  node varnishd
 //! ground    2  load records
 //! ground    1  keeper
 //! ground    0  account allocator below given guard holders journal like
@@ -43,6 +43,7 @@ mod live;
 mod load;
 mod material;
 mod metrics;
+mod node;
 mod notify;
 mod opened;
 mod ordered;

@@ -48,12 +48,51 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
     ]);
     let about = "1 while not all that was on disk at the start has been found.";
     all.push(("disk_finding", Gauge, about, daemon.shared.cache.lower().is_finding().into()));
+    if let Some(cluster) = daemon.cluster() {
+        all.extend(of_cluster(&cluster.status()));
+    }
     let uptime = daemon.uptime().as_secs();
     all.push(("uptime_seconds", Gauge, "How long the daemon has been running.", uptime));
     let missing = daemon.certificates().values().filter(|end| end.is_none()).count() as u64;
     let about = "Hosts whose first certificate is ordered and not there yet.";
     all.push(("certificates_missing", Gauge, about, missing));
     all
+}
+
+/// Figures of a cluster.
+fn of_cluster(status: &cluster::Status) -> [(&'static str, counters::Kind, &'static str, u64); 11] {
+    use counters::Kind::{Counter, Gauge};
+    let live = status.members.iter().filter(|member| member.live).count() as u64;
+    let counts = status.counts;
+    let about = "1 while what is stored is used without asking: the node is in touch.";
+    [
+        ("cluster_connected", Gauge, "1 while the stream answers.", status.connected.into()),
+        ("cluster_trusted", Gauge, about, status.trusted.into()),
+        ("cluster_members", Gauge, "Nodes that may use what they store.", live),
+        (
+            "cluster_sequence",
+            Gauge,
+            "Sequence up to which the stream was applied.",
+            status.sequence,
+        ),
+        ("cluster_last", Gauge, "The stream's last sequence, when it was asked.", status.last),
+        ("cluster_queued", Gauge, "Entries that wait to be told.", status.queued),
+        ("cluster_told_total", Counter, "Entries of this node that the stream took.", counts.told),
+        ("cluster_applied_total", Counter, "Entries that were applied.", counts.applied),
+        (
+            "cluster_doubts_total",
+            Counter,
+            "Times that what was stored before had to be validated.",
+            counts.doubts,
+        ),
+        (
+            "cluster_not_reached_total",
+            Counter,
+            "Purges that were not acknowledged in time by whom they waited for.",
+            counts.not_reached,
+        ),
+        ("cluster_sessions_total", Counter, "Times that the link was begun.", counts.sessions),
+    ]
 }
 
 /// Every certificate that is there: its site (empty for all), its file or its host, and the seconds

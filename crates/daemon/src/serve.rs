@@ -18,7 +18,7 @@ use crate::opened::{self, Opened};
 use crate::ports::Ports;
 use crate::source::{Settings, Source};
 use crate::state::{Daemon, Machinery, keep_running};
-use crate::{account, api, below, htcp, otlp, pressure, varnish_cli};
+use crate::{account, api, below, htcp, node, otlp, pressure, varnish_cli};
 
 /// The shortest time between two messages that a core stood still.
 const TURNS: Duration = Duration::from_secs(5);
@@ -85,6 +85,9 @@ pub fn run(source: Source) -> Result<(), String> {
     daemon.notify.stopping();
     base::say!("larder: finishing requests under way");
     server.drain(Duration::from_millis(daemon.shared.live().limits.drain_time));
+    if let Some(node) = daemon.node.lock().take() {
+        runtime.block_on(node.leave());
+    }
     daemon.vcls.end();
     below::close(&daemon.shared, COPY_TIME);
     if let Some(log) = &daemon.log {
@@ -151,6 +154,7 @@ impl Daemon {
         if let Some(below) = below {
             below::take_up(&daemon.shared, config, below);
         }
+        *daemon.node.lock() = node::join(&daemon.shared, config)?;
         if let Some(file) = daemon.source().flags().and_then(|flags| flags.commands.as_ref()) {
             varnish_cli::carry_out(&daemon, file).await?;
         }

@@ -28,6 +28,7 @@ use crate::guard::Guard;
 use crate::journal::ServerLog;
 use crate::load::{load, render};
 use crate::material::{Material, read_material};
+use crate::node::Node;
 use crate::notify::Notify;
 use crate::ordered::Responder;
 use crate::records::records;
@@ -59,6 +60,8 @@ pub struct Daemon {
     /// The configuration that the daemon was started with.
     first: Config,
     pub(crate) notify: Notify,
+    /// Its part in a cluster, while it has one.
+    pub(crate) node: Mutex<Option<Node>>,
     running: Mutex<Running>,
     /// The answers that authorities get in handshakes.
     challenges: Arc<Challenges>,
@@ -159,6 +162,7 @@ impl Daemon {
             started: Instant::now(),
             first: config.clone(),
             notify: Notify::of_environment(),
+            node: Mutex::default(),
             running,
             challenges,
             plans,
@@ -315,6 +319,11 @@ impl Daemon {
             Settings::File(path) => Some(path.display().to_string()),
             Settings::Flags(_) | Settings::Varnishd(_) => None,
         }
+    }
+
+    /// The cluster, if the daemon is part of one.
+    pub(crate) fn cluster(&self) -> Option<Arc<cluster::Cluster>> {
+        self.node.lock().as_ref().map(|node| Arc::clone(&node.cluster))
     }
 
     /// Core threads.

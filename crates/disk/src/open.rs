@@ -136,7 +136,8 @@ pub(crate) fn look(config: &VolumeConfig, known: Option<Locked>) -> Result<Candi
 fn refuse_foreign(vfs: &dyn Vfs) -> Result<(), Error> {
     let names = vfs.list().map_err(Error::io(&vfs.name(), "reading the directory"))?;
     // What was being made when the power went is made again.
-    let is_new = names.iter().all(|name| name.starts_with("data-"));
+    let ours = |name: &String| name.starts_with("data-") || name.starts_with("cluster-");
+    let is_new = names.iter().all(ours);
     if is_new || names.iter().any(|name| name == SUPERBLOCK) {
         return Ok(());
     }
@@ -403,7 +404,9 @@ pub(crate) fn empty(vfs: &dyn Vfs) -> Result<(), Error> {
     }
     let ours = |name: &&String| {
         *name == SUPERBLOCK
-            || ["data-", "journal-", "snapshot-", "out"].iter().any(|start| name.starts_with(start))
+            || ["data-", "journal-", "snapshot-", "out", "cluster-"]
+                .iter()
+                .any(|start| name.starts_with(start))
     };
     for name in names.iter().filter(ours) {
         vfs.remove(name).map_err(&removing)?;

@@ -162,7 +162,7 @@ pub(crate) enum Judgement {
 
 /// Judges by freshness, privacy and policy whether a stored response may answer.
 pub(crate) fn judge(ask: &Ask<'_>, object: &Arc<Object>) -> Judgement {
-    judge_by(ask, object, &freshness(object))
+    judge_by(ask, object, &freshness(ask.live, object, ask.now.mono_ms))
 }
 
 #[inline]
@@ -216,12 +216,19 @@ pub(crate) fn ground(ask: &Ask<'_>, object: &Object, freshness: &Freshness) -> G
 }
 
 /// The times of a stored response, a soft purge included.
-pub(crate) fn freshness(object: &Object) -> Freshness {
-    freshness_until(object, object.fresh_until_ms())
+#[inline]
+pub(crate) fn freshness(live: &Live, object: &Object, now_ms: u64) -> Freshness {
+    freshness_until(live, object, object.fresh_until_ms(), now_ms)
 }
 
 /// The times of a stored response that is fresh until `until_ms`.
-pub(crate) fn freshness_until(object: &Object, until_ms: i64) -> Freshness {
+#[inline]
+pub(crate) fn freshness_until(
+    live: &Live,
+    object: &Object,
+    until_ms: i64,
+    now_ms: u64,
+) -> Freshness {
     let born_ms = object.born_ms();
     let lifetime_ms = until_ms.saturating_sub(born_ms);
     Freshness {
@@ -230,7 +237,8 @@ pub(crate) fn freshness_until(object: &Object, until_ms: i64) -> Freshness {
         grace_ms: object.grace_ms(),
         stale_if_error_ms: object.stale_if_error_ms(),
         stale_if_unreachable_ms: object.stale_if_unreachable_ms(),
-        must_validate: object.flags().must_validate,
+        must_validate: object.flags().must_validate
+            || live.trust.wants_validation(until_ms, now_ms),
     }
 }
 

@@ -42,7 +42,12 @@ impl Core {
                 self.counters.inc(Counter::AcmeChallenges);
                 return (Start::Reply(pages::challenge(request, answer)), client.peer);
             }
-            Entry::Health => return (Start::Reply(pages::health(request)), client.peer),
+            Entry::Health => {
+                return (
+                    Start::Reply(pages::health(request, live.trust.is_ready(now.mono_ms))),
+                    client.peer,
+                );
+            }
             Entry::Refused(problem) => {
                 return (Start::Reply(pages::problem(request, problem)), client.peer);
             }
@@ -239,34 +244,35 @@ impl Core {
         {
             return Start::Reply(reply);
         }
-        let way = match decide::next(ask, found, freshness) {
-            Next::Deliver(object, served) => {
-                let mut cause = None;
-                if served == Served::Stale {
-                    cause = self.refresh(ask, &key, &object);
-                }
-                let mut reply = declared::stored(Some(self), ask, &object, served);
-                reply.about.key = key.hash();
-                reply.about.trace = cause;
-                if !reply.is_behind() {
-                    return Start::Reply(reply);
-                }
-                Way::Alone { key: key.clone(), reason: Forward::UriMiss }
-            }
-            Next::Fetch(Some(object)) => match self.stands_in(ask, &key, &object) {
-                Some(cause) => {
-                    let mut reply =
-                        declared::stored(Some(self), ask, &object, Served::StaleOnError);
+        let way =
+            match decide::next(ask, found, |object| freshness(ask.live, object, ask.now.mono_ms)) {
+                Next::Deliver(object, served) => {
+                    let mut cause = None;
+                    if served == Served::Stale {
+                        cause = self.refresh(ask, &key, &object);
+                    }
+                    let mut reply = declared::stored(Some(self), ask, &object, served);
                     reply.about.key = key.hash();
                     reply.about.trace = cause;
-                    return Start::Reply(reply);
+                    if !reply.is_behind() {
+                        return Start::Reply(reply);
+                    }
+                    Way::Alone { key: key.clone(), reason: Forward::UriMiss }
                 }
-                None => Way::Fetch { key: key.clone(), old: Some(object) },
-            },
-            Next::Fetch(None) => Way::Fetch { key: key.clone(), old: None },
-            Next::Pass => Way::Pass(Forward::Bypass),
-            Next::Alone(reason) => Way::Alone { key: key.clone(), reason },
-        };
+                Next::Fetch(Some(object)) => match self.stands_in(ask, &key, &object) {
+                    Some(cause) => {
+                        let mut reply =
+                            declared::stored(Some(self), ask, &object, Served::StaleOnError);
+                        reply.about.key = key.hash();
+                        reply.about.trace = cause;
+                        return Start::Reply(reply);
+                    }
+                    None => Way::Fetch { key: key.clone(), old: Some(object) },
+                },
+                Next::Fetch(None) => Way::Fetch { key: key.clone(), old: None },
+                Next::Pass => Way::Pass(Forward::Bypass),
+                Next::Alone(reason) => Way::Alone { key: key.clone(), reason },
+            };
         drop(key);
         if matches!(way, Way::Pass(_)) {
             return self.slow(ask, way);
@@ -287,7 +293,11 @@ impl Core {
         key: &KeyBuf,
         object: &Arc<Object>,
     ) -> Option<Option<Rc<Trace>>> {
-        let due = self.failing.stands_in(key.hash(), &freshness(object), ask.now.mono_ms)?;
+        let due = self.failing.stands_in(
+            key.hash(),
+            &freshness(ask.live, object, ask.now.mono_ms),
+            ask.now.mono_ms,
+        )?;
         Some(if due { self.refresh(ask, key, object) } else { None })
     }
 

@@ -127,7 +127,10 @@ impl Teller<'_> {
             }
             Entry::Health => {
                 self.steps.push(Step::new("health_check", "no site's, but this path").decisive());
-                return answered(&pages::health(request), "by health_check");
+                return answered(
+                    &pages::health(request, live.trust.is_ready(now.mono_ms)),
+                    "by health_check",
+                );
             }
             Entry::Refused(problem) => {
                 let reply = pages::problem(request, problem);

@@ -14,11 +14,12 @@ mod stored;
 mod sweep;
 
 pub use purge::{
-    Id, Invalidation, Journal, NewTimes, NotDone, Recording, Sites, Target, Unreadable, Url, What,
+    Id, Invalidation, Journal, Level, NewTimes, NotDone, Others, Recording, Sites, Target, Telling,
+    Told, Unreadable, Url, What,
 };
 
-pub use door::Outcome;
 pub(crate) use door::{Door, Haste};
+pub use door::{Outcome, Patience};
 pub(crate) use stored::{Meant, Scope, Under};
 
 #[cfg(test)]

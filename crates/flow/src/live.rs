@@ -26,6 +26,7 @@ use crate::refine::Allowance;
 use crate::slices::SliceMemory;
 use crate::tier::{Cache, Chores};
 use crate::tracing::Tracing;
+use crate::trust::Trust;
 use crate::vcl::link::Connected;
 
 /// One site: a policy and the origins it may choose from.
@@ -147,6 +148,8 @@ pub struct Live {
     pub storages: Arc<[Arc<str>]>,
     /// Those of them that are disks.
     pub disk_storages: Arc<[Arc<str>]>,
+    /// Trust in what is stored: the store's, whatever stands here at first.
+    pub trust: Arc<Trust>,
 }
 
 impl Live {
@@ -184,6 +187,8 @@ pub struct Shared {
     /// Counts of all cores by site and by duration.
     pub tallies: Tallies,
     pub(crate) journal: Option<Arc<dyn Journal>>,
+    /// Trust in what is stored.
+    pub trust: Arc<Trust>,
     /// The way of invalidations to the store.
     pub(crate) door: Door,
     /// Idle connections to origins, of all cores.
@@ -237,6 +242,7 @@ impl Shared {
         let vcl = crate::vcl::common::Common::default();
         vcl.memory.set_limits(&live.limits);
         Self {
+            trust: Arc::clone(&live.trust),
             cache,
             live: ArcSwap::from_pointee(live),
             version: AtomicU64::new(0),
@@ -260,7 +266,8 @@ impl Shared {
     }
 
     /// Puts `live` in force for every request that begins from now on.
-    pub fn replace(&self, live: Live) {
+    pub fn replace(&self, mut live: Live) {
+        live.trust = Arc::clone(&self.trust);
         self.cache.lower().set_limits(&live.limits);
         self.vcl.memory.set_limits(&live.limits);
         self.live.store(Arc::new(live));

@@ -240,11 +240,13 @@ pub(crate) fn challenge(request: &Request, answer: Bytes) -> Reply {
 }
 
 /// The answer to a balancer that asks whether this server answers.
-pub(crate) fn health(request: &Request) -> Reply {
-    let mut response = Response::new(Status::OK);
+pub(crate) fn health(request: &Request, is_ready: bool) -> Reply {
+    let status = if is_ready { Status::OK } else { Status::new(503).unwrap_or(Status::OK) };
+    let mut response = Response::new(status);
     response.headers.push(HeaderId::ContentType, b"text/plain; charset=utf-8");
     response.headers.push(HeaderId::CacheControl, b"no-store");
-    own(request, response, Bytes::from_static(b"ok\n"))
+    let text: &[u8] = if is_ready { b"ok\n" } else { b"out of touch with the cluster\n" };
+    own(request, response, Bytes::from_static(text))
 }
 
 /// The answer to OPTIONS where the request may go no further (RFC 9110 7.6.2 and 9.3.7).

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::{Counter, KeyBuf, Limit};
 use cache::{BeginOptions, Object, Reader, Ticket, Waited};
-use message::Request;
+use message::{Request, Status};
 use policy::ReceiveVerdict;
 
 use crate::ask::{Ask, Front};
@@ -16,6 +16,7 @@ use crate::decide::{Judgement, freshness, goes_alone, judge, refusal};
 use crate::declared::{self, ByPolicy, Instead};
 use crate::fetch::{self, Fetched, Job, Upload};
 use crate::files as from_files;
+use crate::invalidate::Level;
 use crate::key::select_by;
 use crate::pages::{self, Problem};
 use crate::purge::{Answers, Order, Share};
@@ -127,13 +128,20 @@ impl Slow {
 
 /// Carries a purge out, and says what it hit.
 async fn purge(core: &Rc<Core>, ask: &Ask<'_>, order: Order, answers: Answers) -> Reply {
+    let level = match Level::of_request(ask.request) {
+        Ok(level) => level,
+        Err(why) => {
+            let status = Status::new(400).unwrap_or(Status::OK);
+            return pages::purge_refused(ask.request, status, why);
+        }
+    };
     let done = match order {
-        Order::Url { target, soft } => core.purge_url(ask, &target, soft).await,
+        Order::Url { target, soft } => core.purge_url(ask, &target, soft, level).await,
         Order::Many { what, soft } => {
             let sites = vec![ask.site.number];
-            core.purge_shares(ask, vec![Share { what, soft, sites }]).await
+            core.purge_shares(ask, vec![Share { what, soft, sites }], level).await
         }
-        Order::Shared(shares) => core.purge_shares(ask, shares).await,
+        Order::Shared(shares) => core.purge_shares(ask, shares, level).await,
         Order::List => {
             let names = core.shared.list(ask.live, ask.site).await;
             core.counters.inc(Counter::Purges);
@@ -243,7 +251,11 @@ async fn waited(
     ticket: Ticket,
     (old, reason): (Option<&Arc<Object>>, Forward),
 ) -> Verdict<Reply> {
-    let stands_in = |old: &&Arc<Object>| freshness(old).may_serve_unreachable(core.now().mono_ms);
+    let live = ask.live;
+    let stands_in = |old: &&Arc<Object>| {
+        let now_ms = core.now().mono_ms;
+        freshness(live, old, now_ms).may_serve_unreachable(now_ms)
+    };
     let limit = Duration::from_millis(ask.live.limits.wait_timeout);
     let patience = old.filter(stands_in).map(|_| limit);
     let trace = ask.trace.map(|trace| &**trace);

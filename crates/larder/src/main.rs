@@ -47,6 +47,9 @@ enum Verb {
     Reload(AdminArgs),
     Explain(tools::ExplainArgs),
     Purge(tools::PurgeArgs),
+    /// The nodes that tell each other what they invalidate (`[cluster]`).
+    #[command(subcommand)]
+    Cluster(tools::ClusterVerb),
     /// Look whether a log of changes (`[admin] audit`) is whole.
     CheckAudit {
         /// The file.
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Verb::Reload(args) => tools::reload(&args.admin_socket),
         Verb::Explain(args) => tools::explain(&args),
         Verb::Purge(args) => tools::purge(&args),
+        Verb::Cluster(verb) => tools::cluster(&verb),
         Verb::CheckAudit { file } => check::check_audit(&file),
         Verb::Log(args) => tools::log(&args),
         Verb::Top(args) => tools::top(&args),

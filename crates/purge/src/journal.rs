@@ -60,6 +60,8 @@ pub enum NotDone {
         /// Its reason.
         why: String,
     },
+    /// It is in force here, and what was to be waited for has not come about in time.
+    NotEverywhere(String),
     /// Its sites are unknown here.
     NoSite(String),
     /// It cannot be read.
@@ -77,6 +79,9 @@ impl fmt::Display for NotDone {
                 "It is invalidated now, and may come back with the next start: the journal \
                  `{journal}` has not recorded it: {why}"
             ),
+            Self::NotEverywhere(why) => {
+                write!(f, "It is invalidated here, and not known to be everywhere: {why}")
+            }
             Self::NoSite(name) => {
                 write!(f, "Nothing was invalidated: there is no site `{name}` here")
             }

@@ -12,6 +12,7 @@ pub mod fuzz;
 pub mod htcp;
 mod invalidation;
 mod journal;
+mod others;
 mod record;
 mod what;
 
@@ -25,6 +26,7 @@ use crate::dialects::Reading;
 pub use crate::dialects::{Order, Share};
 pub use crate::invalidation::{Id, Invalidation, NewTimes, Sites, Target, Url};
 pub use crate::journal::{Journal, NotDone, Recording};
+pub use crate::others::{Level, Others, Telling, Told, WAIT_FIELD};
 pub use crate::record::Unreadable;
 pub use crate::what::{What, of_host};
 

@@ -301,5 +301,6 @@ fn live(seed: HashSeed, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>, params
         endpoints: Default::default(),
         storages: ["s0", "Transient"].map(Into::into).into(),
         disk_storages: Arc::default(),
+        trust: Arc::default(),
     }
 }

@@ -88,6 +88,10 @@ pub struct PurgeArgs {
     /// It becomes stale instead of leaving: it may answer while one fetch refreshes it.
     #[arg(long)]
     soft: bool,
+    /// In a cluster: answer when it is in force here, when the stream has it, or when every live
+    /// node has applied it. Without it, as `[cluster] acknowledge` says.
+    #[arg(long, value_name = "LEVEL", value_parser = ["local", "quorum", "all"])]
+    wait: Option<String>,
     /// Print the answer as JSON: `purged` and `pending`.
     #[arg(long)]
     json: bool,
@@ -118,6 +122,9 @@ pub fn purge(args: &PurgeArgs) -> Result<(), String> {
         put("all", json!(true));
     }
     put("soft", json!(args.soft));
+    if let Some(level) = &args.wait {
+        put("wait", json!(level));
+    }
     let answer = call(&args.admin.admin_socket, "/api/v1/purge", &Value::Object(wanted))?;
     if args.json {
         base::show!("{answer}");

@@ -4,6 +4,7 @@
 //! They are processes of their own: whatever they do, the daemon does not wait for them.
 
 mod client;
+mod cluster;
 mod feed;
 mod hist;
 mod live;
@@ -19,6 +20,7 @@ mod why;
 use std::io::{self, IsTerminal, Write};
 
 pub use client::{AdminArgs, PurgeArgs, default_socket, purge, purge_all, reload};
+pub use cluster::{ClusterStatusArgs, ClusterVerb, cluster};
 pub use hist::HistArgs;
 pub use live::{LiveView, Moment};
 pub use log::LogArgs;

@@ -62,6 +62,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         admin,
         varnish_cli: super::ports::varnish_cli(r, &top),
         htcp: super::ports::htcp(r, &top),
+        cluster: super::cluster::cluster(r, &top),
         tracing: super::tracing::tracing(r, &top),
         compression: super::compression::compression(r, &top),
         vcl: match super::tls::path_of(r, &top, "vcl") {

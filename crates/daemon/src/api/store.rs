@@ -5,7 +5,7 @@ use std::sync::Arc;
 use admin::{Answer, Asked};
 use ban::Expression;
 use base::{Counter, Limits};
-use flow::invalidate::{NotDone, What};
+use flow::invalidate::{Level, NotDone, Patience, What};
 use flow::purge::Page;
 use flow::{Live, Peer, Site};
 use h1::{HeadLimits, Progress, RequestReader};
@@ -73,6 +73,8 @@ struct PurgeBody {
     soft: bool,
     #[serde(deserialize_with = "said")]
     wait_ms: Option<u64>,
+    #[serde(deserialize_with = "said")]
+    wait: Option<String>,
 }
 
 /// The objects that a purge selects.
@@ -88,6 +90,13 @@ impl PurgeBody {
             ms @ 0..=COUNT_MS_MAX => Ok(ms),
             _ => Err(unprocessable(format!("`wait_ms` is at most {COUNT_MS_MAX}"))),
         }
+    }
+
+    /// The word of other nodes that the answer waits for.
+    fn level(&self) -> Result<Option<Level>, Refused> {
+        let Some(word) = &self.wait else { return Ok(None) };
+        let bad = || unprocessable("`wait` is `local`, `quorum` or `all`");
+        Level::named(word).map(Some).ok_or_else(bad)
     }
 
     fn meant(self) -> Result<Meant, Refused> {
@@ -200,11 +209,12 @@ impl Daemon {
     /// Invalidates what the body says.
     pub(super) async fn purge(&self, asked: Asked) -> Result<Answer, Refused> {
         let wanted: PurgeBody = super::body(asked.body)?;
-        let (soft, wait_ms) = (wanted.soft, wanted.wait_ms()?);
+        let patience = Patience { count_ms: wanted.wait_ms()?, level: wanted.level()? };
+        let soft = wanted.soft;
         let now = rt::now();
         let outcome = match wanted.meant()? {
             Meant::Many(what) => {
-                self.shared.purge(what, soft, now, wait_ms).await.map_err(refused)?
+                self.shared.purge(what, soft, now, patience).await.map_err(refused)?
             }
             Meant::Urls(urls) => {
                 let live = self.shared.live();
@@ -219,7 +229,7 @@ impl Daemon {
                     let page = Page { live: &live, site, request, client, now };
                     self.shared.invalidation_of(&page, &request.target, soft)
                 });
-                let done = self.shared.invalidate(Some(&live), batch, now, wait_ms);
+                let done = self.shared.invalidate(Some(&live), batch, now, patience);
                 done.await.map_err(refused)?
             }
         };

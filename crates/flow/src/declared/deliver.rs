@@ -70,7 +70,7 @@ fn deliver(
     served: Served,
     reader: Option<Reader>,
 ) -> Reply {
-    let freshness = freshness(object);
+    let freshness = freshness(ask.live, object, ask.now.mono_ms);
     let body = ReplyBody::whole(object, reader).answering(&ask.request.method, object.status());
     let mut reply = Reply::stored(object, body, served);
     reply.age_s = Some(freshness.age_ms(ask.now.mono_ms) / 1000);

@@ -429,7 +429,11 @@ impl ByPolicy {
         fetch: &'a Fetch,
         may: impl FnOnce(Freshness) -> bool,
     ) -> Option<&'a Arc<Object>> {
-        fetch.old.as_ref().or(self.spare.as_ref()).filter(|old| may(freshness(old)))
+        fetch
+            .old
+            .as_ref()
+            .or(self.spare.as_ref())
+            .filter(|old| may(freshness(&fetch.live, old, fetch.now().mono_ms)))
     }
 
     /// Counts one more try, if one is left and the request can be sent again.

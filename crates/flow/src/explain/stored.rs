@@ -61,7 +61,7 @@ impl Teller<'_> {
             None => Found::Nothing,
         };
         let until_ms = seen.map_or(0, |seen| seen.fresh_until_ms);
-        let times = |object: &Object| freshness_until(object, until_ms);
+        let times = |object: &Object| freshness_until(ask.live, object, until_ms, ask.now.mono_ms);
         let reads_disk = peek.below > 0 && decide::refusal(ask.request, ask.live).is_none();
         let verdict = about_verdict(ask, seen, &peek, reads_disk);
         self.steps.push(verdict);
@@ -190,7 +190,7 @@ fn about_key(ask: &Ask<'_>, key: &KeyBuf) -> Step {
 /// The sums of freshness, and which fields they are from.
 fn about_freshness(ask: &Ask<'_>, seen: &Seen) -> Step {
     let object = &seen.object;
-    let freshness = freshness_until(object, seen.fresh_until_ms);
+    let freshness = freshness_until(ask.live, object, seen.fresh_until_ms, ask.now.mono_ms);
     let now_ms = ask.now.mono_ms;
     let (age_ms, ttl_ms) = (freshness.age_ms(now_ms), freshness.ttl_ms(now_ms));
     let rules = ask.site.policy.store_rules(&ask.notes);
@@ -230,10 +230,25 @@ fn about_freshness(ask: &Ask<'_>, seen: &Seen) -> Step {
     if object.flags().must_validate {
         step = step.fact("no-cache", "every use is validated first (RFC 9111 5.2.2.4)");
     }
+    if let Some(why) = untrusted(ask, seen.fresh_until_ms) {
+        step = step.fact("cluster", why);
+    }
     if object.flags().shared {
         step = step.fact("for all", "its origin says so: it answers personal requests too");
     }
     step
+}
+
+/// The reason for which the cluster has a response validated before it is used.
+fn untrusted(ask: &Ask<'_>, fresh_until_ms: i64) -> Option<&'static str> {
+    let (trust, now_ms) = (&ask.live.trust, ask.now.mono_ms);
+    if !trust.holds(now_ms) {
+        Some("out of touch: every use is validated first, as others may have purged it")
+    } else if trust.wants_validation(fresh_until_ms, now_ms) {
+        Some("purges may have been missed since it was stored: it is validated first")
+    } else {
+        None
+    }
 }
 
 /// A window of stale use, and who named it.
@@ -345,7 +360,7 @@ fn about_verdict(ask: &Ask<'_>, seen: Option<&Seen>, peek: &Peek, reads_disk: bo
 }
 
 fn judged(ask: &Ask<'_>, seen: &Seen, reads_disk: bool) -> String {
-    let freshness = freshness_until(&seen.object, seen.fresh_until_ms);
+    let freshness = freshness_until(ask.live, &seen.object, seen.fresh_until_ms, ask.now.mono_ms);
     let why = match decide::ground(ask, &seen.object, &freshness) {
         Ground::Personal => {
             "the request is personal, and the origin has not marked what is stored as for all: it \
@@ -370,6 +385,9 @@ fn judged(ask: &Ask<'_>, seen: &Seen, reads_disk: bool) -> String {
 }
 
 fn stale_words(ask: &Ask<'_>, seen: &Seen, freshness: &Freshness) -> String {
+    if let Some(why) = untrusted(ask, seen.fresh_until_ms) {
+        return format!("cluster: {why}");
+    }
     if freshness.must_validate {
         return "no-cache: the origin must confirm it first (RFC 9111 5.2.2.4)".to_owned();
     }

@@ -8,10 +8,10 @@ use base::{Counter, Counters, HashSeed, Now};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use purge::Applied;
+use purge::{Applied, Level, Others, Telling};
 
 use super::plan::{Bans, InvalidationPlan, Planner};
-use super::{Id, Invalidation, Journal, NotDone, Recording, Sites, Target};
+use super::{Id, Invalidation, Journal, NotDone, Recording, Sites, Target, What};
 use crate::live::{Live, Shared};
 
 /// State of the door.
@@ -21,6 +21,7 @@ pub(crate) struct Door {
     sequence: AtomicU64,
     applied: Mutex<Applied>,
     journal: OnceLock<Arc<dyn Journal>>,
+    others: OnceLock<Arc<dyn Others>>,
     /// Counters of what no core has counted.
     counters: OnceLock<Arc<Counters>>,
 }
@@ -46,6 +47,21 @@ pub struct Outcome {
     /// It is being recorded: whoever must know that it will outlive the process waits
     /// (`Shared::wait_for_records`).
     pub recorded: bool,
+}
+
+/// The things that an answer waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Milliseconds until everything stored has been looked at.
+    pub count_ms: u64,
+    /// The word of other nodes; the one that the settings say if nothing is said.
+    pub level: Option<Level>,
+}
+
+impl From<u64> for Patience {
+    fn from(count_ms: u64) -> Self {
+        Self { count_ms, level: None }
+    }
 }
 
 /// Ways in which a thread that must not wait invalidates.
@@ -83,9 +99,15 @@ impl Shared {
         self.door.journal.set(journal).is_ok()
     }
 
+    /// Has `others` told of invalidations that take effect here; false if others are told already.
+    pub fn tell_others(&self, others: Arc<dyn Others>) -> bool {
+        self.door.others.set(others).is_ok()
+    }
+
     /// Invalidates all that `batch` says, or nothing. When this returns no core uses it any more.
-    /// At most `wait_ms` are waited until everything stored has been looked at. Names of sites are
-    /// those of `live`. Where invalidations are recorded, this one has been.
+    /// With milliseconds for `patience`, at most these are waited until everything stored has been
+    /// looked at. Names of sites are those of `live`. Where invalidations are recorded, this one
+    /// has been; where other nodes are told, they have it as `patience` wants it.
     ///
     /// # Errors
     /// The journal refuses the batch, or a site is unknown.
@@ -94,13 +116,14 @@ impl Shared {
         live: Option<&Arc<Live>>,
         batch: impl IntoIterator<Item = Invalidation>,
         now: Now,
-        wait_ms: u64,
+        patience: impl Into<Patience>,
     ) -> Result<Outcome, NotDone> {
+        let Patience { count_ms, level } = patience.into();
         let plans = self.plan(live, batch, now)?;
         let is_recorded = self.door.journal.get().is_some();
         let long =
             is_recorded || plans.len() > AT_ONCE_MAX || plans.iter().any(InvalidationPlan::is_long);
-        let entered = if long {
+        let mut entered = if long {
             // Another thread's: it may wait for the journal, and where there are many bans it
             // completes the oldest first.
             let shared = Arc::clone(self);
@@ -108,7 +131,7 @@ impl Shared {
                 if plans.iter().any(InvalidationPlan::is_long) {
                     shared.cache.complete_bans(now.mono_ms);
                 }
-                let mut entered = shared.enter(plans, BatchSource::New)?;
+                let mut entered = shared.enter(plans, BatchSource::New, level)?;
                 shared.wait_for_record(&mut entered).map(|()| entered)
             });
             match entering.await {
@@ -116,11 +139,14 @@ impl Shared {
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             }
         } else {
-            self.enter(plans, BatchSource::New)?
+            self.enter(plans, BatchSource::New, level)?
         };
+        if let Some(telling) = entered.telling.take() {
+            telling.wait().await.map_err(NotDone::NotEverywhere)?;
+        }
         let Some(newest) = entered.newest_ban() else { return Ok(entered.outcome(false)) };
         let sweep = self.sweep(newest, now.mono_ms);
-        let swept = rt::time::timeout(Duration::from_millis(wait_ms), sweep).await;
+        let swept = rt::time::timeout(Duration::from_millis(count_ms), sweep).await;
         Ok(entered.outcome(swept.is_err()))
     }
 
@@ -138,7 +164,7 @@ impl Shared {
         let plans = self.plan(live, batch, now)?;
         let source =
             if haste == Haste::Regardless { BatchSource::Regardless } else { BatchSource::New };
-        let entered = self.enter(plans, source)?;
+        let entered = self.enter(plans, source, None)?;
         if let Some(newest) = entered.newest_ban() {
             let all = haste == Haste::Counted && self.cache.sweep_first(COUNT_PLACES);
             if !all {
@@ -170,7 +196,40 @@ impl Shared {
     pub(crate) fn replay_unswept(&self, record: &[u8], now: Now) -> Result<(), NotDone> {
         let plans = self.plan(None, [Invalidation::decode(record)?], now)?;
         self.cache.complete_bans(now.mono_ms);
-        self.enter(plans, BatchSource::Replayed(0)).map(drop)
+        self.enter(plans, BatchSource::Replayed(0), None).map(drop)
+    }
+
+    /// Applies what another node has told, unless it was applied. The journal records it; the
+    /// others know it.
+    ///
+    /// # Errors
+    /// It cannot be read, or is for a site that is unknown here.
+    pub fn apply_told(self: &Arc<Self>, record: &[u8], now: Now) -> Result<Outcome, NotDone> {
+        self.apply_record(record, BatchSource::Told, now)
+    }
+
+    /// Has everything that is stored validated before it is used again: something was missed that
+    /// may have been about it.
+    pub fn doubt(self: &Arc<Self>, now: Now) {
+        let all = self.invalidation(Target::Many(What::Everything), true, Sites::Every, now);
+        // Its effect is that what is fetched now counts as older.
+        let done = self.plan(None, [all], now).and_then(|plans| {
+            let entered = self.enter(plans, BatchSource::Told, None)?;
+            entered.newest_ban().into_iter().for_each(|ban| self.sweep_beside(ban, now.mono_ms));
+            Ok(())
+        });
+        if let Err(why) = done {
+            base::say!("larder: cluster: {why}");
+        }
+        self.trust.doubt(now.mono_ms);
+    }
+
+    /// Waits until all that has taken effect will outlive this process, as far as it is recorded.
+    ///
+    /// # Errors
+    /// A sentence that says why it may not.
+    pub fn settle(&self) -> Result<(), String> {
+        self.door.journal.get().map_or(Ok(()), |journal| journal.wait())
     }
 
     /// Puts a ban of another store in force, by its [`cache::Ban::data`] and at least its number,
@@ -194,7 +253,7 @@ impl Shared {
         now: Now,
     ) -> Result<Outcome, NotDone> {
         let plans = self.plan(None, [Invalidation::decode(record)?], now)?;
-        let entered = self.enter(plans, source)?;
+        let entered = self.enter(plans, source, None)?;
         if let Some(newest) = entered.newest_ban() {
             self.sweep_beside(newest, now.mono_ms);
         }
@@ -212,15 +271,23 @@ impl Shared {
     }
 
     /// Every invalidation comes by here.
-    fn enter(&self, mut plans: Plans, source: BatchSource) -> Result<Entered, NotDone> {
+    fn enter(
+        &self,
+        mut plans: Plans,
+        source: BatchSource,
+        level: Option<Level>,
+    ) -> Result<Entered, NotDone> {
         let mut applied = self.door.applied.lock();
         if !source.is_restored() {
             plans.retain(|plan| !applied.has(plan.invalidation.id));
         }
         let (journal, mut number) = match source {
-            BatchSource::New | BatchSource::Regardless => (self.door.journal.get(), 0),
+            BatchSource::New | BatchSource::Regardless | BatchSource::Told => {
+                (self.door.journal.get(), 0)
+            }
             BatchSource::Replayed(number) | BatchSource::Restored(number) => (None, number),
         };
+        let telling = self.prepare(&plans, source)?;
         let mut recording = None;
         if let Some(journal) = journal
             && !plans.is_empty()
@@ -241,7 +308,7 @@ impl Shared {
         }
         plans.retain(|plan| applied.insert(plan.invalidation.id) || source.is_restored());
         // The order of a journal is the order of effects.
-        let order = journal.is_some().then_some(applied);
+        let order = (journal.is_some() || telling.is_some()).then_some(applied);
         let mut entered = Entered::default();
         for plan in plans {
             entered.objects += plan.carry_out(&self.cache, &mut number, &mut entered.bans);
@@ -250,8 +317,29 @@ impl Shared {
             recording.took_effect(entered.newest_ban());
         }
         entered.recording = recording;
+        entered.telling = telling.map(|(others, told)| others.tell(told, level));
         drop(order);
         Ok(entered)
+    }
+
+    /// The batch for other nodes, if it is theirs to know.
+    fn prepare(&self, plans: &Plans, source: BatchSource) -> Result<Option<Prepared>, NotDone> {
+        let is_own = matches!(source, BatchSource::New | BatchSource::Regardless);
+        let Some(others) = self.door.others.get().filter(|_| is_own && !plans.is_empty()) else {
+            return Ok(None);
+        };
+        let batch: Vec<_> = plans.iter().map(|plan| &plan.invalidation).collect();
+        match others.prepare(&batch) {
+            Ok(told) => Ok(Some((Arc::clone(others), told))),
+            Err(why) if source == BatchSource::New => {
+                self.count_refused(batch.len() as u64);
+                Err(NotDone::Refused { journal: "cluster".to_owned(), why })
+            }
+            Err(_) => {
+                self.count_refused(batch.len() as u64);
+                Ok(None)
+            }
+        }
     }
 
     /// Waits until the journal has recorded the batch, if it records it.
@@ -281,6 +369,10 @@ impl Shared {
         if let Err(error) = waiting.await {
             std::panic::resume_unwind(error.into_panic());
         }
+        if let Some(telling) = self.door.others.get().and_then(|others| others.begun()) {
+            // Whoever is answered cannot be told: the cluster's figures have it.
+            _ = telling.wait().await;
+        }
     }
 
     fn count_refused(&self, invalidations: u64) {
@@ -296,6 +388,8 @@ enum BatchSource {
     New,
     /// It must be done, recorded or not.
     Regardless,
+    /// Another node has told it.
+    Told,
     /// A record of a journal, with the least number of its ban.
     Replayed(u32),
     /// A ban of another store, with its number.
@@ -315,7 +409,11 @@ struct Entered {
     objects: u64,
     bans: Bans,
     recording: Option<Box<dyn Recording>>,
+    telling: Option<Box<dyn Telling>>,
 }
+
+/// A batch for other nodes.
+type Prepared = (Arc<dyn Others>, purge::Told);
 
 impl Entered {
     fn newest_ban(&self) -> Option<u32> {
@@ -329,7 +427,7 @@ impl Entered {
             objects: self.objects + banned,
             finds: self.objects + finds,
             pending,
-            recorded: self.recording.is_some(),
+            recorded: self.recording.is_some() || self.telling.is_some(),
         }
     }
 }

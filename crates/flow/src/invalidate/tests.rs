@@ -422,3 +422,96 @@ fn a_journal_that_refuses_refuses_by_name_and_nothing_is_half_done() {
     assert_eq!(done.map(|done| done.objects), Ok(1));
     *notebook.store.lock() = None;
 }
+
+/// Others that note what they are told.
+#[derive(Default)]
+struct Neighbours {
+    told: Mutex<Vec<(Vec<u8>, Option<Level>)>>,
+    refuses: bool,
+    silent: bool,
+}
+
+struct Word(Result<(), String>);
+
+impl Telling for Word {
+    fn wait(self: Box<Self>) -> std::pin::Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
+        Box::pin(std::future::ready(self.0))
+    }
+}
+
+impl Others for Neighbours {
+    fn prepare(&self, batch: &[&Invalidation]) -> Result<Told, String> {
+        if self.refuses {
+            return Err("it is too large".to_owned());
+        }
+        Ok(vec![batch.iter().map(|one| one.encode()).collect()])
+    }
+
+    fn tell(&self, told: Told, level: Option<Level>) -> Box<dyn Telling> {
+        let all = told.into_iter().flatten();
+        self.told.lock().extend(all.map(|one| (one, level)));
+        let silent = || Err("not applied yet by: n2".to_owned());
+        Box::new(Word(if self.silent { silent() } else { Ok(()) }))
+    }
+
+    fn begun(&self) -> Option<Box<dyn Telling>> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn others_are_told_of_what_began_here_and_of_nothing_else() {
+    let shared = shared();
+    store_all(&shared);
+    let others = Arc::new(Neighbours::default());
+    assert!(shared.tell_others(others.clone()));
+    assert!(!shared.tell_others(others.clone()), "they are told already");
+    let list = every_kind(&shared);
+    for one in &list {
+        let patience = Patience { count_ms: 1_000, level: Some(Level::All) };
+        shared.invalidate(None, [one.clone()], NOW, patience).await.expect("done");
+    }
+    let told = others.told.lock().clone();
+    let wanted: Vec<_> = list.iter().map(|one| (one.encode(), Some(Level::All))).collect();
+    assert_eq!(told, wanted);
+    // What comes back, or comes from another, is not told again.
+    shared.apply_told(&list[0].encode(), NOW).expect("done");
+    let twin = self::shared();
+    store_all(&twin);
+    let news = every_kind(&twin);
+    news.iter().for_each(|one| drop(shared.apply_told(&one.encode(), NOW).expect("done")));
+    shared.doubt(NOW);
+    assert_eq!(others.told.lock().len(), list.len());
+}
+
+#[tokio::test]
+async fn who_is_not_reached_is_said_and_what_cannot_be_told_does_nothing() {
+    let (silent, refusing) = (shared(), shared());
+    let all = |shared: &Shared| {
+        shared.invalidation(Target::Many(What::Everything), false, Sites::Every, NOW)
+    };
+    let neighbours = Neighbours { silent: true, ..Neighbours::default() };
+    silent.tell_others(Arc::new(neighbours));
+    store_all(&silent);
+    let why = silent.invalidate(None, [all(&silent)], NOW, 0).await.expect_err("n2 is silent");
+    assert!(why.to_string().contains("not applied yet by: n2"), "{why}");
+    assert!(answers(&silent).iter().all(Option::is_none), "it is in force here");
+    refusing.tell_others(Arc::new(Neighbours { refuses: true, ..Neighbours::default() }));
+    store_all(&refusing);
+    let why = refusing.invalidate(None, [all(&refusing)], NOW, 0).await.expect_err("too large");
+    assert!(why.to_string().contains("`cluster` refuses: it is too large"), "{why}");
+    assert!(answers(&refusing).iter().all(Option::is_some), "nothing was done");
+}
+
+#[tokio::test]
+async fn what_is_doubted_is_stale_from_then_on() {
+    let shared = shared();
+    store_all(&shared);
+    assert_eq!(shared.trust.doubted_ms(), None);
+    shared.doubt(NOW);
+    assert_eq!(shared.trust.doubted_ms(), Some(NOW.mono_ms as i64));
+    let until = |(fresh_until_ms, ..): &(i64, u64, u64)| *fresh_until_ms;
+    let all = answers(&shared);
+    assert!(all.iter().flatten().all(|own| until(own) <= NOW.mono_ms as i64), "{all:?}");
+    assert!(all.iter().all(Option::is_some), "nothing leaves");
+}

@@ -9,7 +9,9 @@ use policy::Peer;
 use super::Share;
 use crate::ask::Ask;
 use crate::core::Core;
-use crate::invalidate::{Invalidation, NotDone, Outcome, Scope, Sites, Target, Under, Url, What};
+use crate::invalidate::{
+    Invalidation, Level, NotDone, Outcome, Patience, Scope, Sites, Target, Under, Url, What,
+};
 use crate::live::{Live, Shared, Site};
 
 /// The time that the answer to a purge waits until it is known what was hit: plugins purge many
@@ -44,10 +46,10 @@ impl Shared {
         what: What,
         soft: bool,
         now: Now,
-        wait_ms: u64,
+        patience: impl Into<Patience>,
     ) -> Result<Outcome, NotDone> {
         let one = self.invalidation(Target::Many(what), soft, Sites::Every, now);
-        self.invalidate(None, [one], now, wait_ms).await
+        self.invalidate(None, [one], now, patience).await
     }
 
     /// The invalidation of every variant of `target`, of the host that the page's request names,
@@ -71,9 +73,11 @@ impl Shared {
         page: &Page<'_>,
         target: &[u8],
         soft: bool,
+        level: Option<Level>,
     ) -> Result<Outcome, NotDone> {
         let one = self.invalidation_of(page, target, soft);
-        self.invalidate(Some(page.live), [one], page.now, COUNT_MS).await
+        let patience = Patience { count_ms: COUNT_MS, level };
+        self.invalidate(Some(page.live), [one], page.now, patience).await
     }
 
     /// Lists the stored responses of a site, as Souin names them: no more than some thousand.
@@ -107,6 +111,7 @@ impl Core {
         &self,
         ask: &Ask<'_>,
         shares: Vec<Share>,
+        level: Option<Level>,
     ) -> Result<Outcome, NotDone> {
         let now = self.now();
         let one = |share: Share| {
@@ -116,7 +121,8 @@ impl Core {
             self.shared.invalidation(Target::Many(share.what), share.soft, sites, now)
         };
         let batch = shares.into_iter().map(one);
-        self.shared.invalidate(Some(ask.live), batch, now, COUNT_MS).await
+        let patience = Patience { count_ms: COUNT_MS, level };
+        self.shared.invalidate(Some(ask.live), batch, now, patience).await
     }
 
     /// Invalidates every variant of `target`, of the host that the request names.
@@ -128,6 +134,7 @@ impl Core {
         ask: &Ask<'_>,
         target: &[u8],
         soft: bool,
+        level: Option<Level>,
     ) -> Result<Outcome, NotDone> {
         let page = Page {
             live: ask.live,
@@ -136,6 +143,6 @@ impl Core {
             client: ask.notes.client.unwrap_or(Peer::Local),
             now: self.now(),
         };
-        self.shared.purge_url(&page, target, soft).await
+        self.shared.purge_url(&page, target, soft, level).await
     }
 }

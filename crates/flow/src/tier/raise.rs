@@ -170,8 +170,11 @@ async fn give(
 /// be confirmed, and then its place is in memory; so is that of one that has other forms,
 /// unless all of it has come.
 fn may_lend(core: &Core, found: &Candidate) -> bool {
-    let record = &found.kept.record;
-    record.is_fresh(core.now().mono_ms)
+    let (record, now_ms) = (&found.kept.record, core.now().mono_ms);
+    let is_to_be_confirmed = record.flags().must_validate
+        || core.shared.trust.wants_validation(record.fresh_until_ms(), now_ms);
+    record.is_fresh(now_ms)
+        && !is_to_be_confirmed
         && (is_whole(&found.answer) || !record.flags().may_have_forms())
 }
 

@@ -22,6 +22,9 @@ pub(crate) enum Age {
 
 /// Returns the age of `object` for a request.
 pub(crate) fn age<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Object) -> Age {
+    if env.live.trust.wants_validation(object.fresh_until_ms(), env.now.mono_ms) {
+        return Age::Over;
+    }
     age_at(&turn.state, env.now, object)
 }
 

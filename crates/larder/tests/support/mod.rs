@@ -11,6 +11,7 @@ pub(crate) mod disked;
 pub(crate) mod figures;
 pub(crate) mod folder;
 pub(crate) mod h2;
+pub(crate) mod nats;
 pub(crate) mod pebble;
 pub(crate) mod scripts;
 pub(crate) mod tls;

@@ -36,6 +36,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("config", 5),
     ("acme", 5),
     ("admin", 5),
+    ("cluster", 5),
     ("daemon", 6),
     ("bench", 6),
     ("tools", 6),
@@ -70,6 +71,7 @@ const NARROWED: &[(&str, &[&str])] = &[
     ),
     ("acme", &["base", "rt", "message", "h1", "tls"]),
     ("admin", &["base", "rt", "message"]),
+    ("cluster", &["base", "rt", "purge"]),
     ("bench", &["base", "message", "h1", "tls", "observe"]),
     ("tools", &["base", "message", "h1", "observe"]),
 ];
@@ -80,11 +82,12 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     (
         "tokio",
         &[
-            "rt", "acme", "admin", "origin", "flow", "net", "daemon", "bench", "larder", "testkit",
-            "sim",
+            "rt", "acme", "admin", "cluster", "origin", "flow", "net", "daemon", "bench", "larder",
+            "testkit", "sim",
         ],
     ),
     ("socket2", &["origin", "net", "daemon"]),
+    ("async-nats", &["cluster"]),
     ("hyper", &["admin"]),
     ("hyper-util", &["admin"]),
     ("hickory-resolver", &["origin"]),

@@ -457,5 +457,6 @@ pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         endpoints: Default::default(),
         storages: ["s0", "Transient"].map(Into::into).into(),
         disk_storages: Arc::default(),
+        trust: Arc::default(),
     }
 }

@@ -1,0 +1,433 @@
+//! A node's side of the cluster: what others ask of it. The session does the work.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::Context;
+use base::HashSeed;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use purge::{Invalidation, Others, Telling, Told};
+use serde::Serialize;
+use tokio::sync::{Notify, watch};
+
+use crate::Level;
+use crate::entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId};
+use crate::error::{Error, NotReached};
+use crate::follower::Follower;
+use crate::members::{Applied, Card, Members};
+use crate::outbox::{Fate, Letter, Outbox};
+use crate::position::Position;
+use crate::settings::{Host, Settings};
+
+/// Bytes of an entry that are not its invalidations': its head, and lengths.
+const HEAD_BYTES: usize = 1_024;
+/// Milliseconds after which it is looked anew who is live.
+const LOOK_MS: u64 = 100;
+
+/// A node of a cluster.
+pub struct Cluster {
+    pub(crate) settings: Settings,
+    pub(crate) host: Arc<dyn Host>,
+    /// The number of this run.
+    pub(crate) run: u64,
+    pub(crate) state: Mutex<State>,
+    /// Something waits to be sent.
+    pub(crate) bell: Notify,
+    /// Grows whenever what is known of others has changed.
+    pub(crate) changed: watch::Sender<u64>,
+    /// Told to leave.
+    pub(crate) leaving: watch::Sender<bool>,
+}
+
+pub(crate) struct State {
+    pub(crate) follower: Follower,
+    pub(crate) members: Members,
+    pub(crate) outbox: Outbox,
+    pub(crate) in_flight: BTreeMap<u64, Letter>,
+    /// Entries of this run that all are to apply, and until when somebody may wait for it.
+    pub(crate) awaited: BTreeMap<u64, (Applied, u64)>,
+    numbers: u64,
+    /// All cards up to this sequence are known.
+    pub(crate) cards_seen: Option<u64>,
+    pub(crate) context: Option<Context>,
+    pub(crate) problem: Option<Error>,
+    pub(crate) last: u64,
+    pub(crate) counts: Counts,
+}
+
+/// Figures since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Entries that the stream has taken of this node.
+    pub told: u64,
+    /// Entries of the stream that were applied here.
+    pub applied: u64,
+    /// Times that nothing stored before was trusted any more.
+    pub doubts: u64,
+    /// Times that what waited to be told gave way to one entry that says more.
+    pub overflows: u64,
+    /// Waits that ended before what they waited for.
+    pub not_reached: u64,
+    /// Times that the link was begun anew.
+    pub sessions: u64,
+}
+
+/// A member as operators see it.
+#[derive(Clone, Debug, Serialize)]
+pub struct MemberStatus {
+    /// Its last card.
+    #[serde(flatten)]
+    pub card: Card,
+    /// Milliseconds since it was heard.
+    pub silent_ms: u64,
+    /// It counts for `all`.
+    pub live: bool,
+    /// Entries of the stream that it has not said to have applied.
+    pub lag: u64,
+}
+
+/// A node's view of its cluster.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// It is in touch with the stream.
+    pub connected: bool,
+    /// Stored responses are used without asking.
+    pub trusted: bool,
+    /// For how many milliseconds more, without a word from the stream.
+    pub trusted_ms: u64,
+    /// The reason for which it is out of touch.
+    pub problem: Option<String>,
+    /// Up to which sequence the stream was applied here.
+    pub sequence: u64,
+    /// The stream's last sequence, when it was asked.
+    pub last: u64,
+    /// Entries that wait to be told.
+    pub queued: u64,
+    /// Figures.
+    pub counts: Counts,
+    /// All members, by name.
+    pub members: Vec<MemberStatus>,
+}
+
+/// Entries that were told, for whoever waits.
+pub struct Ticket {
+    cluster: Arc<Cluster>,
+    level: Level,
+    fates: Vec<watch::Receiver<Fate>>,
+    /// Numbers of entries that all are to apply.
+    awaited: Vec<u64>,
+}
+
+impl Cluster {
+    /// A node that goes on from `position`; `None` for one that has stored nothing. It does nothing
+    /// by itself: [`Cluster::run`] does.
+    pub fn new(settings: Settings, host: Arc<dyn Host>, position: Option<Position>) -> Arc<Self> {
+        let state = State {
+            follower: Follower::new(position, settings.max_isolation_ms),
+            members: Members::default(),
+            outbox: Outbox::new(settings.queue),
+            in_flight: BTreeMap::new(),
+            awaited: BTreeMap::new(),
+            numbers: 0,
+            cards_seen: None,
+            context: None,
+            problem: None,
+            last: 0,
+            counts: Counts::default(),
+        };
+        host.trust_until(0);
+        Arc::new(Self {
+            settings,
+            host,
+            run: HashSeed::draw(),
+            state: Mutex::new(state),
+            bell: Notify::new(),
+            changed: watch::Sender::new(0),
+            leaving: watch::Sender::new(false),
+        })
+    }
+
+    /// The word that is waited for where a call says nothing.
+    pub fn level(&self) -> Level {
+        self.settings.level
+    }
+
+    /// The batch in the form in which the others are told.
+    ///
+    /// # Errors
+    /// A part of it is too large for an entry.
+    pub fn entries(&self, batch: &[&Invalidation]) -> Result<Told, String> {
+        let (mut entries, mut bytes) = (vec![Vec::new()], 0);
+        for one in batch.iter().map(|one| one.encode()) {
+            if one.len() + HEAD_BYTES > ENTRY_BYTES {
+                let (found, most) = (one.len(), ENTRY_BYTES - HEAD_BYTES);
+                return Err(format!(
+                    "an invalidation of {found} bytes; at most {most} can be told"
+                ));
+            }
+            let Some(last) = entries.last_mut() else { continue };
+            // Each has a length of up to ten bytes before it.
+            let fits = bytes + one.len() + 10 + HEAD_BYTES <= ENTRY_BYTES;
+            if fits && last.len() < ENTRY_INVALIDATIONS {
+                bytes += one.len() + 10;
+                last.push(one);
+            } else {
+                bytes = one.len() + 10;
+                entries.push(vec![one]);
+            }
+        }
+        entries.retain(|entry| !entry.is_empty());
+        Ok(entries)
+    }
+
+    /// Has the others told of what is in force here, in the order of the calls. It waits for
+    /// nothing.
+    pub fn send(self: &Arc<Self>, entries: Told, level: Level) -> Ticket {
+        let until_ms = rt::now().mono_ms.saturating_add(2 * self.settings.wait_ms);
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let (mut fates, mut awaited) = (Vec::with_capacity(entries.len()), Vec::new());
+        for invalidations in entries {
+            let letter = self.letter(&mut state.numbers, level, invalidations);
+            fates.push(letter.follow());
+            if level == Level::All {
+                let own = Applied::from([(self.settings.name.clone(), self.run)]);
+                state.awaited.insert(letter.id.number, (own, until_ms));
+                awaited.push(letter.id.number);
+            }
+            let numbers = &mut state.numbers;
+            state.outbox.add(letter, || self.letter(numbers, Level::Local, Vec::new()));
+        }
+        if state.outbox.overflows > state.counts.overflows {
+            state.counts.overflows = state.outbox.overflows;
+            self.host.overflowed();
+        }
+        self.bell.notify_one();
+        Ticket { cluster: Arc::clone(self), level, fates, awaited }
+    }
+
+    /// All that was sent and may still be waited for.
+    fn all_sent(self: &Arc<Self>) -> Ticket {
+        let state = self.state.lock();
+        let fates = state.outbox.letters().chain(state.in_flight.values()).map(Letter::follow);
+        let (fates, awaited) = (fates.collect(), state.awaited.keys().copied().collect());
+        Ticket { cluster: Arc::clone(self), level: self.settings.level, fates, awaited }
+    }
+
+    /// Forgets words that nobody waits for any more.
+    pub(crate) fn forget_words(&self, now_ms: u64) {
+        self.state.lock().awaited.retain(|_, (_, until_ms)| now_ms < *until_ms);
+    }
+
+    /// Tells the others to trust nothing that they stored before.
+    pub(crate) fn tell_of_loss(self: &Arc<Self>) {
+        drop(self.send(vec![Vec::new()], Level::Local));
+    }
+
+    fn letter(&self, numbers: &mut u64, level: Level, invalidations: Vec<Vec<u8>>) -> Letter {
+        *numbers += 1;
+        let id = EntryId { run: self.run, number: *numbers };
+        let entry = Entry { id, node: self.settings.name.clone(), level, invalidations };
+        let bytes = entry.encode().expect("`entries` has looked at its size");
+        Letter::new(id, Bytes::from(bytes))
+    }
+
+    /// Notes that what is known of others has changed.
+    pub(crate) fn note_change(&self) {
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Leaves the cluster: the others do not wait for this node any more. It must serve nobody.
+    pub fn leave(&self) {
+        self.leaving.send_replace(true);
+    }
+
+    /// Keeps the position, as far as it can be. It may wait.
+    pub fn keep_position(&self) {
+        let position = self.state.lock().follower.position();
+        if let Some(Err(why)) = position.map(|position| self.host.save(position)) {
+            self.host.say(&format!("its position cannot be kept: {why}"));
+        }
+    }
+
+    /// The node's view of its cluster.
+    pub fn status(&self) -> Status {
+        let now_ms = rt::now().mono_ms;
+        let state = self.state.lock();
+        let until_ms = state.follower.trusted_until_ms();
+        let member = |member: &crate::Member| MemberStatus {
+            card: member.card.clone(),
+            silent_ms: now_ms.saturating_sub(member.heard_ms),
+            live: member.is_live(now_ms),
+            lag: state.last.saturating_sub(member.card.sequence),
+        };
+        Status {
+            name: self.settings.name.clone(),
+            connected: state.context.is_some(),
+            trusted: now_ms < until_ms,
+            trusted_ms: until_ms.saturating_sub(now_ms),
+            problem: state.problem.as_ref().map(ToString::to_string),
+            sequence: state.follower.position().map_or(0, |own| own.sequence),
+            last: state.last,
+            queued: (state.outbox.len() + state.in_flight.len()) as u64,
+            counts: state.counts,
+            members: state.members.all().map(member).collect(),
+        }
+    }
+}
+
+impl Ticket {
+    /// Waits for the word that was asked for.
+    ///
+    /// # Errors
+    /// It has not come in time.
+    pub async fn wait(mut self) -> Result<(), NotReached> {
+        if self.level == Level::Local {
+            return Ok(());
+        }
+        let most = Duration::from_millis(self.cluster.settings.wait_ms);
+        let mut reached = Reached::default();
+        let done = rt::time::timeout(most, self.reach(&mut reached)).await;
+        if matches!(done, Ok(true)) {
+            return Ok(());
+        }
+        let missing = self.missing(rt::now().mono_ms);
+        let mut state = self.cluster.state.lock();
+        state.counts.not_reached += 1;
+        self.cluster.host.waited_in_vain();
+        Err(NotReached {
+            level: self.level,
+            is_stored: reached.is_stored,
+            missing: if reached.is_stored { missing } else { Vec::new() },
+            problem: state.problem.as_ref().map(ToString::to_string),
+        })
+    }
+
+    /// Returns true if it is so; false if it will not be.
+    async fn reach(&mut self, reached: &mut Reached) -> bool {
+        for fate in &mut self.fates {
+            match fate.wait_for(|fate| *fate != Fate::Waits).await.as_deref() {
+                Ok(Fate::Stored(_)) => {}
+                _ => return false,
+            }
+        }
+        reached.is_stored = true;
+        if self.level == Level::Quorum {
+            return true;
+        }
+        let mut changed = self.cluster.changed.subscribe();
+        let Some(cards) = self.cluster.cards_last().await else { return false };
+        loop {
+            changed.borrow_and_update();
+            let now_ms = rt::now().mono_ms;
+            let knows_all = self.cluster.state.lock().cards_seen >= Some(cards);
+            if knows_all && self.missing(now_ms).is_empty() {
+                return true;
+            }
+            // Time passes, too: a member that is silent for long enough counts no more.
+            _ = rt::time::timeout(Duration::from_millis(LOOK_MS), changed.changed()).await;
+        }
+    }
+
+    /// Names of live members that have not said that they applied all of it.
+    fn missing(&self, now_ms: u64) -> Vec<String> {
+        let state = self.cluster.state.lock();
+        let none = Applied::new();
+        let of = |number: &u64| {
+            let applied = state.awaited.get(number).map_or(&none, |(applied, _)| applied);
+            state.members.missing(applied, now_ms)
+        };
+        let mut names: Vec<_> = self.awaited.iter().flat_map(of).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+/// A ticket of the door, which knows only that something is waited for.
+impl Telling for Ticket {
+    fn wait(self: Box<Self>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
+        Box::pin(async move { Self::wait(*self).await.map_err(|why| why.to_string()) })
+    }
+}
+
+/// The cluster as the door knows it.
+pub struct Door(pub Arc<Cluster>);
+
+impl Others for Door {
+    fn prepare(&self, batch: &[&Invalidation]) -> Result<Told, String> {
+        self.0.entries(batch)
+    }
+
+    fn tell(&self, told: Told, level: Option<Level>) -> Box<dyn Telling> {
+        Box::new(self.0.send(told, level.unwrap_or(self.0.settings.level)))
+    }
+
+    fn begun(&self) -> Option<Box<dyn Telling>> {
+        let is_in_touch = self.0.state.lock().context.is_some();
+        let waits = is_in_touch && self.0.settings.level > Level::Local;
+        waits.then(|| Box::new(self.0.all_sent()) as Box<dyn Telling>)
+    }
+}
+
+#[derive(Default)]
+struct Reached {
+    is_stored: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use purge::{Id, Sites, Target};
+
+    use super::*;
+    use crate::testing::{Nobody, settings};
+
+    fn invalidation(sequence: u64, key: usize) -> Invalidation {
+        let what = Target::Key(vec![0; key].into());
+        let id = Id { node: 1, sequence };
+        Invalidation { id, at_unix_ms: 0, sites: Sites::Every, soft: false, what }
+    }
+
+    fn cluster() -> Arc<Cluster> {
+        Cluster::new(settings("n1"), Arc::new(Nobody), None)
+    }
+
+    #[test]
+    fn a_batch_that_is_larger_than_an_entry_is_several_in_order() {
+        let cluster = cluster();
+        let large: Vec<_> = (0..5).map(|n| invalidation(n, 200_000)).collect();
+        let many: Vec<_> = (0..2_500).map(|n| invalidation(n, 10)).collect();
+        for (batch, lengths) in [(large, vec![2, 2, 1]), (many, vec![1_000, 1_000, 500])] {
+            let told = cluster.entries(&batch.iter().collect::<Vec<_>>()).expect("they fit");
+            assert_eq!(told.iter().map(Vec::len).collect::<Vec<_>>(), lengths);
+            let order: Vec<_> = told.iter().flatten().cloned().collect();
+            assert_eq!(order, batch.iter().map(Invalidation::encode).collect::<Vec<_>>());
+            drop(cluster.send(told, Level::Local));
+        }
+        assert!(cluster.entries(&[&invalidation(0, ENTRY_BYTES)]).is_err());
+        assert!(cluster.entries(&[]).is_ok_and(|told| told.is_empty()));
+    }
+
+    #[tokio::test]
+    async fn a_wait_ends_with_the_word_or_says_what_is_missing() {
+        let settings = Settings { wait_ms: 20, ..settings("n1") };
+        let cluster = Cluster::new(settings, Arc::new(Nobody), None);
+        let told = cluster.entries(&[&invalidation(0, 1)]).expect("it fits");
+        assert_eq!(cluster.send(told.clone(), Level::Local).wait().await, Ok(()));
+        let late = cluster.send(told.clone(), Level::Quorum).wait().await.expect_err("no stream");
+        assert!(!late.is_stored && late.to_string().contains("has not taken it"), "{late}");
+        let ticket = cluster.send(told.clone(), Level::Quorum);
+        let letters = std::iter::from_fn(|| cluster.state.lock().outbox.take());
+        letters.for_each(|letter| letter.stored(1));
+        assert_eq!(ticket.wait().await, Ok(()));
+        let all = Door(Arc::clone(&cluster));
+        assert!(all.begun().is_none(), "out of touch nobody waits for what cannot come");
+        assert_eq!(cluster.status().counts.not_reached, 1);
+    }
+}

@@ -1,0 +1,69 @@
+//! Errors of the link, and of a wait for others.
+
+use std::fmt;
+
+use crate::Level;
+
+/// The reason for which a node is out of touch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// No server answers, or not in time.
+    Link(String),
+    /// A setting, or a file that it names, cannot be used.
+    Setting(String),
+    /// A stream is not as it must be.
+    Refused {
+        /// Its name.
+        stream: String,
+        /// The reason.
+        why: String,
+    },
+    /// Another node has this node's name.
+    Name(String),
+}
+
+impl Error {
+    pub(crate) fn link(error: impl fmt::Display) -> Self {
+        Self::Link(error.to_string())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Link(why) => write!(f, "NATS: {why}"),
+            Self::Setting(why) => f.write_str(why),
+            Self::Refused { stream, why } => write!(f, "the stream `{stream}`: {why}"),
+            Self::Name(name) => write!(f, "another node has the name `{name}`, too"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The reason for which what was waited for has not come about. The invalidation is in force here,
+/// and the others are told all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotReached {
+    /// The word that was waited for.
+    pub level: Level,
+    /// The stream has it.
+    pub is_stored: bool,
+    /// Names of the nodes that have not said that they applied it.
+    pub missing: Vec<String>,
+    /// The reason for which the node is out of touch, if it is known.
+    pub problem: Option<String>,
+}
+
+impl fmt::Display for NotReached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let problem = self.problem.iter().map(|why| format!(" ({why})")).collect::<String>();
+        if !self.is_stored {
+            return write!(f, "the cluster's stream has not taken it{problem}; it will be told");
+        }
+        match self.missing.as_slice() {
+            [] => write!(f, "it is not known yet who has applied it{problem}"),
+            names => write!(f, "not applied yet by: {}", names.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The follower: a node's own view of the stream, as a state machine without sockets and clocks.
+//!
+//! It never trusts the log alone. A position is a creation of the stream, a sequence, and the
+//! identity of the entry there. A stream that says anything else at that place has lost entries, or
+//! is another one; then everything that was stored before counts for nothing until the origin has
+//! confirmed it. (Jepsen found in 2025 that JetStream loses acknowledged writes when machines lose
+//! power, as it syncs every two minutes unless told otherwise, and when files of one replica are
+//! damaged.)
+//!
+//! Trust is a lease. It begins when a question was put to the stream, and holds for the time
+//! `max_isolation`, once all that the stream had at the answer has been applied, and a question
+//! about a place behind that was answered with the same stream and the same entry. (Entries alone
+//! show nothing: they may be those of a stream that was made anew meanwhile.) A node that is cut
+//! off, stopped or behind has no lease, whatever it believes itself.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use crate::entry::{Entry, EntryId, Unreadable};
+use crate::position::{Epoch, Position};
+
+/// Questions whose answers have not been caught up with; a later one waits until there is room.
+const PENDING_MAX: usize = 16;
+
+/// The stream's answer to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The stream's creation.
+    pub epoch: Epoch,
+    /// The first sequence that it keeps.
+    pub first: u64,
+    /// Its last sequence.
+    pub last: u64,
+    /// The identity of its last entry, if it has one that can be read.
+    pub last_id: Option<EntryId>,
+    /// The position that the question was about.
+    pub asked: Option<Position>,
+    /// The identity of the entry at that sequence, if there is one that can be read.
+    pub found: Option<EntryId>,
+}
+
+/// A reason to trust nothing that was stored before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The node has no position: it joins.
+    Joined,
+    /// The stream was made anew.
+    Anew,
+    /// The stream ends before the position: it has lost entries.
+    Back,
+    /// The stream has another entry at the position: it has lost entries, and got others.
+    Other,
+    /// Entries between the position and the stream's first are gone: the node was away for longer
+    /// than the stream keeps them.
+    Gap,
+    /// An entry cannot be read.
+    Entry(Unreadable),
+    /// Contents of an entry cannot be carried out.
+    Content,
+    /// Another node says that entries were lost.
+    Told,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Joined => "it joins the cluster",
+            Self::Anew => "the stream was made anew",
+            Self::Back => "the stream has lost entries that were applied here",
+            Self::Other => "the stream has other entries than those that were applied here",
+            Self::Gap => "entries are gone that were not applied here",
+            Self::Entry(error) => return write!(f, "the stream has {error}"),
+            Self::Told => "another node knows of entries that were lost",
+            Self::Content => "the stream has an invalidation that cannot be carried out",
+        })
+    }
+}
+
+impl Loss {
+    /// Returns true if other nodes, which were away, cannot find out by themselves: they are told.
+    pub fn is_for_all(self) -> bool {
+        matches!(self, Self::Back | Self::Other)
+    }
+}
+
+/// The things to do with an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// Trust nothing that was stored before, and that first.
+    pub doubt: Option<Loss>,
+    /// Apply the entry.
+    pub apply: bool,
+}
+
+/// The things to do after an answer of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// Go on.
+    On,
+    /// Trust nothing that was stored before, and follow anew from the position.
+    Doubt(Loss),
+}
+
+/// A node's view of the stream.
+#[derive(Clone, Debug)]
+pub struct Follower {
+    max_isolation_ms: u64,
+    position: Option<Position>,
+    /// Questions put at these moments, each with the sequence to be caught up with.
+    pending: VecDeque<(u64, u64)>,
+    /// The last moment at which nothing was missed, in milliseconds of the node's own clock.
+    lease_ms: Option<u64>,
+}
+
+impl Follower {
+    /// A node that has applied all up to `position`; `None` for one that begins.
+    pub fn new(position: Option<Position>, max_isolation_ms: u64) -> Self {
+        Self { max_isolation_ms, position, pending: VecDeque::new(), lease_ms: None }
+    }
+
+    /// The place up to which all has been applied: what the next question is about.
+    pub fn position(&self) -> Option<Position> {
+        self.position
+    }
+
+    /// The moment until which what is stored may be used, in milliseconds of the node's own clock;
+    /// 0 for no time at all.
+    pub fn trusted_until_ms(&self) -> u64 {
+        self.lease_ms.map_or(0, |lease_ms| lease_ms.saturating_add(self.max_isolation_ms))
+    }
+
+    /// Takes the answer to a question that was put at `asked_ms`, after the node's card was durable
+    /// among the members'.
+    pub fn answered(&mut self, facts: &Facts, asked_ms: u64) -> Course {
+        // Asked about a place that was given up meanwhile.
+        if facts.asked.map(|asked| asked.epoch) != self.position.map(|own| own.epoch) {
+            return Course::On;
+        }
+        if let Some(loss) = self.loss(facts) {
+            self.position =
+                Some(Position { epoch: facts.epoch, sequence: facts.last, id: facts.last_id });
+            self.pending.clear();
+            self.lease_ms = Some(asked_ms);
+            return Course::Doubt(loss);
+        }
+        if self.pending.len() < PENDING_MAX {
+            self.pending.push_back((asked_ms, facts.last));
+        }
+        let confirmed = facts.asked.map_or(0, |asked| asked.sequence);
+        while let Some((asked_ms, _)) = self.pending.front().filter(|(_, at)| *at <= confirmed) {
+            self.lease_ms = self.lease_ms.max(Some(*asked_ms));
+            self.pending.pop_front();
+        }
+        Course::On
+    }
+
+    fn loss(&self, facts: &Facts) -> Option<Loss> {
+        let (Some(own), Some(asked)) = (self.position, facts.asked) else {
+            return Some(Loss::Joined);
+        };
+        let differs = |(id, found)| id != found;
+        if facts.epoch != own.epoch {
+            Some(Loss::Anew)
+        } else if asked.sequence > facts.last {
+            Some(Loss::Back)
+        } else if asked.id.zip(facts.found).is_some_and(differs) {
+            Some(Loss::Other)
+        } else if facts.first > own.sequence.saturating_add(1) {
+            Some(Loss::Gap)
+        } else {
+            None
+        }
+    }
+
+    /// Returns true if another question would be good for trust: all that an earlier one asked for
+    /// has been applied, and waits to be confirmed.
+    pub fn wants_question(&self) -> bool {
+        let own = self.position.map_or(0, |own| own.sequence);
+        self.pending.front().is_some_and(|(_, at)| *at <= own)
+    }
+
+    /// Takes the next entry of the stream. What it says is done before anything else is asked.
+    pub fn entry(&mut self, sequence: u64, entry: Result<&Entry, Unreadable>) -> Step {
+        let Some(own) = &mut self.position else { return Step::default() };
+        if sequence <= own.sequence {
+            // It came once more.
+            return Step::default();
+        }
+        let gap = (sequence > own.sequence + 1).then_some(Loss::Gap);
+        own.sequence = sequence;
+        own.id = entry.ok().map(|entry| entry.id);
+        Step { doubt: gap.or_else(|| entry.err().map(Loss::Entry)), apply: entry.is_ok() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Level;
+
+    const ID: EntryId = EntryId { run: 1, number: 1 };
+    const OTHER: EntryId = EntryId { run: 1, number: 2 };
+    const AT: Position = Position { epoch: Epoch(7), sequence: 10, id: Some(ID) };
+
+    fn facts(last: u64) -> Facts {
+        let (first, last_id) = (1, Some(OTHER));
+        Facts { epoch: Epoch(7), first, last, last_id, asked: Some(AT), found: Some(ID) }
+    }
+
+    fn entry(number: u64) -> Entry {
+        let id = EntryId { run: 2, number };
+        Entry { id, node: "a".into(), level: Level::Local, invalidations: Vec::new() }
+    }
+
+    #[test]
+    fn a_stream_that_is_another_than_it_was_is_a_loss() {
+        let good = facts(12);
+        for (facts, loss) in [
+            (good, None),
+            (Facts { last: 10, ..good }, None),
+            (Facts { first: 11, ..good }, None),
+            // Expired: nothing can be compared, and nothing is missing.
+            (Facts { first: 11, found: None, ..good }, None),
+            (Facts { epoch: Epoch(8), ..good }, Some(Loss::Anew)),
+            (Facts { epoch: Epoch(6), last: 10, ..good }, Some(Loss::Anew)),
+            (Facts { last: 9, found: None, ..good }, Some(Loss::Back)),
+            (Facts { last: 0, first: 0, found: None, ..good }, Some(Loss::Back)),
+            (Facts { found: Some(OTHER), ..good }, Some(Loss::Other)),
+            (Facts { first: 12, found: None, ..good }, Some(Loss::Gap)),
+            // All of it was removed, entries that were missed among them.
+            (Facts { first: 13, last: 12, found: None, ..good }, Some(Loss::Gap)),
+        ] {
+            let mut follower = Follower::new(Some(AT), 30_000);
+            let course = loss.map_or(Course::On, Course::Doubt);
+            assert_eq!(follower.answered(&facts, 5), course, "{facts:?}");
+            let after = follower.position().expect("known");
+            match loss {
+                None => assert_eq!(after, AT),
+                Some(_) => assert_eq!((after.epoch, after.sequence), (facts.epoch, facts.last)),
+            }
+        }
+        let mut begins = Follower::new(None, 30_000);
+        let first = Facts { asked: None, found: None, ..good };
+        assert_eq!(begins.answered(&first, 5), Course::Doubt(Loss::Joined));
+        assert_eq!(begins.position().map(|at| (at.sequence, at.id)), Some((12, Some(OTHER))));
+    }
+
+    #[test]
+    fn an_answer_about_a_place_that_was_given_up_says_nothing() {
+        let mut follower = Follower::new(Some(AT), 30_000);
+        let anew = Facts { epoch: Epoch(8), last: 3, ..facts(3) };
+        assert_eq!(follower.answered(&anew, 5), Course::Doubt(Loss::Anew));
+        assert_eq!(follower.trusted_until_ms(), 30_005);
+        assert_eq!(follower.answered(&anew, 9), Course::On, "asked before the first was answered");
+        assert_eq!(follower.trusted_until_ms(), 30_005);
+    }
+
+    #[test]
+    fn entries_are_applied_once_and_in_order_and_what_is_missing_is_a_loss() {
+        let mut follower = Follower::new(Some(AT), 30_000);
+        let (one, apply) = (entry(1), Step { doubt: None, apply: true });
+        assert_eq!(follower.entry(10, Ok(&one)), Step::default());
+        assert_eq!(follower.entry(11, Ok(&one)), apply);
+        assert_eq!(follower.entry(11, Ok(&one)), Step::default());
+        assert_eq!(follower.position().and_then(|at| at.id), Some(one.id));
+        let gap = Step { doubt: Some(Loss::Gap), apply: true };
+        assert_eq!(follower.entry(13, Ok(&one)), gap);
+        let bad = Unreadable::Version(9);
+        let unread = Step { doubt: Some(Loss::Entry(bad)), apply: false };
+        assert_eq!(follower.entry(14, Err(bad)), unread);
+        assert_eq!(follower.position().map(|at| (at.sequence, at.id)), Some((14, None)));
+        assert_eq!(follower.entry(15, Ok(&one)), apply);
+        assert_eq!(Follower::new(None, 1).entry(1, Ok(&one)), Step::default());
+    }
+
+    /// The answer to a question about `sequence`, where the follower has this very entry.
+    fn about(follower: &Follower, last: u64) -> Facts {
+        let asked = follower.position();
+        Facts { asked, found: asked.and_then(|asked| asked.id), ..facts(last) }
+    }
+
+    #[test]
+    fn trust_begins_with_a_question_whose_answer_was_caught_up_with_and_confirmed() {
+        let mut follower = Follower::new(Some(AT), 30_000);
+        assert_eq!(follower.trusted_until_ms(), 0);
+        follower.answered(&about(&follower, 12), 100);
+        assert_eq!(follower.trusted_until_ms(), 0, "two entries are missing");
+        follower.entry(11, Ok(&entry(1)));
+        assert!(!follower.wants_question());
+        follower.entry(12, Ok(&entry(2)));
+        assert!(follower.wants_question());
+        assert_eq!(follower.trusted_until_ms(), 0, "not confirmed");
+        follower.answered(&about(&follower, 13), 200);
+        assert_eq!(follower.trusted_until_ms(), 30_100);
+        follower.entry(13, Ok(&entry(3)));
+        follower.answered(&about(&follower, 13), 300);
+        assert_eq!(follower.trusted_until_ms(), 30_300);
+    }
+
+    #[test]
+    fn entries_of_a_stream_that_was_made_anew_confirm_nothing() {
+        let mut follower = Follower::new(Some(AT), 30_000);
+        follower.answered(&about(&follower, 11), 100);
+        follower.entry(11, Ok(&entry(1)));
+        let anew = Facts { epoch: Epoch(8), ..about(&follower, 11) };
+        assert_eq!(follower.answered(&anew, 200), Course::Doubt(Loss::Anew));
+        let mut follower = Follower::new(Some(AT), 30_000);
+        follower.answered(&about(&follower, 11), 100);
+        follower.entry(11, Ok(&entry(1)));
+        let other = Facts { found: Some(OTHER), ..about(&follower, 12) };
+        assert_eq!(follower.answered(&other, 200), Course::Doubt(Loss::Other));
+    }
+
+    #[test]
+    fn one_that_stays_behind_gets_what_it_has_caught_up_with() {
+        let mut follower = Follower::new(Some(AT), 30_000);
+        for question in 0..100 {
+            follower.answered(&about(&follower, 20 + question), 1_000 * question);
+        }
+        for sequence in 11..=21 {
+            follower.entry(sequence, Ok(&entry(sequence)));
+        }
+        follower.answered(&about(&follower, 200), 100_000);
+        assert_eq!(follower.trusted_until_ms(), 31_000, "of the second question");
+    }
+}

@@ -1,0 +1,32 @@
+//! Several Larders as one, over NATS with JetStream: an invalidation on one node reaches all.
+//!
+//! An invalidation that passes the door of a node is an entry of one stream, which every node
+//! applies in its order and from its own position. The pure parts decide: [`Entry`] is what the
+//! stream holds, [`Follower`] what a node may still trust, [`Members`] who has not applied an
+//! entry, [`Outbox`] what waits to be told. The link does what they say. Nothing here reaches the
+//! store: the daemon is the [`Host`].
+
+mod cluster;
+mod entry;
+mod error;
+mod follower;
+mod members;
+mod outbox;
+mod position;
+mod session;
+mod settings;
+#[cfg(test)]
+mod simulated;
+mod streams;
+#[cfg(test)]
+mod testing;
+
+pub use cluster::{Cluster, Counts, Door, MemberStatus, Status, Ticket};
+pub use entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId, Unreadable};
+pub use error::{Error, NotReached};
+pub use follower::{Course, Facts, Follower, Loss, Step};
+pub use members::{Applied, Card, Member, Members, Word, is_name};
+pub use outbox::{Fate, Letter, Outbox};
+pub use position::{Epoch, Position, Saved};
+pub use purge::Level;
+pub use settings::{Credentials, Host, Settings, Tls};

@@ -1,0 +1,217 @@
+//! The members of a cluster, as one node knows them: their cards, and who of them has not applied
+//! an entry. Pure.
+//!
+//! A member counts until it has been silent for longer than it would use what it stores: its
+//! `max_isolation`, by the listener's clock, and something on top for clocks of different speed.
+//! Until then nobody can know whether it has ended or is only out of reach.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Members remembered; beyond it cards of new ones are not taken, and counted.
+const MEMBERS_MAX: usize = 4_096;
+
+/// Milliseconds after which a silent member is forgotten.
+const FORGOTTEN_MS: u64 = 24 * 3_600_000;
+
+/// Most bytes of a name.
+const NAME_BYTES: usize = 64;
+
+/// Bytes of a card, at most.
+const CARD_BYTES: usize = 4_096;
+
+/// A node as it shows itself to the others. New fields may be added; unknown ones are passed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Card {
+    /// Its name.
+    pub name: String,
+    /// Its run: a number drawn at its start.
+    pub run: u64,
+    /// The program's version.
+    pub version: String,
+    /// It stops trusting what it stores so many milliseconds after it was last in touch.
+    pub max_isolation_ms: u64,
+    /// Creation of the stream that it follows; 0 before it knows one.
+    pub epoch: u64,
+    /// The sequence up to which it has applied the stream.
+    pub sequence: u64,
+    /// It uses what it stores without asking.
+    pub trusts: bool,
+    /// It has left, and serves no more.
+    pub left: bool,
+    /// Stored responses.
+    pub objects: u64,
+    /// Bytes in use for them.
+    pub bytes: u64,
+    /// Requests that the cache answered.
+    pub hits: u64,
+    /// All requests.
+    pub requests: u64,
+}
+
+impl Card {
+    /// The card as bytes: JSON, so that other tools can read it.
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The card that `bytes` say, by the node `name`; `None` for anything else.
+    pub fn decode(name: &str, bytes: &[u8]) -> Option<Self> {
+        let card: Self = serde_json::from_slice(bytes.get(..bytes.len().min(CARD_BYTES))?).ok()?;
+        (card.name == name && is_name(name)).then_some(card)
+    }
+}
+
+/// A member's word that it has applied an entry whose maker waits for all. Only that counts, not a
+/// position: a stream that has lost an entry gives its sequence to another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Word {
+    /// The member's name.
+    pub name: String,
+    /// The member's run.
+    pub run: u64,
+    /// The entry's number, of the run to whom the word goes.
+    pub number: u64,
+}
+
+impl Word {
+    /// The word as bytes: JSON.
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The word that `bytes` say; `None` for anything else.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes.get(..bytes.len().min(CARD_BYTES))?).ok()
+    }
+}
+
+/// Runs that have applied an entry, by their names.
+pub type Applied = BTreeMap<String, u64>;
+
+/// Returns true for what may be a node's name: it is a word of a subject.
+pub fn is_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    !name.is_empty() && name.len() <= NAME_BYTES && name.bytes().all(is_plain)
+}
+
+/// A member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its last card.
+    pub card: Card,
+    /// When the card was heard, in milliseconds of the listener's clock.
+    pub heard_ms: u64,
+}
+
+impl Member {
+    /// Milliseconds of silence after which it uses nothing of what it stored by itself.
+    fn patience_ms(&self) -> u64 {
+        let own = self.card.max_isolation_ms;
+        own.saturating_add(own / 10).saturating_add(1_000)
+    }
+
+    /// Returns true if it may use what it has stored.
+    pub fn is_live(&self, now_ms: u64) -> bool {
+        !self.card.left && now_ms < self.heard_ms.saturating_add(self.patience_ms())
+    }
+}
+
+/// The members by name.
+#[derive(Clone, Debug, Default)]
+pub struct Members {
+    all: BTreeMap<String, Member>,
+    /// Cards that were not taken as there were too many.
+    pub refused: u64,
+}
+
+impl Members {
+    /// Takes a card. Returns false if there are too many members for one more.
+    pub fn heard(&mut self, card: Card, now_ms: u64) -> bool {
+        self.all.retain(|_, member| now_ms < member.heard_ms.saturating_add(FORGOTTEN_MS));
+        if self.all.len() >= MEMBERS_MAX && !self.all.contains_key(&card.name) {
+            self.refused += 1;
+            return false;
+        }
+        self.all.insert(card.name.clone(), Member { card, heard_ms: now_ms });
+        true
+    }
+
+    /// Names of live members whose runs have not said that they applied an entry.
+    pub fn missing(&self, applied: &Applied, now_ms: u64) -> Vec<String> {
+        let has = |card: &Card| applied.get(&card.name) == Some(&card.run);
+        let late = |member: &&Member| member.is_live(now_ms) && !has(&member.card);
+        self.all.values().filter(late).map(|member| member.card.name.clone()).collect()
+    }
+
+    /// All that are remembered, by name.
+    pub fn all(&self) -> impl Iterator<Item = &Member> {
+        self.all.values()
+    }
+
+    /// The run of the member `name`.
+    pub fn run_of(&self, name: &str) -> Option<u64> {
+        self.all.get(name).map(|member| member.card.run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(name: &str, run: u64, sequence: u64) -> Card {
+        let (max_isolation_ms, epoch) = (30_000, 7);
+        Card { name: name.into(), run, max_isolation_ms, epoch, sequence, ..Card::default() }
+    }
+
+    #[test]
+    fn a_member_counts_until_it_cannot_use_what_it_stored() {
+        let mut members = Members::default();
+        members.heard(card("a", 1, 5), 1_000);
+        members.heard(card("b", 2, 4), 2_000);
+        let mut applied = Applied::from([("a".to_owned(), 1)]);
+        assert_eq!(members.missing(&applied, 3_000), ["b"]);
+        applied.insert("b".to_owned(), 9);
+        assert_eq!(members.missing(&applied, 3_000), ["b"], "another run's word");
+        applied.insert("b".to_owned(), 2);
+        assert!(members.missing(&applied, 3_000).is_empty());
+        let nobody = Applied::new();
+        assert_eq!(members.missing(&nobody, 34_999), ["a", "b"]);
+        assert_eq!(members.missing(&nobody, 35_000), ["b"], "a is silent for long enough");
+        members.heard(card("b", 3, 5), 35_001);
+        assert_eq!(members.missing(&applied, 35_001), ["b"], "a new run has not said so");
+        members.heard(Card { left: true, ..card("b", 3, 5) }, 35_002);
+        assert!(members.missing(&nobody, 35_002).is_empty());
+    }
+
+    #[test]
+    fn members_are_bounded_and_silent_ones_forgotten() {
+        let mut members = Members::default();
+        for n in 0..MEMBERS_MAX {
+            assert!(members.heard(card(&format!("n{n}"), 1, 1), 0));
+        }
+        assert!(!members.heard(card("more", 1, 1), 1));
+        assert!(members.heard(card("n0", 1, 1), FORGOTTEN_MS - 1));
+        assert!(members.heard(card("more", 1, 1), FORGOTTEN_MS));
+        assert_eq!((members.all().count(), members.refused), (2, 1));
+    }
+
+    #[test]
+    fn a_card_is_of_the_node_whose_subject_it_came_by() {
+        let bytes = card("a", 1, 5).encode();
+        assert_eq!(Card::decode("a", &bytes), Some(card("a", 1, 5)));
+        assert_eq!(Card::decode("b", &bytes), None);
+        assert_eq!(Card::decode("a", b"{"), None);
+        let word = Word { name: "a".into(), run: 1, number: 2 };
+        assert_eq!(Word::decode(&word.encode()), Some(word));
+        assert_eq!(Word::decode(b""), None);
+        let later = br#"{"name":"a","run":1,"of a later version":[]}"#;
+        assert!(Card::decode("a", later).is_some());
+        for bad in ["", "a.b", "a b", "*", ">", "ä", &"a".repeat(NAME_BYTES + 1)] {
+            assert!(!is_name(bad), "{bad}");
+        }
+        assert!(is_name("web-1_b"));
+    }
+}

@@ -1,0 +1,137 @@
+//! Entries on their way to the stream, in the order of their effects here. Pure.
+//!
+//! While the stream is out of reach they wait, up to a bound. Beyond it all that wait give way to
+//! one that says more than any of them: that nothing stored before is to be trusted.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::watch;
+
+use crate::entry::EntryId;
+
+/// The fate of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It waits, or is on its way.
+    Waits,
+    /// The stream has it, at this sequence.
+    Stored(u64),
+    /// There was no room for it: the others are told to trust nothing that they stored before.
+    Replaced,
+}
+
+/// An entry on its way.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    /// Its identity.
+    pub id: EntryId,
+    /// Its bytes.
+    pub bytes: Bytes,
+    fate: Arc<watch::Sender<Fate>>,
+}
+
+impl Letter {
+    /// A letter.
+    pub fn new(id: EntryId, bytes: Bytes) -> Self {
+        Self { id, bytes, fate: Arc::new(watch::Sender::new(Fate::Waits)) }
+    }
+
+    /// Its fate, now and later.
+    pub fn follow(&self) -> watch::Receiver<Fate> {
+        self.fate.subscribe()
+    }
+
+    /// Notes that the stream has it.
+    pub fn stored(&self, sequence: u64) {
+        self.fate.send_replace(Fate::Stored(sequence));
+    }
+}
+
+/// Entries that wait to be sent, the oldest first.
+#[derive(Debug)]
+pub struct Outbox {
+    waiting: VecDeque<Letter>,
+    most: usize,
+    /// Times that all that waited gave way.
+    pub overflows: u64,
+}
+
+impl Outbox {
+    /// A box for `most` letters.
+    pub fn new(most: usize) -> Self {
+        Self { waiting: VecDeque::new(), most: most.max(1), overflows: 0 }
+    }
+
+    /// Adds a letter. If there is no room, what waits, it included, gives way to `everything`.
+    pub fn add(&mut self, letter: Letter, everything: impl FnOnce() -> Letter) {
+        self.waiting.push_back(letter);
+        if self.waiting.len() > self.most {
+            for letter in self.waiting.drain(..) {
+                letter.fate.send_replace(Fate::Replaced);
+            }
+            self.waiting.push_back(everything());
+            self.overflows += 1;
+        }
+    }
+
+    /// Takes the next letter.
+    pub fn take(&mut self) -> Option<Letter> {
+        self.waiting.pop_front()
+    }
+
+    /// Puts letters back whose arrival is not known, before all that wait.
+    pub fn put_back(&mut self, letters: impl DoubleEndedIterator<Item = Letter>) {
+        letters.rev().for_each(|letter| self.waiting.push_front(letter));
+    }
+
+    /// Letters that wait, the oldest first.
+    pub fn letters(&self) -> impl Iterator<Item = &Letter> {
+        self.waiting.iter()
+    }
+
+    /// The number of letters that wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Returns true if no letter waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letter(number: u64) -> Letter {
+        Letter::new(EntryId { run: 1, number }, Bytes::new())
+    }
+
+    #[test]
+    fn what_has_no_room_gives_way_to_one_that_says_more() {
+        let mut outbox = Outbox::new(2);
+        let letters = [letter(1), letter(2), letter(3)];
+        letters.iter().for_each(|own| outbox.add(own.clone(), || letter(9)));
+        assert_eq!((outbox.len(), outbox.overflows), (1, 1));
+        assert!(letters.iter().all(|own| *own.follow().borrow() == Fate::Replaced));
+        outbox.add(letter(10), || letter(11));
+        let order: Vec<_> = std::iter::from_fn(|| outbox.take()).map(|own| own.id.number).collect();
+        assert_eq!(order, [9, 10]);
+    }
+
+    #[test]
+    fn what_may_not_have_arrived_goes_first_and_in_order() {
+        let mut outbox = Outbox::new(9);
+        (1..=3).for_each(|number| outbox.add(letter(number), || letter(0)));
+        let sent: Vec<_> = (0..2).filter_map(|_| outbox.take()).collect();
+        sent[0].stored(7);
+        assert_eq!(*sent[0].follow().borrow(), Fate::Stored(7));
+        outbox.put_back(sent.into_iter().skip(1));
+        let order: Vec<_> = std::iter::from_fn(|| outbox.take()).map(|own| own.id.number).collect();
+        assert_eq!(order, [2, 3]);
+        assert!(outbox.is_empty());
+    }
+}

@@ -1,0 +1,193 @@
+//! The two streams, made by the first node that wants them, raised to what is wanted, or refused by
+//! name: a stream of somebody else, of a later version, or that forgets what it should keep.
+
+use std::time::Duration;
+
+use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
+use async_nats::jetstream::{Context, ErrorCode};
+
+use crate::error::Error;
+use crate::settings::Settings;
+
+/// The version of what the streams hold.
+const VERSION: u32 = 1;
+
+/// The window in which the servers know an entry again that is sent twice. Later ones are known by
+/// the nodes.
+const DUPLICATES: Duration = Duration::from_secs(120);
+
+/// Most bytes of the stream of entries. Who misses what it had no room for trusts nothing that it
+/// stored before.
+const ENTRIES_BYTES: i64 = 256 << 20;
+/// Most bytes of the members' cards.
+const CARDS_BYTES: i64 = 16 << 20;
+/// The time after which a silent member's card goes.
+const CARDS_AGE: Duration = Duration::from_secs(24 * 3_600);
+
+/// The stream of entries as it is wanted.
+pub(crate) fn entries(settings: &Settings) -> Config {
+    Config {
+        max_age: Duration::from_millis(settings.keep_ms),
+        max_bytes: ENTRIES_BYTES,
+        duplicate_window: DUPLICATES.min(Duration::from_millis(settings.keep_ms)),
+        ..wanted(settings, settings.entries_stream(), settings.entries_subject(), "invalidations")
+    }
+}
+
+/// The stream of cards as it is wanted: the last of each member.
+pub(crate) fn cards(settings: &Settings) -> Config {
+    Config {
+        max_age: CARDS_AGE,
+        max_bytes: CARDS_BYTES,
+        max_messages_per_subject: 1,
+        ..wanted(settings, settings.cards_stream(), settings.card_subject("*"), "members")
+    }
+}
+
+fn wanted(settings: &Settings, name: String, subject: String, what: &str) -> Config {
+    Config {
+        name,
+        subjects: vec![subject],
+        retention: RetentionPolicy::Limits,
+        storage: StorageType::File,
+        discard: DiscardPolicy::Old,
+        num_replicas: settings.replicas,
+        description: Some(format!("Larder {VERSION}: {what}")),
+        ..Config::default()
+    }
+}
+
+/// The stream, which is made if it is not there.
+pub(crate) async fn have(context: &Context, wanted: Config) -> Result<Stream, Error> {
+    let name = wanted.name.clone();
+    match context.get_stream(&name).await {
+        Ok(stream) => {
+            let found = &stream.cached_info().config;
+            if let Some(raised) = raised(found, &wanted).map_err(|why| refused(&name, why))? {
+                let update = context.update_stream(&raised).await;
+                update.map_err(|error| refused(&name, format!("it cannot be raised: {error}")))?;
+            }
+            Ok(stream)
+        }
+        Err(error) => match error.kind() {
+            GetStreamErrorKind::JetStream(own) if is(&own, ErrorCode::STREAM_NOT_FOUND) => {
+                let made = context.create_stream(wanted).await;
+                made.map_err(|error| match error.kind() {
+                    // Another node was faster, with other settings: the next try reads them.
+                    CreateStreamErrorKind::JetStream(own)
+                        if is(&own, ErrorCode::STREAM_NAME_EXIST) =>
+                    {
+                        Error::link(error)
+                    }
+                    CreateStreamErrorKind::JetStream(own) => {
+                        refused(&name, format!("it cannot be made: {own}"))
+                    }
+                    _ => Error::link(error),
+                })
+            }
+            GetStreamErrorKind::JetStream(own) => Err(refused(&name, own.to_string())),
+            _ => Err(Error::link(error)),
+        },
+    }
+}
+
+fn is(error: &async_nats::jetstream::Error, code: ErrorCode) -> bool {
+    error.error_code() == code
+}
+
+fn refused(stream: &str, why: String) -> Error {
+    Error::Refused { stream: stream.to_owned(), why }
+}
+
+/// The configuration to change `found` into, so that it is as wanted or better; `None` for nothing.
+///
+/// # Errors
+/// It cannot be used, and why.
+fn raised(found: &Config, wanted: &Config) -> Result<Option<Config>, String> {
+    let text = found.description.as_deref().unwrap_or_default();
+    let version = text.strip_prefix("Larder ").and_then(|rest| rest.split(':').next());
+    match version.and_then(|version| version.parse::<u32>().ok()) {
+        None => return Err("it is not Larder's: choose another `prefix`".to_owned()),
+        Some(version) if version > VERSION => {
+            return Err(format!("it has version {version}, and this program knows {VERSION}"));
+        }
+        Some(_) => {}
+    }
+    let faults = [
+        (found.subjects != wanted.subjects, "it has other subjects"),
+        (found.retention != RetentionPolicy::Limits, "its retention is not `limits`"),
+        (found.storage != StorageType::File, "it is not stored in files"),
+        (found.discard != DiscardPolicy::Old, "it discards what is new"),
+        (found.max_messages > 0, "its number of messages is bounded"),
+        (found.no_ack, "it acknowledges nothing"),
+        (found.sealed, "it is sealed"),
+        (found.mirror.is_some(), "it is a mirror"),
+        (
+            found.max_messages_per_subject != wanted.max_messages_per_subject
+                && (found.max_messages_per_subject > 0 || wanted.max_messages_per_subject > 0),
+            "it keeps another number of messages of a subject",
+        ),
+    ];
+    if let Some((_, fault)) = faults.into_iter().find(|(is_there, _)| *is_there) {
+        return Err(fault.to_owned());
+    }
+    let mut raised = found.clone();
+    raised.num_replicas = found.num_replicas.max(wanted.num_replicas);
+    if !found.max_age.is_zero() {
+        raised.max_age = found.max_age.max(wanted.max_age);
+    }
+    raised.duplicate_window = found.duplicate_window.max(wanted.duplicate_window);
+    let is_more = raised.num_replicas != found.num_replicas
+        || raised.max_age != found.max_age
+        || raised.duplicate_window != found.duplicate_window;
+    Ok(is_more.then_some(raised))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::settings;
+
+    #[test]
+    fn a_stream_is_raised_and_never_lowered() {
+        let wanted = entries(&settings("n1"));
+        assert_eq!(raised(&wanted, &wanted), Ok(None));
+        let more = Config { num_replicas: 3, max_age: wanted.max_age * 2, ..wanted.clone() };
+        assert_eq!(raised(&more, &wanted), Ok(None));
+        assert_eq!(raised(&wanted, &more), Ok(Some(more.clone())));
+        let forever = Config { max_age: Duration::ZERO, ..wanted.clone() };
+        assert_eq!(raised(&forever, &more).map(|own| own.map(|own| own.max_age)), {
+            Ok(Some(Duration::ZERO))
+        });
+    }
+
+    #[test]
+    fn a_stream_that_is_not_as_needed_is_refused() {
+        let wanted = entries(&settings("n1"));
+        let described = |text: &str| Config { description: Some(text.into()), ..wanted.clone() };
+        for (found, why) in [
+            (described("somebody's"), "it is not Larder's: choose another `prefix`"),
+            (
+                Config { description: None, ..wanted.clone() },
+                "it is not Larder's: choose another `prefix`",
+            ),
+            (described("Larder 2: x"), "it has version 2, and this program knows 1"),
+            (
+                Config { storage: StorageType::Memory, ..wanted.clone() },
+                "it is not stored in files",
+            ),
+            (
+                Config { retention: RetentionPolicy::WorkQueue, ..wanted.clone() },
+                "its retention is not `limits`",
+            ),
+            (Config { discard: DiscardPolicy::New, ..wanted.clone() }, "it discards what is new"),
+            (Config { max_messages: 5, ..wanted.clone() }, "its number of messages is bounded"),
+        ] {
+            assert_eq!(raised(&found, &wanted), Err(why.to_owned()));
+        }
+        let members = cards(&settings("n1"));
+        let kept = Config { max_messages_per_subject: -1, ..members.clone() };
+        assert!(raised(&kept, &members).is_err() && raised(&members, &members) == Ok(None));
+    }
+}

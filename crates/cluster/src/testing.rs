@@ -1,0 +1,44 @@
+//! Settings and a host that several tests begin with.
+
+use crate::Level;
+use crate::follower::Loss;
+use crate::members::Card;
+use crate::position::Position;
+use crate::settings::{Credentials, Host, Settings, Tls};
+
+pub(crate) fn settings(name: &str) -> Settings {
+    Settings {
+        servers: vec!["nats://127.0.0.1:1".to_owned()],
+        name: name.to_owned(),
+        prefix: "larder".to_owned(),
+        credentials: Credentials::None,
+        tls: Tls::default(),
+        level: Level::Quorum,
+        max_isolation_ms: 30_000,
+        replicas: 1,
+        keep_ms: 3_600_000,
+        queue: 100,
+        wait_ms: 5_000,
+    }
+}
+
+/// A host with nothing behind it.
+pub(crate) struct Nobody;
+
+impl Host for Nobody {
+    fn apply(&self, _: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+    fn doubt(&self, _: Loss) {}
+    fn trust_until(&self, _: u64) {}
+    fn settle(&self) -> Result<(), String> {
+        Ok(())
+    }
+    fn save(&self, _: Position) -> Result<(), String> {
+        Ok(())
+    }
+    fn figures(&self, _: &mut Card) {}
+    fn overflowed(&self) {}
+    fn waited_in_vain(&self) {}
+    fn say(&self, _: &str) {}
+}

@@ -1,0 +1,72 @@
+//! `[cluster]`: what it stands for, and what is said about it.
+
+use flow::invalidate::Level;
+use insta::assert_snapshot;
+
+use super::{load, said};
+use crate::{ClusterCredentials, Isolation};
+
+fn file(lines: &str) -> String {
+    format!("[cluster]\n{lines}\n[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:8080\"\n")
+}
+
+const SERVERS: &str = "servers = \"nats://127.0.0.1:4222\"";
+
+#[test]
+fn servers_are_enough() {
+    let text = file(SERVERS);
+    assert_eq!(said(&text), "");
+    let cluster = load(&text).cluster.expect("a cluster");
+    assert_eq!(cluster.servers, ["nats://127.0.0.1:4222"]);
+    assert_eq!((cluster.name, cluster.prefix), (None, None));
+    assert_eq!((cluster.acknowledge, cluster.isolation), (Level::Quorum, Isolation::Revalidate));
+    assert_eq!((cluster.max_isolation_ms, cluster.keep_ms), (30_000, 86_400_000));
+    assert_eq!((cluster.replicas, cluster.credentials), (1, ClusterCredentials::None));
+    let alone = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:8080\"\n";
+    assert!(load(alone).cluster.is_none());
+}
+
+#[test]
+fn all_that_is_said_counts() {
+    let text = file(
+        "servers = [\"tls://a:4222\", \"tls://b:4222\"]\nname = \"n-1\"\nprefix = \"shop\"\n\
+         mode = \"invalidate\"\nacknowledge = \"all\"\nmax_isolation = \"5s\"\n\
+         isolation = \"not-ready\"\nreplicas = 3\nkeep = \"2h\"\nuser = \"u\"\npassword = \"p\"\n\
+         ca = \"/ca.pem\"\ncertificate = \"/c.pem\"\nkey = \"/k.pem\"",
+    );
+    assert_eq!(said(&text), "");
+    let cluster = load(&text).cluster.expect("a cluster");
+    assert_eq!((cluster.name.as_deref(), cluster.prefix.as_deref()), (Some("n-1"), Some("shop")));
+    assert_eq!((cluster.acknowledge, cluster.isolation), (Level::All, Isolation::NotReady));
+    assert_eq!((cluster.max_isolation_ms, cluster.keep_ms), (5_000, 7_200_000));
+    assert_eq!(cluster.credentials, ClusterCredentials::Password("u".into(), "p".into()));
+    assert!(cluster.ca.is_some() && cluster.certificate.is_some() && cluster.replicas == 3);
+    assert!(!format!("{cluster:?}").contains("\"p\""), "secrets are not shown");
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    for (lines, text) in [
+        ("name = \"a\"", "[cluster] needs `servers`"),
+        ("servers = \"http://a\"", "`http://a` is no NATS server"),
+        ("servers = \"nats://u:p@a\"", "`nats://u:p@a` is no NATS server"),
+        (&format!("{SERVERS}\nname = \"a.b\""), "`name` is letters, digits, `-` and `_`"),
+        (&format!("{SERVERS}\nprefix = \"\""), "`prefix` is letters, digits, `-` and `_`"),
+        (&format!("{SERVERS}\nreplicas = 2"), "`replicas` is 1, 3 or 5"),
+        (&format!("{SERVERS}\nuser = \"u\""), "`user` and `password` go together"),
+        (&format!("{SERVERS}\ntoken = \"t\"\nnkey = \"/k\""), "one of `password`, `token`"),
+        (&format!("{SERVERS}\nkey = \"/k\""), "`certificate` and `key` go together"),
+        (&format!("{SERVERS}\nmax_isolation = \"1ms\""), "`max_isolation` is at least 200ms"),
+        (&format!("{SERVERS}\nacknowledge = \"most\""), "`acknowledge`"),
+        (&format!("{SERVERS}\nmode = \"share\""), "`mode`"),
+    ] {
+        assert!(said(&file(lines)).contains(text), "{lines}: {}", said(&file(lines)));
+    }
+    assert_snapshot!(said(&file("servers = \"nats://a:4222\"\ntoken = \"t\"")), @r#"
+    warning: the password crosses the network as it is: use tls://
+     --> larder.toml:1:1
+      |
+    1 | [cluster]
+      | ^^^^^^^^^
+    "#);
+}

@@ -1,0 +1,197 @@
+//! The daemon as a node of a cluster: what others have invalidated takes effect here, what is
+//! stored is trusted for as long as the cluster says, and the place in the stream is kept beside
+//! the disk.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Counter, Counters, Limit};
+use cluster::{Card, Cluster, Credentials, Host, Loss, Position, Saved, Settings, Tls};
+use config::{ClusterConfig, ClusterCredentials, Config, Isolation};
+use flow::Shared;
+use flow::invalidate::NotDone;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::keeper;
+
+/// The file beside the journal of the disk cache's first volume.
+const FILE: &str = "cluster-position";
+/// The longest time that leaving takes.
+const LEAVE: Duration = Duration::from_secs(3);
+
+/// A node, and what it does beside requests.
+pub(crate) struct Node {
+    pub(crate) cluster: Arc<Cluster>,
+    work: JoinHandle<()>,
+}
+
+/// The store as the cluster sees it.
+struct Store {
+    shared: Arc<Shared>,
+    counters: Arc<Counters>,
+    /// Where the position is kept; `None` without a disk.
+    file: Option<PathBuf>,
+}
+
+/// Has the daemon be a node, if the configuration says so. Before the first request, and behind
+/// what the disk has brought back.
+///
+/// # Errors
+/// A file that cannot be used.
+pub(crate) fn join(shared: &Arc<Shared>, config: &Config) -> Result<Option<Node>, String> {
+    let Some(wanted) = &config.cluster else { return Ok(None) };
+    let settings = settings(wanted, config)?;
+    let volume = config.disk.iter().flat_map(|disk| &disk.volumes).next();
+    let file = volume.map(|volume| volume.path.join(FILE));
+    let now = rt::now();
+    let saved = file.as_deref().and_then(|file| Saved::decode(&fs::read(file).ok()?));
+    if let Some(saved) = saved.filter(|saved| saved.doubted_unix_ms > 0) {
+        let unix_ms = i64::try_from(saved.doubted_unix_ms).unwrap_or(i64::MAX);
+        shared.trust.set_doubted(now.mono_at(unix_ms));
+    }
+    shared.trust.tell_health_checks(wanted.isolation == Isolation::NotReady);
+    let counters = shared.counters.register();
+    let store = Arc::new(Store { shared: Arc::clone(shared), counters, file });
+    let cluster = Cluster::new(settings, store, saved.map(|saved| saved.position));
+    shared.tell_others(Arc::new(cluster::Door(Arc::clone(&cluster))));
+    let (own, counters) = (Arc::clone(&cluster), shared.counters.register());
+    let work = rt::spawn(async move {
+        net::keep(move || Arc::clone(&own).run(), || counters.inc(Counter::Panics)).await;
+    });
+    Ok(Some(Node { cluster, work }))
+}
+
+impl Node {
+    /// Leaves the cluster, when nobody is served any more.
+    pub(crate) async fn leave(self) {
+        self.cluster.leave();
+        _ = rt::time::timeout(LEAVE, self.work).await;
+        self.cluster.keep_position();
+    }
+}
+
+fn settings(wanted: &ClusterConfig, config: &Config) -> Result<Settings, String> {
+    let text = |path: &Path, place: &config::Place| {
+        let told =
+            |why: String| crate::load::render(&[place.error(format!("{}: {why}", path.display()))]);
+        let bytes = keeper::read(path).map_err(|error| told(error.to_string()))?;
+        String::from_utf8(bytes).map_err(|_| told("it is not text".to_owned()))
+    };
+    let credentials = match &wanted.credentials {
+        ClusterCredentials::None => Credentials::None,
+        ClusterCredentials::Password(user, password) => {
+            Credentials::Password(user.clone(), password.clone())
+        }
+        ClusterCredentials::Token(token) => Credentials::Token(token.clone()),
+        ClusterCredentials::Nkey(path, place) => {
+            Credentials::Nkey(text(path, place)?.trim().to_owned())
+        }
+        ClusterCredentials::File(path, place) => Credentials::File(text(path, place)?),
+    };
+    let tls = Tls {
+        ca: wanted.ca.clone(),
+        certificate: wanted.certificate.clone(),
+        is_required: wanted.ca.is_some()
+            || wanted.servers.iter().any(|server| server.starts_with("tls://")),
+    };
+    let limits = &config.limits;
+    Ok(Settings {
+        servers: wanted.servers.clone(),
+        name: wanted.name.clone().unwrap_or_else(own_name),
+        prefix: wanted.prefix.clone().unwrap_or_else(|| "larder".to_owned()),
+        credentials,
+        tls,
+        level: wanted.acknowledge,
+        max_isolation_ms: wanted.max_isolation_ms,
+        replicas: wanted.replicas,
+        keep_ms: wanted.keep_ms,
+        queue: usize::try_from(limits.cluster_queue).unwrap_or(usize::MAX),
+        wait_ms: limits.cluster_wait,
+    })
+}
+
+/// The host's name as a word of a subject.
+fn own_name() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    let name: String = host.chars().map(plain).take(64).collect();
+    if name.is_empty() { "node".to_owned() } else { name }
+}
+
+impl Host for Store {
+    fn apply(&self, invalidation: &[u8]) -> Result<(), String> {
+        match self.shared.apply_told(invalidation, rt::now()) {
+            // Of a site that is not here nothing is stored.
+            Ok(_) | Err(NotDone::NoSite(_)) => Ok(()),
+            Err(why) => Err(why.to_string()),
+        }
+    }
+
+    fn doubt(&self, _loss: Loss) {
+        self.shared.doubt(rt::now());
+    }
+
+    fn trust_until(&self, mono_ms: u64) {
+        self.shared.trust.set_until(mono_ms);
+    }
+
+    fn settle(&self) -> Result<(), String> {
+        self.shared.settle()
+    }
+
+    fn save(&self, position: Position) -> Result<(), String> {
+        let Some(file) = &self.file else { return Ok(()) };
+        self.shared.settle()?;
+        let doubted = self.shared.trust.doubted_ms();
+        let doubted_unix_ms = doubted.map_or(0, |ms| rt::now().unix_at(ms));
+        let doubted_unix_ms = u64::try_from(doubted_unix_ms).unwrap_or(0);
+        let bytes = Saved { position, doubted_unix_ms }.encode();
+        write_durably(file, &bytes).map_err(|error| format!("{}: {error}", file.display()))
+    }
+
+    fn figures(&self, card: &mut Card) {
+        let store = self.shared.cache.stats();
+        card.version = env!("CARGO_PKG_VERSION").to_owned();
+        (card.objects, card.bytes) = (store.objects, store.bytes);
+        card.hits = self.shared.counters.sum(Counter::Hits);
+        card.requests = self.shared.counters.sum(Counter::Requests);
+    }
+
+    fn overflowed(&self) {
+        self.counters.limit(Limit::ClusterQueue);
+    }
+
+    fn waited_in_vain(&self) {
+        self.counters.limit(Limit::ClusterWait);
+    }
+
+    fn say(&self, text: &str) {
+        base::say!("larder: cluster: {text}");
+    }
+}
+
+/// Has `file` hold `bytes`, or what it held before, whatever happens meanwhile.
+fn write_durably(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = file.with_extension("new");
+    let mut written = File::create(&new)?;
+    written.write_all(bytes)?;
+    written.sync_all()?;
+    fs::rename(&new, file)?;
+    let folder = file.parent().unwrap_or_else(|| Path::new("/"));
+    File::open(folder)?.sync_all()
+}
+
+/// The cluster as JSON; one without a name and members for a daemon that is alone.
+pub(crate) fn json(cluster: Option<&Cluster>) -> Value {
+    match cluster {
+        Some(cluster) => serde_json::to_value(cluster.status()).unwrap_or_default(),
+        None => json!({
+            "name": "", "connected": false, "trusted": true, "trusted_ms": 0, "problem": null,
+            "sequence": 0, "last": 0, "queued": 0, "counts": {}, "members": [],
+        }),
+    }
+}

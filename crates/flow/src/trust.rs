@@ -1,0 +1,95 @@
+//! Trust in what is stored, where other nodes may have invalidated it.
+//!
+//! A node that is out of touch with its cluster uses nothing of what it stores unless the origin
+//! has confirmed it; one that has missed something does so for what it stored before. Both are
+//! times that a hit compares, so that a process that was stopped knows it when it goes on.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+/// Trust in what is stored. Without a cluster it has no end.
+#[derive(Debug)]
+pub struct Trust {
+    /// Since this moment of the monotonic clock everything is validated before it is used.
+    until_ms: AtomicU64,
+    /// The moment of the last doubt: a response that was fresh no longer than that is validated
+    /// before it is used.
+    doubted_ms: AtomicI64,
+    /// Without trust the node is not ready.
+    is_told: AtomicBool,
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Self {
+            until_ms: AtomicU64::new(u64::MAX),
+            doubted_ms: AtomicI64::new(i64::MIN),
+            is_told: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Trust {
+    /// Lets what is stored be used until `mono_ms` of the monotonic clock.
+    pub fn set_until(&self, mono_ms: u64) {
+        self.until_ms.store(mono_ms, Ordering::Release);
+    }
+
+    /// Has what was stored before `mono_ms` validated before it is used. Soft invalidation has
+    /// ended its freshness at that moment.
+    pub fn doubt(&self, mono_ms: u64) {
+        self.doubted_ms.fetch_max(i64::try_from(mono_ms).unwrap_or(i64::MAX), Ordering::AcqRel);
+    }
+
+    /// The moment before which nothing is trusted, of the monotonic clock; `None` for none.
+    pub fn doubted_ms(&self) -> Option<i64> {
+        Some(self.doubted_ms.load(Ordering::Acquire)).filter(|ms| *ms > i64::MIN)
+    }
+
+    /// Takes up what a former process doubted: before the clock's zero, perhaps.
+    pub fn set_doubted(&self, mono_ms: i64) {
+        self.doubted_ms.fetch_max(mono_ms, Ordering::AcqRel);
+    }
+
+    /// Has health checks fail while nothing is trusted.
+    pub fn tell_health_checks(&self, is_told: bool) {
+        self.is_told.store(is_told, Ordering::Relaxed);
+    }
+
+    /// Returns true if what is stored may be used by itself, unless it is doubted.
+    #[inline]
+    pub fn holds(&self, now_ms: u64) -> bool {
+        now_ms < self.until_ms.load(Ordering::Acquire)
+    }
+
+    /// Returns true if a response that was fresh until `fresh_until_ms` is to be validated first.
+    #[inline]
+    pub(crate) fn wants_validation(&self, fresh_until_ms: i64, now_ms: u64) -> bool {
+        !self.holds(now_ms) || fresh_until_ms <= self.doubted_ms.load(Ordering::Acquire)
+    }
+
+    /// Returns true if the node is ready for clients.
+    pub fn is_ready(&self, now_ms: u64) -> bool {
+        self.holds(now_ms) || !self.is_told.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trust_ends_by_itself_and_doubt_only_grows() {
+        let trust = Trust::default();
+        assert!(!trust.wants_validation(0, u64::MAX - 1) && trust.is_ready(5));
+        trust.set_until(10);
+        assert!(!trust.wants_validation(100, 9) && trust.wants_validation(100, 10));
+        assert!(trust.is_ready(10));
+        trust.tell_health_checks(true);
+        assert!(trust.is_ready(9) && !trust.is_ready(10));
+        trust.set_until(1_000);
+        trust.doubt(50);
+        trust.doubt(20);
+        assert!(trust.wants_validation(50, 60) && !trust.wants_validation(51, 60));
+        assert_eq!(trust.doubted_ms(), Some(50));
+    }
+}
