@@ -479,7 +479,7 @@ async fn others_are_told_of_what_began_here_and_of_nothing_else() {
     let twin = self::shared();
     store_all(&twin);
     let news = every_kind(&twin);
-    news.iter().for_each(|one| drop(shared.apply_told(&one.encode(), NOW).expect("done")));
+    news.iter().for_each(|one| _ = shared.apply_told(&one.encode(), NOW).expect("done"));
     shared.doubt(NOW);
     assert_eq!(others.told.lock().len(), list.len());
 }
