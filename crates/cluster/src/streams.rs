@@ -156,7 +156,7 @@ mod tests {
         let more = Config { num_replicas: 3, max_age: wanted.max_age * 2, ..wanted.clone() };
         assert_eq!(raised(&more, &wanted), Ok(None));
         assert_eq!(raised(&wanted, &more), Ok(Some(more.clone())));
-        let forever = Config { max_age: Duration::ZERO, ..wanted.clone() };
+        let forever = Config { max_age: Duration::ZERO, ..wanted };
         assert_eq!(raised(&forever, &more).map(|own| own.map(|own| own.max_age)), {
             Ok(Some(Duration::ZERO))
         });
