@@ -226,6 +226,8 @@ impl<L: Lower> Lead<L> {
             shard.leave(at.h32, &self.busy) && is_there
         } && self.cache.may_use(&object);
         object.expire(self.busy.soft_until());
+        // No lookup does.
+        object.standing.touch();
         self.conclude(Waited::Ready(Arc::clone(&object)));
         Ok(is_there.then_some(object))
     }

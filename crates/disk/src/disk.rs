@@ -256,20 +256,7 @@ impl Disk {
     /// Keeps a record, which can be read from now on; `None` if the store does not take it. It
     /// waits for nothing.
     pub fn put(&self, entry: Entry) -> Option<Place> {
-        let volume = self.core.volume_of(entry.hash)?;
-        let total = entry.body.size();
-        volume.put(New {
-            flags: 0,
-            hash: entry.hash,
-            passed: entry.passed,
-            expires_ms: entry.expires_ms,
-            order: entry.order,
-            head: entry.head,
-            body: entry.body,
-            range: 0..total,
-            total,
-            moves: false,
-        })
+        self.core.volume_of(entry.hash)?.put(New::of(entry))
     }
 
     /// Keeps the long body of the record at `place` under another head, in that record's stead:
@@ -277,7 +264,7 @@ impl Disk {
     /// that whoever reads goes on. `None`, and nothing has changed, if the store does not take it,
     /// or has no body in parts there.
     pub fn rehead(&self, place: Place, entry: Entry, tell: impl FnOnce(Place)) -> Option<Place> {
-        self.core.volume_at(place)?.rehead(place, New::of_parts(entry), tell)
+        self.core.volume_at(place)?.rehead(place, New::of(entry), tell)
     }
 
     /// Begins to keep a body that is still coming; `None` if the store takes nothing.

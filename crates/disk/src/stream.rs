@@ -70,7 +70,7 @@ impl Stream {
     /// Ends the body: `entry` says what it is the body of, and has none itself. `None` if the store
     /// does not take that now; it may be tried again later.
     pub fn finish(&mut self, entry: Entry) -> Option<Place> {
-        let new = New { hash: self.hash, ..New::of_parts(entry) };
+        let new = New { hash: self.hash, ..New::of(entry) };
         let place = self.volume.add_listed(new, &self.parts)?;
         self.parts = Vec::new();
         Some(place)

@@ -162,8 +162,9 @@ pub(crate) struct New {
 }
 
 impl New {
-    /// One whose body is in parts that are there.
-    pub(crate) fn of_parts(entry: Entry) -> Self {
+    /// A record of `entry`, whose body is all that is its own.
+    pub(crate) fn of(entry: Entry) -> Self {
+        let total = entry.body.size();
         Self {
             flags: 0,
             hash: entry.hash,
@@ -171,9 +172,9 @@ impl New {
             expires_ms: entry.expires_ms,
             order: entry.order,
             head: entry.head,
-            body: Body::Bytes(Bytes::new()),
-            range: 0..0,
-            total: 0,
+            body: entry.body,
+            range: 0..total,
+            total,
             moves: false,
         }
     }

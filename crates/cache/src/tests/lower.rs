@@ -265,15 +265,17 @@ fn every_invalidation_of_a_key_reaches_what_has_sunk() {
     }
 }
 
+/// Events after which what was read of "/a" before must not be used.
+const OVERTAKING: [fn(&Arc<Cache<Attic>>); 3] = [
+    |cache| _ = cache.invalidate(&key("/a")),
+    |cache| _ = cache.clear(),
+    |cache| store(cache, "/a", head(None), b"newer"),
+];
+
 #[test]
 fn what_was_read_before_a_purge_or_a_newer_response_does_not_come_up_after_it() {
     let (attic, cache) = over(MIB);
-    let ways: [fn(&Arc<Cache<Attic>>); 3] = [
-        |cache| _ = cache.invalidate(&key("/a")),
-        |cache| _ = cache.clear(),
-        |cache| store(cache, "/a", head(None), b"newer"),
-    ];
-    for overtake in ways {
+    for overtake in OVERTAKING {
         store(&cache, "/a", head(None), b"older");
         press(&cache);
         let lead = fetching(&cache, "/a");
@@ -301,6 +303,7 @@ fn what_is_lent_stays_below_and_gives_its_memory_back() {
     assert_eq!(bytes_of(&lent).as_deref(), Some(&b"body"[..]));
     assert!(cache.stats().bytes >= before.bytes + lent.memory(), "it is charged");
     assert!(!lent.is_live() && !is_in_memory(&cache, "/a"));
+    assert_eq!(lent.hits(), 1, "as one that is looked up");
     drop(lent);
     assert_eq!((cache.stats().bytes, attic.len()), (before.bytes, 1));
     // A read of it before was none of its own.
@@ -311,13 +314,8 @@ fn what_is_lent_stays_below_and_gives_its_memory_back() {
 #[test]
 fn what_was_read_before_a_purge_a_ban_or_a_newer_response_is_not_lent_after_it() {
     let (attic, cache) = over(MIB);
-    let ways: [fn(&Arc<Cache<Attic>>); 4] = [
-        |cache| _ = cache.invalidate(&key("/a")),
-        |cache| _ = cache.clear(),
-        |cache| ban(cache, |_| true, 0),
-        |cache| store(cache, "/a", head(None), b"newer"),
-    ];
-    for overtake in ways {
+    let banned: fn(&Arc<Cache<Attic>>) = |cache| ban(cache, |_| true, 0);
+    for overtake in OVERTAKING.into_iter().chain([banned]) {
         store(&cache, "/a", head(None), b"older");
         press(&cache);
         let lead = fetching(&cache, "/a");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::{KeyBuf, Now};
-use cache::{Begin, BeginOptions, Config, Found, NewObject};
+use cache::{Begin, BeginOptions, Found, NewObject};
 use message::Status;
 use parking_lot::Mutex;
 use policy::Peer;
@@ -12,22 +12,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::key::begin_key;
 use crate::live::Shared;
+use crate::tier::tests::small_cache;
 use crate::vcl::tests::bare_live;
 
 const NOW: Now = Now { mono_ms: 100_000, unix_ms: 1_700_000_000_000 };
 
 fn shared() -> Arc<Shared> {
-    let cache = crate::tier::memory_only(Config {
-        budget_bytes: 16 << 20,
-        held_bytes_max: 8 << 20,
-        max_variants: 4,
-        object_bytes_max: 1 << 20,
-        waiters_max: 10,
-        window_bytes: 1 << 16,
-        hit_for_miss_ms: 1_000,
-        bans_max: 100,
-    });
-    Shared::new(cache, bare_live())
+    Shared::new(small_cache(100), bare_live())
 }
 
 fn key(shared: &Shared, path: &str) -> KeyBuf {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::Counter;
-use cache::{Loan, Object, Select};
+use cache::{Loan, Object, Record, Select};
 use disk::{Answer, Ask, Place};
 use tokio::sync::oneshot;
 
@@ -149,7 +149,10 @@ async fn give(
     if found.kept.set.is_some() || found.answer.length > WHOLE_BYTES {
         return put_head(core, lead, found).map(|()| None);
     }
-    if may_lend(core, &found) && !lead.rises() {
+    let (record, now_ms) = (&found.kept.record, core.now().mono_ms);
+    // Without trust it is to be confirmed.
+    let is_trusted = !core.shared.trust.wants_validation(record.fresh_until_ms(), now_ms);
+    if is_trusted && may_lend(record, is_whole(&found.answer), now_ms) && !lead.rises() {
         return lend(core, lead, found);
     }
     if !is_whole(&found.answer) {
@@ -166,16 +169,11 @@ async fn give(
     put(lead, found).map(|()| None)
 }
 
-/// Returns true if the response answers as it is, from where it lies. One that is stale may have to
-/// be confirmed, and then its place is in memory; so is that of one that has other forms,
-/// unless all of it has come.
-fn may_lend(core: &Core, found: &Candidate) -> bool {
-    let (record, now_ms) = (&found.kept.record, core.now().mono_ms);
-    let is_to_be_confirmed = record.flags().must_validate
-        || core.shared.trust.wants_validation(record.fresh_until_ms(), now_ms);
-    record.is_fresh(now_ms)
-        && !is_to_be_confirmed
-        && (is_whole(&found.answer) || !record.flags().may_have_forms())
+/// Returns true if the response answers as it is, from where it lies. One that is to be confirmed
+/// must be in the index for that; so must one that has other forms, unless its body `is_whole`.
+pub(super) fn may_lend(record: &Record, is_whole: bool, now_ms: u64) -> bool {
+    let flags = record.flags();
+    record.is_fresh(now_ms) && !flags.must_validate && (is_whole || !flags.may_have_forms())
 }
 
 /// Lends the response.

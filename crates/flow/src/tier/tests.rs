@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 
 use base::KeyBuf;
 use bytes::Bytes;
-use cache::{BeginOptions, Config, NewObject, Reading};
+use cache::{BeginOptions, Config, Flags, NewObject, Reading};
 use disk::vfs::{Fault, Faulty, Memory, Vfs};
 use disk::{Body, Entry, VolumeConfig};
 use message::Status;
@@ -18,9 +18,9 @@ use crate::vcl::tests::bare_live;
 
 const BANS_MAX: usize = 20;
 
-/// A store over what `vfs` has, in use, with all of it found; and what a start said.
-fn over(vfs: &(impl Vfs + Clone)) -> (Arc<Shared>, TakenUp) {
-    let cache = memory_only(Config {
+/// An empty cache of 16 MiB that has nothing below it yet.
+pub(crate) fn small_cache(bans_max: usize) -> Arc<Cache> {
+    memory_only(Config {
         budget_bytes: 16 << 20,
         held_bytes_max: 8 << 20,
         max_variants: 4,
@@ -28,8 +28,13 @@ fn over(vfs: &(impl Vfs + Clone)) -> (Arc<Shared>, TakenUp) {
         waiters_max: 10,
         window_bytes: 1 << 16,
         hit_for_miss_ms: 1_000,
-        bans_max: BANS_MAX,
-    });
+        bans_max,
+    })
+}
+
+/// A store over what `vfs` has, in use, with all of it found; and what a start said.
+fn over(vfs: &(impl Vfs + Clone)) -> (Arc<Shared>, TakenUp) {
+    let cache = small_cache(BANS_MAX);
     let volume = VolumeConfig::new(Arc::new(vfs.clone()), 64 << 20);
     let config = disk::Config { threads: false, ..disk::Config::new(vec![volume]) };
     let opened = open(&cache, config, DiskRules { admit_all: true }).expect("a disk");
@@ -265,4 +270,26 @@ async fn a_large_body_that_its_origin_confirms_is_on_disk_under_its_new_head() {
     let body = answer.body.concat();
     assert_eq!(answer.length, bytes.len() as u64);
     assert!(body.len() >= 4 << 20 && bytes.starts_with(&body), "{} bytes", body.len());
+}
+
+#[test]
+fn only_what_answers_by_itself_from_where_it_lies_is_lent() {
+    let cache = small_cache(0);
+    let lent = |flags: Flags, is_whole: bool, later_ms: u64| {
+        let mut key = KeyBuf::new();
+        key.finish(&HashSeed::from_u64(1));
+        let now_ms = rt::now().mono_ms;
+        let begun = cache.begin(&key, &mut |_, _| (), BeginOptions::default(), now_ms);
+        let Begin::Lead(lead) = begun else { panic!("something is stored") };
+        let filling = lead.store(NewObject { flags, ..head_of(0, 1_000_000) }, None);
+        let may = raise::may_lend(filling.object(), is_whole, now_ms + later_ms);
+        filling.abort();
+        may
+    };
+    let plain = Flags::default();
+    assert!(lent(plain, true, 0) && lent(plain, false, 0));
+    assert!(!lent(plain, true, 2_000_000), "it is stale");
+    assert!(!lent(Flags { must_validate: true, ..plain }, true, 0), "it is to be confirmed");
+    let negotiated = Flags { negotiated: true, ..plain };
+    assert!(lent(negotiated, true, 0) && !lent(negotiated, false, 0));
 }
