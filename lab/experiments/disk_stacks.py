@@ -63,6 +63,7 @@ STACKS = [
     Stack("Larder", [larder(True)], {"memory_mib": MEMORY_MIB}),
     Stack("nginx", ["nginx"], {"memory_mib": MEMORY_MIB}),
     Stack("nginx, large buffers", ["nginx-buffers"], {"memory_mib": MEMORY_MIB}),
+    Stack("nginx on tmpfs", ["nginx-tmpfs"], {"memory_mib": MEMORY_MIB}),
     Stack("Traffic Server", [traffic_server], {"memory_mib": MEMORY_MIB}),
     Stack("Squid, rock", [squid], {"memory_mib": MEMORY_MIB}),
     Stack("Varnish, file", [varnish], {"memory_mib": MEMORY_MIB}),
