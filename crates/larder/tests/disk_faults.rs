@@ -6,13 +6,13 @@ mod support;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, fadvise};
 use rustix::process::Signal;
 use support::disked::{Disked, Policy};
 use support::folder::Folder;
+use support::system::run;
 use support::{PATIENCE, pattern};
 use testkit::origin::Script;
 
@@ -21,14 +21,6 @@ const AGAIN: Duration = Duration::from_secs(90);
 
 /// Pages: more than memory has room for.
 const PAGES: usize = 150;
-
-fn run(program: &str, arguments: &[&str]) -> Option<String> {
-    let mut command = Command::new(program);
-    command.args(arguments).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin").stdin(Stdio::null());
-    let output = command.stderr(Stdio::null()).output().ok()?;
-    let said = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| said.trim().to_owned())
-}
 
 /// A file system of its own on a loop device. It is gone with its test.
 struct Mount {

@@ -17,6 +17,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::support::eventually;
 use crate::support::folder::Folder;
+use crate::support::system::run;
 
 /// More than the daemon has that wait for the disk at once.
 const THREADS: usize = 16;
@@ -162,6 +163,8 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         self.set(Pace::Quick, Pace::Quick);
+        // The session would leave it mounted. Its threads end with it, once nobody has files there.
+        _ = run("umount", &["--lazy", &self.path().display().to_string()]);
         drop(self.session.take());
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod h2;
 pub(crate) mod nats;
 pub(crate) mod pebble;
 pub(crate) mod scripts;
+pub(crate) mod system;
 pub(crate) mod tls;
 
 use std::future::Future;
