@@ -113,7 +113,7 @@ def started(core, command, port, log):
             time.sleep(0.05)
     end(process)
     with open(log, errors="replace") as text:
-        raise RuntimeError(f"nothing answers: {' '.join(text.read().split())[-400:]}")
+        raise RuntimeError(f"{command[0]}: nothing answers: {' '.join(text.read().split())[-400:]}")
 
 
 class Origin:

@@ -112,6 +112,11 @@ impl Allowance {
         let mut state = self.state.lock();
         state.is_busy = false;
         state.left_us = state.left_us.saturating_sub(used_us.max(LEAST_US) as i64);
+        if state.left_us > 0 {
+            // Whoever was refused meanwhile need not wait: a page of many fragments wants a form of
+            // each.
+            self.refused_until_ms.store(0, Ordering::Relaxed);
+        }
     }
 }
 
@@ -328,6 +333,9 @@ mod tests {
         assert_eq!(allowance.begin(2000, 10), Err(NoTime::UsedUp));
         assert_eq!(allowance.begin(10_000, 10), Err(NoTime::UsedUp));
         assert_eq!(allowance.begin(12_000, 10), Ok(()));
+        assert_eq!(allowance.begin(12_000, 10), Err(NoTime::Busy));
+        allowance.end(100);
+        assert_eq!(allowance.begin(12_000, 10), Ok(()), "there is time left for the next");
     }
 
     #[test]

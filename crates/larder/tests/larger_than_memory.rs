@@ -191,6 +191,7 @@ async fn ask(addr: std::net::SocketAddr, work: Work, range: Option<Range<u64>>) 
         assert!(read == Film::bytes(work.number, at..end), "{what}: other bytes at {at}");
         at = end;
         read.clear();
+        read.reserve(PIECE as usize);
         if stream.read_buf(&mut read).await.unwrap_or(0) == 0 {
             break;
         }

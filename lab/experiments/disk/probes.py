@@ -10,8 +10,9 @@ from experiment import LARDER, SMOKE, bench
 from processes import pinned
 
 SECONDS = "0.3s" if SMOKE else "3s"
-# Objects of 1 KB, asked for up to the first number, then up to the second: memory for bodies is full at both.
-SMALL = (300, 600) if SMOKE else (40_000, 100_000)
+# Objects of 4 KB, asked for up to the first number, then up to the second: memory for bodies is full at both, and nginx
+# has a descriptor for each.
+SMALL = (300, 600) if SMOKE else (8_000, 18_000)
 
 
 def make_urls(work, kb, first, last):
@@ -49,7 +50,7 @@ def memory_per_object(work, running):
     """Bytes that one more object on disk takes in memory, or nothing where it cannot be told."""
     url, sizes = f"http://127.0.0.1:{running.port}", []
     for first, last in [(0, SMALL[0]), SMALL]:
-        urls = make_urls(work, 1, first, last)
+        urls = make_urls(work, 4, first, last)
         for _ in range(2):
             bench(work, running.pids, "--urls", urls, "-c", 8, "-n", last - first, "--warm-up", "0", url)
         time.sleep(0.1 if SMOKE else 1)

@@ -124,13 +124,12 @@ class Found:
                 if kb != 26:
                     continue
                 self.misses[stack.name].append(missed)
-                rss = resident(family(running.pids))
+                if is_first:
+                    rss, disk = resident(family(running.pids)), on_disk(running.places[0])
+                    self.restarts[stack.name] = {"rss": rss, "disk": disk, **again(running, origin)}
                 self.cold[stack.name].append(cold(work, running, urls(kb)))
                 if stack.name in self.beside:
                     self.beside[stack.name].append(hits_beside(work, running, urls(kb)))
-                if is_first:
-                    disk = on_disk(running.places[0])
-                    self.restarts[stack.name] = {"rss": rss, "disk": disk, **again(running, origin)}
         if is_first:
             with Running(stack, work, origin.port) as running:
                 self.restarts[stack.name]["object"] = memory_per_object(work, running)

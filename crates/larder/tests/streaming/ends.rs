@@ -1,5 +1,6 @@
 //! Both ends of an exchange in the test's hands: nothing is sent, read or closed unless it says so.
 
+use std::io;
 use std::time::Duration;
 
 use testkit::larder::Daemon;
@@ -28,6 +29,9 @@ pub(crate) fn agreed() -> String {
          Sec-WebSocket-Accept: {ACCEPT}\r\n\r\n"
     )
 }
+
+/// Bytes that one read may take.
+const ROOM: usize = 64 << 10;
 
 /// One end of a connection.
 pub(crate) struct End<S> {
@@ -76,7 +80,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
     /// The next bytes, whatever has come; none at the end.
     pub(crate) async fn some(&mut self) -> Vec<u8> {
         if self.received.is_empty() {
-            let read = timeout(PATIENCE, self.stream.read_buf(&mut self.received)).await;
+            let read = timeout(PATIENCE, self.read()).await;
             read.expect("in time").expect("bytes");
         }
         std::mem::take(&mut self.received)
@@ -99,8 +103,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
         assert!(got == bytes, "{} instead of {}", show(&got), show(bytes));
     }
 
+    async fn read(&mut self) -> io::Result<usize> {
+        // What was taken left no room behind, and the next read would be one of 64 bytes.
+        self.received.reserve(ROOM);
+        self.stream.read_buf(&mut self.received).await
+    }
+
     async fn more(&mut self) {
-        let read = timeout(PATIENCE, self.stream.read_buf(&mut self.received)).await;
+        let read = timeout(PATIENCE, self.read()).await;
         let read = read.unwrap_or_else(|_| panic!("silence after {:?}", self.text()));
         assert!(read.expect("bytes") > 0, "the end after {:?}", self.text());
     }
@@ -114,7 +124,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
         if !self.received.is_empty() {
             return Next::Bytes(std::mem::take(&mut self.received));
         }
-        match timeout(patience, self.stream.read_buf(&mut self.received)).await {
+        match timeout(patience, self.read()).await {
             Err(_) => Next::Silence,
             Ok(Ok(0)) => Next::Closed,
             Ok(Ok(_)) => Next::Bytes(std::mem::take(&mut self.received)),
