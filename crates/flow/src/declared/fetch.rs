@@ -356,7 +356,8 @@ impl ByPolicy {
         if !is_new || !self.may_probe || !self.request.headers.contains(HeaderId::Range) {
             return None;
         }
-        let probe = Probe::of(&self.request, Shape::of(&fetch.live.limits)?)?;
+        let probe =
+            Probe::of(&self.request, Shape::of(&fetch.live.limits)?, fetch.live.limits.ranges)?;
         let unprobed = &fetch.core.shared.slices.unprobed;
         let may = may_slice(fetch, origin) && !unprobed.has(origin.name(), fetch.now().mono_ms);
         may.then_some(probe)
