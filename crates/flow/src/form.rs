@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::Memory;
 use bytes::Bytes;
 use cache::{Object, Record};
-use codec::etag::{FormTags, write_form};
+use codec::etag::{FormTags, form_of, write_form};
 use codec::{Accept, Coding, EncodeSettings};
 use message::digest::digest_of;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, conditional};
@@ -265,6 +265,25 @@ pub(crate) fn confirm(confirmation: &mut HeaderBlock, old: &Record) {
         && write_form(plain, flags.coding, &mut tag)
     {
         confirmation.set(HeaderId::Etag, &tag);
+    }
+}
+
+/// Has a 304 that is passed on name the form that the client of `request` has: the origin knows the
+/// plain tag, and a client uses no 304 that names a strong tag which it has not listed (RFC 9111
+/// 4.3.4).
+pub(crate) fn name_had(request: &Request, confirmation: &mut HeaderBlock) {
+    let Some(plain) = confirmation.value(HeaderId::Etag) else { return };
+    if conditional::lists_none_match(&request.headers, Some(plain)) {
+        return;
+    }
+    let accept = accept(request);
+    let mut listed = message::list::members(request.headers.values(HeaderId::IfNoneMatch));
+    let is_had = |tag: &&[u8]| {
+        form_of(tag, plain).is_some_and(|coding| coding != Coding::Identity && accept.takes(coding))
+    };
+    if let Some(had) = listed.find(is_had).map(<[u8]>::to_vec) {
+        confirmation.set(HeaderId::Etag, &had);
+        vary_by_coding(confirmation);
     }
 }
 

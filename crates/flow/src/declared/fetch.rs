@@ -538,6 +538,9 @@ impl ByPolicy {
             None => self.recode_passing(fetch, &mut exchange.response, framing),
         };
         let response = &mut exchange.response;
+        if response.status == Status::NOT_MODIFIED && self.site.compress != Compress::Off {
+            form::name_had(&self.request, &mut response.headers);
+        }
         let gate = Gate::of_response(&self.site, self.notes, &response.headers);
         let announced = gate.announced(&response.headers, exchange.framing);
         forward::passable(response, &self.site, &fetch.live, now.unix_secs());
