@@ -195,6 +195,8 @@ pub(crate) struct Plan {
     pub(crate) selected: Option<Selected>,
     /// The change that the body undergoes on its way.
     pub(crate) recode: Recode,
+    /// The gate that trailers pass on their way into the store; without one they are dropped.
+    pub(crate) gate: Option<Gate>,
     /// Something to be kept beside a body that is there.
     pub(crate) attached: Option<Arc<dyn Attached>>,
     /// The object answers later requests; otherwise it is for this answer alone.

@@ -28,6 +28,7 @@ use crate::recode::{Unfolding, decode_limits};
 use crate::refine;
 use crate::reply::{Head, Reply, SentCoding, SentForm, Served, stored_head};
 use crate::select::{self, Rules, SELECTORS, Validators};
+use crate::trailers;
 
 /// Fields of requests that ask for something else than the whole of a response with one form, or
 /// name a dictionary.
@@ -91,6 +92,9 @@ fn deliver(
         let validators = Validators::of(object);
         select::condition(ask.request, &validators, &mut reply);
         cut(ask, object, &validators, &mut reply);
+    }
+    if reply.status == object.status() && ask.within.is_none() {
+        trailers::follow(ask.request, object, &mut reply);
     }
     if ask.site.policy.shapes_delivery(&ask.notes) {
         shape_stored(ask, object, &mut reply);

@@ -11,6 +11,7 @@ use files::accel::{self, Named, Said};
 use message::freshness::Freshness;
 use message::reference::same_origin;
 use message::store::{self, NotStored, StorePlan};
+use message::trailers::are_taken;
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status};
 use origin::{Caller, Exchange, Origin, Protocol, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
@@ -411,15 +412,19 @@ impl ByPolicy {
         Fate::Try
     }
 
-    /// Lets trailers pass, and tells the origin of them if the response is for this client alone.
+    /// Lets trailers pass, and tells the origin of them. Those of a response that is stored are
+    /// kept for all clients, and asked for where the one does that has caused the fetch.
     fn pass_trailers(&self, fetch: &mut Fetch) {
         let is_own = self.own && fetch.lead.is_none() && !self.upgrade;
-        if !is_own && !fetch.upload.is_some() {
+        let takes = are_taken(&self.request.headers) && !self.upgrade;
+        if !is_own && !takes && !fetch.upload.is_some() {
             return;
         }
         let gate = Gate::of_request(&self.site, self.notes, &self.request.headers);
         if is_own {
             trailers::tell_origin(&mut fetch.request, &self.request, &gate);
+        } else if takes {
+            trailers::ask_origin(&mut fetch.request);
         }
         fetch.upload.let_trailers_pass(gate);
     }
@@ -500,6 +505,7 @@ impl ByPolicy {
         let memory = fetch.core.shared.cache.memory();
         let body = (framing.length(), has_body);
         let dialect = includes::dialect(&self.site, &exchange.response);
+        let gate = Gate::of_response(&self.site, self.notes, &exchange.response.headers);
         let form = match dialect {
             Some(_) => form::keep_page(&mut exchange.response, has_body),
             None => form::keep(&mut exchange.response, body, compress, settings, memory),
@@ -514,7 +520,8 @@ impl ByPolicy {
         new.flags.dictionary = is_dictionary && dialect.is_none();
         includes::marks(&self.site, dialect, &mut new.flags);
         let (recode, sinks) = (form.recode, self.sinks());
-        let plan = Plan { new, selected, recode, attached: None, kept: true, sinks };
+        let (gate, attached) = (Some(gate), None);
+        let plan = Plan { new, selected, recode, gate, attached, kept: true, sinks };
         Fate::Store(Body::Exchange(exchange), Box::new(plan))
     }
 
@@ -692,7 +699,8 @@ impl ByPolicy {
             }
         }
         let (recode, sinks) = (Recode::None, self.sinks());
-        let plan = Plan { new, selected, recode, attached: None, kept, sinks };
+        let (gate, attached) = (None, None);
+        let plan = Plan { new, selected, recode, gate, attached, kept, sinks };
         Fate::Confirm(Some(exchange), Box::new(plan))
     }
 

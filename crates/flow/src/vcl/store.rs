@@ -83,7 +83,8 @@ impl ByProgram {
         let recode = std::mem::take(&mut answer.recode);
         let attached = answer.page.take().map(|page| page as Arc<dyn Attached>);
         let sinks = storages::sinks(&fetch.live, storages::place(&fetch.live, &answer.state));
-        let plan = Box::new(Plan { new, selected, recode, attached, kept: true, sinks });
+        let gate = None;
+        let plan = Box::new(Plan { new, selected, recode, gate, attached, kept: true, sinks });
         match answer.state.was_304 && fetch.old.is_some() {
             true => Fate::Confirm(None, plan),
             false => Fate::Store(body, plan),
