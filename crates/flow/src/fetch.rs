@@ -150,6 +150,8 @@ pub(crate) enum Fate<J: Judge> {
     Try,
     /// Collect the whole body first, changed so.
     Collect { exchange: Box<Exchange>, recode: Recode, pending: Box<J::Pending> },
+    /// Change a body that was collected once more.
+    Recode { whole: Box<Collected>, recode: Recode, pending: Box<J::Pending> },
     /// Store it; it is delivered while it arrives.
     Store(Body, Box<Plan>),
     /// The stored object is confirmed by a 304: it gets the plan's fields and times.

@@ -18,8 +18,8 @@ use crate::live::Live;
 pub(crate) struct Instructions {
     dialect: Dialect,
     read: Arc<ReadPage>,
-    /// Varnish would put it together in gzip, and so ask for fragments in gzip.
-    pub(super) is_folded: bool,
+    /// It is put together in gzip, of fragments in gzip.
+    is_folded: bool,
     /// Its faults have been counted.
     is_told: AtomicBool,
 }
@@ -41,9 +41,18 @@ impl Instructions {
         core.counters.add(Counter::EsiErrors, remarks.errors());
         core.counts().add(Count::EsiErrors, remarks.errors());
         core.counts().add(Count::EsiWarnings, remarks.warnings());
-        let read = Arc::new(ReadPage { document, cuts: Vec::new() });
+        let cuts = match is_folded && !document.is_plain() && bytes.len() as u64 <= PAGE_BYTES {
+            true => cuts(Whole::One(bytes), &document),
+            false => Vec::new(),
+        };
+        let read = Arc::new(ReadPage { document, cuts });
         let is_told = AtomicBool::new(true);
         Arc::new(Self { dialect: Dialect::Varnish, read, is_folded, is_told })
+    }
+
+    /// Returns true if the page is put together in gzip, for clients that take that.
+    pub(crate) fn is_folded(&self) -> bool {
+        self.is_folded
     }
 
     /// Returns true if the page is sent as it came.
@@ -145,7 +154,8 @@ fn read(object: &Object, dialect: Dialect, live: &Live) -> Arc<Instructions> {
     };
     let read = Arc::new(ReadPage { document, cuts });
     let is_told = AtomicBool::new(false);
-    let made = Arc::new(Instructions { dialect, read, is_folded: false, is_told });
+    let is_folded = object.flags().gzip_page;
+    let made = Arc::new(Instructions { dialect, read, is_folded, is_told });
     object.attach(made.clone());
     made
 }
