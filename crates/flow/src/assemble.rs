@@ -38,7 +38,7 @@ use crate::core::Core;
 use crate::reply::{Head, Reply};
 use crate::way::{Slow, Start, Way};
 
-pub(crate) use document::{Instructions, is_plain};
+pub(crate) use document::{Instructions, plain};
 pub(crate) use page::{Composed, Dialect, Top, Within};
 
 /// A page whose pieces are not all at hand.

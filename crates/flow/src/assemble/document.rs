@@ -11,7 +11,9 @@ use vcl::counts::Count;
 use super::page::{Composed, Dialect};
 use super::stitch::{Clip, PAGE_BYTES};
 use crate::core::Core;
+use crate::form;
 use crate::live::Live;
+use crate::reply::stored_head;
 
 /// The instructions of a page in one of the dialects.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub(crate) struct Instructions {
     read: Arc<ReadPage>,
     /// It is put together in gzip, of fragments in gzip.
     is_folded: bool,
+    /// It has no instruction, and is sent in further forms.
+    negotiated: bool,
     /// Its faults have been counted.
     is_told: AtomicBool,
 }
@@ -47,7 +51,8 @@ impl Instructions {
         };
         let read = Arc::new(ReadPage { document, cuts });
         let is_told = AtomicBool::new(true);
-        Arc::new(Self { dialect: Dialect::Varnish, read, is_folded, is_told })
+        let (dialect, negotiated) = (Dialect::Varnish, false);
+        Arc::new(Self { dialect, read, is_folded, negotiated, is_told })
     }
 
     /// Returns true if the page is put together in gzip, for clients that take that.
@@ -124,9 +129,27 @@ pub(super) fn note(core: &Core, page: &Composed, remarks: &Remarks) {
     }
 }
 
-/// Returns true if the stored page has no instruction, as far as that is known: all of it is there.
-pub(crate) fn is_plain(object: &Object, dialect: Dialect, live: &Live) -> bool {
-    object.whole().is_some() && read(object, dialect, live).read.document.is_plain()
+/// A stored page without an instruction, which is sent as what it is: a response like others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlainPage {
+    /// It is sent in further forms, to clients that take those.
+    pub(crate) negotiated: bool,
+}
+
+/// Returns the stored page if it has no instruction, as far as that is known: all of it is there.
+pub(crate) fn plain(object: &Object, dialect: Dialect, live: &Live) -> Option<PlainPage> {
+    object.whole()?;
+    let read = read(object, dialect, live);
+    let negotiated = read.negotiated;
+    read.is_plain().then_some(PlainPage { negotiated })
+}
+
+/// Returns true if the settings have a page coded that is `object`, and its head says that there
+/// may be several forms.
+fn is_negotiated(object: &Object, live: &Live) -> bool {
+    let Some(head) = stored_head(object) else { return false };
+    let is_worth = || live.compression.worth.judge(head.status, &head.headers, object.length());
+    object.flags().gzip_page && form::varies_by_coding(&head.headers) && is_worth().is_ok()
 }
 
 /// The instructions that are attached to `object`, or else made and attached now.
@@ -155,7 +178,8 @@ fn read(object: &Object, dialect: Dialect, live: &Live) -> Arc<Instructions> {
     let read = Arc::new(ReadPage { document, cuts });
     let is_told = AtomicBool::new(false);
     let is_folded = object.flags().gzip_page;
-    let made = Arc::new(Instructions { dialect, read, is_folded, is_told });
+    let negotiated = is_plain && dialect != Dialect::Varnish && is_negotiated(object, live);
+    let made = Arc::new(Instructions { dialect, read, is_folded, negotiated, is_told });
     object.attach(made.clone());
     made
 }

@@ -507,7 +507,7 @@ impl ByPolicy {
         let dialect = includes::dialect(&self.site, &exchange.response);
         let gate = Gate::of_response(&self.site, self.notes, &exchange.response.headers);
         let form = match dialect {
-            Some(_) => form::keep_page(&mut exchange.response, has_body),
+            Some(_) => form::keep_page(&mut exchange.response, body, compress, settings),
             None => form::keep(&mut exchange.response, body, compress, settings, memory),
         };
         let selected = selected(&exchange.response, &self.request, form.is_one);
@@ -539,7 +539,9 @@ impl ByPolicy {
         let framing = exchange.framing;
         let (recode, coding) = match dialect {
             Some(_) => {
-                let kept = form::keep_page(&mut exchange.response, framing != Framing::None);
+                let body = (framing.length(), framing != Framing::None);
+                let (own, settings) = (&mut exchange.response, &fetch.live.compression);
+                let kept = form::keep_page(own, body, Compress::Off, settings);
                 (kept.recode, kept.coding)
             }
             None => self.recode_passing(fetch, &mut exchange.response, framing),
@@ -650,6 +652,7 @@ impl ByPolicy {
         fetch.core.note_fetch(fetch.key_hash, None);
         let now = fetch.now();
         let mut merged = surrogate::whole_head(old);
+        let varies = old.flags().gzip_page && form::varies_by_coding(&merged.headers);
         let mut confirmation = exchange.response.clone();
         forward::keepable(&mut confirmation, &self.site, now.unix_secs());
         form::confirm(&mut confirmation.headers, old);
@@ -669,7 +672,7 @@ impl ByPolicy {
         let mut ctx = ResponseCtx { request, response: &mut merged, plan: &mut plan, notes };
         self.site.policy.response(&mut ctx);
         let flags = old.flags();
-        if flags.negotiated {
+        if flags.negotiated || varies {
             form::vary_by_coding(&mut merged.headers);
         }
         let is_one = self.site.compress != Compress::Off
