@@ -156,13 +156,9 @@ fn shaped<S: Stage>(
         unfold(env, (&mut response, &mut reply.body), (is_folded, length));
     }
     let times = (object.last_modified(), object.date());
-    if object.flags().esi && (chosen.esi || is_folded && !unfolds) {
-        let page = Page {
-            instructions: object.attached(),
-            is_folded,
-            is_gzip: is_folded && !unfolds,
-            is_verbatim: !chosen.esi,
-        };
+    if object.flags().esi
+        && let Some(page) = SentPage::of(object.attached(), &chosen, (is_folded, unfolds))
+    {
         return Ok(put_together(turn, env, reply, (response, times), page));
     }
     Ok(close(turn, env, reply, (response, times), chosen.ranges))
@@ -240,7 +236,7 @@ fn give_delta(
 }
 
 /// A page as one client gets it.
-struct Page {
+struct SentPage {
     instructions: Option<Arc<Instructions>>,
     /// Its head is that of a body in gzip, which is made when it is sent.
     is_folded: bool,
@@ -248,6 +244,20 @@ struct Page {
     is_gzip: bool,
     /// Its instructions do not count.
     is_verbatim: bool,
+}
+
+impl SentPage {
+    /// The page with these instructions; `None` if it is sent as it is stored. Its head is that of
+    /// a body in gzip if `is_folded`, and the client gets it without that if `unfolds`.
+    fn of(
+        instructions: Option<Arc<Instructions>>,
+        chosen: &Chosen,
+        (is_folded, unfolds): (bool, bool),
+    ) -> Option<Self> {
+        let is_gzip = is_folded && !unfolds;
+        let is_put = chosen.esi || is_gzip;
+        is_put.then_some(Self { instructions, is_folded, is_gzip, is_verbatim: !chosen.esi })
+    }
 }
 
 /// The coding that the head of a stored response tells of. A page is stored without one so that it
@@ -276,7 +286,7 @@ fn put_together<S: Stage>(
     env: &Env<'_, S>,
     reply: &mut Reply,
     (mut response, times): (Response, (Option<u64>, Option<u64>)),
-    own: Page,
+    own: SentPage,
 ) -> bool {
     heads::weaken_etag(&mut response.headers);
     response.headers.remove(HeaderId::ContentLength);
@@ -424,13 +434,9 @@ fn passed<S: Stage>(
     }
     let mut reply = bare(response.status, body, served_past(private, turn.state.is_hitmiss));
     let times = (modified, None);
-    let is_gzip = is_folded && !unfolds;
-    let fits = match page.filter(|_| chosen.esi || is_gzip) {
-        Some(page) => {
-            let instructions = Some(page);
-            let page = Page { instructions, is_folded, is_gzip, is_verbatim: !chosen.esi };
-            put_together(turn, env, &mut reply, (response, times), page)
-        }
+    let page = page.and_then(|page| SentPage::of(Some(page), &chosen, (is_folded, unfolds)));
+    let fits = match page {
+        Some(page) => put_together(turn, env, &mut reply, (response, times), page),
         None => close(turn, env, &mut reply, (response, times), chosen.ranges),
     };
     if !fits {
