@@ -74,7 +74,7 @@ pub fn first_wanted(header: &[u8], max_ranges: usize) -> Option<u64> {
             Spec::From(from, _) => first = Some(first.map_or(from, |other: u64| other.min(from))),
         }
     }
-    first.or(has_suffix.then_some(0))
+    first.or_else(|| has_suffix.then_some(0))
 }
 
 fn byte_ranges(header: &[u8]) -> Option<&[u8]> {
