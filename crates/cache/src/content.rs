@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 
 use base::Account;
 use bytes::Bytes;
+use message::Trailers;
 
 use crate::fill::{Aborted, Fill};
 use crate::forms::Forms;
@@ -46,6 +47,11 @@ pub trait Elsewhere: fmt::Debug + Send + Sync {
     }
     /// Itself, for whoever knows what else it may be.
     fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
+    /// Trailers that come behind it, for whoever reads it alone. Those of a stored body are its
+    /// object's.
+    fn trailers(&self) -> Option<Trailers> {
         None
     }
     /// Words for operators on how much of it is there.
@@ -85,6 +91,8 @@ pub(crate) trait Keeper: fmt::Debug + Send + Sync {
     fn memory(&self) -> u64;
     /// Further forms of the body, if it may have any.
     fn forms(&self) -> Option<&Forms>;
+    /// The trailers that came behind the body, once it is complete.
+    fn trailers(&self) -> Option<&Trailers>;
 }
 
 /// A body that has come. Two words: a body of one chunk, as most are, costs its bytes and nothing
@@ -113,6 +121,8 @@ pub(crate) enum Other {
     Shared(Arc<dyn Keeper>),
     /// Not in memory.
     Elsewhere(Arc<dyn Elsewhere>),
+    /// A body of one of the other kinds, but for a shared one, that trailers came behind.
+    Trailed { body: Complete, trailers: Trailers },
 }
 
 impl Complete {
@@ -137,6 +147,16 @@ impl Complete {
         Self::Other(Box::new(Other::Many { pieces: Pieces::new(chunks), cost, forms }))
     }
 
+    /// Bytes to reserve for `trailers` behind a body.
+    pub(crate) fn trailed_bytes(trailers: &Trailers) -> u64 {
+        Self::OTHER_BYTES + size::class(trailers.memory())
+    }
+
+    /// This body with `trailers` behind it; [`Complete::trailed_bytes`] are reserved for them.
+    pub(crate) fn trailed(self, trailers: Trailers) -> Self {
+        Self::Other(Box::new(Other::Trailed { body: self, trailers }))
+    }
+
     /// A body of one piece that may have further forms; [`Complete::OTHER_BYTES`] are reserved for
     /// that.
     pub(crate) fn formed(bytes: Box<[u8]>) -> Self {
@@ -152,6 +172,7 @@ impl Complete {
                 Other::Many { pieces, .. } => Location::Whole(Whole::Many(pieces)),
                 Other::Shared(keeper) => keeper.state(),
                 Other::Elsewhere(body) => Location::Elsewhere(body),
+                Other::Trailed { body, .. } => body.state(),
             },
         }
     }
@@ -163,6 +184,9 @@ impl Complete {
             Self::Other(other) => match &**other {
                 Other::Formed { bytes, .. } => Self::OTHER_BYTES + size::class(bytes.len()),
                 Other::Elsewhere(body) => Self::elsewhere_bytes(&**body),
+                Other::Trailed { body, trailers } => {
+                    Self::trailed_bytes(trailers) + body.own_memory()
+                }
                 Other::Many { .. } | Other::Shared(_) => Self::OTHER_BYTES,
             },
         }
@@ -173,7 +197,17 @@ impl Complete {
         match &**other {
             Other::Formed { forms, .. } | Other::Many { forms, .. } => Some(forms),
             Other::Shared(keeper) => keeper.forms(),
+            Other::Trailed { body, .. } => body.forms(),
             Other::Elsewhere(_) => None,
+        }
+    }
+
+    fn trailers(&self) -> Option<&Trailers> {
+        let Self::Other(other) = self else { return None };
+        match &**other {
+            Other::Trailed { trailers, .. } => Some(trailers),
+            Other::Shared(keeper) => keeper.trailers(),
+            Other::Formed { .. } | Other::Many { .. } | Other::Elsewhere(_) => None,
         }
     }
 
@@ -185,6 +219,7 @@ impl Complete {
                 Other::Formed { forms, .. } => forms.memory(),
                 Other::Many { cost, forms, .. } => *cost + forms.memory(),
                 Other::Shared(keeper) => keeper.memory(),
+                Other::Trailed { body, .. } => body.held_memory(),
                 Other::Elsewhere(_) => 0,
             },
         }
@@ -215,12 +250,18 @@ impl Content {
         self.complete.get()?.forms()
     }
 
+    /// The trailers that came behind the body, wherever it is kept.
+    #[inline]
+    pub(crate) fn trailers(&self) -> Option<&Trailers> {
+        self.complete.get()?.trailers()
+    }
+
     /// Whoever keeps the body, if that is another.
     pub(crate) fn keeper(&self) -> Option<&Arc<dyn Keeper>> {
         match self.complete.get()? {
             Complete::Other(other) => match &**other {
                 Other::Shared(keeper) => Some(keeper),
-                Other::Formed { .. } | Other::Many { .. } | Other::Elsewhere(_) => None,
+                _ => None,
             },
             Complete::One(_) => None,
         }

@@ -128,12 +128,21 @@ impl Tail {
     }
 }
 
-/// Trailers that have come behind a body that passes through, held for its client.
+/// Trailers that have come behind a body, held for the client that they are sent to.
 #[derive(Debug)]
 pub struct Trailed {
     /// The fields.
     pub trailers: Trailers,
     _held: Option<Held>,
+}
+
+impl Trailed {
+    /// Trailers, held for the client that `account` is for.
+    pub(crate) fn held_by(trailers: Trailers, account: Option<&Arc<Account>>) -> Self {
+        let cost = size::class(size_of::<Self>()) + size::class(trailers.memory());
+        // They are there already: they are taken, and counted.
+        Self { trailers, _held: account.map(|account| account.hold_anyway(cost)) }
+    }
 }
 
 /// Where a reader stands.
@@ -387,10 +396,8 @@ impl Fill {
     /// Notes what follows the body of a window; to be said before its end.
     pub(crate) fn trail(&self, trailers: Trailers) {
         let account = self.state.lock().passage.as_ref().and_then(|it| it.account.clone());
-        let cost = size::class(size_of::<Trailed>()) + size::class(trailers.memory());
-        // They have been read already: they are taken, and counted.
-        let held = account.map(|account| account.hold_anyway(cost));
-        self.state.lock().trailed = Some(Box::new(Trailed { trailers, _held: held }));
+        let trailed = Trailed::held_by(trailers, account.as_ref());
+        self.state.lock().trailed = Some(Box::new(trailed));
     }
 
     /// Takes the trailers that have come behind the body. They are given out once.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use message::Trailers;
 
 use crate::cache::Cache;
 use crate::content::Complete;
@@ -182,7 +183,13 @@ impl<L: Lower> Filling<L> {
 
     /// The body is complete. False when it is not, the declared length not being met: readers then
     /// see an abort, and the object leaves the index.
-    pub fn finish(mut self) -> bool {
+    pub fn finish(self) -> bool {
+        self.finish_with(None)
+    }
+
+    /// [`Filling::finish`]; `trailers` are kept with the body, or go with it. Where there is no
+    /// memory to keep them they are left out, as any recipient may (RFC 9110 6.5.1).
+    pub fn finish_with(mut self, trailers: Option<Trailers>) -> bool {
         let len = self.fill.len();
         if !self.open || self.fill.declared.is_some_and(|declared| declared != len) {
             self.fail();
@@ -190,10 +197,18 @@ impl<L: Lower> Filling<L> {
         }
         self.open = false;
         if !self.window {
-            let chunks = self.seal();
+            let mut body = self.seal();
+            if let Some(trailers) = trailers
+                && let Some(charge) = self.cache.reserve(Complete::trailed_bytes(&trailers))
+            {
+                charge.into_ledger();
+                body = body.trailed(trailers);
+            }
             let place = self.cache.place(self.hash);
-            self.cache.shard(place.shard).complete(place.h32, &self.object, chunks);
+            self.cache.shard(place.shard).complete(place.h32, &self.object, body);
             self.object.forget_fill();
+        } else if let Some(trailers) = trailers {
+            self.fill.trail(trailers);
         }
         self.fill.end(Phase::Finished);
         true

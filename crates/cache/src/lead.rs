@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use message::Trailers;
 
 use crate::busy::{Busy, Waited};
 use crate::cache::Cache;
@@ -143,7 +144,7 @@ impl<L: Lower> Lead<L> {
         body: Arc<dyn Elsewhere>,
     ) -> (Arc<Object>, Option<NotKept>) {
         let record = Record::new(new, &self.busy.key, vary, self.busy.began);
-        let (object, has_room) = self.elsewhere(record, body);
+        let (object, has_room) = self.elsewhere(record, (body, None));
         let refused = if has_room {
             self.admit(&object, None, None).err()
         } else {
@@ -178,10 +179,10 @@ impl<L: Lower> Lead<L> {
         mut self,
         place: L::Place,
         record: Record,
-        body: Arc<dyn Elsewhere>,
+        (body, trailers): (Arc<dyn Elsewhere>, Option<Trailers>),
     ) -> Result<Arc<Object>, Self> {
         let Ok(record) = self.may_raise(record) else { return Err(self) };
-        let (object, has_room) = self.elsewhere(record, body);
+        let (object, has_room) = self.elsewhere(record, (body, trailers));
         if has_room {
             _ = self.admit(&object, None, Some(place));
         } else {
@@ -209,15 +210,16 @@ impl<L: Lower> Lead<L> {
         mut self,
         place: L::Place,
         record: Record,
-        body: Loan,
+        (body, trailers): (Loan, Option<Trailers>),
     ) -> Result<Option<Arc<Object>>, Self> {
         let Ok(record) = self.may_raise(record) else { return Err(self) };
         let pieces_cost = body.pieces_cost();
-        let cost = Object::cost_of(&record) + body.cost();
+        let behind_cost = trailers.as_ref().map_or(0, Complete::trailed_bytes);
+        let cost = Object::cost_of(&record) + body.cost() + behind_cost;
         let Some(mut charge) = self.cache.reserve(cost + pieces_cost) else { return Err(self) };
         let pieces_charge = charge.split(pieces_cost);
         let object = self.make(record, Some(charge), None);
-        object.complete(body.complete(pieces_charge));
+        object.complete(behind(body.complete(pieces_charge), trailers));
         // Or else an invalidation has met it, or something newer has taken its place.
         let is_there = {
             let at = self.cache.place(self.busy.hash);
@@ -233,13 +235,19 @@ impl<L: Lower> Lead<L> {
     }
 
     /// The object whose body is elsewhere, and whether there is room for it.
-    fn elsewhere(&self, record: Record, body: Arc<dyn Elsewhere>) -> (Arc<Object>, bool) {
-        let cost = Object::cost_of(&record) + Complete::elsewhere_bytes(&*body);
+    fn elsewhere(
+        &self,
+        record: Record,
+        (body, trailers): (Arc<dyn Elsewhere>, Option<Trailers>),
+    ) -> (Arc<Object>, bool) {
+        let behind_cost = trailers.as_ref().map_or(0, Complete::trailed_bytes);
+        let body_cost = Complete::elsewhere_bytes(&*body) + behind_cost;
+        let cost = Object::cost_of(&record) + body_cost;
         let charge = self.cache.reserve(cost);
         let has_room = charge.is_some();
         count(&self.cache.ledger().refused, u64::from(!has_room));
         let object = self.make(record, charge, None);
-        object.complete(Complete::elsewhere(body));
+        object.complete(behind(Complete::elsewhere(body), trailers));
         (object, has_room)
     }
 
@@ -318,10 +326,10 @@ impl<L: Lower> Lead<L> {
         vary: Option<Variant<'_>>,
     ) -> Arc<Object> {
         let cost = Object::cost(&new, &self.busy.key, vary);
-        // Forms that there are stay with the body.
-        let has_forms = old.forms().is_some_and(Forms::is_begun);
+        // Forms and trailers that there are stay with the body.
+        let stays = old.forms().is_some_and(Forms::is_begun) || old.trailers().is_some();
         let copied = match old.whole() {
-            Some(Whole::One(bytes)) if bytes.len() as u64 <= COPY_BYTES_MAX && !has_forms => {
+            Some(Whole::One(bytes)) if bytes.len() as u64 <= COPY_BYTES_MAX && !stays => {
                 let copy = size::class(bytes.len());
                 match new.flags.may_have_forms() {
                     false => (self.cache.reserve(cost + copy))
@@ -438,6 +446,14 @@ impl<L: Lower> Lead<L> {
     fn conclude(&mut self, outcome: Waited) {
         self.owing = false;
         self.busy.conclude(outcome);
+    }
+}
+
+/// The body with its trailers, if it has any.
+fn behind(body: Complete, trailers: Option<Trailers>) -> Complete {
+    match trailers {
+        Some(trailers) => body.trailed(trailers),
+        None => body,
     }
 }
 

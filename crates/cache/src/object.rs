@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use message::Trailers;
 
 use crate::content::{Complete, Content, Elsewhere, Keeper, Location};
 use crate::fill::Fill;
@@ -103,6 +104,12 @@ impl Object {
     /// A reader at the body's beginning, wherever the body is.
     pub fn reader(self: &Arc<Self>) -> Reader {
         Reader::of_object(self.body_keeper())
+    }
+
+    /// The trailers that came behind the body; `None` before that is complete. No lock.
+    #[inline]
+    pub fn trailers(&self) -> Option<&Trailers> {
+        self.content.trailers()
     }
 
     /// The further form of the complete body with this number, below [`crate::FORMS`]. No lock.
@@ -283,6 +290,10 @@ impl Keeper for Object {
 
     fn forms(&self) -> Option<&Forms> {
         self.content.forms()
+    }
+
+    fn trailers(&self) -> Option<&Trailers> {
+        self.content.trailers()
     }
 }
 

@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use base::Account;
 use bytes::Bytes;
+use message::Trailers;
 
 use crate::content::{Elsewhere, Keeper, Location, Reading};
 use crate::fill::{Aborted, COPY_BYTES, Cursor, Fill, Step, Trailed, WINDOW_CHUNK_BYTES};
@@ -52,6 +53,7 @@ impl std::fmt::Debug for Link {
 struct Opened {
     reading: Box<dyn Reading>,
     length: u64,
+    trailers: Option<Trailers>,
 }
 
 /// Keeps an object alive for bytes that point into it.
@@ -203,9 +205,18 @@ impl Reader {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// The trailers that have come behind the body of a window, once; none before its end.
+    /// The trailers that have come behind the body: none before its end, and those of a window
+    /// once.
     pub fn take_trailers(&mut self) -> Option<Box<Trailed>> {
-        self.fill().and_then(|fill| fill.take_trailed())
+        let kept = self.object.as_ref().and_then(|object| object.trailers()).cloned();
+        let kept = match &mut self.link {
+            Link::Read(opened) => kept.or_else(|| opened.trailers.take()),
+            _ => kept,
+        };
+        match kept {
+            Some(kept) => Some(Box::new(Trailed::held_by(kept, self.account.as_ref()))),
+            None => self.fill().and_then(|fill| fill.take_trailed()),
+        }
     }
 
     /// Has the next bytes be those from `offset` of the body on: they may not have come yet, and
@@ -259,7 +270,8 @@ fn next_of(cursor: &mut Cursor, whole: Whole<'_>, object: &Arc<dyn Keeper>) -> O
 /// Begins to read a body that is elsewhere.
 fn open(body: &Arc<dyn Elsewhere>) -> Link {
     let reading = Arc::clone(body).open();
-    Link::Read(Box::new(Opened { reading, length: body.length() }))
+    let (length, trailers) = (body.length(), body.trailers());
+    Link::Read(Box::new(Opened { reading, length, trailers }))
 }
 
 /// Goes on with a read of a body at the cursor.

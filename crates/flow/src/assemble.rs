@@ -38,7 +38,7 @@ use crate::core::Core;
 use crate::reply::{Head, Reply};
 use crate::way::{Slow, Start, Way};
 
-pub(crate) use document::{Instructions, is_plain};
+pub(crate) use document::{Instructions, plain};
 pub(crate) use page::{Composed, Dialect, Top, Within};
 
 /// A page whose pieces are not all at hand.
@@ -58,12 +58,24 @@ enum Supply {
     Stream(Reader),
 }
 
+impl Supply {
+    /// All of a page as it is.
+    fn verbatim(body: ReplyBody) -> Self {
+        let slot = match body {
+            ReplyBody::Parts(parts) => Slots::from_iter(parts.map(Slot::Part)),
+            ReplyBody::Stream { reader, .. } => vec![Slot::Body(reader, false)],
+            _ => Slots::new(),
+        };
+        Self::Slots(slot, Text::None)
+    }
+}
+
 /// Puts `reply` together if it is a page of others, as far as that goes without waiting.
 /// `cookies` are those that the request came with, where its policy may have taken some out.
 pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>) -> Start {
     let Some(page) = reply.page.take() else { return Start::Reply(reply) };
-    core.counters.inc(Counter::EsiPages);
     let mut page = *page;
+    core.counters.add(Counter::EsiPages, u64::from(!page.verbatim));
     match cookies {
         Some([]) => page.request.headers.remove(HeaderId::Cookie),
         Some(cookies) => page.request.headers.set(HeaderId::Cookie, cookies),
@@ -74,6 +86,9 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
     }
     let page = Rc::new(page);
     let source = match std::mem::replace(&mut reply.body, ReplyBody::None) {
+        body @ (ReplyBody::Parts(Parts::One(_)) | ReplyBody::Stream { .. }) if page.verbatim => {
+            Supply::verbatim(body)
+        }
         ReplyBody::Parts(Parts::One(part)) if !part.is_file() => {
             let (read, text) = begin::read(core, &page, part);
             let ops = begin::resolve(core, &page, &read.document);
@@ -101,9 +116,15 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
         ReplyBody::Head(_) => {
             // Nobody knows the length of a page that nobody has asked for.
             reply.body = ReplyBody::Head(None);
+            if page.gzip {
+                say_gzip(&mut reply);
+            }
             return Start::Reply(reply);
         }
         body => {
+            if page.gzip && matches!(body, ReplyBody::None) {
+                say_gzip(&mut reply);
+            }
             reply.body = body;
             return Start::Reply(reply);
         }

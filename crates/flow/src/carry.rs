@@ -14,7 +14,7 @@ use crate::core::Core;
 use crate::recode::{Coder, Strides, limit_of};
 use crate::tier::{Filling, Lead};
 use crate::trace::{Trace, Trouble};
-use crate::trailers::Gate;
+use crate::trailers::{Gate, of_any_form};
 use crate::why::Why;
 
 /// The outcome of carrying a body.
@@ -113,6 +113,10 @@ impl Sink for Filling {
 
     fn finish_unkept(self) -> bool {
         Self::finish_unkept(self)
+    }
+
+    fn finish_with(self, trailers: Option<Trailers>) -> bool {
+        Self::finish_with(self, trailers)
     }
 
     fn at_most(&self) -> usize {
@@ -221,7 +225,11 @@ pub(crate) async fn carry(
             }
             Some(Ok(false)) => {
                 let plain = coder.as_ref().map(Coder::plain_length);
-                return Carried { plain, ..finish(exchange, sink, bytes, (trace, gate)) };
+                let changes = coder.as_ref().is_some_and(Coder::changes);
+                let trailers = gate.zip(exchange.take_trailers());
+                let trailers = trailers.and_then(|(gate, it)| gate.pass(it));
+                let trailers = if changes { trailers.and_then(of_any_form) } else { trailers };
+                return Carried { plain, ..finish(exchange, sink, bytes, (trace, trailers)) };
             }
             Some(Err(error)) => break End::Cut(Some(error)),
         }
@@ -232,10 +240,10 @@ pub(crate) async fn carry(
 
 /// Ends a body that has come to its end.
 fn finish(
-    mut exchange: Exchange,
+    exchange: Exchange,
     sink: impl Sink,
     bytes: u64,
-    (trace, gate): (Option<&Trace>, Option<&Gate>),
+    (trace, trailers): (Option<&Trace>, Option<Trailers>),
 ) -> Carried {
     note_refused(trace, sink.refused());
     let stored = sink.stored() && !exchange.has_failed();
@@ -244,10 +252,7 @@ fn finish(
             note_refused(trace, Some(NotKept::Unwanted));
             sink.finish_unkept()
         }
-        false => {
-            let trailers = exchange.take_trailers();
-            sink.finish_with(gate.zip(trailers).and_then(|(gate, it)| gate.pass(it)))
-        }
+        false => sink.finish_with(trailers),
     };
     let (end, stored) = if whole { (End::Whole, stored) } else { (End::Cut(None), false) };
     Carried { end, bytes, stored, plain: None, limit: None }

@@ -6,6 +6,6 @@ mod includes;
 mod notes;
 mod object;
 
-pub(crate) use deliver::{fetched, occasion, passing, shape, stored, switched};
+pub(crate) use deliver::{fetched, is_negotiated, occasion, passing, shape, stored, switched};
 pub(crate) use fetch::{ByPolicy, Instead, NamedFile, Switched, refresh};
 pub(crate) use includes::of_stored as dialect_of;

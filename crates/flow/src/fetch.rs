@@ -150,6 +150,8 @@ pub(crate) enum Fate<J: Judge> {
     Try,
     /// Collect the whole body first, changed so.
     Collect { exchange: Box<Exchange>, recode: Recode, pending: Box<J::Pending> },
+    /// Change a body that was collected once more.
+    Recode { whole: Box<Collected>, recode: Recode, pending: Box<J::Pending> },
     /// Store it; it is delivered while it arrives.
     Store(Body, Box<Plan>),
     /// The stored object is confirmed by a 304: it gets the plan's fields and times.
@@ -195,6 +197,8 @@ pub(crate) struct Plan {
     pub(crate) selected: Option<Selected>,
     /// The change that the body undergoes on its way.
     pub(crate) recode: Recode,
+    /// The gate that trailers pass on their way into the store; without one they are dropped.
+    pub(crate) gate: Option<Gate>,
     /// Something to be kept beside a body that is there.
     pub(crate) attached: Option<Arc<dyn Attached>>,
     /// The object answers later requests; otherwise it is for this answer alone.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::Memory;
 use bytes::Bytes;
 use cache::{Object, Record};
-use codec::etag::{FormTags, write_form};
+use codec::etag::{FormTags, form_of, write_form};
 use codec::{Accept, Coding, EncodeSettings};
 use message::digest::digest_of;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, conditional};
@@ -59,7 +59,9 @@ pub(crate) fn accept(request: &Request) -> Accept {
 pub(crate) fn choose(object: &Object, request: &Request, settings: &Compression) -> Choice {
     let flags = object.flags();
     let stored = |wanted| Choice { coding: flags.coding, from: Given::Stored, wanted };
-    if !flags.negotiated {
+    // A page is stored without a coding, so that it can be read.
+    let gzip = flags.gzip_page.then_some(Coding::Gzip);
+    if !flags.negotiated && gzip.is_none() {
         return stored(None);
     }
     let accept = accept(request);
@@ -67,7 +69,7 @@ pub(crate) fn choose(object: &Object, request: &Request, settings: &Compression)
     // The one that is liked best, and of those that are there.
     let (mut wanted, mut most) = (Coding::Identity, 0);
     let (mut there, mut most_there) = (Coding::Identity, 0);
-    for coding in settings.forms.iter().chain(&own).copied() {
+    for coding in settings.forms.iter().chain(&gzip).chain(&own).copied() {
         let weight = accept.weight(coding);
         if weight > most {
             (wanted, most) = (coding, weight);
@@ -83,6 +85,7 @@ pub(crate) fn choose(object: &Object, request: &Request, settings: &Compression)
     }
     match object.form(number(there)) {
         Some(bytes) => Choice { coding: there, from: Given::Beside(bytes), wanted },
+        None if flags.coding == Coding::Identity => stored(wanted),
         // None was there, or it has left between two looks.
         None => Choice { coding: Coding::Identity, from: Given::Decoded, wanted },
     }
@@ -130,11 +133,15 @@ pub(crate) fn give(headers: &mut HeaderBlock, coding: SentCoding, tag: Option<&[
     headers.retain(|field| digest_of(field.name).is_none());
 }
 
+/// Returns true if a response says that it varies by Accept-Encoding.
+pub(crate) fn varies_by_coding(headers: &HeaderBlock) -> bool {
+    let mut names = message::list::members(headers.values(HeaderId::Vary));
+    names.any(|name| HeaderId::of(name) == HeaderId::AcceptEncoding)
+}
+
 /// Adds Accept-Encoding to what a response varies by.
 pub(crate) fn vary_by_coding(headers: &mut HeaderBlock) {
-    let names = message::list::members(headers.values(HeaderId::Vary));
-    let is_said = |name: &[u8]| HeaderId::of(name) == HeaderId::AcceptEncoding;
-    if !names.into_iter().any(is_said) {
+    if !varies_by_coding(headers) {
         headers.push(HeaderId::Vary, b"Accept-Encoding");
     }
 }
@@ -222,15 +229,26 @@ pub(crate) fn keep(
 }
 
 /// The same for a page that is put together of others, in a coding that is known: it is read, so it
-/// is stored without one.
-pub(crate) fn keep_page(response: &mut Response, has_body: bool) -> Kept {
+/// is stored without one. If it turns out to have no instruction it is sent as others are, in a
+/// coding if `settings` have it coded, which its head says from the beginning.
+pub(crate) fn keep_page(
+    response: &mut Response,
+    (length, has_body): (Option<u64>, bool),
+    compress: Compress,
+    settings: &Compression,
+) -> Kept {
     let headers = &mut response.headers;
     let given = Coding::of_content(headers.values(HeaderId::ContentEncoding)).unwrap_or_default();
     let mut recode = Recode::None;
+    let length = length.filter(|_| given == Coding::Identity);
     if has_body && given != Coding::Identity {
         recode = Recode::Decode(given);
         headers.remove(HeaderId::ContentEncoding);
         headers.remove(HeaderId::ContentLength);
+    }
+    let headers = &response.headers;
+    if compress != Compress::Off && settings.worth.judge(response.status, headers, length).is_ok() {
+        vary_by_coding(&mut response.headers);
     }
     let coding = Coding::Identity;
     Kept { recode, coding, negotiated: false, coded_here: false, is_one: true }
@@ -265,6 +283,25 @@ pub(crate) fn confirm(confirmation: &mut HeaderBlock, old: &Record) {
         && write_form(plain, flags.coding, &mut tag)
     {
         confirmation.set(HeaderId::Etag, &tag);
+    }
+}
+
+/// Has a 304 that is passed on name the form that the client of `request` has: the origin knows the
+/// plain tag, and a client uses no 304 that names a strong tag which it has not listed (RFC 9111
+/// 4.3.4).
+pub(crate) fn name_had(request: &Request, confirmation: &mut HeaderBlock) {
+    let Some(plain) = confirmation.value(HeaderId::Etag) else { return };
+    if conditional::lists_none_match(&request.headers, Some(plain)) {
+        return;
+    }
+    let accept = accept(request);
+    let mut listed = message::list::members(request.headers.values(HeaderId::IfNoneMatch));
+    let is_had = |tag: &&[u8]| {
+        form_of(tag, plain).is_some_and(|coding| coding != Coding::Identity && accept.takes(coding))
+    };
+    if let Some(had) = listed.find(is_had).map(<[u8]>::to_vec) {
+        confirmation.set(HeaderId::Etag, &had);
+        vary_by_coding(confirmation);
     }
 }
 

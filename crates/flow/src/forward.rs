@@ -1,7 +1,8 @@
 //! The request as the origin sees it, and the origin's head as it is kept and passed on.
 
 use cache::Object;
-use codec::etag::write_plain;
+use codec::Coding;
+use codec::etag::{form_of, write_plain};
 use message::date::HttpDate;
 use message::forwarding::{add_via, hops_left, passes};
 use message::store::{strip_for_storage, strip_hop_by_hop};
@@ -94,7 +95,14 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
         }
     }
     if ask.site.compress != Compress::Off {
-        list_plain_tags(&mut request.headers);
+        list_plain_tags(&mut request.headers, HeaderId::IfMatch, |_, _, _| true);
+        // Of another form a 304 would be of no use to the client: one that it does not take any
+        // more, or one with a dictionary, which no 304 that is passed on is made to name.
+        let accept = form::accept(ask.request);
+        let is_told = |tag: &[u8], plain: &[u8], coding| {
+            accept.takes(coding) && form_of(tag, plain) == Some(coding)
+        };
+        list_plain_tags(&mut request.headers, HeaderId::IfNoneMatch, is_told);
     }
     if let Errand::Store(validate) = errand {
         request.method = Method::Get;
@@ -114,21 +122,27 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
     request
 }
 
-/// Adds to If-Match the tags that the origin knows the listed ones by: a client that got a form
-/// coded here has that form's tag (RFC 9110 13.1.1).
-fn list_plain_tags(headers: &mut HeaderBlock) {
+/// Adds to the condition `id` the tags that the origin knows the listed ones by: a client that got
+/// a form coded here has that form's tag (RFC 9110 13.1.1, 13.1.2). `is_meant` sees a listed tag,
+/// the origin's, and the coding.
+fn list_plain_tags(
+    headers: &mut HeaderBlock,
+    id: HeaderId,
+    is_meant: impl Fn(&[u8], &[u8], Coding) -> bool,
+) {
     let mut plain = Vec::new();
-    for value in headers.values(HeaderId::IfMatch) {
+    for value in headers.values(id) {
         for tag in message::list::members([value]) {
             let start = plain.len();
             plain.extend_from_slice(b", ");
-            if write_plain(tag, &mut plain).is_none() {
+            let coding = write_plain(tag, &mut plain);
+            if !coding.is_some_and(|coding| is_meant(tag, &plain[start + 2..], coding)) {
                 plain.truncate(start);
             }
         }
     }
     if let Some(plain) = plain.strip_prefix(b", ") {
-        headers.push(HeaderId::IfMatch, plain);
+        headers.push(id, plain);
     }
 }
 

@@ -10,6 +10,7 @@ use codec::{
 };
 
 use crate::body::{Part, Parts, ReplyBody};
+use crate::trailers::of_any_form;
 
 /// Bytes that steps may take and make until others get their turn: a third of a millisecond when
 /// gzip codes at its default level.
@@ -177,6 +178,11 @@ impl Coder {
         }
     }
 
+    /// Returns true if other bytes come out than go in.
+    pub(crate) fn changes(&self) -> bool {
+        !matches!(self.work, Work::Test(_))
+    }
+
     /// Returns true if bytes that came have not come out, and may when the body pauses.
     pub(crate) fn holds_back(&self) -> bool {
         matches!(self.work, Work::Encode(_)) && !self.is_flushed && !self.is_ended
@@ -275,9 +281,12 @@ impl Unfolding {
         reader
     }
 
-    async fn pump(self, coded: Reader, mut writer: BodyWriter) {
-        match self.decode(coded, &mut writer).await {
-            Ok(()) => _ = writer.finish(),
+    async fn pump(self, mut coded: Reader, mut writer: BodyWriter) {
+        match self.decode(&mut coded, &mut writer).await {
+            Ok(()) => {
+                let behind = coded.take_trailers();
+                _ = writer.finish_with(behind.and_then(|come| of_any_form(come.trailers)));
+            }
             Err(limit) => {
                 limit.inspect(|limit| self.counters.limit(*limit));
                 writer.abort();
@@ -291,7 +300,7 @@ impl Unfolding {
     /// If it breaks off: with the limit that was reached, if one was.
     async fn decode(
         &self,
-        mut coded: Reader,
+        coded: &mut Reader,
         writer: &mut BodyWriter,
     ) -> Result<(), Option<Limit>> {
         let mut decoder = Decoder::new(self.coding, self.limits).map_err(limit_of)?;

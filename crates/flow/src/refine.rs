@@ -23,6 +23,8 @@ use crate::reply::stored_head;
 const SAVED_MS: u64 = 10_000;
 /// Milliseconds after which it is asked again whether there is time.
 const REFUSED_MS: u64 = 50;
+/// The longest page that is coded in one go.
+const PAGE_BYTES: u64 = 128 << 10;
 /// Microseconds that a form costs at least, however the clock ticks.
 const LEAST_US: u64 = 100;
 
@@ -160,6 +162,49 @@ impl Drop for Right {
     }
 }
 
+/// Has the form in gzip of a page made that turned out to have no instruction, at once: others are
+/// stored in gzip. It is made here where that is no longer than the reading of the page was.
+#[inline]
+pub(crate) fn fold_page(core: &Rc<Core>, live: &Live, object: &Arc<Object>) {
+    if object.wants_form(form::number(Coding::Gzip), Effort::Warm as u8) {
+        fold(core, &live.limits, object);
+    }
+}
+
+#[cold]
+fn fold(core: &Rc<Core>, limits: &Limits, object: &Arc<Object>) {
+    let (coding, effort) = (Coding::Gzip, Effort::Warm);
+    if object.length().is_none_or(|length| length > PAGE_BYTES) {
+        return begin(core, object, (coding, effort), (limits, core.now().mono_ms));
+    }
+    let place = (form::number(coding), effort as u8);
+    if !core.shared.cache.begin_form(object, place.0, place.1) {
+        return;
+    }
+    let account = Account::open_large(core.shared.cache.memory());
+    let made = make(object, coding, effort, (Bounds::of(limits), &account));
+    put(core, object, place, made);
+}
+
+/// Puts a form that was made beside the others.
+fn put(
+    core: &Core,
+    object: &Arc<Object>,
+    place: (usize, u8),
+    made: Result<Option<Vec<u8>>, Option<Limit>>,
+) {
+    match made {
+        Ok(Some(data)) => {
+            let hash = core.shared.seed.hash(object.key());
+            if core.shared.cache.put_form((object, hash), place, data) {
+                core.counters.inc(Counter::FormsMade);
+            }
+        }
+        Ok(None) => {}
+        Err(limit) => limit.into_iter().for_each(|limit| core.counters.limit(limit)),
+    }
+}
+
 /// Has the form of `object` in `coding` made, where its hits are worth that and nobody has begun
 /// with as much effort. `coding` is one that a client has got, or would rather have.
 #[inline]
@@ -200,18 +245,8 @@ fn begin(
     rt::spawn_local(async move {
         let source = Arc::clone(&object);
         let made = right.work(move || make(&source, coding, effort, (bounds, &account)));
-        let Some(made) = made.await else { return };
-        let core = &right.core;
-        match made {
-            Ok(Some(data)) => {
-                let hash = core.shared.seed.hash(object.key());
-                let place = (number, effort as u8);
-                if core.shared.cache.put_form((&object, hash), place, data) {
-                    core.counters.inc(Counter::FormsMade);
-                }
-            }
-            Ok(None) => {}
-            Err(limit) => limit.into_iter().for_each(|limit| core.counters.limit(limit)),
+        if let Some(made) = made.await {
+            put(&right.core, &object, (number, effort as u8), made);
         }
     });
 }

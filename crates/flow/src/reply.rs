@@ -160,6 +160,8 @@ pub struct Changed {
     pub content_type: Option<Box<str>>,
     /// The form with a dictionary that is sent.
     pub delta: Option<SentForm>,
+    /// Names of the trailers that follow the body (RFC 9110 6.6.2).
+    pub trailer: Option<Box<[u8]>>,
 }
 
 /// A form of a stored body that is not the stored one.
@@ -253,6 +255,9 @@ impl Changed {
                 fields.add(HeaderId::Etag, |out| out.extend_from_slice(tag));
             }
         }
+        if let Some(names) = &self.trailer {
+            fields.add(HeaderId::Trailer, |out| out.extend_from_slice(names));
+        }
     }
 }
 
@@ -294,7 +299,7 @@ impl Reply {
     }
 
     /// Returns true if the form that is sent is not the stored one.
-    fn is_other_form(&self) -> bool {
+    pub(crate) fn is_other_form(&self) -> bool {
         self.form.is_some() || self.has_delta()
     }
 

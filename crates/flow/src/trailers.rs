@@ -1,18 +1,25 @@
 //! Trailers on their way through: which of their fields the site lets pass, and what is announced.
 //!
-//! They pass beside requests and responses that are not stored, under a declared policy. Programs
-//! see no trailers, and could therefore not keep any back: theirs are dropped, as Varnish drops
-//! them.
+//! They pass beside requests and responses under a declared policy, and are kept with responses
+//! that are stored; they are never merged into a head. Programs see no trailers, and could
+//! therefore not keep any back: theirs are dropped.
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use base::Account;
+use bytes::Bytes;
+use cache::{Aborted, Elsewhere, Object, Reader, Reading};
+use message::digest::digest_of;
 use message::header::Field;
 use message::list::members;
 use message::trailers::{announced, are_taken};
-use message::{Framing, HeaderBlock, HeaderId, Request, Response, Trailers};
+use message::{Framing, HeaderBlock, HeaderId, Request, Response, Trailers, Version};
 use policy::{Notes, TrailerCtx};
 
+use crate::body::{Part, Parts, ReplyBody};
 use crate::live::Site;
+use crate::reply::Reply;
 
 /// The gate that the trailers of one message have to pass.
 pub(crate) struct Gate {
@@ -76,6 +83,96 @@ pub(crate) fn tell_origin(request: &mut Request, client: &Request, gate: &Gate) 
     }
     if let Some(names) = gate.announced(&client.headers, client.framing) {
         request.headers.push(HeaderId::Trailer, &names);
+    }
+}
+
+/// Has the origin told that trailers are taken of a response that is for all clients.
+pub(crate) fn ask_origin(request: &mut Request) {
+    request.passes_trailers = true;
+    request.headers.push(HeaderId::Te, b"trailers");
+}
+
+/// Leaves what is true of the content in any coding: a digest and an entity tag are of one.
+pub(crate) fn of_any_form(mut trailers: Trailers) -> Option<Trailers> {
+    trailers.retain(|field| field.id != HeaderId::Etag && digest_of(field.name).is_none());
+    trailers.non_empty()
+}
+
+/// Has `reply` to `request`, whose whole body is that of `object`, end with the trailers that are
+/// kept with it, if the client takes some: its body is sent without a length then, for only a
+/// chunked one has trailers in HTTP/1 (RFC 9112 7.1.2).
+#[inline]
+pub(crate) fn follow(request: &Request, object: &Object, reply: &mut Reply) {
+    if let Some(kept) = object.trailers() {
+        follow_some(request, kept, reply);
+    }
+}
+
+fn follow_some(request: &Request, kept: &Trailers, reply: &mut Reply) {
+    let takes = match request.version {
+        Version::Http10 => false,
+        Version::Http11 => are_taken(&request.headers),
+        Version::Http2 => true,
+    };
+    let follows = match reply.is_other_form() {
+        false => Some(kept.clone()),
+        true => of_any_form(kept.clone()),
+    };
+    let Some(follows) = follows.filter(|_| takes) else { return };
+    let names = follows.names();
+    let reader = match std::mem::replace(&mut reply.body, ReplyBody::None) {
+        ReplyBody::Parts(Parts::One(Part::Stored(object, _))) => object.reader(),
+        ReplyBody::Parts(Parts::One(Part::Bytes(bytes))) => {
+            Reader::of_elsewhere(&(Arc::new(Followed { bytes, trailers: follows }) as _))
+        }
+        ReplyBody::Stream { reader, .. } => reader,
+        other => return reply.body = other,
+    };
+    reply.body = ReplyBody::Stream { reader, length: None };
+    reply.change().trailer = Some(names.into());
+}
+
+/// Bytes that trailers follow.
+#[derive(Debug)]
+struct Followed {
+    bytes: Bytes,
+    trailers: Trailers,
+}
+
+impl Elsewhere for Followed {
+    fn length(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn open(self: Arc<Self>) -> Box<dyn Reading> {
+        Box::new(Following { bytes: self.bytes.clone(), at: 0 })
+    }
+
+    fn trailers(&self) -> Option<Trailers> {
+        Some(self.trailers.clone())
+    }
+}
+
+/// A read of such bytes.
+#[derive(Debug)]
+struct Following {
+    bytes: Bytes,
+    at: usize,
+}
+
+impl Reading for Following {
+    fn seek(&mut self, offset: u64) {
+        self.at = usize::try_from(offset).unwrap_or(usize::MAX);
+    }
+
+    fn poll_next(
+        &mut self,
+        _: Option<&Arc<Account>>,
+        _: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, Aborted>> {
+        let rest = self.bytes.slice(self.at.min(self.bytes.len())..);
+        self.at = self.bytes.len();
+        Poll::Ready(Ok(Some(rest).filter(|rest| !rest.is_empty())))
     }
 }
 

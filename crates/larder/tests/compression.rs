@@ -303,6 +303,38 @@ async fn what_passes_is_decoded_for_a_client_that_did_not_ask_for_it() {
 }
 
 #[tokio::test]
+async fn a_condition_on_what_passes_reaches_the_origin_by_the_tags_that_it_knows() {
+    let stage = Setup { site: "compress = \"all\"\n", ..Setup::default() }.start().await;
+    let private = "HTTP/1.1 200 OK\r\nCache-Control: private\r\nContent-Type: text/html\r\n";
+    let page = page();
+    let whole = format!("{private}ETag: \"e\"\r\nContent-Length: {}\r\n\r\n{page}", page.len());
+    stage.origin.on("/private", Script::respond(whole.into_bytes()));
+    let had = stage.ask("GET", "/private", GZIP).await;
+    assert_eq!(had.field("etag").as_deref(), Some("\"e-gzip\""));
+    let same = "HTTP/1.1 304 Not Modified\r\nETag: \"e\"\r\nCache-Control: private\r\n\r\n";
+    stage.origin.on("/private", Script::respond(same.as_bytes().to_vec()));
+    let delta = "W/\"e-dcz-0011223344556677\"";
+    for (accept, listed, asked, told) in [
+        (GZIP, "\"e-gzip\"", "\"e-gzip\", \"e\"", "\"e-gzip\""),
+        (GZIP, "W/\"e-gzip\", \"x\"", "W/\"e-gzip\", \"x\", W/\"e\"", "W/\"e-gzip\""),
+        // It has what the origin names.
+        (GZIP, "\"e\", \"e-gzip\"", "\"e\", \"e-gzip\", \"e\"", "\"e\""),
+        // It could not use that form.
+        (NONE, "\"e-gzip\"", "\"e-gzip\"", "\"e\""),
+        (GZIP, "\"x\"", "\"x\"", "\"e\""),
+        // Nor is one with a dictionary named by a 304 that passes.
+        (BROWSER, delta, delta, "\"e\""),
+    ] {
+        stage.origin.forget();
+        let fields = format!("{accept}If-None-Match: {listed}\r\n");
+        let reply = stage.ask("GET", "/private", &fields).await;
+        assert_eq!(reply.status, 304, "{fields}");
+        assert_eq!(reply.field("etag").as_deref(), Some(told), "{fields}");
+        assert_eq!(sent_field(&stage.sole_request("/private"), "if-none-match"), asked, "{fields}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_is_not_what_it_claims_is_cut_and_not_stored() {
     for policy in BOTH {
         let (stage, _folder) = site(policy, "").await;

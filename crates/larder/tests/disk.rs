@@ -44,6 +44,40 @@ async fn what_is_stored_is_a_hit_after_a_restart_with_its_age_and_its_variants()
 }
 
 #[tokio::test]
+async fn trailers_are_there_again_after_a_restart_and_behind_what_is_read_from_disk() {
+    let chunked = |body: &str| {
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\n\
+                    Transfer-Encoding: chunked\r\n\r\n";
+        let (length, tail) = (body.len(), "0\r\nX-Sum: 1\r\nx-last: 2\r\n\r\n");
+        Script::respond(format!("{head}{length:x}\r\n{body}\r\n{tail}").into_bytes())
+    };
+    // The body of the last is not brought into memory.
+    let bodies = ["page".to_owned(), "large ".repeat(100_000), "larger".repeat(1_000_000)];
+    let mut stage = Disked::start(Policy::Declared, "").await;
+    for (number, body) in bodies.iter().enumerate() {
+        stage.origin.on(&format!("/{number}"), chunked(body));
+        stage.get(&format!("/{number}")).await;
+    }
+    for _ in 0..2 {
+        stage.again(Signal::TERM).await;
+        for (number, body) in bodies.iter().enumerate() {
+            let target = format!("/{number}");
+            // Twice: lent, and from memory.
+            for _ in 0..2 {
+                let reply = stage.ask("GET", &target, "TE: trailers\r\n").await;
+                assert!(is_hit(&reply), "{target}");
+                assert!(reply.body == body.as_bytes(), "{target}");
+                let behind: Vec<_> = reply.trailers.iter().map(|(name, _)| &name[..]).collect();
+                assert_eq!(behind, ["X-Sum", "x-last"], "{target}");
+            }
+            let reply = stage.get(&target).await;
+            assert_eq!(reply.field("content-length"), Some(body.len().to_string()), "{target}");
+        }
+    }
+    assert_eq!(stage.origin.targets().len(), bodies.len(), "each once");
+}
+
+#[tokio::test]
 async fn a_killed_daemon_leaves_what_was_asked_for_again() {
     for policy in BOTH {
         let mut stage = Disked::start(policy, "").await;

@@ -291,11 +291,12 @@ async fn pages_and_fragments_may_be_in_any_coding() {
                     let reply = stage.ask("GET", "/page", accept).await;
                     let what = format!("{policy:?} {page_coded} {fragment_coded} {accept}");
                     assert_eq!(plain(&reply), whole, "{what}");
-                    if policy == Policy::Declared {
-                        let gzip = (!accept.is_empty()).then(|| "gzip".to_owned());
-                        assert_eq!(reply.field("content-encoding"), gzip, "{what}");
-                        assert_eq!(reply.field("vary").as_deref(), Some("Accept-Encoding"));
-                    }
+                    // A program's page is in gzip if it came so.
+                    let may = page_coded || policy == Policy::Declared;
+                    let gzip = (may && !accept.is_empty()).then(|| "gzip".to_owned());
+                    assert_eq!(reply.field("content-encoding"), gzip, "{what}");
+                    let vary = may.then(|| "Accept-Encoding".to_owned());
+                    assert_eq!(reply.field("vary"), vary, "{what}");
                 }
             }
         }
@@ -326,6 +327,61 @@ async fn a_page_in_gzip_can_be_read_as_far_as_it_has_come() {
         plain.starts_with(b"<p>begins A")
     })
     .await;
+}
+
+/// A site whose pages are all read for instructions.
+async fn all_html(more: &str) -> Stage {
+    let site = format!("includes = {{ esi = \"html\" }}\n{more}");
+    Setup { site: &site, ..Setup::default() }.start().await
+}
+
+#[tokio::test]
+async fn a_page_without_an_instruction_is_compressed_as_others_are() {
+    let stage = all_html("").await;
+    let text = "<p>a page without any</p>".repeat(100);
+    let fields = "Cache-Control: max-age=60\r\nContent-Type: text/html\r\nETag: \"e\"\r\n";
+    stage.origin.on("/page", Script::ok(fields, &text));
+    let gzip = "Accept-Encoding: gzip\r\n";
+    assert_eq!(plain(&stage.ask("GET", "/page", gzip).await), text, "while it comes");
+    for (accept, coding, tag) in [
+        (gzip, Some("gzip"), "W/\"e-gzip\""),
+        ("", None, "\"e\""),
+        (gzip, Some("gzip"), "W/\"e-gzip\""),
+    ] {
+        let reply = stage.ask("GET", "/page", accept).await;
+        assert_eq!(reply.field("content-encoding").as_deref(), coding, "{accept}");
+        assert_eq!(plain(&reply), text, "{accept}");
+        assert_eq!(reply.field("etag").as_deref(), Some(tag), "{accept}");
+        assert_eq!(reply.field("vary").as_deref(), Some("Accept-Encoding"), "{accept}");
+        assert_eq!(reply.field("content-length"), Some(reply.body.len().to_string()));
+        assert_eq!(reply.body.len() < text.len() / 4, coding.is_some());
+        let again = format!("{accept}If-None-Match: {tag}\r\n");
+        let confirmed = stage.ask("GET", "/page", &again).await;
+        assert_eq!((confirmed.status, confirmed.field("etag").as_deref()), (304, Some(tag)));
+    }
+    let part = stage.ask("GET", "/page", "Range: bytes=3-8\r\n").await;
+    assert_eq!((part.status, part.text()), (206, "a page".to_owned()));
+    assert_eq!(stage.origin.seen("/page"), 1);
+}
+
+#[tokio::test]
+async fn a_page_without_an_instruction_is_left_alone_as_others_are() {
+    let long = "<p>a page without any</p>".repeat(100);
+    let fresh = "Cache-Control: max-age=60\r\nContent-Type: text/html\r\n";
+    let kept = "Cache-Control: max-age=60, no-transform\r\nContent-Type: text/html\r\n";
+    for (site, fields, text) in
+        [("", fresh, "<p>short</p>"), ("", kept, &long), ("compress = \"off\"\n", fresh, &long)]
+    {
+        let stage = all_html(site).await;
+        stage.origin.on("/page", Script::ok(fields, text));
+        stage.get("/page").await;
+        for _ in 0..2 {
+            let reply = stage.ask("GET", "/page", "Accept-Encoding: gzip, br\r\n").await;
+            assert_eq!(reply.field("content-encoding"), None, "{site} {fields}");
+            assert_eq!(reply.field("vary"), None, "{site} {fields}");
+            assert_eq!(reply.text(), text, "{site} {fields}");
+        }
+    }
 }
 
 /// The content of the chunks that have come whole.

@@ -323,6 +323,37 @@ async fn the_middle_of_a_film_needs_one_slice() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_film_needs_its_slice_and_the_first_which_tells_the_length() {
+    const FILM: u64 = 4 << 30;
+    let cinema = Cinema::open(Policy::Declared, FILM, "", "slice_bytes = \"1MiB\"").await;
+    let tail = cinema.ask("Range: bytes=-5\r\n").await;
+    assert_part(&tail, FILM - 5..FILM, 1, FILM, "the last bytes");
+    assert_eq!(cinema.ranges(), [Some(0..MIB), Some(FILM - MIB..FILM)]);
+    assert!(cinema.film.asked()[1].if_range, "of the same version");
+    assert_eq!(cinema.film.sent(), 2 * MIB);
+}
+
+#[tokio::test]
+async fn several_parts_of_a_film_need_the_slices_that_they_are_in() {
+    const FILM: u64 = 4 << 30;
+    let cinema = Cinema::open(Policy::Declared, FILM, "", "slice_bytes = \"1MiB\"").await;
+    let (far, near) = (FILM - MIB..FILM, 5 * MIB..6 * MIB);
+    let fields = format!("Range: bytes=-10, {}-{}\r\n", near.start + 7, near.start + 11);
+    let reply = cinema.ask(&fields).await;
+    assert_eq!(reply.status, 206);
+    let kind = reply.field("content-type").expect("a type");
+    assert!(kind.starts_with("multipart/byteranges; boundary="), "{kind}");
+    for part in [FILM - 10..FILM, near.start + 7..near.start + 12] {
+        let told = format!("Content-Range: bytes {}-{}/{FILM}\r\n\r\n", part.start, part.end - 1);
+        let expected = [told.as_bytes(), &Film::bytes(1, part)].concat();
+        let is_there = reply.body.windows(expected.len()).any(|window| window == expected);
+        assert!(is_there, "{told}");
+    }
+    assert_eq!(cinema.ranges(), [Some(near), Some(far)]);
+    assert_eq!(cinema.film.sent(), 2 * MIB);
+}
+
+#[tokio::test]
 async fn under_a_program_the_middle_of_a_film_needs_its_slice_and_the_first() {
     const FILM: u64 = 4 << 30;
     let cinema = Cinema::open(Policy::Vcl, FILM, "", "slice_bytes = \"1MiB\"").await;
@@ -503,6 +534,12 @@ async fn an_origin_without_ranges_is_asked_for_them_once() {
     client.send(&other, Pieces::Whole).await.expect("sent");
     assert_part(&whole(client.reply("GET").await, "/other"), 70_000..70_010, 1, LENGTH, "other");
     assert_eq!(cinema.ranges(), [Some(SLICE..2 * SLICE), None]);
+    // So it is where the end is wanted.
+    let cinema = Cinema::small(Policy::Declared).await;
+    cinema.film.be(Manner::NoRanges);
+    let tail = cinema.ask("Range: bytes=-10\r\n").await;
+    assert_part(&tail, LENGTH - 10..LENGTH, 1, LENGTH, "the end");
+    assert_eq!(cinema.ranges(), [Some(0..SLICE)]);
 }
 
 #[tokio::test]

@@ -59,14 +59,22 @@ pub fn plan(header: &[u8], length: u64, max_ranges: usize) -> RangePlan {
     }
 }
 
-/// The first byte that `header`, the value of Range, asks for, where it is one range that says so;
-/// `None` for several and for the last so many bytes.
-pub fn first_wanted(header: &[u8]) -> Option<u64> {
-    let mut specs = members([byte_ranges(header)?]);
-    match (specs.next().and_then(parse), specs.next()) {
-        (Some(Spec::From(first, _)), None) if first < u64::MAX => Some(first),
-        _ => None,
+/// The first of the bytes that `header`, the value of Range, asks for, of a representation whose
+/// length is not known: 0 where only the last so many are asked for. `None` where [`plan`] would
+/// have no range of any representation.
+pub fn first_wanted(header: &[u8], max_ranges: usize) -> Option<u64> {
+    let (mut first, mut has_suffix) = (None, false);
+    for (before, spec) in members([byte_ranges(header)?]).enumerate() {
+        if before == max_ranges {
+            return None;
+        }
+        match parse(spec)? {
+            Spec::Suffix(bytes) => has_suffix |= bytes > 0,
+            Spec::From(u64::MAX, _) => {}
+            Spec::From(from, _) => first = Some(first.map_or(from, |other: u64| other.min(from))),
+        }
     }
+    first.or_else(|| has_suffix.then_some(0))
 }
 
 fn byte_ranges(header: &[u8]) -> Option<&[u8]> {
@@ -293,12 +301,18 @@ mod tests {
 
     #[test]
     fn the_first_byte_of_one_range_is_known_before_the_length_is() {
-        let first = |value: &str| first_wanted(value.as_bytes());
+        let first = |value: &str| first_wanted(value.as_bytes(), 3);
         assert_eq!(first("bytes=7-"), Some(7));
         assert_eq!(first("bytes=7-9"), Some(7));
-        for value in ["bytes=-7", "bytes=0-1,4-5", "bytes=", "bytes=x-", "items=1-", "bytes=9-7"] {
+        assert_eq!(first("bytes=-7"), Some(0));
+        assert_eq!(first("bytes=9-, -7, 4-5"), Some(4));
+        let beyond = format!("bytes={}-", u64::MAX);
+        for value in
+            ["bytes=", "bytes=-0", "bytes=x-", "items=1-", "bytes=9-7", "bytes=0-1,x", &beyond]
+        {
             assert_eq!(first(value), None, "{value}");
         }
+        assert_eq!(first("bytes=0-1,4-5,8-9,12-13"), None, "too many");
     }
 
     #[test]

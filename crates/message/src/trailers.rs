@@ -130,6 +130,37 @@ impl Trailers {
         }
     }
 
+    /// Those that [`Trailers::lines`] gave; `None` if no fields have such lines.
+    pub fn of_lines(lines: &[u8]) -> Option<Self> {
+        let mut read = Self::default();
+        for line in lines.split_inclusive(|b| *b == b'\n') {
+            let field = line.strip_suffix(b"\r\n").and_then(|_| field_of(line))?;
+            if !is_token(field.name)
+                || !is_value(field.value)
+                || judge(field.name) != Judgement::Pass
+            {
+                return None;
+            }
+            read.push(field.name, field.value);
+        }
+        (read.lines == lines).then_some(read)
+    }
+
+    /// The names of the fields, each once, as a Trailer field lists them (RFC 9110 6.6.2).
+    pub fn names(&self) -> Vec<u8> {
+        let mut names: Vec<u8> = Vec::new();
+        for field in self.iter() {
+            if members([&names[..]]).any(|name| name.eq_ignore_ascii_case(field.name)) {
+                continue;
+            }
+            if !names.is_empty() {
+                names.extend_from_slice(b", ");
+            }
+            names.extend_from_slice(field.name);
+        }
+        names
+    }
+
     /// Returns true if there is no field.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
@@ -310,6 +341,36 @@ mod tests {
         assert_eq!(trailers.non_empty(), None);
     }
 
+    #[test]
+    fn names_are_listed_once() {
+        let mut trailers = Trailers::default();
+        assert_eq!(trailers.names(), b"");
+        for name in ["X-Sum", "ETag", "x-sum"] {
+            trailers.push(name.as_bytes(), b"1");
+        }
+        assert_eq!(trailers.names(), b"X-Sum, ETag");
+    }
+
+    #[test]
+    fn lines_that_are_none_of_trailers_are_not_read() {
+        assert_eq!(Trailers::of_lines(b""), Some(Trailers::default()));
+        for lines in [
+            "A",
+            "A: 1",
+            "A: 1\n",
+            "A:1\r\n",
+            "A:  1\r\n",
+            ": 1\r\n",
+            "A b: 1\r\n",
+            "A: \x01\r\n",
+            "A: 1\r\n\r\n",
+            "Set-Cookie: a=1\r\n",
+            "Content-Length: 1\r\n",
+        ] {
+            assert_eq!(Trailers::of_lines(lines.as_bytes()), None, "{lines:?}");
+        }
+    }
+
     const NAME: &str = "[!#-'*+.0-9A-Z^_`a-z|~-]{1,60}";
     const VALUE: &str = "[!-~]([ -~]{0,20}[!-~])?|";
 
@@ -329,6 +390,9 @@ mod tests {
                 .map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()))
                 .collect();
             prop_assert_eq!(out, sent);
+            let may_pass = trailers.iter().all(|field| judge(field.name) == Judgement::Pass);
+            let read = Trailers::of_lines(trailers.lines());
+            prop_assert_eq!(read, may_pass.then_some(trailers));
         }
     }
 }

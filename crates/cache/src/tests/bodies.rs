@@ -1,6 +1,7 @@
 //! Bodies that fill, windows, readers.
 
 use bytes::Bytes;
+use message::Trailers;
 
 use super::*;
 
@@ -49,6 +50,75 @@ fn bodies_of_every_shape_come_out_as_they_went_in() {
             assert_eq!(single, size <= if declared { 262_144 } else { 65_536 }, "{size}");
         }
     }
+    cache.clear();
+    assert_eq!(cache.stats().bytes, 0);
+}
+
+fn trailers(name: &[u8]) -> Trailers {
+    let mut trailers = Trailers::default();
+    trailers.push(name, b"1");
+    trailers
+}
+
+#[test]
+fn trailers_come_behind_a_kept_body_for_every_reader_and_are_weighed_with_it() {
+    let cache = cache();
+    let store = |length: usize, flags: Flags, behind: Option<Trailers>| {
+        let mut filling = begin_anew(&cache, "/a").store(NewObject { flags, ..head(None) }, None);
+        let mut early = filling.object().reader();
+        assert!(early.take_trailers().is_none(), "before the end there are none");
+        let object = Arc::clone(filling.object());
+        assert_eq!(filling.push(&pattern(length)), Push::Ok);
+        assert!(filling.finish_with(behind.clone()));
+        for mut reader in [early, object.reader(), object.reader()] {
+            while let Some(data) = block_on(reader.next()).expect("complete") {
+                assert!(!data.is_empty());
+            }
+            assert_eq!(reader.take_trailers().map(|come| come.trailers), behind);
+        }
+        assert_eq!(object.trailers(), behind.as_ref());
+        assert!(bytes_of(&object).expect("complete") == pattern(length));
+        let taken = cache.stats().bytes;
+        drop(object);
+        cache.clear();
+        assert_eq!(cache.stats().bytes, 0, "{length}");
+        taken
+    };
+    for length in [0, 10, 300_000] {
+        for esi in [false, true] {
+            let flags = Flags { esi, ..Flags::default() };
+            let without = store(length, flags, None);
+            assert!(store(length, flags, Some(trailers(b"X-Sum"))) > without, "{length}");
+        }
+    }
+}
+
+#[test]
+fn trailers_of_a_body_that_is_not_kept_go_to_its_reader() {
+    let cache = Cache::new(Config { object_bytes_max: 1000, ..config(1 << 20) });
+    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let mut reader = filling.object().reader();
+    assert_eq!(filling.push(&[1; 2000]), Push::Ok);
+    assert!(filling.is_window());
+    assert!(filling.finish_with(Some(trailers(b"X-Sum"))));
+    while let Some(data) = block_on(reader.next()).expect("complete") {
+        assert!(!data.is_empty());
+    }
+    assert_eq!(reader.take_trailers().map(|come| come.trailers), Some(trailers(b"X-Sum")));
+}
+
+#[test]
+fn trailers_stay_with_a_body_that_is_confirmed() {
+    let cache = cache();
+    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let old = Arc::clone(filling.object());
+    assert_eq!(filling.push(b"body"), Push::Ok);
+    assert!(filling.finish_with(Some(trailers(b"X-Sum"))));
+    let new = begin_anew(&cache, "/a").freshen(&old, head(None), None);
+    drop(old);
+    assert_eq!(new.trailers(), Some(&trailers(b"X-Sum")));
+    assert_eq!(bytes_of(&new).as_deref(), Some(&b"body"[..]));
+    drop(new);
     cache.clear();
     assert_eq!(cache.stats().bytes, 0);
 }

@@ -162,7 +162,7 @@ fn lend(cache: &Arc<Cache<Attic>>, attic: &Attic, name: &str) -> Option<Arc<Obje
             continue;
         }
         let (first, second) = (body.slice(..body.len() / 2), body.slice(body.len() / 2..));
-        match lead.lend(place, record, Loan::Whole(vec![first, second])) {
+        match lead.lend(place, record, (Loan::Whole(vec![first, second]), None)) {
             Ok(lent) => return lent,
             Err(goes_on) => lead = goes_on,
         }
@@ -322,7 +322,7 @@ fn what_was_read_before_a_purge_a_ban_or_a_newer_response_is_not_lent_after_it()
         let [place] = *lead.cold() else { panic!("it has sunk") };
         let (record, body) = attic.read(place).expect("kept");
         overtake(&cache);
-        let lent = lead.lend(place, record, Loan::Whole(vec![body]));
+        let lent = lead.lend(place, record, (Loan::Whole(vec![body]), None));
         assert!(!matches!(lent, Ok(Some(_))));
         drop(lent);
         cache.check();
@@ -341,7 +341,8 @@ fn those_who_wait_are_lent_what_is_lent() {
     };
     let [place] = *lead.cold() else { panic!("it has sunk") };
     let (record, body) = attic.read(place).expect("kept");
-    let lent = lead.lend(place, record, Loan::Whole(vec![body])).expect("its key").expect("there");
+    let lent =
+        lead.lend(place, record, (Loan::Whole(vec![body]), None)).expect("its key").expect("there");
     match poll_once(&mut ticket) {
         Poll::Ready(Waited::Ready(object)) => assert!(Arc::ptr_eq(&object, &lent)),
         other => panic!("expected what is lent, not {other:?}"),
@@ -457,7 +458,7 @@ fn a_response_whose_body_stays_below_is_as_others_and_leaves_without_being_writt
         let lead = fetching(&cache, name);
         let [place] = *lead.cold() else { panic!("it has sunk") };
         let (record, body) = attic.read(place).expect("kept");
-        lead.raise_head(place, record, Arc::new(Lent(body)))
+        lead.raise_head(place, record, (Arc::new(Lent(body)), None))
     };
     for _ in 0..2 {
         let object = raise("/a").expect("its key");

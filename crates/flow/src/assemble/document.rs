@@ -11,15 +11,19 @@ use vcl::counts::Count;
 use super::page::{Composed, Dialect};
 use super::stitch::{Clip, PAGE_BYTES};
 use crate::core::Core;
+use crate::form;
 use crate::live::Live;
+use crate::reply::stored_head;
 
 /// The instructions of a page in one of the dialects.
 #[derive(Debug)]
 pub(crate) struct Instructions {
     dialect: Dialect,
     read: Arc<ReadPage>,
-    /// Varnish would put it together in gzip, and so ask for fragments in gzip.
-    pub(super) is_folded: bool,
+    /// It is put together in gzip, of fragments in gzip.
+    is_folded: bool,
+    /// It has no instruction, and is sent in further forms.
+    negotiated: bool,
     /// Its faults have been counted.
     is_told: AtomicBool,
 }
@@ -41,9 +45,19 @@ impl Instructions {
         core.counters.add(Counter::EsiErrors, remarks.errors());
         core.counts().add(Count::EsiErrors, remarks.errors());
         core.counts().add(Count::EsiWarnings, remarks.warnings());
-        let read = Arc::new(ReadPage { document, cuts: Vec::new() });
+        let cuts = match is_folded && !document.is_plain() && bytes.len() as u64 <= PAGE_BYTES {
+            true => cuts(Whole::One(bytes), &document),
+            false => Vec::new(),
+        };
+        let read = Arc::new(ReadPage { document, cuts });
         let is_told = AtomicBool::new(true);
-        Arc::new(Self { dialect: Dialect::Varnish, read, is_folded, is_told })
+        let (dialect, negotiated) = (Dialect::Varnish, false);
+        Arc::new(Self { dialect, read, is_folded, negotiated, is_told })
+    }
+
+    /// Returns true if the page is put together in gzip, for clients that take that.
+    pub(crate) fn is_folded(&self) -> bool {
+        self.is_folded
     }
 
     /// Returns true if the page is sent as it came.
@@ -115,9 +129,27 @@ pub(super) fn note(core: &Core, page: &Composed, remarks: &Remarks) {
     }
 }
 
-/// Returns true if the stored page has no instruction, as far as that is known: all of it is there.
-pub(crate) fn is_plain(object: &Object, dialect: Dialect, live: &Live) -> bool {
-    object.whole().is_some() && read(object, dialect, live).read.document.is_plain()
+/// A stored page without an instruction, which is sent as what it is: a response like others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlainPage {
+    /// It is sent in further forms, to clients that take those.
+    pub(crate) negotiated: bool,
+}
+
+/// Returns the stored page if it has no instruction, as far as that is known: all of it is there.
+pub(crate) fn plain(object: &Object, dialect: Dialect, live: &Live) -> Option<PlainPage> {
+    object.whole()?;
+    let read = read(object, dialect, live);
+    let negotiated = read.negotiated;
+    read.is_plain().then_some(PlainPage { negotiated })
+}
+
+/// Returns true if the settings have a page coded that is `object`, and its head says that there
+/// may be several forms.
+fn is_negotiated(object: &Object, live: &Live) -> bool {
+    let Some(head) = stored_head(object) else { return false };
+    let is_worth = || live.compression.worth.judge(head.status, &head.headers, object.length());
+    object.flags().gzip_page && form::varies_by_coding(&head.headers) && is_worth().is_ok()
 }
 
 /// The instructions that are attached to `object`, or else made and attached now.
@@ -145,7 +177,9 @@ fn read(object: &Object, dialect: Dialect, live: &Live) -> Arc<Instructions> {
     };
     let read = Arc::new(ReadPage { document, cuts });
     let is_told = AtomicBool::new(false);
-    let made = Arc::new(Instructions { dialect, read, is_folded: false, is_told });
+    let is_folded = object.flags().gzip_page;
+    let negotiated = is_plain && dialect != Dialect::Varnish && is_negotiated(object, live);
+    let made = Arc::new(Instructions { dialect, read, is_folded, negotiated, is_told });
     object.attach(made.clone());
     made
 }

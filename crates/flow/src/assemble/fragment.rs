@@ -114,8 +114,7 @@ pub(super) fn request(
     (request.expect_continue, request.keep_alive) = (false, true);
     request.headers.retain(|f| !CONDITIONS.contains(&f.id) && !LEFT.contains(&f.id));
     // Under a program a fragment comes as Varnish has it come, and is unfolded here.
-    let is_folded = page.instructions.as_ref().is_some_and(|page| page.is_folded)
-        && page.live.params.is_on(Param::HttpGzipSupport);
+    let is_folded = page.folded && page.live.params.is_on(Param::HttpGzipSupport);
     if page.gzip || is_folded {
         request.headers.set(HeaderId::AcceptEncoding, b"gzip");
     }

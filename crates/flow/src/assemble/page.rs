@@ -49,6 +49,10 @@ pub(crate) struct Composed {
     pub(super) trace: Rc<Trace>,
     /// It is sent in gzip.
     pub(crate) gzip: bool,
+    /// Under a program it is one for clients with gzip, whoever asks for it: so are its fragments.
+    pub(crate) folded: bool,
+    /// It is sent as it is, whatever instructions it has.
+    pub(crate) verbatim: bool,
 }
 
 /// The address of a fragment as its page has it, and its request, or why it has none.
@@ -132,6 +136,8 @@ impl Composed {
             instructions: None,
             trace: Rc::default(),
             gzip: false,
+            folded: false,
+            verbatim: false,
         })
     }
 

@@ -17,7 +17,7 @@ use policy::DeliverCtx;
 use super::{Switched, includes};
 use crate::ask::Ask;
 use crate::assemble::Dialect;
-use crate::assemble::is_plain;
+use crate::assemble::plain;
 use crate::body::ReplyBody;
 use crate::core::Core;
 use crate::decide::freshness;
@@ -28,6 +28,7 @@ use crate::recode::{Unfolding, decode_limits};
 use crate::refine;
 use crate::reply::{Head, Reply, SentCoding, SentForm, Served, stored_head};
 use crate::select::{self, Rules, SELECTORS, Validators};
+use crate::trailers;
 
 /// Fields of requests that ask for something else than the whole of a response with one form, or
 /// name a dictionary.
@@ -75,16 +76,21 @@ fn deliver(
     let mut reply = Reply::stored(object, body, served);
     reply.age_s = Some(freshness.age_ms(ask.now.mono_ms) / 1000);
     reply.ttl_s = Some(freshness.ttl_ms(ask.now.mono_ms) / 1000);
-    if let Some(dialect) = includes::of_stored(object.flags())
-        && !is_plain(object, dialect, ask.live)
-    {
-        includes::stored(ask, object, dialect, &mut reply);
-        return reply;
+    let mut negotiated = object.flags().negotiated;
+    if let Some(dialect) = includes::of_stored(object.flags()) {
+        let Some(page) = plain(object, dialect, ask.live) else {
+            includes::stored(ask, object, dialect, &mut reply);
+            return reply;
+        };
+        negotiated |= page.negotiated;
+        if let Some(core) = core.filter(|_| page.negotiated) {
+            refine::fold_page(core, ask.live, object);
+        }
     }
     if let Some(core) = core {
         dictionary::note(core, occasion(ask), object);
     }
-    if object.flags().negotiated {
+    if negotiated {
         negotiate(core, ask, object, &mut reply);
     } else if ask.request.headers.contains_any(&ASKING) {
         reply.dictionary = dictionary::of_one_form(ask.request);
@@ -92,10 +98,20 @@ fn deliver(
         select::condition(ask.request, &validators, &mut reply);
         cut(ask, object, &validators, &mut reply);
     }
+    if reply.status == object.status() && ask.within.is_none() {
+        trailers::follow(ask.request, object, &mut reply);
+    }
     if ask.site.policy.shapes_delivery(&ask.notes) {
         shape_stored(ask, object, &mut reply);
     }
     reply
+}
+
+/// Returns true if clients get a stored body in the form that they like best.
+pub(crate) fn is_negotiated(ask: &Ask<'_>, object: &Object) -> bool {
+    let page = includes::of_stored(object.flags());
+    let page = page.and_then(|dialect| plain(object, dialect, ask.live));
+    object.flags().negotiated || page.is_some_and(|page| page.negotiated)
 }
 
 /// The request as far as dictionaries go by it.

@@ -11,6 +11,7 @@ use files::accel::{self, Named, Said};
 use message::freshness::Freshness;
 use message::reference::same_origin;
 use message::store::{self, NotStored, StorePlan};
+use message::trailers::are_taken;
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status};
 use origin::{Caller, Exchange, Origin, Protocol, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
@@ -356,7 +357,8 @@ impl ByPolicy {
         if !is_new || !self.may_probe || !self.request.headers.contains(HeaderId::Range) {
             return None;
         }
-        let probe = Probe::of(&self.request, Shape::of(&fetch.live.limits)?)?;
+        let probe =
+            Probe::of(&self.request, Shape::of(&fetch.live.limits)?, fetch.live.limits.ranges)?;
         let unprobed = &fetch.core.shared.slices.unprobed;
         let may = may_slice(fetch, origin) && !unprobed.has(origin.name(), fetch.now().mono_ms);
         may.then_some(probe)
@@ -410,15 +412,19 @@ impl ByPolicy {
         Fate::Try
     }
 
-    /// Lets trailers pass, and tells the origin of them if the response is for this client alone.
+    /// Lets trailers pass, and tells the origin of them. Those of a response that is stored are
+    /// kept for all clients, and asked for where the one does that has caused the fetch.
     fn pass_trailers(&self, fetch: &mut Fetch) {
         let is_own = self.own && fetch.lead.is_none() && !self.upgrade;
-        if !is_own && !fetch.upload.is_some() {
+        let takes = are_taken(&self.request.headers) && !self.upgrade;
+        if !is_own && !takes && !fetch.upload.is_some() {
             return;
         }
         let gate = Gate::of_request(&self.site, self.notes, &self.request.headers);
         if is_own {
             trailers::tell_origin(&mut fetch.request, &self.request, &gate);
+        } else if takes {
+            trailers::ask_origin(&mut fetch.request);
         }
         fetch.upload.let_trailers_pass(gate);
     }
@@ -499,8 +505,9 @@ impl ByPolicy {
         let memory = fetch.core.shared.cache.memory();
         let body = (framing.length(), has_body);
         let dialect = includes::dialect(&self.site, &exchange.response);
+        let gate = Gate::of_response(&self.site, self.notes, &exchange.response.headers);
         let form = match dialect {
-            Some(_) => form::keep_page(&mut exchange.response, has_body),
+            Some(_) => form::keep_page(&mut exchange.response, body, compress, settings),
             None => form::keep(&mut exchange.response, body, compress, settings, memory),
         };
         let selected = selected(&exchange.response, &self.request, form.is_one);
@@ -513,7 +520,8 @@ impl ByPolicy {
         new.flags.dictionary = is_dictionary && dialect.is_none();
         includes::marks(&self.site, dialect, &mut new.flags);
         let (recode, sinks) = (form.recode, self.sinks());
-        let plan = Plan { new, selected, recode, attached: None, kept: true, sinks };
+        let (gate, attached) = (Some(gate), None);
+        let plan = Plan { new, selected, recode, gate, attached, kept: true, sinks };
         Fate::Store(Body::Exchange(exchange), Box::new(plan))
     }
 
@@ -531,12 +539,17 @@ impl ByPolicy {
         let framing = exchange.framing;
         let (recode, coding) = match dialect {
             Some(_) => {
-                let kept = form::keep_page(&mut exchange.response, framing != Framing::None);
+                let body = (framing.length(), framing != Framing::None);
+                let (own, settings) = (&mut exchange.response, &fetch.live.compression);
+                let kept = form::keep_page(own, body, Compress::Off, settings);
                 (kept.recode, kept.coding)
             }
             None => self.recode_passing(fetch, &mut exchange.response, framing),
         };
         let response = &mut exchange.response;
+        if response.status == Status::NOT_MODIFIED && self.site.compress != Compress::Off {
+            form::name_had(&self.request, &mut response.headers);
+        }
         let gate = Gate::of_response(&self.site, self.notes, &response.headers);
         let announced = gate.announced(&response.headers, exchange.framing);
         forward::passable(response, &self.site, &fetch.live, now.unix_secs());
@@ -639,6 +652,7 @@ impl ByPolicy {
         fetch.core.note_fetch(fetch.key_hash, None);
         let now = fetch.now();
         let mut merged = surrogate::whole_head(old);
+        let varies = old.flags().gzip_page && form::varies_by_coding(&merged.headers);
         let mut confirmation = exchange.response.clone();
         forward::keepable(&mut confirmation, &self.site, now.unix_secs());
         form::confirm(&mut confirmation.headers, old);
@@ -658,7 +672,7 @@ impl ByPolicy {
         let mut ctx = ResponseCtx { request, response: &mut merged, plan: &mut plan, notes };
         self.site.policy.response(&mut ctx);
         let flags = old.flags();
-        if flags.negotiated {
+        if flags.negotiated || varies {
             form::vary_by_coding(&mut merged.headers);
         }
         let is_one = self.site.compress != Compress::Off
@@ -688,7 +702,8 @@ impl ByPolicy {
             }
         }
         let (recode, sinks) = (Recode::None, self.sinks());
-        let plan = Plan { new, selected, recode, attached: None, kept, sinks };
+        let (gate, attached) = (None, None);
+        let plan = Plan { new, selected, recode, gate, attached, kept, sinks };
         Fate::Confirm(Some(exchange), Box::new(plan))
     }
 

@@ -18,7 +18,7 @@ use crate::reply::{SentForm, stored_head};
 
 /// Tells which form the client of a request gets.
 pub(super) fn about_form(ask: &Ask<'_>, object: &Arc<Object>, shared: &Shared) -> Step {
-    let is_one = !object.flags().negotiated;
+    let is_one = !declared::is_negotiated(ask, object);
     let Sought { used, form } = match is_one {
         true => dictionary::of_one_form(ask.request).into(),
         false => dictionary::seek((None, shared), declared::occasion(ask), object),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::memory::Full;
 use base::{Account, Held, Limit, Memory};
 use bytes::Bytes;
+use codec::STEP_BYTES;
 use origin::Exchange;
 
 use super::{Collected, Fetch};
@@ -64,6 +65,39 @@ pub(super) async fn whole(
     }
     let plain = coder.as_ref().map(Coder::plain_length);
     Ok(Collected { bytes: body.into_bytes(), plain })
+}
+
+/// Codes a body that is there as `recode` says.
+///
+/// # Errors
+/// Why it cannot be, in words.
+pub(super) async fn coded(
+    fetch: &Fetch,
+    plain: &[u8],
+    recode: Recode,
+) -> Result<Collected, String> {
+    let no_memory = |_| {
+        fetch.core.counters.limit(Limit::ClientMemory);
+        "no memory for the body (limit: client_memory)".to_owned()
+    };
+    let length = plain.len() as u64;
+    let limits = decode_limits(&fetch.live.limits);
+    let coder = Coder::new(recode, Some(length), limits).map_err(|error| error.to_string())?;
+    let Some(mut coder) = coder else {
+        return Ok(Collected { bytes: Bytes::copy_from_slice(plain), plain: None });
+    };
+    let mut body = Gathered::new(fetch.core.shared.cache.memory(), None).map_err(no_memory)?;
+    let mut turns = Strides::default();
+    for piece in plain.chunks(STEP_BYTES) {
+        coder.take(piece);
+        // The coder knows by the length which piece is the last.
+        while let Some(out) = coder.step(false).map_err(|error| flaw(fetch, error))? {
+            let made = out.len();
+            body.push(out).map_err(no_memory)?;
+            turns.pass(made).await;
+        }
+    }
+    Ok(Collected { bytes: body.into_bytes(), plain: Some(length) })
 }
 
 /// The words for a body that is not in its coding, or beyond a limit.

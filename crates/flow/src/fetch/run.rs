@@ -22,6 +22,10 @@ impl<J: Judge> Job<J> {
                     let body = collect::whole(&self.fetch, *exchange, recode).await;
                     self.judge.collected(&mut self.fetch, *pending, body)
                 }
+                Fate::Recode { whole, recode, pending } => {
+                    let body = collect::coded(&self.fetch, &whole.bytes, recode).await;
+                    self.judge.collected(&mut self.fetch, *pending, body)
+                }
                 Fate::Store(body, plan) => return self.keep(body, *plan).await,
                 Fate::Confirm(exchange, plan) => return self.confirm(exchange, *plan).await,
                 Fate::Pass(body, mark, unstored) => return self.pass(body, mark, *unstored).await,

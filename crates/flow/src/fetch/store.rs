@@ -61,7 +61,7 @@ impl<J: Judge> Job<J> {
             body => body,
         };
         let Some(mut lead) = self.fetch.lead.take() else { return };
-        let Plan { new, selected, recode, attached, sinks, .. } = plan;
+        let Plan { new, selected, recode, gate, attached, sinks, .. } = plan;
         let given = body.length();
         let length = given.filter(|_| !recode.changes());
         let new = NewObject { length, ..new };
@@ -82,7 +82,7 @@ impl<J: Judge> Job<J> {
         let carried = match body {
             Body::Exchange(exchange) => {
                 self.tell(fetched);
-                carry(*exchange, filling, coder, trace, None).await
+                carry(*exchange, filling, coder, trace, gate.as_ref()).await
             }
             Body::Whole(whole) => {
                 _ = filling.push(&whole.bytes);

@@ -191,13 +191,13 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// The slice of `shape` with the first byte that `request` wants; `None` if the request does
-    /// not say which one that is.
-    pub(crate) fn of(request: &Request, shape: Shape) -> Option<Self> {
+    /// The slice of `shape` with the first byte that `request` wants, as far as it says that before
+    /// the length is known; `None` if no part is wanted, or more than `most` are.
+    pub(crate) fn of(request: &Request, shape: Shape, most: u64) -> Option<Self> {
         if request.method != Method::Get {
             return None;
         }
-        let first = first_wanted(sole(&request.headers, HeaderId::Range)?)?;
+        let first = first_wanted(sole(&request.headers, HeaderId::Range)?, most as usize)?;
         let start = first / shape.slice_bytes * shape.slice_bytes;
         Some(Self { range: start..start.checked_add(shape.slice_bytes)? })
     }
@@ -299,11 +299,13 @@ mod tests {
         let probe = |value: &str| {
             let mut request = Request::new();
             request.headers.push(HeaderId::Range, value.as_bytes());
-            Some(Probe::of(&request, shape)?.range)
+            Some(Probe::of(&request, shape, 2)?.range)
         };
         assert_eq!(probe("bytes=0-"), Some(0..100));
         assert_eq!(probe("bytes=250-999"), Some(200..300));
-        assert_eq!(probe("bytes=-5"), None);
+        assert_eq!(probe("bytes=-5"), Some(0..100), "any slice tells the length");
+        assert_eq!(probe("bytes=900-999, 250-259"), Some(200..300));
+        assert_eq!(probe("bytes=0-0, 2-2, 4-4"), None, "too many");
         assert_eq!(
             probe(&format!("bytes={}-", u64::MAX - 1)),
             None,

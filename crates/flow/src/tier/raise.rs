@@ -178,7 +178,7 @@ pub(super) fn may_lend(record: &Record, is_whole: bool, now_ms: u64) -> bool {
 
 /// Lends the response.
 fn lend(core: &Core, lead: Lead, found: Candidate) -> Result<Option<Arc<Object>>, Lead> {
-    let Candidate { place, kept: Raised { record, plain_length, .. }, answer } = found;
+    let Candidate { place, kept: Raised { record, plain_length, trailers, .. }, answer } = found;
     let body = match is_whole(&answer) {
         true => Loan::Whole(answer.body),
         false => {
@@ -187,7 +187,7 @@ fn lend(core: &Core, lead: Lead, found: Candidate) -> Result<Option<Arc<Object>>
             Loan::Elsewhere(OnDisk::at(&core.shared.cache, at, length, opening))
         }
     };
-    let lent = lead.lend(place, record, body)?;
+    let lent = lead.lend(place, record, (body, trailers))?;
     core.counters.add(Counter::DiskLent, u64::from(lent.is_some()));
     if let Some((object, length)) = lent.as_ref().zip(plain_length) {
         object.note_plain_length(length);
@@ -198,14 +198,14 @@ fn lend(core: &Core, lead: Lead, found: Candidate) -> Result<Option<Arc<Object>>
 /// Puts the head of the response into the index, over a body that stays where it is.
 fn put_head(core: &Rc<Core>, lead: Lead, found: Candidate) -> Result<(), Lead> {
     let cache = &core.shared.cache;
-    let Candidate { place, kept: Raised { record, set, .. }, answer } = found;
+    let Candidate { place, kept: Raised { record, trailers, set, .. }, answer } = found;
     if let Some(kept) = set {
         let life = cache.lower().sets.lock().get(&place).cloned();
         let Some(set) = slices::kept_again(core, &kept, lead.hash(), life) else {
             return Err(lead);
         };
         let life = set.life();
-        let object = lead.raise_head(place, record, Arc::clone(&set) as _)?;
+        let object = lead.raise_head(place, record, (Arc::clone(&set) as _, None))?;
         set.stands_for(&object);
         if object.is_live() {
             cache.lower().sets.lock().insert(place, life);
@@ -214,14 +214,14 @@ fn put_head(core: &Rc<Core>, lead: Lead, found: Candidate) -> Result<(), Lead> {
     }
     let (at, opening) = ((lead.hash(), place), Opening::without_bytes(&answer));
     let body = OnDisk::at(cache, at, answer.length, opening);
-    let object = lead.raise_head(place, record, Arc::clone(&body) as _)?;
+    let object = lead.raise_head(place, record, (Arc::clone(&body) as _, trailers))?;
     body.stands_for(&object);
     Ok(())
 }
 
 /// Puts the response, whose whole body has been read, into the index.
 fn put(lead: Lead, found: Candidate) -> Result<(), Lead> {
-    let Candidate { place, kept: Raised { record, plain_length, .. }, answer } = found;
+    let Candidate { place, kept: Raised { record, plain_length, trailers, .. }, answer } = found;
     let mut filling = lead.refill(place, record, answer.length)?;
     if filling.is_window() {
         // There is no memory for it; an origin's response would pass through.
@@ -235,7 +235,7 @@ fn put(lead: Lead, found: Candidate) -> Result<(), Lead> {
         };
     }
     let object = Arc::clone(filling.object());
-    if filling.finish()
+    if filling.finish_with(trailers)
         && let Some(length) = plain_length
     {
         object.note_plain_length(length);

@@ -7,14 +7,17 @@ use base::Now;
 use bytes::Bytes;
 use cache::{Object, Record, Sinks};
 use disk::{Answer, Body, Entry, Lent, Place};
+use message::Trailers;
 
 use super::Store;
 use super::body::OnDisk;
 use crate::slices::{self, SliceSet};
 
-/// The version of heads, and that of heads of sets of slices; others are not read.
+/// The version of heads, that of heads of sets of slices, and that of heads of responses with
+/// trailers; others are not read.
 const VERSION: u8 = 1;
 const VERSION_OF_SETS: u8 = 2;
+const VERSION_OF_TRAILED: u8 = 3;
 /// Bytes before the record: version, and length of the content without its coding.
 const FIXED_BYTES: usize = 9;
 /// A length that is not known.
@@ -38,6 +41,8 @@ impl Lent for Sunk {
 pub(super) struct Raised {
     pub(super) record: Record,
     pub(super) plain_length: Option<u64>,
+    /// Those that came behind its body.
+    pub(super) trailers: Option<Trailers>,
     /// Where its body is a set of slices: all that is known of that.
     pub(super) set: Option<Bytes>,
 }
@@ -89,10 +94,10 @@ impl Store {
 
     /// The response that was read, by the clocks and the bans of this process.
     pub(super) fn decode(&self, answer: &Answer, now: Now) -> Option<Raised> {
-        let Content { record, plain_length, set } = content(&answer.head)?;
+        let Content { record, plain_length, trailers, set } = content(&answer.head)?;
         let record = Record::decode(record, now)?;
         let record = record.having_passed(self.passed(answer.order, answer.passed));
-        Some(Raised { record, plain_length, set })
+        Some(Raised { record, plain_length, trailers, set })
     }
 }
 
@@ -100,6 +105,7 @@ impl Store {
 pub(super) struct Content<'a> {
     pub(super) record: &'a [u8],
     pub(super) plain_length: Option<u64>,
+    pub(super) trailers: Option<Trailers>,
     pub(super) set: Option<Bytes>,
 }
 
@@ -107,18 +113,30 @@ pub(super) struct Content<'a> {
 pub(super) fn content(head: &Bytes) -> Option<Content<'_>> {
     let (fixed, record) = head.split_first_chunk::<FIXED_BYTES>()?;
     let [version, length @ ..] = *fixed;
-    let (set, record) = match version {
-        VERSION => (None, record),
+    let (mut trailers, mut set) = (None, None);
+    let record = match version {
+        VERSION => record,
         VERSION_OF_SETS => {
-            let (bytes, rest) = record.split_first_chunk()?;
-            let bytes = usize::try_from(u32::from_le_bytes(*bytes)).ok()?;
-            let (set, record) = rest.split_at_checked(bytes)?;
-            (Some(head.slice_ref(set)), record)
+            let (kept, record) = split(record)?;
+            set = Some(head.slice_ref(kept));
+            record
+        }
+        VERSION_OF_TRAILED => {
+            let (lines, record) = split(record)?;
+            trailers = Some(Trailers::of_lines(lines)?);
+            record
         }
         _ => return None,
     };
     let length = u64::from_le_bytes(length);
-    Some(Content { record, plain_length: (length != NO_LENGTH).then_some(length), set })
+    let plain_length = (length != NO_LENGTH).then_some(length);
+    Some(Content { record, plain_length, trailers, set })
+}
+
+/// Splits off what follows its length.
+fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
 }
 
 /// Returns true if all of the response is in memory or in slices, or on disk under an older head,
@@ -139,12 +157,17 @@ fn end_ms(object: &Object) -> i64 {
 }
 
 fn encode(object: &Object, set: Option<&SliceSet>, now: Now) -> Bytes {
-    let mut head = vec![if set.is_some() { VERSION_OF_SETS } else { VERSION }];
+    let set = set.map(SliceSet::kept);
+    let (version, more) = match (&set, object.trailers()) {
+        (Some(kept), _) => (VERSION_OF_SETS, Some(&kept[..])),
+        (None, Some(trailers)) => (VERSION_OF_TRAILED, Some(trailers.lines())),
+        (None, None) => (VERSION, None),
+    };
+    let mut head = vec![version];
     head.extend_from_slice(&object.plain_length().unwrap_or(NO_LENGTH).to_le_bytes());
-    if let Some(set) = set {
-        let kept = set.kept();
-        head.extend_from_slice(&(kept.len() as u32).to_le_bytes());
-        head.extend_from_slice(&kept);
+    if let Some(more) = more {
+        head.extend_from_slice(&(more.len() as u32).to_le_bytes());
+        head.extend_from_slice(more);
     }
     object.encode(now, &mut head);
     head.into()

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cache::{Object, Reader};
+use cache::{Flags, Object, Reader};
 use codec::Coding;
 use codec::dictionary::vary_by_dictionary;
 use message::date::{HttpDate, parse_http_date};
@@ -73,7 +73,7 @@ fn stored<S: Stage>(
     };
     let Sought { used, form: delta } = seek(turn, env, object);
     reply.dictionary = used;
-    let unfolds = unfolds(turn, env, object.flags().coding);
+    let unfolds = unfolds(turn, env, told_coding(object.flags()));
     // Of parts the head is written anew.
     let parts = turn.req.headers.contains(HeaderId::Range);
     if unfolds
@@ -149,14 +149,17 @@ fn shaped<S: Stage>(
     if reply.dictionary == DictionaryUse::Used && !is_delta {
         reply.dictionary = DictionaryUse::Program;
     }
-    if !is_delta && chosen.unfolds(unfolds, object.flags().coding) {
-        response.headers.remove(HeaderId::ContentEncoding);
+    let is_folded = object.flags().gzip_page;
+    let unfolds = !is_delta && chosen.unfolds(unfolds, told_coding(object.flags()));
+    if unfolds {
         let length = form::plain_length(object);
-        S::unfold(env, &mut reply.body, length);
+        unfold(env, (&mut response, &mut reply.body), (is_folded, length));
     }
     let times = (object.last_modified(), object.date());
-    if object.flags().esi && chosen.esi {
-        return Ok(put_together(turn, env, reply, (response, times), object.attached()));
+    if object.flags().esi
+        && let Some(page) = SentPage::of(object.attached(), &chosen, (is_folded, unfolds))
+    {
+        return Ok(put_together(turn, env, reply, (response, times), page));
     }
     Ok(close(turn, env, reply, (response, times), chosen.ranges))
 }
@@ -232,16 +235,65 @@ fn give_delta(
     true
 }
 
+/// A page as one client gets it.
+struct SentPage {
+    instructions: Option<Arc<Instructions>>,
+    /// Its head is that of a body in gzip, which is made when it is sent.
+    is_folded: bool,
+    /// It is sent in gzip.
+    is_gzip: bool,
+    /// Its instructions do not count.
+    is_verbatim: bool,
+}
+
+impl SentPage {
+    /// The page with these instructions; `None` if it is sent as it is stored. Its head is that of
+    /// a body in gzip if `is_folded`, and the client gets it without that if `unfolds`.
+    fn of(
+        instructions: Option<Arc<Instructions>>,
+        chosen: &Chosen,
+        (is_folded, unfolds): (bool, bool),
+    ) -> Option<Self> {
+        let is_gzip = is_folded && !unfolds;
+        let is_put = chosen.esi || is_gzip;
+        is_put.then_some(Self { instructions, is_folded, is_gzip, is_verbatim: !chosen.esi })
+    }
+}
+
+/// The coding that the head of a stored response tells of. A page is stored without one so that it
+/// can be put together, whatever it is sent in.
+fn told_coding(flags: Flags) -> Coding {
+    if flags.gzip_page { Coding::Gzip } else { flags.coding }
+}
+
+/// Unfolds a body in gzip to `length` bytes, where that is known. One that `is_folded` by its head
+/// alone is not in gzip yet.
+fn unfold<S: Stage>(
+    env: &Env<'_, S>,
+    (response, body): (&mut Response, &mut ReplyBody),
+    (is_folded, length): (bool, Option<u64>),
+) {
+    response.headers.remove(HeaderId::ContentEncoding);
+    match is_folded {
+        true => env.count(Count::NGunzip),
+        false => S::unfold(env, body, length),
+    }
+}
+
 /// Makes `reply` a page that is to be put together. False for a head that cannot be sent.
 fn put_together<S: Stage>(
     turn: &mut Turn,
     env: &Env<'_, S>,
     reply: &mut Reply,
     (mut response, times): (Response, (Option<u64>, Option<u64>)),
-    instructions: Option<Arc<Instructions>>,
+    own: SentPage,
 ) -> bool {
     heads::weaken_etag(&mut response.headers);
     response.headers.remove(HeaderId::ContentLength);
+    if own.is_folded {
+        // It is said when it is known that there is memory to code the page.
+        response.headers.remove(HeaderId::ContentEncoding);
+    }
     if turn.req.headers.contains_any(&SELECTORS) {
         // The whole has no length that could be cut.
         let validators = validators(&response.headers, env, times);
@@ -254,7 +306,10 @@ fn put_together<S: Stage>(
         let (peer, line) = (Peer::Unnamed(None), Line::of_session(&turn.session));
         Top::new(env.live, turn.req.clone(), peer, Some(line))
     });
-    (page.xid, page.instructions) = (turn.state.xid, instructions);
+    (page.xid, page.instructions) = (turn.state.xid, own.instructions);
+    (page.folded, page.verbatim) = (own.is_folded, own.is_verbatim);
+    // What becomes a part of another page is put into that as it is.
+    page.gzip = own.is_gzip && turn.within.is_none();
     reply.page = Some(page);
     fits
 }
@@ -278,10 +333,10 @@ fn close<S: Stage>(
 }
 
 /// Returns true if a body in `coding` must be unfolded for this client, or for the page that it
-/// becomes a part of.
+/// becomes a part of: one in gzip has asked for it so.
 fn unfolds<S: Stage>(turn: &Turn, env: &Env<'_, S>, coding: Coding) -> bool {
     coding == Coding::Gzip
-        && (turn.within.is_some() || !heads::takes_gzip(&turn.req.headers))
+        && !heads::takes_gzip(&turn.req.headers)
         && env.live.params.is_on(Param::HttpGzipSupport)
 }
 
@@ -328,6 +383,8 @@ fn passed<S: Stage>(
     let Passing { mut response, body, head_length, coding, plain, facts } = passing;
     let Passed { times, came_ms, uncacheable, xid: fetched, private, page } = facts;
     let own = private || uncacheable;
+    let is_folded = page.as_ref().is_some_and(|page| page.is_folded());
+    let coding = if is_folded { Coding::Gzip } else { coding };
     let unfolds = unfolds(turn, env, coding);
     if unfolds {
         heads::weaken_etag(&mut response.headers);
@@ -371,14 +428,15 @@ fn passed<S: Stage>(
     response.status = sent_status(state.status);
     let chosen = Chosen::of(&state, env);
     let mut body = passing_body((&env.asked.method, response.status), body, head_length, own);
-    if chosen.unfolds(unfolds, coding) {
-        response.headers.remove(HeaderId::ContentEncoding);
-        S::unfold(env, &mut body, plain);
+    let unfolds = chosen.unfolds(unfolds, coding);
+    if unfolds {
+        unfold(env, (&mut response, &mut body), (is_folded, plain));
     }
     let mut reply = bare(response.status, body, served_past(private, turn.state.is_hitmiss));
     let times = (modified, None);
-    let fits = match page.filter(|_| chosen.esi) {
-        Some(page) => put_together(turn, env, &mut reply, (response, times), Some(page)),
+    let page = page.and_then(|page| SentPage::of(Some(page), &chosen, (is_folded, unfolds)));
+    let fits = match page {
+        Some(page) => put_together(turn, env, &mut reply, (response, times), page),
         None => close(turn, env, &mut reply, (response, times), chosen.ranges),
     };
     if !fits {

@@ -89,7 +89,7 @@ pub(crate) struct ByProgram {
 pub(crate) enum Reading {
     No,
     Yes,
-    /// Varnish would put the page together in gzip.
+    /// The page is put together in gzip, for clients that take that.
     Folded,
 }
 
@@ -184,6 +184,16 @@ impl Judge for ByProgram {
                 if answer.reading != Reading::No {
                     answer.page = self.read(fetch, &whole.bytes, answer.reading);
                 }
+                if answer.reading == Reading::Folded && answer.page.is_none() {
+                    // It has no instruction, and is sent as others in gzip are.
+                    let length = Some(whole.bytes.len() as u64);
+                    let Some(recode) = Self::folding(fetch, length) else {
+                        return self.fail_for_memory(fetch);
+                    };
+                    (answer.reading, answer.coding) = (Reading::No, Coding::Gzip);
+                    let (whole, pending) = (Box::new(whole), Box::new(answer));
+                    return Fate::Recode { whole, recode, pending };
+                }
                 self.conclude(fetch, answer, Body::Whole(Box::new(whole)))
             }
             Err(why) => self.fail(fetch, &why),
@@ -245,6 +255,11 @@ impl ByProgram {
         self.count(Count::FetchFailed);
         self.note_error(why);
         self.error(fetch, None)
+    }
+
+    fn fail_for_memory(&mut self, fetch: &mut Fetch) -> Fate<Self> {
+        fetch.core.counters.limit(Limit::ClientMemory);
+        self.fail(fetch, "no memory to compress the body (limit: client_memory)")
     }
 
     /// Runs `sub` of the backend's side.
@@ -334,12 +349,11 @@ impl ByProgram {
             _ => ((Some(Recode::None), Coding::Identity), Reading::No),
         };
         let (Some(recode), coding) = change else {
-            fetch.core.counters.limit(Limit::ClientMemory);
-            return self.fail(fetch, "no memory to compress the body (limit: client_memory)");
+            return self.fail_for_memory(fetch);
         };
         let recoded = match (&body, &fetch.old) {
             (Body::Stored(_), Some(stale)) => stale.flags().coded_here,
-            _ => recode.changes(),
+            _ => recode.changes() || reading == Reading::Folded,
         };
         let (pass_s, page) = (None, None);
         let mut answer =
@@ -461,19 +475,24 @@ impl ByProgram {
                 (Some(Recode::Decode(Coding::Gzip)), Coding::Identity)
             }
             Recoding::Gzip => {
-                let level = fetch.live.params.number(Param::GzipLevel);
-                let settings = compression::gzip(u8::try_from(level).unwrap_or(u8::MAX));
-                let settings = form::sized(settings, framing.length());
                 self.count(Count::NGzip);
                 heads::gzip(headers);
-                let memory = fetch.core.shared.cache.memory();
-                (Recode::encode(settings, memory), Coding::Gzip)
+                (Self::folding(fetch, framing.length()), Coding::Gzip)
             }
         };
         (change, Reading::No)
     }
 
-    /// The change of a page's body that is to be read, and so is stored without a coding.
+    /// The compression of a body of so many bytes, if that is known; `None` if there is no memory
+    /// for it.
+    fn folding(fetch: &Fetch, length: Option<u64>) -> Option<Recode> {
+        let level = fetch.live.params.number(Param::GzipLevel);
+        let settings = compression::gzip(u8::try_from(level).unwrap_or(u8::MAX));
+        Recode::encode(form::sized(settings, length), fetch.core.shared.cache.memory())
+    }
+
+    /// The change of a page's body that is to be read, and so is stored without a coding: its head
+    /// says how it is sent.
     fn plain_page(&self, response: &mut Response, filters: &[u8]) -> (Recode, Reading) {
         let recode = match heads::is_gzip(response) {
             true => {
@@ -486,7 +505,8 @@ impl ByProgram {
         if !filters::names(filters, b"esi_gzip") {
             return (recode, Reading::Yes);
         }
-        heads::vary_by_coding(&mut response.headers);
+        self.count(Count::NGzip);
+        heads::gzip(&mut response.headers);
         (recode, Reading::Folded)
     }
 

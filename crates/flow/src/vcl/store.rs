@@ -70,12 +70,14 @@ impl ByProgram {
         // What is confirmed stays what it was.
         let confirmed = fetch.old.as_ref().filter(|_| answer.state.was_304);
         let is_page = confirmed.map_or_else(|| answer.page.is_some(), |old| old.flags().esi);
+        let folds = || answer.page.as_ref().is_some_and(|page| page.is_folded());
         let flags = Flags {
             http10: answer.response.version == Version::Http10,
             coding: answer.coding,
             negotiated: answer.coding != Coding::Identity,
             coded_here: answer.recoded,
             esi: is_page,
+            gzip_page: confirmed.map_or_else(folds, |old| old.flags().gzip_page),
             dictionary: !is_page && answer.response.headers.contains(HeaderId::UseAsDictionary),
             ..Flags::default()
         };
@@ -83,7 +85,8 @@ impl ByProgram {
         let recode = std::mem::take(&mut answer.recode);
         let attached = answer.page.take().map(|page| page as Arc<dyn Attached>);
         let sinks = storages::sinks(&fetch.live, storages::place(&fetch.live, &answer.state));
-        let plan = Box::new(Plan { new, selected, recode, attached, kept: true, sinks });
+        let gate = None;
+        let plan = Box::new(Plan { new, selected, recode, gate, attached, kept: true, sinks });
         match answer.state.was_304 && fetch.old.is_some() {
             true => Fate::Confirm(None, plan),
             false => Fate::Store(body, plan),

@@ -150,21 +150,108 @@ async fn an_origin_is_told_that_trailers_are_taken_where_the_answer_is_for_this_
 }
 
 #[tokio::test]
-async fn stored_answers_have_no_trailers_neither_the_first_time_nor_later() {
+async fn trailers_are_kept_with_a_stored_answer_and_follow_it_for_all_who_take_them() {
     let scene = scene().await;
-    let (mut first, mut origin, _) = asked(&scene, "TE: trailers\r\n").await;
+    let (mut first, mut origin, head) = asked(&scene, "TE: trailers\r\n").await;
+    assert!(has_line(&head, "TE: trailers") && has_line(&head, "Connection: TE"), "{head}");
     let head = UNCACHED.replace("no-store", "max-age=60");
     origin.send(format!("{head}Trailer: X-Sum\r\n\r\n4\r\nbody\r\n")).await;
-    let told = first.head().await;
-    assert!(!told.contains("Trailer"), "{told}");
+    first.head().await;
+    origin.send(format!("0\r\nX-Sum: 1\r\n{FORBIDDEN}ETag: \"a\"\r\nx-sum: 2\r\n\r\n")).await;
+    let tail = "0\r\nX-Sum: 1\r\nETag: \"a\"\r\nx-sum: 2\r\n\r\n";
+    first.expect(format!("4\r\nbody\r\n{tail}")).await;
+    for te in ["TE: trailers", "TE: gzip, trailers"] {
+        first.send(format!("GET /page HTTP/1.1\r\nHost: larder.test\r\n{te}\r\n\r\n")).await;
+        let told = first.head().await;
+        assert!(has_line(&told, "Trailer: X-Sum, ETag"), "{told}");
+        assert!(!told.contains("Content-Length") && !has_line(&told, "ETag: \"a\""), "{told}");
+        first.expect(format!("4\r\nbody\r\n{tail}")).await;
+    }
+    let answer = client(&scene.daemon).await.get("/page").await.answer("/page");
+    assert_eq!(answer.text(), "body");
+    assert_eq!(answer.field("trailer").as_deref(), Some("X-Sum, ETag"));
+    assert_eq!(answer.field("etag"), None, "it is behind the body");
+    let behind = [field("x-sum", "1"), field("etag", "\"a\""), field("x-sum", "2")];
+    assert_eq!(answer.trailers, behind);
+}
+
+#[tokio::test]
+async fn a_stored_answer_has_a_length_and_no_trailers_for_who_takes_none_or_not_all_of_it() {
+    let scene = scene().await;
+    // They are kept, though who had it fetched has not asked for any.
+    let (mut first, mut origin, head) = asked(&scene, "").await;
+    assert!(!has_line(&head, "TE: trailers"), "{head}");
+    let head = UNCACHED.replace("no-store", "max-age=60");
+    let head = format!("{head}ETag: \"head\"\r\n");
+    origin.send(format!("{head}\r\n4\r\nbody\r\n")).await;
+    first.head().await;
+    origin.send("0\r\nX-Sum: 1\r\n\r\n").await;
+    first.expect("4\r\nbody\r\n0\r\n\r\n").await;
+    for (method, fields, status, body) in [
+        ("GET", "", "200", "body"),
+        ("GET", "TE: trailers;q=0\r\n", "200", "body"),
+        ("GET", "TE: trailers\r\nRange: bytes=1-2\r\n", "206", "od"),
+        ("GET", "TE: trailers\r\nIf-None-Match: \"head\"\r\n", "304", ""),
+        ("HEAD", "TE: trailers\r\n", "200", ""),
+        ("GET", "", "200", "body"),
+    ] {
+        first.send(format!("{method} /page HTTP/1.1\r\nHost: larder.test\r\n{fields}\r\n")).await;
+        let told = first.head().await;
+        assert!(told.starts_with(&format!("HTTP/1.1 {status}")), "{method} {fields}{told}");
+        assert!(!told.contains("Trailer") && !told.contains("chunked"), "{method} {fields}{told}");
+        first.expect(body).await;
+    }
+    first.send("GET /page HTTP/1.1\r\nHost: larder.test\r\nTE: trailers\r\n\r\n").await;
+    assert!(has_line(&first.head().await, "Trailer: X-Sum"));
+    first.expect("4\r\nbody\r\n0\r\nX-Sum: 1\r\n\r\n").await;
+    first.send("GET /page HTTP/1.0\r\nHost: larder.test\r\nTE: trailers\r\n\r\n").await;
+    assert!(has_line(&first.head().await, "Content-Length: 4"));
+    first.expect("body").await;
+}
+
+#[tokio::test]
+async fn behind_a_form_that_was_made_here_comes_what_is_true_of_it() {
+    let scene = scene().await;
+    let digest = "Content-Digest: sha-256=:AAAA:\r\nRepr-Digest: sha-256=:AAAA:\r\n";
+    let (text, etag) = ("text ".repeat(500), "ETag: \"a\"\r\n");
+    let (mut first, mut origin, _) = asked(&scene, "TE: trailers\r\n").await;
+    let head = UNCACHED.replace("no-store", "max-age=60\r\nContent-Type: text/plain");
+    let tail = format!("0\r\n{digest}{etag}X-Sum: 1\r\n\r\n");
+    origin.send(format!("{head}\r\n{:x}\r\n{text}\r\n{tail}", text.len())).await;
+    // It is stored in gzip, and this client gets it decoded.
+    assert!(first.head().await.contains("Vary: Accept-Encoding"));
+    let mut body = String::new();
+    while !body.ends_with("\r\n\r\n") {
+        body.push_str(&String::from_utf8(first.some().await).expect("text"));
+    }
+    assert!(body.ends_with("\r\n0\r\nX-Sum: 1\r\n\r\n"), "{body}");
+    for coding in ["gzip", "identity"] {
+        let request = Request::get("/page").field("accept-encoding", coding);
+        let mut client = client(&scene.daemon).await;
+        let stream = client.ask(&request, true).await.expect("sent");
+        let answer = client.outcome(stream).await.answer("/page");
+        let is_plain = coding == "identity";
+        assert_eq!(answer.body == text.as_bytes(), is_plain, "{coding}");
+        assert_eq!(answer.trailers, [field("x-sum", "1")], "{coding}");
+    }
+}
+
+#[tokio::test]
+async fn trailers_stay_when_the_origin_confirms_what_is_stored() {
+    let scene = scene().await;
+    let (mut first, mut origin, _) = asked(&scene, "").await;
+    let head = UNCACHED.replace("no-store", "max-age=0");
+    let head = format!("{head}ETag: \"head\"\r\n");
+    origin.send(format!("{head}\r\n4\r\nbody\r\n")).await;
+    first.head().await;
     origin.send("0\r\nX-Sum: 1\r\n\r\n").await;
     first.expect("4\r\nbody\r\n0\r\n\r\n").await;
     first.send("GET /page HTTP/1.1\r\nHost: larder.test\r\nTE: trailers\r\n\r\n").await;
-    let told = first.head().await;
-    assert!(told.contains("Content-Length: 4") && !told.contains("Trailer"), "{told}");
-    first.expect("body").await;
-    let answer = client(&scene.daemon).await.get("/page").await.answer("/page");
-    assert_eq!((answer.text(), answer.trailers), ("body".to_owned(), Vec::new()));
+    let asked = origin.head().await;
+    assert!(has_line(&asked, "If-None-Match: \"head\""), "{asked}");
+    origin.send("HTTP/1.1 304 Not Modified\r\nETag: \"head\"\r\n\r\n").await;
+    assert!(has_line(&first.head().await, "Trailer: X-Sum"));
+    first.expect("4\r\nbody\r\n0\r\nX-Sum: 1\r\n\r\n").await;
 }
 
 #[tokio::test]

@@ -13,8 +13,6 @@ use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
 
-use flate2::read::GzDecoder;
-
 use super::scenario::{Ask, Leeway};
 use crate::reply::{Reply, Seen};
 use crate::strict::ParsedRequest;
@@ -83,13 +81,6 @@ pub(super) fn without(seen: &Seen, allows: Leeway, ask: &Ask) -> Seen {
     let mut seen = seen.clone();
     let Seen::Complete(reply) = &mut seen else { return seen };
     let mut unsaid: Vec<&str> = Vec::new();
-    if allows.coding && reply.field("content-encoding").is_some_and(|coding| coding == "gzip") {
-        let (mut plain, empty) = (Vec::new(), reply.body.is_empty());
-        if empty || GzDecoder::new(&*reply.body).read_to_end(&mut plain).is_ok() {
-            reply.body = plain;
-            unsaid.push("content-encoding");
-        }
-    }
     if allows.framing && ask.method != "HEAD" && ![206, 304, 416].contains(&reply.status) {
         unsaid.extend(["content-length", "transfer-encoding"]);
         if ask.old {

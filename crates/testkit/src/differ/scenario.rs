@@ -58,8 +58,6 @@ pub struct Scenario {
 pub struct Leeway {
     /// `order`: that in which requests reach the origins.
     pub order: bool,
-    /// `coding`: an answer in gzip is compared as it is decoded, without Content-Encoding.
-    pub coding: bool,
     /// `framing`: the framing of answers; Varnish's pages of several parts have no length.
     pub framing: bool,
 }

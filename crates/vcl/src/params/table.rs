@@ -129,11 +129,11 @@ params! {
     FirstByteTimeout "first_byte_timeout" Seconds, "60.000" Some("0.000"), None, "seconds", &[],
         "Longest wait for a backend's response to begin, where neither backend nor VCL says otherwise. 0 is no limit.";
     GzipBuffer "gzip_buffer" Bytes, "32k" Some("2k"), None, "bytes", &["experimental"],
-        "Accepted, and without effect: bodies are not compressed here yet.";
+        "Accepted, and without effect: bodies are coded in steps of 16 KiB, and what has come out is sent when the body pauses.";
     GzipLevel "gzip_level" Number, "6" Some("0"), Some("9"), "", &[],
-        "Accepted, and without effect: bodies are not compressed here yet.";
+        "Level of gzip for bodies that a program has compressed; 0 counts as 1.";
     GzipMemlevel "gzip_memlevel" Number, "8" Some("1"), Some("9"), "", &[],
-        "Accepted, and without effect: bodies are not compressed here yet.";
+        "Accepted, and without effect: the library has no such choice, and works as zlib does at 8.";
     H2HeaderTableSize "h2_header_table_size" Bytes, "4k" Some("0b"), None, "bytes", &[],
         "Accepted, and without effect: the size is the protocol's own, 4 KiB.";
     H2InitialWindowSize "h2_initial_window_size" Bytes, "65535b" Some("65535b"), Some("2147483647b"), "bytes",

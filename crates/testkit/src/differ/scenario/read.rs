@@ -72,7 +72,6 @@ fn take(
             for (number, line) in lines.iter().filter(|(_, line)| !line.trim().is_empty()) {
                 match line.split_once(' ') {
                     Some(("order", _)) => into.allows.order = true,
-                    Some(("coding", _)) => into.allows.coding = true,
                     Some(("framing", _)) => into.allows.framing = true,
                     Some(_) => return Err(format!("{number}: not allowed: {line}")),
                     None => return Err(format!("{number}: no reason: {line}")),
