@@ -17,6 +17,7 @@ mod session;
 mod settings;
 #[cfg(test)]
 mod simulated;
+mod stance;
 mod streams;
 #[cfg(test)]
 mod testing;
@@ -30,3 +31,4 @@ pub use outbox::{Fate, Letter, Outbox};
 pub use position::{Epoch, Position, Saved};
 pub use purge::Level;
 pub use settings::{Credentials, Host, Settings, Tls};
+pub use stance::{Order, Stance};
