@@ -10,6 +10,8 @@ mod cluster;
 mod entry;
 mod error;
 mod follower;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz;
 mod members;
 mod outbox;
 mod position;
