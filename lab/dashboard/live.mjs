@@ -52,7 +52,8 @@ await part('figures under load', async () => {
   }
   const row = (table, words) => page.locator(`#${table} tbody tr`, { hasText: words }).first();
   for (const [table, words] of [['misses-table', '/passed/'], ['time-table', 'shop.example/'], ['errors-table', '/fail/'],
-    ['sites-table', '*'], ['disk-table', '/disk'], ['clients-table', '127.0.0.1'], ['origins-table', 'app']]) {
+    ['sites-table', '*'], ['disk-table', '/disk'], ['clients-table', '127.0.0.1'], ['origins-table', 'app'],
+    ['cluster-table', 'ready']]) {
     await anna.until(`${table} has ${words}`, () => row(table, words).isVisible());
   }
   const first = await anna.tile('Objects');

@@ -386,6 +386,7 @@ pub const TABLE: &[Route] = &[
     page("/api.js", SCRIPT),
     page("/board.js", SCRIPT),
     page("/charts.js", SCRIPT),
+    page("/cluster.js", SCRIPT),
     page("/config.js", SCRIPT),
     page("/dom.js", SCRIPT),
     page("/explain.js", SCRIPT),
