@@ -56,6 +56,8 @@ await part('figures under load', async () => {
     ['cluster-table', 'ready']]) {
     await anna.until(`${table} has ${words}`, () => row(table, words).isVisible());
   }
+  const trusts = async () => (await page.innerText('#cluster-title')).includes('board, trusts what it stores');
+  await anna.until('the node trusts what it stores', trusts);
   const first = await anna.tile('Objects');
   const quantiles = page.getByRole('list', { name: 'All others: quantiles of times' });
   await anna.until('times of misses are told', async () => /p50\s*\d/.test(await quantiles.innerText()));

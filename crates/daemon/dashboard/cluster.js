@@ -14,9 +14,10 @@ const STATES = {
 
 const number = (title, value, more = {}) => ({ title, value, kind: 'number', ...more });
 
-// This node in a few words: its name, its part, the way it has come on the stream.
-function own({ name, stance, sequence, last, queued, nodes, members }) {
+// This node in a few words: its name, its trust, its part, the way it has come on the stream.
+function own({ name, stance, trusted, sequence, last, queued, nodes, members }) {
   const words = [name];
+  if (trusted) words.push('trusts what it stores');
   if (stance === 'draining') words.push('draining');
   if (stance === 'left') words.push('has left');
   words.push(`applied ${count(sequence)} of ${count(last)}`);
@@ -49,7 +50,7 @@ export class Cluster {
         number('Lag', (row) => count(row.lag)),
         number('Silent', (row) => duration(Math.floor(row.silent_ms / 1000))),
         number('Objects', (row) => count(row.objects), { minor: true }),
-        number('Hits since its start', (row) => percent(row.requests > 0 ? row.hits / row.requests : null)),
+        number('Hits', (row) => percent(row.requests > 0 ? row.hits / row.requests : null)),
       ],
     });
   }
