@@ -32,7 +32,7 @@ for (const [what, options] of [
     await look(anna.page, what);
     const [wide, width] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
     check(`${what}: nothing sticks out at the side`, wide <= width, `${wide} of ${width}`);
-    for (const id of ['main', 'origins', 'urls', 'errors', 'explain', 'purge']) {
+    for (const id of ['main', 'origins', 'cluster', 'urls', 'errors', 'explain', 'purge']) {
       await page.evaluate((id) => document.getElementById(id).scrollIntoView({ behavior: 'instant' }), id);
       await page.waitForTimeout(150);
       await anna.shot(`${what} ${id}`);

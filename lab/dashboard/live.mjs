@@ -52,9 +52,12 @@ await part('figures under load', async () => {
   }
   const row = (table, words) => page.locator(`#${table} tbody tr`, { hasText: words }).first();
   for (const [table, words] of [['misses-table', '/passed/'], ['time-table', 'shop.example/'], ['errors-table', '/fail/'],
-    ['sites-table', '*'], ['disk-table', '/disk'], ['clients-table', '127.0.0.1'], ['origins-table', 'app']]) {
+    ['sites-table', '*'], ['disk-table', '/disk'], ['clients-table', '127.0.0.1'], ['origins-table', 'app'],
+    ['cluster-table', 'ready']]) {
     await anna.until(`${table} has ${words}`, () => row(table, words).isVisible());
   }
+  const trusts = async () => (await page.innerText('#cluster-title')).includes('board, trusts what it stores');
+  await anna.until('the node trusts what it stores', trusts);
   const first = await anna.tile('Objects');
   const quantiles = page.getByRole('list', { name: 'All others: quantiles of times' });
   await anna.until('times of misses are told', async () => /p50\s*\d/.test(await quantiles.innerText()));

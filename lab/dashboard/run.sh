@@ -17,8 +17,9 @@ cmp "$here/node_modules/uplot/LICENSE" "$vendor/uplot.LICENSE"
 
 start origin node "$here/origin.mjs" "$work/run/origin.sock"
 until_ready origin test -S "$work/run/origin.sock"
-read -r admin < <(free_ports 1)
-sed "s|@HTTP@|$http|g; s|@ADMIN@|$admin|g; s|@WORK@|$work|g" "$here/larder.toml" >"$work/larder.toml"
+read -r admin nats < <(free_ports 2)
+start nats nats-server -a 127.0.0.1 -p "$nats" -js -sd "$work/nats"
+sed "s|@HTTP@|$http|g; s|@ADMIN@|$admin|g; s|@NATS@|$nats|g; s|@WORK@|$work|g" "$here/larder.toml" >"$work/larder.toml"
 quietly larder-check "$larder" check "$work/larder.toml"
 
 # The part about a stream that breaks ends this Larder and starts another.

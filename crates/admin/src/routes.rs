@@ -15,6 +15,8 @@ pub enum Operation {
     Ready,
     /// The cluster and its members.
     Cluster,
+    /// An operator's word about the node's part in its cluster.
+    Stand,
     /// Prometheus' page.
     Metrics,
     /// Every figure by name.
@@ -236,7 +238,7 @@ pub const TABLE: &[Route] = &[
     },
     Route {
         about: "Whether the daemon is ready for clients.",
-        also: &[(503, "It is out of touch with its cluster.")],
+        also: &[(503, "It is out of touch with its cluster, drains, or has left.")],
         ..get("/readyz", Needs::Nothing, Operation::Ready, TEXT)
     },
     Route {
@@ -294,6 +296,15 @@ pub const TABLE: &[Route] = &[
         about: "The cluster as this node knows it: its members, their lag, what each may use. The \
                 name is empty where there is no `[cluster]`.",
         ..get("/api/v1/cluster", READ, Operation::Cluster, Content::Json("Cluster"))
+    },
+    Route {
+        verb: Verb::Post,
+        changes: true,
+        about: "Has the node drain, leave its cluster, or join it again. It is answered when the \
+                others have been shown; `is_shown` is false if they could not be.",
+        takes: Takes::Json("Stand"),
+        also: &[(409, "There is no `[cluster]`, or the order does not fit how the node stands.")],
+        ..get("/api/v1/cluster/order", CONFIG, Operation::Stand, Content::Json("Cluster"))
     },
     Route {
         about: "The bans that may still matter to something stored, the oldest first.",
@@ -375,6 +386,7 @@ pub const TABLE: &[Route] = &[
     page("/api.js", SCRIPT),
     page("/board.js", SCRIPT),
     page("/charts.js", SCRIPT),
+    page("/cluster.js", SCRIPT),
     page("/config.js", SCRIPT),
     page("/dom.js", SCRIPT),
     page("/explain.js", SCRIPT),

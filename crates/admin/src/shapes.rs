@@ -67,10 +67,12 @@ fn watch() -> Value {
 }
 
 fn cluster() -> Value {
-    let member = json!({ "type": "object", "required": ["name", "run", "live", "lag"] });
+    let member = json!({ "type": "object", "required": ["name", "run", "live", "state", "lag"] });
     object(json!({
         "name": text("This node's name."),
         "connected": flag("It is in touch with the stream."),
+        "stance": json!({ "enum": ["member", "draining", "left"] }),
+        "is_shown": flag("The others have been shown how it stands."),
         "trusted": flag("It uses what it stores without asking."),
         "trusted_ms": number("For how long more, without a word from the stream."),
         "problem": maybe(text("Why it is out of touch."), "string"),
@@ -82,14 +84,21 @@ fn cluster() -> Value {
     }))
 }
 
-fn figures() -> [Named; 6] {
+fn figures() -> [Named; 7] {
     let number = json!({ "type": "integer" });
     let ring = object(json!({
         "folder": text("Where its files are."),
         "size": self::number("Bytes of one core's."),
     }));
+    let stand = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["order"],
+        "properties": { "order": { "enum": ["join", "drain", "leave"] } },
+    });
     [
         ("Cluster", cluster()),
+        ("Stand", stand),
         (
             "Figures",
             json!({

@@ -22,6 +22,7 @@ use crate::members::{Applied, Card, Members};
 use crate::outbox::{Fate, Letter, Outbox};
 use crate::position::Position;
 use crate::settings::{Host, Settings};
+use crate::stance::{Posture, Stance};
 
 /// Bytes of an entry that are not its invalidations': its head, and lengths.
 const HEAD_BYTES: usize = 1_024;
@@ -39,8 +40,10 @@ pub struct Cluster {
     pub(crate) bell: Notify,
     /// Grows whenever what is known of others has changed.
     pub(crate) changed: watch::Sender<u64>,
-    /// Told to leave.
-    pub(crate) leaving: watch::Sender<bool>,
+    /// The node's stance has changed, and is to be shown.
+    pub(crate) turned: Notify,
+    /// Told to end.
+    pub(crate) ending: watch::Sender<bool>,
 }
 
 pub(crate) struct State {
@@ -56,6 +59,7 @@ pub(crate) struct State {
     pub(crate) context: Option<Context>,
     pub(crate) problem: Option<Error>,
     pub(crate) last: u64,
+    pub(crate) posture: Posture,
     pub(crate) counts: Counts,
 }
 
@@ -74,6 +78,8 @@ pub struct Counts {
     pub not_reached: u64,
     /// Times that the link was begun anew.
     pub sessions: u64,
+    /// Cards and words that say nothing, and were passed over.
+    pub strange: u64,
 }
 
 /// A member as operators see it.
@@ -86,6 +92,8 @@ pub struct MemberStatus {
     pub silent_ms: u64,
     /// It counts for `all`.
     pub live: bool,
+    /// A word for how it is: [`crate::Member::state`].
+    pub state: &'static str,
     /// Entries of the stream that it has not said to have applied.
     pub lag: u64,
 }
@@ -97,6 +105,10 @@ pub struct Status {
     pub name: String,
     /// It is in touch with the stream.
     pub connected: bool,
+    /// Its part, as an operator wants it.
+    pub stance: Stance,
+    /// The others have been shown this stance.
+    pub is_shown: bool,
     /// Stored responses are used without asking.
     pub trusted: bool,
     /// For how many milliseconds more, without a word from the stream.
@@ -139,6 +151,7 @@ impl Cluster {
             context: None,
             problem: None,
             last: 0,
+            posture: Posture::default(),
             counts: Counts::default(),
         };
         host.trust_until(0);
@@ -149,7 +162,8 @@ impl Cluster {
             state: Mutex::new(state),
             bell: Notify::new(),
             changed: watch::Sender::new(0),
-            leaving: watch::Sender::new(false),
+            turned: Notify::new(),
+            ending: watch::Sender::new(false),
         })
     }
 
@@ -243,9 +257,9 @@ impl Cluster {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Leaves the cluster: the others do not wait for this node any more. It must serve nobody.
-    pub fn leave(&self) {
-        self.leaving.send_replace(true);
+    /// Ends the node's part: the others do not wait for it any more. It must serve nobody.
+    pub fn end(&self) {
+        self.ending.send_replace(true);
     }
 
     /// Keeps the position, as far as it can be. It may wait.
@@ -265,11 +279,14 @@ impl Cluster {
             card: member.card.clone(),
             silent_ms: now_ms.saturating_sub(member.heard_ms),
             live: member.is_live(now_ms),
+            state: member.state(now_ms),
             lag: state.last.saturating_sub(member.card.sequence),
         };
         Status {
             name: self.settings.name.clone(),
             connected: state.context.is_some(),
+            stance: state.posture.stance,
+            is_shown: state.posture.is_shown(),
             trusted: now_ms < until_ms,
             trusted_ms: until_ms.saturating_sub(now_ms),
             problem: state.problem.as_ref().map(ToString::to_string),

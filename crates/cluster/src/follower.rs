@@ -110,12 +110,17 @@ pub struct Follower {
     pending: VecDeque<(u64, u64)>,
     /// The last moment at which nothing was missed, in milliseconds of the node's own clock.
     lease_ms: Option<u64>,
+    /// It has left: it follows, and trusts nothing.
+    has_left: bool,
+    /// When it came back. A question that was put no later may have been put while it was away.
+    back_ms: Option<u64>,
 }
 
 impl Follower {
     /// A node that has applied all up to `position`; `None` for one that begins.
     pub fn new(position: Option<Position>, max_isolation_ms: u64) -> Self {
-        Self { max_isolation_ms, position, pending: VecDeque::new(), lease_ms: None }
+        let (pending, lease_ms, has_left, back_ms) = (VecDeque::new(), None, false, None);
+        Self { max_isolation_ms, position, pending, lease_ms, has_left, back_ms }
     }
 
     /// The place up to which all has been applied: what the next question is about.
@@ -129,6 +134,31 @@ impl Follower {
         self.lease_ms.map_or(0, |lease_ms| lease_ms.saturating_add(self.max_isolation_ms))
     }
 
+    /// Trusts nothing from now on, whatever is answered, and goes on following.
+    pub fn leave(&mut self) {
+        self.has_left = true;
+        self.lease_ms = None;
+        self.pending.clear();
+    }
+
+    /// Trusts again what questions confirm that are put later than at `now_ms`: with an earlier one
+    /// the others may have been shown a node that is away.
+    pub fn come_back(&mut self, now_ms: u64) {
+        if self.has_left {
+            (self.has_left, self.back_ms) = (false, Some(now_ms));
+        }
+    }
+
+    /// Returns true if it has left, and is not back.
+    pub fn has_left(&self) -> bool {
+        self.has_left
+    }
+
+    /// Returns true if a question that was put at `asked_ms` can begin trust.
+    fn counts(&self, asked_ms: u64) -> bool {
+        !self.has_left && self.back_ms.is_none_or(|back_ms| asked_ms > back_ms)
+    }
+
     /// Takes the answer to a question that was put at `asked_ms`, after the node's card was durable
     /// among the members'.
     pub fn answered(&mut self, facts: &Facts, asked_ms: u64) -> Course {
@@ -140,10 +170,10 @@ impl Follower {
             self.position =
                 Some(Position { epoch: facts.epoch, sequence: facts.last, id: facts.last_id });
             self.pending.clear();
-            self.lease_ms = Some(asked_ms);
+            self.lease_ms = Some(asked_ms).filter(|asked_ms| self.counts(*asked_ms));
             return Course::Doubt(loss);
         }
-        if self.pending.len() < PENDING_MAX {
+        if self.pending.len() < PENDING_MAX && self.counts(asked_ms) {
             self.pending.push_back((asked_ms, facts.last));
         }
         let confirmed = facts.asked.map_or(0, |asked| asked.sequence);
@@ -309,6 +339,31 @@ mod tests {
         follower.entry(11, Ok(&entry(1)));
         let other = Facts { found: Some(OTHER), ..about(&follower, 12) };
         assert_eq!(follower.answered(&other, 200), Course::Doubt(Loss::Other));
+    }
+
+    #[test]
+    fn one_that_has_left_follows_and_trusts_nothing_until_it_is_back_and_was_shown() {
+        let mut follower = Follower::new(Some(AT), 30_000);
+        follower.answered(&about(&follower, 10), 100);
+        assert_eq!(follower.trusted_until_ms(), 30_100);
+        follower.answered(&about(&follower, 11), 150);
+        follower.leave();
+        assert_eq!(follower.trusted_until_ms(), 0, "at once");
+        follower.answered(&about(&follower, 11), 200);
+        assert_eq!(follower.entry(11, Ok(&entry(1))), Step { doubt: None, apply: true });
+        follower.answered(&about(&follower, 11), 300);
+        assert_eq!(follower.trusted_until_ms(), 0, "whatever is answered");
+        follower.come_back(400);
+        follower.answered(&about(&follower, 11), 400);
+        assert_eq!(follower.trusted_until_ms(), 0, "the others were shown one that is away");
+        follower.answered(&about(&follower, 11), 401);
+        assert_eq!(follower.trusted_until_ms(), 30_401);
+        follower.come_back(500);
+        assert_eq!(follower.trusted_until_ms(), 30_401, "it was there");
+        let anew = Facts { epoch: Epoch(8), ..about(&follower, 11) };
+        follower.leave();
+        assert_eq!(follower.answered(&anew, 600), Course::Doubt(Loss::Anew));
+        assert_eq!(follower.trusted_until_ms(), 0);
     }
 
     #[test]

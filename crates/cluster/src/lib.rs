@@ -10,6 +10,8 @@ mod cluster;
 mod entry;
 mod error;
 mod follower;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz;
 mod members;
 mod outbox;
 mod position;
@@ -17,6 +19,7 @@ mod session;
 mod settings;
 #[cfg(test)]
 mod simulated;
+mod stance;
 mod streams;
 #[cfg(test)]
 mod testing;
@@ -30,3 +33,4 @@ pub use outbox::{Fate, Letter, Outbox};
 pub use position::{Epoch, Position, Saved};
 pub use purge::Level;
 pub use settings::{Credentials, Host, Settings, Tls};
+pub use stance::{Order, Stance};

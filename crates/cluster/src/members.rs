@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// Members remembered; beyond it cards of new ones are not taken, and counted.
-const MEMBERS_MAX: usize = 4_096;
+pub(crate) const MEMBERS_MAX: usize = 4_096;
 
 /// Milliseconds after which a silent member is forgotten.
 const FORGOTTEN_MS: u64 = 24 * 3_600_000;
@@ -19,7 +19,7 @@ const FORGOTTEN_MS: u64 = 24 * 3_600_000;
 const NAME_BYTES: usize = 64;
 
 /// Bytes of a card, at most.
-const CARD_BYTES: usize = 4_096;
+pub(crate) const CARD_BYTES: usize = 4_096;
 
 /// A node as it shows itself to the others. New fields may be added; unknown ones are passed over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,9 @@ pub struct Card {
     pub sequence: u64,
     /// It uses what it stores without asking.
     pub trusts: bool,
-    /// It has left, and serves no more.
+    /// It is a member, and wants no more clients.
+    pub draining: bool,
+    /// It has left: it uses nothing that it stores without asking, if it serves at all.
     pub left: bool,
     /// Stored responses.
     pub objects: u64,
@@ -84,7 +86,8 @@ impl Word {
 
     /// The word that `bytes` say; `None` for anything else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(bytes.get(..bytes.len().min(CARD_BYTES))?).ok()
+        let word: Self = serde_json::from_slice(bytes.get(..bytes.len().min(CARD_BYTES))?).ok()?;
+        is_name(&word.name).then_some(word)
     }
 }
 
@@ -113,6 +116,23 @@ impl Member {
         own.saturating_add(own / 10).saturating_add(1_000)
     }
 
+    /// A word for how it is: `ready`, `asks` (its origins, before it uses what it stores),
+    /// `draining`, `left`, or `gone`: silent for so long that nobody waits for it.
+    pub fn state(&self, now_ms: u64) -> &'static str {
+        match &self.card {
+            card if card.left => "left",
+            _ if !self.is_live(now_ms) => "gone",
+            card if card.draining => "draining",
+            card if card.trusts => "ready",
+            _ => "asks",
+        }
+    }
+
+    /// Returns true if it is another run than the one of `card`, and live.
+    fn is_live_run(&self, card: &Card, now_ms: u64) -> bool {
+        self.card.run != card.run && self.is_live(now_ms)
+    }
+
     /// Returns true if it may use what it has stored.
     pub fn is_live(&self, now_ms: u64) -> bool {
         !self.card.left && now_ms < self.heard_ms.saturating_add(self.patience_ms())
@@ -128,8 +148,12 @@ pub struct Members {
 }
 
 impl Members {
-    /// Takes a card. Returns false if there are too many members for one more.
+    /// Takes a card. Returns false if there are too many members for one more. A run says for
+    /// itself that it has left, and not for a later one of its name.
     pub fn heard(&mut self, card: Card, now_ms: u64) -> bool {
+        if card.left && self.all.get(&card.name).is_some_and(|own| own.is_live_run(&card, now_ms)) {
+            return true;
+        }
         self.all.retain(|_, member| now_ms < member.heard_ms.saturating_add(FORGOTTEN_MS));
         if self.all.len() >= MEMBERS_MAX && !self.all.contains_key(&card.name) {
             self.refused += 1;
@@ -182,8 +206,26 @@ mod tests {
         assert_eq!(members.missing(&nobody, 35_000), ["b"], "a is silent for long enough");
         members.heard(card("b", 3, 5), 35_001);
         assert_eq!(members.missing(&applied, 35_001), ["b"], "a new run has not said so");
+        members.heard(Card { left: true, ..card("b", 2, 5) }, 35_001);
+        assert_eq!(members.missing(&nobody, 35_001), ["b"], "the run before it says that late");
         members.heard(Card { left: true, ..card("b", 3, 5) }, 35_002);
         assert!(members.missing(&nobody, 35_002).is_empty());
+    }
+
+    #[test]
+    fn a_member_has_one_word_for_how_it_is() {
+        let member = |trusts, draining, left| {
+            let card = Card { trusts, draining, left, ..card("a", 1, 5) };
+            Member { card, heard_ms: 0 }
+        };
+        for (member, at_once, later) in [
+            (member(true, false, false), "ready", "gone"),
+            (member(false, false, false), "asks", "gone"),
+            (member(true, true, false), "draining", "gone"),
+            (member(false, true, true), "left", "left"),
+        ] {
+            assert_eq!((member.state(1), member.state(34_000)), (at_once, later), "{member:?}");
+        }
     }
 
     #[test]
@@ -207,6 +249,7 @@ mod tests {
         let word = Word { name: "a".into(), run: 1, number: 2 };
         assert_eq!(Word::decode(&word.encode()), Some(word));
         assert_eq!(Word::decode(b""), None);
+        assert_eq!(Word::decode(br#"{"name":"a.b","run":1,"number":2}"#), None);
         let later = br#"{"name":"a","run":1,"of a later version":[]}"#;
         assert!(Card::decode("a", later).is_some());
         for bad in ["", "a.b", "a b", "*", ">", "ä", &"a".repeat(NAME_BYTES + 1)] {

@@ -42,8 +42,13 @@ impl Saved {
     pub fn encode(&self) -> Vec<u8> {
         let body = postcard::to_extend(self, vec![VERSION])
             .expect("every length is known beforehand, and a Vec takes any number of bytes");
+        Self::summed(body)
+    }
+
+    /// The sum of a body, and the body.
+    pub(crate) fn summed(body: Vec<u8>) -> Vec<u8> {
         let mut bytes = sum(&body).to_le_bytes().to_vec();
-        bytes.extend_from_slice(&body);
+        bytes.extend(body);
         bytes
     }
 

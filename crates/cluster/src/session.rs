@@ -14,10 +14,11 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{Context, Message};
-use async_nats::{Client, ConnectOptions, Event, Subscriber};
+use async_nats::{Client, ClientError, ConnectErrorKind, ConnectOptions, Event, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::Level;
@@ -25,10 +26,11 @@ use crate::cluster::Cluster;
 use crate::entry::{Entry, EntryId};
 use crate::error::Error;
 use crate::follower::{Course, Facts, Loss};
-use crate::members::{Card, Word};
+use crate::members::{Card, MEMBERS_MAX, Word};
 use crate::outbox::Letter;
 use crate::position::{Epoch, Position};
 use crate::settings::Credentials;
+use crate::stance::Stance;
 use crate::streams;
 
 /// Entries on their way at a time.
@@ -47,16 +49,21 @@ type Answer = Result<(Facts, u64), Error>;
 type Ack = (u64, Result<PublishAck, Error>);
 
 impl Cluster {
-    /// Does the node's part for as long as it runs, or until it has left.
+    /// Does the node's part for as long as it runs, or until it is told to end.
     pub async fn run(self: Arc<Self>) {
         let (mut pause_ms, longest_ms) = PAUSE_MS;
         let (moved, mut moves) = watch::channel(0_u64);
         let mut client: Option<Client> = None;
         let mut told = None;
-        while !*self.leaving.borrow() {
+        let refusal = Arc::new(Mutex::new(None));
+        let mut ending = self.ending.subscribe();
+        while !*self.ending.borrow() {
             let connected = match client.clone() {
                 Some(client) => Ok(client),
-                None => self.connect(moved.clone()).await,
+                None => tokio::select! {
+                    connected = self.connect(moved.clone(), Arc::clone(&refusal)) => connected,
+                    () = told_to(&mut ending) => return,
+                },
             };
             let ended = match connected {
                 Ok(own) => {
@@ -67,7 +74,11 @@ impl Cluster {
                 Err(error) => Err(error),
             };
             self.end_session();
-            let Err(error) = ended else { continue };
+            let Err(mut error) = ended else { continue };
+            // A client that was connected goes on trying by itself, and says why in passing.
+            if let (Error::Link(why), Some(known)) = (&mut error, refusal.lock().clone()) {
+                *why = known;
+            }
             if told.as_ref() != Some(&error) {
                 self.host.say(&format!("out of touch: {error}"));
                 told = Some(error.clone());
@@ -79,11 +90,10 @@ impl Cluster {
             };
             self.state.lock().problem = Some(error);
             self.note_change();
-            let mut leaving = self.leaving.subscribe();
             let pause = rt::time::sleep(Duration::from_millis(wait_ms));
             tokio::select! {
                 () = pause => {}
-                () = told_to(&mut leaving) => {}
+                () = told_to(&mut ending) => {}
                 _ = moves.changed() => {}
             }
             pause_ms = (pause_ms * 2).min(longest_ms);
@@ -96,14 +106,20 @@ impl Cluster {
         (state.context, state.cards_seen) = (None, None);
         let unknown = std::mem::take(&mut state.in_flight);
         state.outbox.put_back(unknown.into_values());
+        drop(state);
+        self.note_change();
     }
 
-    async fn connect(&self, moved: watch::Sender<u64>) -> Result<Client, Error> {
+    /// Connects; what is told of later tries is in `refusal`.
+    async fn connect(
+        &self,
+        moved: watch::Sender<u64>,
+        refusal: Arc<Mutex<Option<String>>>,
+    ) -> Result<Client, Error> {
         let settings = &self.settings;
         let question = Duration::from_millis(settings.question_ms());
         let mut options = ConnectOptions::new()
             .name(format!("larder {}", settings.name))
-            .retry_on_initial_connect()
             .connection_timeout(Duration::from_secs(5))
             .request_timeout(Some(
                 (question * 3).clamp(Duration::from_secs(1), Duration::from_secs(5)),
@@ -113,12 +129,16 @@ impl Cluster {
                 Duration::from_millis((100_u64 << tries.min(6)).min(5_000))
             })
             .event_callback(move |event| {
-                let moved = moved.clone();
-                async move {
-                    if matches!(event, Event::Connected | Event::Disconnected) {
-                        moved.send_modify(|count| *count += 1);
-                    }
+                let is_move = matches!(event, Event::Connected | Event::Disconnected);
+                match event {
+                    Event::Connected => *refusal.lock() = None,
+                    Event::ClientError(ClientError::Other(why)) => *refusal.lock() = Some(why),
+                    _ => {}
                 }
+                if is_move {
+                    moved.send_modify(|count| *count += 1);
+                }
+                std::future::ready(())
             });
         options = match settings.credentials.clone() {
             Credentials::None => options,
@@ -139,7 +159,12 @@ impl Cluster {
         if let Some((certificate, key)) = &settings.tls.certificate {
             options = options.add_client_certificate(certificate.clone(), key.clone());
         }
-        options.connect(settings.servers.clone()).await.map_err(Error::link)
+        options.connect(settings.servers.clone()).await.map_err(|error| match error.kind() {
+            ConnectErrorKind::Authentication => {
+                Error::Setting(format!("the nkey or the credentials cannot be used: {error}"))
+            }
+            _ => Error::link(error),
+        })
     }
 
     async fn session(
@@ -165,11 +190,13 @@ impl Cluster {
         Some(stream.cached_info().state.last_sequence)
     }
 
-    fn card(&self) -> Card {
+    /// The node's card, and the number of its stance.
+    fn card(&self) -> (Card, u64) {
         let state = self.state.lock();
         let position = state.follower.position();
         let (epoch, sequence) = position.map_or((0, 0), |own| (own.epoch.0, own.sequence));
         let trusts = rt::now().mono_ms < state.follower.trusted_until_ms();
+        let posture = state.posture;
         drop(state);
         let mut card = Card {
             name: self.settings.name.clone(),
@@ -178,24 +205,32 @@ impl Cluster {
             epoch,
             sequence,
             trusts,
+            draining: posture.stance == Stance::Draining,
+            left: posture.stance == Stance::Left,
             ..Card::default()
         };
         self.host.figures(&mut card);
-        card
+        (card, posture.turn)
     }
 
     /// Has a card be durable among the members'. The result is its sequence.
-    async fn show(self: &Arc<Self>, context: &Context, card: &Card) -> Result<u64, Error> {
+    async fn show(
+        self: &Arc<Self>,
+        context: &Context,
+        (card, turn): (Card, u64),
+    ) -> Result<u64, Error> {
         let subject = self.settings.card_subject(&self.settings.name);
         let sent = context.publish(subject, Bytes::from(card.encode())).await;
         let stored = sent.map_err(Error::link)?.await.map_err(Error::link)?;
+        let posture = &mut self.state.lock().posture;
+        posture.shown = posture.shown.max(turn);
         Ok(stored.sequence)
     }
 
     /// Shows the node's card, and asks the stream.
     async fn ask(self: Arc<Self>, context: Context, entries: Stream) -> Answer {
         let asked_ms = rt::now().mono_ms;
-        self.show(&context, &self.card()).await?;
+        self.show(&context, self.card()).await?;
         let asked = self.state.lock().follower.position();
         let info = entries.get_info().await.map_err(Error::link)?;
         let (first, last) = (info.state.first_sequence, info.state.last_sequence);
@@ -326,7 +361,7 @@ impl Session {
         let cards_stream = streams::have(&context, streams::cards(settings)).await?;
         let words =
             client.subscribe(settings.word_subject(cluster.run)).await.map_err(Error::link)?;
-        let shown = cluster.show(&context, &cluster.card()).await?;
+        let shown = cluster.show(&context, cluster.card()).await?;
         let asked = Arc::clone(cluster).ask(context.clone(), entries_stream.clone()).await?;
         cluster.take_answer(&asked.0, asked.1);
         let from = cluster.state.lock().follower.position().map_or(1, |own| own.sequence + 1);
@@ -360,7 +395,7 @@ impl Session {
         let mut questions =
             rt::time::interval(Duration::from_millis(self.cluster.settings.question_ms()));
         let mut saves = rt::time::interval(SAVE);
-        let mut leaving = self.cluster.leaving.subscribe();
+        let mut ending = self.cluster.ending.subscribe();
         self.put();
         loop {
             self.send().await?;
@@ -372,6 +407,9 @@ impl Session {
                 answer = polled(&mut self.question) => {
                     self.question = None;
                     let (facts, asked_ms) = answer?;
+                    if !self.cluster.state.lock().posture.is_shown() {
+                        self.put();
+                    }
                     if self.cluster.take_answer(&facts, asked_ms) {
                         return Ok(());
                     }
@@ -384,7 +422,8 @@ impl Session {
                 saved = polled(&mut self.saving) => self.kept(saved),
                 () = self.cluster.bell.notified() => {}
                 _ = moves.changed() => return Err(Error::Link("the connection was lost".into())),
-                () = told_to(&mut leaving) => return self.leave().await,
+                () = self.cluster.turned.notified() => self.put(),
+                () = told_to(&mut ending) => return self.leave().await,
             }
         }
     }
@@ -444,35 +483,50 @@ impl Session {
         Ok(())
     }
 
-    fn card(&self, message: &Message) -> Result<(), Error> {
+    fn card(&mut self, message: &Message) -> Result<(), Error> {
         let info = message.info().map_err(Error::link)?;
         let sequence = info.stream_sequence;
-        let settings = &self.cluster.settings;
+        let cluster = Arc::clone(&self.cluster);
+        let settings = &cluster.settings;
         let subject = message.subject.as_str();
         let name = subject.strip_prefix(settings.card_subject("").as_str()).unwrap_or_default();
         let card = Card::decode(name, &message.payload);
-        let mut state = self.cluster.state.lock();
+        let mut state = cluster.state.lock();
         // They come in their order, so with this node's own all others have come.
         if sequence >= self.shown {
             state.cards_seen = Some(sequence);
         }
-        if let Some(card) = card {
-            let is_own = card.name == settings.name && card.run != self.cluster.run;
-            if is_own && !card.left && sequence > self.shown {
-                return Err(Error::Name(card.name));
-            }
-            state.members.heard(card, rt::now().mono_ms);
+        let Some(card) = card else {
+            state.counts.strange += 1;
+            drop(state);
+            cluster.note_change();
+            return Ok(());
+        };
+        let is_own = card.name == settings.name && card.run != cluster.run;
+        let is_behind = is_own && sequence > self.shown;
+        if is_behind && !card.left {
+            return Err(Error::Name(card.name));
         }
+        state.members.heard(card, rt::now().mono_ms);
         drop(state);
-        self.cluster.note_change();
+        cluster.note_change();
+        if is_behind {
+            // The run before says late that it has left, over the card of this one.
+            self.put();
+        }
         Ok(())
     }
 
     fn word(&self, payload: &[u8]) {
-        let Some(word) = Word::decode(payload) else { return };
         let mut state = self.cluster.state.lock();
-        if let Some((applied, _)) = state.awaited.get_mut(&word.number) {
-            applied.insert(word.name, word.run);
+        match Word::decode(payload) {
+            Some(word) => {
+                let applied = state.awaited.get_mut(&word.number).map(|(applied, _)| applied);
+                if let Some(applied) = applied.filter(|applied| applied.len() < MEMBERS_MAX) {
+                    applied.insert(word.name, word.run);
+                }
+            }
+            None => state.counts.strange += 1,
         }
         drop(state);
         self.cluster.note_change();
@@ -501,22 +555,23 @@ impl Session {
 
     /// Tells the others that they need not wait, and sends what has not been sent.
     async fn leave(&mut self) -> Result<(), Error> {
-        let card = Card { left: true, ..self.cluster.card() };
+        let (card, turn) = self.cluster.card();
+        let card = Card { left: true, ..card };
         let ending = async {
             self.send().await?;
             while let Some((number, ack)) = self.acks.next().await {
                 self.acknowledged(number, ack)?;
             }
-            self.cluster.show(&self.context, &card).await.map(|_| ())
+            self.cluster.show(&self.context, (card, turn)).await.map(|_| ())
         };
         rt::time::timeout(LEAVE, ending).await.unwrap_or(Ok(()))
     }
 }
 
-/// Waits until the node is told to leave.
-async fn told_to(leaving: &mut watch::Receiver<bool>) {
+/// Waits until the node is told to end.
+async fn told_to(ending: &mut watch::Receiver<bool>) {
     // Whoever could tell it lives as long as the cluster.
-    _ = leaving.wait_for(|leaving| *leaving).await;
+    _ = ending.wait_for(|ending| *ending).await;
 }
 
 fn taken<T, E: std::fmt::Display>(next: Option<Result<T, E>>) -> Result<T, Error> {

@@ -7,6 +7,7 @@ use crate::Level;
 use crate::follower::Loss;
 use crate::members::Card;
 use crate::position::Position;
+use crate::stance::Stance;
 
 /// The way in which a node shows the servers who it is.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -131,6 +132,9 @@ pub trait Host: Send + Sync + 'static {
     /// # Errors
     /// Why it cannot be kept.
     fn save(&self, position: Position) -> Result<(), String>;
+
+    /// Has health checks answer as `stance` wants it.
+    fn stand(&self, stance: Stance);
 
     /// Writes the node's figures on its card.
     fn figures(&self, card: &mut Card);

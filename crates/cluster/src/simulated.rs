@@ -1,6 +1,7 @@
 //! A cluster in virtual time: nodes over the pure parts, a server that loses what it acknowledged,
-//! links that delay, lose and are cut in one direction or both, nodes that crash, stop and have
-//! clocks of their own speed. A seed decides all of it, and a run that fails names its seed.
+//! links that delay, lose and are cut in one direction or both, nodes that crash, stop, leave and
+//! come back, and have clocks of their own speed. A seed decides all of it, and a run that fails
+//! names its seed.
 //!
 //! The claim: after a purge was acknowledged with `all` no node serves what it was for; after one
 //! that the stream still has, none does for longer than `max_isolation`.
@@ -71,6 +72,7 @@ enum Trouble {
     Cut(usize),
     Stop(usize),
     Crash(usize),
+    Leave(usize),
     ServerAway,
     ServerLoses,
     ServerAnew,
@@ -199,6 +201,7 @@ impl Node {
             max_isolation_ms: MAX_ISOLATION_MS,
             epoch,
             sequence,
+            left: self.follower.has_left(),
             ..Card::default()
         }
     }
@@ -645,7 +648,7 @@ impl World {
         let in_ms = self.rng.u64(100..4_000);
         self.later(in_ms, Happening::Trouble);
         let at = self.rng.usize(..self.nodes.len());
-        let trouble = match self.rng.u8(..9) {
+        let trouble = match self.rng.u8(..10) {
             0 => Trouble::CutOut(at),
             1 => Trouble::CutIn(at),
             2 => Trouble::Cut(at),
@@ -654,6 +657,7 @@ impl World {
             5 => Trouble::ServerAway,
             6 => Trouble::ServerLoses,
             7 => Trouble::ServerAnew,
+            8 => Trouble::Leave(at),
             _ => Trouble::Expire,
         };
         let node = &mut self.nodes[at];
@@ -663,6 +667,7 @@ impl World {
             Trouble::Cut(_) => node.cut = (true, true),
             Trouble::Stop(_) => node.stopped = true,
             Trouble::Crash(_) => node.up = false,
+            Trouble::Leave(_) => node.follower.leave(),
             Trouble::ServerAway => self.server.up = false,
             Trouble::ServerLoses => {
                 let lost = self.rng.usize(..=self.server.log.len().min(3));
@@ -722,6 +727,10 @@ impl World {
                 node.follower = Follower::new(node.saved, MAX_ISOLATION_MS);
                 self.server.subscriptions.remove(&at);
                 self.later(1, Happening::Tick(at, new_run));
+            }
+            Trouble::Leave(at) => {
+                let clock = self.nodes[at].clock(self.now_ms);
+                self.nodes[at].follower.come_back(clock);
             }
             Trouble::ServerAway | Trouble::ServerLoses => self.server.up = true,
             Trouble::ServerAnew | Trouble::Expire => {}

@@ -5,6 +5,7 @@ use crate::follower::Loss;
 use crate::members::Card;
 use crate::position::Position;
 use crate::settings::{Credentials, Host, Settings, Tls};
+use crate::stance::Stance;
 
 pub(crate) fn settings(name: &str) -> Settings {
     Settings {
@@ -37,6 +38,7 @@ impl Host for Nobody {
     fn save(&self, _: Position) -> Result<(), String> {
         Ok(())
     }
+    fn stand(&self, _: Stance) {}
     fn figures(&self, _: &mut Card) {}
     fn overflowed(&self) {}
     fn waited_in_vain(&self) {}

@@ -1,5 +1,6 @@
 // The figures: tiles, charts and tables, filled from what the daemon sends every second.
 import { Charts } from './charts.js';
+import { Cluster } from './cluster.js';
 import { byId, el, show, text } from './dom.js';
 import { bytes, bytesIn, count, duration, moment, percent, rate, time } from './format.js';
 import { Table, twoLines } from './tables.js';
@@ -197,6 +198,7 @@ export class Board {
   constructor() {
     this.tiles = new Tiles(byId('tiles'));
     this.charts = new Charts(byId('charts'));
+    this.cluster = new Cluster();
     this.tables = {
       misses: urlTable('misses-table', 'Most misses', 'that waited for an origin',
         number('Misses/s', (row) => rate(row.misses))),
@@ -227,6 +229,7 @@ export class Board {
     text(byId('about'), `${this.version}, up ${duration(figures.uptime_s)}`);
     this.tables.sites.fill(figures.sites);
     this.tables.limits.fill(figures.limits);
+    this.cluster.fill(figures.cluster);
     this.tables.disk.fill(figures.disk);
     for (const element of document.querySelectorAll('.with-disk')) show(element, figures.disk.length > 0);
     show(byId('disk-finding'), figures.now.disk_finding > 0);

@@ -1,5 +1,6 @@
 //! The daemon's answers to its admin listener.
 
+mod cluster;
 mod log;
 mod state;
 mod store;
@@ -12,6 +13,7 @@ use admin::{Answer, Api, Asked, Audit, Body, Listeners, Operation, Settings, Soc
 use base::{Counter, Limit, Limits};
 use bytes::Bytes;
 use config::AdminConfig;
+use flow::Readiness;
 use http::StatusCode;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -19,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::live::Live;
 use crate::state::Daemon;
-use crate::{dashboard, explain, metrics, node};
+use crate::{dashboard, explain, metrics};
 
 /// The listeners of `[admin]` and of the socket, open, and how requests to them are treated. What
 /// cannot be had is told.
@@ -92,13 +94,12 @@ impl Api for Face {
         let daemon = &*self.daemon;
         let answered = match operation {
             Operation::Health => Ok(Answer::text(StatusCode::OK, "ok\n")),
-            Operation::Ready => Ok(match daemon.shared.trust.is_ready(rt::now().mono_ms) {
-                true => Answer::text(StatusCode::OK, "ready\n"),
-                false => {
-                    Answer::text(StatusCode::SERVICE_UNAVAILABLE, "out of touch with the cluster\n")
-                }
+            Operation::Ready => Ok(match daemon.shared.trust.readiness(rt::now().mono_ms) {
+                Readiness::Ready => Answer::text(StatusCode::OK, "ready\n"),
+                other => Answer::text(StatusCode::SERVICE_UNAVAILABLE, other.why()),
             }),
-            Operation::Cluster => Ok(Answer::json(&node::json(daemon.cluster().as_deref()))),
+            Operation::Cluster => Ok(daemon.cluster_status()),
+            Operation::Stand => daemon.stand(asked).await,
             Operation::Metrics => Ok(Answer {
                 status: StatusCode::OK,
                 content_type: "text/plain; version=0.0.4",

@@ -36,6 +36,7 @@ const FILES: &[File] = files! {
     "/api.js" SCRIPT "api.js";
     "/board.js" SCRIPT "board.js";
     "/charts.js" SCRIPT "charts.js";
+    "/cluster.js" SCRIPT "cluster.js";
     "/config.js" SCRIPT "config.js";
     "/dom.js" SCRIPT "dom.js";
     "/explain.js" SCRIPT "explain.js";

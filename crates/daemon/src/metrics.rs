@@ -60,14 +60,16 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
 }
 
 /// Figures of a cluster.
-fn of_cluster(status: &cluster::Status) -> [(&'static str, counters::Kind, &'static str, u64); 11] {
+fn of_cluster(status: &cluster::Status) -> [(&'static str, counters::Kind, &'static str, u64); 13] {
     use counters::Kind::{Counter, Gauge};
     let live = status.members.iter().filter(|member| member.live).count() as u64;
     let counts = status.counts;
+    let stands = status.stance == cluster::Stance::Member;
     let about = "1 while what is stored is used without asking: the node is in touch.";
     [
         ("cluster_connected", Gauge, "1 while the stream answers.", status.connected.into()),
         ("cluster_trusted", Gauge, about, status.trusted.into()),
+        ("cluster_ready", Gauge, "1 while the node neither drains nor has left.", stands.into()),
         ("cluster_members", Gauge, "Nodes that may use what they store.", live),
         (
             "cluster_sequence",
@@ -92,6 +94,12 @@ fn of_cluster(status: &cluster::Status) -> [(&'static str, counters::Kind, &'sta
             counts.not_reached,
         ),
         ("cluster_sessions_total", Counter, "Times that the link was begun.", counts.sessions),
+        (
+            "cluster_strange_total",
+            Counter,
+            "Cards and words that say nothing, and were passed over.",
+            counts.strange,
+        ),
     ]
 }
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Counter, Counters, Limit};
-use cluster::{Card, Cluster, Credentials, Host, Loss, Position, Saved, Settings, Tls};
+use cluster::{Card, Cluster, Credentials, Host, Loss, Position, Saved, Settings, Stance, Tls};
 use config::{ClusterConfig, ClusterCredentials, Config, Isolation};
-use flow::Shared;
 use flow::invalidate::NotDone;
+use flow::{Readiness, Shared};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -68,7 +68,7 @@ pub(crate) fn join(shared: &Arc<Shared>, config: &Config) -> Result<Option<Node>
 impl Node {
     /// Leaves the cluster, when nobody is served any more.
     pub(crate) async fn leave(self) {
-        self.cluster.leave();
+        self.cluster.end();
         _ = rt::time::timeout(LEAVE, self.work).await;
         self.cluster.keep_position();
     }
@@ -153,6 +153,19 @@ impl Host for Store {
         write_durably(file, &bytes).map_err(|error| format!("{}: {error}", file.display()))
     }
 
+    fn stand(&self, stance: Stance) {
+        self.shared.trust.want(match stance {
+            Stance::Member => Readiness::Ready,
+            Stance::Draining => Readiness::Draining,
+            Stance::Left => Readiness::Left,
+        });
+        self.say(match stance {
+            Stance::Member => "it is a member",
+            Stance::Draining => "it drains: health checks fail, and what comes is served",
+            Stance::Left => "it has left: what is stored is validated before it is used",
+        });
+    }
+
     fn figures(&self, card: &mut Card) {
         let store = self.shared.cache.stats();
         card.version = env!("CARGO_PKG_VERSION").to_owned();
@@ -190,7 +203,8 @@ pub(crate) fn json(cluster: Option<&Cluster>) -> Value {
     match cluster {
         Some(cluster) => serde_json::to_value(cluster.status()).unwrap_or_default(),
         None => json!({
-            "name": "", "connected": false, "trusted": true, "trusted_ms": 0, "problem": null,
+            "name": "", "connected": false, "stance": "member", "is_shown": false,
+            "trusted": true, "trusted_ms": 0, "problem": null,
             "sequence": 0, "last": 0, "queued": 0, "counts": {}, "members": [],
         }),
     }

@@ -44,7 +44,7 @@ impl Core {
             }
             Entry::Health => {
                 return (
-                    Start::Reply(pages::health(request, live.trust.is_ready(now.mono_ms))),
+                    Start::Reply(pages::health(request, live.trust.readiness(now.mono_ms))),
                     client.peer,
                 );
             }

@@ -128,7 +128,7 @@ impl Teller<'_> {
             Entry::Health => {
                 self.steps.push(Step::new("health_check", "no site's, but this path").decisive());
                 return answered(
-                    &pages::health(request, live.trust.is_ready(now.mono_ms)),
+                    &pages::health(request, live.trust.readiness(now.mono_ms)),
                     "by health_check",
                 );
             }

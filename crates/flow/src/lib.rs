@@ -61,6 +61,6 @@ pub use crate::key::begin_key;
 pub use crate::live::{Announce, CertificateFields, Endpoint, Live, Shared, Site};
 pub use crate::reply::{Forward, Reply, Served};
 pub use crate::trace::{About, Decided, Trace, Trouble};
-pub use crate::trust::Trust;
+pub use crate::trust::{Readiness, Trust};
 pub use crate::way::{Slow, Start};
 pub use origin::Tunnel;

@@ -9,6 +9,7 @@ use crate::body::ReplyBody;
 use crate::invalidate::Outcome;
 use crate::reply::{Reply, Served};
 use crate::trace::{About, Trouble};
+use crate::trust::Readiness;
 
 /// A failure, as the client is told about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,13 +241,14 @@ pub(crate) fn challenge(request: &Request, answer: Bytes) -> Reply {
 }
 
 /// The answer to a balancer that asks whether this server answers.
-pub(crate) fn health(request: &Request, is_ready: bool) -> Reply {
+pub(crate) fn health(request: &Request, readiness: Readiness) -> Reply {
+    let is_ready = readiness.is_ready();
     let status = if is_ready { Status::OK } else { Status::new(503).unwrap_or(Status::OK) };
     let mut response = Response::new(status);
     response.headers.push(HeaderId::ContentType, b"text/plain; charset=utf-8");
     response.headers.push(HeaderId::CacheControl, b"no-store");
-    let text: &[u8] = if is_ready { b"ok\n" } else { b"out of touch with the cluster\n" };
-    own(request, response, Bytes::from_static(text))
+    let text = if is_ready { "ok\n" } else { readiness.why() };
+    own(request, response, Bytes::from_static(text.as_bytes()))
 }
 
 /// The answer to OPTIONS where the request may go no further (RFC 9110 7.6.2 and 9.3.7).

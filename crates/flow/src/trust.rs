@@ -4,7 +4,38 @@
 //! has confirmed it; one that has missed something does so for what it stored before. Both are
 //! times that a hit compares, so that a process that was stopped knows it when it goes on.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+
+/// Readiness for clients, as health checks answer it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Readiness {
+    /// Ready.
+    #[default]
+    Ready,
+    /// Nothing stored is trusted, and the operator wants no clients then.
+    OutOfTouch,
+    /// The operator wants no more clients here.
+    Draining,
+    /// The operator has had the node leave its cluster.
+    Left,
+}
+
+impl Readiness {
+    /// Returns true if it is ready.
+    pub fn is_ready(self) -> bool {
+        self == Self::Ready
+    }
+
+    /// The reason for which it is not ready; empty if it is.
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::Ready => "",
+            Self::OutOfTouch => "out of touch with the cluster\n",
+            Self::Draining => "draining\n",
+            Self::Left => "it has left the cluster\n",
+        }
+    }
+}
 
 /// Trust in what is stored. Without a cluster it has no end.
 #[derive(Debug)]
@@ -16,6 +47,8 @@ pub struct Trust {
     doubted_ms: AtomicI64,
     /// Without trust the node is not ready.
     is_told: AtomicBool,
+    /// Readiness while what is stored is trusted.
+    wanted: AtomicU8,
 }
 
 impl Default for Trust {
@@ -24,6 +57,7 @@ impl Default for Trust {
             until_ms: AtomicU64::new(u64::MAX),
             doubted_ms: AtomicI64::new(i64::MIN),
             is_told: AtomicBool::new(false),
+            wanted: AtomicU8::new(Readiness::Ready as u8),
         }
     }
 }
@@ -67,9 +101,21 @@ impl Trust {
         !self.holds(now_ms) || fresh_until_ms <= self.doubted_ms.load(Ordering::Acquire)
     }
 
-    /// Returns true if the node is ready for clients.
-    pub fn is_ready(&self, now_ms: u64) -> bool {
-        self.holds(now_ms) || !self.is_told.load(Ordering::Relaxed)
+    /// Has health checks answer as the operator wants it, trust or no trust.
+    pub fn want(&self, readiness: Readiness) {
+        self.wanted.store(readiness as u8, Ordering::Relaxed);
+    }
+
+    /// Readiness for clients.
+    pub fn readiness(&self, now_ms: u64) -> Readiness {
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        let given = [Readiness::Draining, Readiness::Left];
+        let is_out = || !self.holds(now_ms) && self.is_told.load(Ordering::Relaxed);
+        match given.into_iter().find(|own| *own as u8 == wanted) {
+            Some(given) => given,
+            None if is_out() => Readiness::OutOfTouch,
+            None => Readiness::Ready,
+        }
     }
 }
 
@@ -80,12 +126,19 @@ mod tests {
     #[test]
     fn trust_ends_by_itself_and_doubt_only_grows() {
         let trust = Trust::default();
-        assert!(!trust.wants_validation(0, u64::MAX - 1) && trust.is_ready(5));
+        let readiness = |now_ms| trust.readiness(now_ms);
+        assert!(!trust.wants_validation(0, u64::MAX - 1) && readiness(5).is_ready());
         trust.set_until(10);
         assert!(!trust.wants_validation(100, 9) && trust.wants_validation(100, 10));
-        assert!(trust.is_ready(10));
+        assert!(readiness(10).is_ready());
         trust.tell_health_checks(true);
-        assert!(trust.is_ready(9) && !trust.is_ready(10));
+        assert_eq!((readiness(9), readiness(10)), (Readiness::Ready, Readiness::OutOfTouch));
+        for wanted in [Readiness::Draining, Readiness::Left] {
+            trust.want(wanted);
+            assert_eq!((readiness(9), readiness(10)), (wanted, wanted));
+        }
+        trust.want(Readiness::Ready);
+        assert!(readiness(9).is_ready() && !readiness(10).is_ready());
         trust.set_until(1_000);
         trust.doubt(50);
         trust.doubt(20);

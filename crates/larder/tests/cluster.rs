@@ -3,168 +3,14 @@
 
 mod support;
 
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
-use support::console::{Ask, run};
-use support::folder::Folder;
+use rustix::process::Signal;
+use support::console::run;
+use support::htcp::mediawikis;
 use support::nats::Nats;
-use support::{PATIENCE, eventually, is_hit, whole};
-use testkit::client::{Pieces, Raw, request};
-use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
-use testkit::reply::Reply;
-
-const PAGE: &str = "Cache-Control: max-age=600, stale-while-revalidate=600, stale-if-error=600\r\n\
-                    ETag: \"1\"\r\nSurrogate-Key: post-1\r\n";
-
-/// A node.
-struct Node {
-    daemon: Option<Daemon>,
-    file: String,
-    _folder: Folder,
-}
-
-/// Settings of a node.
-#[derive(Clone, Copy)]
-struct Wanted<'a> {
-    /// Further lines of `[cluster]`.
-    cluster: &'a str,
-    has_disk: bool,
-    vcl: bool,
-}
-
-const PLAIN: Wanted<'_> = Wanted { cluster: "", has_disk: false, vcl: false };
-
-impl Node {
-    fn start(name: &str, nats: &Nats, origin: &Scripted, wanted: Wanted<'_>) -> Self {
-        let folder = Folder::new();
-        let disk = match wanted.has_disk {
-            true => {
-                let path = folder.path().join("disk");
-                format!("[disk]\npath = \"{}\"\nsize = \"256MiB\"\n", path.display())
-            }
-            false => String::new(),
-        };
-        let (addr, url) = (origin.addr(), nats.url());
-        let site = if wanted.vcl {
-            let (host, port) = (addr.ip(), addr.port());
-            folder.file(
-                "site.vcl",
-                format!(
-                    "vcl 4.1;\nbackend app {{ .host = \"{host}\"; .port = \"{port}\"; }}\n\
-                     sub vcl_recv {{ if (req.method == \"PURGE\") {{ return (purge); }} }}\n\
-                     sub vcl_backend_response {{ set beresp.grace = 1h; }}\n\
-                     sub vcl_deliver {{ if (obj.hits > 0) \
-                     {{ set resp.http.cache-status = \"larder; hit\"; }} }}\n"
-                ),
-            );
-            format!("vcl = \"{}\"\n", folder.path().join("site.vcl").display())
-        } else {
-            format!(
-                "origin = \"http://{addr}\"\n\
-                 purge = {{ dialects = [\"purge\", \"foshttpcache\"] }}\n"
-            )
-        };
-        let file = format!(
-            "listen = \"127.0.0.1:0\"\nworkers = 1\n{disk}\
-             [cluster]\nservers = \"{url}\"\nname = \"{name}\"\n{}\n\
-             [[site]]\nhost = \"*\"\n{site}",
-            wanted.cluster
-        );
-        let daemon = Some(Daemon::start(&file).expect("larder starts"));
-        Self { daemon, file, _folder: folder }
-    }
-
-    fn daemon(&self) -> &Daemon {
-        self.daemon.as_ref().expect("it runs")
-    }
-
-    fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.daemon().pid() as i32).expect("a process");
-        kill_process(pid, signal).expect("sent");
-    }
-
-    /// Ends it by `signal`.
-    async fn end(&mut self, signal: Signal) {
-        self.signal(signal);
-        let mut old = self.daemon.take().expect("it runs");
-        tokio::task::spawn_blocking(move || old.wait()).await.expect("no panic").expect("it ends");
-    }
-
-    fn begin(&mut self) {
-        self.daemon = Some(Daemon::start(&self.file).expect("larder starts again"));
-    }
-
-    async fn ask(&self, method: &str, target: &str, fields: &str) -> Reply {
-        let raw = Raw::connect(self.daemon().addr()).await.expect("a connection");
-        let mut raw = raw.patience(PATIENCE);
-        raw.send(&request(method, target, fields), Pieces::Whole).await.expect("it is taken");
-        whole(raw.reply(method).await, target)
-    }
-
-    async fn hits(&self, target: &str) -> bool {
-        is_hit(&self.ask("GET", target, "").await)
-    }
-
-    async fn status(&self) -> Value {
-        let (done, out, err) = run(self.daemon(), &["cluster", "status", "--json"]).await;
-        assert!(done, "{err}");
-        serde_json::from_str(&out).expect("JSON")
-    }
-
-    async fn is(&self, what: &str) -> bool {
-        self.status().await[what].as_bool().expect("a flag")
-    }
-
-    async fn readiness(&self) -> u16 {
-        Ask::get("/readyz").send_locally(self.daemon()).await.status
-    }
-
-    /// Waits until it is in touch and trusts what it stores.
-    async fn joined(&self) {
-        let is_there = async || self.is("connected").await && self.is("trusted").await;
-        eventually("a node joins", is_there).await;
-    }
-
-    /// Has it store a page.
-    async fn store(&self, target: &str) {
-        eventually("a page is stored", async || self.hits(target).await).await;
-    }
-}
-
-/// Waits until each knows of all.
-async fn all_joined(nodes: &[Node]) {
-    for node in nodes {
-        node.joined().await;
-        let knows = async || {
-            let status = node.status().await;
-            let members = status["members"].as_array().expect("a list");
-            members.iter().filter(|member| member["live"] == true).count() == nodes.len()
-        };
-        eventually("all know each other", knows).await;
-    }
-}
-
-async fn origin() -> Scripted {
-    let origin = Scripted::start().await.expect("an origin");
-    origin.otherwise(Script::ok(PAGE, "a page"));
-    origin
-}
-
-/// Has all store the page, purges it by `purge`, and looks whether it is gone on all.
-async fn gone_on_all(nodes: &[Node], what: &str, purge: impl AsyncFnOnce()) {
-    for node in nodes {
-        node.store("/page").await;
-    }
-    purge().await;
-    for (at, node) in nodes.iter().enumerate() {
-        assert!(!node.hits("/page").await, "{what}: node {at}");
-    }
-}
-
-fn three(nats: &Nats, origin: &Scripted, wanted: Wanted<'_>) -> [Node; 3] {
-    ["n1", "n2", "n3"].map(|name| Node::start(name, nats, origin, wanted))
-}
+use support::nodes::{Node, PLAIN, Wanted, all_joined, gone_on_all, origin, three};
+use support::{eventually, is_hit};
+use testkit::origin::Script;
+use tokio::net::UdpSocket;
 
 const BY_HAND: [&[&str]; 4] = [
     &["purge", "--tag", "post-1", "--wait", "all"],
@@ -211,12 +57,78 @@ async fn a_programs_purge_is_one_on_all_before_it_is_answered() {
         assert_eq!(nodes[2].ask("PURGE", "/page", "").await.status, 200);
     })
     .await;
+    gone_on_all(&nodes, "a program's ban", async || {
+        assert_eq!(nodes[2].ask("BAN", "/page", "").await.status, 200);
+    })
+    .await;
     for arguments in BY_HAND {
         gone_on_all(&nodes, arguments[1], async || {
             let (done, _, err) = run(nodes[1].daemon(), arguments).await;
             assert!(done, "{arguments:?}: {err}");
         })
         .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_datagram_to_one_node_clears_on_all() {
+    let (nats, origin) = (Nats::start(&[]).await, origin().await);
+    let wanted = Wanted { top: "htcp = { listen = \"127.0.0.1:0\" }\n", ..PLAIN };
+    let nodes = three(&nats, &origin, wanted);
+    all_joined(&nodes).await;
+    for node in &nodes {
+        node.store("/page").await;
+        node.store("/other").await;
+    }
+    let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+    let port = nodes[1].daemon().port("HTCP").expect("the port");
+    let url = mediawikis("http://larder.test/page", 0);
+    socket.send_to(&url, port).await.expect("sent");
+    for node in &nodes {
+        // Nobody can wait for a datagram.
+        eventually("it is gone", async || !node.hits("/page").await).await;
+        assert!(node.hits("/other").await);
+    }
+}
+
+/// As a plugin of an application does it, which knows one address to purge, and nothing of a
+/// cluster: the node that it knows is another each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_is_purged_on_one_node_and_shows_on_all_at_the_next_request() {
+    let (nats, origin) = (Nats::start(&[]).await, origin().await);
+    let wanted = Wanted {
+        cluster: "acknowledge = \"all\"",
+        site: "preset = \"wordpress\"\npurge = { allow = [\"127.0.0.0/8\"] }",
+        ..PLAIN
+    };
+    let nodes = three(&nats, &origin, wanted);
+    all_joined(&nodes).await;
+    let pages = ["/", "/2026/11/a-post/", "/feed/"];
+    let page = |version: usize| {
+        Script::ok("Cache-Control: max-age=600\r\n", &format!("version {version}"))
+    };
+    for version in 1..=12 {
+        for target in pages {
+            origin.on(target, page(version));
+        }
+        if version > 1 {
+            let told = &nodes[version % nodes.len()];
+            for target in pages {
+                let reply = told.ask("PURGE", target, "").await;
+                assert_eq!(reply.status, 200, "{}", reply.text());
+            }
+        }
+        for (at, node) in nodes.iter().enumerate() {
+            for target in pages {
+                let reply = node.ask("GET", target, "").await;
+                assert_eq!(reply.text(), format!("version {version}"), "node {at}: {target}");
+            }
+        }
+        for node in &nodes {
+            for target in pages {
+                node.store(target).await;
+            }
+        }
     }
 }
 
@@ -253,7 +165,7 @@ async fn a_node_that_was_killed_applies_what_it_missed_and_keeps_the_rest() {
     };
     eventually("copies on disk", kept).await;
     // Its position is kept within a second or so: what comes behind it is replayed.
-    let file = nodes[1]._folder.path().join("disk/cluster-position");
+    let file = nodes[1].folder.path().join("disk/cluster-position");
     eventually("a position", async || file.exists()).await;
     nodes[1].end(Signal::KILL).await;
     assert_eq!(nodes[0].ask("PURGE", "/gone", "Larder-Wait: quorum\r\n").await.status, 200);

@@ -3,6 +3,7 @@
 mod support;
 
 use serde_json::Value;
+use support::nats::Nats;
 use support::{PATIENCE, Setup, Stage, eventually, whole};
 use testkit::client::{Pieces, Raw};
 use testkit::larder::Daemon;
@@ -118,10 +119,29 @@ async fn whoever_looks_sees_what_happened_before_and_what_happens() {
     let figures = events.find("figures", hits).await;
     assert_eq!(figures["now"]["objects"], 1);
     assert_eq!(figures["now"]["purges_lost"], 0);
+    assert_eq!(figures["cluster"], Value::Null, "the daemon is alone");
     let missed = |data: &Value| data["ring"]["urls_by_misses"][0]["key"] == "larder.test/kept";
     let figures = events.find("figures", missed).await;
     let columns = figures["ring"]["latency"]["hits"].as_array().expect("columns");
     assert!(columns.iter().any(|rate| rate.as_f64().is_some_and(|rate| rate > 0.0)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_is_told_with_its_nodes_and_with_what_is_wrong() {
+    let mut nats = Nats::start(&[]).await;
+    let top = format!("{TOP}\n[cluster]\nservers = [\"{}\"]\nname = \"n1\"\n", nats.url());
+    let stage = Setup { top: &top, ..Setup::default() }.start().await;
+    let mut events = Events::open(&stage, "read").await;
+    let is_ready = |data: &Value| data["cluster"]["members"][0]["state"] == "ready";
+    let figures = events.find("figures", is_ready).await;
+    let cluster = &figures["cluster"];
+    assert_eq!((&cluster["name"], &cluster["nodes"]), (&"n1".into(), &1.into()));
+    assert_eq!((&cluster["connected"], &cluster["trusted"]), (&true.into(), &true.into()));
+    assert_eq!(cluster["members"][0]["name"], "n1");
+    nats.kill();
+    let is_out = |data: &Value| data["cluster"]["problem"].is_string();
+    let figures = events.find("figures", is_out).await;
+    assert_eq!(figures["cluster"]["connected"], false);
 }
 
 #[tokio::test]

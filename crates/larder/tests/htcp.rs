@@ -5,6 +5,7 @@ mod support;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use support::htcp::mediawikis;
 use support::{PATIENCE, Setup, Stage, is_hit};
 use testkit::origin::Script;
 use tokio::net::UdpSocket;
@@ -13,23 +14,6 @@ use tokio::time::timeout;
 async fn stage(htcp: &str, site: &str) -> Stage {
     let top = format!("htcp = {{ listen = \"127.0.0.1:0\"{htcp} }}\n");
     Setup { top: &top, site, ..Setup::default() }.start().await
-}
-
-/// A request as MediaWiki sends it: `pack( 'nxxnCxNxxa*n', ... )` around
-/// `pack( 'na4na*na8n', 4, 'HEAD', strlen( $url ), $url, 8, 'HTTP/1.0', 0 )`.
-fn mediawikis(url: &str, flags: u8) -> Vec<u8> {
-    let mut specifier = b"\0\x04HEAD".to_vec();
-    specifier.extend((url.len() as u16).to_be_bytes());
-    specifier.extend(url.as_bytes());
-    specifier.extend(b"\0\x08HTTP/1.0\0\0");
-    let data = 8 + 2 + specifier.len() as u16;
-    let mut datagram = (4 + data + 2).to_be_bytes().to_vec();
-    datagram.extend([0, 0]);
-    datagram.extend(data.to_be_bytes());
-    datagram.extend([4, flags, 0, 0, 0, 9, 0, 0]);
-    datagram.extend(specifier);
-    datagram.extend([0, 2]);
-    datagram
 }
 
 async fn store(stage: &Stage, target: &str) {

@@ -1,15 +1,30 @@
 //! `larder cluster`: the nodes of a cluster, as the one asked knows them.
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::client::{AdminArgs, ask};
+use crate::client::{AdminArgs, ask, call};
 
 /// Verbs about a cluster.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ClusterVerb {
     /// The members, how far each is, and whether this node trusts what it stores.
     Status(ClusterStatusArgs),
+    /// Have health checks fail on this node, so that balancers send it nothing new. It goes on
+    /// serving what comes, and stays a member.
+    Drain(ClusterOrderArgs),
+    /// Have this node leave: health checks fail, no purge waits for it, and it asks its origins
+    /// before it uses what it stores.
+    Leave(ClusterOrderArgs),
+    /// End `drain` and `leave`; a restart does so, too.
+    Join(ClusterOrderArgs),
+}
+
+/// Arguments of `larder cluster drain`, `leave` and `join`.
+#[derive(Clone, Debug, Args)]
+pub struct ClusterOrderArgs {
+    #[command(flatten)]
+    admin: AdminArgs,
 }
 
 /// Arguments of `larder cluster status`.
@@ -27,7 +42,41 @@ pub struct ClusterStatusArgs {
 /// # Errors
 /// A message for standard error.
 pub fn cluster(verb: &ClusterVerb) -> Result<(), String> {
-    let ClusterVerb::Status(args) = verb;
+    let (order, args) = match verb {
+        ClusterVerb::Status(args) => return show(args),
+        ClusterVerb::Drain(args) => ("drain", args),
+        ClusterVerb::Leave(args) => ("leave", args),
+        ClusterVerb::Join(args) => ("join", args),
+    };
+    let body = json!({ "order": order });
+    let status = call(&args.admin.admin_socket, "/api/v1/cluster/order", &body)?;
+    base::show!("{}", stands(&status));
+    Ok(())
+}
+
+/// The stance after an order, and what it means.
+fn stands(status: &Value) -> String {
+    let name = status["name"].as_str().unwrap_or_default();
+    let says = match status["stance"].as_str() {
+        Some("draining") => {
+            "drains: health checks fail, and what comes is served. Nothing is to be handed over: \
+             each node has a cache of its own"
+        }
+        Some("left") => {
+            "has left: health checks fail, no purge waits for it, and what it stores is validated \
+             before it is used"
+        }
+        _ => "is a member",
+    };
+    let mut said = format!("{name} {says}");
+    if status["is_shown"] == false {
+        let why = status["problem"].as_str().unwrap_or("no answer of NATS yet");
+        said.push_str(&format!("\nthe others do not know it yet: {why}"));
+    }
+    said
+}
+
+fn show(args: &ClusterStatusArgs) -> Result<(), String> {
     let (code, text) = ask(&args.admin.admin_socket, "GET", "/api/v1/cluster")?;
     let status: Value = serde_json::from_str(&text).unwrap_or_default();
     if code != 200 {
@@ -56,9 +105,14 @@ fn told(status: &Value) -> String {
         true => "used",
         false => "validated before it is used",
     };
+    let stance = match status["stance"].as_str() {
+        Some("draining") => "; it drains",
+        Some("left") => "; it has left",
+        _ => "",
+    };
     let name = text(&status["name"]);
     let mut lines = vec![
-        format!("{name}: {touch}; what is stored is {trust}"),
+        format!("{name}: {touch}; what is stored is {trust}{stance}"),
         format!(
             "stream: applied up to {} of {}; {} wait to be told",
             number(&status["sequence"]),
@@ -66,20 +120,15 @@ fn told(status: &Value) -> String {
             number(&status["queued"]),
         ),
         format!(
-            "{:<20} {:<6} {:>6} {:>8} {:>10} {:>6}",
+            "{:<20} {:<8} {:>6} {:>8} {:>10} {:>6}",
             "node", "state", "lag", "silent", "objects", "hits"
         ),
     ];
     for member in status["members"].as_array().into_iter().flatten() {
-        let state = match (is(&member["live"]), is(&member["left"]), is(&member["trusts"])) {
-            (_, true, _) => "left",
-            (false, ..) => "gone",
-            (.., true) => "ready",
-            (.., false) => "asks",
-        };
+        let state = text(&member["state"]);
         let (hits, requests) = (number(&member["hits"]), number(&member["requests"]).max(1));
         lines.push(format!(
-            "{:<20} {state:<6} {:>6} {:>7}s {:>10} {:>5}%",
+            "{:<20} {state:<8} {:>6} {:>7}s {:>10} {:>5}%",
             text(&member["name"]),
             number(&member["lag"]),
             number(&member["silent_ms"]) / 1000,
@@ -99,8 +148,8 @@ mod tests {
     #[test]
     fn a_status_says_who_is_behind_and_who_has_left() {
         let member = |name: &str, lag: u64, left: bool| {
-            let (live, trusts) = (!left, true);
-            json!({ "name": name, "lag": lag, "live": live, "left": left, "trusts": trusts,
+            let state = if left { "left" } else { "draining" };
+            json!({ "name": name, "lag": lag, "state": state,
                     "silent_ms": 1500, "objects": 7, "hits": 1, "requests": 2 })
         };
         let status = json!({
@@ -115,7 +164,23 @@ mod tests {
             "a: out of touch: NATS: gone; what is stored is validated before it is used"
         );
         assert_eq!(lines[1], "stream: applied up to 3 of 5; 1 wait to be told");
-        assert!(lines[3].starts_with("a ") && lines[3].contains("ready"), "{}", lines[3]);
+        assert!(lines[3].starts_with("a ") && lines[3].contains("draining"), "{}", lines[3]);
         assert!(lines[4].contains("left") && lines[4].ends_with("50%"), "{}", lines[4]);
+        for (stance, says) in [("draining", "it drains"), ("left", "it has left")] {
+            let page = told(&json!({ "name": "a", "connected": true, "stance": stance }));
+            assert!(page.lines().next().is_some_and(|line| line.ends_with(says)), "{page}");
+        }
+    }
+
+    #[test]
+    fn an_order_says_what_it_means_and_who_does_not_know_it() {
+        let mut status = json!({ "name": "a", "stance": "draining", "is_shown": true });
+        assert!(stands(&status).starts_with("a drains: ") && !stands(&status).contains('\n'));
+        status["is_shown"] = json!(false);
+        status["problem"] = json!("NATS: gone");
+        let last = "the others do not know it yet: NATS: gone";
+        assert_eq!(stands(&status).lines().last(), Some(last));
+        status["stance"] = json!("left");
+        assert!(stands(&status).starts_with("a has left: "));
     }
 }

@@ -20,7 +20,7 @@ mod why;
 use std::io::{self, IsTerminal, Write};
 
 pub use client::{AdminArgs, PurgeArgs, default_socket, purge, purge_all, reload};
-pub use cluster::{ClusterStatusArgs, ClusterVerb, cluster};
+pub use cluster::{ClusterOrderArgs, ClusterStatusArgs, ClusterVerb, cluster};
 pub use hist::HistArgs;
 pub use live::{LiveView, Moment};
 pub use log::LogArgs;

@@ -20,6 +20,8 @@ const LEAST_S: f64 = 0.5;
 const MINUTE_MS: u64 = 60_000;
 /// Sites that are shown, those with most requests.
 const SITES: usize = 12;
+/// Nodes of a cluster that are shown, those that are not ready before the others.
+const NODES: usize = 50;
 
 /// Sums of counters, each under the name of its rate. One of the first four counts each reply.
 const COUNTED: &[(&str, &[Counter])] = &[
@@ -57,6 +59,7 @@ pub(super) struct Reading {
     sites: BTreeMap<String, SiteSums>,
     servers: Vec<(String, ServerStatus)>,
     volumes: Vec<Volume>,
+    cluster: Option<cluster::Status>,
 }
 
 impl Reading {
@@ -85,6 +88,7 @@ impl Reading {
             sites: daemon.shared.tallies.sum().sites,
             servers: daemon.servers(),
             volumes: volumes::all(daemon),
+            cluster: daemon.cluster().map(|cluster| cluster.status()),
         }
     }
 
@@ -131,6 +135,7 @@ impl Reading {
             "sites": self.sites(before),
             "servers": self.servers(before),
             "disk": self.volumes(before),
+            "cluster": self.cluster.clone().map(nodes),
             "limits": self.limits(before),
         })
     }
@@ -266,6 +271,17 @@ impl History {
             "minutes": self.minutes.json(),
         })
     }
+}
+
+/// A node's view of its cluster, with as many nodes as are shown, and the number of all.
+fn nodes(mut status: cluster::Status) -> Value {
+    let all = status.members.len();
+    // The sort keeps the order of names.
+    status.members.sort_by_key(|own| (own.state == "ready", own.state == "left"));
+    status.members.truncate(NODES);
+    let mut told = serde_json::to_value(status).unwrap_or_default();
+    told["nodes"] = all.into();
+    told
 }
 
 #[cfg(test)]

@@ -11,11 +11,14 @@ pub(crate) mod disked;
 pub(crate) mod figures;
 pub(crate) mod folder;
 pub(crate) mod h2;
+pub(crate) mod htcp;
 pub(crate) mod nats;
+pub(crate) mod nodes;
 pub(crate) mod pebble;
 pub(crate) mod scripts;
 pub(crate) mod system;
 pub(crate) mod tls;
+pub(crate) mod wire;
 
 use std::future::Future;
 use std::time::{Duration, Instant};

@@ -12,6 +12,7 @@ use super::folder::Folder;
 pub(crate) struct Nats {
     folder: Folder,
     port: u16,
+    scheme: &'static str,
     arguments: Vec<String>,
     child: Option<Child>,
 }
@@ -29,11 +30,32 @@ fn program() -> PathBuf {
 impl Nats {
     /// A server that is up, with further arguments.
     pub(crate) async fn start(arguments: &[&str]) -> Self {
+        Self::of("nats", "", arguments).await
+    }
+
+    /// A server that is up, with a configuration.
+    pub(crate) async fn configured(config: &str) -> Self {
+        Self::of("nats", config, &[]).await
+    }
+
+    /// A server that is up, and speaks TLS.
+    pub(crate) async fn start_tls(arguments: &[&str]) -> Self {
+        Self::of("tls", "", arguments).await
+    }
+
+    async fn of(scheme: &'static str, config: &str, arguments: &[&str]) -> Self {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let port = free.local_addr().expect("an address").port();
         drop(free);
-        let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        let mut nats = Self { folder: Folder::new(), port, arguments, child: None };
+        let folder = Folder::new();
+        let file = folder.path().join("nats.conf");
+        std::fs::write(&file, config).expect("written");
+        let arguments = ["-c", &file.display().to_string()]
+            .iter()
+            .chain(arguments)
+            .map(|&argument| argument.to_owned())
+            .collect();
+        let mut nats = Self { folder, port, scheme, arguments, child: None };
         nats.begin().await;
         nats
     }
@@ -66,9 +88,14 @@ impl Nats {
         std::fs::remove_dir_all(self.folder.path().join("store")).expect("what it stored");
     }
 
+    /// Its port.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Its URL.
     pub(crate) fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        format!("{}://127.0.0.1:{}", self.scheme, self.port)
     }
 }
 

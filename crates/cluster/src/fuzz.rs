@@ -1,0 +1,111 @@
+//! The entry points for fuzzing; nothing else calls them but tests.
+
+use crate::entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId};
+use crate::members::{CARD_BYTES, Card, Word, is_name};
+use crate::position::Saved;
+
+/// Any bytes are an entry or are refused. One that was read is within its bounds, and is written so
+/// that it is read again as the same, in no more bytes.
+pub fn entry(data: &[u8]) {
+    let identity = String::from_utf8_lossy(data);
+    if let Some(id) = EntryId::read(&identity) {
+        assert_eq!(EntryId::read(&id.to_string()), Some(id));
+    }
+    match Entry::decode(data) {
+        Ok(read) => {
+            assert!(data.len() <= ENTRY_BYTES && read.invalidations.len() <= ENTRY_INVALIDATIONS);
+            let held: usize = read.invalidations.iter().map(Vec::len).sum();
+            assert!(held + read.node.len() < data.len(), "it holds what came, and no more");
+            let written = read.encode().expect("what was read is small enough to be written");
+            assert!(written.len() <= data.len(), "numbers are written in their shortest form");
+            assert_eq!(Entry::decode(&written), Ok(read));
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Any bytes are a card of the node that it is said to be of, or none. One that was read is written
+/// so that it is read again as the same.
+pub fn card(data: &[u8]) {
+    // The subject's last word, and behind it what came by it.
+    let at = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
+    let (name, bytes) = (String::from_utf8_lossy(&data[..at]), data.get(at + 1..));
+    let bytes = bytes.unwrap_or_default();
+    if let Some(read) = Card::decode(&name, bytes) {
+        assert!(read.name == name && is_name(&name));
+        assert!(read.version.len() <= CARD_BYTES, "it holds what came, and no more");
+        let written = read.encode();
+        // Without what is unknown here, but with fields that were left out.
+        if written.len() <= CARD_BYTES {
+            assert_eq!(Card::decode(&name, &written), Some(read));
+        }
+    }
+}
+
+/// Any bytes are a word or none. One that was read is written so that it is read again as the same.
+pub fn word(data: &[u8]) {
+    if let Some(read) = Word::decode(data) {
+        assert!(is_name(&read.name));
+        assert_eq!(Word::decode(&read.encode()), Some(read));
+    }
+}
+
+/// Any bytes are what a node remembers or nothing, with a sum that is right as well. What was read
+/// is written so that it is read again as the same.
+pub fn saved(data: &[u8]) {
+    for bytes in [data.to_vec(), Saved::summed(data.to_vec())] {
+        if let Some(read) = Saved::decode(&bytes) {
+            let written = read.encode();
+            assert!(written.len() <= bytes.len(), "numbers are written in their shortest form");
+            assert_eq!(Saved::decode(&written), Some(read));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Level;
+    use crate::position::{Epoch, Position};
+
+    /// Bytes that each of them reads, so that others near them are looked at, too.
+    fn written() -> [(fn(&[u8]), Vec<u8>); 4] {
+        let id = EntryId { run: 0xabc, number: 7 };
+        let (node, invalidations) = ("n1".to_owned(), vec![b"one".to_vec(), Vec::new()]);
+        let position = Position { epoch: Epoch(3), sequence: 4, id: Some(id) };
+        let own = Card { name: "n1".into(), run: 1, version: "1.0".into(), ..Card::default() };
+        let entry_bytes = Entry { id, node, level: Level::All, invalidations }.encode();
+        [
+            (entry, entry_bytes.expect("small")),
+            (card, [b"n1\0".to_vec(), own.encode()].concat()),
+            (word, Word { name: "n1".into(), run: 1, number: 2 }.encode()),
+            (saved, Saved { position, doubted_unix_ms: 5 }.encode()[8..].to_vec()),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_lies_near_what_is_written_holds(
+            at: prop::sample::Index,
+            bytes in prop::collection::vec(any::<u8>(), 0..12),
+            is_over: bool,
+        ) {
+            for (target, mut data) in written() {
+                let at = at.index(data.len());
+                let end = if is_over { (at + bytes.len()).min(data.len()) } else { at };
+                data.splice(at..end, bytes.iter().copied());
+                target(&data);
+                target(&bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_at_all() {
+        let [(_, entry), (_, card), (_, word), (_, saved)] = written();
+        assert!(Entry::decode(&entry).is_ok() && Card::decode("n1", &card[3..]).is_some());
+        assert!(Word::decode(&word).is_some() && Saved::decode(&Saved::summed(saved)).is_some());
+    }
+}

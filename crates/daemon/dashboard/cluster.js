@@ -1,0 +1,66 @@
+// The cluster as this node knows it: whether it trusts what it stores, and how the others are.
+import { byId, show, text } from './dom.js';
+import { count, duration, percent } from './format.js';
+import { Table, twoLines } from './tables.js';
+
+// What a node's state means, and its colour.
+const STATES = {
+  ready: ['', 'good'],
+  asks: ['its origins, before it uses what it stores', 'warn'],
+  draining: ['wants no more clients', 'warn'],
+  left: ['nobody waits for it', ''],
+  gone: ['silent: nobody waits for it', 'bad'],
+};
+
+const number = (title, value, more = {}) => ({ title, value, kind: 'number', ...more });
+
+// This node in a few words: its name, its trust, its part, the way it has come on the stream.
+function own({ name, stance, trusted, sequence, last, queued, nodes, members }) {
+  const words = [name];
+  if (trusted) words.push('trusts what it stores');
+  if (stance === 'draining') words.push('draining');
+  if (stance === 'left') words.push('has left');
+  words.push(`applied ${count(sequence)} of ${count(last)}`);
+  if (queued > 0) words.push(`${count(queued)} wait to be told`);
+  if (members.length < nodes) words.push(`${count(members.length)} of ${count(nodes)} nodes`);
+  return words.join(', ');
+}
+
+function trouble({ connected, trusted, problem }) {
+  const words = [];
+  if (!connected) words.push(problem ? `Out of touch: ${problem}.` : 'Out of touch.');
+  if (!trusted) words.push('What is stored is validated before it is used.');
+  return words.join(' ');
+}
+
+export class Cluster {
+  constructor() {
+    this.table = new Table(byId('cluster-table'), {
+      label: 'Nodes', key: (row) => row.name, nothing: 'No node is known yet.',
+      columns: [
+        { title: 'Node', kind: 'words name', fill: (cell, row) => twoLines(cell, row.name, row.version) },
+        {
+          title: 'State',
+          fill: (cell, row) => {
+            const [meaning, colour] = STATES[row.state] ?? ['', ''];
+            twoLines(cell, row.state, meaning);
+            cell.className = `health ${colour}`;
+          },
+        },
+        number('Lag', (row) => count(row.lag)),
+        number('Silent', (row) => duration(Math.floor(row.silent_ms / 1000))),
+        number('Objects', (row) => count(row.objects), { minor: true }),
+        number('Hits', (row) => percent(row.requests > 0 ? row.hits / row.requests : null)),
+      ],
+    });
+  }
+
+  // `status` is null where there is no cluster.
+  fill(status) {
+    for (const element of document.querySelectorAll('.with-cluster')) show(element, Boolean(status));
+    if (!status) return;
+    text(byId('cluster-own'), own(status));
+    text(byId('cluster-trouble'), trouble(status));
+    this.table.fill(status.members);
+  }
+}

@@ -1,0 +1,4 @@
+//! `cluster::fuzz::entry`: what it checks is said there.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| cluster::fuzz::entry(data));

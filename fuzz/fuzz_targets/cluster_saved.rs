@@ -1,0 +1,4 @@
+//! `cluster::fuzz::saved`: what it checks is said there.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| cluster::fuzz::saved(data));
