@@ -70,8 +70,10 @@ mod tests {
     use crate::Level;
     use crate::position::{Epoch, Position};
 
+    type Target = fn(&[u8]);
+
     /// Bytes that each of them reads, so that others near them are looked at, too.
-    fn written() -> [(fn(&[u8]), Vec<u8>); 4] {
+    fn written() -> [(Target, Vec<u8>); 4] {
         let id = EntryId { run: 0xabc, number: 7 };
         let (node, invalidations) = ("n1".to_owned(), vec![b"one".to_vec(), Vec::new()]);
         let position = Position { epoch: Epoch(3), sequence: 4, id: Some(id) };

@@ -72,7 +72,7 @@ async fn tls_with_authorities_and_certificates_of_ones_own() {
 
 /// A line that names a file with `text`.
 fn named(folder: &Folder, key: &str, file: &str, text: &str) -> String {
-    folder.file(file, text.to_owned());
+    folder.file(file, text);
     format!("{key} = \"{}\"\n", folder.path().join(file).display())
 }
 
