@@ -23,8 +23,8 @@ use crate::reply::stored_head;
 const SAVED_MS: u64 = 10_000;
 /// Milliseconds after which it is asked again whether there is time.
 const REFUSED_MS: u64 = 50;
-/// The longest page that is coded in one go.
-const PAGE_BYTES: u64 = 128 << 10;
+/// The longest page that is coded in one go: it takes half a millisecond, which others wait.
+const PAGE_BYTES: u64 = 16 << 10;
 /// Microseconds that a form costs at least, however the clock ticks.
 const LEAST_US: u64 = 100;
 
@@ -163,7 +163,7 @@ impl Drop for Right {
 }
 
 /// Has the form in gzip of a page made that turned out to have no instruction, at once: others are
-/// stored in gzip. It is made here where that is no longer than the reading of the page was.
+/// stored in gzip. That of a short page is made here, so that its first client has it.
 #[inline]
 pub(crate) fn fold_page(core: &Rc<Core>, live: &Live, object: &Arc<Object>) {
     if object.wants_form(form::number(Coding::Gzip), Effort::Warm as u8) {

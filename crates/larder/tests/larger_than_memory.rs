@@ -192,8 +192,10 @@ async fn ask(addr: std::net::SocketAddr, work: Work, range: Option<Range<u64>>) 
         at = end;
         read.clear();
         read.reserve(PIECE as usize);
-        if stream.read_buf(&mut read).await.unwrap_or(0) == 0 {
-            break;
+        match stream.read_buf(&mut read).await {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) => panic!("{what}: {error} at {at}"),
         }
     }
     assert_eq!(at, wanted.end, "{what}: it is cut");
