@@ -59,22 +59,23 @@ pub(crate) fn accept(request: &Request) -> Accept {
 pub(crate) fn choose(object: &Object, request: &Request, settings: &Compression) -> Choice {
     let flags = object.flags();
     let stored = |wanted| Choice { coding: flags.coding, from: Given::Stored, wanted };
-    // A page is stored without a coding, so that it can be read.
-    let gzip = flags.gzip_page.then_some(Coding::Gzip);
-    if !flags.negotiated && gzip.is_none() {
+    if !flags.negotiated && !flags.gzip_page {
         return stored(None);
     }
     let accept = accept(request);
-    let own = [flags.coding, Coding::Identity];
+    // A page is stored without a coding, so that it can be read.
+    let first = if flags.gzip_page { Coding::Gzip } else { flags.coding };
+    let own = [first, Coding::Identity];
     // The one that is liked best, and of those that are there.
     let (mut wanted, mut most) = (Coding::Identity, 0);
     let (mut there, mut most_there) = (Coding::Identity, 0);
-    for coding in settings.forms.iter().chain(&gzip).chain(&own).copied() {
+    for coding in settings.forms.iter().chain(&own).copied() {
         let weight = accept.weight(coding);
         if weight > most {
             (wanted, most) = (coding, weight);
         }
-        let is_there = || own.contains(&coding) || object.has_form(number(coding));
+        let is_stored = coding == flags.coding || coding == Coding::Identity;
+        let is_there = || is_stored || object.has_form(number(coding));
         if weight > most_there && is_there() {
             (there, most_there) = (coding, weight);
         }
