@@ -4,13 +4,13 @@ FUZZ_SECONDS ?= 300
 .PHONY: demo cluster-demo test lint fmt bench lab fuzz
 
 demo:
-	@scripts/setup.sh basic
+	@scripts/setup.sh build
 	cargo build --profile demo --package larder
 	$${CARGO_TARGET_DIR:-target}/demo/larder demo
 
 # Three nodes and a NATS server: a purge on one is seen on all, one is killed and comes back.
 cluster-demo:
-	@scripts/setup.sh basic nats
+	@scripts/setup.sh build nats
 	cargo build --profile demo --package larder
 	@lab/cluster/demo.sh $${CARGO_TARGET_DIR:-target}/demo/larder
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Makes sure the tools are there that the checks need: `setup.sh basic` for all but what follows, `setup.sh
-# wordpress`, `mediawiki`, `django`, `http2-clients`, `dashboard` or `tools` for these labs, `setup.sh experiments` for
-# the peers and the tools of the experiments, `setup.sh nats` for a cluster, `setup.sh bench` for counting instructions; several words together too. As
-# root on Debian and its kin it installs what is missing; otherwise it says what to install and fails.
+# Makes sure the tools are there that the checks need: `setup.sh build` for compiling alone, `setup.sh basic` for all
+# but what follows, `setup.sh wordpress`, `mediawiki`, `django`, `http2-clients`, `dashboard` or `tools` for these labs,
+# `setup.sh experiments` for the peers and the tools of the experiments, `setup.sh nats` for a cluster, `setup.sh bench`
+# for counting instructions; several words together too. As root on Debian and its kin it installs what is missing;
+# otherwise it says what to install and fails.
 set -euo pipefail
 
 missing() { ! command -v "$1" >/dev/null 2>&1 && [ ! -x "/usr/sbin/$1" ]; }
@@ -10,18 +11,22 @@ missing() { ! command -v "$1" >/dev/null 2>&1 && [ ! -x "/usr/sbin/$1" ]; }
 packages=()
 have_php() { ! missing php && php -m | grep -ix "$1" >/dev/null; }
 
-basic() {
+build() {
   if missing cargo; then
     echo "Rust is missing: install rustup; rust-toolchain.toml has the version" >&2
     exit 1
   fi
   missing cc && packages+=(build-essential)
+}
+
+basic() {
+  build
+  nats
   missing node && packages+=(nodejs)
   missing npm && packages+=(npm)
   # Pebble, the authority that orders of certificates are tested against.
   missing go && packages+=(golang-go)
   missing openssl && packages+=(openssl)
-  missing nats-server && packages+=(nats-server)
   # varnishadm must be able to work with Larder, and VCL is held against varnishd, its modules included.
   missing varnishadm && packages+=(varnish)
   compgen -G '/usr/lib/*/varnish/vmods/libvmod_xkey.so' >/dev/null || packages+=(varnish-modules)
@@ -126,9 +131,9 @@ bench() {
 for word in "${@:-basic}"; do
   case $word in
     # Each ends with whether something was missing, which is no failure.
-    basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | experiments | nats | bench) $word || true ;;
+    build | basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | experiments | nats | bench) $word || true ;;
     *)
-      echo "usage: setup.sh basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|experiments|nats|bench..." >&2
+      echo "usage: setup.sh build|basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|experiments|nats|bench..." >&2
       exit 2
       ;;
   esac
