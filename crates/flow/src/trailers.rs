@@ -114,11 +114,14 @@ fn follow_some(request: &Request, kept: &Trailers, reply: &mut Reply) {
         Version::Http11 => are_taken(&request.headers),
         Version::Http2 => true,
     };
+    if !takes {
+        return;
+    }
     let follows = match reply.is_other_form() {
         false => Some(kept.clone()),
         true => of_any_form(kept.clone()),
     };
-    let Some(follows) = follows.filter(|_| takes) else { return };
+    let Some(follows) = follows else { return };
     let names = follows.names();
     let reader = match std::mem::replace(&mut reply.body, ReplyBody::None) {
         ReplyBody::Parts(Parts::One(Part::Stored(object, _))) => object.reader(),
