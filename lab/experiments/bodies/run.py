@@ -121,6 +121,8 @@ class Slow(http.server.BaseHTTPRequestHandler):
     """A page of ten fragments, each of which takes a tenth of a second."""
 
     protocol_version = "HTTP/1.1"
+    # Head and body are written one after the other: the body would wait for the head's acknowledgement.
+    disable_nagle_algorithm = True
 
     def do_GET(self):
         body = page_of(PAGE, 10, prefix="slow-").encode()

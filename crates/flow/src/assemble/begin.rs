@@ -169,7 +169,9 @@ impl Beginning<'_> {
             }
             Ok((asked, Start::Reply(reply))) => {
                 drop(place);
-                match fragment::judge(self.core, self.page, &fragment, &asked, reply) {
+                let judged = fragment::judge(self.core, self.page, &fragment, &asked, reply);
+                self.page.spare.set(asked.request);
+                match judged {
                     Ok(body) => {
                         slots.extend(slots_of(body, self.page.goes_on(fragment.onerror)));
                         Ok(())

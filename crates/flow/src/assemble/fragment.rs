@@ -107,17 +107,8 @@ pub(super) fn request(
     if !url.starts_with(b"/") || !url.iter().all(|b| b.is_ascii_graphic() || !b.is_ascii()) {
         return Err(NO_URL);
     }
-    let mut request = Request::new();
-    request.clone_from(&page.request);
-    (request.method, request.version) = (Method::Get, Version::Http11);
-    (request.framing, request.upgrade) = (Framing::None, Upgrade::None);
-    (request.expect_continue, request.keep_alive) = (false, true);
-    request.headers.retain(|f| !CONDITIONS.contains(&f.id) && !LEFT.contains(&f.id));
-    // Under a program a fragment comes as Varnish has it come, and is unfolded here.
-    let is_folded = page.folded && page.live.params.is_on(Param::HttpGzipSupport);
-    if page.gzip || is_folded {
-        request.headers.set(HeaderId::AcceptEncoding, b"gzip");
-    }
+    let mut request = page.spare.take();
+    request.clone_from(page.pattern.get_or_init(|| pattern(page)));
     let scheme = request.scheme;
     target::read(url, scheme, &mut request).map_err(|_| NO_URL)?;
     let site = match host {
@@ -128,6 +119,21 @@ pub(super) fn request(
         target::canonical(&mut request);
     }
     Ok((request, site))
+}
+
+/// What the requests for the fragments of `page` have in common.
+fn pattern(page: &Composed) -> Request {
+    let mut request = page.request.clone();
+    (request.method, request.version) = (Method::Get, Version::Http11);
+    (request.framing, request.upgrade) = (Framing::None, Upgrade::None);
+    (request.expect_continue, request.keep_alive) = (false, true);
+    request.headers.retain(|f| !CONDITIONS.contains(&f.id) && !LEFT.contains(&f.id));
+    // Under a program a fragment comes as Varnish has it come, and is unfolded here.
+    let is_folded = page.folded && page.live.params.is_on(Param::HttpGzipSupport);
+    if page.gzip || is_folded {
+        request.headers.set(HeaderId::AcceptEncoding, b"gzip");
+    }
+    request
 }
 
 /// Addresses `request` to `authority`, and returns the site that has this host. A page asks no

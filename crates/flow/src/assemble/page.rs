@@ -1,6 +1,6 @@
 //! A page and its fragments, as far as they know of each other.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -53,6 +53,10 @@ pub(crate) struct Composed {
     pub(crate) folded: bool,
     /// It is sent as it is, whatever instructions it has.
     pub(crate) verbatim: bool,
+    /// What the requests for its fragments have in common, once one is made.
+    pub(super) pattern: OnceCell<Request>,
+    /// Memory for the next of them.
+    pub(super) spare: Cell<Request>,
 }
 
 /// The address of a fragment as its page has it, and its request, or why it has none.
@@ -138,6 +142,8 @@ impl Composed {
             gzip: false,
             folded: false,
             verbatim: false,
+            pattern: OnceCell::new(),
+            spare: Cell::default(),
         })
     }
 
