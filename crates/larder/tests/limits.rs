@@ -261,6 +261,30 @@ async fn a_client_that_does_not_read_is_cut() {
 }
 
 #[tokio::test]
+async fn a_client_that_goes_on_slowly_is_not_cut() {
+    let stage = &with_limits("send_timeout = \"3s\"").await;
+    let body = &String::from_utf8(pattern(8 << 20)).expect("letters");
+    let fetch = async |control: &str| {
+        let target = format!("/{control}");
+        stage.origin.on(&target, Script::ok(&format!("Cache-Control: {control}\r\n"), body));
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(64 * 1024).expect("a small buffer");
+        let mut stream = socket.connect(stage.daemon.addr()).await.expect("a connection");
+        let wanted = request("GET", &target, "Connection: close\r\n");
+        stream.write_all(&wanted).await.expect("sent");
+        let mut received = Vec::new();
+        // Longer than the limit, and far less than what the kernel would hold for it.
+        for _ in 0..80 {
+            (&mut stream).take(8 * 1024).read_to_end(&mut received).await.expect("8 KiB");
+            support::pause(100).await;
+        }
+        stream.read_to_end(&mut received).await.expect("the rest");
+        assert!(received.ends_with(body.as_bytes()), "{control}: {} bytes", received.len());
+    };
+    tokio::join!(fetch("max-age=300"), fetch("no-store"));
+}
+
+#[tokio::test]
 async fn a_small_answer_frees_its_origin_before_its_client_reads_it() {
     let stage = with_limits("").await;
     let body = pattern(200_000);

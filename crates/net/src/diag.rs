@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use flow::vcl::Measured;
 use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
@@ -33,11 +33,30 @@ const MESSAGE_BYTES: usize = 72;
 /// An answer has room in this: the message and a `tcp_info`, which grows with the kernel's version.
 const ANSWER_BYTES: usize = 4096;
 
+/// Where in an `inet_diag_msg` it stands how many bytes its peer has not taken (`idiag_wqueue`).
+const QUEUED_AT: usize = 60;
+
 /// Returns the kernel's measurements of the connected `socket`.
 ///
 /// # Errors
 /// The system's; `Unsupported` for a socket that is no TCP, and where the answer cannot be read.
-pub(crate) fn measured(socket: &OwnedFd) -> io::Result<Measured> {
+pub(crate) fn measured(socket: &impl AsFd) -> io::Result<Measured> {
+    let answer = asked(socket, 1 << (INFO - 1))?;
+    info(message(&answer)?.get(MESSAGE_BYTES..).unwrap_or_default())
+        .and_then(numbers)
+        .ok_or_else(unreadable)
+}
+
+/// Returns how many bytes the kernel holds that the peer of the connected `socket` has not taken.
+///
+/// # Errors
+/// As [`measured`].
+pub(crate) fn queued(socket: &impl AsFd) -> io::Result<u32> {
+    u32_at(message(&asked(socket, 0)?)?, QUEUED_AT).ok_or_else(unreadable)
+}
+
+/// The kernel's answer to the question for `socket`, with the attributes that `wanted` has bits of.
+fn asked(socket: &impl AsFd, wanted: u8) -> io::Result<Vec<u8>> {
     let end = |address: net::SocketAddrAny| {
         SocketAddr::try_from(address).map_err(|_| io::Error::from(io::ErrorKind::Unsupported))
     };
@@ -49,15 +68,16 @@ pub(crate) fn measured(socket: &OwnedFd) -> io::Result<Measured> {
         SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
         Some(SOCK_DIAG),
     )?;
-    let (kernel, request) = (SocketAddrNetlink::new(0, 0), question(local, remote));
+    let (kernel, request) = (SocketAddrNetlink::new(0, 0), question(local, remote, wanted));
     net::sendto(netlink.as_fd(), &request, SendFlags::empty(), &kernel)?;
-    let mut answer = [0; ANSWER_BYTES];
+    let mut answer = vec![0; ANSWER_BYTES];
     let (_, length) = net::recv(netlink.as_fd(), &mut answer[..], RecvFlags::empty())?;
-    read(answer.get(..length).unwrap_or(&answer))
+    answer.truncate(length);
+    Ok(answer)
 }
 
 /// A `nlmsghdr` and an `inet_diag_req_v2` for one connection.
-fn question(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
+fn question(local: SocketAddr, remote: SocketAddr, wanted: u8) -> Vec<u8> {
     const BYTES: usize = HEADER_BYTES + 56;
     let mut out = Vec::with_capacity(BYTES);
     out.extend_from_slice(&(BYTES as u32).to_ne_bytes());
@@ -66,7 +86,7 @@ fn question(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
     // Sequence and port: there is one question, and the kernel knows who asks.
     out.extend_from_slice(&[0; 8]);
     let family = if local.is_ipv4() { INET } else { INET6 };
-    out.extend_from_slice(&[family, TCP, 1 << (INFO - 1), 0]);
+    out.extend_from_slice(&[family, TCP, wanted, 0]);
     // In whatever state it is.
     out.extend_from_slice(&u32::MAX.to_ne_bytes());
     out.extend_from_slice(&local.port().to_be_bytes());
@@ -93,12 +113,14 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn read(answer: &[u8]) -> io::Result<Measured> {
-    let unreadable = || io::Error::from(io::ErrorKind::Unsupported);
+fn unreadable() -> io::Error {
+    io::ErrorKind::Unsupported.into()
+}
+
+/// The `inet_diag_msg` of an answer, with what follows it.
+fn message(answer: &[u8]) -> io::Result<&[u8]> {
     match u16_at(answer, 4) {
-        Some(BY_FAMILY) => info(answer.get(HEADER_BYTES + MESSAGE_BYTES..).unwrap_or_default())
-            .and_then(numbers)
-            .ok_or_else(unreadable),
+        Some(BY_FAMILY) => answer.get(HEADER_BYTES..).ok_or_else(unreadable),
         Some(ERROR) => {
             let errno = u32_at(answer, HEADER_BYTES).ok_or_else(unreadable)?;
             Err(io::Error::from_raw_os_error(errno.cast_signed().wrapping_neg()))
@@ -152,16 +174,38 @@ mod tests {
             let (mut server, _) = listener.accept().expect("the client");
             client.write_all(b"x").expect("it takes a byte");
             server.read_exact(&mut [0]).expect("the byte");
-            let measured = measured(&OwnedFd::from(server)).expect("the kernel knows it");
+            let measured = measured(&server).expect("the kernel knows it");
             assert!(measured.snd_mss > 0 && measured.rtt > 0 && measured.pmtu > 1000);
+        }
+    }
+
+    #[test]
+    fn the_kernel_tells_what_a_peer_has_not_taken() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let mut client = TcpStream::connect(listener.local_addr().expect("its address"))
+            .expect("somebody listens");
+        let (mut server, _) = listener.accept().expect("the client");
+        assert_eq!(queued(&server).expect("the kernel knows it"), 0);
+        server.set_nonblocking(true).expect("a socket");
+        let mut sent = 0;
+        while let Ok(bytes) = server.write(&[b'x'; 65_536]) {
+            sent += bytes;
+        }
+        let before = queued(&server).expect("the kernel knows it");
+        assert!(before > 0 && before as usize <= sent, "{before} of {sent}");
+        // What is read without its end leaves less behind, as soon as the kernel has said so.
+        let mut left = sent;
+        while queued(&server).expect("the kernel knows it") >= before {
+            left -= client.read(&mut vec![0; left]).expect("bytes");
         }
     }
 
     #[test]
     fn what_is_no_tcp_is_not_asked_for() {
         let (one, _other) = std::os::unix::net::UnixStream::pair().expect("a pair");
-        let error = measured(&OwnedFd::from(one)).expect_err("it is no TCP");
-        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        for error in [measured(&one).expect_err("no TCP"), queued(&one).expect_err("no TCP")] {
+            assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        }
     }
 
     #[test]
@@ -169,14 +213,16 @@ mod tests {
         let mut error = vec![0; 36];
         error[4..6].copy_from_slice(&ERROR.to_ne_bytes());
         error[16..20].copy_from_slice(&(-2_i32).to_ne_bytes());
-        let read_error = read(&error).expect_err("there is no such connection");
+        let read_error = message(&error).expect_err("there is no such connection");
         assert_eq!(read_error.kind(), io::ErrorKind::NotFound);
-        let mut short = vec![0; HEADER_BYTES + MESSAGE_BYTES + 4];
+        let mut short = vec![0; HEADER_BYTES - 1];
         short[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
-        for length in 0..short.len() {
-            assert!(read(&short[..length]).is_err(), "{length}");
+        for length in 0..=short.len() {
+            assert!(message(&short[..length]).is_err(), "{length}");
         }
-        // An attribute without a length has no end.
-        assert!(read(&short).is_err());
+        // Attributes that end early, and one without a length, which has no end.
+        for length in 0..8 {
+            assert!(info(&[0; 8][..length]).is_none(), "{length}");
+        }
     }
 }

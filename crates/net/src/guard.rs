@@ -104,6 +104,21 @@ impl Transfer {
     }
 }
 
+/// Looks at what the kernel still holds of what was sent. It says that there is room for more only
+/// when a third of its buffer is free, and that may be megabytes: a client that takes them slowly
+/// takes something all the same.
+#[derive(Debug, Default)]
+struct Looks {
+    /// The connection's task is to look.
+    wanted: Cell<bool>,
+    last_ms: Cell<u64>,
+    /// Bytes that there were at the last look, if nothing was sent since.
+    held: Cell<Option<u32>>,
+}
+
+/// Of the time after which a silent client is cut, such a part lies between two looks.
+const LOOKS: u64 = 4;
+
 /// Seconds of a program in milliseconds.
 fn millis(seconds: f64) -> u64 {
     (seconds * 1000.0) as u64
@@ -134,6 +149,7 @@ pub(crate) struct Guard {
     receive: Transfer,
     send: Transfer,
     sent_in_all: Cell<u64>,
+    looks: Looks,
     ticks: Cell<bool>,
     expired: Cell<Option<Limit>>,
     /// The counter for the connection's end.
@@ -153,6 +169,7 @@ impl Guard {
             receive: Transfer::default(),
             send: Transfer::default(),
             sent_in_all: Cell::new(0),
+            looks: Looks::default(),
             ticks: Cell::new(false),
             expired: Cell::new(None),
             ends_as: Cell::new(Counter::ClosedByClient),
@@ -213,6 +230,7 @@ impl Guard {
     pub(crate) fn answering(&self, now_ms: u64) {
         self.answer_ms.set(now_ms);
         self.send.start(now_ms);
+        self.looks.held.set(None);
     }
 
     /// The timeouts that programs have set.
@@ -227,7 +245,35 @@ impl Guard {
 
     pub(crate) fn sent(&self, bytes: usize, now_ms: u64) {
         self.send.moved(bytes, now_ms);
+        self.looks.held.set(None);
         self.sent_in_all.set(self.sent_in_all.get() + bytes as u64);
+    }
+
+    /// True if it is to be seen whether the client takes what was sent: [`Guard::holds`] is to be
+    /// told.
+    pub(crate) fn wants_look(&self) -> bool {
+        self.looks.wanted.take()
+    }
+
+    /// Takes note of how many bytes the kernel holds of what was sent, if it is known.
+    pub(crate) fn holds(&self, bytes: Option<u32>, now_ms: u64) {
+        let before = self.looks.held.replace(bytes);
+        if let Some((before, left)) = before.zip(bytes)
+            && left < before
+        {
+            self.send.moved((before - left) as usize, now_ms);
+        }
+    }
+
+    /// Says whether it is time for a look, of a transfer that may be silent for so long.
+    fn is_look_due(&self, now_ms: u64, silent_ms: u64) -> bool {
+        let since_ms = self.send.moved_ms.get().max(self.looks.last_ms.get());
+        let is_due = self.send.active.get() && now_ms.saturating_sub(since_ms) > silent_ms / LOOKS;
+        if is_due {
+            self.looks.last_ms.set(now_ms);
+            self.looks.wanted.set(true);
+        }
+        is_due
     }
 
     /// Bytes noted by [`Guard::sent`] over all transfers.
@@ -293,11 +339,7 @@ impl Guard {
                     Overdue::Rate => Limit::BodyMinRate,
                 })
         };
-        let stall_ms = match own.idle_send {
-            // What SO_SNDTIMEO makes of it (socket(7)).
-            Some(0.0) => u64::MAX,
-            own => own.map_or(limits.send_timeout, millis),
-        };
+        let stall_ms = self.send_stall_ms(limits);
         let send = || {
             self.send.overdue(now_ms, stall_ms, limits.send_min_rate, limits.send_rate_leeway).map(
                 |o| match o {
@@ -316,6 +358,15 @@ impl Guard {
             (self.send.active.get() && sent_for > whole_ms).then_some(Limit::ResponseTime)
         };
         phase.or_else(send).or_else(whole).or_else(receive)
+    }
+
+    /// Milliseconds that a client may take nothing of a response.
+    fn send_stall_ms(&self, limits: &Limits) -> u64 {
+        match self.times().idle_send {
+            // What SO_SNDTIMEO makes of it (socket(7)).
+            Some(0.0) => u64::MAX,
+            own => own.map_or(limits.send_timeout, millis),
+        }
     }
 
     /// Has the connection's end counted as `counter`; until this is called it is the client's.
@@ -406,7 +457,10 @@ impl Sweep {
             {
                 noted(limit);
                 guard.expire(limit);
-            } else if guard.ticks.get() {
+                continue;
+            }
+            let silent_ms = guard.send_stall_ms(limits).min(limits.send_rate_leeway);
+            if guard.is_look_due(now_ms, silent_ms) || guard.ticks.get() {
                 guard.wake();
             }
         }
@@ -494,6 +548,40 @@ mod tests {
         assert_eq!(ends(&sweep, 40_000), []);
         assert_eq!(ends(&sweep, 40_001), [Limit::HeaderTimeout]);
         assert_eq!(ends(&sweep, 99_000), [], "once is enough");
+    }
+
+    #[test]
+    fn who_takes_what_the_kernel_holds_stays_and_who_does_not_goes() {
+        let sweep = Sweep::default();
+        let (takes, stalls, unknown) = (Guard::new(0), Guard::new(0), Guard::new(0));
+        for guard in [&takes, &stalls, &unknown] {
+            sweep.join(Rc::clone(guard));
+            guard.enter(Phase::Busy, 0);
+            guard.answering(0);
+            guard.sending(0);
+            guard.sent(4 << 20, 0);
+        }
+        let mut looks = 0;
+        for second in 1..=120 {
+            let ended = ends(&sweep, second * 1000);
+            assert_eq!(ended.len(), if second == 31 { 2 } else { 0 }, "{second}");
+            if takes.wants_look() {
+                looks += 1;
+                // Two kilobytes a second.
+                takes.holds(Some((4 << 20) - 2048 * second as u32), second * 1000);
+            }
+            if stalls.wants_look() {
+                stalls.holds(Some(4 << 20), second * 1000);
+            }
+            if unknown.wants_look() {
+                unknown.holds(None, second * 1000);
+            }
+        }
+        assert!((10..=20).contains(&looks), "{looks}");
+        // What is sent meanwhile is not taken for something that was not.
+        takes.sent(1 << 20, 120_000);
+        takes.holds(Some(1), 120_000);
+        assert_eq!(ends(&sweep, 151_000), [Limit::SendTimeout]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use tls::Session;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use crate::diag;
 use crate::file::Sink;
 use crate::grip::Known;
 use crate::wire::Wire;
@@ -71,6 +72,11 @@ impl Stream {
     /// more urgent does not wait behind them.
     pub(crate) fn hold_unsent(&self, bytes: u32) {
         self.wire().hold_unsent(bytes);
+    }
+
+    /// Bytes that were sent and that the client has not taken, as the kernel knows of TCP.
+    pub(crate) fn held_by_kernel(&self) -> Option<u32> {
+        diag::queued(self.wire()).ok()
     }
 
     /// The owner of the process at the other end of a unix socket.

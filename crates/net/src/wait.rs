@@ -119,7 +119,12 @@ async fn write_all(
             Poll::Pending if !hold_unsent(core, &stream, segments, &mut buffered) => {
                 Poll::Ready(Err(io::ErrorKind::OutOfMemory.into()))
             }
-            Poll::Pending => guard.poll_expired(cx).map(|_| Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => {
+                if guard.wants_look() {
+                    guard.holds(stream.held_by_kernel(), core.flow.now().mono_ms);
+                }
+                guard.poll_expired(cx).map(|_| Err(io::ErrorKind::TimedOut.into()))
+            }
             ready => ready,
         }
     })
