@@ -215,7 +215,7 @@ mod tests {
         error[16..20].copy_from_slice(&(-2_i32).to_ne_bytes());
         let read_error = message(&error).expect_err("there is no such connection");
         assert_eq!(read_error.kind(), io::ErrorKind::NotFound);
-        let mut short = vec![0; HEADER_BYTES - 1];
+        let mut short = [0; HEADER_BYTES - 1];
         short[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
         for length in 0..=short.len() {
             assert!(message(&short[..length]).is_err(), "{length}");

@@ -121,7 +121,7 @@ pub(super) fn request(
     Ok((request, site))
 }
 
-/// What the requests for the fragments of `page` have in common.
+/// The part that the requests for the fragments of `page` have in common.
 fn pattern(page: &Composed) -> Request {
     let mut request = page.request.clone();
     (request.method, request.version) = (Method::Get, Version::Http11);

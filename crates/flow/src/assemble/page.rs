@@ -53,7 +53,7 @@ pub(crate) struct Composed {
     pub(crate) folded: bool,
     /// It is sent as it is, whatever instructions it has.
     pub(crate) verbatim: bool,
-    /// What the requests for its fragments have in common, once one is made.
+    /// The part that the requests for its fragments have in common, once one is made.
     pub(super) pattern: OnceCell<Request>,
     /// Memory for the next of them.
     pub(super) spare: Cell<Request>,
