@@ -58,6 +58,14 @@ fn wanted(settings: &Settings, name: String, subject: String, what: &str) -> Con
     }
 }
 
+/// Waits until somebody says something about a stream, be it that it is not there.
+pub(crate) async fn answers(context: &Context, name: &str) -> Result<(), Error> {
+    match context.get_stream(name).await.map_err(|error| (error.kind(), error)) {
+        Ok(_) | Err((GetStreamErrorKind::JetStream(_), _)) => Ok(()),
+        Err((_, error)) => Err(Error::link(error)),
+    }
+}
+
 /// The stream, which is made if it is not there.
 pub(crate) async fn have(context: &Context, wanted: Config) -> Result<Stream, Error> {
     let name = wanted.name.clone();

@@ -23,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from arena import Arena, is_allowed
 from faults import KINDS, SERVERS, draw
+from larder import SKEW
 from natsd import program
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -203,6 +204,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--folder", help="where failing runs are kept")
     parser.add_argument("--keep", action="store_true", help="keep the folders of all runs")
+    parser.add_argument("--safety", action="store_true", help="fail for broken promises only, however slow all is")
     parser.add_argument("--stop", action="store_true", help="begin no run behind one that broke a promise")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--figures", action="store_true", help="figures of a cluster where nothing fails")
@@ -222,7 +224,12 @@ def main():
     checker = Checker(options)
     results = checker.all()
     print("\n".join(summary(results)))
-    bad = [own["seed"] for own in results if own.get("violations") or "panics" in own or is_late(own)]
+    if not SKEW:
+        print("wall clocks were not skewed: Debian's `faketime` is missing")
+    bad = [
+        own["seed"] for own in results
+        if own.get("violations") or "panics" in own or (is_late(own) and not options.safety)
+    ]
     if bad or options.keep:
         print(f"kept in {checker.folder}; again with --seed N" + (f": {bad}" if bad else ""))
     sys.exit(1 if bad else 0)

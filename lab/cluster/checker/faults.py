@@ -234,7 +234,12 @@ class Faults:
 
     async def _slow(self, fault, node, _, over):
         node.slow(random.Random(fault["seed"]).choice([20, 100, 300, 800]))
+        if fault["times"] > 1:
+            # Cut off with answers on their way.
+            await asyncio.sleep(fault["for"] / 3)
+            self.arena.link(node.name, False)
         await over()
+        self.arena.link(node.name, True)
         node.slow(0)
 
     async def _leave(self, _, node, __, over):

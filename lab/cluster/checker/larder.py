@@ -1,6 +1,7 @@
 """The Larder nodes of a run: real processes, each in its namespace, killed, stopped and skewed as a schedule says."""
 
 import asyncio
+import glob
 import json
 import os
 import signal
@@ -10,7 +11,8 @@ from arena import Arena
 from natsd import PORT
 
 ORIGIN_PORT = 8000
-SKEW = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
+# Debian's `faketime`. Without it wall clocks are not skewed.
+SKEW = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), None)
 DELAYED = 4300
 
 
@@ -57,7 +59,7 @@ class Node:
             return
         enter = ["nsenter", f"--net=/run/netns/{self.arena.space(self.name)}"]
         env = dict(os.environ)
-        if self.plan["skewed"] and os.path.exists(SKEW):
+        if self.plan["skewed"] and SKEW:
             file = f"{self.folder}/clock"
             env |= {"LD_PRELOAD": SKEW, "FAKETIME_TIMESTAMP_FILE": file, "FAKETIME_NO_CACHE": "1"}
             env |= {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
