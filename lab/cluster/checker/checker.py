@@ -23,7 +23,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from arena import Arena, is_allowed
 from faults import KINDS, SERVERS, draw
-from larder import SKEW
 from natsd import program
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -164,9 +163,10 @@ def quantile(values, part):
 def summary(results):
     """What all runs together show: lines."""
     good = [own for own in results if "broken" not in own]
-    purges, by_kind = collections.Counter(), {}
+    purges, doubts, by_kind = collections.Counter(), collections.Counter(), {}
     for own in good:
         purges.update(own["purges"])
+        doubts.update(own["doubts"])
         for kind in set(own["faults"]):
             by_kind.setdefault(kind, []).append(own)
     yield (
@@ -176,6 +176,7 @@ def summary(results):
         f"refused by a node {sum(own['failed'] for own in good)}, of another key {sum(own['foreign'] for own in good)}"
     )
     yield "purges: " + ", ".join(f"{word}: {count}" for word, count in sorted(purges.items()))
+    yield "doubts: " + ", ".join(f"{why}: {count}" for why, count in sorted(doubts.items()))
     for kind in KINDS:
         own = by_kind.get(kind, [])
         if not own:
@@ -224,8 +225,6 @@ def main():
     checker = Checker(options)
     results = checker.all()
     print("\n".join(summary(results)))
-    if not SKEW:
-        print("wall clocks were not skewed: Debian's `faketime` is missing")
     bad = [
         own["seed"] for own in results
         if own.get("violations") or "panics" in own or (is_late(own) and not options.safety)

@@ -28,8 +28,8 @@ def draw(seed):
     nodes = []
     for at in range(1, count + 1):
         nodes.append({
-            "name": f"n{at}", "disk": rng.random() < 0.4, "workers": rng.choice([1, 2]), "skewed": False,
-            "slow": False, "monotonic_s": rng.choice([0, 0, 1000, 10_000_000]), "max_isolation_ms": isolation_ms,
+            "name": f"n{at}", "disk": rng.random() < 0.4, "workers": rng.choice([1, 2]), "slow": False,
+            "monotonic_s": rng.choice([0, 0, 1000, 10_000_000]), "max_isolation_ms": isolation_ms,
         })
     faults = []
     for at in range(rng.choice([1, 2, 2, 3])):
@@ -45,7 +45,8 @@ def draw(seed):
             "way": rng.choice([1, -1]), "times": rng.choice([1, 2]), "seed": rng.randrange(1 << 30),
         }
         plan = nodes[fault["node"]]
-        plan["skewed"] |= kind == "skew"
+        if kind == "skew":
+            plan["monotonic_s"] = 60 * fault["way"]
         plan["slow"] |= kind == "slow"
         faults.append(fault)
     faults.sort(key=lambda fault: fault["at"])
@@ -167,7 +168,11 @@ class Faults:
         for server in self.arena.servers:
             self.servers.begin(server)
 
-    async def _wipe_nats(self, _, __, ___, over):
+    async def _wipe_nats(self, fault, node, _, over):
+        if fault["times"] > 1:
+            # What is purged meanwhile the node can never be told by the stream.
+            self.arena.link(node.name, False)
+            await asyncio.sleep(fault["for"] / 2)
         for server in self.arena.servers:
             self.servers.kill(server)
         await over()
@@ -176,6 +181,7 @@ class Faults:
             self.servers.wipe(server)
         for server in self.arena.servers:
             self.servers.begin(server)
+        self.arena.link(node.name, True)
 
     async def _kill_nats_for_good(self, _, __, ___, over):
         for server in self.arena.servers:
@@ -205,14 +211,11 @@ class Faults:
         await over()
         self.servers.pause(server, False)
 
-    async def _skew(self, fault, node, _, over):
-        node.skew(60 * fault["way"])
-        if fault["times"] > 1:
-            # What the disk has kept was written by another clock.
-            self.kill(node)
-            node.begin()
+    async def _skew(self, _, node, __, over):
+        # What its disk has kept was written under another clock.
+        self.kill(node)
+        node.begin()
         await over()
-        node.skew(0)
 
     async def _full(self, _, __, server, over):
         self.servers.fill(server, True)

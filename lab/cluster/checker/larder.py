@@ -1,7 +1,6 @@
-"""The Larder nodes of a run: real processes, each in its namespace, killed, stopped and skewed as a schedule says."""
+"""The Larder nodes of a run: real processes, each in its namespace, killed and stopped as a schedule says."""
 
 import asyncio
-import glob
 import json
 import os
 import signal
@@ -11,8 +10,6 @@ from arena import Arena
 from natsd import PORT
 
 ORIGIN_PORT = 8000
-# Debian's `faketime`. Without it wall clocks are not skewed.
-SKEW = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), None)
 DELAYED = 4300
 
 
@@ -28,7 +25,6 @@ class Node:
         os.makedirs(self.folder)
         with open(f"{self.folder}/larder.toml", "w") as file:
             file.write(self._config())
-        self.skew(0)
 
     def _config(self):
         plan, servers = self.plan, self.arena.servers
@@ -58,23 +54,20 @@ class Node:
         if self.process:
             return
         enter = ["nsenter", f"--net=/run/netns/{self.arena.space(self.name)}"]
-        env = dict(os.environ)
-        if self.plan["skewed"] and SKEW:
-            file = f"{self.folder}/clock"
-            env |= {"LD_PRELOAD": SKEW, "FAKETIME_TIMESTAMP_FILE": file, "FAKETIME_NO_CACHE": "1"}
-            env |= {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
         if self.plan["slow"] and not self.line:
             here = os.path.dirname(os.path.abspath(__file__))
             targets = [f"{Arena.address(at)}:{PORT}" for at in self.arena.servers]
             line = [*enter, "python3", f"{here}/delay.py", str(DELAYED), *targets]
             self.line = subprocess.Popen(line, stdin=subprocess.PIPE)
         if self.plan["monotonic_s"]:
+            # A clock of its own, which is another with each start, as after the restart of a machine. (The wall clock
+            # has no namespace, and what `libfaketime` takes the place of is not what the daemon asks.)
             offset = str(self.plan["monotonic_s"] * (1 + self.runs))
             enter += ["unshare", "--time", "--monotonic", offset, "--boottime", offset]
         log = open(f"{self.folder}/log", "ab")
         serve = ["serve", "--config", f"{self.folder}/larder.toml", "--admin-socket", f"{self.folder}/admin.sock"]
         command = [*enter, os.environ["LARDER_BIN"], *serve]
-        self.process = subprocess.Popen(command, stdout=log, stderr=log, env=env)
+        self.process = subprocess.Popen(command, stdout=log, stderr=log)
         self.runs += 1
         log.close()
 
@@ -89,12 +82,6 @@ class Node:
         """Has it stand still, or go on."""
         if self.process:
             self.process.send_signal(signal.SIGSTOP if is_paused else signal.SIGCONT)
-
-    def skew(self, seconds):
-        """Sets its wall clock that much ahead; it takes effect at once."""
-        with open(f"{self.folder}/clock.new", "w") as file:
-            file.write(f"{seconds:+d}s\n")
-        os.rename(f"{self.folder}/clock.new", f"{self.folder}/clock")
 
     def slow(self, delay_ms):
         """Has its delay line keep everything for so long."""

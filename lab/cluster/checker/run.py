@@ -11,6 +11,7 @@ import gzip
 import json
 import os
 import random
+import re
 import sys
 import time
 from dataclasses import asdict
@@ -183,6 +184,7 @@ class Run:
             "foreign": sum(own.version < 0 for own in history.reads),
             "purges": statuses,
             "confirmed": self.origin.confirmed,
+            "doubts": self.doubts(),
             "seconds": round(self.clock(), 1),
         }
         if found:
@@ -192,6 +194,14 @@ class Run:
                 + history.around(own)
                 for own in shown
             ]
+        return found
+
+    def doubts(self):
+        """The reasons for which nodes had everything validated, each with the number of times."""
+        found = {}
+        for node in self.nodes:
+            for why in re.findall(r"validated before it is used again: (.*)", node.log()):
+                found[why] = found.get(why, 0) + 1
         return found
 
     def keep(self):
