@@ -22,7 +22,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 from arena import Arena, is_allowed
-from faults import KINDS, SERVERS, draw
+from faults import KINDS, SERVERS, draw, seeds_of
 from natsd import program
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -117,7 +117,7 @@ class Checker:
 
     def all(self):
         """All runs, side by side; their results as they come."""
-        seeds = range(self.options.seed, self.options.seed + self.options.runs)
+        seeds = seeds_of(self.options.kind, self.options.seed, self.options.runs)
         results = []
         with ThreadPoolExecutor(self.options.jobs) as pool:
             try:
@@ -202,6 +202,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--kind", choices=KINDS, help="only seeds whose first fault is of this kind")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--folder", help="where failing runs are kept")
     parser.add_argument("--keep", action="store_true", help="keep the folders of all runs")

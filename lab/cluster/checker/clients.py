@@ -6,8 +6,8 @@ import random
 
 from history import Purge, Read
 
-# The keys of a writer, at the sites `hard` and `soft`. The first has grace and stale-if-error for an hour, the other none:
-# a soft purge may be answered from grace.
+# The keys of a writer at each of the sites: `hard` has grace and stale-if-error for an hour, `soft` none of either, as a soft
+# purge may be answered from grace.
 KEYS_EACH = 2
 PATIENCE_S = 8
 
@@ -95,14 +95,17 @@ class Clients:
     async def writer(self, number):
         """Changes its keys and purges them until it is told to end."""
         rng = random.Random(f"{self.seed} writer {number}")
-        own = keys_of(number)
+        own, last = keys_of(number), None
         while self.writing:
             node = rng.choice(self.nodes)
             level = rng.choice(["all"] * 5 + ["quorum"] * 4 + ["local"])
             site = rng.choice(["hard", "soft"])
             keys = [key for key in own if key.startswith(site)]
             kinds = ["url", "tag", "group", "regex", "ban"] if site == "hard" else ["url", "soft-url", "soft-group"]
-            await self.purge(node, rng.choice(kinds), level, rng.choice(keys), keys)
+            # Once more soon, while what was asked for behind the first purge is still on its way.
+            key = last if last in keys and rng.random() < 0.5 else rng.choice(keys)
+            await self.purge(node, rng.choice(kinds), level, key, keys)
+            last = key
             await asyncio.sleep(rng.uniform(0.0, 0.08))
 
     async def purge(self, node, kind, level, key, group):

@@ -20,6 +20,14 @@ SERVERS = 3
 LENGTH_S = 6.0
 
 
+def seeds_of(kind, first, count):
+    """Seeds whose first fault is of a kind; of any, if none is named."""
+    if kind is None:
+        return range(first, first + count)
+    first += (KINDS.index(kind) - first) % len(KINDS)
+    return range(first, first + count * len(KINDS), len(KINDS))
+
+
 def draw(seed):
     """What a seed decides: nodes and faults, as a dict that JSON takes."""
     rng = random.Random(seed)
@@ -245,7 +253,11 @@ class Faults:
         self.arena.link(node.name, True)
         node.slow(0)
 
-    async def _leave(self, _, node, __, over):
+    async def _leave(self, fault, node, _, over):
         await node.order("leave")
+        if fault["times"] > 1:
+            # Nobody waits for it, and nothing reaches it.
+            self.arena.link(node.name, False)
         await over()
+        self.arena.link(node.name, True)
         await node.order("join")

@@ -19,7 +19,7 @@ class Origin:
         self.tags = tags
         self.rng = random.Random(f"{seed} origin")
         # The part of responses that is late.
-        self.late = 0.1 if late else 0
+        self.late = 0.2 if late else 0
         # Addresses of nodes for which it is away.
         self.refused = set()
         self.asked = self.confirmed = 0
