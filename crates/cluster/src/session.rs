@@ -181,7 +181,7 @@ impl Cluster {
     async fn ask(self: Arc<Self>, context: Context, entries: Stream) -> Answer {
         let asked_ms = rt::now().mono_ms;
         let shown = self.show(&context, self.card()).await?;
-        let asked = self.state.lock().follower.position();
+        let asked = self.state.lock().follower.asks_about();
         let info = entries.get_info().await.map_err(Error::link)?;
         let (first, last) = (info.state.first_sequence, info.state.last_sequence);
         let nanos = info.created.unix_timestamp_nanos();
