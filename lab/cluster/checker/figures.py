@@ -18,7 +18,7 @@ from faults import SERVERS
 from larder import Node
 from natsd import Servers
 from origin import Origin
-from run import joined, jetstream, until
+from run import doubts, joined, jetstream, until
 
 PLAN = {"disk": False, "workers": 1, "slow": False, "monotonic_s": 0, "max_isolation_ms": 30_000}
 # Purges that are on their way over one connection.
@@ -124,7 +124,7 @@ async def sustained(nodes, rate, seconds):
     return {
         "answered": done, "seconds": round(lasted, 2), "rate": round(done / lasted),
         "applied": [own["applied"] - was["applied"] for own, was in zip(after, before)],
-        "overflows": sum(own["overflows"] for own in after), "doubts": sum(own["doubts"] for own in after) - len(nodes),
+        "overflows": sum(own["overflows"] for own in after), "doubts": doubts(nodes),
         "caught_up_s": round(time.monotonic() - waited, 2),
         "memory_mib": {"before": mib[0], "half way": mib[1], "after": mib[2]},
     }

@@ -65,6 +65,15 @@ async def joined(nodes):
     return True
 
 
+def doubts(nodes):
+    """The reasons for which nodes had everything validated, each with the number of times."""
+    found = {}
+    for node in nodes:
+        for why in re.findall(r"validated before it is used again: (.*)", node.log()):
+            found[why] = found.get(why, 0) + 1
+    return found
+
+
 class Run:
     """A run."""
 
@@ -184,7 +193,7 @@ class Run:
             "foreign": sum(own.version < 0 for own in history.reads),
             "purges": statuses,
             "confirmed": self.origin.confirmed,
-            "doubts": self.doubts(),
+            "doubts": doubts(self.nodes),
             "seconds": round(self.clock(), 1),
         }
         if found:
@@ -194,14 +203,6 @@ class Run:
                 + history.around(own)
                 for own in shown
             ]
-        return found
-
-    def doubts(self):
-        """The reasons for which nodes had everything validated, each with the number of times."""
-        found = {}
-        for node in self.nodes:
-            for why in re.findall(r"validated before it is used again: (.*)", node.log()):
-                found[why] = found.get(why, 0) + 1
         return found
 
     def keep(self):
