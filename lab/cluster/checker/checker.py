@@ -77,6 +77,7 @@ class Checker:
         self.folder = options.folder or tempfile.mkdtemp(prefix="larder-checker-")
         os.makedirs(self.folder, exist_ok=True)
         self.running = set()
+        self.results = []
         self.is_over = False
 
     def run(self, seed):
@@ -118,7 +119,7 @@ class Checker:
     def all(self):
         """All runs, side by side; their results as they come."""
         seeds = seeds_of(self.options.kind, self.options.seed, self.options.runs)
-        results = []
+        results = self.results
         with ThreadPoolExecutor(self.options.jobs) as pool:
             try:
                 for result in filter(None, pool.map(self.run, seeds)):
@@ -220,11 +221,14 @@ def main():
         print("needs nats-server, LARDER_BIN, and namespaces, which root may make")
         sys.exit(77)
     os.environ["LARDER_BIN"] = os.path.abspath(larder)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.figures:
         sys.exit(figures(options))
     checker = Checker(options)
-    results = checker.all()
+    try:
+        results = checker.all()
+    except KeyboardInterrupt:
+        results = checker.results
     print("\n".join(summary(results)))
     bad = [
         own["seed"] for own in results

@@ -126,6 +126,8 @@ class Run:
             await asyncio.sleep(max(0, last + self.history.max_isolation_s + 1 - self.clock()))
         else:
             await asyncio.gather(self.catch_up(healed), *writers)
+            # What was answered last has been told, too.
+            await self.settle()
         await self.read_all()
         clients.reading = False
         await asyncio.gather(*readers)
@@ -144,8 +146,18 @@ class Run:
             return
         self.result["caught_up_s"] = {name: round(max(0, at - up), 3) for name, at in times.items()}
         self.result["healed_s"] = {name: round(max(0, at - healed), 3) for name, at in times.items()}
-        self.history.converged = self.clock()
         self.faults.note("all have caught up")
+
+    async def settle(self):
+        """Waits until what has been answered is applied by all: from here on nothing may be lost."""
+        if "never" not in self.result:
+            try:
+                await self._watch(self.clock())
+            except Broken:
+                self.result["never"] = {node.name: await node.status() for node in self.nodes}
+                return
+            self.history.converged = self.clock()
+            self.faults.note("nothing is on its way")
 
     async def _watch(self, healed):
         """The moments from which on each node was in touch, trusted, and had nothing left to tell or to apply."""
