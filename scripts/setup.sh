@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes sure the tools are there that the checks need: `setup.sh build` for compiling alone, `setup.sh basic` for all
 # but what follows, `setup.sh wordpress`, `mediawiki`, `django`, `http2-clients`, `dashboard` or `tools` for these labs,
-# `setup.sh experiments` for the peers and the tools of the experiments, `setup.sh nats` for a cluster, `setup.sh bench`
-# for counting instructions; several words together too. As root on Debian and its kin it installs what is missing;
-# otherwise it says what to install and fails.
+# `setup.sh experiments` for the peers and the tools of the experiments, `setup.sh nats` for a cluster,
+# `setup.sh cluster` for its checker, `setup.sh bench` for counting instructions; several words together too. As root on
+# Debian and its kin it installs what is missing; otherwise it says what to install and fails.
 set -euo pipefail
 
 missing() { ! command -v "$1" >/dev/null 2>&1 && [ ! -x "/usr/sbin/$1" ]; }
@@ -122,6 +122,13 @@ nats() {
   missing nats-server && packages+=(nats-server)
 }
 
+# Clusters with faults, in network namespaces.
+cluster() {
+  nats
+  missing ip && packages+=(iproute2)
+  missing python3 && packages+=(python3)
+}
+
 bench() {
   missing valgrind && packages+=(valgrind)
   missing wrk && missing ab && packages+=(wrk)
@@ -131,9 +138,9 @@ bench() {
 for word in "${@:-basic}"; do
   case $word in
     # Each ends with whether something was missing, which is no failure.
-    build | basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | experiments | nats | bench) $word || true ;;
+    build | basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | experiments | nats | cluster | bench) $word || true ;;
     *)
-      echo "usage: setup.sh build|basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|experiments|nats|bench..." >&2
+      echo "usage: setup.sh build|basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|experiments|nats|cluster|bench..." >&2
       exit 2
       ;;
   esac

@@ -120,6 +120,12 @@ tools() {
   lab/tools/run.sh
 }
 
+# A few clusters with faults: that no promise is broken, however slow the machine is.
+cluster_faults() {
+  scripts/setup.sh cluster || return 77
+  lab/cluster/checker/checker.py --runs 10 --jobs 3 --safety
+}
+
 # Instructions per request path against the committed baseline.
 counts() {
   scripts/setup.sh bench || return 77
@@ -184,6 +190,7 @@ if [ "${1:-all}" = all ]; then
     start cache-tests-safe-h2 lab/cache-tests/run.sh safe h2
     start h2spec lab/h2spec/run.sh
     start tools tools
+    start cluster-faults cluster_faults
     # Each has a browser, and several at once would only wait for each other.
     chain=()
     for name in "${applications[@]}"; do chain+=("$name:application $name"); done

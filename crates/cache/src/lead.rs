@@ -444,6 +444,10 @@ impl<L: Lower> Lead<L> {
     }
 
     fn conclude(&mut self, outcome: Waited) {
+        // Also one that is not stored: who began to wait behind a soft purge must see it.
+        if let Waited::Ready(object) = &outcome {
+            object.expire(self.busy.soft_until());
+        }
         self.owing = false;
         self.busy.conclude(outcome);
     }

@@ -7,6 +7,7 @@
 //! store: the daemon is the [`Host`].
 
 mod cluster;
+mod connect;
 mod entry;
 mod error;
 mod follower;
@@ -15,6 +16,7 @@ pub mod fuzz;
 mod members;
 mod outbox;
 mod position;
+mod progress;
 mod session;
 mod settings;
 #[cfg(test)]

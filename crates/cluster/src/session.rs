@@ -14,22 +14,22 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{Context, Message};
-use async_nats::{Client, ClientError, ConnectErrorKind, ConnectOptions, Event, Subscriber};
+use async_nats::{Client, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::Level;
 use crate::cluster::Cluster;
+use crate::connect::{Link, Servers, first};
 use crate::entry::{Entry, EntryId};
 use crate::error::Error;
 use crate::follower::{Course, Facts, Loss};
 use crate::members::{Card, MEMBERS_MAX, Word};
 use crate::outbox::Letter;
 use crate::position::{Epoch, Position};
-use crate::settings::Credentials;
+use crate::progress::Progress;
 use crate::stance::Stance;
 use crate::streams;
 
@@ -37,66 +37,74 @@ use crate::streams;
 const IN_FLIGHT_MAX: usize = 512;
 /// The pause after a session that ended: the first, and the longest.
 const PAUSE_MS: (u64, u64) = (100, 5_000);
+/// The longest one where only the way to the servers is missing, or what they have to agree on.
+const LINK_PAUSE_MS: u64 = 400;
 /// The time between two times that the position is kept.
 const SAVE: Duration = Duration::from_secs(1);
 /// The longest time that leaving may take.
 const LEAVE: Duration = Duration::from_secs(2);
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-/// An answer of the stream, and when the question was put.
-type Answer = Result<(Facts, u64), Error>;
+/// An answer of the stream.
+type Answer = Result<Answered, Error>;
 /// A letter's number, and what the stream said.
 type Ack = (u64, Result<PublishAck, Error>);
+
+/// An answer of the stream, and what came before it.
+struct Answered {
+    facts: Facts,
+    /// When the question was put.
+    asked_ms: u64,
+    /// The sequence of the card that was shown.
+    shown: u64,
+}
 
 impl Cluster {
     /// Does the node's part for as long as it runs, or until it is told to end.
     pub async fn run(self: Arc<Self>) {
-        let (mut pause_ms, longest_ms) = PAUSE_MS;
-        let (moved, mut moves) = watch::channel(0_u64);
-        let mut client: Option<Client> = None;
+        let mut pause_ms = PAUSE_MS.0;
+        let mut servers = Servers::new(&self.settings, self.run as usize);
+        let mut link: Option<Link> = None;
         let mut told = None;
-        let refusal = Arc::new(Mutex::new(None));
         let mut ending = self.ending.subscribe();
         while !*self.ending.borrow() {
-            let connected = match client.clone() {
-                Some(client) => Ok(client),
+            let connected = match link.take() {
+                Some(link) => Ok(link),
                 None => tokio::select! {
-                    connected = self.connect(moved.clone(), Arc::clone(&refusal)) => connected,
+                    connected = servers.connect() => connected,
                     () = told_to(&mut ending) => return,
                 },
             };
             let ended = match connected {
-                Ok(own) => {
-                    client = Some(own.clone());
-                    moves.borrow_and_update();
-                    self.session(own, &mut moves, &mut told, &mut pause_ms).await
+                Ok(mut own) => {
+                    let ended = self.session(&mut own, &mut told, &mut pause_ms).await;
+                    // Whatever is wrong may be wrong with the connection.
+                    link = ended.is_ok().then_some(own);
+                    ended
                 }
                 Err(error) => Err(error),
             };
             self.end_session();
-            let Err(mut error) = ended else { continue };
-            // A client that was connected goes on trying by itself, and says why in passing.
-            if let (Error::Link(why), Some(known)) = (&mut error, refusal.lock().clone()) {
-                *why = known;
-            }
+            let Err(error) = ended else { continue };
             if told.as_ref() != Some(&error) {
                 self.host.say(&format!("out of touch: {error}"));
                 told = Some(error.clone());
             }
-            // A name that two have helps neither: what either stores is not to be used.
             let wait_ms = match error {
+                // A name that two have helps neither: what either stores is not to be used.
                 Error::Name(_) => self.settings.max_isolation_ms.max(pause_ms),
+                Error::Link(_) => pause_ms.min(LINK_PAUSE_MS),
                 _ => pause_ms,
             };
             self.state.lock().problem = Some(error);
             self.note_change();
-            let pause = rt::time::sleep(Duration::from_millis(wait_ms));
+            // Nodes that lost one server do not all come back at the same moment.
+            let wait_ms = wait_ms + self.run % (wait_ms / 4 + 1);
             tokio::select! {
-                () = pause => {}
+                () = rt::time::sleep(Duration::from_millis(wait_ms)) => {}
                 () = told_to(&mut ending) => {}
-                _ = moves.changed() => {}
             }
-            pause_ms = (pause_ms * 2).min(longest_ms);
+            pause_ms = (pause_ms * 2).min(PAUSE_MS.1);
         }
     }
 
@@ -110,77 +118,19 @@ impl Cluster {
         self.note_change();
     }
 
-    /// Connects; what is told of later tries is in `refusal`.
-    async fn connect(
-        &self,
-        moved: watch::Sender<u64>,
-        refusal: Arc<Mutex<Option<String>>>,
-    ) -> Result<Client, Error> {
-        let settings = &self.settings;
-        let question = Duration::from_millis(settings.question_ms());
-        let mut options = ConnectOptions::new()
-            .name(format!("larder {}", settings.name))
-            .connection_timeout(Duration::from_secs(5))
-            .request_timeout(Some(
-                (question * 3).clamp(Duration::from_secs(1), Duration::from_secs(5)),
-            ))
-            .ping_interval(question.max(Duration::from_secs(1)))
-            .reconnect_delay_callback(|tries| {
-                Duration::from_millis((100_u64 << tries.min(6)).min(5_000))
-            })
-            .event_callback(move |event| {
-                let is_move = matches!(event, Event::Connected | Event::Disconnected);
-                match event {
-                    Event::Connected => *refusal.lock() = None,
-                    Event::ClientError(ClientError::Other(why)) => *refusal.lock() = Some(why),
-                    _ => {}
-                }
-                if is_move {
-                    moved.send_modify(|count| *count += 1);
-                }
-                std::future::ready(())
-            });
-        options = match settings.credentials.clone() {
-            Credentials::None => options,
-            Credentials::Password(user, password) => options.user_and_password(user, password),
-            Credentials::Token(token) => options.token(token),
-            Credentials::Nkey(seed) => options.nkey(seed),
-            Credentials::File(text) => {
-                let read = options.credentials(&text);
-                read.map_err(|error| Error::Setting(format!("credentials: {error}")))?
-            }
-        };
-        if settings.tls.is_required {
-            options = options.require_tls(true);
-        }
-        if let Some(ca) = &settings.tls.ca {
-            options = options.add_root_certificates(ca.clone());
-        }
-        if let Some((certificate, key)) = &settings.tls.certificate {
-            options = options.add_client_certificate(certificate.clone(), key.clone());
-        }
-        options.connect(settings.servers.clone()).await.map_err(|error| match error.kind() {
-            ConnectErrorKind::Authentication => {
-                Error::Setting(format!("the nkey or the credentials cannot be used: {error}"))
-            }
-            _ => Error::link(error),
-        })
-    }
-
     async fn session(
         self: &Arc<Self>,
-        client: Client,
-        moves: &mut watch::Receiver<u64>,
+        link: &mut Link,
         told: &mut Option<Error>,
         pause_ms: &mut u64,
     ) -> Result<(), Error> {
-        let mut session = Session::begin(self, client).await?;
+        let mut session = Session::begin(self, link.client.clone()).await?;
         self.state.lock().problem = None;
         *pause_ms = PAUSE_MS.0;
         if told.take().is_some() {
             self.host.say("in touch again");
         }
-        session.go_on(moves).await
+        session.go_on(&mut link.lost).await
     }
 
     /// The last sequence of the members' cards; `None` if the node is out of touch.
@@ -230,8 +180,8 @@ impl Cluster {
     /// Shows the node's card, and asks the stream.
     async fn ask(self: Arc<Self>, context: Context, entries: Stream) -> Answer {
         let asked_ms = rt::now().mono_ms;
-        self.show(&context, self.card()).await?;
-        let asked = self.state.lock().follower.position();
+        let shown = self.show(&context, self.card()).await?;
+        let asked = self.state.lock().follower.asks_about();
         let info = entries.get_info().await.map_err(Error::link)?;
         let (first, last) = (info.state.first_sequence, info.state.last_sequence);
         let nanos = info.created.unix_timestamp_nanos();
@@ -241,7 +191,8 @@ impl Cluster {
             None => None,
         };
         let last_id = id_at(&entries, last, first, last).await?;
-        Ok((Facts { epoch, first, last, last_id, asked, found }, asked_ms))
+        let facts = Facts { epoch, first, last, last_id, asked, found };
+        Ok(Answered { facts, asked_ms, shown })
     }
 
     /// Takes an answer of the stream. Returns true if it is to be followed anew.
@@ -344,6 +295,8 @@ struct Session {
     words: Subscriber,
     /// The sequence of the first card that this node showed in the session.
     shown: u64,
+    /// Through the entries and through the cards.
+    progress: [Progress; 2],
     question: Option<Boxed<Answer>>,
     acks: FuturesUnordered<Boxed<Ack>>,
     saving: Option<Boxed<Result<Position, String>>>,
@@ -353,23 +306,26 @@ struct Session {
 impl Session {
     async fn begin(cluster: &Arc<Cluster>, client: Client) -> Result<Self, Error> {
         let settings = &cluster.settings;
-        let timeout = Duration::from_millis(settings.question_ms() * 3);
-        let timeout = timeout.clamp(Duration::from_secs(1), Duration::from_secs(5));
+        let timeout = settings.patience();
         let context =
             ContextBuilder::new().timeout(timeout).ack_timeout(timeout).build(client.clone());
+        for name in [settings.entries_stream(), settings.cards_stream()] {
+            first(|| streams::answers(&context, &name)).await?;
+        }
         let entries_stream = streams::have(&context, streams::entries(settings)).await?;
         let cards_stream = streams::have(&context, streams::cards(settings)).await?;
         let words =
             client.subscribe(settings.word_subject(cluster.run)).await.map_err(Error::link)?;
         let shown = cluster.show(&context, cluster.card()).await?;
-        let asked = Arc::clone(cluster).ask(context.clone(), entries_stream.clone()).await?;
-        cluster.take_answer(&asked.0, asked.1);
+        let answer = Arc::clone(cluster).ask(context.clone(), entries_stream.clone()).await?;
+        cluster.take_answer(&answer.facts, answer.asked_ms);
         let from = cluster.state.lock().follower.position().map_or(1, |own| own.sequence + 1);
         let follow = DeliverPolicy::ByStartSequence { start_sequence: from };
         let subject = settings.entries_subject();
-        let entries = ordered(&client, &entries_stream, subject, follow).await?;
-        let subject = settings.card_subject("*");
-        let cards = ordered(&client, &cards_stream, subject, DeliverPolicy::LastPerSubject).await?;
+        let entries = first(|| ordered(&client, &entries_stream, subject.clone(), follow)).await?;
+        let (subject, latest) = (settings.card_subject("*"), DeliverPolicy::LastPerSubject);
+        let cards = first(|| ordered(&client, &cards_stream, subject.clone(), latest)).await?;
+        let progress = [Progress::new(rt::now().mono_ms); 2];
         let mut state = cluster.state.lock();
         state.context = Some(context.clone());
         state.counts.sessions += 1;
@@ -383,6 +339,7 @@ impl Session {
             cards,
             words,
             shown,
+            progress,
             question: None,
             acks: FuturesUnordered::new(),
             saving: None,
@@ -391,7 +348,7 @@ impl Session {
     }
 
     /// Goes on until something is wrong, or is to be begun anew.
-    async fn go_on(&mut self, moves: &mut watch::Receiver<u64>) -> Result<(), Error> {
+    async fn go_on(&mut self, lost: &mut watch::Receiver<bool>) -> Result<(), Error> {
         let mut questions =
             rt::time::interval(Duration::from_millis(self.cluster.settings.question_ms()));
         let mut saves = rt::time::interval(SAVE);
@@ -406,13 +363,14 @@ impl Session {
                 _ = questions.tick() => self.put(),
                 answer = polled(&mut self.question) => {
                     self.question = None;
-                    let (facts, asked_ms) = answer?;
+                    let answer = answer?;
                     if !self.cluster.state.lock().posture.is_shown() {
                         self.put();
                     }
-                    if self.cluster.take_answer(&facts, asked_ms) {
+                    if self.cluster.take_answer(&answer.facts, answer.asked_ms) {
                         return Ok(());
                     }
+                    self.look_at_progress(&answer)?;
                 }
                 Some((number, ack)) = self.acks.next() => self.acknowledged(number, ack)?,
                 _ = saves.tick() => {
@@ -421,11 +379,27 @@ impl Session {
                 }
                 saved = polled(&mut self.saving) => self.kept(saved),
                 () = self.cluster.bell.notified() => {}
-                _ = moves.changed() => return Err(Error::Link("the connection was lost".into())),
+                () = told_to(lost) => return Err(Error::Link("the connection was lost".into())),
                 () = self.cluster.turned.notified() => self.put(),
                 () = told_to(&mut ending) => return self.leave().await,
             }
         }
+    }
+
+    /// Looks whether entries and cards come that the streams have.
+    fn look_at_progress(&mut self, answer: &Answered) -> Result<(), Error> {
+        let (now_ms, question_ms) = (rt::now().mono_ms, self.cluster.settings.question_ms());
+        let state = self.cluster.state.lock();
+        let applied = state.follower.position().map_or(0, |own| own.sequence);
+        let seen = state.cards_seen.unwrap_or(0);
+        drop(state);
+        let places = [(applied, answer.facts.last), (seen, answer.shown)];
+        let mut is_stuck = false;
+        for (own, (at, last)) in self.progress.iter_mut().zip(places) {
+            is_stuck |= own.is_stuck(at, last, now_ms, question_ms);
+        }
+        let why = "a server does not deliver what the streams have";
+        if is_stuck { Err(Error::Link(why.to_owned())) } else { Ok(()) }
     }
 
     /// Puts a question, unless one is on its way.
@@ -568,10 +542,10 @@ impl Session {
     }
 }
 
-/// Waits until the node is told to end.
-async fn told_to(ending: &mut watch::Receiver<bool>) {
-    // Whoever could tell it lives as long as the cluster.
-    _ = ending.wait_for(|ending| *ending).await;
+/// Waits until it is told so.
+async fn told_to(is_so: &mut watch::Receiver<bool>) {
+    // Whoever could tell it lives as long as the cluster, or the connection.
+    _ = is_so.wait_for(|is_so| *is_so).await;
 }
 
 fn taken<T, E: std::fmt::Display>(next: Option<Result<T, E>>) -> Result<T, Error> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::Level;
 use crate::follower::Loss;
@@ -102,6 +103,11 @@ impl Settings {
     /// in three seconds.
     pub(crate) fn question_ms(&self) -> u64 {
         (self.max_isolation_ms / 10).clamp(20, 3_000)
+    }
+
+    /// The longest time in which a server may answer.
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_millis((self.question_ms() * 3).clamp(1_000, 5_000))
     }
 }
 

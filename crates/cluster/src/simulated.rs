@@ -424,7 +424,7 @@ impl World {
                 }
             }
             ToNode::CardStored(asked_ms) => {
-                let position = self.nodes[at].follower.position();
+                let position = self.nodes[at].follower.asks_about();
                 self.send(at, ToServer::Ask(position, asked_ms));
             }
             ToNode::Answer(facts, asked_ms) => self.answered(at, &facts, asked_ms),

@@ -58,6 +58,15 @@ fn wanted(settings: &Settings, name: String, subject: String, what: &str) -> Con
     }
 }
 
+/// Waits until somebody says something about a stream, be it that it is not there.
+pub(crate) async fn answers(context: &Context, name: &str) -> Result<(), Error> {
+    match context.get_stream(name).await.map_err(|error| (error.kind(), error)) {
+        Err((GetStreamErrorKind::JetStream(own), _)) if !is_passing(&own) => Ok(()),
+        Err((_, error)) => Err(Error::link(error)),
+        Ok(_) => Ok(()),
+    }
+}
+
 /// The stream, which is made if it is not there.
 pub(crate) async fn have(context: &Context, wanted: Config) -> Result<Stream, Error> {
     let name = wanted.name.clone();
@@ -80,13 +89,15 @@ pub(crate) async fn have(context: &Context, wanted: Config) -> Result<Stream, Er
                     {
                         Error::link(error)
                     }
-                    CreateStreamErrorKind::JetStream(own) => {
+                    CreateStreamErrorKind::JetStream(own) if !is_passing(&own) => {
                         refused(&name, format!("it cannot be made: {own}"))
                     }
                     _ => Error::link(error),
                 })
             }
-            GetStreamErrorKind::JetStream(own) => Err(refused(&name, own.to_string())),
+            GetStreamErrorKind::JetStream(own) if !is_passing(&own) => {
+                Err(refused(&name, own.to_string()))
+            }
             _ => Err(Error::link(error)),
         },
     }
@@ -94,6 +105,12 @@ pub(crate) async fn have(context: &Context, wanted: Config) -> Result<Stream, Er
 
 fn is(error: &async_nats::jetstream::Error, code: ErrorCode) -> bool {
     error.error_code() == code
+}
+
+/// Returns true for an answer that says that the servers cannot tell now, as while they choose a
+/// leader: it is no refusal.
+fn is_passing(error: &async_nats::jetstream::Error) -> bool {
+    error.code() == 503
 }
 
 fn refused(stream: &str, why: String) -> Error {
@@ -148,6 +165,19 @@ fn raised(found: &Config, wanted: &Config) -> Result<Option<Config>, String> {
 mod tests {
     use super::*;
     use crate::testing::settings;
+
+    #[test]
+    fn servers_that_cannot_tell_now_refuse_nothing() {
+        for (told, passes) in [
+            (r#"{"code":503,"err_code":10008,"description":"temporarily unavailable"}"#, true),
+            (r#"{"code":503,"err_code":10023,"description":"insufficient resources"}"#, true),
+            (r#"{"code":404,"err_code":10059,"description":"stream not found"}"#, false),
+            (r#"{"code":500,"err_code":10074,"description":"replicas > 1"}"#, false),
+        ] {
+            let error = serde_json::from_str(told).expect("an error of NATS");
+            assert_eq!(is_passing(&error), passes, "{told}");
+        }
+    }
 
     #[test]
     fn a_stream_is_raised_and_never_lowered() {

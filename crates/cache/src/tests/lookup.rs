@@ -198,6 +198,24 @@ fn a_soft_purge_ends_freshness_now_and_for_what_is_being_fetched() {
 }
 
 #[test]
+fn who_waits_since_a_soft_purge_gets_nothing_fresh_from_before_it_stored_or_not() {
+    for is_stored in [true, false] {
+        let cache = cache();
+        let lead = begin_anew(&cache, "/a");
+        cache.soft_invalidate(&key("/a"), 3000);
+        let Begin::Wait(ticket) = begin(&cache, "/a") else { panic!("it waits") };
+        if !is_stored {
+            // The fetch leaves the key, and is out of reach of what comes later.
+            cache.invalidate(&key("/a"));
+        }
+        let filling = lead.store(NewObject { born_ms: 2000, ..head(Some(0)) }, None);
+        let Waited::Ready(object) = block_on(ticket) else { panic!("it has come") };
+        assert_eq!((object.is_live(), object.is_fresh(3000)), (is_stored, false));
+        assert!(filling.finish());
+    }
+}
+
+#[test]
 fn a_304_for_a_superseded_response_does_not_get_past_an_invalidation() {
     let cache = cache();
     let old = put(&cache, "/a", b"old");
