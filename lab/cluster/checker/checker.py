@@ -105,6 +105,8 @@ class Checker:
     def _inside(self, seed, tag, folder, arena):
         process = begin(arena, folder, "run.py", seed, tag, folder)
         self.running.add(process)
+        if self.is_over and not self.options.stop:
+            process.kill()
         try:
             out, _ = process.communicate(timeout=LONGEST_S)
             return json.loads(out.splitlines()[-1])
