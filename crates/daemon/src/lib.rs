@@ -71,6 +71,7 @@ pub use load::{load, render};
 pub use material::{Material, read_material, system_authorities};
 pub use ring::usual_folder;
 pub use serve::{helper_runtime, listeners, run};
+pub use net::Sharing;
 pub use source::{Settings, Source};
 pub use state::Daemon;
 pub use varnish_cli::document;

@@ -160,6 +160,7 @@ impl Daemon {
         }
         let server = Server::start(&daemon.shared, doors, &settings)
             .map_err(|e| format!("larder: cannot listen: {e}"))?;
+        doors.claim().map_err(|refused| opened::cannot_listen(&refused))?;
         let live = Live::new(&daemon.shared.counters, config.admin.history_minutes);
         let (own, samples) = (Arc::clone(&daemon), Arc::clone(&live));
         keep_running(&daemon.shared, move || live::run(Arc::clone(&own), Arc::clone(&samples)));

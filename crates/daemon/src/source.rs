@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use config::{CliOptions, Config};
+use net::Sharing;
 
 use crate::load::{load, render};
 use crate::{account, varnishd};
@@ -20,6 +21,8 @@ pub struct Source {
     pub user: account::RunAs,
     /// The file with the process id.
     pub pid_file: Option<PathBuf>,
+    /// Whether other daemons may listen on the same addresses.
+    pub sharing: Sharing,
 }
 
 /// A file, or what the command line said.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use config::CliOptions;
-use daemon::{Program, RunAs, Settings, Source};
+use daemon::{Program, RunAs, Settings, Sharing, Source};
 use tools::{AdminArgs, default_socket};
 use vcl::params::Params;
 use vcl::params::TABLE;
@@ -59,6 +59,10 @@ pub(crate) struct ServeArgs {
     /// Folder of the log ring, in memory; by default it goes with the admin socket.
     #[arg(long, value_name = "DIR")]
     log_ring: Option<PathBuf>,
+    /// Listen also where another daemon of the same user does, so that this one can take its place
+    /// without a gap. Give it an --admin-socket of its own, and then end the other.
+    #[arg(long)]
+    share_port: bool,
     #[command(flatten)]
     varnishd: varnishd::VarnishdArgs,
 }
@@ -159,6 +163,7 @@ fn source_of(args: ServeArgs) -> Result<Source, String> {
         (Some(name), _) => RunAs::Named(name),
         (None, jail) => jail,
     };
+    let sharing = if args.share_port { Sharing::Wanted } else { Sharing::Refused };
     let settings = match (args.config, args.origin) {
         (Some(file), _) if !args.varnishd.is_given() => Settings::File(file),
         (None, Some(origin)) if !args.varnishd.is_given() => Settings::Flags(CliOptions {
@@ -198,5 +203,5 @@ fn source_of(args: ServeArgs) -> Result<Source, String> {
                 .to_owned());
         }
     };
-    Ok(Source { settings, admin_socket, log_ring, user, pid_file })
+    Ok(Source { settings, admin_socket, log_ring, user, pid_file, sharing })
 }

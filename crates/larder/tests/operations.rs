@@ -154,7 +154,8 @@ async fn a_stop_loses_no_connection_while_another_daemon_listens() {
     let text = Setup::default().file(&stage.origin).replacen("127.0.0.1:0", &addr.to_string(), 1);
     let restart = async {
         for round in 1..=5 {
-            let next = Daemon::start(&text).expect("a second daemon on the port");
+            let next =
+                Daemon::start_with(&text, &["--share-port"]).expect("a second daemon on the port");
             let mut old = std::mem::replace(&mut stage.daemon, next);
             let more = round * 200;
             eventually("requests", async || asked.load(Ordering::Relaxed) >= more).await;
