@@ -9,15 +9,15 @@
 //! faces    10  api
 //! faces     9  dashboard metrics varnish_cli
 //! faces     8  explain htcp live otlp pressure stats
-//! faces     7  volumes
+//! faces     7  summary volumes
 //! state     6  state
 //! ground    5  build programs stapled
 //! ground    4  material source vcl
 //! ground    3  node varnishd
 //! ground    2  load records
 //! ground    1  keeper
-//! ground    0  account allocator below given guard holders journal like
-//! ground    0  notify ordered ports ring servers
+//! ground    0  account allocator below fits given guard holders journal
+//! ground    0  like notify ordered ports ring servers
 //! ```
 //!
 //! The state knows neither who asks nor how it was started; a face reads the state and knows no
@@ -30,6 +30,7 @@ mod below;
 mod build;
 mod dashboard;
 mod explain;
+mod fits;
 #[cfg(test)]
 mod floors;
 mod given;
@@ -60,6 +61,7 @@ mod stapled;
 mod state;
 mod stats;
 mod varnish_cli;
+mod summary;
 mod varnishd;
 mod vcl;
 mod volumes;
@@ -70,8 +72,8 @@ pub use keeper::{KeeperArgs, run as keep};
 pub use load::{load, render};
 pub use material::{Material, read_material, system_authorities};
 pub use ring::usual_folder;
-pub use serve::{helper_runtime, listeners, run};
 pub use net::Sharing;
+pub use serve::{helper_runtime, listeners, run};
 pub use source::{Settings, Source};
 pub use state::Daemon;
 pub use varnish_cli::document;

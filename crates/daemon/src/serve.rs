@@ -18,7 +18,7 @@ use crate::opened::{self, Opened};
 use crate::ports::Ports;
 use crate::source::{Settings, Source};
 use crate::state::{Daemon, Machinery, keep_running};
-use crate::{account, api, below, htcp, node, otlp, pressure, varnish_cli};
+use crate::{account, api, below, htcp, node, otlp, pressure, summary, varnish_cli};
 
 /// The shortest time between two messages that a core stood still.
 const TURNS: Duration = Duration::from_secs(5);
@@ -66,6 +66,7 @@ pub fn run(source: Source) -> Result<(), String> {
         let proxy = if listen.proxy { " (PROXY protocol)" } else { "" };
         base::say!("larder: listening on {}{tls}{proxy}", listen.at);
     }
+    summary::tell(&daemon);
     daemon.notify.ready("serving");
     let watchdog = Watchdog::of_environment(server.pulse());
     let pulse = server.pulse();
@@ -142,8 +143,9 @@ impl Daemon {
         let Opened { doors, ports, console, ring } =
             opened::open(&source, config, &listen, cores).await?;
         // From here on it may do no more than at a reload.
-        let admin_addresses = console.0.addresses();
-        let machinery = Machinery { machine, descriptors, cores, admin_addresses, ring };
+        let (admin_addresses, has_socket) = (console.0.addresses(), console.0.has_socket());
+        let machinery =
+            Machinery { machine, descriptors, cores, admin_addresses, has_socket, ring };
         let (daemon, records, below) = Self::new(source, config, machinery)?;
         let connections = keep_back(descriptors, config.limits.descriptors_reserve) / 5 * 4;
         let settings = net::Settings { connections, records };

@@ -45,7 +45,9 @@ impl Source {
         match &self.settings {
             Settings::File(path) => {
                 let (config, warnings) = load(path)?;
-                eprint!("{warnings}");
+                if !warnings.is_empty() {
+                    base::say!("{warnings}");
+                }
                 Ok(config)
             }
             Settings::Flags(options) => {

@@ -44,6 +44,8 @@ pub struct Daemon {
     /// Where it is asked over TCP.
     pub admin_addresses: Vec<SocketAddr>,
     /// The counters of the admin listener.
+    /// It is asked over the admin socket, too.
+    has_socket: bool,
     pub(crate) admin_counts: Mutex<Arc<Counters>>,
     /// The admin listener, where no origin leads.
     reserved: Arc<Reserved>,
@@ -125,11 +127,14 @@ impl Daemon {
         config: &Config,
         machinery: Machinery,
     ) -> Result<(Arc<Self>, Records, Option<OpenedDisk>), String> {
-        let Machinery { machine, descriptors, cores, admin_addresses, ring } = machinery;
+        let Machinery { machine, descriptors, cores, admin_addresses, has_socket, ring } =
+            machinery;
         let material = read_material(config)?;
         let sockets = vec![source.admin_socket.clone()];
         let cli = config.varnish_cli.iter().flat_map(|cli| cli.listen.addresses.iter().copied());
         let consoles = admin_addresses.iter().copied().chain(cli);
+    /// The admin socket is open.
+    pub(crate) has_socket: bool,
         let reserved = Arc::new(Reserved::new(consoles, sockets));
         let challenges = Arc::default();
         let tls = material.server(config, None, &challenges)?;
@@ -171,6 +176,7 @@ impl Daemon {
         Ok((daemon, records, below))
     }
 
+            has_socket,
     /// Has certificates ordered for as long as the runtime lives.
     pub(crate) fn start_ordering(&self) {
         let (shared, challenges) = (Arc::clone(&self.shared), Arc::clone(&self.challenges));
@@ -380,6 +386,11 @@ impl Daemon {
     pub(crate) fn volumes(&self) -> Vec<String> {
         let volumes = self.first.disk.iter().flat_map(|disk| &disk.volumes);
         volumes.map(|volume| volume.path.display().to_string()).collect()
+    /// Tells whether it is asked over the admin socket.
+    pub(crate) fn has_socket(&self) -> bool {
+        self.has_socket
+    }
+
     }
 
     /// Every certificate, as [`Material::certificates`] has it.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::format::Fields;
-use crate::record::Record;
+use crate::record::{DictionaryUse, Kind, Record, Served};
 
 /// A field's name and what it is.
 #[derive(Clone, Copy, Debug)]
@@ -154,8 +154,8 @@ impl QueryField {
         if let Some(about) = ABOUT.iter().find(|about| about.name == lower) {
             return Ok((about.field, about.kind));
         }
-        let close = ABOUT.iter().min_by_key(|about| distance(about.name, &lower));
-        let close = close.filter(|about| distance(about.name, &lower) <= 3);
+        let distance = |about: &&About| strsim::osa_distance(about.name, &lower);
+        let close = ABOUT.iter().min_by_key(distance).filter(|about| distance(about) <= 3);
         Err(match close {
             Some(about) => format!("there is no field `{name}`; did you mean `{}`?", about.name),
             None => {
@@ -169,6 +169,39 @@ impl QueryField {
         let number = |n: u64| Seen::Number(i128::from(n));
         match self {
             Self::Method => Seen::Text(record.method),
+    /// The words that its value can be; none if it can be any text.
+    fn words(self) -> Vec<&'static str> {
+        match self {
+            Self::Served => Served::ALL.iter().map(|served| served.word()).collect(),
+            Self::Kind => Kind::ALL.iter().map(|kind| kind.word()).collect(),
+            Self::Dictionary => DictionaryUse::ALL.iter().map(|made| made.word()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Looks whether the field's value can ever be `word`.
+    ///
+    /// # Errors
+    /// The words that it can be, and the one that may have been meant.
+    pub(super) fn check_word(self, word: &str) -> Result<(), String> {
+        let words: Vec<_> = self.words().iter().map(|own| own.to_ascii_lowercase()).collect();
+        let word = word.to_ascii_lowercase();
+        if words.is_empty() || words.contains(&word) {
+            return Ok(());
+        }
+        let distance = |own: &&String| strsim::osa_distance(own, &word);
+        let known = words.iter().filter(|own| !own.is_empty());
+        // Two slips in a word of three letters are another word.
+        let close = known.clone().min_by_key(distance).filter(|own| distance(own) * 3 <= own.len());
+        Err(match close {
+            Some(own) => format!("it is never `{word}`; did you mean `{own}`?"),
+            None => {
+                let known: Vec<_> = known.map(String::as_str).collect();
+                format!("it is never `{word}`; there are {}", known.join(", "))
+            }
+        })
+    }
+
             Self::Url => Seen::Text(record.target),
             Self::Host => Seen::Text(record.host),
             Self::Value(at) => {
@@ -204,22 +237,4 @@ impl QueryField {
             },
         }
     }
-}
-
-/// The number of letters to change, add or remove to make one name of the other (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b = b.as_bytes();
-    if b.len() > 40 {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let changed = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -130,7 +130,9 @@ impl Parser<'_> {
             ValueType::Text if patterns => {
                 pattern(&value).map(|regex| Node::Text(field, TextTest::Matches(equal, regex)))
             }
-            ValueType::Text => Ok(Node::Text(field, TextTest::Is(equal, value.into_bytes()))),
+            ValueType::Text => field
+                .check_word(&value)
+                .map(|()| Node::Text(field, TextTest::Is(equal, value.into_bytes()))),
             ValueType::Client if ordered => {
                 let message = "addresses are compared by == and !=".to_owned();
                 return Err(Wrong { span, message });

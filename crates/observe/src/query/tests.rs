@@ -62,6 +62,8 @@ fn comparisons_mean_what_they_say() {
         "resp.bytes > 2KB and resp.bytes < 0.1MiB",
         "served == pass and served == PASS",
         "ttl < 0s and ttl == -5s",
+        "served ~ \"^PA\" and not served ~ hitt",
+        "kind != fragment and dictionary != unknown",
         "error and not limit",
         "age != 0s and not age >= 0s",
         "(served == hit or served == pass) and !(resp.status == 200)",
@@ -113,6 +115,11 @@ fn mistakes_are_pointed_at() {
         ("req.url ~ §", "          ^ this belongs into quotes"),
         (
             "zzzzzzzzz",
+        ("served == hitt", "          ^^^^ it is never `hitt`; did you mean `hit`?"),
+        ("served != \"stale_error\"", "          ^^^^^^^^^^^^^ it is never `stale_error`; did you"),
+        ("served == cached", "          ^^^^^^ it is never `cached`; there are synth, hit, stale,"),
+        ("kind == clients", "        ^^^^^^^ it is never `clients`; did you mean `client`?"),
+        ("dictionary == usd", "              ^^^ it is never `usd`; did you mean `used`?"),
             "^^^^^^^^^ there is no field `zzzzzzzzz`; there are req.http.NAME, req.method,",
         ),
     ] {
