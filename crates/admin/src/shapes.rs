@@ -130,6 +130,7 @@ fn state() -> [Named; 4] {
         "role": text("What the caller may do: `read`, `purge` or `config`."),
         "uptime_seconds": number("Since it was started."),
         "config_file": maybe(text("Its configuration; none when flags are."), "string"),
+        "waits_for_restart": list(text("A changed setting that only a restart puts in force.")),
         "cores": number("Core threads."),
         "sites": number("How many there are."),
         "origins": number("How many there are."),
@@ -294,6 +295,7 @@ fn settings() -> [Named; 4] {
     let checked = object(json!({
         "good": flag("Whether it can be used."),
         "said": text("What is wrong with it, or worth a word: file, line, column."),
+        "stays": list(text("A changed setting that only a restart puts in force.")),
     }));
     let config = object(json!({
         "file": maybe(text("Where it is; none when flags are."), "string"),
