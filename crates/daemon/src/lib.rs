@@ -8,7 +8,7 @@
 //! start    11  opened
 //! faces    10  api
 //! faces     9  dashboard metrics varnish_cli
-//! faces     8  explain htcp live otlp pressure stats
+//! faces     8  explain htcp live otlp outages pressure stats
 //! faces     7  summary volumes
 //! state     6  state
 //! ground    5  build programs stapled
@@ -49,6 +49,7 @@ mod notify;
 mod opened;
 mod ordered;
 mod otlp;
+mod outages;
 mod ports;
 mod pressure;
 mod programs;
@@ -60,8 +61,8 @@ mod source;
 mod stapled;
 mod state;
 mod stats;
-mod varnish_cli;
 mod summary;
+mod varnish_cli;
 mod varnishd;
 mod vcl;
 mod volumes;
@@ -71,8 +72,8 @@ pub use given::Sockets;
 pub use keeper::{KeeperArgs, run as keep};
 pub use load::{load, render};
 pub use material::{Material, read_material, system_authorities};
-pub use ring::usual_folder;
 pub use net::Sharing;
+pub use ring::usual_folder;
 pub use serve::{helper_runtime, listeners, run};
 pub use source::{Settings, Source};
 pub use state::Daemon;

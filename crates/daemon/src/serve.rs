@@ -18,7 +18,7 @@ use crate::opened::{self, Opened};
 use crate::ports::Ports;
 use crate::source::{Settings, Source};
 use crate::state::{Daemon, Machinery, keep_running};
-use crate::{account, api, below, htcp, node, otlp, pressure, summary, varnish_cli};
+use crate::{account, api, below, htcp, node, otlp, outages, pressure, summary, varnish_cli};
 
 /// The shortest time between two messages that a core stood still.
 const TURNS: Duration = Duration::from_secs(5);
@@ -160,14 +160,16 @@ impl Daemon {
         if let Some(file) = daemon.source().flags().and_then(|flags| flags.commands.as_ref()) {
             varnish_cli::carry_out(&daemon, file).await?;
         }
+        doors.claim().map_err(|refused| opened::cannot_listen(&refused))?;
         let server = Server::start(&daemon.shared, doors, &settings)
             .map_err(|e| format!("larder: cannot listen: {e}"))?;
-        doors.claim().map_err(|refused| opened::cannot_listen(&refused))?;
         let live = Live::new(&daemon.shared.counters, config.admin.history_minutes);
         let (own, samples) = (Arc::clone(&daemon), Arc::clone(&live));
         keep_running(&daemon.shared, move || live::run(Arc::clone(&own), Arc::clone(&samples)));
         let own = Arc::clone(&daemon);
         keep_running(&daemon.shared, move || pressure::run(Arc::clone(&own)));
+        let own = Arc::clone(&daemon);
+        keep_running(&daemon.shared, move || outages::run(Arc::clone(&own)));
         api::serve(&daemon, live, console);
         daemon.start_ports(config, ports);
         Ok((daemon, server))

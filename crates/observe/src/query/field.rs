@@ -27,6 +27,8 @@ pub(super) enum ValueType {
     Time,
     /// Whole seconds, as ages and lifetimes have them.
     Seconds,
+    /// A number in hexadecimal digits.
+    Hex,
     Client,
 }
 
@@ -57,6 +59,7 @@ pub(super) enum QueryField {
     Error,
     Limit,
     Vcl,
+    Id,
     Xid,
     Session,
     Kind,
@@ -100,6 +103,7 @@ fields! {
     "error" Error Text "What went wrong.";
     "limit" Limit Text "The limit that was reached.";
     "vcl" Vcl Text "Any of the lines that tell what the VCL did: `recv default.vcl:14 hash`, `VCL_Log text`.";
+    "id" Id Hex "The number of the record, as error pages and `larder log` show it.";
     "xid" Xid Count "The number of the transaction: the first of X-Varnish.";
     "session" Session Count "The number of its session, under VCL.";
     "kind" Kind Text "Why it came about: client, background.";
@@ -165,10 +169,6 @@ impl QueryField {
         })
     }
 
-    pub(super) fn of<'a>(self, record: &Record<'a>) -> Seen<'a> {
-        let number = |n: u64| Seen::Number(i128::from(n));
-        match self {
-            Self::Method => Seen::Text(record.method),
     /// The words that its value can be; none if it can be any text.
     fn words(self) -> Vec<&'static str> {
         match self {
@@ -202,6 +202,10 @@ impl QueryField {
         })
     }
 
+    pub(super) fn of<'a>(self, record: &Record<'a>) -> Seen<'a> {
+        let number = |n: u64| Seen::Number(i128::from(n));
+        match self {
+            Self::Method => Seen::Text(record.method),
             Self::Url => Seen::Text(record.target),
             Self::Host => Seen::Text(record.host),
             Self::Value(at) => {
@@ -227,6 +231,7 @@ impl QueryField {
             Self::Error => Seen::Text(record.error),
             Self::Limit => Seen::Text(record.limit),
             Self::Vcl => Seen::Text(record.vcl),
+            Self::Id => number(record.id),
             Self::Xid => number(u64::from(record.xid)),
             Self::Session => number(u64::from(record.session)),
             Self::Kind => Seen::Text(record.kind.word().as_bytes()),
