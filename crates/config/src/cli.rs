@@ -60,11 +60,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let limits = Limits::default();
     let url = origin_url(&options.origin);
     let server = flag(&mut r, "--origin", &options.origin, parse_server(&url));
-    if let Some(workers) = options.workers {
-        let fits = (1..=WORKERS_MAX).contains(&(workers as u64));
-        let why = format!("from 1 to {WORKERS_MAX}; without it there is one per core");
-        flag(&mut r, "--workers", &workers.to_string(), fits.then_some(()).ok_or(why));
-    }
+    check_workers(&mut r, options);
     let listen: Vec<_> =
         options.listen.iter().filter_map(|text| one_listen(&mut r, options, text)).collect();
     let size = options.memory.as_deref().and_then(|text| {
@@ -127,6 +123,14 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         via: "larder".to_owned(),
     });
     finish(r, config).map(|(config, _)| config)
+}
+
+fn check_workers(r: &mut Reader, options: &CliOptions) {
+    if let Some(workers) = options.workers {
+        let fits = (1..=WORKERS_MAX).contains(&(workers as u64));
+        let why = format!("from 1 to {WORKERS_MAX}; without it there is one per core");
+        flag(r, "--workers", &workers.to_string(), fits.then_some(()).ok_or(why));
+    }
 }
 
 /// The URL that `--origin` means: one without a scheme speaks HTTP.

@@ -31,8 +31,8 @@ pub(crate) struct Holders {
 impl Holders {
     fn new(mut pids: Vec<u32>) -> Self {
         pids.sort_unstable();
-        let programs: Vec<_> = pids.iter().map(|pid| Program::of(*pid)).collect();
-        let named: Vec<_> = programs.iter().take(NAMED_MAX).map(Program::to_string).collect();
+        let programs: Vec<_> = pids.iter().map(|pid| Holder::of(*pid)).collect();
+        let named: Vec<_> = programs.iter().take(NAMED_MAX).map(Holder::to_string).collect();
         let named = match programs.len() {
             0 => None,
             count if count > NAMED_MAX => {
@@ -45,14 +45,14 @@ impl Holders {
 }
 
 /// A process, as others see it.
-struct Program {
+struct Holder {
     pid: u32,
     name: String,
     /// Of a daemon like this one: what it was told to serve.
     arguments: Option<String>,
 }
 
-impl Program {
+impl Holder {
     fn of(pid: u32) -> Self {
         let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
         let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).escape_debug().to_string();
@@ -66,7 +66,7 @@ impl Program {
     }
 }
 
-impl std::fmt::Display for Program {
+impl std::fmt::Display for Holder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.arguments {
             Some(arguments) => write!(f, "{} (pid {}, `{arguments}`)", self.name, self.pid),
@@ -163,7 +163,7 @@ mod tests {
     fn a_daemon_is_shown_with_what_it_serves() {
         let program = |name: &str, arguments: Option<&str>| {
             let arguments = arguments.map(str::to_owned);
-            Program { pid: 7, name: name.to_owned(), arguments }.to_string()
+            Holder { pid: 7, name: name.to_owned(), arguments }.to_string()
         };
         assert_eq!(program("nginx", None), "nginx (pid 7)");
         let serves = program("larder", Some("serve --config /a.toml"));

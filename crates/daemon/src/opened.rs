@@ -119,7 +119,7 @@ pub(crate) fn cannot_listen(refused: &BindError) -> String {
     }
 }
 
-/// What is said where `holders` listen already.
+/// The message where `holders` listen already.
 fn taken(said: &str, holders: &Holders, sharable: bool) -> String {
     let (who, see) = match &holders.named {
         Some(who) => (format!(": {who} listens there"), ""),

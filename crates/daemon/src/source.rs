@@ -21,7 +21,7 @@ pub struct Source {
     pub user: account::RunAs,
     /// The file with the process id.
     pub pid_file: Option<PathBuf>,
-    /// Whether other daemons may listen on the same addresses.
+    /// Tells whether other daemons may listen on the same addresses.
     pub sharing: Sharing,
 }
 

@@ -17,7 +17,7 @@ struct Flagged {
     child: Child,
     /// Where it listens.
     at: SocketAddr,
-    /// What it has said until it served.
+    /// Its lines on standard error, until it served.
     said: String,
 }
 
@@ -61,7 +61,7 @@ fn command(folder: &Folder) -> Command {
     command
 }
 
-/// What a command that ends says: whether it succeeded, and its standard error.
+/// The end of a command: whether it succeeded, and its standard error.
 async fn ended(folder: &Folder, arguments: &[&str]) -> (bool, String) {
     let mut command = command(folder);
     command.args(arguments);

@@ -6,10 +6,10 @@
 //!
 //! So an address is claimed by a socket that is without the option when it begins to listen. The
 //! kernel then refuses it wherever another socket listens, and the later one of two that are
-//! started at once. It knows which addresses overlap, and in which network namespace; and it forgets a
-//! claim with the process that made it, however that ended. A file or a name to be locked would do
-//! none of these. Afterwards the option is set again: for the other cores, and for a next daemon
-//! that is to share the address.
+//! started at once. It knows which addresses overlap, and in which network namespace; and it
+//! forgets a claim with the process that made it, however that ended. A file or a name to be locked
+//! would do none of these. Afterwards the option is set again: for the other cores, and for a next
+//! daemon that is to share the address.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
