@@ -123,13 +123,17 @@ fn figures() -> [Named; 7] {
     ]
 }
 
-fn state() -> [Named; 4] {
-    let counts = json!({ "type": "object", "additionalProperties": { "type": "integer" } });
-    let status = object(json!({
+fn counts() -> Value {
+    json!({ "type": "object", "additionalProperties": { "type": "integer" } })
+}
+
+fn status() -> Value {
+    object(json!({
         "version": text("The daemon's version."),
         "role": text("What the caller may do: `read`, `purge` or `config`."),
         "uptime_seconds": number("Since it was started."),
         "config_file": maybe(text("Its configuration; none when flags are."), "string"),
+        "waits_for_restart": list(text("A changed setting that only a restart puts in force.")),
         "cores": number("Core threads."),
         "sites": number("How many there are."),
         "origins": number("How many there are."),
@@ -140,14 +144,18 @@ fn state() -> [Named; 4] {
             "evictions": number("Evicted for want of room."),
             "bans": number("Bans kept."),
         })),
-        "limit_hits": counts,
-    }));
+        "limit_hits": counts(),
+    }))
+}
+
+fn state() -> [Named; 4] {
+    let status = status();
     let site = object(json!({
         "name": text("Its first host."),
         "hosts": list(json!({ "type": "string" })),
         "presets": list(json!({ "type": "string" })),
         "origins": list(json!({ "type": "string" })),
-        "requests": counts,
+        "requests": counts(),
         "errors": number("Answers with a 5xx status."),
         "rules": text("Its rules in the order in which they decide."),
     }));
@@ -294,6 +302,7 @@ fn settings() -> [Named; 4] {
     let checked = object(json!({
         "good": flag("Whether it can be used."),
         "said": text("What is wrong with it, or worth a word: file, line, column."),
+        "stays": list(text("A changed setting that only a restart puts in force.")),
     }));
     let config = object(json!({
         "file": maybe(text("Where it is; none when flags are."), "string"),

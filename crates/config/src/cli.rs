@@ -1,6 +1,7 @@
 //! A configuration without a file: `larder serve --origin URL`.
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base::Limits;
@@ -12,10 +13,10 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
     AcmeConfig, AdminConfig, Admission, CacheStatus, Config, DiskConfig, DiskVolume, ListenSpec,
-    LogRing, MemoryConfig, Place, Programs, Run, SiteConfig,
+    LogRing, MemoryConfig, NamedFolder, Place, Programs, Run, SiteConfig,
 };
 use crate::parse::{
-    Presets, finish, parse_acme, parse_memory, plain_origin, volume_path, volume_size,
+    Presets, WORKERS_MAX, finish, parse_acme, parse_memory, plain_origin, volume_path, volume_size,
 };
 use crate::reader::Reader;
 
@@ -57,7 +58,9 @@ pub(crate) fn default_listen(acme: bool) -> Vec<ListenSpec> {
 pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let mut r = Reader::new(Arc::new(Source { name: String::new(), text: String::new() }));
     let limits = Limits::default();
-    let server = flag(&mut r, "--origin", &options.origin, parse_server(&options.origin));
+    let url = origin_url(&options.origin);
+    let server = flag(&mut r, "--origin", &options.origin, parse_server(&url));
+    check_workers(&mut r, options);
     let listen: Vec<_> =
         options.listen.iter().filter_map(|text| one_listen(&mut r, options, text)).collect();
     let size = options.memory.as_deref().and_then(|text| {
@@ -84,9 +87,9 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         http2: true,
         raw_utf8: true,
         health_check: None,
-        workers: options.workers.filter(|n| *n > 0),
+        workers: options.workers,
         profile: options.profile,
-        memory: MemoryConfig { size: size.unwrap_or_default() },
+        memory: MemoryConfig { size: size.unwrap_or_default(), place: Place::nowhere() },
         disk: disk(&mut r, options),
         admin: AdminConfig::default(),
         varnish_cli: None,
@@ -94,6 +97,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         cluster: None,
         tracing: None,
         vcl: Programs::None,
+        folders: options.root.iter().map(|root| named_root(root)).collect(),
         origins: vec![OriginConfig {
             scripts,
             ..OriginConfig::with_limits(&options.origin, vec![server], &limits)
@@ -119,6 +123,28 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         via: "larder".to_owned(),
     });
     finish(r, config).map(|(config, _)| config)
+}
+
+fn check_workers(r: &mut Reader, options: &CliOptions) {
+    if let Some(workers) = options.workers {
+        let fits = (1..=WORKERS_MAX).contains(&(workers as u64));
+        let why = format!("from 1 to {WORKERS_MAX}; without it there is one per core");
+        flag(r, "--workers", &workers.to_string(), fits.then_some(()).ok_or(why));
+    }
+}
+
+/// The URL that `--origin` means: one without a scheme speaks HTTP.
+fn origin_url(text: &str) -> Cow<'_, str> {
+    let text = text.trim();
+    match text.contains("://") || text.contains("unix:") {
+        true => text.into(),
+        false => format!("http://{text}").into(),
+    }
+}
+
+fn named_root(root: &Path) -> NamedFolder {
+    let setting = "--root".to_owned();
+    NamedFolder { setting, path: root.to_owned(), place: Place::nowhere() }
 }
 
 fn one_listen(r: &mut Reader, options: &CliOptions, text: &str) -> Option<ListenSpec> {
@@ -231,6 +257,38 @@ mod tests {
             (&["*".to_owned()][..], &[0][..])
         );
         assert_eq!(config.memory.size, MemorySize::Auto);
+    }
+
+    #[test]
+    fn an_origin_without_a_scheme_speaks_http() {
+        for (origin, server) in [
+            ("127.0.0.1:8080", Some("127.0.0.1:8080")),
+            ("localhost", Some("localhost:80")),
+            ("[::1]:8080", Some("[::1]:8080")),
+            ("unix:/run/app.sock", Some("unix:/run/app.sock")),
+            ("ftp://app", None),
+            ("app:port", None),
+        ] {
+            let options = CliOptions { origin: origin.into(), ..CliOptions::default() };
+            let config = from_cli(&options).ok();
+            let found = config.map(|config| config.origins[0].servers[0].address.to_string());
+            assert_eq!(found.as_deref(), server, "{origin}");
+        }
+    }
+
+    #[test]
+    fn no_workers_are_refused() {
+        for (workers, is_good) in [(0, false), (1, true), (1024, true), (1025, false)] {
+            let (origin, workers) = ("app".into(), Some(workers));
+            let options = CliOptions { origin, workers, ..CliOptions::default() };
+            match from_cli(&options) {
+                Ok(config) => assert!(is_good && config.workers == workers),
+                Err(errors) => {
+                    let why = "from 1 to 1024; without it there is one per core";
+                    assert!(!is_good && errors[0].message.ends_with(why), "{}", errors[0]);
+                }
+            }
+        }
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub struct Config {
     pub tracing: Option<Tracing>,
     /// Compression, for sites without a VCL.
     pub compression: Compression,
+    /// Directories of files and scripts, by all the settings that name one.
+    pub folders: Vec<NamedFolder>,
     /// The VCL of sites that name none themselves.
     pub vcl: Programs,
     /// Limits in force.
@@ -127,7 +129,8 @@ impl Place {
     }
 
     fn say(&self, severity: Severity, message: String) -> Diagnostic {
-        let (file, span) = (Arc::clone(&self.file), Some(self.span.clone()));
+        let is_in_file = !self.file.name.is_empty();
+        let (file, span) = (Arc::clone(&self.file), is_in_file.then(|| self.span.clone()));
         Diagnostic { severity, message, span, related: None, help: None, file }
     }
 }
@@ -268,10 +271,23 @@ impl AcmeConfig {
 }
 
 /// `[memory]`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryConfig {
     /// Ceiling of what the cache takes.
     pub size: MemorySize,
+    /// Where it is written.
+    pub place: Place,
+}
+
+/// A directory that the configuration names and that is another's to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedFolder {
+    /// The setting.
+    pub setting: String,
+    /// An absolute path.
+    pub path: PathBuf,
+    /// Where it is written.
+    pub place: Place,
 }
 
 /// A ceiling for the memory cache. [`crate::sizing::Machine::memory_bytes`] makes bytes of it.

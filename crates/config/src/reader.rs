@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::keys::{self, Section};
+use crate::model::NamedFolder;
 use crate::suggest;
 
 /// A place in the file, in bytes.
@@ -27,6 +28,8 @@ pub(crate) struct Reader {
     pub(crate) found: Vec<Diagnostic>,
     /// Where settings stand that need a disk cache.
     pub(crate) disk_uses: Vec<Span>,
+    /// Directories that are named.
+    pub(crate) folders: Vec<NamedFolder>,
     /// The preset that is read, if it is one.
     preset: Option<&'static str>,
 }
@@ -100,7 +103,7 @@ impl<'a> Item<'a> {
 
 impl Reader {
     pub(crate) fn new(source: Arc<Source>) -> Self {
-        Self { source, found: Vec::new(), disk_uses: Vec::new(), preset: None }
+        Self { source, found: Vec::new(), disk_uses: Vec::new(), folders: Vec::new(), preset: None }
     }
 
     /// A reader of the file of the preset called `name`.

@@ -20,25 +20,8 @@ pub(crate) fn closest<'a>(
 /// Edits between `a` and `b`: a letter added, removed, replaced, or two neighbours swapped (optimal
 /// string alignment). Upper and lower case, and `-` and `_`, count as equal.
 fn distance(a: &str, b: &str) -> usize {
-    let fold = |s: &str| -> Vec<char> {
-        s.chars().map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
-    };
-    let (a, b) = (fold(a), fold(b));
-    let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let replaced = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = replaced.min(above[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(before[j - 2] + 1);
-            }
-            row.push(best);
-        }
-        before = std::mem::replace(&mut above, row);
-    }
-    above[b.len()]
+    let fold = |s: &str| s.to_ascii_lowercase().replace('-', "_");
+    strsim::osa_distance(&fold(a), &fold(b))
 }
 
 #[cfg(test)]

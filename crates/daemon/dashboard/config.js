@@ -21,7 +21,9 @@ export class Config {
   async #run(action, good) {
     try {
       const result = await post(`/api/v1/config/${action}`);
-      this.#tell(result.good ? good : 'It cannot be used.', !result.good, result.said);
+      const stays = result.good && result.stays.length > 0;
+      const words = stays ? `${good} But a restart is needed for: ${result.stays.join(', ')}.` : good;
+      this.#tell(result.good ? words : 'It cannot be used.', !result.good, result.said);
     } catch (error) {
       this.#tell('It was not accepted; the running configuration stays.', true, error.message);
     }

@@ -115,9 +115,12 @@ impl Api for Face {
                 ),
             }),
             Operation::Reload => Ok(match daemon.reload() {
-                Ok(said) => Answer::json(&json!({ "good": true, "said": said })),
+                Ok(reloaded) => {
+                    let said = reloaded.to_string();
+                    Answer::json(&json!({ "good": true, "said": said, "stays": reloaded.stays }))
+                }
                 Err(problems) => {
-                    let said = json!({ "good": false, "said": plain(&problems) });
+                    let said = json!({ "good": false, "said": plain(&problems), "stays": [] });
                     Answer::json_of(StatusCode::UNPROCESSABLE_ENTITY, &said)
                 }
             }),

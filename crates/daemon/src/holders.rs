@@ -2,7 +2,10 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+
+use rustix::net::sockopt::socket_peercred;
 
 /// The state of a listening socket in the kernel's tables (`TCP_LISTEN`).
 const LISTENING: &str = "0A";
@@ -10,31 +13,88 @@ const LISTENING: &str = "0A";
 /// Programs named in one sentence.
 const NAMED_MAX: usize = 3;
 
-/// Those that keep `address` from being listened on, such as `nginx (pid 7)`.
-pub(crate) fn of(address: SocketAddr) -> Option<String> {
+/// Letters of a program's arguments that are shown.
+const ARGUMENTS_MAX: usize = 160;
+
+/// This program's name, as the kernel has it.
+const LARDER: &str = "larder";
+
+/// Processes that keep an address from being listened on.
+#[derive(Debug, Default)]
+pub(crate) struct Holders {
+    /// In one phrase, such as `nginx (pid 7)`; `None` if this user cannot see them.
+    pub(crate) named: Option<String>,
+    /// One of them is a daemon like this one.
+    pub(crate) is_larder: bool,
+}
+
+impl Holders {
+    fn new(mut pids: Vec<u32>) -> Self {
+        pids.sort_unstable();
+        let programs: Vec<_> = pids.iter().map(|pid| Holder::of(*pid)).collect();
+        let named: Vec<_> = programs.iter().take(NAMED_MAX).map(Holder::to_string).collect();
+        let named = match programs.len() {
+            0 => None,
+            count if count > NAMED_MAX => {
+                Some(format!("{} and {} more", named.join(", "), count - NAMED_MAX))
+            }
+            _ => Some(named.join(", ")),
+        };
+        Self { named, is_larder: programs.iter().any(|program| program.name == LARDER) }
+    }
+}
+
+/// A process, as others see it.
+struct Holder {
+    pid: u32,
+    name: String,
+    /// Of a daemon like this one: what it was told to serve.
+    arguments: Option<String>,
+}
+
+impl Holder {
+    fn of(pid: u32) -> Self {
+        let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).escape_debug().to_string();
+        let name = shown(read("comm").trim_ascii_end());
+        let arguments = (name == LARDER).then(|| {
+            let line = read("cmdline");
+            let words: Vec<_> = line.split(|byte| *byte == 0).skip(1).map(shown).collect();
+            words.join(" ").trim_end().chars().take(ARGUMENTS_MAX).collect()
+        });
+        Self { pid, name, arguments }
+    }
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.arguments {
+            Some(arguments) => write!(f, "{} (pid {}, `{arguments}`)", self.name, self.pid),
+            None => write!(f, "{} (pid {})", self.name, self.pid),
+        }
+    }
+}
+
+/// Whoever listens on the unix socket `path`.
+pub(crate) fn at_path(path: &Path) -> Holders {
+    let Ok(stream) = UnixStream::connect(path) else { return Holders::default() };
+    let pid = socket_peercred(&stream).ok().map(|peer| peer.pid.as_raw_nonzero().get());
+    Holders::new(pid.and_then(|pid| u32::try_from(pid).ok()).into_iter().collect())
+}
+
+/// Whoever keeps `address` from being listened on.
+pub(crate) fn of(address: SocketAddr) -> Holders {
     let mut sockets: Vec<String> = Vec::new();
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
         let rows = fs::read_to_string(table).unwrap_or_default();
         sockets.extend(rows.lines().skip(1).filter_map(|row| conflicting(row, address)));
     }
-    let mut who = Vec::new();
-    for entry in fs::read_dir("/proc").ok()?.flatten() {
-        let name = entry.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        if has_one_of(&entry.path(), &sockets) {
-            let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
-            who.push((pid, name.trim_end().escape_debug().to_string()));
-        }
-    }
-    who.sort_unstable();
-    let who: Vec<_> = who.iter().map(|(pid, name)| format!("{name} (pid {pid})")).collect();
-    match who.len() {
-        0 => None,
-        count if count > NAMED_MAX => {
-            Some(format!("{} and {} more", who[..NAMED_MAX].join(", "), count - NAMED_MAX))
-        }
-        _ => Some(who.join(", ")),
-    }
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = entries.filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        has_one_of(&entry.path(), &sockets).then_some(pid)
+    });
+    Holders::new(processes.collect())
 }
 
 /// The link target of descriptors of a row's socket; `None` unless the socket listens where
@@ -100,9 +160,30 @@ mod tests {
     }
 
     #[test]
+    fn a_daemon_is_shown_with_what_it_serves() {
+        let program = |name: &str, arguments: Option<&str>| {
+            let arguments = arguments.map(str::to_owned);
+            Holder { pid: 7, name: name.to_owned(), arguments }.to_string()
+        };
+        assert_eq!(program("nginx", None), "nginx (pid 7)");
+        let serves = program("larder", Some("serve --config /a.toml"));
+        assert_eq!(serves, "larder (pid 7, `serve --config /a.toml`)");
+    }
+
+    #[test]
     fn a_process_finds_itself() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let who = of(listener.local_addr().expect("an address")).expect("somebody");
+        let who = of(listener.local_addr().expect("an address")).named.expect("somebody");
         assert!(who.contains(&format!("(pid {})", std::process::id())), "{who}");
+    }
+    #[test]
+    fn a_process_finds_itself_at_a_unix_socket() {
+        let path = std::env::temp_dir().join(format!("larder-holders-{}", std::process::id()));
+        let listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+        let who = at_path(&path).named.expect("somebody");
+        assert!(who.contains(&format!("(pid {})", std::process::id())), "{who}");
+        drop(listener);
+        assert!(at_path(&path).named.is_none());
+        fs::remove_file(&path).expect("it is there");
     }
 }

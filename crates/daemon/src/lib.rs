@@ -8,16 +8,16 @@
 //! start    11  opened
 //! faces    10  api
 //! faces     9  dashboard metrics varnish_cli
-//! faces     8  explain htcp live otlp pressure stats
-//! faces     7  volumes
+//! faces     8  explain htcp live otlp outages pressure stats
+//! faces     7  summary volumes
 //! state     6  state
 //! ground    5  build programs stapled
 //! ground    4  material source vcl
 //! ground    3  node varnishd
 //! ground    2  load records
 //! ground    1  keeper
-//! ground    0  account allocator below given guard holders journal like
-//! ground    0  notify ordered ports ring servers
+//! ground    0  account allocator below fits given guard holders journal
+//! ground    0  like notify ordered ports ring servers
 //! ```
 //!
 //! The state knows neither who asks nor how it was started; a face reads the state and knows no
@@ -30,6 +30,7 @@ mod below;
 mod build;
 mod dashboard;
 mod explain;
+mod fits;
 #[cfg(test)]
 mod floors;
 mod given;
@@ -48,6 +49,7 @@ mod notify;
 mod opened;
 mod ordered;
 mod otlp;
+mod outages;
 mod ports;
 mod pressure;
 mod programs;
@@ -59,6 +61,7 @@ mod source;
 mod stapled;
 mod state;
 mod stats;
+mod summary;
 mod varnish_cli;
 mod varnishd;
 mod vcl;
@@ -69,6 +72,7 @@ pub use given::Sockets;
 pub use keeper::{KeeperArgs, run as keep};
 pub use load::{load, render};
 pub use material::{Material, read_material, system_authorities};
+pub use net::Sharing;
 pub use ring::usual_folder;
 pub use serve::{helper_runtime, listeners, run};
 pub use source::{Settings, Source};

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::HashSeed;
+use config::sizing::Machine;
 use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place};
 use policy::HostTable;
 use tls::{AuthMode, Challenges, ClientAuth, Domain, MaterialError, Pair, Server, Upstream};
 
 use crate::guard::Guard;
 use crate::load::render;
-use crate::{keeper, ordered};
+use crate::{fits, keeper, ordered};
 
 /// The interval at which files are looked at. A change counts when it has lasted from one look to
 /// the next, so that no file is read while it is being written; two looks make less than a second.
@@ -63,13 +64,17 @@ impl<F, T> Watched<F, T> {
     }
 }
 
-/// Reads the files that a configuration names; warnings go to standard error.
+/// Reads the files that a configuration names; warnings go to standard error, also those about what
+/// the machine has not.
 pub fn read_material(config: &Config) -> Result<Material, String> {
-    let (material, found) = Material::read(config);
+    let (material, mut found) = Material::read(config);
+    found.extend(fits::unmet(config, &Machine::read()));
     if found.iter().any(|problem| problem.severity == config::Severity::Error) {
         return Err(render(&found));
     }
-    eprint!("{}", render(&found));
+    if !found.is_empty() {
+        base::say!("{}", render(&found));
+    }
     Ok(material)
 }
 

@@ -10,11 +10,12 @@ use config::Config;
 use net::{At, BindError, Doors, Listen};
 
 use crate::account::Account;
+use crate::holders::{self, Holders};
 use crate::keeper::KeeperArgs;
 use crate::ports::Ports;
 use crate::source::{Settings, Source};
 use crate::varnishd::Program;
-use crate::{api, holders, ring, varnishd};
+use crate::{api, ring, varnishd};
 
 /// Folders that are the daemon's own, as its unit has them made.
 const OWN: [&str; 2] = ["/run/larder", "/var/lib/larder"];
@@ -42,8 +43,10 @@ pub(crate) async fn open(
     let account = Account::of(&config.run, &source.user)?;
     let socket = &source.admin_socket;
     let had_folder = socket.parent().is_some_and(Path::exists);
+    // Before all else: where this is refused, another daemon may use the rest.
+    let doors =
+        Doors::bind(listen, workers, source.sharing).map_err(|refused| cannot_listen(&refused))?;
     let console = api::bind(&config.admin, socket).await?;
-    let doors = Doors::bind(listen, workers).map_err(|refused| cannot_listen(&refused))?;
     let ports = Ports::open(config);
     let named = config.log_ring.as_ref().and_then(|ring| ring.folder.clone());
     let ring = source.log_ring.clone().or(named);
@@ -93,14 +96,16 @@ fn keeper(source: &Source, doors: &Doors) -> KeeperArgs {
 }
 
 /// Why an address cannot be listened on, and what can be done about it.
-fn cannot_listen(refused: &BindError) -> String {
-    let BindError { at, error } = refused;
+pub(crate) fn cannot_listen(refused: &BindError) -> String {
+    let BindError { at, error, sharable } = refused;
     let said = format!("larder: cannot listen: {at}: {error}");
     match (error.kind(), at) {
-        (io::ErrorKind::AddrInUse, At::Address(address)) => match holders::of(*address) {
-            Some(who) => format!("{said}: {who} listens there"),
-            None => said,
-        },
+        (io::ErrorKind::AddrInUse, At::Address(address)) => {
+            taken(&said, &holders::of(*address), *sharable)
+        }
+        (io::ErrorKind::AddrInUse, At::Path(path, _)) => {
+            taken(&said, &holders::at_path(path), false)
+        }
         (io::ErrorKind::PermissionDenied, At::Address(address)) => {
             let port = address.port();
             format!(
@@ -112,4 +117,25 @@ fn cannot_listen(refused: &BindError) -> String {
         }
         _ => said,
     }
+}
+
+/// The message where `holders` listen already.
+fn taken(said: &str, holders: &Holders, sharable: bool) -> String {
+    let (who, see) = match &holders.named {
+        Some(who) => (format!(": {who} listens there"), ""),
+        None => (String::new(), "as root, `ss -ltnxp` shows who listens there; "),
+    };
+    let end = match holders.is_larder {
+        true => "`larder reload` has that daemon read its configuration again; or end it",
+        false => "end it",
+    };
+    let share = match (sharable, holders.is_larder) {
+        (true, true) => {
+            "; or take its place without a gap: start this one with --share-port and an \
+             --admin-socket of its own, then end the other"
+        }
+        (true, false) => "; or share its connections with it, which --share-port allows",
+        (false, _) => "",
+    };
+    format!("{said}{who}\n  = help: {see}{end}, or listen elsewhere (`listen`){share}")
 }

@@ -18,7 +18,7 @@ use crate::opened::{self, Opened};
 use crate::ports::Ports;
 use crate::source::{Settings, Source};
 use crate::state::{Daemon, Machinery, keep_running};
-use crate::{account, api, below, htcp, node, otlp, pressure, varnish_cli};
+use crate::{account, api, below, htcp, node, otlp, outages, pressure, summary, varnish_cli};
 
 /// The shortest time between two messages that a core stood still.
 const TURNS: Duration = Duration::from_secs(5);
@@ -66,6 +66,7 @@ pub fn run(source: Source) -> Result<(), String> {
         let proxy = if listen.proxy { " (PROXY protocol)" } else { "" };
         base::say!("larder: listening on {}{tls}{proxy}", listen.at);
     }
+    summary::tell(&daemon);
     daemon.notify.ready("serving");
     let watchdog = Watchdog::of_environment(server.pulse());
     let pulse = server.pulse();
@@ -142,8 +143,9 @@ impl Daemon {
         let Opened { doors, ports, console, ring } =
             opened::open(&source, config, &listen, cores).await?;
         // From here on it may do no more than at a reload.
-        let admin_addresses = console.0.addresses();
-        let machinery = Machinery { machine, descriptors, cores, admin_addresses, ring };
+        let (admin_addresses, has_socket) = (console.0.addresses(), console.0.has_socket());
+        let machinery =
+            Machinery { machine, descriptors, cores, admin_addresses, has_socket, ring };
         let (daemon, records, below) = Self::new(source, config, machinery)?;
         let connections = keep_back(descriptors, config.limits.descriptors_reserve) / 5 * 4;
         let settings = net::Settings { connections, records };
@@ -158,6 +160,7 @@ impl Daemon {
         if let Some(file) = daemon.source().flags().and_then(|flags| flags.commands.as_ref()) {
             varnish_cli::carry_out(&daemon, file).await?;
         }
+        doors.claim().map_err(|refused| opened::cannot_listen(&refused))?;
         let server = Server::start(&daemon.shared, doors, &settings)
             .map_err(|e| format!("larder: cannot listen: {e}"))?;
         let live = Live::new(&daemon.shared.counters, config.admin.history_minutes);
@@ -165,6 +168,8 @@ impl Daemon {
         keep_running(&daemon.shared, move || live::run(Arc::clone(&own), Arc::clone(&samples)));
         let own = Arc::clone(&daemon);
         keep_running(&daemon.shared, move || pressure::run(Arc::clone(&own)));
+        let own = Arc::clone(&daemon);
+        keep_running(&daemon.shared, move || outages::run(Arc::clone(&own)));
         api::serve(&daemon, live, console);
         daemon.start_ports(config, ports);
         Ok((daemon, server))
@@ -198,12 +203,8 @@ impl Daemon {
                         log.reopen();
                     }
                 }
-                _ = hangup.recv() => match self.reload() {
-                    Ok(_) => base::say!("larder: configuration reloaded"),
-                    Err(problems) => {
-                        base::say!("{problems}\nlarder: the running configuration stays");
-                    }
-                },
+                // It has said itself what came of it.
+                _ = hangup.recv() => drop(self.reload()),
             }
         }
     }

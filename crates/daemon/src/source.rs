@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use config::{CliOptions, Config};
+use net::Sharing;
 
 use crate::load::{load, render};
 use crate::{account, varnishd};
@@ -20,6 +21,8 @@ pub struct Source {
     pub user: account::RunAs,
     /// The file with the process id.
     pub pid_file: Option<PathBuf>,
+    /// Tells whether other daemons may listen on the same addresses.
+    pub sharing: Sharing,
 }
 
 /// A file, or what the command line said.
@@ -42,7 +45,9 @@ impl Source {
         match &self.settings {
             Settings::File(path) => {
                 let (config, warnings) = load(path)?;
-                eprint!("{warnings}");
+                if !warnings.is_empty() {
+                    base::say!("{warnings}");
+                }
                 Ok(config)
             }
             Settings::Flags(options) => {

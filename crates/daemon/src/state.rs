@@ -2,6 +2,7 @@
 //! neither who asks nor how it was started.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,8 @@ pub struct Daemon {
     pub shared: Arc<Shared>,
     /// Where it is asked over TCP.
     pub admin_addresses: Vec<SocketAddr>,
+    /// It is asked over the admin socket, too.
+    has_socket: bool,
     /// The counters of the admin listener.
     pub(crate) admin_counts: Mutex<Arc<Counters>>,
     /// The admin listener, where no origin leads.
@@ -101,6 +104,25 @@ pub(crate) struct Memory {
     pub(crate) share: u64,
 }
 
+/// The outcome of a reload that was not refused.
+#[derive(Clone, Debug)]
+pub(crate) struct Reloaded {
+    /// Settings that were changed in the file and stay as they were.
+    pub(crate) stays: Vec<&'static str>,
+}
+
+impl fmt::Display for Reloaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.stays.as_slice() {
+            [] => f.write_str("configuration reloaded"),
+            stays => {
+                let stays = stays.join(", ");
+                write!(f, "configuration reloaded, but not {stays}: that takes a restart")
+            }
+        }
+    }
+}
+
 /// Resources that a daemon finds on its machine and has opened there.
 pub(crate) struct Machinery {
     pub(crate) machine: Machine,
@@ -110,6 +132,8 @@ pub(crate) struct Machinery {
     pub(crate) cores: usize,
     /// Where it is asked over TCP.
     pub(crate) admin_addresses: Vec<SocketAddr>,
+    /// The admin socket is open.
+    pub(crate) has_socket: bool,
     /// The log ring's folder.
     pub(crate) ring: PathBuf,
 }
@@ -125,7 +149,8 @@ impl Daemon {
         config: &Config,
         machinery: Machinery,
     ) -> Result<(Arc<Self>, Records, Option<OpenedDisk>), String> {
-        let Machinery { machine, descriptors, cores, admin_addresses, ring } = machinery;
+        let Machinery { machine, descriptors, cores, admin_addresses, has_socket, ring } =
+            machinery;
         let material = read_material(config)?;
         let sockets = vec![source.admin_socket.clone()];
         let cli = config.varnish_cli.iter().flat_map(|cli| cli.listen.addresses.iter().copied());
@@ -151,6 +176,7 @@ impl Daemon {
             source,
             admin_counts: Mutex::new(shared.counters.register()),
             admin_addresses,
+            has_socket,
             shared,
             reserved,
             machine,
@@ -201,18 +227,31 @@ impl Daemon {
         Ok(())
     }
 
-    /// Reads the configuration again. A bad one changes nothing. The result is what is to be said.
-    pub(crate) fn reload(&self) -> Result<String, String> {
+    /// Reads the configuration again, and says on standard error what came of it. A bad one changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// The faults, rendered.
+    pub(crate) fn reload(&self) -> Result<Reloaded, String> {
         self.notify.reloading();
         let reloaded = self.read_again();
-        self.notify.ready(match &reloaded {
-            Ok(_) => "serving",
-            Err(_) => "serving; the last reload was refused, the log says why",
-        });
+        match &reloaded {
+            Ok(reloaded) => {
+                base::say!("larder: {reloaded}");
+                self.notify.ready(&match reloaded.stays.as_slice() {
+                    [] => "serving".to_owned(),
+                    stays => format!("serving; these wait for a restart: {}", stays.join(", ")),
+                });
+            }
+            Err(problems) => {
+                base::say!("{problems}\nlarder: the running configuration stays");
+                self.notify.ready("serving; the last reload was refused, the log says why");
+            }
+        }
         reloaded
     }
 
-    fn read_again(&self) -> Result<String, String> {
+    fn read_again(&self) -> Result<Reloaded, String> {
         let config = self.source.config()?;
         let mut material = read_material(&config)?;
         let mut running = self.running.lock();
@@ -225,16 +264,14 @@ impl Daemon {
         self.shared.cache.set_config(build::cache_config(&config, &self.machine));
         keep_back(self.descriptors, config.limits.descriptors_reserve);
         self.plans.send_replace(material.plan(&config));
-        let fixed = self.first.fixed_changes(&config);
+        let stays = self.first.fixed_changes(&config);
         self.replace(&mut running, config, material, tls);
-        Ok(match fixed.as_slice() {
-            [] => "configuration reloaded".to_owned(),
-            fixed => {
-                let fixed = format!("what takes a restart stays as it was: {}", fixed.join(", "));
-                base::say!("larder: {fixed}");
-                format!("configuration reloaded; {fixed}")
-            }
-        })
+        Ok(Reloaded { stays })
+    }
+
+    /// Settings of `config` that differ from those in use and that only a restart puts in force.
+    pub(crate) fn waits_for_restart(&self, config: &Config) -> Vec<&'static str> {
+        self.first.fixed_changes(config)
     }
 
     /// Reads certificates again whose files were changed; what cannot be used is said, and the old
@@ -331,21 +368,27 @@ impl Daemon {
         self.cores
     }
 
-    /// Checks the configuration as a reload would, and puts nothing in force. Returns the warnings.
+    /// Checks the configuration as a reload would, and puts nothing in force. Returns it, and the
+    /// warnings.
     ///
     /// # Errors
     /// The faults, rendered.
-    pub(crate) fn check_own(&self) -> Result<String, String> {
+    pub(crate) fn check_own(&self) -> Result<(Config, String), String> {
         let (config, warnings) = match &self.source.settings {
             Settings::File(path) => load(path)?,
             Settings::Flags(_) | Settings::Varnishd(_) => (self.source.config()?, String::new()),
         };
-        read_material(&config).map(|_| warnings)
+        read_material(&config).map(|_| (config, warnings))
     }
 
     /// The admin socket's path; what the daemon keeps for its operators is beside it.
     pub(crate) fn admin_socket(&self) -> &Path {
         &self.source.admin_socket
+    }
+
+    /// Tells whether it is asked over the admin socket.
+    pub(crate) fn has_socket(&self) -> bool {
+        self.has_socket
     }
 
     /// The guard of the Varnish CLI port; `None` if there is to be no port.

@@ -1,5 +1,7 @@
 //! Replies of our own: error pages that name what fired, and what policy synthesises.
 
+use std::borrow::Cow;
+
 use base::Limit;
 use bytes::Bytes;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
@@ -93,6 +95,26 @@ impl Problem {
         }
     }
 
+    /// The sentence that clients get. What servers there are and why they fail is for operators.
+    fn shown(&self) -> Cow<'_, str> {
+        let (status, limit) = match self {
+            Self::Origin { status, limit, .. } => (status.code(), *limit),
+            Self::SharedFetchFailed => (502, None),
+            _ => return self.reason().into(),
+        };
+        let said = match status {
+            502 => "The server behind this site cannot be reached, or did not answer properly.",
+            503 => "The server behind this site takes no more requests at the moment.",
+            504 => "The server behind this site took too long to answer.",
+            // It is the request's own fault.
+            _ => return self.reason().into(),
+        };
+        match limit {
+            None => said.into(),
+            Some(limit) => format!("{said} (limit: {})", limit.name()).into(),
+        }
+    }
+
     fn limit(&self) -> Option<Limit> {
         match self {
             Self::TooManyWaiters => Some(Limit::Waiters),
@@ -114,6 +136,12 @@ impl Problem {
 
 /// The page for `problem`.
 pub fn problem(request: &Request, problem: Problem) -> Reply {
+    numbered(request, problem, None)
+}
+
+/// The same, with the number that the request has in the log, so that a visitor who complains can
+/// say which it was.
+pub(crate) fn numbered(request: &Request, problem: Problem, number: Option<u64>) -> Reply {
     let status = problem.status();
     let mut response = Response::new(status);
     if status.code() == 503 {
@@ -122,7 +150,8 @@ pub fn problem(request: &Request, problem: Problem) -> Reply {
     if problem == Problem::OnlyReadable {
         response.headers.push(HeaderId::Allow, b"GET, HEAD");
     }
-    let mut reply = error_page(request, response, problem.reason());
+    let number = number.map(|number| format!("Request {number:x}"));
+    let mut reply = page(request, response, &problem.shown(), number.as_deref());
     problem.note(&mut reply.about);
     reply
 }
@@ -153,13 +182,20 @@ pub fn refused(status: Status, reason: &str) -> Reply {
     reply
 }
 
-fn error_page(request: &Request, mut response: Response, reason: &str) -> Reply {
+fn error_page(request: &Request, response: Response, reason: &str) -> Reply {
+    page(request, response, reason, None)
+}
+
+/// A page of one sentence, and a line below it.
+fn page(request: &Request, mut response: Response, reason: &str, below: Option<&str>) -> Reply {
     let status = response.status;
+    let below = below.map(|text| format!("<p>{}</p>\n", base::html::escape(text)));
     let body = format!(
         "<!doctype html><html><head><title>{status} {phrase}</title></head>\n<body><h1>{status} \
-         {phrase}</h1>\n<p>{reason}</p>\n</body></html>\n",
+         {phrase}</h1>\n<p>{reason}</p>\n{below}</body></html>\n",
         phrase = status.reason(),
         reason = base::html::escape(reason),
+        below = below.unwrap_or_default(),
     );
     response.headers.push(HeaderId::ContentType, b"text/html; charset=utf-8");
     response.headers.push(HeaderId::CacheControl, b"no-store");

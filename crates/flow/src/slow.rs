@@ -280,7 +280,7 @@ async fn waited(
             }
             Verdict::End(match old.filter(stands_in) {
                 Some(object) => declared::stored(Some(core), ask, object, Served::StaleOnError),
-                None => pages::problem(ask.request, Problem::SharedFetchFailed),
+                None => unanswered(core, ask, Problem::SharedFetchFailed),
             })
         }
     }
@@ -330,9 +330,20 @@ async fn fetch_own(
                 failure.problem.note(&mut reply.about);
                 reply
             }
-            None => pages::problem(ask.request, failure.problem),
+            None => unanswered(core, ask, failure.problem),
         },
     }
+}
+
+/// The page for a request that no origin has answered.
+fn unanswered(core: &Core, ask: &Ask<'_>, problem: Problem) -> Reply {
+    let known = ask.trace.map_or(0, |trace| trace.number.get());
+    let number = if known == 0 { core.log.number() } else { known };
+    if let Some(trace) = ask.trace {
+        trace.number.set(number);
+    }
+    // Nobody counts the requests of a daemon that keeps no log.
+    pages::numbered(ask.request, problem, Some(number).filter(|number| *number != 0))
 }
 
 /// The answer from a file that the origin's rules found instead of a script.

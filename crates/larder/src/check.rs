@@ -13,7 +13,9 @@ pub(crate) fn check(path: &Path, show: bool) -> Result<(), String> {
         return check_program(path);
     }
     let (config, warnings) = daemon::load(path)?;
-    eprint!("{warnings}");
+    if !warnings.is_empty() {
+        base::say!("{warnings}");
+    }
     daemon::read_material(&config)?;
     base::show!(
         "{}: good: {} site{}, {} origin{}",

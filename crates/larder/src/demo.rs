@@ -16,7 +16,8 @@ use base::{Counter, Limits};
 use clap::Args;
 use config::{CliOptions, Config};
 use daemon::{
-    Daemon, KeeperArgs, RunAs, Settings, Sockets, Source, helper_runtime, listeners, usual_folder,
+    Daemon, KeeperArgs, RunAs, Settings, Sharing, Sockets, Source, helper_runtime, listeners,
+    usual_folder,
 };
 use flow::Shared;
 use h1::encode::{self, BodyFraming, ConnectionHeader};
@@ -57,8 +58,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     let socket = left.folder.join("admin.sock");
     let (settings, admin_socket) = (Settings::Flags(options), socket.clone());
     let log_ring = Some(left.ring.clone());
-    let (user, pid_file) = (RunAs::Same, None);
-    let source = Source { settings, admin_socket, log_ring, user, pid_file };
+    let (user, pid_file, sharing) = (RunAs::Same, None, Sharing::Refused);
+    let source = Source { settings, admin_socket, log_ring, user, pid_file, sharing };
     let mut config = source.config()?;
     demo_settings(&mut config);
     let tokens = left.folder.join("tokens");

@@ -17,6 +17,9 @@ use tools::AdminArgs;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// The configuration file, where none is named.
+const USUAL_CONFIG: &str = "/etc/larder/larder.toml";
+
 /// HTTP accelerator: page cache, policy and origin client in one daemon.
 #[derive(Debug, Parser)]
 #[command(name = "larder", version, max_term_width = 100)]
@@ -34,7 +37,7 @@ enum Verb {
     /// Check a configuration file and say what is wrong, and where.
     Check {
         /// The file.
-        #[arg(default_value = "/etc/larder/larder.toml")]
+        #[arg(default_value = USUAL_CONFIG)]
         config: PathBuf,
         /// Also print every site in full: presets applied, rules in the order in which they decide.
         #[arg(long)]

@@ -1,25 +1,25 @@
 //! `larder serve`: its flags, what they come to, and what it does instead of serving (`-C`, `-x`,
 //! `-V`).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use config::CliOptions;
-use daemon::{Program, RunAs, Settings, Source};
+use daemon::{Program, RunAs, Settings, Sharing, Source};
 use tools::{AdminArgs, default_socket};
 use vcl::params::Params;
 use vcl::params::TABLE;
 
-use crate::varnishd;
+use crate::{USUAL_CONFIG, varnishd};
 
 /// Arguments of `serve`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Configuration file.
+    /// Configuration file; /etc/larder/larder.toml if nothing else says what to serve.
     #[arg(long, value_name = "FILE", conflicts_with = "origin")]
     config: Option<PathBuf>,
-    /// Without a file: the origin for all hosts, such as http://127.0.0.1:8080, unix:/run/app.sock
-    /// or fastcgi+unix:/run/php/php-fpm.sock.
+    /// Without a file: the origin for all hosts, such as 127.0.0.1:8080, unix:/run/app.sock or
+    /// fastcgi+unix:/run/php/php-fpm.sock.
     #[arg(long, value_name = "URL")]
     origin: Option<String>,
     /// Where the scripts of a FastCGI origin are, such as /var/www/html.
@@ -47,9 +47,9 @@ pub(crate) struct ServeArgs {
     /// Core threads; by default one per core this process may use.
     #[arg(long, value_name = "N", conflicts_with = "config")]
     workers: Option<usize>,
-    /// Defaults of the site.
-    #[arg(long, value_enum, default_value = "safe", conflicts_with = "config")]
-    profile: ProfileArg,
+    /// Defaults of the site; `safe` if not given.
+    #[arg(long, value_enum, conflicts_with = "config")]
+    profile: Option<ProfileArg>,
     #[command(flatten)]
     admin: AdminArgs,
     /// Started as root, become this user once ports are open; `root` stays. By default `[run]
@@ -59,6 +59,10 @@ pub(crate) struct ServeArgs {
     /// Folder of the log ring, in memory; by default it goes with the admin socket.
     #[arg(long, value_name = "DIR")]
     log_ring: Option<PathBuf>,
+    /// Listen also where another daemon of the same user does, so that this one can take its place
+    /// without a gap. Give it an --admin-socket of its own, and then end the other.
+    #[arg(long)]
+    share_port: bool,
     #[command(flatten)]
     varnishd: varnishd::VarnishdArgs,
 }
@@ -151,6 +155,19 @@ fn check_all(source: &Source) -> Result<(), String> {
     Ok(())
 }
 
+/// The file that is served where nothing is named, if it is there.
+fn usual_config(file: &Path) -> Result<PathBuf, String> {
+    // One that only others may read is there.
+    if file.try_exists().is_ok_and(|there| !there) {
+        return Err(format!(
+            "larder: nothing to serve: there is no {}; write it, or give --config FILE, or \
+             --origin URL, or varnishd's flags: -f FILE or -b HOST:PORT",
+            file.display()
+        ));
+    }
+    Ok(file.to_owned())
+}
+
 /// Returns the source of the configuration that the arguments of `serve` name.
 fn source_of(args: ServeArgs) -> Result<Source, String> {
     let (mut admin_socket, log_ring) = (args.admin.admin_socket, args.log_ring);
@@ -159,6 +176,13 @@ fn source_of(args: ServeArgs) -> Result<Source, String> {
         (Some(name), _) => RunAs::Named(name),
         (None, jail) => jail,
     };
+    let sites = [&args.preset, &args.host, &args.listen].iter().any(|list| !list.is_empty());
+    let needs_origin = sites
+        || [&args.memory, &args.disk, &args.acme].iter().any(|text| text.is_some())
+        || args.root.is_some()
+        || args.workers.is_some()
+        || args.profile.is_some();
+    let sharing = if args.share_port { Sharing::Wanted } else { Sharing::Refused };
     let settings = match (args.config, args.origin) {
         (Some(file), _) if !args.varnishd.is_given() => Settings::File(file),
         (None, Some(origin)) if !args.varnishd.is_given() => Settings::Flags(CliOptions {
@@ -172,8 +196,8 @@ fn source_of(args: ServeArgs) -> Result<Source, String> {
             disk: args.disk,
             workers: args.workers,
             profile: match args.profile {
-                ProfileArg::Safe => policy::Profile::Safe,
-                ProfileArg::Rfc => policy::Profile::Rfc,
+                None | Some(ProfileArg::Safe) => policy::Profile::Safe,
+                Some(ProfileArg::Rfc) => policy::Profile::Rfc,
             },
         }),
         (None, None) if args.varnishd.is_given() => {
@@ -187,16 +211,53 @@ fn source_of(args: ServeArgs) -> Result<Source, String> {
             let flags = args.varnishd.read(&admin_socket)?;
             Settings::Varnishd(Box::new(flags))
         }
-        (None, None) => {
-            return Err("larder: nothing to serve: give --config FILE, or --origin URL, or \
-                        varnishd's flags: -f FILE or -b HOST:PORT"
+        (None, None) if needs_origin => {
+            return Err("larder: flags for a site need --origin URL; without them \
+                        --config FILE says what to serve"
                 .to_owned());
         }
+        (None, None) => Settings::File(usual_config(Path::new(USUAL_CONFIG))?),
         (Some(_), _) | (None, Some(_)) => {
             return Err("larder: varnishd's flags go neither with --config nor with --origin: \
                         larder.toml names VCL files with `vcl`"
                 .to_owned());
         }
     };
-    Ok(Source { settings, admin_socket, log_ring, user, pid_file })
+    Ok(Source { settings, admin_socket, log_ring, user, pid_file, sharing })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ServeArgs,
+    }
+
+    fn source(flags: &[&str]) -> Result<Source, String> {
+        let words = ["serve"].iter().chain(flags);
+        source_of(Line::try_parse_from(words).expect("known flags").args)
+    }
+
+    #[test]
+    fn nothing_named_is_the_usual_file_and_a_site_s_flags_are_not_nothing() {
+        for flags in [&["--listen", ":81"][..], &["--profile", "rfc"], &["--workers", "2"]] {
+            let said = source(flags).map(|_| ()).expect_err("no origin");
+            assert!(said.contains("need --origin URL"), "{said}");
+        }
+        match source(&["--user", "root"]) {
+            Ok(source) => {
+                let Settings::File(file) = source.settings else { panic!("{:?}", source.settings) };
+                assert_eq!(file, Path::new(USUAL_CONFIG));
+            }
+            Err(said) => assert!(said.contains(&format!("there is no {USUAL_CONFIG}")), "{said}"),
+        }
+        let there = std::env::current_exe().expect("a file");
+        assert_eq!(usual_config(&there), Ok(there.clone()));
+        assert!(usual_config(Path::new("/nonexistent/larder.toml")).is_err());
+    }
 }

@@ -437,7 +437,9 @@ async fn overload_is_503_and_another_server_is_asked() {
     stage.app.otherwise(Program::new(vec![Act::ReadStdin, Act::End(2)]));
     let reply = stage.get("/").await;
     assert_eq!(reply.status, 503);
-    assert!(reply.text().contains("is overloaded"), "{}", reply.text());
+    assert!(reply.text().contains("takes no more requests"), "{}", reply.text());
+    let origins = support::console::look(&stage.daemon, "/api/v1/origins").await.to_string();
+    assert!(origins.contains("is overloaded"), "{origins}");
 
     let busy = Application::start().await.expect("a port");
     busy.otherwise(Program::new(vec![Act::ReadStdin, Act::End(2)]));

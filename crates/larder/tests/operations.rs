@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
+use support::console::{Ask, json};
 use support::{PATIENCE, Setup, Stage, eventually, is_hit, whole};
 use testkit::client::{Pieces, Raw, request};
 use testkit::larder::{Daemon, binary};
@@ -154,7 +155,8 @@ async fn a_stop_loses_no_connection_while_another_daemon_listens() {
     let text = Setup::default().file(&stage.origin).replacen("127.0.0.1:0", &addr.to_string(), 1);
     let restart = async {
         for round in 1..=5 {
-            let next = Daemon::start(&text).expect("a second daemon on the port");
+            let next =
+                Daemon::start_with(&text, &["--share-port"]).expect("a second daemon on the port");
             let mut old = std::mem::replace(&mut stage.daemon, next);
             let more = round * 200;
             eventually("requests", async || asked.load(Ordering::Relaxed) >= more).await;
@@ -595,9 +597,24 @@ async fn a_reload_says_what_takes_a_restart() {
     let file = setup.file(&stage.origin).replace("workers = 2", "workers = 1");
     std::fs::write(stage.daemon.config_file(), file).expect("written");
     let (done, said, _) = support::console::run(&stage.daemon, &["reload"]).await;
-    let fixed = "what takes a restart stays as it was: workers, access_log";
-    assert!(done && said == format!("configuration reloaded; {fixed}\n"), "{said}");
-    stage.daemon.tells(fixed).await;
+    let told = "configuration reloaded, but not workers, access_log: that takes a restart";
+    assert!(done && said == format!("{told}\n"), "{said}");
+    stage.daemon.tells(&format!("larder: {told}")).await;
+    let stays = serde_json::json!(["workers", "access_log"]);
+    let status = support::console::look(&stage.daemon, "/api/v1/status").await;
+    assert_eq!(status["waits_for_restart"], stays);
+    for action in ["check", "reload"] {
+        let ask = Ask::post(&format!("/api/v1/config/{action}"), &serde_json::Value::Null);
+        let answer = json(&ask.send_locally(&stage.daemon).await);
+        assert_eq!((&answer["good"], &answer["stays"]), (&true.into(), &stays), "{answer}");
+    }
+    // A hangup tells the same, and nothing more.
+    let lines = |log: &str| log.lines().filter(|line| line.contains("reloaded")).count();
+    let before = lines(&stage.daemon.log());
+    send(&stage.daemon, Signal::HUP);
+    eventually("the third reload", async || lines(&stage.daemon.log()) > before).await;
+    let log = stage.daemon.log();
+    assert!(log.lines().filter(|line| line.contains("reloaded")).all(|line| line.contains(told)));
     std::fs::write(stage.daemon.config_file(), {
         let file = Setup { top: "access_log = \"stdout\"\n", ..Setup::default() };
         file.file(&stage.origin)
@@ -605,6 +622,8 @@ async fn a_reload_says_what_takes_a_restart() {
     .expect("written");
     let (done, said, _) = support::console::run(&stage.daemon, &["reload"]).await;
     assert!(done && said == "configuration reloaded\n", "{said}");
+    let status = support::console::look(&stage.daemon, "/api/v1/status").await;
+    assert_eq!(status["waits_for_restart"], serde_json::json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use support::tls::{Authority, Kind};
-use support::{PATIENCE, whole};
+use support::{PATIENCE, console, whole};
 use testkit::client::Raw;
 use testkit::larder::Daemon;
 use testkit::reply::Reply;
@@ -130,9 +130,12 @@ async fn what_cannot_be_verified_is_refused_and_the_cause_named() {
         (&late, format!("ca = \"{ca}\""), "has expired"),
         (&good, format!("ca = \"{ca}\", sni = \"other.test\""), "for another name"),
     ] {
-        let reply = get(&start(&format!("https://{}", origin.addr), &tls)).await;
+        let daemon = start(&format!("https://{}", origin.addr), &tls);
+        let reply = get(&daemon).await;
         assert_eq!(reply.status, 502, "{tls}");
-        assert!(reply.text().contains(cause), "{cause}: {}", reply.text());
+        assert!(!reply.text().contains(cause), "for operators: {}", reply.text());
+        let origins = console::look(&daemon, "/api/v1/origins").await.to_string();
+        assert!(origins.contains(cause), "{cause}: {origins}");
     }
     // The name that is asked for may be set, and checks may be switched off.
     for (origin, tls) in [
@@ -238,10 +241,11 @@ async fn certificates_of_version_1_are_believed_where_nothing_is_verified() {
         let url = format!("https://{}", server.address);
         let reply = get(&start(&url, "verify = false")).await;
         assert_eq!(reply.status, 200, "{version}: {}", reply.text());
-        let refused = get(&start(&url, &format!("ca = \"{}\"", authority.path("ca.pem")))).await;
-        assert_eq!(refused.status, 502, "{version}");
-        assert!(refused.text().contains("TLS: its certificate"), "{}", refused.text());
-        assert!(!refused.text().contains("Unsupported"), "{}", refused.text());
+        let daemon = start(&url, &format!("ca = \"{}\"", authority.path("ca.pem")));
+        assert_eq!(get(&daemon).await.status, 502, "{version}");
+        let origins = console::look(&daemon, "/api/v1/origins").await.to_string();
+        assert!(origins.contains("TLS: its certificate"), "{origins}");
+        assert!(!origins.contains("Unsupported"), "{origins}");
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod account;
 mod again;
+mod claim;
 mod conn;
 mod core;
 mod diag;
@@ -35,6 +36,7 @@ mod wire;
 mod worker;
 
 pub use crate::again::keep;
+pub use crate::claim::Sharing;
 pub use crate::listener::{At, Given};
 pub use crate::log::{AccessLog, LogFormat, LogTarget, Opener};
 pub use crate::pulse::Pulse;

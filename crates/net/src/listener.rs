@@ -11,10 +11,11 @@ use std::sync::Arc;
 use socket2::{Domain, Protocol, SockAddr, SockFilter, SockRef, Socket, Type};
 use tokio::net::{TcpListener, UnixListener};
 
+use crate::claim::{self, Sharing};
 use crate::wire::Wire;
 
 /// Connections the kernel queues for one listener of one core.
-const BACKLOG: i32 = 4096;
+pub(crate) const BACKLOG: i32 = 4096;
 
 /// A packet filter (classic BPF) that drops what has SYN and not ACK: the first packets of
 /// connections, and no others.
@@ -103,6 +104,14 @@ pub(crate) enum Bound {
 }
 
 impl Bound {
+    /// Claims its address. Unix sockets and given ones need no claim: nobody else can have them.
+    pub(crate) fn claim(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(socket) => claim::claim(socket),
+            Self::Unix(_) => Ok(()),
+        }
+    }
+
     /// Has it listen. A given one does already, and is told again.
     pub(crate) fn listen(&self) -> io::Result<()> {
         match self {
@@ -137,11 +146,16 @@ impl SocketFile {
         &self.path
     }
 
-    /// Removes it, unless another has taken its place.
-    pub(crate) fn remove(&self) {
+    /// Tells whether the file is still there, and no other in its place.
+    pub(crate) fn is_there(&self) -> bool {
         let is_own =
             |meta: std::fs::Metadata| (meta.dev(), meta.ino()) == (self.device, self.inode);
-        if std::fs::symlink_metadata(&self.path).is_ok_and(is_own) {
+        std::fs::symlink_metadata(&self.path).is_ok_and(is_own)
+    }
+
+    /// Removes it, unless another has taken its place.
+    pub(crate) fn remove(&self) {
+        if self.is_there() {
             _ = std::fs::remove_file(&self.path);
         }
     }
@@ -155,7 +169,7 @@ pub(crate) fn bind(at: &mut At, cores: usize) -> io::Result<(Vec<Bound>, Option<
     match at {
         At::Address(address) => {
             for _ in 0..cores {
-                let listener = bind_address(*address)?;
+                let listener = bind_address(*address, Sharing::Wanted)?;
                 *address = listener.local_addr()?;
                 bound.push(Bound::Tcp(listener));
             }
@@ -179,10 +193,13 @@ pub(crate) fn bind(at: &mut At, cores: usize) -> io::Result<(Vec<Bound>, Option<
     }
 }
 
-fn bind_address(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+pub(crate) fn bind_address(
+    address: SocketAddr,
+    sharing: Sharing,
+) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
+    socket.set_reuse_port(sharing == Sharing::Wanted)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
@@ -212,6 +229,8 @@ fn bind_path(path: &Path, mode: u32) -> io::Result<std::os::unix::net::UnixListe
     socket.bind(&SockAddr::unix(path)?)?;
     // Before it listens nobody can connect, whatever the file's permissions are.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    // At once: one that does not answer yet would be taken for one that was left behind.
+    socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
 

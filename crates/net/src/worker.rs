@@ -23,6 +23,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tokio::sync::watch;
 
 use crate::again::keep;
+use crate::claim::{self, Sharing};
 use crate::conn::Conn;
 use crate::core::CoreCtx;
 use crate::guard::{Guard, Phase};
@@ -73,13 +74,14 @@ pub struct Listen {
     pub door: u16,
 }
 
-/// Sockets that are bound, for every core, and do not listen yet: until they do, other daemons on
-/// the same ports are not disturbed.
+/// Sockets that are bound, for every core. Those of addresses do not listen yet: until they do,
+/// others that share the ports are not disturbed.
 #[derive(Debug)]
 pub struct Doors {
     addresses: Vec<Listen>,
     per_core: Vec<Vec<Door>>,
     files: Vec<SocketFile>,
+    sharing: Sharing,
 }
 
 /// An address that cannot be bound, and the reason.
@@ -89,15 +91,18 @@ pub struct BindError {
     pub at: At,
     /// The system's error.
     pub error: io::Error,
+    /// Whoever listens there would share it ([`Sharing::Wanted`]).
+    pub sharable: bool,
 }
 
 impl Doors {
     /// Binds every address for so many cores.
     ///
     /// # Errors
-    /// The first that cannot be bound.
-    pub fn bind(listen: &[Listen], workers: usize) -> Result<Self, BindError> {
+    /// The first that cannot be bound, or that others listen on and the daemon is not to share.
+    pub fn bind(listen: &[Listen], workers: usize, sharing: Sharing) -> Result<Self, BindError> {
         let mut doors = Self {
+            sharing,
             addresses: Vec::new(),
             per_core: (0..workers).map(|_| Vec::new()).collect(),
             files: Vec::new(),
@@ -105,7 +110,14 @@ impl Doors {
         for asked in listen {
             let mut listen = asked.clone();
             let (sockets, file) = listener::bind(&mut listen.at, workers)
-                .map_err(|error| BindError { at: asked.at.clone(), error })?;
+                .map_err(|error| BindError { at: asked.at.clone(), error, sharable: false })?;
+            if let (At::Address(address), Sharing::Refused) = (&asked.at, sharing) {
+                claim::probe(*address).map_err(|error| BindError {
+                    at: asked.at.clone(),
+                    error,
+                    sharable: true,
+                })?;
+            }
             for (own, socket) in doors.per_core.iter_mut().zip(sockets) {
                 own.push(Door { socket, listen: listen.clone() });
             }
@@ -113,6 +125,38 @@ impl Doors {
             doors.addresses.push(listen);
         }
         Ok(doors)
+    }
+
+    /// Makes sure that nobody has begun to listen on the same addresses meanwhile, unless they are
+    /// shared. They listen from here on.
+    ///
+    /// # Errors
+    /// The first that somebody else listens on.
+    pub fn claim(&self) -> Result<(), BindError> {
+        let Some(doors) = self.per_core.first().filter(|_| self.sharing == Sharing::Refused) else {
+            return Ok(());
+        };
+        let refused = |at: &At, error| BindError { at: at.clone(), error, sharable: true };
+        for (number, door) in doors.iter().enumerate() {
+            if !self.is_covered(number) {
+                door.socket.claim().map_err(|error| refused(&door.listen.at, error))?;
+            }
+        }
+        let taken = self.files.iter().find(|file| !file.is_there());
+        taken.map_or(Ok(()), |file| {
+            let error = io::Error::new(io::ErrorKind::AddrInUse, "another socket took its place");
+            Err(refused(&At::Path(file.path().to_owned(), 0), error))
+        })
+    }
+
+    /// Tells whether the claim on another of the addresses includes this one.
+    fn is_covered(&self, number: usize) -> bool {
+        let At::Address(address) = self.addresses[number].at else { return true };
+        self.addresses.iter().enumerate().any(|(other, listen)| match listen.at {
+            At::Address(wide) if wide == address => other < number,
+            At::Address(wide) => claim::covers(wide, address),
+            At::Path(..) | At::Given(_) => false,
+        })
     }
 
     /// The files of unix sockets that were made.
@@ -154,7 +198,7 @@ impl Server {
     /// # Errors
     /// When a thread cannot be started, or a core not listen.
     pub fn start(shared: &Arc<Shared>, doors: Doors, settings: &Settings) -> io::Result<Self> {
-        let Doors { addresses, per_core, files } = doors;
+        let Doors { addresses, per_core, files, .. } = doors;
         let (stop, stopped) = watch::channel(Stop::No);
         let (peers, tunnels, calls) = (Arc::default(), Arc::default(), Arc::default());
         let pulse = Pulse::new(per_core.len());

@@ -234,6 +234,9 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every one there is, in the order of their numbers.
+    pub const ALL: &[Self] = &[Self::Client, Self::Background, Self::Fragment];
+
     /// Its word in logs and filters.
     pub fn word(self) -> &'static str {
         match self {
@@ -244,7 +247,7 @@ impl Kind {
     }
 
     fn of(number: u8) -> Option<Self> {
-        [Self::Client, Self::Background, Self::Fragment].get(usize::from(number)).copied()
+        Self::ALL.get(usize::from(number)).copied()
     }
 }
 

@@ -275,42 +275,21 @@ fn first_line_of(text: &str, range: Range<usize>) -> Range<usize> {
 }
 
 /// The one of `candidates` that `word` was likely meant to be: at most a third of its letters are
-/// other ones. The first of several equally near.
+/// other ones, whatever their case. The first of several equally near.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = word.len().div_ceil(3).min(4);
+    let word = word.to_ascii_lowercase();
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
         if candidate.len().abs_diff(word.len()) > most {
             continue;
         }
-        let distance = distance(word.as_bytes(), candidate.as_bytes());
+        let distance = strsim::osa_distance(&word, &candidate.to_ascii_lowercase());
         if distance <= most && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, candidate));
         }
     }
     best.map(|(_, candidate)| candidate)
-}
-
-/// Letters that have to be put in, taken out or changed to make `b` of `a`; case does not count as
-/// a change, two letters swapped count as one.
-fn distance(a: &[u8], b: &[u8]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut row = Vec::with_capacity(b.len() + 1);
-        row.push(i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let change = last[j] + usize::from(!x.eq_ignore_ascii_case(y));
-            let mut least = change.min(last[j + 1] + 1).min(row[j] + 1);
-            let swapped = i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y;
-            if swapped {
-                least = least.min(before[j - 1] + 1);
-            }
-            row.push(least);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
 }
 
 #[cfg(test)]

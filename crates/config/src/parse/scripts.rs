@@ -1,10 +1,12 @@
 //! Scripts of a FastCGI `[[origin]]`: `root` and the keys that belong to it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use message::Status;
 use origin::{Protocol, ScriptRules, ScriptsConfig, ServerConfig, Try};
 
+use crate::model::{NamedFolder, Place};
 use crate::reader::{Item, Reader, Table};
 
 /// Keys that say nothing to HTTP servers.
@@ -51,7 +53,10 @@ pub(super) fn scripts(
 pub(super) fn directory(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
     let text = r.text(item)?;
     if text.starts_with('/') && !text.chars().any(char::is_control) {
-        return Some(PathBuf::from(text));
+        let (path, setting) = (PathBuf::from(text), item.name.to_owned());
+        let place = Place { file: Arc::clone(&r.source), span: item.span.clone() };
+        r.folders.push(NamedFolder { setting, path: path.clone(), place });
+        return Some(path);
     }
     r.error(item.span.clone(), format!("`{}` is an absolute path", item.name));
     None

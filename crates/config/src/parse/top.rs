@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use base::units;
 use policy::Profile;
@@ -14,7 +15,7 @@ use crate::keys;
 use crate::listen::{self, ListenError, parse_listen};
 use crate::model::{
     AccessLog, CacheStatus, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig, MemorySize,
-    Programs, Run,
+    Place, Programs, Run,
 };
 use crate::reader::{Item, Reader, Table};
 use crate::suggest;
@@ -23,7 +24,7 @@ use crate::suggest;
 const MEMORY_MIN: u64 = 8 << 20;
 
 /// Threads beyond which a number is a mistake.
-const WORKERS_MAX: u64 = 1024;
+pub(crate) const WORKERS_MAX: u64 = 1024;
 
 /// Reads the whole document; `None` when something in it cannot be used.
 pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<Config> {
@@ -69,6 +70,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
             Some((path, place)) => Programs::File(path, place),
             None => Programs::None,
         },
+        folders: std::mem::take(&mut r.folders),
         limits,
         run: run(r, &top),
         access_log: top.item("access_log").and_then(|item| access_log(r, &item)),
@@ -162,12 +164,14 @@ fn workers(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
 }
 
 fn memory(r: &mut Reader, top: &Table<'_>) -> MemoryConfig {
-    let size = top
+    let item = top
         .item("memory")
         .and_then(|item| r.table(&item, &keys::MEMORY))
-        .and_then(|table| table.item("size"))
-        .and_then(|item| memory_size(r, &item));
-    MemoryConfig { size: size.unwrap_or_default() }
+        .and_then(|table| table.item("size"));
+    let size = item.as_ref().and_then(|item| memory_size(r, item));
+    let span = item.map_or_else(|| top.span.clone(), |item| item.span);
+    let place = Place { file: Arc::clone(&r.source), span };
+    MemoryConfig { size: size.unwrap_or_default(), place }
 }
 
 fn run(r: &mut Reader, top: &Table<'_>) -> Run {

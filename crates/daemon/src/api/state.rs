@@ -48,6 +48,7 @@ impl Daemon {
             "role": asked.caller.role.map(admin::Role::word),
             "uptime_seconds": self.uptime().as_secs(),
             "config_file": self.config_file(),
+            "waits_for_restart": self.with_config(|config| self.waits_for_restart(config)),
             "cores": self.cores(),
             "sites": sites,
             "origins": origins,
@@ -164,19 +165,19 @@ impl Daemon {
     pub(super) fn check(&self, asked: Asked) -> Result<Answer, Refused> {
         let read = if asked.body.is_null() {
             let plain = |said: String| super::plain(&said);
-            self.check_own().map(plain).map_err(plain)
+            self.check_own().map(|(config, said)| (config, plain(said))).map_err(plain)
         } else {
             let Text { toml } = super::body(asked.body)?;
             // Its files are not looked at: what is wrong with one would tell what is in it.
             match config::load_str(&toml, "larder.toml") {
-                Ok((_, warnings)) => Ok(config::render(&warnings, false)),
+                Ok((config, warnings)) => Ok((config, config::render(&warnings, false))),
                 Err(problems) => Err(config::render(&problems, false)),
             }
         };
-        let (good, said) = match read {
-            Ok(said) => (true, said),
-            Err(said) => (false, said),
+        let (good, said, stays) = match read {
+            Ok((config, said)) => (true, said, self.waits_for_restart(&config)),
+            Err(said) => (false, said, Vec::new()),
         };
-        Ok(Answer::json(&json!({ "good": good, "said": said })))
+        Ok(Answer::json(&json!({ "good": good, "said": said, "stays": stays })))
     }
 }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::format::Fields;
-use crate::record::Record;
+use crate::record::{DictionaryUse, Kind, Record, Served};
 
 /// A field's name and what it is.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,8 @@ pub(super) enum ValueType {
     Time,
     /// Whole seconds, as ages and lifetimes have them.
     Seconds,
+    /// A number in hexadecimal digits.
+    Hex,
     Client,
 }
 
@@ -57,6 +59,7 @@ pub(super) enum QueryField {
     Error,
     Limit,
     Vcl,
+    Id,
     Xid,
     Session,
     Kind,
@@ -100,6 +103,7 @@ fields! {
     "error" Error Text "What went wrong.";
     "limit" Limit Text "The limit that was reached.";
     "vcl" Vcl Text "Any of the lines that tell what the VCL did: `recv default.vcl:14 hash`, `VCL_Log text`.";
+    "id" Id Hex "The number of the record, as error pages and `larder log` show it.";
     "xid" Xid Count "The number of the transaction: the first of X-Varnish.";
     "session" Session Count "The number of its session, under VCL.";
     "kind" Kind Text "Why it came about: client, background.";
@@ -154,13 +158,46 @@ impl QueryField {
         if let Some(about) = ABOUT.iter().find(|about| about.name == lower) {
             return Ok((about.field, about.kind));
         }
-        let close = ABOUT.iter().min_by_key(|about| distance(about.name, &lower));
-        let close = close.filter(|about| distance(about.name, &lower) <= 3);
+        let distance = |about: &&About| strsim::osa_distance(about.name, &lower);
+        let close = ABOUT.iter().min_by_key(distance).filter(|about| distance(about) <= 3);
         Err(match close {
             Some(about) => format!("there is no field `{name}`; did you mean `{}`?", about.name),
             None => {
                 let names: Vec<_> = ABOUT.iter().map(|about| about.name).collect();
                 format!("there is no field `{name}`; there are req.http.NAME, {}", names.join(", "))
+            }
+        })
+    }
+
+    /// The words that its value can be; none if it can be any text.
+    fn words(self) -> Vec<&'static str> {
+        match self {
+            Self::Served => Served::ALL.iter().map(|served| served.word()).collect(),
+            Self::Kind => Kind::ALL.iter().map(|kind| kind.word()).collect(),
+            Self::Dictionary => DictionaryUse::ALL.iter().map(|made| made.word()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Looks whether the field's value can ever be `word`.
+    ///
+    /// # Errors
+    /// The words that it can be, and the one that may have been meant.
+    pub(super) fn check_word(self, word: &str) -> Result<(), String> {
+        let words: Vec<_> = self.words().iter().map(|own| own.to_ascii_lowercase()).collect();
+        let word = word.to_ascii_lowercase();
+        if words.is_empty() || words.contains(&word) {
+            return Ok(());
+        }
+        let distance = |own: &&String| strsim::osa_distance(own, &word);
+        let known = words.iter().filter(|own| !own.is_empty());
+        // Two slips in a word of three letters are another word.
+        let close = known.clone().min_by_key(distance).filter(|own| distance(own) * 3 <= own.len());
+        Err(match close {
+            Some(own) => format!("it is never `{word}`; did you mean `{own}`?"),
+            None => {
+                let known: Vec<_> = known.map(String::as_str).collect();
+                format!("it is never `{word}`; there are {}", known.join(", "))
             }
         })
     }
@@ -194,6 +231,7 @@ impl QueryField {
             Self::Error => Seen::Text(record.error),
             Self::Limit => Seen::Text(record.limit),
             Self::Vcl => Seen::Text(record.vcl),
+            Self::Id => number(record.id),
             Self::Xid => number(u64::from(record.xid)),
             Self::Session => number(u64::from(record.session)),
             Self::Kind => Seen::Text(record.kind.word().as_bytes()),
@@ -204,22 +242,4 @@ impl QueryField {
             },
         }
     }
-}
-
-/// The number of letters to change, add or remove to make one name of the other (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b = b.as_bytes();
-    if b.len() > 40 {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let changed = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -130,7 +130,9 @@ impl Parser<'_> {
             ValueType::Text if patterns => {
                 pattern(&value).map(|regex| Node::Text(field, TextTest::Matches(equal, regex)))
             }
-            ValueType::Text => Ok(Node::Text(field, TextTest::Is(equal, value.into_bytes()))),
+            ValueType::Text => field
+                .check_word(&value)
+                .map(|()| Node::Text(field, TextTest::Is(equal, value.into_bytes()))),
             ValueType::Client if ordered => {
                 let message = "addresses are compared by == and !=".to_owned();
                 return Err(Wrong { span, message });
@@ -175,6 +177,10 @@ fn network(text: &str) -> Result<IpNet, String> {
 /// A number in the field's unit.
 fn number(text: &str, kind: ValueType) -> Result<i128, String> {
     let units: &[(&str, i128)] = match kind {
+        ValueType::Hex => {
+            let why = "a number in hexadecimal digits belongs here, such as 1f";
+            return u64::from_str_radix(text, 16).map(i128::from).map_err(|_| why.to_owned());
+        }
         ValueType::Time => {
             &[("us", 1), ("ms", 1000), ("s", 1_000_000), ("m", 60_000_000), ("h", 3_600_000_000)]
         }

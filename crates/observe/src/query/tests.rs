@@ -16,6 +16,7 @@ fn query(text: &str) -> Query {
 /// The record of a failed request for an API.
 fn bytes() -> Vec<u8> {
     let record = Record {
+        id: 0x1f,
         status: 503,
         served: Served::Pass,
         client: Some([10, 1, 2, 3].into()),
@@ -61,12 +62,15 @@ fn comparisons_mean_what_they_say() {
         "resp.bytes == 2KiB",
         "resp.bytes > 2KB and resp.bytes < 0.1MiB",
         "served == pass and served == PASS",
+        "served ~ \"^PA\" and not served ~ hitt",
+        "kind != fragment and dictionary != unknown",
         "ttl < 0s and ttl == -5s",
         "error and not limit",
         "age != 0s and not age >= 0s",
         "(served == hit or served == pass) and !(resp.status == 200)",
         "served == hit or served == miss or site == example.com",
         "RESP.STATUS == 503",
+        "id == 1f and id != 1e and id == 1F",
     ] {
         assert!(holds(text), "{text}");
         assert!(!holds(&format!("not ({text})")), "{text}");
@@ -104,12 +108,18 @@ fn mistakes_are_pointed_at() {
         ("error ==", "        ^ a value is missing here"),
         ("error == )", "         ^ a value belongs here"),
         ("\"error\" == x", "^^^^^^^ a field's name belongs here, without quotes"),
+        ("id == xyz", "      ^^^ a number in hexadecimal digits belongs here"),
         ("client.ip == abc", "             ^^^ an address belongs here"),
         ("client.ip > 10.0.0.1", "          ^ addresses are compared by"),
         (
             "req.http.cookie",
             "^^^^^^^^^^^^^^^ the log ring does not keep `cookie`, only Referer, User-Agent",
         ),
+        ("served == hitt", "          ^^^^ it is never `hitt`; did you mean `hit`?"),
+        ("served != \"stale_error\"", "          ^^^^^^^^^^^^^ it is never `stale_error`; did you"),
+        ("served == cached", "          ^^^^^^ it is never `cached`; there are synth, hit, stale,"),
+        ("kind == clients", "        ^^^^^^^ it is never `clients`; did you mean `client`?"),
+        ("dictionary == usd", "              ^^^ it is never `usd`; did you mean `used`?"),
         ("req.url ~ §", "          ^ this belongs into quotes"),
         (
             "zzzzzzzzz",

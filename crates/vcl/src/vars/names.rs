@@ -1,6 +1,8 @@
 //! Variables that are not in the table because there are as many as there are names: headers and
 //! storages. And the nearest name to one that is not known.
 
+use strsim::levenshtein;
+
 use crate::ctx::Ctx;
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
@@ -110,7 +112,7 @@ pub(super) fn nearest(
 ) -> Option<&'static str> {
     let most = name.len().div_ceil(3);
     candidates
-        .map(|candidate| (distance(name.as_bytes(), candidate.as_bytes()), candidate))
+        .map(|candidate| (levenshtein(name, candidate), candidate))
         .min_by_key(|(changes, _)| *changes)
         .filter(|(changes, _)| *changes <= most)
         .map(|(_, candidate)| candidate)
@@ -120,25 +122,10 @@ pub(super) fn nearest(
 pub fn nearest_header(name: &str) -> Option<String> {
     let (message, rest) = name.split_once('.')?;
     let (http, header) = rest.split_once('.')?;
-    if header.is_empty() || distance(http.as_bytes(), b"http") > 2 {
+    if header.is_empty() || levenshtein(http, "http") > 2 {
         return None;
     }
-    let near = |known: &str| distance(message.as_bytes(), known.as_bytes());
+    let near = |known: &str| levenshtein(message, known);
     let (known, ..) = MESSAGES.into_iter().min_by_key(|(known, ..)| near(known))?;
     (near(known) <= 1).then(|| format!("{known}.http.{header}"))
-}
-
-/// Letters put in, left out or changed between the two (Levenshtein).
-fn distance(a: &[u8], b: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut before = i;
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = before + usize::from(x != y);
-            before = row[j + 1];
-            row[j + 1] = changed.min(before + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -1,0 +1,176 @@
+//! A start: what it serves where little is said, what it tells, and what it refuses.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+
+use support::folder::Folder;
+use support::{Setup, Stage, console, whole};
+use testkit::client::Raw;
+use testkit::larder::{Daemon, binary};
+use testkit::origin::{Script, Scripted};
+
+/// A daemon that was started by flags alone.
+struct Flagged {
+    child: Child,
+    /// Where it listens.
+    at: SocketAddr,
+    /// Its lines on standard error, until it served.
+    said: String,
+}
+
+impl Flagged {
+    /// Returns when it serves. Its files are in `folder`.
+    async fn start(folder: &Folder, flags: &[&str]) -> Self {
+        let mut command = command(folder);
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags);
+        let started = tokio::task::spawn_blocking(move || {
+            let mut child = command.spawn().expect("it starts");
+            let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+            let mut said = String::new();
+            while !said.contains("larder: memory ") {
+                said.push_str(
+                    &lines.next().unwrap_or_else(|| panic!("it ended: {said}")).expect("text"),
+                );
+                said.push('\n');
+            }
+            // Whoever writes into a closed pipe ends.
+            std::thread::spawn(move || lines.for_each(drop));
+            let (_, at) = said.split_once("listening on ").expect("an address");
+            let at = at.lines().next().expect("a line").parse().expect("an address");
+            Self { child, at, said }
+        });
+        started.await.expect("no panic")
+    }
+}
+
+impl Drop for Flagged {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// A command with files of its own.
+fn command(folder: &Folder) -> Command {
+    let mut command = Command::new(binary().expect("a binary"));
+    command.env("XDG_RUNTIME_DIR", folder.path()).stderr(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+/// The end of a command: whether it succeeded, and its standard error.
+async fn ended(folder: &Folder, arguments: &[&str]) -> (bool, String) {
+    let mut command = command(folder);
+    command.args(arguments);
+    let output = tokio::task::spawn_blocking(move || command.output()).await;
+    let output = output.expect("no panic").expect("it starts");
+    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_origin_without_a_scheme_is_served_and_told() {
+    let folder = Folder::new();
+    let origin = Scripted::start().await.expect("a port for the origin");
+    origin.otherwise(Script::cacheable("page"));
+    let (socket, ring) = (folder.path().join("admin.sock"), folder.path().join("ring"));
+    let (socket, ring) = (socket.display().to_string(), ring.display().to_string());
+    let url = origin.addr().to_string();
+    let flags =
+        ["--origin", &url, "--admin-socket", &socket, "--log-ring", &ring, "--user", "root"];
+    let daemon = Flagged::start(&folder, &[&flags[..], &["--workers", "1"]].concat()).await;
+    let said = &daemon.said;
+    assert!(said.contains(&format!("larder: serving every host; from {url}\n")), "{said}");
+    let with = format!(" MiB, workers 1, admin {socket}, log ring {ring}\n");
+    assert!(said.contains(&with), "{said}");
+    let mut raw = Raw::connect(daemon.at).await.expect("a connection");
+    assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").text(), "page");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_says_which_sites_it_serves_from_where_and_with_what() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let top = format!("access_log = \"{}\"\nmemory = {{ size = \"64MiB\" }}\n", log.display());
+    let admin = "[admin]\nlisten = \"127.0.0.1:0\"";
+    let origin = Scripted::start().await.expect("a port for the origin");
+    let file = Setup { top: &top, ..Setup::default() }.file(&origin);
+    let file = file.replace("host = \"*\"", "host = [\"a.test\", \"b.test\"]") + admin;
+    let daemon = Daemon::start(&file).expect("larder starts");
+    let server = origin.addr();
+    daemon.tells(&format!("larder: serving a.test, b.test; from app ({server})")).await;
+    let said = daemon.tells("larder: memory 64 MiB, workers 2, admin ").await;
+    let socket = daemon.admin_socket().display().to_string();
+    let console = daemon.admin().expect("an admin listener");
+    let ring = daemon.log_ring().display().to_string();
+    let rest = format!("admin {socket}, http://{console}, log {}, ring {ring}", log.display());
+    assert!(said.contains(&rest), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_without_anything_to_serve_says_what_to_give() {
+    let folder = Folder::new();
+    if std::path::Path::new("/etc/larder/larder.toml").exists() {
+        eprintln!("skipped: this machine has a daemon's configuration");
+    } else {
+        let (done, said) = ended(&folder, &["serve"]).await;
+        let words = "nothing to serve: there is no /etc/larder/larder.toml; write it, or give";
+        assert!(!done && said.contains(words), "{said}");
+    }
+    let (done, said) = ended(&folder, &["serve", "--listen", "127.0.0.1:0"]).await;
+    assert!(!done && said.contains("flags for a site need --origin URL"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_workers_are_refused_by_name() {
+    let folder = Folder::new();
+    let (done, said) =
+        ended(&folder, &["serve", "--origin", "127.0.0.1:1", "--workers", "0"]).await;
+    assert!(!done && said.contains("--workers 0: from 1 to 1024"), "{said}");
+    let origin = Scripted::start().await.expect("a port for the origin");
+    let file = Setup::default().file(&origin).replace("workers = 2", "workers = 0");
+    let said = Daemon::start(&file).expect_err("a refusal").to_string();
+    assert!(said.contains("larder.toml:2:11") && said.contains("workers"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_and_roots_that_are_not_there_are_told_with_their_places() {
+    let folder = Folder::new();
+    let top = "[memory]\nsize = \"1TiB\"";
+    let site = "[[site.route]]\npath = \"/files/*\"\nfiles = \"/nonexistent/files\"\n\
+                [[site.route]]\npath = \"/here/*\"\nfiles = \"/tmp\"\n";
+    let stage = Setup { top, site, ..Setup::default() }.start().await;
+    let root = "`files`: /nonexistent/files: No such file or directory";
+    let said = stage.daemon.tells(root).await;
+    assert!(said.contains("memory: 1048576 MiB are more than the "), "{said}");
+    assert!(said.contains("larder.toml:4:8"), "{said}");
+    assert!(!said.contains("/tmp:"), "{said}");
+    // `check` tells the same, and that the file can be used.
+    let file = stage.daemon.config_file().display().to_string();
+    let (done, said) = ended(&folder, &["check", &file]).await;
+    assert!(done && said.contains(root) && said.contains("memory: 1048576 MiB"), "{said}");
+    // So does a start by flags.
+    let flags = ["--origin", "fastcgi://127.0.0.1:1", "--root", "/nonexistent/php"];
+    // Nothing can be below a file.
+    let socket = format!("{file}/admin.sock");
+    let own = ["--admin-socket", &socket, "--user", "root"];
+    let daemon = Flagged::start(&folder, &[flags, own].concat()).await;
+    let said = &daemon.said;
+    assert!(said.contains("`--root`: /nonexistent/php: No such file"), "{said}");
+    assert!(said.contains("admin nowhere"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_s_misspelt_word_is_refused_with_the_one_that_is_meant() {
+    let stage = Stage::new().await;
+    for (filter, meant) in [("served == hitt", "hit"), ("kind == backgruond", "background")] {
+        let arguments = ["log", "--once", "-q", filter];
+        let (done, _, said) = console::run(&stage.daemon, &arguments).await;
+        assert!(!done && said.contains(&format!("did you mean `{meant}`?")), "{said}");
+    }
+    let (done, _, said) =
+        console::run(&stage.daemon, &["log", "--once", "-q", "served == hit"]).await;
+    assert!(done, "{said}");
+}
