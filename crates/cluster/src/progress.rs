@@ -9,7 +9,7 @@ const QUESTIONS: u64 = 3;
 /// The shortest time for that, in milliseconds.
 const SHORTEST_MS: u64 = 1_000;
 
-/// How far a node has come, and since when.
+/// The place that a node has come to, and since when.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     at: u64,
