@@ -10,6 +10,7 @@ use bytes::Bytes;
 use crate::body::Body;
 use crate::config::{Clock, Config, INVALIDATION_BYTES_MAX};
 use crate::error::Error;
+use crate::hold::Hold;
 use crate::journal::Item;
 use crate::open::{Beginning, Candidate, Purpose, look};
 use crate::order::Order;
@@ -265,6 +266,13 @@ impl Disk {
     /// or has no body in parts there.
     pub fn rehead(&self, place: Place, entry: Entry, tell: impl FnOnce(Place)) -> Option<Place> {
         self.core.volume_at(place)?.rehead(place, New::of(entry), tell)
+    }
+
+    /// Keeps the record at `place` from being reclaimed as long as what is returned is there:
+    /// somebody reads it. `None` if it is not there, or if more than `percent` of its volume would
+    /// be kept so; then it may go while it is read.
+    pub fn hold(&self, place: Place, percent: u64) -> Option<Hold> {
+        self.core.volume_at(place)?.hold(place, percent)
     }
 
     /// Begins to keep a body that is still coming; `None` if the store takes nothing.

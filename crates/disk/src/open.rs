@@ -355,6 +355,7 @@ impl Candidate {
             wake: Condvar::new(),
             writer: Mutex::new(Writer::default()),
             lists: Mutex::new(HashMap::new()),
+            held: AtomicU64::new(0),
             reads: ReadQueue::default(),
             health: Health::default(),
             tallies,

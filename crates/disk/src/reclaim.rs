@@ -50,6 +50,10 @@ impl Volume {
             return false;
         }
         let Some((segment, epoch)) = self.least() else { return false };
+        if !self.segments[segment as usize].lock().leave() {
+            // Somebody has just begun to need it.
+            return true;
+        }
         self.empty_segment(segment, epoch);
         true
     }
@@ -58,8 +62,7 @@ impl Volume {
     fn least(&self) -> Option<(u32, u64)> {
         let sealed = (0..).zip(&self.segments).filter_map(|(number, slot)| {
             let segment = slot.lock();
-            let may_go = segment.usage == Usage::Sealed && segment.coming == 0;
-            may_go.then(|| Victim::of(number, &segment))
+            segment.may_leave().then(|| Victim::of(number, &segment))
         });
         let mut victims: Vec<Victim> = sealed.collect();
         victims.sort_unstable_by_key(|victim| victim.epoch);

@@ -45,6 +45,10 @@ pub(crate) struct Segment {
     pub(crate) least_passed: u32,
     /// Bodies on their way that have parts in it: it is not reclaimed so long.
     pub(crate) coming: u32,
+    /// Records with bodies in it that are being read for clients: nor is it so long.
+    pub(crate) held: u32,
+    /// It is being reclaimed.
+    pub(crate) leaves: bool,
 }
 
 impl Segment {
@@ -61,6 +65,8 @@ impl Segment {
             least_order: u64::MAX,
             least_passed: u32::MAX,
             coming: 0,
+            held: 0,
+            leaves: false,
         }
     }
 
@@ -118,6 +124,17 @@ impl Segment {
             self.asked_bytes += u64::from(self.rows[index].room());
         }
         Some(&self.rows[index])
+    }
+
+    /// Begins to be reclaimed; false if it is needed.
+    pub(crate) fn leave(&mut self) -> bool {
+        self.leaves = self.may_leave();
+        self.leaves
+    }
+
+    /// Returns true if it may be reclaimed.
+    pub(crate) fn may_leave(&self) -> bool {
+        self.usage == Usage::Sealed && self.coming == 0 && self.held == 0
     }
 
     /// Forgets all of its records. A crash may bring them back until that is durable, so that the

@@ -76,6 +76,8 @@ counters! {
     put_bytes,
     /// Records that were not taken as too much waits to be written.
     refused_queue,
+    /// Reads for clients that do not keep what they read from being reclaimed, as too much is kept.
+    refused_hold,
     /// Records that were not taken as no segment is free.
     refused_space,
     /// Records that were not taken as the volume is out of use, or not ready yet.

@@ -197,6 +197,8 @@ pub(crate) struct Volume {
     pub(crate) journal: Journal,
     /// Lists of parts, by the places of the records that have them.
     pub(crate) lists: Mutex<HashMap<Place, Box<[Part]>>>,
+    /// Segments that are held for clients.
+    pub(crate) held: AtomicU64,
     pub(crate) reads: ReadQueue,
     pub(crate) health: Health,
     pub(crate) tallies: Tallies,

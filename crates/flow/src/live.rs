@@ -307,6 +307,7 @@ impl Shared {
             Limit::Bans => store().bans_over,
             Limit::DiskReadTimeout => below().reads_late,
             Limit::DiskQueueBytes => below().refused_queue,
+            Limit::DiskReadShare => below().refused_hold,
             _ => 0,
         };
         self.counters.limit_sum(limit) + in_store

@@ -90,6 +90,8 @@ struct Store {
     read_ms: AtomicU64,
     /// Milliseconds that a body which has begun waits for its next bytes, as for an origin's.
     next_ms: AtomicU64,
+    /// Share of a volume that readers keep from being reclaimed, in percent.
+    read_share: AtomicU64,
     /// The seed of hashes that the disk keeps.
     seed: HashSeed,
     /// For each invalidation of former processes, in their order: its number in the disk's
@@ -151,6 +153,7 @@ impl Tier {
         if let Some(store) = self.store.get() {
             store.read_ms.store(limits.disk_read_timeout, Ordering::Relaxed);
             store.next_ms.store(limits.between_bytes_timeout, Ordering::Relaxed);
+            store.read_share.store(limits.disk_read_share, Ordering::Relaxed);
         }
     }
 

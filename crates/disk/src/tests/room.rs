@@ -196,3 +196,51 @@ fn weights_share_out_the_records_and_a_volume_more_moves_few() {
     let three = shares(&[1, 3, 1]);
     assert!(two.iter().zip(&three).all(|(before, now)| before == now || *now == 2));
 }
+
+/// Fills the store more than once with records of these hashes.
+fn fill(lab: &Lab, hashes: std::ops::Range<u64>) {
+    for hash in hashes {
+        lab.put(hash, 1, 900);
+        lab.disk.settle();
+    }
+}
+
+#[test]
+fn what_is_read_for_a_client_stays_as_long_as_that_takes() {
+    let lab = Lab::over(Memory::new(), &Clocks::new());
+    // One is in parts, over two segments, and the other is not.
+    let places = [(1, 20_000), (2, 1_500)].map(|(hash, len)| lab.put(hash, 1, len).unwrap());
+    lab.disk.settle();
+    let holds = places.map(|place| lab.disk.hold(place, 50).unwrap());
+    fill(&lab, 10..300);
+    let read = |hash: u64, place| lab.read(place, hash, Ask::whole());
+    for (hash, place) in [1, 2].into_iter().zip(places) {
+        assert!(read(hash, place).is_ok(), "{hash}");
+    }
+    assert!(lab.stats().reclaimed > 10);
+    drop(holds);
+    fill(&lab, 300..600);
+    for (hash, place) in [1, 2].into_iter().zip(places) {
+        assert!(read(hash, place).is_err() && lab.disk.hold(place, 50).is_none(), "{hash}");
+    }
+}
+
+#[test]
+fn no_more_is_held_for_clients_than_may_be_and_the_rest_goes_on() {
+    let lab = Lab::over(Memory::new(), &Clocks::new());
+    let places: Vec<Place> = (0..60).map(|hash| lab.put(hash, 1, 900).unwrap()).collect();
+    lab.disk.settle();
+    let holds: Vec<Option<Hold>> = places.iter().map(|place| lab.disk.hold(*place, 25)).collect();
+    let held = holds.iter().flatten().count();
+    assert!(held > 20 && held < 40, "those of two segments of eight: {held}");
+    assert_eq!(lab.stats().refused_hold as usize, places.len() - held);
+    fill(&lab, 100..400);
+    let stats = lab.stats();
+    assert!(stats.reclaimed > 10 && stats.refused_space == 0, "{stats:?}");
+    for ((hash, place), hold) in (0..).zip(&places).zip(&holds) {
+        assert_eq!(lab.read(*place, hash, Ask::whole()).is_ok(), hold.is_some(), "{hash}");
+    }
+    drop(holds);
+    let newest = lab.index.place(399).unwrap();
+    assert!(lab.disk.hold(newest, 25).is_some() && lab.disk.hold(newest, 0).is_none());
+}

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use base::{Account, Held};
 use bytes::Bytes;
 use cache::{Aborted, Elsewhere, Object, Reading};
-use disk::{Answer, Ask, Place, Seal};
+use disk::{Answer, Ask, Hold, Place, Seal};
 use parking_lot::Mutex;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
@@ -39,11 +39,20 @@ pub(super) struct OnDisk {
     coming: Option<Intake>,
     /// The beginning, where it has been read.
     opening: Opening,
+    /// Those who read it, and what keeps it where it is so long.
+    readers: Mutex<Readers>,
     /// The index has its place, or had it.
     is_entered: AtomicBool,
     /// The index has let go of it, or does not know of it yet: the record goes when nobody reads it
     /// any more.
     is_parting: AtomicBool,
+}
+
+/// Reads of a body that are under way.
+#[derive(Debug, Default)]
+struct Readers {
+    count: u32,
+    hold: Option<Hold>,
 }
 
 /// The beginning of a body that has been read, and what is known of the rest by that.
@@ -125,6 +134,7 @@ impl OnDisk {
             object: Mutex::default(),
             coming,
             opening,
+            readers: Mutex::default(),
             is_entered: AtomicBool::new(false),
             is_parting: AtomicBool::new(false),
         }
@@ -133,8 +143,43 @@ impl OnDisk {
     /// The disk has it at `place`, and the index is to be told.
     pub(super) fn come_to(self: &Arc<Self>, cache: &Cache, place: Place) {
         cache.lower().part_later(self);
-        self.place.store(place.bits(), Ordering::Release);
+        self.lies_at(cache.lower(), place);
         cache.lower().lent.lock().insert(place, Arc::downgrade(self));
+    }
+
+    /// It is at `place` from now on, and is kept there if somebody reads it.
+    fn lies_at(&self, tier: &Tier, place: Place) {
+        self.place.store(place.bits(), Ordering::Release);
+        let mut readers = self.readers.lock();
+        if readers.count > 0 {
+            readers.hold = self.hold(tier);
+        }
+    }
+
+    fn hold(&self, tier: &Tier) -> Option<Hold> {
+        let store = tier.store.get()?;
+        store.disk.hold(self.place(), store.read_share.load(Ordering::Relaxed))
+    }
+
+    /// Somebody reads it from now on.
+    fn enter(&self) {
+        let mut readers = self.readers.lock();
+        readers.count += 1;
+        if readers.hold.is_none()
+            && self.place.load(Ordering::Acquire) != NOWHERE
+            && let Some(cache) = self.cache.upgrade()
+        {
+            readers.hold = self.hold(cache.lower());
+        }
+    }
+
+    /// One who read it does not any more.
+    fn leave(&self) {
+        let mut readers = self.readers.lock();
+        readers.count -= 1;
+        if readers.count == 0 {
+            readers.hold = None;
+        }
     }
 
     /// The way in which it comes, as long as it does.
@@ -171,7 +216,7 @@ impl OnDisk {
         }
         let was = self.place();
         let tell = |place: Place| {
-            self.place.store(place.bits(), Ordering::Release);
+            self.lies_at(tier, place);
             let mut lent = tier.lent.lock();
             if let Some(body) = lent.remove(&was) {
                 lent.insert(place, body);
@@ -219,7 +264,7 @@ impl Tier {
         // A body that ends takes the lock, too.
         let body = self.lent.lock().remove(&old).and_then(|body| body.upgrade());
         if let (Some(new), Some(body)) = (new, body) {
-            body.place.store(new.bits(), Ordering::Release);
+            body.lies_at(self, new);
             self.lent.lock().insert(new, Arc::downgrade(&body));
         }
     }
@@ -280,6 +325,7 @@ impl Elsewhere for OnDisk {
         let until = self.length;
         let (pieces, step) = (VecDeque::new(), DiskStep::Idle);
         let number = self.on_its_way().map(Intake::enter);
+        self.enter();
         Box::new(DiskReading { body: self, number, at: 0, until, pieces, step })
     }
 
@@ -432,6 +478,7 @@ impl Drop for DiskReading {
         if let Some((number, coming)) = self.number.zip(self.body.coming.as_ref()) {
             coming.leave(number);
         }
+        self.body.leave();
     }
 }
 

@@ -92,8 +92,9 @@ impl Shared {
         let live = self.live();
         let read_ms = live.limits.disk_read_timeout.into();
         let next_ms = live.limits.between_bytes_timeout.into();
+        let read_share = live.limits.disk_read_share.into();
         let (disk, bans, kept) = (opened.disk, Mutex::default(), Mutex::new(kept));
-        let store = Store { disk, rules, read_ms, next_ms, seed, former, bans, kept };
+        let store = Store { disk, rules, read_ms, next_ms, read_share, seed, former, bans, kept };
         if tier.store.set(store).is_ok() {
             self.record_invalidations(Arc::new(DiskJournal { cache: Arc::clone(&self.cache) }));
             tier.store.get().into_iter().for_each(|store| store.disk.find());
