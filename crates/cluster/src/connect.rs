@@ -143,7 +143,7 @@ mod tests {
     async fn outcomes(all: &[Option<Result<u32, &str>>]) -> Result<u32, Error> {
         let begun = Cell::new(0);
         first(|| {
-            let own = all.get(begun.get()).cloned().flatten();
+            let own = all.get(begun.get()).copied().flatten();
             begun.set(begun.get() + 1);
             async move {
                 match own {
