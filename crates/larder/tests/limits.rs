@@ -262,7 +262,7 @@ async fn a_client_that_does_not_read_is_cut() {
 
 #[tokio::test]
 async fn a_client_that_goes_on_slowly_is_not_cut() {
-    let stage = &with_limits("send_timeout = \"3s\"").await;
+    let stage = &with_limits("send_timeout = \"6s\"").await;
     let body = &String::from_utf8(pattern(8 << 20)).expect("letters");
     let fetch = async |control: &str| {
         let target = format!("/{control}");
@@ -274,9 +274,9 @@ async fn a_client_that_goes_on_slowly_is_not_cut() {
         stream.write_all(&wanted).await.expect("sent");
         let mut received = Vec::new();
         // Longer than the limit, and far less than what the kernel would hold for it.
-        for _ in 0..80 {
-            (&mut stream).take(8 * 1024).read_to_end(&mut received).await.expect("8 KiB");
-            support::pause(100).await;
+        for _ in 0..100 {
+            (&mut stream).take(16 * 1024).read_to_end(&mut received).await.expect("16 KiB");
+            support::pause(125).await;
         }
         stream.read_to_end(&mut received).await.expect("the rest");
         assert!(received.ends_with(body.as_bytes()), "{control}: {} bytes", received.len());
