@@ -40,7 +40,7 @@ pub(super) struct OnDisk {
     /// The beginning, where it has been read.
     opening: Opening,
     /// Those who read it, and what keeps it where it is so long.
-    readers: Mutex<Readers>,
+    readers: Mutex<DiskReaders>,
     /// The index has its place, or had it.
     is_entered: AtomicBool,
     /// The index has let go of it, or does not know of it yet: the record goes when nobody reads it
@@ -50,7 +50,7 @@ pub(super) struct OnDisk {
 
 /// Reads of a body that are under way.
 #[derive(Debug, Default)]
-struct Readers {
+struct DiskReaders {
     count: u32,
     hold: Option<Hold>,
 }
