@@ -35,44 +35,39 @@ const WAITING_MAX: u32 = 64;
 const LOOK: Duration = Duration::from_millis(25);
 const LOOKS: u32 = 40;
 
-/// Calls for room to all cores.
+/// Calls for room to all cores: how many wait for an answer now.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    /// Those of newcomers.
+    /// Newcomers.
     newcomers: AtomicU64,
-    /// Those of connections that are in already.
+    /// Connections that are in already.
     others: AtomicU64,
 }
 
-/// The calls that a core has answered.
-#[derive(Debug)]
-pub(crate) struct Answered {
-    newcomers: u64,
-    others: u64,
-}
+/// A call, until it is dropped: whoever has found room wants nobody to leave any more.
+struct CallForRoom<'a>(&'a AtomicU64);
 
 impl Calls {
-    /// The calls so far.
-    pub(crate) fn so_far(&self) -> Answered {
-        let of = |calls: &AtomicU64| calls.load(Ordering::Relaxed);
-        Answered { newcomers: of(&self.newcomers), others: of(&self.others) }
-    }
-
-    fn call(&self, who: Leaving) {
+    fn call(&self, who: Leaving) -> CallForRoom<'_> {
         let calls = if who == Leaving::Any { &self.newcomers } else { &self.others };
         calls.fetch_add(1, Ordering::Relaxed);
+        CallForRoom(calls)
     }
 }
 
-/// Ends idle connections if another core has called since. Counts what that does.
-pub(crate) fn answer_calls(core: &CoreCtx, answered: &mut Answered) {
-    let now = core.calls.so_far();
-    if now.newcomers != answered.newcomers {
+impl Drop for CallForRoom<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Ends idle connections if somebody calls. Counts what that does.
+pub(crate) fn answer_calls(core: &CoreCtx) {
+    if core.calls.newcomers.load(Ordering::Relaxed) > 0 {
         end_idle(core, Leaving::Any);
-    } else if now.others != answered.others {
+    } else if core.calls.others.load(Ordering::Relaxed) > 0 {
         end_idle(core, Leaving::Settled);
     }
-    *answered = now;
 }
 
 fn end_idle(core: &CoreCtx, who: Leaving) -> bool {
@@ -132,14 +127,15 @@ async fn wait(core: &CoreCtx, opened: &mut Opened, bytes: u64) -> bool {
     }
     core.waiting.set(core.waiting.get() + 1);
     let mut found = false;
+    let call = core.calls.call(leaving_for(opened));
     for _ in 0..LOOKS {
-        core.calls.call(leaving_for(opened));
         rt::time::sleep(LOOK).await;
         found = make(core, opened, bytes).await;
         if found {
             break;
         }
     }
+    drop(call);
     core.waiting.set(core.waiting.get() - 1);
     found
 }

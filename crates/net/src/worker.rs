@@ -392,7 +392,6 @@ impl Worker {
 /// Notes how long the core does one thing: that much later than it should it is asked again. Each
 /// time it also answers calls for room.
 async fn watch_turns(core: Rc<CoreCtx>, pulse: Pulse, index: usize) {
-    let mut answered = core.calls.so_far();
     loop {
         let due = rt::time::Instant::now() + TURN;
         rt::time::sleep_until(due).await;
@@ -402,7 +401,7 @@ async fn watch_turns(core: Rc<CoreCtx>, pulse: Pulse, index: usize) {
             core.flow.counters.inc(Counter::LongTurns);
             pulse.turned(index, ms);
         }
-        room::answer_calls(&core, &mut answered);
+        room::answer_calls(&core);
     }
 }
 
