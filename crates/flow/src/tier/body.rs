@@ -152,7 +152,8 @@ impl OnDisk {
         self.place.store(place.bits(), Ordering::Release);
         let mut readers = self.readers.lock();
         if readers.count > 0 {
-            readers.hold = self.hold(tier);
+            // Without another the parts are those that are held already.
+            readers.hold = self.hold(tier).or_else(|| readers.hold.take());
         }
     }
 
