@@ -300,10 +300,15 @@ async fn what_is_purged_while_it_is_read_from_disk_is_whole_for_who_reads_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_read_from_disk_stays_until_it_has_been_read() {
-    let cinema = in_one_go(Policy::Declared).await;
+    // The client is to wait as long as the others take.
+    let limits = "send_timeout = \"10m\"\nsend_rate_leeway = \"10m\"";
+    let mut cinema = Cinema::over_a_disk(Policy::Declared, ONE_GO, limits).await;
+    cinema.film.be(Manner::NoRanges);
     cinema.ask("").await;
+    cinema.again().await;
     let mut client = cinema.client().await;
     client.send(&request("GET", "/film", ""), Pieces::Whole).await.expect("sent");
+    cinema.daemon.counted("larder_disk_hits_total", 1).await;
     // Others need all the room that there is, while the client takes nothing.
     for other in 0..12 {
         let mut raw = cinema.client().await;

@@ -15,6 +15,9 @@ const TLS: usize = 2_000;
 /// Connections between two looks at other clients.
 const ROUND: usize = 1_000;
 
+/// However long it takes to open so many, time ends none of them.
+const PATIENT: &str = "[limits]\nidle_timeout = \"10m\"\n";
+
 /// Fills the store with pages.
 async fn fill(fortress: &Fortress) {
     fortress.flood(3_500, |n| format!("/kept/{n}?bytes=20000")).await;
@@ -38,7 +41,7 @@ async fn stays(fortress: &Fortress, bytes: &[u8]) -> TcpStream {
 }
 
 async fn idle(count: usize, bytes: &[u8]) {
-    let fortress = Fortress::start().await;
+    let fortress = Fortress::with(|origin| format!("{PATIENT}{}", site(origin))).await;
     fill(&fortress).await;
     let mut open = Vec::new();
     while open.len() < count {
@@ -68,7 +71,7 @@ async fn idle_connections_of_tls_take_what_is_allowed() {
     authority.sign("shop", &["shop.test"], Kind::Elliptic);
     let fortress = Fortress::listening("\"127.0.0.1:0 tls\"", |origin| {
         let pair = authority.pair("shop").replace(", ", "\n");
-        format!("[tls]\n{pair}\n{}", site(origin))
+        format!("{PATIENT}[tls]\n{pair}\n{}", site(origin))
     })
     .await;
     fill(&fortress).await;
