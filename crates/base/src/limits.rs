@@ -139,7 +139,7 @@ limits! {
     ClusterWait cluster_wait Ms 5_000, "The wait of a purge's answer for the cluster: until the stream has it, or all live nodes have applied it. Then it is 503, and says what is missing.";
     DiskQueueBytes disk_queue_bytes Bytes 64 * MIB, "What waits to be written to one volume of the disk cache; beyond it nothing more goes to disk. Responses that leave memory count in `memory` until they are written, bodies on their way to the disk do not.";
     DiskBodyShare disk_body_share Percent 25, "Share of the disk cache's volumes that one body which is too large for memory may take; a longer one is not stored. 0: none goes to the disk while it comes.";
-    DiskReadShare disk_read_share Percent 50, "Share of a volume of the disk cache that stays because clients are reading it, bodies that do not come in one read; beyond it what they read may give way to others, and a client is cut.";
+    DiskReadShare disk_read_share Percent 50, "Share of a volume of the disk cache that may be kept from being reclaimed because clients are reading it, bodies that do not come in one read. Beyond it whoever asks for all of such a body is answered by the origin.";
     DiskBodyWait disk_body_wait Ms 5_000, "A body on its way to the disk cache of which the disk takes nothing more; then it passes to those who have asked for it.";
     WindowBytes window_bytes Bytes 256 * KIB, "Bytes of a passing body held between origin and client.";
     Variants variants Count 64, "Variants (Vary) of one key; beyond it the oldest is evicted.";

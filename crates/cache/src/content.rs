@@ -41,6 +41,10 @@ pub trait Elsewhere: fmt::Debug + Send + Sync {
     fn length(&self) -> u64;
     /// Begins to read at the body's beginning. Nothing is brought before bytes are asked for.
     fn open(self: Arc<Self>) -> Box<dyn Reading>;
+    /// Begins to read it for one who can fetch it instead: `None` if as much is read as may be.
+    fn open_within(self: Arc<Self>) -> Option<Box<dyn Reading>> {
+        Some(self.open())
+    }
     /// Bytes of memory that it takes by being there. They are reserved with the object that has it.
     fn memory(&self) -> u64 {
         0

@@ -34,6 +34,8 @@ enum Link {
     Fill(Arc<Fill>, u32),
     /// A window whose beginning was gone before the reader came.
     Behind,
+    /// A body elsewhere that is not opened before it is read: as much is read as may be.
+    Beyond,
     /// A read of a body that is elsewhere.
     Read(Box<Opened>),
 }
@@ -44,6 +46,7 @@ impl std::fmt::Debug for Link {
             Self::None => f.write_str("None"),
             Self::Fill(fill, place) => f.debug_tuple("Fill").field(fill).field(place).finish(),
             Self::Behind => f.write_str("Behind"),
+            Self::Beyond => f.write_str("Beyond"),
             Self::Read(opened) => f.debug_tuple("Read").field(&opened.reading).finish(),
         }
     }
@@ -72,8 +75,8 @@ impl Reader {
     /// A reader of `object`'s body; `object` has a body of its own, not another's.
     pub(crate) fn of_object(object: Arc<dyn Keeper>) -> Self {
         if let Location::Elsewhere(body) = object.state() {
-            let link = open(body);
-            return Self { object: Some(object), link, cursor: Cursor::default(), account: None };
+            let link = Arc::clone(body).open_within().map_or(Link::Beyond, |read| link(body, read));
+            return Self::over(Some(object), link);
         }
         let fill = object.fill();
         Self::following(Some(object), fill)
@@ -81,7 +84,11 @@ impl Reader {
 
     /// A reader of a body that is no object's.
     pub fn of_elsewhere(body: &Arc<dyn Elsewhere>) -> Self {
-        Self { object: None, link: open(body), cursor: Cursor::default(), account: None }
+        Self::over(None, link(body, Arc::clone(body).open()))
+    }
+
+    fn over(object: Option<Arc<dyn Keeper>>, link: Link) -> Self {
+        Self { object, link, cursor: Cursor::default(), account: None }
     }
 
     /// The reader of a standalone window.
@@ -95,7 +102,7 @@ impl Reader {
             Some((None, _)) => Link::Behind,
             None => Link::None,
         };
-        Self { object, link, cursor: Cursor::default(), account: None }
+        Self::over(object, link)
     }
 
     fn fill(&self) -> Option<&Arc<Fill>> {
@@ -117,6 +124,12 @@ impl Reader {
     /// The reader gives nothing but [`Aborted`]; fetch anew.
     pub fn is_behind(&self) -> bool {
         matches!(self.link, Link::Behind)
+    }
+
+    /// Returns true if the body is elsewhere, and as much is read there as may be: whoever can
+    /// fetch it anew should, before the reader is asked for any of it.
+    pub fn is_beyond(&self) -> bool {
+        matches!(self.link, Link::Beyond)
     }
 
     /// Returns true if the reader can go back: the body is complete.
@@ -157,11 +170,9 @@ impl Reader {
                         return Poll::Ready(Ok(next));
                     }
                     Location::Elsewhere(body) if !matches!(self.link, Link::Read(_)) => {
-                        let mut link = open(body);
-                        if let Link::Read(opened) = &mut link {
-                            opened.reading.seek(self.cursor.at);
-                        }
-                        self.link = link;
+                        let mut reading = Arc::clone(body).open();
+                        reading.seek(self.cursor.at);
+                        self.link = link(body, reading);
                     }
                     Location::Elsewhere(_) | Location::Filling => {}
                 }
@@ -267,9 +278,7 @@ fn next_of(cursor: &mut Cursor, whole: Whole<'_>, object: &Arc<dyn Keeper>) -> O
     }
 }
 
-/// Begins to read a body that is elsewhere.
-fn open(body: &Arc<dyn Elsewhere>) -> Link {
-    let reading = Arc::clone(body).open();
+fn link(body: &Arc<dyn Elsewhere>, reading: Box<dyn Reading>) -> Link {
     let (length, trailers) = (body.length(), body.trailers());
     Link::Read(Box::new(Opened { reading, length, trailers }))
 }

@@ -1,4 +1,6 @@
 //! A record that is being read for a client: the segments of its body are not reclaimed so long.
+//! How many may be kept so is a bound for whoever can do without: the others have theirs kept all
+//! the same, and where nothing else is left what comes is not admitted.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -12,39 +14,51 @@ use crate::volume::Volume;
 pub struct Hold {
     volume: Weak<Volume>,
     segments: Vec<u32>,
+    is_within: bool,
 }
 
 impl std::fmt::Debug for Hold {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hold").field("segments", &self.segments).finish_non_exhaustive()
+        let Self { segments, is_within, .. } = self;
+        let mut shown = f.debug_struct("Hold");
+        shown.field("segments", segments).field("is_within", is_within).finish_non_exhaustive()
+    }
+}
+
+impl Hold {
+    /// Returns true if no more was kept than may be when it began.
+    pub fn is_within(&self) -> bool {
+        self.is_within
     }
 }
 
 impl Volume {
-    /// Holds the record at `place`; `None` if it is not there or is just leaving, or if more than
-    /// `percent` of the segments would be held.
+    /// Holds the record at `place`, within the bound if it keeps no more than `percent` of the
+    /// segments, or only what others keep already; `None` if it is not there or is just leaving.
     pub(crate) fn hold(self: &Arc<Self>, place: Place, percent: u64) -> Option<Hold> {
         let mut numbers = BTreeSet::from([place.segment()]);
         if let Some(parts) = self.lists.lock().get(&place) {
             numbers.extend(parts.iter().map(|part| part.place.segment()));
         }
         let most = self.segments.len() as u64 * percent.min(100) / 100;
-        let mut hold = Hold { volume: Arc::downgrade(self), segments: Vec::new() };
+        let volume = Arc::downgrade(self);
+        let mut hold = Hold { volume, segments: Vec::new(), is_within: true };
         for number in numbers {
             let mut segment = self.segments.get(number as usize)?.lock();
             if segment.leaves {
                 return None;
             }
-            if segment.held == 0 && self.held.fetch_add(1, Ordering::Relaxed) >= most {
-                self.held.fetch_sub(1, Ordering::Relaxed);
-                add(&self.tallies.refused_hold, 1);
-                return None;
+            if segment.held == 0 {
+                hold.is_within &= self.held.fetch_add(1, Ordering::Relaxed) < most;
             }
             segment.held += 1;
             hold.segments.push(number);
         }
         // It may have moved before all were held.
         let is_there = self.segment(place).is_some_and(|slot| slot.lock().row(place).is_some());
+        if is_there && !hold.is_within {
+            add(&self.tallies.refused_hold, 1);
+        }
         is_there.then_some(hold)
     }
 }

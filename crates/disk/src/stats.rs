@@ -76,7 +76,7 @@ counters! {
     put_bytes,
     /// Records that were not taken as too much waits to be written.
     refused_queue,
-    /// Reads for clients that do not keep what they read from being reclaimed, as too much is kept.
+    /// Reads for clients that would keep more from being reclaimed than may be.
     refused_hold,
     /// Records that were not taken as no segment is free.
     refused_space,

@@ -254,7 +254,7 @@ impl Core {
                     let mut reply = declared::stored(Some(self), ask, &object, served);
                     reply.about.key = key.hash();
                     reply.about.trace = cause;
-                    if !reply.is_behind() {
+                    if !reply.is_to_be_fetched(ask.request) {
                         return Start::Reply(reply);
                     }
                     Way::Alone { key: key.clone(), reason: Forward::UriMiss }

@@ -317,10 +317,12 @@ impl Reply {
         self
     }
 
-    /// Returns true if the beginning of the body is gone: the body outgrew the store before this
-    /// request took hold of it, and must be fetched anew.
-    pub(crate) fn is_behind(&self) -> bool {
-        matches!(&self.body, ReplyBody::Stream { reader, .. } if reader.is_behind())
+    /// Returns true if the body is to be fetched anew for `request`: it outgrew the store before
+    /// this request took hold of it, and its beginning is gone; or as much is read of the disk as
+    /// may be, and all of it is wanted. An origin that knows no ranges would send all for a part.
+    pub(crate) fn is_to_be_fetched(&self, request: &Request) -> bool {
+        let ReplyBody::Stream { reader, .. } = &self.body else { return false };
+        reader.is_behind() || reader.is_beyond() && !request.headers.contains(HeaderId::Range)
     }
 
     /// Leaves out a body that the answer to `request` does not have: that to HEAD only tells its

@@ -290,7 +290,7 @@ async fn waited(
 /// began before this request came.
 fn take(core: &Rc<Core>, ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Option<Reply> {
     let reply = declared::stored(Some(core), ask, object, served);
-    (!reply.is_behind()).then_some(reply)
+    (!reply.is_to_be_fetched(ask.request)).then_some(reply)
 }
 
 /// Starts a fetch and makes the reply of what comes.

@@ -321,6 +321,25 @@ async fn what_is_read_from_disk_stays_until_it_has_been_read() {
     assert_eq!(cinema.metric("disk_volume_reads_gone_total").await, 0);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_not_stay_for_a_client_is_asked_of_the_origin() {
+    for policy in BOTH {
+        let mut cinema = Cinema::over_a_disk(policy, ONE_GO, "disk_read_share = 0").await;
+        cinema.film.be(Manner::NoRanges);
+        cinema.ask("").await;
+        cinema.again().await;
+        for round in 2..4 {
+            let film = cinema.ask("").await;
+            assert!(film.body == Film::bytes(1, 0..ONE_GO), "{policy:?}: other bytes");
+            assert_eq!(cinema.film.asked().len(), round, "{policy:?}");
+        }
+        let part = cinema.part(1000..2000).await;
+        assert!(part.status == 206 && part.body == Film::bytes(1, 1000..2000), "{policy:?}");
+        assert_eq!(cinema.film.asked().len(), 3, "{policy:?}: it knows no ranges");
+        assert!(cinema.metric("disk_volume_refused_hold_total").await > 0, "{policy:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_middle_of_a_film_needs_one_slice() {
     const FILM: u64 = 4 << 30;

@@ -1,6 +1,6 @@
 //! Readers that seek, in bodies of every state.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -8,11 +8,13 @@ use proptest::prelude::*;
 use super::*;
 
 /// A body that lies elsewhere: each read brings a few bytes, the second time it is asked.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shelf {
     bytes: Bytes,
     /// Bytes from here on cannot be had any more.
     lost_from: u64,
+    /// As much is read as may be.
+    is_full: AtomicBool,
     reads: AtomicUsize,
 }
 
@@ -21,7 +23,7 @@ impl Shelf {
 
     fn of(bytes: Vec<u8>) -> Arc<Self> {
         let bytes = Bytes::from(bytes);
-        Arc::new(Self { bytes, lost_from: u64::MAX, reads: AtomicUsize::new(0) })
+        Arc::new(Self { bytes, lost_from: u64::MAX, ..Self::default() })
     }
 }
 
@@ -32,6 +34,10 @@ impl Elsewhere for Shelf {
 
     fn open(self: Arc<Self>) -> Box<dyn Reading> {
         Box::new(ShelfReading { shelf: self, at: 0, is_asked: false })
+    }
+
+    fn open_within(self: Arc<Self>) -> Option<Box<dyn Reading>> {
+        (!self.is_full.load(Ordering::Relaxed)).then(|| self.open())
     }
 
     fn memory(&self) -> u64 {
@@ -103,13 +109,27 @@ fn a_body_elsewhere_is_read_from_where_it_is_sought() {
 fn a_body_elsewhere_that_is_lost_breaks_off_where_it_is() {
     let cache = cache();
     let bytes = Bytes::from(pattern(5000));
-    let shelf = Shelf { bytes, lost_from: 2000, reads: AtomicUsize::new(0) };
+    let shelf = Shelf { bytes, lost_from: 2000, ..Shelf::default() };
     let mut reader = kept(&cache, "/a", Arc::new(shelf)).reader();
     for from in [0, 1000] {
         let data = block_on(reader.next()).expect("there").expect("not the end");
         assert!(data == pattern(5000)[from..from + 1000]);
     }
     assert_eq!(block_on(reader.next()), Err(Aborted));
+}
+
+#[test]
+fn a_body_elsewhere_that_many_read_is_read_by_who_wants_it_all_the_same() {
+    let shelf = Shelf::of(pattern(3000));
+    let object = kept(&cache(), "/a", Arc::clone(&shelf));
+    let before = object.reader();
+    shelf.is_full.store(true, Ordering::Relaxed);
+    let mut after = object.reader();
+    assert!(!before.is_beyond() && after.is_beyond() && !after.is_behind());
+    after.seek(1500);
+    for (reader, from) in [(before, 0), (after, 1500)] {
+        assert!(read_all(reader).expect("complete") == pattern(3000)[from..]);
+    }
 }
 
 #[test]

@@ -226,21 +226,38 @@ fn what_is_read_for_a_client_stays_as_long_as_that_takes() {
 }
 
 #[test]
-fn no_more_is_held_for_clients_than_may_be_and_the_rest_goes_on() {
+fn what_clients_read_stays_whatever_comes_and_says_when_that_is_too_much() {
     let lab = Lab::over(Memory::new(), &Clocks::new());
+    let hold = |place: &Place| lab.disk.hold(*place, 25).unwrap();
     let places: Vec<Place> = (0..60).map(|hash| lab.put(hash, 1, 900).unwrap()).collect();
     lab.disk.settle();
-    let holds: Vec<Option<Hold>> = places.iter().map(|place| lab.disk.hold(*place, 25)).collect();
-    let held = holds.iter().flatten().count();
-    assert!(held > 20 && held < 40, "those of two segments of eight: {held}");
-    assert_eq!(lab.stats().refused_hold as usize, places.len() - held);
+    let mut holds: Vec<Hold> = places.iter().map(hold).collect();
+    let within = holds.iter().filter(|hold| hold.is_within()).count();
+    assert!(within > 20 && within < places.len(), "those of two segments of eight: {within}");
+    assert!(hold(&places[59]).is_within(), "somebody keeps it already");
+    assert_eq!(lab.stats().refused_hold as usize, places.len() - within);
+    let is_there = |hash, place: &Place| lab.read(*place, hash, Ask::whole()).is_ok();
+    let all_are = || (0..).zip(&places).all(|(hash, place)| is_there(hash, place));
     fill(&lab, 100..400);
     let stats = lab.stats();
     assert!(stats.reclaimed > 10 && stats.refused_space == 0, "{stats:?}");
-    for ((hash, place), hold) in (0..).zip(&places).zip(&holds) {
-        assert_eq!(lab.read(*place, hash, Ask::whole()).is_ok(), hold.is_some(), "{hash}");
+    assert!(all_are());
+    // All that there is, is read, and so is all that comes.
+    for hash in 100..700 {
+        if hash >= 400 {
+            fill(&lab, hash..hash + 1);
+        }
+        holds.extend(lab.index.place(hash).as_ref().map(hold));
     }
-    drop(holds);
-    let newest = lab.index.place(399).unwrap();
-    assert!(lab.disk.hold(newest, 25).is_some() && lab.disk.hold(newest, 0).is_none());
+    let reclaimed = lab.stats().reclaimed;
+    fill(&lab, 700..800);
+    let stats = lab.stats();
+    assert!(stats.reclaimed == reclaimed && stats.refused_space > 0, "{stats:?}");
+    assert!(all_are());
+    // What is over does not count any more.
+    holds.clear();
+    fill(&lab, 800..1_000);
+    assert!(lab.stats().reclaimed > reclaimed);
+    let newest = lab.index.place(999).unwrap();
+    assert!(hold(&newest).is_within() && !lab.disk.hold(newest, 0).unwrap().is_within());
 }

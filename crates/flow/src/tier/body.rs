@@ -162,16 +162,19 @@ impl OnDisk {
         store.disk.hold(self.place(), store.read_share.load(Ordering::Relaxed))
     }
 
-    /// Somebody reads it from now on.
-    fn enter(&self) {
+    /// Somebody reads it from now on. False if that keeps more than may be for one who can do
+    /// without: then it is as if he had not come.
+    fn enter(&self, can_do_without: bool) -> bool {
         let mut readers = self.readers.lock();
-        readers.count += 1;
-        if readers.hold.is_none()
-            && self.place.load(Ordering::Acquire) != NOWHERE
-            && let Some(cache) = self.cache.upgrade()
-        {
-            readers.hold = self.hold(cache.lower());
+        if readers.hold.is_none() && self.place.load(Ordering::Acquire) != NOWHERE {
+            let held = self.cache.upgrade().and_then(|cache| self.hold(cache.lower()));
+            if can_do_without && !held.as_ref().is_some_and(Hold::is_within) {
+                return false;
+            }
+            readers.hold = held;
         }
+        readers.count += 1;
+        true
     }
 
     /// One who read it does not any more.
@@ -323,11 +326,12 @@ impl Elsewhere for OnDisk {
     }
 
     fn open(self: Arc<Self>) -> Box<dyn Reading> {
-        let until = self.length;
-        let (pieces, step) = (VecDeque::new(), DiskStep::Idle);
-        let number = self.on_its_way().map(Intake::enter);
-        self.enter();
-        Box::new(DiskReading { body: self, number, at: 0, until, pieces, step })
+        self.enter(false);
+        Box::new(DiskReading::new(self))
+    }
+
+    fn open_within(self: Arc<Self>) -> Option<Box<dyn Reading>> {
+        self.enter(true).then(|| Box::new(DiskReading::new(self)) as _)
     }
 
     fn memory(&self) -> u64 {
@@ -375,6 +379,13 @@ enum DiskStep {
 }
 
 impl DiskReading {
+    /// A read by one who has entered.
+    fn new(body: Arc<OnDisk>) -> Self {
+        let number = body.on_its_way().map(Intake::enter);
+        let (pieces, step, until) = (VecDeque::new(), DiskStep::Idle, body.length);
+        Self { body, number, at: 0, until, pieces, step }
+    }
+
     fn take(&mut self, answer: Answer) -> bool {
         self.at += answer.body.iter().map(|piece| piece.len() as u64).sum::<u64>();
         self.pieces = answer.body.into_iter().filter(|piece| !piece.is_empty()).collect();

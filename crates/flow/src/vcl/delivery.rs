@@ -60,7 +60,13 @@ fn stored<S: Stage>(
     let served = served(turn, env, object, reader.is_some());
     let body = S::body(object, reader).answering(&env.asked.method, object.status());
     let mut reply = Reply::stored(object, body, served);
-    if reply.is_behind() {
+    let is_to_be_fetched = reply.is_to_be_fetched(&turn.req);
+    let is_elsewhere = object.elsewhere().is_some();
+    if is_to_be_fetched && is_elsewhere && turn.is_hit {
+        // It is for those who read it already, and stays.
+        return Err(Step::Pass);
+    }
+    if is_to_be_fetched && !is_elsewhere {
         // Its body outgrew the store before this request took hold of it.
         turn.state.hash_always_miss = true;
         return Err(Step::Lookup);
