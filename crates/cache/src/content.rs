@@ -35,15 +35,27 @@ impl<'a> Location<'a> {
     }
 }
 
+/// The reason for which a body elsewhere is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// As much is read there as may be.
+    Full,
+    /// It can no longer be had, and neither can the response be found any more.
+    Gone,
+}
+
 /// A complete body that is not in memory as one piece.
 pub trait Elsewhere: fmt::Debug + Send + Sync {
     /// The body's length in bytes.
     fn length(&self) -> u64;
     /// Begins to read at the body's beginning. Nothing is brought before bytes are asked for.
     fn open(self: Arc<Self>) -> Box<dyn Reading>;
-    /// Begins to read it for one who can fetch it instead: `None` if as much is read as may be.
-    fn open_within(self: Arc<Self>) -> Option<Box<dyn Reading>> {
-        Some(self.open())
+    /// Begins to read it for one who can fetch it instead.
+    ///
+    /// # Errors
+    /// The reason for which it is better fetched.
+    fn open_within(self: Arc<Self>) -> Result<Box<dyn Reading>, Closed> {
+        Ok(self.open())
     }
     /// Bytes of memory that it takes by being there. They are reserved with the object that has it.
     fn memory(&self) -> u64 {

@@ -8,7 +8,7 @@ use base::Account;
 use bytes::Bytes;
 use message::Trailers;
 
-use crate::content::{Elsewhere, Keeper, Location, Reading};
+use crate::content::{Closed, Elsewhere, Keeper, Location, Reading};
 use crate::fill::{Aborted, COPY_BYTES, Cursor, Fill, Step, Trailed, WINDOW_CHUNK_BYTES};
 use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::pieces::Whole;
@@ -32,7 +32,7 @@ enum Link {
     None,
     /// The fill that brings the body, and the reader's place there.
     Fill(Arc<Fill>, u32),
-    /// A window whose beginning was gone before the reader came.
+    /// A window whose beginning was gone before the reader came, or a body elsewhere that was.
     Behind,
     /// A body elsewhere that is not opened before it is read: as much is read as may be.
     Beyond,
@@ -75,7 +75,11 @@ impl Reader {
     /// A reader of `object`'s body; `object` has a body of its own, not another's.
     pub(crate) fn of_object(object: Arc<dyn Keeper>) -> Self {
         if let Location::Elsewhere(body) = object.state() {
-            let link = Arc::clone(body).open_within().map_or(Link::Beyond, |read| link(body, read));
+            let link = match Arc::clone(body).open_within() {
+                Ok(reading) => link(body, reading),
+                Err(Closed::Full) => Link::Beyond,
+                Err(Closed::Gone) => Link::Behind,
+            };
             return Self::over(Some(object), link);
         }
         let fill = object.fill();
@@ -120,8 +124,8 @@ impl Reader {
         self.fill().is_some_and(|fill| fill.is_short())
     }
 
-    /// Returns true if the body became a window whose beginning was gone before this reader came.
-    /// The reader gives nothing but [`Aborted`]; fetch anew.
+    /// Returns true if the body became a window whose beginning was gone before this reader came, or
+    /// was elsewhere and is no more. The reader gives nothing but [`Aborted`]; fetch anew.
     pub fn is_behind(&self) -> bool {
         matches!(self.link, Link::Behind)
     }

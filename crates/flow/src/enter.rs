@@ -257,7 +257,11 @@ impl Core {
                     if !reply.is_to_be_fetched(ask.request) {
                         return Start::Reply(reply);
                     }
-                    Way::Alone { key: key.clone(), reason: Forward::UriMiss }
+                    match object.is_live() {
+                        true => Way::Alone { key: key.clone(), reason: Forward::UriMiss },
+                        // The disk has it no more, and nobody finds it.
+                        false => Way::Fetch { key: key.clone(), old: None },
+                    }
                 }
                 Next::Fetch(Some(object)) => match self.stands_in(ask, &key, &object) {
                     Some(cause) => {

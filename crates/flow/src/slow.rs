@@ -181,8 +181,12 @@ async fn take_part(
         let begin = |options: BeginOptions<'_>| core.begin(&ask, key, options).into();
         let mut role =
             part.take(begin, |object, coalesces| match (judge(&ask, object), coalesces) {
-                (Judgement::Deliver(served), true) => take(core, &ask, object, served)
-                    .map_or(Verdict::Alone, |r| Verdict::End(Met::Reply(r))),
+                (Judgement::Deliver(served), true) => match take(core, &ask, object, served) {
+                    Some(reply) => Verdict::End(Met::Reply(reply)),
+                    None if object.is_live() => Verdict::Alone,
+                    // The disk has it no more, and nobody finds it.
+                    None => Verdict::Replace,
+                },
                 (Judgement::Pass, true) => Verdict::End(Met::Pass),
                 (Judgement::Private, true) => Verdict::Alone,
                 (Judgement::Fetch, true) => {

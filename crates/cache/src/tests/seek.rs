@@ -36,8 +36,12 @@ impl Elsewhere for Shelf {
         Box::new(ShelfReading { shelf: self, at: 0, is_asked: false })
     }
 
-    fn open_within(self: Arc<Self>) -> Option<Box<dyn Reading>> {
-        (!self.is_full.load(Ordering::Relaxed)).then(|| self.open())
+    fn open_within(self: Arc<Self>) -> Result<Box<dyn Reading>, Closed> {
+        match self.is_full.load(Ordering::Relaxed) {
+            true => Err(Closed::Full),
+            false if self.lost_from == 0 => Err(Closed::Gone),
+            false => Ok(self.open()),
+        }
     }
 
     fn memory(&self) -> u64 {
@@ -126,6 +130,9 @@ fn a_body_elsewhere_that_many_read_is_read_by_who_wants_it_all_the_same() {
     shelf.is_full.store(true, Ordering::Relaxed);
     let mut after = object.reader();
     assert!(!before.is_beyond() && after.is_beyond() && !after.is_behind());
+    let lost = Shelf { bytes: Bytes::from(pattern(3000)), ..Shelf::default() };
+    let lost = kept(&cache(), "/a", Arc::new(lost)).reader();
+    assert!(lost.is_behind() && !lost.is_beyond());
     after.seek(1500);
     for (reader, from) in [(before, 0), (after, 1500)] {
         assert!(read_all(reader).expect("complete") == pattern(3000)[from..]);

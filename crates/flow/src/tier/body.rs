@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use base::{Account, Held};
 use bytes::Bytes;
-use cache::{Aborted, Elsewhere, Object, Reading};
+use cache::{Aborted, Closed, Elsewhere, Object, Reading};
 use disk::{Answer, Ask, Hold, Place, Seal};
 use parking_lot::Mutex;
 use tokio::sync::futures::OwnedNotified;
@@ -162,19 +162,20 @@ impl OnDisk {
         store.disk.hold(self.place(), store.read_share.load(Ordering::Relaxed))
     }
 
-    /// Somebody reads it from now on. False if that keeps more than may be for one who can do
-    /// without: then it is as if he had not come.
-    fn enter(&self, can_do_without: bool) -> bool {
+    /// Somebody reads it from now on, unless he can do without, and it is about to go, or keeps more
+    /// than may be: then it is as if he had not come.
+    fn enter(&self, can_do_without: bool) -> Result<(), Closed> {
         let mut readers = self.readers.lock();
         if readers.hold.is_none() && self.place.load(Ordering::Acquire) != NOWHERE {
             let held = self.cache.upgrade().and_then(|cache| self.hold(cache.lower()));
-            if can_do_without && !held.as_ref().is_some_and(Hold::is_within) {
-                return false;
+            match held {
+                None if can_do_without => return Err(Closed::Gone),
+                Some(hold) if can_do_without && !hold.is_within() => return Err(Closed::Full),
+                held => readers.hold = held,
             }
-            readers.hold = held;
         }
         readers.count += 1;
-        true
+        Ok(())
     }
 
     /// One who read it does not any more.
@@ -326,12 +327,16 @@ impl Elsewhere for OnDisk {
     }
 
     fn open(self: Arc<Self>) -> Box<dyn Reading> {
-        self.enter(false);
+        _ = self.enter(false);
         Box::new(DiskReading::new(self))
     }
 
-    fn open_within(self: Arc<Self>) -> Option<Box<dyn Reading>> {
-        self.enter(true).then(|| Box::new(DiskReading::new(self)) as _)
+    fn open_within(self: Arc<Self>) -> Result<Box<dyn Reading>, Closed> {
+        let entered = self.enter(true);
+        if entered == Err(Closed::Gone) {
+            self.lose();
+        }
+        entered.map(|()| Box::new(DiskReading::new(self)) as _)
     }
 
     fn memory(&self) -> u64 {

@@ -232,6 +232,16 @@ async fn a_large_body_whose_volume_is_out_leaves_the_index() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_large_body_that_has_just_gone_is_read_by_nobody_and_leaves_the_index() {
+    let (shared, _) = over(&Memory::new());
+    let (object, at, _) = large(&shared, "/film");
+    assert!(disk(&shared).forget(at.1));
+    let reader = object.reader();
+    assert!(reader.is_behind() && !reader.is_beyond());
+    assert!(!object.is_live(), "whoever asks from now on has it fetched anew");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_large_body_that_its_origin_confirms_is_on_disk_under_its_new_head() {
     let vfs = Memory::new();
     let (shared, _) = over(&vfs);

@@ -61,6 +61,10 @@ fn stored<S: Stage>(
     let body = S::body(object, reader).answering(&env.asked.method, object.status());
     let mut reply = Reply::stored(object, body, served);
     let is_to_be_fetched = reply.is_to_be_fetched(&turn.req);
+    if is_to_be_fetched && !object.is_live() && turn.is_hit {
+        // The disk has it no more, and nobody finds it.
+        return Err(Step::Lookup);
+    }
     let is_elsewhere = object.elsewhere().is_some();
     if is_to_be_fetched && is_elsewhere && turn.is_hit {
         // It is for those who read it already, and stays.
