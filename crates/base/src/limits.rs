@@ -205,6 +205,7 @@ limits! {
     DirectorBackends director_backends Count 10_000, "Backends of one director of a VCL program; beyond it adding one fails. A `dynamic` director forgets one that was never found, or else the one that was not asked for for longest.";
     DirectorNewHosts director_new_hosts Count 200, "Hosts that VCL's `dynamic` directors take on in one second, or look up again after a failure, half of them for one client (IPv4 address or IPv6 /64; on loopback one connection); beyond it they have no backend. Hosts that have been found are looked up again at this rate.";
     GeoipBytes geoip_bytes Bytes 512 << 20, "Bytes of a database of VCL's `geoip2`; a program with a larger one is not loaded.";
+    ErrorPageBytes error_page_bytes Bytes 256 * KIB, "One file of `error_pages`, each of which is held in memory; a configuration with a longer one is not loaded.";
     Ranges ranges Count 32, "Ranges of one request; beyond it the whole representation is sent.";
 }
 
@@ -225,6 +226,10 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
     (Limit::AcmeRetryWait, "how long is waited before a try"),
     (Limit::AcmeRetryWaitMax, "how long is waited before a try"),
     (Limit::OcspRetryWait, "how long is waited before a try"),
+    (
+        Limit::ErrorPageBytes,
+        "a configuration that reaches it is not loaded, and the error names it",
+    ),
     (Limit::GeoipBytes, "a program that reaches it is not loaded, and the error names it"),
 ];
 

@@ -464,6 +464,7 @@ pub(crate) const SITE: Section = Section {
             "includes", TABLE, "none", "Pages that are put together of others: see `[site.includes]`.";
             "compress", "\"off\", \"stored\" or \"all\"", "\"stored\"", "Which bodies are coded, as `[compression]` says: those that are stored, or `all`, those that pass to one client too (see the guide on BREACH first). With `off` no body is changed: each coding that the origin chooses is a variant.";
             "show_surrogate_control", BOOLEAN, "false", "Whether clients see `Surrogate-Control`: for a site whose clients are caches that read it, too.";
+            "error_pages", TABLE, "none", "Files (absolute paths) that are the pages of errors made here, by status: `{ 502 = \"/srv/error/502.html\" }`. Read with the configuration, at most `error_page_bytes` long, their type by their ending. What an origin answers stays as it is.";
             "redirect_https", "true, false, 301 or 308", "false", "Whether requests over plain HTTP are redirected to HTTPS; `true` is 308. Those below `/.well-known/acme-challenge/` are not.";
             "guard_spellings", BOOLEAN, "true", "Whether `deny`, `allow`, `respond`, `redirect`, `bypass` and `cache = false` also hold for paths that an origin may take for theirs: with parameters (`/admin;x`, as servlet containers read it) and with `%5c` for a slash (as IIS does).";
             "hsts", "true, false, a duration or a table", "false", "Strict-Transport-Security (RFC 6797) of responses over HTTPS: `true` is two years; see `[site.hsts]`.";

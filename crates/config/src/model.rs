@@ -9,6 +9,7 @@ use std::sync::Arc;
 use base::Limits;
 use flow::invalidate::Level;
 use flow::{Compress, Compression};
+use message::Status;
 use origin::OriginConfig;
 use policy::acl::{CidrSet, Net};
 use policy::{Includes, Profile, Purge, SiteRules};
@@ -191,6 +192,17 @@ pub struct SiteTls {
     /// The site's choice about ordered certificates. `None` if the site makes none: certificates
     /// are then ordered if `pairs` is empty.
     pub acme: Option<bool>,
+}
+
+/// One of `error_pages`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageFile {
+    /// The status, of an error.
+    pub status: Status,
+    /// The file with the page.
+    pub path: PathBuf,
+    /// Where it is written.
+    pub place: Place,
 }
 
 /// `[tls.acme]`.
@@ -610,6 +622,8 @@ pub struct SiteConfig {
     pub shows_tags: bool,
     /// Clients see Surrogate-Control.
     pub shows_surrogate_control: bool,
+    /// Its own error pages, each for one status.
+    pub error_pages: Vec<PageFile>,
     /// Its pages that are put together of others.
     pub includes: Includes,
     /// Its bodies that are coded here.

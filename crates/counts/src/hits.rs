@@ -151,6 +151,7 @@ pub(crate) fn site() -> Site {
         server_timing: false,
         shows_tags: false,
         shows_surrogate_control: false,
+        error_pages: Vec::new(),
         includes: policy::Includes::default(),
         compress: flow::Compress::default(),
         hsts: None,

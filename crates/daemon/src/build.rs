@@ -53,7 +53,6 @@ pub(crate) fn live(
     let origins = origins(config, running, material, reserved);
     let (mut hsts, mut listed, mut sites) = (Vec::new(), Vec::new(), no_sites());
     for site in &config.sites {
-        let hsts = site.hsts.as_ref().and_then(|value| index_of(&mut hsts, value));
         let mut built = |rules: SiteRules| {
             let built = Arc::new(Site {
                 name: site.hosts.first().cloned().unwrap_or_default(),
@@ -65,12 +64,13 @@ pub(crate) fn live(
                 beside_scripts: site.origins.iter().map(|i| beside_scripts(&origins[*i])).collect(),
                 page_caches: site.origins.iter().map(|i| pages(&origins[*i])).collect(),
                 accel: site.origins.iter().map(|i| accel(&origins[*i])).collect(),
-                hsts,
+                hsts: site.hsts.as_ref().and_then(|value| index_of(&mut hsts, value)),
                 purge: site.purge.clone(),
                 by_htcp: site.by_htcp,
                 server_timing: site.server_timing,
                 shows_tags: site.shows_tags,
                 shows_surrogate_control: site.shows_surrogate_control,
+                error_pages: material.error_pages.of(site),
                 includes: site.includes.clone(),
                 compress: site.compress,
                 certificate_fields: site.tls.client.as_ref().map(fields).unwrap_or_default(),

@@ -14,7 +14,7 @@
 //! ground    5  build programs stapled
 //! ground    4  material source vcl
 //! ground    3  node varnishd
-//! ground    2  load records
+//! ground    2  error_pages load records
 //! ground    1  keeper
 //! ground    0  account allocator below fits given guard holders journal
 //! ground    0  like notify ordered ports ring servers
@@ -29,6 +29,7 @@ mod api;
 mod below;
 mod build;
 mod dashboard;
+mod error_pages;
 mod explain;
 mod fits;
 #[cfg(test)]

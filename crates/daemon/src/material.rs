@@ -1,4 +1,5 @@
 //! Certificates, keys and authorities: read from their files, and read again when those change.
+//! Pages of errors are read with them, and again with the configuration.
 //!
 //! Material is never half used: a pair is taken as a whole, or the pair before it stays.
 
@@ -14,6 +15,7 @@ use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place};
 use policy::HostTable;
 use tls::{AuthMode, Challenges, ClientAuth, Domain, MaterialError, Pair, Server, Upstream};
 
+use crate::error_pages::PageFiles;
 use crate::guard::Guard;
 use crate::load::render;
 use crate::{fits, keeper, ordered};
@@ -36,6 +38,8 @@ pub struct Material {
     /// The verifier of the authority's own certificate, and the place where the configuration asks
     /// for it.
     authority: Option<(Upstream, Place)>,
+    /// Pages of errors.
+    pub(crate) error_pages: PageFiles,
     /// The guard of the port that speaks Varnish's CLI, if there is one.
     pub(crate) varnish_cli: Option<Guard>,
 }
@@ -123,6 +127,7 @@ impl Material {
                 Err(problem) => found.push(*problem),
             }
         }
+        material.error_pages = PageFiles::read(config, &mut found);
         found.extend(material.uncovered(config));
         material.read_ordered(config, &mut found);
         match config.varnish_cli.as_ref().map(read_guard).transpose() {

@@ -12,6 +12,7 @@ use message::{Request, Scheme};
 use policy::Notes;
 
 use crate::assemble::Within;
+use crate::error_pages;
 use crate::interims::Interims;
 use crate::live::{Live, Site};
 use crate::reply::Reply;
@@ -81,8 +82,11 @@ impl Ask<'_> {
     }
 
     /// Adds to the reply what goes with every one of the site: Strict-Transport-Security, and who
-    /// decided.
+    /// decided. The page of an error becomes the site's own.
     pub(crate) fn sign(&self, reply: &mut Reply) {
+        if reply.plain {
+            error_pages::put(reply, &self.site.error_pages, &self.request.method);
+        }
         sign(reply, self.site, self.notes.rule, self.request.scheme);
     }
 }

@@ -21,6 +21,7 @@ use vcl::program::Instance;
 use crate::challenge::Challenges;
 use crate::compression::{Compress, Compression};
 use crate::dictionary::Dictionaries;
+use crate::error_pages::ErrorPage;
 use crate::invalidate::Door;
 use crate::refine::Allowance;
 use crate::slices::SliceMemory;
@@ -64,6 +65,8 @@ pub struct Site {
     pub shows_tags: bool,
     /// Clients see Surrogate-Control.
     pub shows_surrogate_control: bool,
+    /// Its own pages for errors that are made here.
+    pub error_pages: Vec<ErrorPage>,
     /// Its pages that are put together of others.
     pub includes: Includes,
     /// The bodies that are coded here, where its policy decides.

@@ -140,7 +140,7 @@ pub fn problem(request: &Request, problem: Problem) -> Reply {
 }
 
 /// The same, with the number that the request has in the log, so that a visitor who complains can
-/// say which it was.
+/// say which it was: on the page and in a field, since a site's own page cannot show it.
 pub(crate) fn numbered(request: &Request, problem: Problem, number: Option<u64>) -> Reply {
     let status = problem.status();
     let mut response = Response::new(status);
@@ -150,7 +150,10 @@ pub(crate) fn numbered(request: &Request, problem: Problem, number: Option<u64>)
     if problem == Problem::OnlyReadable {
         response.headers.push(HeaderId::Allow, b"GET, HEAD");
     }
-    let number = number.map(|number| format!("Request {number:x}"));
+    let number = number.map(|number| {
+        response.headers.push_named(b"X-Request-Id", format!("{number:x}").as_bytes());
+        format!("Request {number:x}")
+    });
     let mut reply = page(request, response, &problem.shown(), number.as_deref());
     problem.note(&mut reply.about);
     reply
@@ -199,7 +202,9 @@ fn page(request: &Request, mut response: Response, reason: &str, below: Option<&
     );
     response.headers.push(HeaderId::ContentType, b"text/html; charset=utf-8");
     response.headers.push(HeaderId::CacheControl, b"no-store");
-    own(request, response, Bytes::from(body))
+    let mut reply = own(request, response, Bytes::from(body));
+    reply.plain = true;
+    reply
 }
 
 /// Builds a reply from a response that policy made up.
@@ -263,7 +268,7 @@ pub(crate) fn purge_refused(request: &Request, status: Status, reason: &str) -> 
         response.headers.push(HeaderId::Allow, policy::ALLOW);
     }
     let mut reply = error_page(request, response, reason);
-    reply.served = Served::Purge;
+    (reply.served, reply.plain) = (Served::Purge, false);
     reply.about.trouble = Some(Box::new(Trouble { error: reason.into(), limit: None }));
     reply
 }

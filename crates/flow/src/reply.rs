@@ -227,6 +227,8 @@ pub struct Reply {
     pub dictionary: DictionaryUse,
     /// The connection ends after the reply.
     pub close: bool,
+    /// The body is the plain page of an error that was made here: a site may have its own.
+    pub(crate) plain: bool,
     /// The reply has a whole body because more ranges were asked for than may be.
     pub(crate) too_many_ranges: bool,
     /// The body is a page that is to be put together first.
@@ -287,6 +289,7 @@ impl Reply {
             by_dictionary: false,
             dictionary: DictionaryUse::NotNamed,
             close: false,
+            plain: false,
             too_many_ranges: false,
             page: None,
             about: About::default(),

@@ -262,6 +262,7 @@ fn site(number: u32, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>) -> Arc<Si
         server_timing: false,
         shows_tags: true,
         shows_surrogate_control: false,
+        error_pages: Vec::new(),
         includes: policy::Includes::default(),
         compress: flow::Compress::default(),
         hsts: None,

@@ -98,7 +98,6 @@ pub(super) fn sites(
             let (tls, hsts) = (super::tls::site(r, table), super::tls::hsts(r, table));
             let dialects = presets.dialects(r);
             let purge = super::purge::site(r, table, dialects);
-            let by_htcp = super::purge::by_htcp(table, purge.as_ref());
             SiteConfig {
                 vcl,
                 hosts,
@@ -108,11 +107,12 @@ pub(super) fn sites(
                 rules,
                 tls,
                 hsts,
+                by_htcp: super::purge::by_htcp(table, purge.as_ref()),
                 purge,
-                by_htcp,
                 server_timing: is_on(r, table, "server_timing"),
                 shows_tags: is_on(r, table, "show_tags"),
                 shows_surrogate_control: is_on(r, table, "show_surrogate_control"),
+                error_pages: super::error_pages::of_site(r, table),
                 includes: super::includes::site(r, table),
                 compress: super::compression::of_site(r, table),
             }

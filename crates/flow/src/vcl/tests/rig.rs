@@ -424,6 +424,7 @@ pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         server_timing: false,
         shows_tags: false,
         shows_surrogate_control: false,
+        error_pages: Vec::new(),
         includes: policy::Includes::default(),
         compress: crate::Compress::default(),
         hsts: None,

@@ -1,0 +1,35 @@
+//! `error_pages`: files in the place of the pages that errors made here have.
+//!
+//! Their content is read by whoever loads the configuration, not here.
+
+use message::Status;
+
+use crate::model::PageFile;
+use crate::reader::{Reader, Table};
+
+/// The pages of a site, each for one status.
+pub(super) fn of_site(r: &mut Reader, site: &Table<'_>) -> Vec<PageFile> {
+    let Some(item) = site.item("error_pages") else { return Vec::new() };
+    let Some(pairs) = item.pairs() else {
+        r.wrong_type(&item);
+        return Vec::new();
+    };
+    let mut pages: Vec<PageFile> = Vec::new();
+    for (name, span, item) in pairs {
+        let Some(status) = error_status(name) else {
+            let told = format!("`{}` is not the status of an error", name.escape_debug());
+            r.error(span, told).help = Some("write a number from 400 to 599".to_owned());
+            continue;
+        };
+        if let Some((path, place)) = super::tls::path(r, &item) {
+            pages.push(PageFile { status, path, place });
+        }
+    }
+    pages
+}
+
+fn error_status(text: &str) -> Option<Status> {
+    let digits = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
+    let code = text.parse().ok().filter(|code| digits && (400..600).contains(code))?;
+    Status::new(code)
+}

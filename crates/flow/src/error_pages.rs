@@ -1,0 +1,31 @@
+//! A site's own pages for errors that are made here, in the place of the plain ones (nginx's
+//! `error_page`).
+//!
+//! Must never touch what an origin has answered, nor the answers to purges.
+
+use bytes::Bytes;
+use message::{HeaderId, Method, Status};
+
+use crate::body::ReplyBody;
+use crate::reply::{Head, Reply};
+
+/// The content of a file that is the page of an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorPage {
+    /// The error's status.
+    pub status: Status,
+    /// Content-Type.
+    pub kind: String,
+    /// The page.
+    pub content: Bytes,
+}
+
+/// Puts the page that `pages` have for its status in the place of a plain page of ours.
+pub(crate) fn put(reply: &mut Reply, pages: &[ErrorPage], method: &Method) {
+    let status = reply.status;
+    let Some(page) = pages.iter().find(|page| page.status == status) else { return };
+    let Head::Owned(head) = &mut reply.head else { return };
+    head.headers.remove(HeaderId::ContentType);
+    head.headers.push(HeaderId::ContentType, page.kind.as_bytes());
+    reply.body = ReplyBody::from(page.content.clone()).answering(method, status);
+}
