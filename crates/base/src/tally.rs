@@ -8,38 +8,118 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::Counter;
+
 /// Upper bounds of the times that are told apart, in microseconds; one more is for what is longer.
-pub const BOUNDS_US: [u64; 16] = [
-    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
-    1_000_000, 2_500_000, 5_000_000, 10_000_000,
+pub const BOUNDS_US: [u64; 22] = [
+    1, 2, 5, 10, 20, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000,
+    250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000,
 ];
 
-/// The cache's part in an answer, as coarse as figures want it.
+/// The column of every time up to this one is looked up: hits are that quick, and are not to be
+/// slowed by a search.
+const SHORT_US: usize = 100;
+
+/// Columns of short times.
+const SHORT: [u8; SHORT_US + 1] = {
+    let mut columns = [0; SHORT_US + 1];
+    let mut us = 1;
+    while us <= SHORT_US {
+        let last = columns[us - 1];
+        columns[us] = last + (us as u64 > BOUNDS_US[last as usize]) as u8;
+        us += 1;
+    }
+    columns
+};
+
+/// The cache's part in an answer: each request that is answered is of one of these classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Answered from the store, fresh or stale, or from a file.
+    /// Answered from a fresh stored response.
     Hit,
-    /// Waited for an origin's answer that might have been stored.
+    /// Answered from a stale one: within its grace, or because the origin failed.
+    Stale,
+    /// Answered from a stored one that the origin had just confirmed.
+    Revalidated,
+    /// Answered by an origin's answer that was fetched for the store.
     Miss,
     /// Sent to the origin past the store.
     Pass,
+    /// Answered with a file.
+    File,
     /// Answered by policy or an error page.
     Synth,
+    /// Answered with an error before the request was read whole.
+    Refused,
 }
 
 impl Outcome {
     /// All of them, in the order of the tables below.
-    pub const ALL: [Self; 4] = [Self::Hit, Self::Miss, Self::Pass, Self::Synth];
+    pub const ALL: [Self; 8] = [
+        Self::Hit,
+        Self::Stale,
+        Self::Revalidated,
+        Self::Miss,
+        Self::Pass,
+        Self::File,
+        Self::Synth,
+        Self::Refused,
+    ];
 
     /// Its word in labels.
-    pub fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Hit => "hit",
+            Self::Stale => "stale",
+            Self::Revalidated => "revalidated",
             Self::Miss => "miss",
             Self::Pass => "pass",
+            Self::File => "file",
             Self::Synth => "synth",
+            Self::Refused => "refused",
         }
     }
+
+    /// The counters that count it, each answer once.
+    pub const fn counters(self) -> &'static [Counter] {
+        match self {
+            Self::Hit => &[Counter::Hits],
+            Self::Stale => &[Counter::StaleHits, Counter::StaleOnError],
+            Self::Revalidated => &[Counter::RevalidatedAnswers],
+            Self::Miss => &[Counter::Misses, Counter::HitForMiss, Counter::Collapsed],
+            Self::Pass => &[Counter::Passes],
+            Self::File => &[Counter::Files],
+            Self::Synth => &[Counter::Synthetic],
+            Self::Refused => &[Counter::Refused],
+        }
+    }
+
+    /// The number of answers of this class, by what its counters say.
+    pub fn counted(self, sum: impl Fn(Counter) -> u64) -> u64 {
+        self.counters().iter().map(|counter| sum(*counter)).sum()
+    }
+
+    /// Returns true for what the hit ratio counts as a hit: the store has answered, with no word
+    /// of an origin.
+    pub const fn is_hit(self) -> bool {
+        matches!(self, Self::Hit | Self::Stale)
+    }
+
+    /// Returns true for what the hit ratio is a part of: a stored response or an origin has
+    /// answered.
+    pub const fn is_judged(self) -> bool {
+        matches!(self, Self::Hit | Self::Stale | Self::Revalidated | Self::Miss | Self::Pass)
+    }
+}
+
+/// The hit ratio, the one formula of all figures: hits and stale answers by these, revalidated
+/// ones, misses and passes. `None` where nothing of all this has been.
+pub fn hit_ratio(count: impl Fn(Outcome) -> f64) -> Option<f64> {
+    let sum = |such: fn(Outcome) -> bool| -> f64 {
+        Outcome::ALL.into_iter().filter(|outcome| such(*outcome)).map(&count).sum()
+    };
+    let judged = sum(Outcome::is_judged);
+    (judged > 0.0).then(|| sum(Outcome::is_hit) / judged)
 }
 
 /// A histogram of durations.
@@ -52,7 +132,10 @@ pub struct Latency {
 impl Latency {
     /// Counts one.
     pub fn add(&mut self, us: u64) {
-        let at = BOUNDS_US.iter().position(|bound| us <= *bound).unwrap_or(BOUNDS_US.len());
+        let at = match usize::try_from(us).ok().and_then(|us| SHORT.get(us)) {
+            Some(column) => usize::from(*column),
+            None => BOUNDS_US.iter().position(|bound| us <= *bound).unwrap_or(BOUNDS_US.len()),
+        };
         self.counts[at] += 1;
         self.sum_us = self.sum_us.saturating_add(us);
     }
@@ -233,7 +316,9 @@ mod tests {
         a.hand_over();
         let sites = tallies.sum().sites;
         assert_eq!(sites.keys().collect::<Vec<_>>(), ["one", "two"]);
-        assert_eq!(sites["one"], SiteSums { requests: [2, 0, 1, 0], errors: 1, bytes: 12 });
+        let mut requests = [0; Outcome::ALL.len()];
+        (requests[Outcome::Hit as usize], requests[Outcome::Pass as usize]) = (2, 1);
+        assert_eq!(sites["one"], SiteSums { requests, errors: 1, bytes: 12 });
         assert_eq!(sites["two"].requests[0], 1);
     }
 
@@ -247,8 +332,36 @@ mod tests {
         core.hand_over();
         let latency = &tallies.sum().latency[Outcome::Miss as usize];
         let bounds: Vec<_> = latency.cumulative().collect();
-        assert_eq!((bounds[0], bounds[1], bounds[15]), ((100, 2), (250, 3), (10_000_000, 3)));
+        let shown = (bounds[0], bounds[5], bounds[6], bounds[7], bounds[21]);
+        assert_eq!(shown, ((1, 1), (50, 1), (100, 2), (250, 3), (10_000_000, 3)));
         assert_eq!((latency.count(), latency.sum_us()), (4, 20_000_201));
+    }
+
+    #[test]
+    fn a_time_that_is_looked_up_is_where_a_search_finds_it() {
+        for us in 0..=2 * SHORT_US as u64 {
+            let mut latency = Latency::default();
+            latency.add(us);
+            let found = latency.cumulative().find(|(_, count)| *count > 0);
+            let bound = BOUNDS_US.into_iter().find(|bound| us <= *bound);
+            assert_eq!(found.map(|(bound, _)| bound), bound, "{us}");
+        }
+    }
+
+    #[test]
+    fn the_ratio_is_of_what_the_store_might_have_answered() {
+        let ratio = |counts: [f64; 8]| hit_ratio(|outcome| counts[outcome as usize]);
+        assert_eq!(ratio([3.0, 2.0, 1.0, 3.0, 1.0, 9.0, 9.0, 9.0]), Some(0.5));
+        assert_eq!(ratio([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]), Some(1.0));
+        assert_eq!(ratio([0.0, 0.0, 0.0, 0.0, 0.0, 9.0, 9.0, 9.0]), None);
+    }
+
+    #[test]
+    fn no_counter_counts_two_outcomes() {
+        let all: Vec<_> = Outcome::ALL.iter().flat_map(|outcome| outcome.counters()).collect();
+        for (at, counter) in all.iter().enumerate() {
+            assert!(!all[..at].contains(counter), "{counter:?}");
+        }
     }
 
     #[test]

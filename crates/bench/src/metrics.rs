@@ -23,11 +23,14 @@ const ORIGIN: [&str; 2] = ["larder_origin_requests_total", "varnish_main_backend
 const HITS: [&str; 4] = [
     "larder_hits_total",
     "larder_stale_hits_total",
-    "larder_collapsed_total",
+    "larder_stale_on_error_total",
     "varnish_main_cache_hit",
 ];
-const OTHERS: [&str; 4] = [
+const OTHERS: [&str; 7] = [
+    "larder_revalidated_answers_total",
     "larder_misses_total",
+    "larder_hit_for_miss_total",
+    "larder_collapsed_total",
     "larder_passes_total",
     "varnish_main_cache_miss",
     "varnish_main_s_pass",

@@ -47,8 +47,10 @@ pub struct Card {
     pub objects: u64,
     /// Bytes in use for them.
     pub bytes: u64,
-    /// Requests that the cache answered.
+    /// Requests that the hit ratio counts as hits.
     pub hits: u64,
+    /// Requests that it is a part of.
+    pub judged: u64,
     /// All requests.
     pub requests: u64,
 }

@@ -16,7 +16,7 @@ const TILES = [
   },
   {
     label: 'Hit ratio', figure: (f, mean) => [percent(ratio(mean)), ''],
-    beside: (f, mean) => `${rate(mean('hits'))} hits/s`,
+    beside: (f, mean) => `${rate(mean('hits'))} hits/s, ${rate(mean('stale'))} stale/s`,
   },
   {
     label: 'Sent', figure: (f, mean) => bytesIn(mean('bytes_out')).map((part, n) => (n ? `${part}/s` : part)),
@@ -45,11 +45,10 @@ const TILES = [
   },
 ];
 
-// Answered without waiting for an origin, of all that might have been.
+// The daemon says what counts; a mean of its ratios would weigh idle seconds like busy ones.
 function ratio(mean) {
-  const hits = mean('hits');
-  const all = hits + mean('misses') + mean('passes');
-  return all > 0 ? hits / all : null;
+  const judged = mean('judged');
+  return judged > 0 ? mean('from_store') / judged : null;
 }
 
 // Whoever sends such purges mostly does not look at their answers.
@@ -86,7 +85,7 @@ class Tiles {
 }
 
 const number = (title, value, more = {}) => ({ title, value, kind: 'number', ...more });
-const hitsOf = (row) => percent(row.requests > 0 ? row.hit_ratio : null);
+const hitsOf = (row) => percent(row.hit_ratio);
 
 // The button's name says which URL is meant.
 const explainButton = {
@@ -167,7 +166,7 @@ function otherTables() {
       columns: [
         { title: 'Site', value: (row) => row.site, kind: 'words' },
         number('Requests/s', (row) => rate(row.requests)),
-        number('Hits', (row) => percent(row.requests > 0 ? row.hits / row.requests : null)),
+        number('Hits', hitsOf),
         number('Errors/s', (row) => rate(row.errors)),
         number('Sent/s', (row) => bytes(row.bytes), { minor: true }),
         number('Requests in all', (row) => count(row.requests_total), { minor: true }),
@@ -201,7 +200,7 @@ export class Board {
     this.cluster = new Cluster();
     this.tables = {
       misses: urlTable('misses-table', 'Most misses', 'that waited for an origin',
-        number('Misses/s', (row) => rate(row.misses))),
+        number('Waits/s', (row) => rate(row.waited))),
       time: urlTable('time-table', 'Most time', 'of all requests together',
         number('Time/s', (row) => time(row.time_us))),
       errors: errorsTable(),

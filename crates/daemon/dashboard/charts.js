@@ -7,7 +7,9 @@ import { History } from './history.js';
 // The time that is shown even when less is known: one reading alone has no width.
 const LEAST_S = 2;
 
-const COLOURS = ['ink', 'quiet', 'grid', 'bad', 'hits', 'hits-fill', 'misses', 'misses-fill', 'passes', 'passes-fill'];
+// The cache's part in answers, from the lowest layer of a chart to the highest.
+const PARTS = ['hits', 'stale', 'revalidated', 'misses', 'passes'];
+const COLOURS = ['ink', 'quiet', 'grid', 'bad', ...PARTS.flatMap((name) => [name, `${name}-fill`])];
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
 function colours() {
@@ -218,16 +220,16 @@ export class Charts {
   constructor(place) {
     this.history = new History();
     this.ranges = new Ranges(this.history, () => this.#fill());
-    const missed = (of) => of('hits') + of('misses');
+    const upTo = (name) => (of) => PARTS.slice(0, PARTS.indexOf(name) + 1).reduce((sum, part) => sum + of(part), 0);
+    const layer = (name, label) => ({
+      label, swatch: name, stroke: name, fill: `${name}-fill`, make: upTo(name), value: (of) => of(name),
+    });
     this.rates = [
       new Rates(place, this.history, {
         title: 'Requests', unit: 'per second', format: rate,
         lines: [
-          { label: 'passed', swatch: 'passes', stroke: 'passes', fill: 'passes-fill',
-            make: (of) => missed(of) + of('passes'), value: (of) => of('passes') },
-          { label: 'misses', swatch: 'misses', stroke: 'misses', fill: 'misses-fill', make: missed,
-            value: (of) => of('misses') },
-          { label: 'hits', swatch: 'hits', stroke: 'hits', fill: 'hits-fill', make: (of) => of('hits') },
+          layer('passes', 'passed'), layer('misses', 'misses'), layer('revalidated', 'revalidated'),
+          layer('stale', 'stale'), layer('hits', 'hits'),
         ],
       }),
     ];

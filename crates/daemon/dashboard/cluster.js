@@ -50,7 +50,7 @@ export class Cluster {
         number('Lag', (row) => count(row.lag)),
         number('Silent', (row) => duration(Math.floor(row.silent_ms / 1000))),
         number('Objects', (row) => count(row.objects), { minor: true }),
-        number('Hits', (row) => percent(row.requests > 0 ? row.hits / row.requests : null)),
+        number('Hits', (row) => percent(row.judged > 0 ? row.hits / row.judged : null)),
       ],
     });
   }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::tally::Outcome;
 use base::{Counter, Counters, Limit};
 use cluster::{Card, Cluster, Credentials, Host, Loss, Position, Saved, Settings, Stance, Tls};
 use config::{ClusterConfig, ClusterCredentials, Config, Isolation};
@@ -170,7 +171,11 @@ impl Host for Store {
         let store = self.shared.cache.stats();
         card.version = env!("CARGO_PKG_VERSION").to_owned();
         (card.objects, card.bytes) = (store.objects, store.bytes);
-        card.hits = self.shared.counters.sum(Counter::Hits);
+        let sum = |such: fn(Outcome) -> bool| {
+            let outcomes = Outcome::ALL.into_iter().filter(|outcome| such(*outcome));
+            outcomes.map(|outcome| outcome.counted(|one| self.shared.counters.sum(one))).sum()
+        };
+        (card.hits, card.judged) = (sum(Outcome::is_hit), sum(Outcome::is_judged));
         card.requests = self.shared.counters.sum(Counter::Requests);
     }
 

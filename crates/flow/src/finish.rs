@@ -25,7 +25,7 @@ use policy::Peer;
 use tokio::sync::Notify;
 
 use crate::live::{Live, Shared};
-use crate::reply::{Forward, Reply, Served};
+use crate::reply::Reply;
 
 pub(crate) use background::Background;
 
@@ -270,11 +270,15 @@ impl CoreLog {
         }
     }
 
-    /// Counts a reply by its status and by how the cache took part. For what is no transaction of
-    /// the log; [`CoreLog::answered`] counts the others.
-    pub fn count_reply(&self, reply: &Reply) {
+    /// Counts a reply to what could not be read, and which is no transaction of the log;
+    /// [`CoreLog::answered`] counts the others.
+    pub fn count_refusal(&self, reply: &Reply) {
+        self.counters.inc(Counter::Refused);
+        self.count_status(reply);
+    }
+
+    fn count_status(&self, reply: &Reply) {
         let counters = &self.counters;
-        counters.inc(reply.served.counter());
         match reply.status.code() / 100 {
             2 => counters.inc(Counter::Status2xx),
             3 => counters.inc(Counter::Status3xx),
@@ -285,7 +289,12 @@ impl CoreLog {
     }
 
     fn count(&self, reply: &Reply, told: &Told<'_>, end_us: u64) {
-        self.count_reply(reply);
+        let (counter, outcome) = match told.request {
+            Some(_) => (reply.served.counter(), reply.served.outcome()),
+            None => (Counter::Refused, Outcome::Refused),
+        };
+        self.counters.inc(counter);
+        self.count_status(reply);
         if reply.too_many_ranges {
             self.counters.limit(Limit::Ranges);
         }
@@ -294,7 +303,6 @@ impl CoreLog {
         self.counters.add(Counter::HeadBytesOut, told.head_out);
         self.counters.add(Counter::BodyBytesOut, told.body_out);
         let mut tally = self.tally.borrow_mut();
-        let outcome = outcome(reply.served);
         tally.time(outcome, end_us.saturating_sub(told.started.began_us));
         if let Some(site) = reply.about.site(told.live) {
             let is_error = reply.status.code() >= 500;
@@ -395,15 +403,5 @@ impl Sinks {
             }
             None => batch.bytes.clear(),
         }
-    }
-}
-
-/// Returns the class in which a reply is counted. Waiting for a confirmation is waiting.
-fn outcome(served: Served) -> Outcome {
-    match served {
-        Served::Hit | Served::Stale | Served::StaleOnError | Served::File => Outcome::Hit,
-        Served::Fetched { reason: Forward::Bypass | Forward::Method, .. } => Outcome::Pass,
-        Served::Revalidated | Served::Fetched { .. } => Outcome::Miss,
-        Served::Synthetic | Served::Purge => Outcome::Synth,
     }
 }

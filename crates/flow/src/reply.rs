@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use base::tally::Outcome;
 use base::{Counter, Limit};
 use cache::{Object, Record};
 use codec::Coding;
@@ -102,13 +103,26 @@ impl Served {
             Self::Hit => Counter::Hits,
             Self::Stale => Counter::StaleHits,
             Self::StaleOnError => Counter::StaleOnError,
-            Self::Revalidated => Counter::Misses,
+            Self::Revalidated => Counter::RevalidatedAnswers,
             Self::Fetched { reason: Forward::Bypass | Forward::Method, .. } => Counter::Passes,
             Self::Fetched { reason: Forward::HitForMiss, .. } => Counter::HitForMiss,
             Self::Fetched { collapsed: true, .. } => Counter::Collapsed,
             Self::Fetched { .. } => Counter::Misses,
             Self::File => Counter::Files,
             Self::Synthetic | Self::Purge => Counter::Synthetic,
+        }
+    }
+
+    /// The class in which it is counted by site and by time.
+    pub(crate) fn outcome(self) -> Outcome {
+        match self {
+            Self::Hit => Outcome::Hit,
+            Self::Stale | Self::StaleOnError => Outcome::Stale,
+            Self::Revalidated => Outcome::Revalidated,
+            Self::Fetched { reason: Forward::Bypass | Forward::Method, .. } => Outcome::Pass,
+            Self::Fetched { .. } => Outcome::Miss,
+            Self::File => Outcome::File,
+            Self::Synthetic | Self::Purge => Outcome::Synth,
         }
     }
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use base::tally::hit_ratio;
 use base::{Counter, Limits};
 use clap::Args;
 use config::{CliOptions, Config};
@@ -190,11 +191,11 @@ fn show(
             }
             let sum = |counter| shared.counters.sum(counter);
             let requests = sum(Counter::Requests);
-            let hits = sum(Counter::Hits) + sum(Counter::StaleHits) + sum(Counter::Collapsed);
+            let hits = hit_ratio(|outcome| outcome.counted(sum) as f64).unwrap_or_default();
             let line = format!(
                 "  {:>10} {:>8.1}% {:>14} {:>8} KiB",
                 requests - last,
-                100.0 * hits as f64 / requests.max(1) as f64,
+                100.0 * hits,
                 pages.load(Ordering::Relaxed),
                 shared.cache.stats().bytes / 1024,
             );

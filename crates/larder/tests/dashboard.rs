@@ -3,15 +3,14 @@
 mod support;
 
 use serde_json::Value;
+use support::events::{Events, bearer};
 use support::nats::Nats;
 use support::{PATIENCE, Setup, Stage, eventually, whole};
 use testkit::client::{Pieces, Raw};
 use testkit::larder::Daemon;
 use testkit::origin::{Script, Scripted};
 use testkit::reply::Reply;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::io::AsyncReadExt;
 
 const TOP: &str = "[admin]\nlisten = \"127.0.0.1:0\"";
 
@@ -23,52 +22,6 @@ async fn ask(stage: &Stage, target: &str, fields: &str) -> Reply {
         format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n");
     raw.send(asked.as_bytes(), Pieces::Whole).await.expect("sent");
     whole(raw.reply("GET").await, target)
-}
-
-fn bearer(stage: &Stage, role: &str) -> String {
-    let token = stage.daemon.token(role).expect("a token");
-    format!("Authorization: Bearer {token}\r\n")
-}
-
-/// A stream of events, as far as it was read.
-struct Events {
-    stream: TcpStream,
-    text: String,
-}
-
-impl Events {
-    async fn open(stage: &Stage, role: &str) -> Self {
-        let at = stage.daemon.admin().expect("an admin listener");
-        let mut stream = TcpStream::connect(at).await.expect("a connection");
-        let token = bearer(stage, role);
-        let asked = format!("GET /api/v1/live HTTP/1.1\r\nHost: localhost\r\n{token}\r\n");
-        stream.write_all(asked.as_bytes()).await.expect("sent");
-        Self { stream, text: String::new() }
-    }
-
-    /// The first event called `name` for whose data `holds`.
-    async fn find(&mut self, name: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        let start = format!("event: {name}\ndata: ");
-        let search = async {
-            let mut bytes = vec![0; 64 << 10];
-            loop {
-                // Whole ones only: the last may still be arriving.
-                let (done, _) = self.text.rsplit_once("\n\n").unwrap_or_default();
-                let found = done
-                    .split("\n\n")
-                    .filter_map(|block| block.split_once(&start).map(|(_, data)| data))
-                    .filter_map(|data| serde_json::from_str::<Value>(data.lines().next()?).ok())
-                    .find(|data| holds(data));
-                if let Some(found) = found {
-                    return found;
-                }
-                let read = self.stream.read(&mut bytes).await.expect("more");
-                assert!(read > 0, "the stream ended: {}", self.text);
-                self.text.push_str(&String::from_utf8_lossy(&bytes[..read]));
-            }
-        };
-        timeout(PATIENCE, search).await.expect("in time")
-    }
 }
 
 #[tokio::test]

@@ -155,12 +155,14 @@ async fn top_adds_up_what_is_asked_for() {
     let shown = ask(&stage, "top", &["--once", "--seconds", "0"]).await;
     let lines: Vec<_> = shown.lines().collect();
     assert!(lines[0].starts_with("5 requests in "), "{shown}");
-    assert!(lines[2].ends_with("  larder.test/page?a=1") && lines[2].contains("67 %"), "{shown}");
+    assert!(lines[1].starts_with("hit 2, stale 0, revalidated 0, miss 3, pass 0, "), "{shown}");
+    assert!(lines[3].ends_with("  larder.test/page?a=1") && lines[3].contains("67 %"), "{shown}");
     let arguments = ["--json", "--seconds", "0", "--by", "status", "--sort", "misses"];
     let value: Value = serde_json::from_str(&ask(&stage, "top", &arguments).await).expect("JSON");
     assert_eq!(value["all"]["requests"], 5);
-    assert_eq!((&value["rows"][0]["key"], &value["rows"][0]["misses"]), (&"200".into(), &2.into()));
-    assert_eq!((&value["rows"][1]["key"], &value["rows"][1]["hits"]), (&"404".into(), &0.into()));
+    assert_eq!((&value["rows"][0]["key"], &value["rows"][0]["waited"]), (&"200".into(), &2.into()));
+    let last = &value["rows"][1];
+    assert_eq!((&last["key"], &last["cache"]["hit"]), (&"404".into(), &0.into()));
 }
 
 #[tokio::test]

@@ -152,7 +152,7 @@ fn plain_http(tcp: &Wire, core: &CoreCtx) {
     let Some(status) = Status::new(400) else { return };
     let reply = pages::refused(status, reason);
     core.flow.counters.inc(Counter::BadRequests);
-    core.flow.log.count_reply(&reply);
+    core.flow.log.count_refusal(&reply);
     let mut out = Vec::new();
     append(&core.flow.live(), &Request::new(), &reply, false, &mut out);
     if let Some(Part::Bytes(body)) = reply.body.part() {

@@ -87,31 +87,24 @@ fn quoted(rest: &str) -> Option<(String, &str)> {
     None
 }
 
-/// Reads a cache's verdict, true for a hit: a word of nginx's `$upstream_cache_status`, of
+/// Reads a cache's verdict, true for what the hit ratio counts as a hit, and `None` for what it is
+/// no part of: a word of nginx's `$upstream_cache_status`, of
 /// Varnish's `%{Varnish:handling}x`, of Squid's result codes, or of ours.
 fn verdict(word: &str) -> Option<bool> {
     let word = word.split('/').next().unwrap_or_default();
     match word.to_ascii_uppercase().as_str() {
-        "HIT"
-        | "STALE"
-        | "UPDATING"
-        | "REVALIDATED"
-        | "STALE-ERROR"
-        | "FILE"
-        | "TCP_HIT"
-        | "TCP_MEM_HIT"
-        | "TCP_IMS_HIT"
-        | "TCP_INM_HIT"
-        | "TCP_REFRESH_UNMODIFIED" => Some(true),
-        "MISS"
+        "HIT" | "STALE" | "UPDATING" | "STALE-ERROR" | "TCP_HIT" | "TCP_MEM_HIT"
+        | "TCP_IMS_HIT" | "TCP_INM_HIT" => Some(true),
+        "REVALIDATED"
+        | "MISS"
         | "EXPIRED"
         | "BYPASS"
         | "PASS"
         | "COLLAPSED"
         | "HIT-FOR-MISS"
-        | "SYNTH"
         | "PIPE"
         | "TCP_MISS"
+        | "TCP_REFRESH_UNMODIFIED"
         | "TCP_REFRESH_MODIFIED" => Some(false),
         _ => None,
     }

@@ -65,7 +65,7 @@ impl Histogram {
 /// Hits apart from all others.
 #[derive(Clone, Debug, Default)]
 pub struct Pair {
-    /// Requests answered from the store or a file.
+    /// Requests answered from the store, with no word of an origin.
     pub hits: Histogram,
     /// All others.
     pub others: Histogram,

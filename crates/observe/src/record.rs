@@ -37,6 +37,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use base::tally::Outcome;
+
 /// Version of the form above. A reader of another version says so instead of guessing.
 pub const VERSION: u32 = 5;
 
@@ -148,15 +150,22 @@ served! {
 }
 
 impl Served {
-    /// Returns true if the store or a file answered and the client waited for no origin.
-    pub fn is_hit(self) -> bool {
-        matches!(self, Self::Hit | Self::Stale | Self::StaleOnError | Self::File)
+    /// The class in which figures count it; of what could not be read see [`Record::outcome`].
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Self::Hit => Outcome::Hit,
+            Self::Stale | Self::StaleOnError => Outcome::Stale,
+            Self::Revalidated => Outcome::Revalidated,
+            Self::Miss | Self::HitForMiss | Self::Collapsed | Self::Refresh => Outcome::Miss,
+            Self::Pass => Outcome::Pass,
+            Self::File => Outcome::File,
+            Self::Synth => Outcome::Synth,
+        }
     }
 
-    /// Returns true if the client waited for an origin's answer that might have been stored.
-    pub fn is_miss(self) -> bool {
-        use Served::{Collapsed, HitForMiss, Miss, Revalidated};
-        matches!(self, Revalidated | Miss | HitForMiss | Collapsed)
+    /// Returns true if the store answered with no word of an origin.
+    pub fn is_hit(self) -> bool {
+        self.outcome().is_hit()
     }
 
     fn of(number: u8) -> Option<Self> {
@@ -580,6 +589,11 @@ impl<'a> Record<'a> {
             vcl,
             ..Self::default()
         }
+    }
+
+    /// The class in which figures count it.
+    pub fn outcome(&self) -> Outcome {
+        if self.flags.has(Flags::REFUSED) { Outcome::Refused } else { self.served.outcome() }
     }
 
     /// Returns true if a client's request caused it.

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::io::Write as _;
 
+use base::tally::{Outcome, hit_ratio};
+
 use crate::format::Fields;
 use crate::record::Record;
 
@@ -74,10 +76,10 @@ words! {
 pub struct Sums {
     /// Requests.
     pub requests: f64,
-    /// Of these, answered without waiting for an origin.
-    pub hits: f64,
-    /// Of these, that waited for one.
-    pub misses: f64,
+    /// Of these, by class, in the order of [`Outcome::ALL`].
+    pub outcomes: [f64; Outcome::ALL.len()],
+    /// Of these, that waited for an origin.
+    pub waited: f64,
     /// Of these, answered with a 5xx status.
     pub errors: f64,
     /// Bytes sent, heads too.
@@ -91,22 +93,17 @@ impl Sums {
         let one = |is: bool| if is { 1.0 } else { 0.0 };
         let waited = record.phases.fetch.is_some() || record.phases.wait.is_some();
         self.requests += 1.0;
-        self.hits += one(record.served.is_hit());
-        self.misses += one(waited);
+        self.outcomes[record.outcome() as usize] += 1.0;
+        self.waited += one(waited);
         self.errors += one(record.status >= 500);
         self.bytes += record.body_out as f64 + f64::from(record.head_out);
         self.time_us += record.phases.end as f64;
     }
 
     fn scale(&mut self, by: f64) {
-        for number in [
-            &mut self.requests,
-            &mut self.hits,
-            &mut self.misses,
-            &mut self.errors,
-            &mut self.bytes,
-            &mut self.time_us,
-        ] {
+        let others = [&mut self.requests, &mut self.waited, &mut self.errors];
+        let sums = [&mut self.bytes, &mut self.time_us];
+        for number in others.into_iter().chain(sums).chain(&mut self.outcomes) {
             *number *= by;
         }
     }
@@ -115,11 +112,16 @@ impl Sums {
     pub fn weight(&self, sort: Sort) -> f64 {
         match sort {
             Sort::Requests => self.requests,
-            Sort::Misses => self.misses,
+            Sort::Misses => self.waited,
             Sort::Bytes => self.bytes,
             Sort::Time => self.time_us,
             Sort::Errors => self.errors,
         }
+    }
+
+    /// The hit ratio, if there is one.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        hit_ratio(|outcome| self.outcomes[outcome as usize])
     }
 
     /// Mean time of a request, in microseconds.
@@ -284,7 +286,10 @@ mod tests {
         assert_eq!(names(Sort::Misses), ["a/large"]);
         assert_eq!(names(Sort::Errors), [""; 0]);
         assert_eq!(tally.rows(Sort::Time, 1).len(), 1);
-        assert_eq!((tally.all().requests * tally.per_second(), tally.all().hits), (2.0, 3.0));
+        assert_eq!(
+            (tally.all().requests * tally.per_second(), tally.all().outcomes[0]),
+            (2.0, 3.0)
+        );
     }
 
     #[test]

@@ -9,6 +9,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
+use base::tally::{Outcome, hit_ratio};
+
 use crate::access::Line;
 
 const DAY_S: u64 = 86_400;
@@ -40,9 +42,9 @@ pub struct Span {
     pub bytes: u64,
     /// Answers with a 5xx status.
     pub errors: u64,
-    /// Answers of the cache, where the log says so.
+    /// Answers that the hit ratio counts as hits, where the log says so.
     pub hits: u64,
-    /// Lines that say whether the cache answered.
+    /// Lines about answers that it is a part of.
     pub judged: u64,
     /// Different users.
     pub users: u64,
@@ -64,9 +66,13 @@ impl Span {
         self.requests as f64 / self.seconds.max(1) as f64
     }
 
-    /// The part of the answers that came from the cache; `None` if the log does not say.
+    /// The hit ratio, as [`base::tally::hit_ratio`] has it; `None` if the log does not say.
     pub fn hit_ratio(&self) -> Option<f64> {
-        (self.judged > 0).then(|| self.hits as f64 / self.judged as f64)
+        hit_ratio(|outcome| match outcome {
+            Outcome::Hit => self.hits as f64,
+            Outcome::Miss => self.judged.saturating_sub(self.hits) as f64,
+            _ => 0.0,
+        })
     }
 }
 

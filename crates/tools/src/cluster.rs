@@ -126,14 +126,14 @@ fn told(status: &Value) -> String {
     ];
     for member in status["members"].as_array().into_iter().flatten() {
         let state = text(&member["state"]);
-        let (hits, requests) = (number(&member["hits"]), number(&member["requests"]).max(1));
+        let (hits, judged) = (number(&member["hits"]), number(&member["judged"]).max(1));
         lines.push(format!(
             "{:<20} {state:<8} {:>6} {:>7}s {:>10} {:>5}%",
             text(&member["name"]),
             number(&member["lag"]),
             number(&member["silent_ms"]) / 1000,
             number(&member["objects"]),
-            hits.saturating_mul(100) / requests,
+            hits.saturating_mul(100) / judged,
         ));
     }
     lines.join("\n")
@@ -150,7 +150,7 @@ mod tests {
         let member = |name: &str, lag: u64, left: bool| {
             let state = if left { "left" } else { "draining" };
             json!({ "name": name, "lag": lag, "state": state,
-                    "silent_ms": 1500, "objects": 7, "hits": 1, "requests": 2 })
+                    "silent_ms": 1500, "objects": 7, "hits": 1, "judged": 2 })
         };
         let status = json!({
             "name": "a", "connected": false, "problem": "NATS: gone", "trusted": false,

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use base::tally::Outcome;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use observe::ring::From;
@@ -152,22 +153,28 @@ fn once(args: &TopArgs, by: By, sort: Sort) -> Result<(), String> {
     print(text.as_bytes()).map(|_| ())
 }
 
-const TITLES: [&str; 6] = ["req/s", "hits", "misses/s", "5xx/s", "bytes/s", "mean"];
+const TITLES: [&str; 6] = ["req/s", "hits", "waits/s", "5xx/s", "bytes/s", "mean"];
 
 fn cells(sums: &Sums, per_second: f64) -> [String; 6] {
     let rate = |n: f64| match n * per_second {
         rate if rate >= 99.95 => grouped(rate.round() as u64),
         rate => format!("{rate:.1}"),
     };
-    let hits = if sums.requests > 0.0 { sums.hits / sums.requests * 100.0 } else { 0.0 };
     [
         rate(sums.requests),
-        format!("{hits:.0} %"),
-        rate(sums.misses),
+        sums.hit_ratio().map_or_else(|| "-".to_owned(), |ratio| format!("{:.0} %", ratio * 100.0)),
+        rate(sums.waited),
         rate(sums.errors),
         bytes(sums.bytes * per_second),
         time(sums.mean_us()),
     ]
+}
+
+/// Every class of answers with its number, or its rate.
+fn classes(sums: &Sums, shown: impl Fn(f64) -> String) -> String {
+    let class =
+        |outcome: Outcome| format!("{} {}", outcome.word(), shown(sums.outcomes[outcome as usize]));
+    Outcome::ALL.map(class).join(", ")
 }
 
 fn plain(tally: &Tally, sort: Sort, count: usize, lost: u64) -> String {
@@ -177,6 +184,7 @@ fn plain(tally: &Tally, sort: Sort, count: usize, lost: u64) -> String {
         "{} requests in {seconds:.1} s, by {by}, most {sort_word} first\n",
         grouped(all.requests as u64)
     );
+    out.push_str(&format!("{}\n", classes(all, |count| grouped(count as u64))));
     if lost > 0 {
         out.push_str(&format!("{lost} more were lost: this reader was too slow\n"));
     }
@@ -195,10 +203,15 @@ fn plain(tally: &Tally, sort: Sort, count: usize, lost: u64) -> String {
 
 fn json(tally: &Tally, sort: Sort, count: usize, lost: u64) -> String {
     let row = |sums: &Sums| {
+        let classes: serde_json::Map<_, _> = Outcome::ALL
+            .into_iter()
+            .map(|class| (class.word().to_owned(), (sums.outcomes[class as usize] as u64).into()))
+            .collect();
         serde_json::json!({
             "requests": sums.requests as u64,
-            "hits": sums.hits as u64,
-            "misses": sums.misses as u64,
+            "cache": classes,
+            "hit_ratio": sums.hit_ratio(),
+            "waited": sums.waited as u64,
             "errors": sums.errors as u64,
             "bytes": sums.bytes as u64,
             "mean_us": sums.mean_us() as u64,
@@ -268,7 +281,7 @@ impl View for Top {
         let [head, body, foot] =
             Layout::vertical([Constraint::Length(2), Constraint::Min(1), Constraint::Length(1)])
                 .areas(frame.area());
-        let [rate, hits, misses, errors, out, mean] = cells(tally.all(), tally.per_second());
+        let [rate, hits, waits, errors, out, mean] = cells(tally.all(), tally.per_second());
         let bold = Style::new().add_modifier(Modifier::BOLD);
         let held = if self.held.is_some() { "  (held)" } else { "" };
         let lost = match self.lost {
@@ -276,10 +289,13 @@ impl View for Top {
             lost => format!("  {lost} lost: too many to read"),
         };
         let summary = format!(
-            "larder top  {rate} req/s  {hits} hits  {misses} misses/s  {errors} 5xx/s  {out}/s  \
+            "larder top  {rate} req/s  {hits} hits  {waits} waits/s  {errors} 5xx/s  {out}/s  \
              mean {mean}{lost}{held}"
         );
-        frame.render_widget(Line::styled(summary, bold), head);
+        let per_second = tally.per_second();
+        let classes = classes(tally.all(), |count| format!("{:.1}", count * per_second));
+        let lines = [Line::styled(summary, bold), Line::from(format!("per second: {classes}"))];
+        frame.render_widget(Text::from_iter(lines), head);
         // On a narrow screen the name needs the room more than figures do.
         let narrow = body.width < 90;
         let row = |figures: [String; 6], name: String| {

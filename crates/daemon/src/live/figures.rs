@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use base::counters::Counter;
 use base::limits;
-use base::tally::{Outcome, SiteSums};
+use base::tally::{Outcome, SiteSums, hit_ratio};
 use origin::ServerStatus;
 use serde_json::{Map, Value, json};
 
@@ -23,14 +23,18 @@ const SITES: usize = 12;
 /// Nodes of a cluster that are shown, those that are not ready before the others.
 const NODES: usize = 50;
 
-/// Sums of counters, each under the name of its rate. One of the first four counts each reply.
+/// Sums of counters, each under the name of its rate. One of the first eight counts each reply:
+/// they are in the order of [`Outcome::ALL`].
 const COUNTED: &[(&str, &[Counter])] = &[
-    ("hits", &[Counter::Hits, Counter::StaleHits, Counter::StaleOnError, Counter::Files]),
-    ("misses", &[Counter::Misses, Counter::HitForMiss, Counter::Collapsed]),
-    ("passes", &[Counter::Passes]),
-    ("synthetic", &[Counter::Synthetic]),
+    ("hits", Outcome::Hit.counters()),
+    ("stale", Outcome::Stale.counters()),
+    ("revalidated", Outcome::Revalidated.counters()),
+    ("misses", Outcome::Miss.counters()),
+    ("passes", Outcome::Pass.counters()),
+    ("files", Outcome::File.counters()),
+    ("synthetic", Outcome::Synth.counters()),
+    ("refused", Outcome::Refused.counters()),
     ("requests", &[Counter::Requests]),
-    ("refused", &[Counter::BadRequests]),
     ("errors", &[Counter::Status5xx]),
     ("aborted", &[Counter::Aborted]),
     ("bytes_out", &[Counter::BytesOut]),
@@ -43,8 +47,19 @@ const COUNTED: &[(&str, &[Counter])] = &[
 ];
 
 /// Rates of one moment of the past, in this order behind its time.
-const KEPT: [&str; 7] =
-    ["hits", "misses", "passes", "requests", "errors", "bytes_out", "origin_requests"];
+const KEPT: [&str; 11] = [
+    "hits",
+    "stale",
+    "revalidated",
+    "misses",
+    "passes",
+    "requests",
+    "errors",
+    "bytes_out",
+    "origin_requests",
+    "from_store",
+    "judged",
+];
 
 /// The figures of one moment.
 #[derive(Clone, Debug, Default)]
@@ -120,6 +135,13 @@ impl Reading {
         let mut rates: BTreeMap<_, _> =
             counted.map(|((name, _), (is, was))| (*name, self.rate(before, *was, *is))).collect();
         rates.insert("evictions", self.rate(before, before.evictions, self.evictions));
+        // Both parts of the hit ratio, so that whoever shows a mean of it needs no formula.
+        let judged =
+            [("from_store", Outcome::is_hit as fn(_) -> _), ("judged", Outcome::is_judged)];
+        for (name, such) in judged {
+            let parts = Outcome::ALL.into_iter().filter(|outcome| such(*outcome));
+            rates.insert(name, parts.map(|part| rates[COUNTED[part as usize].0]).sum());
+        }
         rates
     }
 
@@ -147,15 +169,25 @@ impl Reading {
         rows.truncate(SITES);
         let row = |(name, sums): (&String, &SiteSums)| {
             let was = before.sites.get(name).copied().unwrap_or_default();
-            let hits = Outcome::Hit as usize;
+            let rate = |outcome: Outcome| {
+                let at = outcome as usize;
+                self.rate(before, was.requests[at], sums.requests[at])
+            };
+            let classes: BTreeMap<_, _> =
+                Outcome::ALL.into_iter().map(|outcome| (outcome.word(), rate(outcome))).collect();
+            let totals: BTreeMap<_, _> = Outcome::ALL
+                .into_iter()
+                .map(|outcome| (outcome.word(), sums.requests[outcome as usize]))
+                .collect();
             json!({
                 "site": name,
                 "requests": self.rate(before, all(&was), all(sums)),
-                "hits": self.rate(before, was.requests[hits], sums.requests[hits]),
+                "cache": classes,
+                "hit_ratio": hit_ratio(rate),
                 "errors": self.rate(before, was.errors, sums.errors),
                 "bytes": self.rate(before, was.bytes, sums.bytes),
                 "requests_total": all(sums),
-                "hits_total": sums.requests[hits],
+                "cache_total": totals,
             })
         };
         rows.into_iter().map(row).collect()
@@ -319,7 +351,11 @@ mod tests {
     #[test]
     fn sites_come_by_their_requests_and_limits_once_they_were_reached() {
         let (mut before, mut now) = (reading(0, 0), reading(2, 0));
-        let sums = |hits, passes| SiteSums { requests: [hits, 0, passes, 0], errors: 1, bytes: 8 };
+        let sums = |hits, passes| {
+            let mut requests = [0; Outcome::ALL.len()];
+            (requests[Outcome::Hit as usize], requests[Outcome::Pass as usize]) = (hits, passes);
+            SiteSums { requests, errors: 1, bytes: 8 }
+        };
         before.sites.insert("a".to_owned(), sums(10, 0));
         now.sites.insert("a".to_owned(), sums(20, 10));
         now.sites.insert("b".to_owned(), sums(100, 0));
@@ -328,7 +364,7 @@ mod tests {
         assert_eq!(told["sites"][0]["site"], "b");
         assert_eq!(told["sites"][0]["requests"], 50.0);
         assert_eq!(told["sites"][1]["requests"], 10.0);
-        assert_eq!(told["sites"][1]["hits"], 5.0);
+        assert_eq!(told["sites"][1]["cache"]["hit"], 5.0);
         assert_eq!(told["sites"][1]["errors"], 0.0);
         assert_eq!(told["limits"].as_array().map(Vec::len), Some(1));
         assert_eq!(told["limits"][0]["limit"], limits::TABLE[3].name);

@@ -124,10 +124,10 @@ fn row(key: &[u8], sums: &Sums, per_second: f64) -> Value {
     json!({
         "key": Printable(key).to_string(),
         "requests": sums.requests * per_second,
-        "misses": sums.misses * per_second,
+        "waited": sums.waited * per_second,
         "errors": sums.errors * per_second,
         "bytes": sums.bytes * per_second,
-        "hit_ratio": sums.hits / sums.requests.max(f64::MIN_POSITIVE),
+        "hit_ratio": sums.hit_ratio(),
         "mean_us": sums.mean_us(),
         "time_us": sums.time_us * per_second,
     })

@@ -240,3 +240,24 @@ fn served(served: Served) -> observe::Served {
 fn short(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_counts_a_reply_in_the_same_class() {
+        let mut all = vec![Served::Hit, Served::Stale, Served::StaleOnError, Served::Revalidated];
+        all.extend([Served::File, Served::Synthetic, Served::Purge]);
+        let reasons = [Forward::Bypass, Forward::Method, Forward::UriMiss, Forward::Stale];
+        for reason in reasons.into_iter().chain([Forward::HitForMiss]) {
+            let fetched = |collapsed| Served::Fetched { reason, stored: true, collapsed };
+            all.extend([fetched(false), fetched(true)]);
+        }
+        for way in all {
+            let outcome = way.outcome();
+            assert!(outcome.counters().contains(&way.counter()), "{way:?}");
+            assert_eq!(served(way).outcome(), outcome, "{way:?}");
+        }
+    }
+}

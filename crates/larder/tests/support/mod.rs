@@ -8,6 +8,7 @@ pub(crate) mod cli;
 pub(crate) mod collector;
 pub(crate) mod console;
 pub(crate) mod disked;
+pub(crate) mod events;
 pub(crate) mod figures;
 pub(crate) mod folder;
 pub(crate) mod h2;

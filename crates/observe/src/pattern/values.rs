@@ -87,7 +87,7 @@ pub(super) fn value<'a>(
         Item::BodyOut => Value::number(record.body_out),
         Item::BytesIn => Value::number(u64::from(record.head_in) + record.body_in),
         Item::BytesOut => Value::number(u64::from(record.head_out) + record.body_out),
-        Item::HitMiss => Value::word(if record.served.is_hit() { "hit" } else { "miss" }),
+        Item::HitMiss => Value::word(if is_hit(record.served) { "hit" } else { "miss" }),
         Item::Handling => Value::word(handling(record)),
         Item::ClientOrBackend => Value::word(if back { "b" } else { "c" }),
         Item::Number if record.xid != 0 => Value::number(record.xid.into()),
@@ -220,13 +220,18 @@ fn address(server: &[u8]) -> Option<String> {
     (!host.is_empty()).then(|| host.trim_matches(['[', ']']).to_owned())
 }
 
+/// Returns true for what other servers' words have no better one for than a hit: files, too.
+fn is_hit(served: Served) -> bool {
+    served.is_hit() || served == Served::File
+}
+
 /// In the words of varnishncsa's `Varnish:handling`.
 fn handling(record: &Record<'_>) -> &'static str {
     match record.served {
         _ if record.flags.has(Flags::TUNNEL) => "pipe",
         Served::Pass => "pass",
         Served::Synth => "synth",
-        served if served.is_hit() => "hit",
+        served if is_hit(served) => "hit",
         _ => "miss",
     }
 }
