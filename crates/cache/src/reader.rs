@@ -124,8 +124,8 @@ impl Reader {
         self.fill().is_some_and(|fill| fill.is_short())
     }
 
-    /// Returns true if the body became a window whose beginning was gone before this reader came, or
-    /// was elsewhere and is no more. The reader gives nothing but [`Aborted`]; fetch anew.
+    /// Returns true if the body became a window whose beginning was gone before this reader came,
+    /// or was elsewhere and is no more. The reader gives nothing but [`Aborted`]; fetch anew.
     pub fn is_behind(&self) -> bool {
         matches!(self.link, Link::Behind)
     }

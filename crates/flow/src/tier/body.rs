@@ -162,8 +162,8 @@ impl OnDisk {
         store.disk.hold(self.place(), store.read_share.load(Ordering::Relaxed))
     }
 
-    /// Somebody reads it from now on, unless he can do without, and it is about to go, or keeps more
-    /// than may be: then it is as if he had not come.
+    /// Somebody reads it from now on, unless he can do without, and it is about to go, or keeps
+    /// more than may be: then it is as if he had not come.
     fn enter(&self, can_do_without: bool) -> Result<(), Closed> {
         let mut readers = self.readers.lock();
         if readers.hold.is_none() && self.place.load(Ordering::Acquire) != NOWHERE {
