@@ -171,8 +171,12 @@ async fn a_node_that_was_killed_applies_what_it_missed_and_keeps_the_rest() {
     assert_eq!(nodes[0].ask("PURGE", "/gone", "Larder-Wait: quorum\r\n").await.status, 200);
     nodes[1].begin();
     nodes[1].joined().await;
+    let is_found = async || {
+        nodes[1].daemon().metric("larder_disk_finding", "").await.expect("metrics") as u64 == 0
+    };
+    eventually("all on disk is found", is_found).await;
     assert!(!nodes[1].hits("/gone").await);
-    eventually("what was not purged is there", async || nodes[1].hits("/kept").await).await;
+    assert!(nodes[1].hits("/kept").await, "what was not purged is there");
     assert_eq!(nodes[1].status().await["counts"]["doubts"], 0, "it missed nothing");
     assert_eq!(origin.seen("/kept"), 1);
 }

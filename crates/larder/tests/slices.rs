@@ -6,6 +6,7 @@ mod support;
 use std::ops::Range;
 
 use rustix::process::{Pid, Signal, kill_process};
+use support::disked::{BOTH, Policy, patient};
 use support::folder::Folder;
 use support::{PATIENCE, eventually, whole};
 use testkit::client::{Pieces, Raw, request};
@@ -18,14 +19,6 @@ const MIB: u64 = 1024 * KIB;
 const SLICE: u64 = 64 * KIB;
 const LENGTH: u64 = MIB + 1000;
 const SMALL: &str = "slices_from = \"256KiB\"\nslice_bytes = \"64KiB\"\nslice_ahead = 0";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Policy {
-    Declared,
-    Vcl,
-}
-
-const BOTH: [Policy; 2] = [Policy::Declared, Policy::Vcl];
 
 /// A daemon in front of a film.
 struct Cinema {
@@ -61,10 +54,10 @@ impl Cinema {
             ),
             Policy::Vcl => String::new(),
         };
-        let file = format!(
+        let file = patient(&format!(
             "listen = \"127.0.0.1:0\"\nworkers = 2\n{top}\n[limits]\n{limits}\n{origin}\
              [[site]]\nhost = \"*\"\n{site}\n"
-        );
+        ));
         let daemon = Daemon::start(&file).expect("larder starts");
         Self { film, daemon, _folder: folder, disk: None, file }
     }

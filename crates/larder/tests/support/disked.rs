@@ -31,6 +31,20 @@ sub vcl_backend_response { set beresp.grace = 1h; }
 sub vcl_deliver { if (obj.hits > 0) { set resp.http.cache-status = \"larder; hit\"; } }
 ";
 
+/// The configuration with a disk that may be as slow as the machine is, unless it says itself how
+/// long it waits: a read that is late is a request to the origin, which tests count.
+pub(crate) fn patient(file: &str) -> String {
+    const KEY: &str = "disk_read_timeout";
+    if file.contains(KEY) {
+        return file.to_owned();
+    }
+    let wait = format!("[limits]\n{KEY} = \"1m\"\n");
+    match file.contains("[limits]\n") {
+        true => file.replacen("[limits]\n", &wait, 1),
+        false => format!("{file}\n{wait}"),
+    }
+}
+
 /// A daemon over a disk, which is stopped, killed and started again.
 pub(crate) struct Disked {
     pub(crate) origin: Scripted,
@@ -66,10 +80,10 @@ impl Disked {
             }
         };
         let path = path.display();
-        let file = format!(
+        let file = patient(&format!(
             "listen = \"127.0.0.1:0\"\nworkers = 2\n{top}\n[disk]\npath = \"{path}\"\n\
              size = \"256MiB\"\n{origins}[[site]]\nhost = \"*\"\n{site}"
-        );
+        ));
         let daemon = Some(Daemon::start(&file).expect("larder starts"));
         Self { origin, daemon, _folder: folder, file }
     }

@@ -8,6 +8,7 @@ use testkit::origin::{Script, Scripted};
 use testkit::reply::Reply;
 
 use super::console::{Ask, run};
+use super::disked::patient;
 use super::folder::Folder;
 use super::nats::Nats;
 use super::{PATIENCE, eventually, is_hit, whole};
@@ -81,6 +82,7 @@ impl Node {
              [[site]]\nhost = \"{}\"\n{site}",
             wanted.top, wanted.cluster, wanted.host
         );
+        let file = patient(&file);
         let daemon = Some(Daemon::start(&file).expect("larder starts"));
         Self { daemon, file, folder }
     }
