@@ -8,6 +8,7 @@ use rustls::server::danger::ClientCertVerifier;
 
 use crate::error::MaterialError;
 use crate::pair::certificates;
+use crate::roster::{Known, Roster};
 use crate::server::provider;
 
 /// A client's duty to have a certificate.
@@ -57,6 +58,13 @@ impl ClientAuth {
         Ok(Self { rule: Arc::new(Rule { mode, authorities, verifier }) })
     }
 
+    /// Lets in the nodes of `roster`, and them alone.
+    pub fn of_nodes(roster: Arc<Roster>) -> Self {
+        let (mode, authorities) = (AuthMode::Require, Vec::new());
+        let verifier: Arc<dyn ClientCertVerifier> = Arc::new(Known(roster));
+        Self { rule: Arc::new(Rule { mode, authorities, verifier }) }
+    }
+
     /// Returns true if a client must have a certificate.
     pub fn is_required(&self) -> bool {
         self.rule.mode == AuthMode::Require
@@ -70,7 +78,10 @@ impl ClientAuth {
 impl PartialEq for ClientAuth {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.rule, &other.rule)
-            || self.rule.mode == other.rule.mode && self.rule.authorities == other.rule.authorities
+            // One without authorities has its nodes, and is like no other.
+            || !self.rule.authorities.is_empty()
+                && self.rule.mode == other.rule.mode
+                && self.rule.authorities == other.rule.authorities
     }
 }
 

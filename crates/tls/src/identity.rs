@@ -40,6 +40,11 @@ impl Identity {
         &self.fingerprint
     }
 
+    /// The certificate as DER.
+    pub fn der(&self) -> &[u8] {
+        &self.der
+    }
+
     /// The certificate as the value of Client-Cert (RFC 9440 2.1): base64 between colons.
     pub fn client_cert(&self) -> Vec<u8> {
         format!(":{}:", STANDARD.encode(&self.der)).into_bytes()

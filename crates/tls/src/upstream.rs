@@ -17,6 +17,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 
 use crate::error::MaterialError;
 use crate::pair::{Pair, certificates};
+use crate::roster::{Known, Roster};
 use crate::server::provider;
 use crate::tickets::Tickets;
 
@@ -27,18 +28,24 @@ pub struct Upstream {
     /// The authorities as they came; `None` if nothing is verified.
     authorities: Option<Arc<[u8]>>,
     own: Option<Arc<Pair>>,
+    /// The nodes that are trusted in place of authorities.
+    roster: Option<Arc<Roster>>,
 }
 
 impl fmt::Debug for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Upstream").field("verify", &self.authorities.is_some()).finish()
+        let verifies = self.authorities.is_some() || self.roster.is_some();
+        f.debug_struct("Upstream").field("verify", &verifies).finish()
     }
 }
 
 impl PartialEq for Upstream {
     fn eq(&self, other: &Self) -> bool {
         let own = |upstream: &Self| upstream.own.as_ref().map(|pair| pair.leaf().to_vec());
-        self.authorities == other.authorities && own(self) == own(other)
+        let roster = |upstream: &Self| upstream.roster.as_ref().map(Arc::as_ptr);
+        self.authorities == other.authorities
+            && own(self) == own(other)
+            && roster(self) == roster(other)
     }
 }
 
@@ -66,21 +73,21 @@ impl Upstream {
                     .map_err(|error| wrong(&error))?
             }
         };
-        let builder = ClientConfig::builder_with_provider(provider())
-            .with_protocol_versions(&[&TLS13, &TLS12])
-            .map_err(|error| wrong(&error))?
-            .dangerous()
-            .with_custom_certificate_verifier(verifier);
-        let mut config = match &own {
-            None => builder.with_no_client_auth(),
-            Some(pair) => {
-                let shown = rustls::sign::SingleCertAndKey::from(pair.certified());
-                builder.with_client_cert_resolver(Arc::new(shown))
-            }
-        };
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let config = config(verifier, own.as_ref())?;
         let authorities = authorities.map(Into::into);
-        Ok(Self { config: Arc::new(config), authorities, own })
+        Ok(Self { config: Arc::new(config), authorities, own, roster: None })
+    }
+
+    /// Trusts the nodes of `roster`, each under its own name, and shows them `own`. No session is
+    /// resumed: who is a node is asked anew for each connection.
+    ///
+    /// # Errors
+    /// When TLS cannot be had at all.
+    pub fn of_nodes(roster: Arc<Roster>, own: Arc<Pair>) -> Result<Self, MaterialError> {
+        let mut config = config(Arc::new(Known(Arc::clone(&roster))), Some(&own))?;
+        config.resumption = Resumption::disabled();
+        let own = Some(own);
+        Ok(Self { config: Arc::new(config), authorities: None, own, roster: Some(roster) })
     }
 
     /// Speaks `protocols` (RFC 7301) in place of HTTP/1.1, and resumes sessions only if `resume`.
@@ -102,6 +109,27 @@ impl Upstream {
         let name = ServerName::try_from(bare.to_owned()).ok()?;
         Some(Peer { config: Arc::clone(&self.config), name })
     }
+}
+
+/// Believes servers by `verifier`, and shows `own` to those who ask for it.
+fn config(
+    verifier: Arc<dyn ServerCertVerifier>,
+    own: Option<&Arc<Pair>>,
+) -> Result<ClientConfig, MaterialError> {
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13, &TLS12])
+        .map_err(|error| MaterialError::Authorities(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    let mut config = match own {
+        None => builder.with_no_client_auth(),
+        Some(pair) => {
+            let shown = rustls::sign::SingleCertAndKey::from(pair.certified());
+            builder.with_client_cert_resolver(Arc::new(shown))
+        }
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
 }
 
 /// A server to connect to, and how.

@@ -1,0 +1,282 @@
+//! Nodes among each other: each shows a certificate that it has made itself, and believes those of
+//! the nodes whose fingerprints it was told, and no others.
+//!
+//! There is no authority, and nothing is written down: a key lives as long as the process that made
+//! it. Whoever tells the fingerprints decides who is a node.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use parking_lot::RwLock;
+use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+
+use crate::error::MaterialError;
+use crate::pair::Pair;
+use crate::server::provider;
+
+/// SHA-256 of a certificate.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// That of the certificate of `pair`.
+    pub fn of(pair: &Pair) -> Self {
+        Self::of_der(pair.leaf())
+    }
+
+    /// That of a certificate as DER.
+    pub fn of_der(der: &[u8]) -> Self {
+        let mut sum = [0; 32];
+        sum.copy_from_slice(digest(&SHA256, der).as_ref());
+        Self(sum)
+    }
+
+    /// Reads what [`fmt::Display`] writes; `None` for anything else.
+    pub fn parse(hex: &str) -> Option<Self> {
+        let (mut sum, bytes) = ([0; 32], hex.as_bytes());
+        if bytes.len() != 2 * sum.len() {
+            return None;
+        }
+        let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+        for (byte, pair) in sum.iter_mut().zip(bytes.chunks_exact(2)) {
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        Some(Self(sum))
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The nodes that are believed, by the fingerprints of what they show.
+#[derive(Debug, Default)]
+pub struct Roster {
+    nodes: RwLock<BTreeMap<Fingerprint, Box<str>>>,
+}
+
+impl Roster {
+    /// Believes these nodes from now on, and nobody else. Connections that are open stay open.
+    pub fn set(&self, nodes: impl IntoIterator<Item = (Fingerprint, Box<str>)>) {
+        let nodes = nodes.into_iter().collect();
+        *self.nodes.write() = nodes;
+    }
+
+    /// The name of the node that shows `der`; `None` for a stranger.
+    pub fn name_of(&self, der: &[u8]) -> Option<Box<str>> {
+        self.nodes.read().get(&Fingerprint::of_der(der)).cloned()
+    }
+}
+
+impl Pair {
+    /// A certificate for the node `name`, signed by itself, with a new key. Others believe it by its
+    /// fingerprint, so that it is good for as long as its key is.
+    ///
+    /// # Errors
+    /// When the random source fails, or no certificate can be for that name.
+    pub fn for_node(name: &str) -> Result<Self, MaterialError> {
+        let wrong = |error: rcgen::Error| MaterialError::Certificate(error.to_string());
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(wrong)?;
+        let params = CertificateParams::new([name.to_owned()]).map_err(wrong)?;
+        let made = params.self_signed(&key).map_err(wrong)?;
+        Self::parse(made.pem().as_bytes(), key.serialize_pem().as_bytes())
+    }
+}
+
+/// Believes the nodes of a roster.
+#[derive(Debug)]
+pub(crate) struct Known(pub(crate) Arc<Roster>);
+
+impl Known {
+    fn name(
+        &self,
+        shown: &CertificateDer<'_>,
+        rest: &[CertificateDer<'_>],
+    ) -> Result<Box<str>, Error> {
+        let name = if rest.is_empty() { self.0.name_of(shown) } else { None };
+        name.ok_or(Error::InvalidCertificate(CertificateError::UnknownIssuer))
+    }
+}
+
+impl ServerCertVerifier for Known {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        rest: &[CertificateDer<'_>],
+        asked: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        // One node must not pass for another.
+        match self.name(shown, rest)?.eq_ignore_ascii_case(&asked.to_str()) {
+            true => Ok(ServerCertVerified::assertion()),
+            false => Err(Error::InvalidCertificate(CertificateError::NotValidForName)),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = provider().signature_verification_algorithms;
+        verify_tls12_signature(message, shown, signed, &algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = provider().signature_verification_algorithms;
+        verify_tls13_signature(message, shown, signed, &algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+impl ClientCertVerifier for Known {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        rest: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.name(shown, rest).map(|_| ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        ServerCertVerifier::verify_tls12_signature(self, message, shown, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        ServerCertVerifier::verify_tls13_signature(self, message, shown, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        ServerCertVerifier::supported_verify_schemes(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::ClientConnection;
+
+    use super::*;
+    use crate::auth::ClientAuth;
+    use crate::handshake::Handshake;
+    use crate::server::{Domain, Server};
+    use crate::upstream::Upstream;
+
+    struct Node {
+        pair: Arc<Pair>,
+        roster: Arc<Roster>,
+        server: Server,
+    }
+
+    impl Node {
+        fn named(name: &str) -> Self {
+            let pair = Arc::new(Pair::for_node(name).expect("a certificate"));
+            let roster = Arc::new(Roster::default());
+            let auth = Some(ClientAuth::of_nodes(Arc::clone(&roster)));
+            let domain = Domain { pairs: vec![Arc::clone(&pair)], auth };
+            let server = Server::new(Vec::new(), Some(domain), Box::new(|_| None), false, None);
+            Self { pair, roster, server: server.expect("a server") }
+        }
+
+        fn knows(&self, nodes: &[(&Self, &str)]) {
+            let known =
+                nodes.iter().map(|(node, name)| (Fingerprint::of(&node.pair), (*name).into()));
+            self.roster.set(known);
+        }
+
+        /// Connects to `other` as `name`; returns the name under which it is known there.
+        fn asks(&self, other: &Self, name: &str) -> Option<Box<str>> {
+            let upstream = Upstream::of_nodes(Arc::clone(&self.roster), Arc::clone(&self.pair));
+            let peer = upstream.expect("settings").peer(name).expect("a name");
+            let mut client = ClientConnection::new(peer.config(), peer.name()).expect("a client");
+            let mut handshake = Handshake::default();
+            while !handshake.is_done() {
+                let mut sent = Vec::new();
+                while client.wants_write() {
+                    client.write_tls(&mut sent).expect("a Vec takes it");
+                }
+                handshake.feed(&sent, &other.server).ok()?;
+                let mut answer = Vec::new();
+                while !handshake.is_sent() {
+                    handshake.send(&mut answer).expect("a Vec takes it");
+                }
+                let mut answer = answer.as_slice();
+                while !answer.is_empty() {
+                    client.read_tls(&mut answer).expect("all of it");
+                    client.process_new_packets().ok()?;
+                }
+            }
+            let (_, secured) = handshake.finish()?;
+            other.roster.name_of(secured.identity()?.der())
+        }
+    }
+
+    #[test]
+    fn nodes_believe_whom_they_were_told_of_and_nobody_else() {
+        let [one, two, stranger] = ["web-1", "web_2", "web-3"].map(Node::named);
+        one.knows(&[(&two, "web_2")]);
+        two.knows(&[(&one, "web-1")]);
+        stranger.knows(&[(&one, "web-1"), (&two, "web_2")]);
+        assert_eq!(one.asks(&two, "web_2").as_deref(), Some("web-1"));
+        assert_eq!(two.asks(&one, "web-1").as_deref(), Some("web_2"));
+        assert_eq!(stranger.asks(&two, "web_2"), None, "it is not known");
+        assert_eq!(one.asks(&stranger, "web-3"), None, "nor is what it shows");
+        // A node that is known does not pass for another.
+        one.knows(&[(&two, "web_2"), (&stranger, "web-3")]);
+        assert_eq!(one.asks(&two, "web-3"), None);
+        two.knows(&[]);
+        assert_eq!(one.asks(&two, "web_2"), None, "it is known no more");
+    }
+
+    #[test]
+    fn fingerprints_are_written_and_read() {
+        let pair = Pair::for_node("web-1").expect("a certificate");
+        let fingerprint = Fingerprint::of(&pair);
+        let written = fingerprint.to_string();
+        assert_eq!((written.len(), Fingerprint::parse(&written)), (64, Some(fingerprint)));
+        for wrong in ["", &written[1..], &format!("{written}0"), &written.replace(|_| true, "g")] {
+            assert_eq!(Fingerprint::parse(wrong), None, "{wrong}");
+        }
+        let other = Pair::for_node("web-1").expect("a certificate");
+        assert_ne!(fingerprint, Fingerprint::of(&other), "each has a key of its own");
+    }
+}
