@@ -245,6 +245,28 @@ impl Record {
         }
     }
 
+    /// The response once more, to be stored anew; its body comes by itself.
+    pub fn renewed(&self) -> NewObject {
+        NewObject {
+            status: self.status,
+            head: self.head().into(),
+            etag: (self.etag_len > 0).then_some((self.etag_at, u32::from(self.etag_len))),
+            last_modified: self.last_modified(),
+            date: self.date(),
+            born_ms: self.born,
+            // A soft purge has ended it earlier.
+            lifetime_ms: u64::try_from(self.fresh_until_ms().saturating_sub(self.born))
+                .unwrap_or(0),
+            grace_ms: self.grace_ms(),
+            stale_if_error_ms: self.stale_if_error_ms(),
+            stale_if_unreachable_ms: self.stale_if_unreachable_ms(),
+            flags: self.flags(),
+            tags: self.tags(),
+            note: self.note().into(),
+            length: None,
+        }
+    }
+
     /// Status code.
     pub fn status(&self) -> Status {
         self.status

@@ -23,6 +23,11 @@ pub enum Vary {
 pub struct VaryNames(Box<[u8]>);
 
 impl VaryNames {
+    /// The names that are one blob already.
+    pub fn again(blob: &[u8]) -> Self {
+        Self(blob.into())
+    }
+
     /// The names as one comma-separated blob, for [`vary_signature`].
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
