@@ -101,6 +101,12 @@ impl Origin {
         found
     }
 
+    /// Notes that somebody has given up waiting for its server, where it has but one.
+    pub fn was_late(&self) {
+        let now_ms = rt::now().mono_ms;
+        self.servers.first().inspect(|server| server.was_late(now_ms));
+    }
+
     /// The protocol that all of its servers speak.
     pub fn protocol(&self) -> Protocol {
         self.config.servers.first().map_or_else(Protocol::default, |server| server.protocol)

@@ -146,6 +146,8 @@ impl Server {
             lenience_told: AtomicBool::new(false),
             secure: match (&config.address, &origin.tls) {
                 (Address::Tcp { host, .. }, Some(tls)) if config.tls => stream::peer(tls, host),
+                // Only one that the settings name.
+                (Address::Fixed { .. }, Some(tls)) if config.tls => stream::peer(tls, ""),
                 _ => None,
             },
             reserved: Arc::clone(&origin.reserved),
@@ -441,6 +443,13 @@ impl Server {
             self.ejection.failed(self.eject, now_ms);
         }
         self.note_error(error.to_string());
+    }
+
+    /// Somebody has given up waiting for it: a failure like those by which it is ejected.
+    pub(crate) fn was_late(&self, now_ms: u64) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        self.ejection.failed(self.eject, now_ms);
+        self.note_error("it was waited for in vain".to_owned());
     }
 
     /// Returns true, once, for the caller who is to tell that its lines end without CR.
