@@ -176,6 +176,7 @@ def summary(results):
         f"runs {len(results)}, broken {len(results) - len(good)}, with violations "
         f"{sum(own['violations'] > 0 for own in good)}, late {sum(map(is_late, good))}; "
         f"reads {sum(own['reads'] for own in good)}, of them hits {sum(own['hits'] for own in good)}, "
+        f"told by another node {sum(own.get('shared', 0) for own in good)}, "
         f"refused by a node {sum(own['failed'] for own in good)}, of another key {sum(own['foreign'] for own in good)}"
     )
     yield "purges: " + ", ".join(f"{word}: {count}" for word, count in sorted(purges.items()))

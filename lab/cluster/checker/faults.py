@@ -58,6 +58,10 @@ def draw(seed):
         plan["slow"] |= kind == "slow"
         faults.append(fault)
     faults.sort(key=lambda fault: fault["at"])
+    # Every second cluster shares what it stores.
+    shares = rng.random() < 0.5
+    for plan in nodes:
+        plan["shares"] = shares
     return {"seed": seed, "nodes": nodes, "faults": faults, "max_isolation_ms": isolation_ms}
 
 

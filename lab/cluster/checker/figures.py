@@ -20,7 +20,7 @@ from natsd import Servers
 from origin import Origin
 from run import doubts, joined, jetstream, until
 
-PLAN = {"disk": False, "workers": 1, "slow": False, "monotonic_s": 0, "max_isolation_ms": 30_000}
+PLAN = {"disk": False, "workers": 1, "slow": False, "monotonic_s": 0, "max_isolation_ms": 30_000, "shares": False}
 # Purges that are on their way over one connection.
 WINDOW = 64
 

@@ -11,6 +11,7 @@ from natsd import PORT
 
 ORIGIN_PORT = 8000
 DELAYED = 4300
+PEERS = 7800
 
 
 class Node:
@@ -41,12 +42,14 @@ class Node:
                 ("hard", "1h"), ("soft", "0s"),
             )
         )
+        peer = f"{Arena.address(self.name)}:{PEERS}"
+        shared = f'mode = "share"\npeer = "{peer}"\n' if plan["shares"] else ""
         return (
             f'listen = "{self.front}:80"\nworkers = {plan["workers"]}\nlog_ring = "off"\n'
             f'[memory]\nsize = "64MiB"\n[run]\nuser = "root"\n{disk}'
             f'[limits]\ncluster_wait = "3s"\n'
             f'[cluster]\nservers = {json.dumps(urls)}\nname = "{self.name}"\nreplicas = 3\n'
-            f'max_isolation = "{plan["max_isolation_ms"]}ms"\n{sites}'
+            f'max_isolation = "{plan["max_isolation_ms"]}ms"\n{shared}{sites}'
         )
 
     def begin(self):
@@ -97,7 +100,19 @@ class Node:
         """Has an operator's word reach it: `leave` or `join`."""
         return await self._admin("POST", "/api/v1/cluster/order", {"order": word})
 
+    async def figure(self, name):
+        """A figure of this run of it; 0 if it does not answer."""
+        rows = (await self._text("GET", "/metrics") or "").splitlines()
+        return int(next((row.split()[1] for row in rows if row.startswith(f"larder_{name} ")), 0))
+
     async def _admin(self, method, path, body=None):
+        text = await self._text(method, path, body)
+        try:
+            return json.loads(text) if text else None
+        except ValueError:
+            return None
+
+    async def _text(self, method, path, body=None):
         text = json.dumps(body).encode() if body else b""
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
         head += f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
@@ -106,8 +121,8 @@ class Node:
             writer.write(head.encode() + text)
             reply = await asyncio.wait_for(reader.read(), 4 if body else 1)
             writer.close()
-            return json.loads(reply.partition(b"\r\n\r\n")[2])
-        except (OSError, asyncio.TimeoutError, ValueError):
+            return reply.partition(b"\r\n\r\n")[2].decode()
+        except (OSError, asyncio.TimeoutError, UnicodeDecodeError):
             return None
 
     def log(self):

@@ -20,7 +20,7 @@ ROOT = os.path.realpath(f"{HERE}/../../..")
 VARIABLE = "LARDER_CLUSTER_MUTANT"
 SESSION, CLUSTER = "crates/cluster/src/session.rs", "crates/cluster/src/cluster.rs"
 FOLLOWER, MEMBERS = "crates/cluster/src/follower.rs", "crates/cluster/src/members.rs"
-NODE = "crates/daemon/src/node.rs"
+NODE, SHARE = "crates/daemon/src/node.rs", "crates/cluster/src/share.rs"
 DELAYED = """let refused = if {M} {
             let (host, all) = (Arc::clone(&self.host), entry.invalidations.clone());
             rt::spawn(async move {
@@ -76,6 +76,13 @@ MUTANTS = [
         "crates/cache/src/shard.rs", "        if !strike(slot, busy) {\n            return false;",
         "        if !strike(slot, busy) && !{M} {\n            return false;",
     )]),
+    ("an owner answers that has not applied as much", "slow", [(
+        SHARE, "own.sequence >= position.sequence", "({M} || own.sequence >= position.sequence)",
+    )]),
+    ("who asks does not say what it has told itself", "kill-leader", [
+        (SHARE, "own.sequence.max(told)", "own.sequence.max(if {M} { 0 } else { told })"),
+        (SHARE, "is_all_told.then_some", "(is_all_told || {M}).then_some"),
+    ]),
 ]
 
 

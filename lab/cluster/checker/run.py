@@ -129,6 +129,7 @@ class Run:
             # What was answered last has been told, too.
             await self.settle()
         await self.read_all()
+        self.result["shared"] = sum([await node.figure("peers_found_total") for node in self.nodes])
         clients.reading = False
         await asyncio.gather(*readers)
 
