@@ -91,6 +91,11 @@ counters! {
     Passes passes_total Counter "Sent to the origin by policy, without the cache.";
     HitForMiss hit_for_miss_total Counter "Fetched without waiting for others, a former answer having been uncacheable.";
     Collapsed collapsed_total Counter "Answered by another request's fetch.";
+    PeersAsked peers_asked_total Counter "Misses for which another node of the cluster was asked, as it owns their keys.";
+    PeersFound peers_found_total Counter "Of these, those that it had a response for.";
+    PeersHits peers_hits_total Counter "Requests of other nodes that a stored response answered.";
+    PeersFetches peers_fetches_total Counter "Requests of other nodes that a response answered which was fetched for them.";
+    PeersRefused peers_refused_total Counter "Requests of other nodes that were not answered: the node asked ahead of what is applied here, or there was nothing that nodes share.";
     RevalidatedAnswers revalidated_answers_total Counter "Answered from a stored response that the origin had just confirmed by a 304.";
     Revalidated revalidated_total Counter "Stored responses made fresh again by a 304, for a client or in the background.";
     DiskHits disk_hits_total Counter "Lookups that found nothing in memory and a response on disk.";

@@ -51,11 +51,13 @@ pub enum Outcome {
     Synth,
     /// Answered with an error before the request was read whole.
     Refused,
+    /// Answered another node of the cluster, which had asked for a client of its own.
+    Peer,
 }
 
 impl Outcome {
     /// All of them, in the order of the tables below.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Hit,
         Self::Stale,
         Self::Revalidated,
@@ -64,6 +66,7 @@ impl Outcome {
         Self::File,
         Self::Synth,
         Self::Refused,
+        Self::Peer,
     ];
 
     /// Its word in labels.
@@ -77,6 +80,7 @@ impl Outcome {
             Self::File => "file",
             Self::Synth => "synth",
             Self::Refused => "refused",
+            Self::Peer => "peer",
         }
     }
 
@@ -91,6 +95,7 @@ impl Outcome {
             Self::File => &[Counter::Files],
             Self::Synth => &[Counter::Synthetic],
             Self::Refused => &[Counter::Refused],
+            Self::Peer => &[Counter::PeersHits, Counter::PeersFetches, Counter::PeersRefused],
         }
     }
 
@@ -350,10 +355,10 @@ mod tests {
 
     #[test]
     fn the_ratio_is_of_what_the_store_might_have_answered() {
-        let ratio = |counts: [f64; 8]| hit_ratio(|outcome| counts[outcome as usize]);
-        assert_eq!(ratio([3.0, 2.0, 1.0, 3.0, 1.0, 9.0, 9.0, 9.0]), Some(0.5));
-        assert_eq!(ratio([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]), Some(1.0));
-        assert_eq!(ratio([0.0, 0.0, 0.0, 0.0, 0.0, 9.0, 9.0, 9.0]), None);
+        let ratio = |counts: [f64; 9]| hit_ratio(|outcome| counts[outcome as usize]);
+        assert_eq!(ratio([3.0, 2.0, 1.0, 3.0, 1.0, 9.0, 9.0, 9.0, 9.0]), Some(0.5));
+        assert_eq!(ratio([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]), Some(1.0));
+        assert_eq!(ratio([0.0, 0.0, 0.0, 0.0, 0.0, 9.0, 9.0, 9.0, 9.0]), None);
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub(crate) struct State {
     pub(crate) context: Option<Context>,
     pub(crate) problem: Option<Error>,
     pub(crate) last: u64,
+    /// The place of the last entry of this run that the stream has taken.
+    pub(crate) told: Option<Position>,
     pub(crate) posture: Posture,
     pub(crate) counts: Counts,
 }
@@ -151,6 +153,7 @@ impl Cluster {
             context: None,
             problem: None,
             last: 0,
+            told: None,
             posture: Posture::default(),
             counts: Counts::default(),
         };

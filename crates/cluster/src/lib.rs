@@ -19,6 +19,7 @@ mod position;
 mod progress;
 mod session;
 mod settings;
+mod share;
 #[cfg(test)]
 mod simulated;
 mod stance;
@@ -35,4 +36,5 @@ pub use outbox::{Fate, Letter, Outbox};
 pub use position::{Epoch, Position, Saved};
 pub use purge::Level;
 pub use settings::{Credentials, Host, Settings, Tls};
+pub use share::Sharer;
 pub use stance::{Order, Stance};

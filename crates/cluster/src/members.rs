@@ -53,6 +53,10 @@ pub struct Card {
     pub judged: u64,
     /// All requests.
     pub requests: u64,
+    /// Where it answers the others about what it stores: address and port; empty where it does not.
+    pub peer: String,
+    /// SHA-256 of the certificate that it shows there, in hex.
+    pub shows: String,
 }
 
 impl Card {

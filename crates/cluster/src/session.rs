@@ -428,6 +428,7 @@ impl Session {
         let mut state = self.cluster.state.lock();
         if let Some(letter) = state.in_flight.remove(&number) {
             state.counts.told += 1;
+            state.has_told(ack.sequence);
             Letter::stored(&letter, ack.sequence);
         }
         Ok(())

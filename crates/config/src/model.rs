@@ -440,6 +440,8 @@ pub struct ClusterConfig {
     pub name: Option<String>,
     /// The word that subjects and streams begin with; `larder` where it is absent.
     pub prefix: Option<String>,
+    /// Where the node answers the others about what it stores; `None` if it shares nothing.
+    pub peer: Option<SocketAddr>,
     /// The word that a purge's answer waits for.
     pub acknowledge: Level,
     /// Milliseconds out of touch after which what is stored is validated before it is used.

@@ -58,6 +58,7 @@ mod records;
 mod ring;
 mod serve;
 mod servers;
+mod sharing;
 mod source;
 mod stapled;
 mod state;

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::keeper;
+use crate::sharing::Sharing;
 
 /// The file beside the journal of the disk cache's first volume.
 const FILE: &str = "cluster-position";
@@ -36,6 +37,8 @@ struct Store {
     counters: Arc<Counters>,
     /// Where the position is kept; `None` without a disk.
     file: Option<PathBuf>,
+    /// The node's port for the others, and its certificate; `None` if nothing is shared.
+    sharing: Option<Arc<Sharing>>,
 }
 
 /// Has the daemon be a node, if the configuration says so. Before the first request, and behind
@@ -56,9 +59,17 @@ pub(crate) fn join(shared: &Arc<Shared>, config: &Config) -> Result<Option<Node>
     }
     shared.trust.tell_health_checks(wanted.isolation == Isolation::NotReady);
     let counters = shared.counters.register();
-    let store = Arc::new(Store { shared: Arc::clone(shared), counters, file });
-    let cluster = Cluster::new(settings, store, saved.map(|saved| saved.position));
+    let sharing = match wanted.peer {
+        Some(address) => Some(Arc::new(Sharing::new(&settings.name, address, &config.limits)?)),
+        None => None,
+    };
+    let store = Store { shared: Arc::clone(shared), counters, file, sharing: sharing.clone() };
+    let cluster = Cluster::new(settings, Arc::new(store), saved.map(|saved| saved.position));
     shared.tell_others(Arc::new(cluster::Door(Arc::clone(&cluster))));
+    if let Some(sharing) = sharing {
+        let (shared, cluster) = (Arc::clone(shared), Arc::clone(&cluster));
+        rt::spawn(async move { sharing.follow(shared, cluster).await });
+    }
     let (own, counters) = (Arc::clone(&cluster), shared.counters.register());
     let work = rt::spawn(async move {
         net::keep(move || Arc::clone(&own).run(), || counters.inc(Counter::Panics)).await;
@@ -177,6 +188,7 @@ impl Host for Store {
         };
         (card.hits, card.judged) = (sum(Outcome::is_hit), sum(Outcome::is_judged));
         card.requests = self.shared.counters.sum(Counter::Requests);
+        self.sharing.iter().for_each(|sharing| sharing.show(card));
     }
 
     fn overflowed(&self) {

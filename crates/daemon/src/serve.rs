@@ -225,7 +225,13 @@ pub fn listeners(config: &Config, given: &Sockets) -> Result<Vec<net::Listen>, S
             names.push(name.as_str());
         }
         let door = u16::try_from(door).unwrap_or(u16::MAX);
-        listen.extend(sockets.into_iter().map(|at| net::Listen { at, tls, h2c, proxy, door }));
+        let of = |at| net::Listen { at, tls, h2c, proxy, door, peers: false };
+        listen.extend(sockets.into_iter().map(of));
+    }
+    if let Some(address) = config.cluster.as_ref().and_then(|cluster| cluster.peer) {
+        let at = net::At::Address(address);
+        let (h2c, proxy, door) = (false, false, u16::MAX);
+        listen.push(net::Listen { at, tls: true, h2c, proxy, door, peers: true });
     }
     for unused in given.unused(&names) {
         base::say!("larder: warning: nothing listens on the given socket {unused}: see `listen`");

@@ -35,6 +35,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) trace: Option<&'a Rc<Trace>>,
     /// The page that the answer becomes a part of.
     pub(crate) within: Option<&'a Rc<Within>>,
+    /// Another node wants the stored response itself.
+    pub(crate) for_peer: bool,
 }
 
 /// The connection of a request, as it serves the request while the request waits.
@@ -69,7 +71,7 @@ impl<'a> Ask<'a> {
         now: Now,
     ) -> Self {
         let front = Front::default();
-        Self { live, site, request, notes, now, front, trace: None, within: None }
+        Self { live, site, request, notes, now, front, trace: None, within: None, for_peer: false }
     }
 }
 

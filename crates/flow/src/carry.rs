@@ -337,6 +337,12 @@ impl Selected {
         Self { names, signature }
     }
 
+    /// That of a stored response once more.
+    pub(crate) fn again(variant: Variant<'_>) -> Self {
+        let names = VaryNames::again(variant.spec);
+        Self { names, signature: variant.signature.to_vec() }
+    }
+
     pub(crate) fn variant(&self) -> Variant<'_> {
         Variant { spec: self.names.as_bytes(), signature: &self.signature }
     }

@@ -20,6 +20,7 @@ use crate::files as from_files;
 use crate::invalidate::{Sites, Target};
 use crate::live::Site;
 use crate::pages::{self, Problem};
+use crate::peers::{self, Silence};
 use crate::purge::{Answers, Asked, Refusal};
 use crate::reply::{Forward, Served};
 use crate::trace::Trace;
@@ -35,6 +36,14 @@ impl Core {
         client: &Client<'_>,
         now: Now,
     ) -> (Start, Peer) {
+        if client.secured.is_some_and(|secured| secured.auth().is_some())
+            && let Some(begun) = peers::begin(self, request, client)
+        {
+            return match begun {
+                Ok(client) => self.start_for_peer(live, request, &client, now),
+                Err(reply) => (Start::Reply(reply), client.peer),
+            };
+        }
         self.counters.inc(Counter::Requests);
         let site = match decide::enter(&self.shared, live, request, client) {
             Entry::Site(site) => site,
@@ -55,9 +64,45 @@ impl Core {
                 return self.start_purge(live, site, request, client.peer, now, read);
             }
         };
+        self.enter_site((live, site), request, client, (now, false))
+    }
+
+    /// The same for another node's request, which is answered with what is stored or not at all.
+    #[cold]
+    fn start_for_peer(
+        self: &Rc<Self>,
+        live: &LiveRef,
+        request: &mut Request,
+        client: &Client<'_>,
+        now: Now,
+    ) -> (Start, Peer) {
+        let silent = || Start::Reply(peers::silent(Silence::Nothing));
+        let start = match decide::enter(&self.shared, live, request, client) {
+            Entry::Site(site) if site.client_auth.is_none() => {
+                self.enter_site((live, site), request, client, (now, true)).0
+            }
+            _ => silent(),
+        };
+        let start = match start {
+            Start::Reply(reply) => Start::Reply(peers::told_only(reply)),
+            Start::Slow(slow) if slow.is_past_the_store() => silent(),
+            slow @ Start::Slow(_) => slow,
+        };
+        (start, client.peer)
+    }
+
+    /// Goes on with a request for `site`.
+    #[inline(always)]
+    fn enter_site(
+        self: &Rc<Self>,
+        (live, site): (&LiveRef, &Arc<Site>),
+        request: &mut Request,
+        client: &Client<'_>,
+        (now, for_peer): (Now, bool),
+    ) -> (Start, Peer) {
         if let Some(instance) = &site.vcl {
             let place = (live, site, instance);
-            return (program::start(self, place, request, client, now), client.peer);
+            return (program::start(self, place, request, client, (now, for_peer)), client.peer);
         }
         let mut notes = Notes::default();
         self.keep_cookies(site, request);
@@ -67,7 +112,7 @@ impl Core {
         if site.client_auth.is_some() {
             notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
         }
-        let ask = Ask::new(live, site, (request, notes), now);
+        let ask = Ask { for_peer, ..Ask::new(live, site, (request, notes), now) };
         let start = self.judged(&ask, verdict);
         (start, notes.client.unwrap_or(client.peer))
     }
@@ -231,6 +276,7 @@ impl Core {
             way,
             within: ask.within.cloned(),
             cookies: ask.site.includes.any().then(|| self.cookies.borrow().as_slice().into()),
+            for_peer: ask.for_peer,
         }))
     }
 

@@ -30,6 +30,7 @@ use crate::carry::{Carried, Selected};
 use crate::core::Core;
 use crate::finish::Background;
 use crate::interims::Interims;
+use crate::peers::Asking;
 use crate::recode::Recode;
 use crate::slices::{Edition, Extent};
 use crate::tier::Lead;
@@ -64,6 +65,9 @@ pub(crate) struct Fetch {
     pub(crate) passage: Passage,
     /// Notes for the record of the request that caused the fetch.
     pub(crate) trace: Option<Rc<Trace>>,
+    /// The question to the node that owns its key, which is put before the origin is asked; absent
+    /// where no other node may have the response.
+    pub(crate) asking: Option<Box<Asking>>,
     /// The record of the fetch itself, if no client waits for it.
     pub(crate) background: Option<Box<Background>>,
 }
@@ -93,6 +97,9 @@ pub(crate) trait Judge: Sized + 'static {
 
     /// Tells whether the fetch ends when its client leaves: nobody else gains by its response.
     fn ends_with_client(&self, fetch: &Fetch) -> bool;
+
+    /// Where a response is kept that another node has told of.
+    fn sinks(&self) -> Sinks;
 
     /// Prepares one try: `fetch.request` becomes the request to send.
     fn ask(&mut self, fetch: &mut Fetch) -> Attempt<Self>;

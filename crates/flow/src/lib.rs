@@ -30,6 +30,7 @@ mod key;
 pub mod live;
 mod over;
 pub mod pages;
+pub mod peers;
 pub mod purge;
 mod recode;
 mod refine;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use base::{HashSeed, Limit, Limits, counters::Registry, tally::Tallies};
 use files::{Root, accel::Accel};
 use h1::HeadLimits;
@@ -23,6 +23,7 @@ use crate::compression::{Compress, Compression};
 use crate::dictionary::Dictionaries;
 use crate::error_pages::ErrorPage;
 use crate::invalidate::Door;
+use crate::peers::Peers;
 use crate::refine::Allowance;
 use crate::slices::SliceMemory;
 use crate::tier::{Cache, Chores};
@@ -192,6 +193,8 @@ pub struct Shared {
     pub(crate) journal: Option<Arc<dyn Journal>>,
     /// Trust in what is stored.
     pub trust: Arc<Trust>,
+    /// The nodes of a cluster that share what they store, if they do.
+    pub peers: ArcSwapOption<Peers>,
     /// The way of invalidations to the store.
     pub(crate) door: Door,
     /// Idle connections to origins, of all cores.
@@ -255,6 +258,7 @@ impl Shared {
             vcl,
             tallies: Tallies::default(),
             journal,
+            peers: ArcSwapOption::empty(),
             door: Door::default(),
             depot: Arc::default(),
             wanted: Mutex::default(),

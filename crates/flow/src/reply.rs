@@ -51,6 +51,19 @@ pub enum Served {
     Synthetic,
     /// The answer to a purge.
     Purge,
+    /// The answer to another node of the cluster.
+    Peer(PeerTold),
+}
+
+/// An answer to another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerTold {
+    /// A response that was stored.
+    Stored,
+    /// One that has been fetched for it.
+    Fetched,
+    /// None.
+    Nothing,
 }
 
 /// Why a request went to the origin.
@@ -94,6 +107,7 @@ impl Served {
             Self::File => "FILE",
             Self::Synthetic => "SYNTH",
             Self::Purge => "PURGE",
+            Self::Peer(_) => "PEER",
         }
     }
 
@@ -110,6 +124,9 @@ impl Served {
             Self::Fetched { .. } => Counter::Misses,
             Self::File => Counter::Files,
             Self::Synthetic | Self::Purge => Counter::Synthetic,
+            Self::Peer(PeerTold::Stored) => Counter::PeersHits,
+            Self::Peer(PeerTold::Fetched) => Counter::PeersFetches,
+            Self::Peer(PeerTold::Nothing) => Counter::PeersRefused,
         }
     }
 
@@ -123,6 +140,7 @@ impl Served {
             Self::Fetched { .. } => Outcome::Miss,
             Self::File => Outcome::File,
             Self::Synthetic | Self::Purge => Outcome::Synth,
+            Self::Peer(_) => Outcome::Peer,
         }
     }
 }
@@ -529,7 +547,7 @@ impl Reply {
 
     fn cache_status<'a>(&'a self, live: &'a Live) -> Option<CacheStatus<'a>> {
         let handling = match self.served {
-            Served::Synthetic | Served::Purge | Served::File => return None,
+            Served::Synthetic | Served::Purge | Served::File | Served::Peer(_) => return None,
             Served::Hit | Served::Stale => Handling::Hit,
             Served::StaleOnError | Served::Revalidated => {
                 Handling::Forwarded(cache_status::Forward::Stale)

@@ -1,12 +1,13 @@
 //! The way of a request that must wait: for another request's fetch, or for its own.
 
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Counter, KeyBuf, Limit};
 use cache::{BeginOptions, Object, Reader, Ticket, Waited};
-use message::{Request, Status};
+use message::{Request, Response, Status};
 use policy::ReceiveVerdict;
 
 use crate::ask::{Ask, Front};
@@ -19,6 +20,7 @@ use crate::files as from_files;
 use crate::invalidate::Level;
 use crate::key::select_by;
 use crate::pages::{self, Problem};
+use crate::peers::{self, Silence};
 use crate::purge::{Answers, Order, Share};
 use crate::reply::{Forward, Reply, Served};
 use crate::trace::Trace;
@@ -29,6 +31,9 @@ use crate::way::{Slow, Start, Way};
 /// of them gave a response that it can use.
 const WAITS_MAX: u32 = 3;
 
+/// 102 (Processing, RFC 2518 10.1): the request is being dealt with.
+const PROCESSING: u16 = 102;
+
 impl Slow {
     /// Waits for the reply. `body` is the request's body, which the connection feeds meanwhile.
     pub async fn run(
@@ -38,6 +43,9 @@ impl Slow {
         body: Option<Reader>,
         front: Front<'_>,
     ) -> Reply {
+        if self.for_peer {
+            return self.run_for_peer(core, request, front).await;
+        }
         let cookies = self.cookies.take();
         let reply = match self.way {
             Way::Assemble(assembly) => return assembly.run(core, front),
@@ -55,6 +63,15 @@ impl Slow {
         }
     }
 
+    /// Waits for the reply to another node, which hears at once that it is worth while to wait.
+    async fn run_for_peer(self, core: &Rc<Core>, request: &Request, front: Front<'_>) -> Reply {
+        if let (Some(interims), Some(status)) = (front.interims, Status::new(PROCESSING)) {
+            interims.put(Response::new(status));
+        }
+        let reply = Box::pin(self.reply(core, request, None, front)).await;
+        peers::told_only(reply)
+    }
+
     async fn reply(
         self,
         core: &Rc<Core>,
@@ -68,7 +85,18 @@ impl Slow {
         let now = core.now();
         let trace = Rc::new(Trace::default());
         let way = Some(&trace);
-        let ask = Ask { live: &live, site: &site, request, notes, now, front, trace: way, within };
+        let for_peer = self.for_peer;
+        let ask = Ask {
+            live: &live,
+            site: &site,
+            request,
+            notes,
+            now,
+            front,
+            trace: way,
+            within,
+            for_peer,
+        };
         if let Way::Vcl(waiting) = self.way {
             let place = (&live, &site);
             let parts = (body, &trace);
@@ -181,12 +209,7 @@ async fn take_part(
         let begin = |options: BeginOptions<'_>| core.begin(&ask, key, options).into();
         let mut role =
             part.take(begin, |object, coalesces| match (judge(&ask, object), coalesces) {
-                (Judgement::Deliver(served), true) => match take(core, &ask, object, served) {
-                    Some(reply) => Verdict::End(Met::Reply(reply)),
-                    None if object.is_live() => Verdict::Alone,
-                    // The disk has it no more, and nobody finds it.
-                    None => Verdict::Replace,
-                },
+                (Judgement::Deliver(served), true) => met(core, &ask, object, served),
                 (Judgement::Pass, true) => Verdict::End(Met::Pass),
                 (Judgement::Private, true) => Verdict::Alone,
                 (Judgement::Fetch, true) => {
@@ -208,6 +231,10 @@ async fn take_part(
                 Err(next) => role = next.role(),
             }
         }
+        let role = match shared(&ask, role) {
+            ControlFlow::Continue(role) => role,
+            ControlFlow::Break(reply) => return reply,
+        };
         let (job, reason) = match role {
             Role::End(Met::Reply(reply)) => return reply,
             Role::Full => {
@@ -244,6 +271,26 @@ enum Met {
     Pass,
     /// The same, since the object is for others, and stays.
     Beside,
+}
+
+/// The verdict on a stored response that may answer.
+fn met(core: &Rc<Core>, ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Verdict<Met> {
+    match take(core, ask, object, served) {
+        Some(reply) => Verdict::End(Met::Reply(reply)),
+        None if object.is_live() => Verdict::Alone,
+        // The disk has it no more, and nobody finds it.
+        None => Verdict::Replace,
+    }
+}
+
+/// Goes on in `role`, unless another node asks and what would come would not be for it.
+fn shared(ask: &Ask<'_>, role: Role<Met>) -> ControlFlow<Reply, Role<Met>> {
+    match role {
+        Role::Alone(lead) if ask.for_peer => lead.refuse(None),
+        Role::End(Met::Pass | Met::Beside) if ask.for_peer => {}
+        role => return ControlFlow::Continue(role),
+    }
+    ControlFlow::Break(peers::silent(Silence::Nothing))
 }
 
 /// Waits for another request's fetch: no longer than the limit says where `old` may answer instead,

@@ -35,6 +35,8 @@ pub struct Slow {
     /// The cookies that the request came with, if its answer may have fragments: policy has perhaps
     /// taken some out.
     pub(crate) cookies: Option<Box<[u8]>>,
+    /// Another node wants the stored response itself.
+    pub(crate) for_peer: bool,
 }
 
 /// The way that a request goes.
@@ -71,7 +73,15 @@ pub(crate) enum Way {
 impl Slow {
     /// A page that must be waited for.
     pub(crate) fn of_page(live: LiveRef, site: Arc<Site>, way: Way) -> Self {
-        Self { live, site, notes: Notes::default(), way, within: None, cookies: None }
+        Self {
+            live,
+            site,
+            notes: Notes::default(),
+            way,
+            within: None,
+            cookies: None,
+            for_peer: false,
+        }
     }
 
     /// Returns true if the request may become a tunnel: the client asks for another protocol that
@@ -81,6 +91,16 @@ impl Slow {
             Way::Upgrade => true,
             Way::Vcl(waiting) => waiting.is_upgrade(),
             _ => false,
+        }
+    }
+
+    /// Returns true if nothing that is stored, or will be for others, answers.
+    pub(crate) fn is_past_the_store(&self) -> bool {
+        match &self.way {
+            Way::Vcl(waiting) => waiting.is_past_the_store(),
+            Way::Page(way) => !matches!(**way, Way::Fetch { .. }),
+            Way::Fetch { .. } => false,
+            _ => true,
         }
     }
 

@@ -72,6 +72,8 @@ pub struct Listen {
     pub proxy: bool,
     /// Its number in [`flow::Live::endpoints`].
     pub door: u16,
+    /// The other nodes of a cluster ask there, and nobody else.
+    pub peers: bool,
 }
 
 /// Sockets that are bound, for every core. Those of addresses do not listen yet: until they do,
@@ -546,9 +548,9 @@ impl Gate {
         let end = Rc::clone(&guard);
         core.flow.counters.inc(Counter::ConnectionsOpen);
         let open = Open { core: Rc::clone(core), place, entry, opened, end };
-        let Listen { tls, h2c, door, .. } = self.listen;
+        let Listen { tls, h2c, door, peers, .. } = self.listen;
         let h2c = core.flow.live().h2c.unwrap_or(h2c);
-        let arrived = Arrived { wire, guard, open, tls, h2c, door };
+        let arrived = Arrived { wire, guard, open, tls, h2c, door, peers };
         if self.listen.proxy {
             rt::spawn_local(arrived.serve_proxied(remote));
         } else {
@@ -583,6 +585,8 @@ struct Arrived {
     h2c: bool,
     /// The listener's number.
     door: u16,
+    /// It came to the port for the nodes of a cluster.
+    peers: bool,
 }
 
 impl Arrived {
@@ -607,11 +611,17 @@ impl Arrived {
 
     /// Serves it, `received` being what has come already.
     async fn serve(self, ends: Ends, received: Vec<u8>) {
-        let Self { mut wire, guard, mut open, tls, h2c, .. } = self;
+        let Self { mut wire, guard, mut open, tls, h2c, peers, .. } = self;
         let core = Rc::clone(&open.core);
         let conn = if tls {
             // Without certificates there is nothing to agree on.
-            let Some(server) = core.flow.live().tls.clone() else { return };
+            let server = match peers {
+                true => {
+                    core.flow.shared.peers.load().as_ref().map(|peers| Arc::clone(&peers.server))
+                }
+                false => core.flow.live().tls.clone(),
+            };
+            let Some(server) = server else { return };
             // Boxed, so that its state is gone when the connection has begun.
             let shake = handshake::shake(wire, received, &guard, &core, &server);
             let Some((stream, secured)) = Box::pin(shake).await else {
@@ -716,7 +726,7 @@ mod tests {
         let file = std::fs::File::open(std::env::current_exe().expect("a path")).expect("opened");
         let socket = Bound::Tcp(std::net::TcpListener::from(OwnedFd::from(file)));
         let at = At::Address("127.0.0.1:8080".parse().expect("an address"));
-        let listen = Listen { at, tls: false, h2c: false, proxy: false, door: 0 };
+        let listen = Listen { at, tls: false, h2c: false, proxy: false, door: 0, peers: false };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
         let _within = runtime.enter();

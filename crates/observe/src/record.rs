@@ -147,6 +147,7 @@ served! {
     Pass "PASS" "Sent to the origin past the cache.";
     File "FILE" "From a file.";
     Refresh "REFRESH" "Fetched in the background: no client waited.";
+    Peer "PEER" "To another node of the cluster, which had asked.";
 }
 
 impl Served {
@@ -160,6 +161,7 @@ impl Served {
             Self::Pass => Outcome::Pass,
             Self::File => Outcome::File,
             Self::Synth => Outcome::Synth,
+            Self::Peer => Outcome::Peer,
         }
     }
 

@@ -84,8 +84,8 @@ impl Roster {
 }
 
 impl Pair {
-    /// A certificate for the node `name`, signed by itself, with a new key. Others believe it by its
-    /// fingerprint, so that it is good for as long as its key is.
+    /// A certificate for the node `name`, signed by itself, with a new key. Others believe it by
+    /// its fingerprint, so that it is good for as long as its key is.
     ///
     /// # Errors
     /// When the random source fails, or no certificate can be for that name.

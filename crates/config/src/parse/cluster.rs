@@ -1,5 +1,7 @@
 //! `[cluster]`.
 
+use std::net::SocketAddr;
+
 use flow::invalidate::Level;
 
 use super::tls::path_of;
@@ -26,13 +28,14 @@ pub(super) fn cluster(r: &mut Reader, top: &Table<'_>) -> Option<ClusterConfig> 
             Vec::new()
         }
     };
-    let words = [("invalidate", ())];
-    table.item("mode").and_then(|item| r.word(&item, &words));
+    let modes = [("invalidate", false), ("share", true)];
+    let shares = table.item("mode").and_then(|item| r.word(&item, &modes)).unwrap_or(false);
     let levels = Level::ALL.map(|level| (level.word(), level));
     let isolations = [("revalidate", Isolation::Revalidate), ("not-ready", Isolation::NotReady)];
     let config = ClusterConfig {
         name: table.item("name").and_then(|item| name(r, &item)),
         prefix: table.item("prefix").and_then(|item| name(r, &item)),
+        peer: peer(r, &table, shares),
         acknowledge: table
             .item("acknowledge")
             .and_then(|item| r.word(&item, &levels))
@@ -56,6 +59,34 @@ pub(super) fn cluster(r: &mut Reader, top: &Table<'_>) -> Option<ClusterConfig> 
         r.warning(item.span, "the password crosses the network as it is: use tls://");
     }
     (!config.servers.is_empty()).then_some(config)
+}
+
+/// Where the node answers the others: they are told this very address.
+fn peer(r: &mut Reader, table: &Table<'_>, shares: bool) -> Option<SocketAddr> {
+    let Some(item) = table.item("peer") else {
+        if shares {
+            let mode = table.item("mode").map_or(0..0, |item| item.span);
+            r.error(mode, "a node that shares needs `peer`").help = Some(
+                "the address where the other nodes reach it, such as peer = \"10.0.0.1:7800\""
+                    .into(),
+            );
+        }
+        return None;
+    };
+    let text = r.text(&item)?.to_owned();
+    match text.parse::<SocketAddr>() {
+        Ok(address) if !address.ip().is_unspecified() && address.port() != 0 => {
+            if !shares {
+                r.warning(item.span, "`peer` is of no use without mode = \"share\"");
+            }
+            shares.then_some(address)
+        }
+        _ => {
+            r.error(item.span, format!("`{text}` is no address that other nodes could reach"))
+                .help = Some("an IP address and a port, such as \"10.0.0.1:7800\"".into());
+            None
+        }
+    }
 }
 
 fn is_here(server: &str) -> bool {

@@ -23,7 +23,7 @@ const SITES: usize = 12;
 /// Nodes of a cluster that are shown, those that are not ready before the others.
 const NODES: usize = 50;
 
-/// Sums of counters, each under the name of its rate. One of the first eight counts each reply:
+/// Sums of counters, each under the name of its rate. One of the first nine counts each reply:
 /// they are in the order of [`Outcome::ALL`].
 const COUNTED: &[(&str, &[Counter])] = &[
     ("hits", Outcome::Hit.counters()),
@@ -34,6 +34,7 @@ const COUNTED: &[(&str, &[Counter])] = &[
     ("files", Outcome::File.counters()),
     ("synthetic", Outcome::Synth.counters()),
     ("refused", Outcome::Refused.counters()),
+    ("peers", Outcome::Peer.counters()),
     ("requests", &[Counter::Requests]),
     ("errors", &[Counter::Status5xx]),
     ("aborted", &[Counter::Aborted]),

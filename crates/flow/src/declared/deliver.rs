@@ -24,6 +24,7 @@ use crate::decide::freshness;
 use crate::dictionary::{self, Occasion};
 use crate::fetch::Passing;
 use crate::form::{self, Choice, Given};
+use crate::peers;
 use crate::recode::{Unfolding, decode_limits};
 use crate::refine;
 use crate::reply::{Head, Reply, SentCoding, SentForm, Served, stored_head};
@@ -71,6 +72,9 @@ fn deliver(
     served: Served,
     reader: Option<Reader>,
 ) -> Reply {
+    if ask.for_peer {
+        return peers::stored(object, reader, served, ask.now);
+    }
     let freshness = freshness(ask.live, object, ask.now.mono_ms);
     let body = ReplyBody::whole(object, reader).answering(&ask.request.method, object.status());
     let mut reply = Reply::stored(object, body, served);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, KeyBuf, Now};
-use cache::{NewObject, Object, Tags};
+use cache::{NewObject, Object, Sinks, Tags};
 use codec::Coding;
 use files::Root;
 use files::accel::{self, Named, Said};
@@ -34,6 +34,7 @@ use crate::forward::{self, Errand};
 use crate::invalidate::Haste;
 use crate::live::Site;
 use crate::pages::Problem;
+use crate::peers::Asking;
 use crate::recode::Recode;
 use crate::slices::{Probe, Shape, may_slice, part_of};
 use crate::surrogate;
@@ -117,6 +118,11 @@ impl ByPolicy {
     ) -> Own {
         let mut own = Self::bare(core, ask, key.hash());
         (own.fetch.lead, own.fetch.old) = (Some(lead), old);
+        // Whoever wants a part of what may be large asks the origin for no more than that.
+        let may_be_whole = !ask.request.headers.contains(HeaderId::Range);
+        if !ask.for_peer && !ask.notes.personal && may_be_whole {
+            own.fetch.asking = Asking::of(core, ask.request, None, key.bytes());
+        }
         own
     }
 
@@ -179,6 +185,7 @@ impl ByPolicy {
             },
             passage,
             trace: ask.trace.cloned(),
+            asking: None,
             background: None,
         };
         let judge = Self {
@@ -223,6 +230,10 @@ impl Judge for ByPolicy {
 
     fn ends_with_client(&self, _: &Fetch) -> bool {
         self.own && self.request.method.is_safe()
+    }
+
+    fn sinks(&self) -> Sinks {
+        self.own_sinks()
     }
 
     fn ask(&mut self, fetch: &mut Fetch) -> Attempt<Self> {
@@ -519,7 +530,7 @@ impl ByPolicy {
         let is_dictionary = exchange.response.headers.contains(HeaderId::UseAsDictionary);
         new.flags.dictionary = is_dictionary && dialect.is_none();
         includes::marks(&self.site, dialect, &mut new.flags);
-        let (recode, sinks) = (form.recode, self.sinks());
+        let (recode, sinks) = (form.recode, self.own_sinks());
         let (gate, attached) = (Some(gate), None);
         let plan = Plan { new, selected, recode, gate, attached, kept: true, sinks };
         Fate::Store(Body::Exchange(exchange), Box::new(plan))
@@ -594,7 +605,7 @@ impl ByPolicy {
         if plan.store.is_err() {
             return Tags::default();
         }
-        match tags::read(&response.headers, &fetch.core.shared.seed, &fetch.live.limits) {
+        match tags::read(&response.headers, &fetch.live.limits) {
             Ok(tags) => tags.unwrap_or_default(),
             Err(limit) => {
                 fetch.core.counters.limit(limit);
@@ -685,8 +696,7 @@ impl ByPolicy {
         new.flags.dictionary = merged.headers.contains(HeaderId::UseAsDictionary);
         (new.flags.esi, new.flags.ssi) = (flags.esi, flags.ssi);
         new.flags.gzip_page = flags.gzip_page;
-        let read =
-            tags::read(&exchange.response.headers, &fetch.core.shared.seed, &fetch.live.limits);
+        let read = tags::read(&exchange.response.headers, &fetch.live.limits);
         let kept = read.is_ok();
         match read {
             Ok(tags) => new.tags = tags.unwrap_or_else(|| old.tags()),
@@ -701,7 +711,7 @@ impl ByPolicy {
                 (new.stale_if_error_ms, new.stale_if_unreachable_ms) = (0, 0);
             }
         }
-        let (recode, sinks) = (Recode::None, self.sinks());
+        let (recode, sinks) = (Recode::None, self.own_sinks());
         let (gate, attached) = (None, None);
         let plan = Plan { new, selected, recode, gate, attached, kept, sinks };
         Fate::Confirm(Some(exchange), Box::new(plan))

@@ -67,7 +67,7 @@ pub(super) fn object_by(response: &Response, plan: &StorePlan, now: Now) -> NewO
 
 impl ByPolicy {
     /// Where the route has its responses kept.
-    pub(super) fn sinks(&self) -> Sinks {
+    pub(super) fn own_sinks(&self) -> Sinks {
         match self.site.policy.store_in(&self.notes) {
             StoreIn::Memory => Sinks::Never,
             StoreIn::Disk => Sinks::Always,

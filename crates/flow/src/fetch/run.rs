@@ -4,7 +4,7 @@ use message::Request;
 
 use super::collect;
 use super::send::{Sent, send_to};
-use super::{Attempt, Fate, Fetched, Job, Judge};
+use super::{Attempt, Body, Fate, Fetched, Job, Judge};
 use crate::carry::drain;
 use crate::slices::Edition;
 
@@ -57,6 +57,12 @@ impl<J: Judge> Job<J> {
     }
 
     async fn attempt(&mut self) -> Fate<J> {
+        if let Some(asking) = self.fetch.asking.take()
+            && let Some(found) = asking.ask(&self.fetch).await
+        {
+            let plan = found.plan(self.judge.sinks());
+            return Fate::Store(Body::Exchange(found.exchange), plan);
+        }
         let target = match self.judge.ask(&mut self.fetch) {
             Attempt::Send(target) => target,
             Attempt::Fate(fate) => return fate,

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use base::Counter;
-use cache::Passage;
+use cache::{Passage, Sinks};
 use message::Request;
 use origin::{Caller, Exchange};
 
@@ -20,6 +20,10 @@ impl Judge for Broken {
     type Facts = ();
     type Pending = ();
     type Report = ();
+
+    fn sinks(&self) -> Sinks {
+        Sinks::Never
+    }
 
     fn ends_with_client(&self, _: &Fetch) -> bool {
         false
@@ -70,6 +74,7 @@ fn broken(core: &Rc<Core>) -> Box<Job<Broken>> {
         caller: Caller { client: None, ends: None, read_at_most: 0, account: None, timeouts: None },
         passage: Passage::from(1024),
         trace: None,
+        asking: None,
         background: None,
     };
     Job::new(fetch, Broken)

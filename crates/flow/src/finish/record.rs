@@ -234,6 +234,7 @@ fn served(served: Served) -> observe::Served {
         Served::Fetched { .. } => observe::Served::Miss,
         Served::File => observe::Served::File,
         Served::Synthetic | Served::Purge => observe::Served::Synth,
+        Served::Peer(_) => observe::Served::Peer,
     }
 }
 
@@ -244,11 +245,13 @@ fn short(bytes: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reply::PeerTold;
 
     #[test]
     fn every_figure_counts_a_reply_in_the_same_class() {
         let mut all = vec![Served::Hit, Served::Stale, Served::StaleOnError, Served::Revalidated];
         all.extend([Served::File, Served::Synthetic, Served::Purge]);
+        all.extend([PeerTold::Stored, PeerTold::Fetched, PeerTold::Nothing].map(Served::Peer));
         let reasons = [Forward::Bypass, Forward::Method, Forward::UriMiss, Forward::Stale];
         for reason in reasons.into_iter().chain([Forward::HitForMiss]) {
             let fetched = |collapsed| Served::Fetched { reason, stored: true, collapsed };

@@ -206,9 +206,7 @@ fn named<'l>(live: &'l Live, name: &str) -> Option<&'l Arc<Site>> {
 impl Shared {
     /// Returns the tests for stored responses that `what` selects: surrogate keys, and a matcher.
     pub(crate) fn sought(&self, what: &What) -> (Option<Tags>, Matcher) {
-        let hashes = |tags: &[Vec<u8>]| {
-            Tags::new(tags.iter().map(|tag| tags::hash(&self.seed, tag)).collect())
-        };
+        let hashes = |tags: &[Vec<u8>]| Tags::new(tags.iter().map(|tag| tags::hash(tag)).collect());
         match what {
             What::Everything => (None, Matcher::All),
             What::Tags(of) => (Some(hashes(of)), Matcher::All),

@@ -38,9 +38,9 @@ const PATHS: [&str; 6] = ["/a", "/b", "/a/b", "/c?d", "/shop/1", "/shop/2"];
 /// Stores a page for each path: every second with the tag `even`, each with its path as another.
 fn store_all(shared: &Shared) {
     for (at, path) in PATHS.iter().enumerate() {
-        let mut tags = vec![crate::tags::hash(&shared.seed, path.as_bytes())];
+        let mut tags = vec![crate::tags::hash(path.as_bytes())];
         if at % 2 == 0 {
-            tags.push(crate::tags::hash(&shared.seed, b"even"));
+            tags.push(crate::tags::hash(b"even"));
         }
         let key = key(shared, path);
         let options = BeginOptions::default();

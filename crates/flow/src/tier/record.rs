@@ -15,9 +15,9 @@ use crate::slices::{self, SliceSet};
 
 /// The version of heads, that of heads of sets of slices, and that of heads of responses with
 /// trailers; others are not read.
-const VERSION: u8 = 1;
-const VERSION_OF_SETS: u8 = 2;
-const VERSION_OF_TRAILED: u8 = 3;
+const VERSION: u8 = 4;
+const VERSION_OF_SETS: u8 = 5;
+const VERSION_OF_TRAILED: u8 = 6;
 /// Bytes before the record: version, and length of the content without its coding.
 const FIXED_BYTES: usize = 9;
 /// A length that is not known.

@@ -33,6 +33,7 @@ use crate::body::ReplyBody;
 use crate::dictionary::{self, Sought};
 use crate::fetch::Passing;
 use crate::form;
+use crate::peers::{self, Silence};
 use crate::reply::{Forward, Head, Reply, SentForm, Served, Varnish, number, stored_head};
 use crate::select::{self, Rules, SELECTORS, Validators};
 
@@ -46,6 +47,11 @@ pub(crate) fn deliver<S: Stage>(
     source: Source,
 ) -> Result<Reply, StepOn<S>> {
     match source {
+        Source::Object { object, reader } if turn.for_peer => {
+            let served = served(turn, env, &object, reader.is_some());
+            Ok(peers::stored(&object, reader, served, env.now))
+        }
+        Source::Passing(_) if turn.for_peer => Ok(peers::silent(Silence::Nothing)),
         Source::Object { object, reader } => stored(turn, env, &object, reader),
         Source::Passing(passing) => passed(turn, env, *passing),
     }

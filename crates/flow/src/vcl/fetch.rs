@@ -123,6 +123,11 @@ impl Judge for ByProgram {
         self.is_private(fetch) && self.original.method.is_safe()
     }
 
+    /// A program's own choice is not known: it has not seen the response.
+    fn sinks(&self) -> cache::Sinks {
+        cache::Sinks::ByMerit
+    }
+
     /// `vcl_backend_fetch`.
     fn ask(&mut self, fetch: &mut Fetch) -> Attempt<Self> {
         let number = self.state.xid.to_string();

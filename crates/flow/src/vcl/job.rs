@@ -20,6 +20,7 @@ use super::step::Missing;
 use super::turn::Turn;
 use crate::fetch::{self, Fetch, Job, Upload};
 use crate::finish::Background;
+use crate::peers::Asking;
 use crate::reply::stored_head;
 use crate::tier::Lead;
 use crate::trace::Trace;
@@ -118,6 +119,13 @@ pub(crate) fn assemble(
         lines: Default::default(),
         ran: Vec::new(),
     };
+    // A program that wants nothing that is stored wants nothing that is stored elsewhere.
+    let may_ask = lead.is_some()
+        && !turn.for_peer
+        && !(turn.state.hash_always_miss || turn.state.is_hitmiss || turn.state.hash_ignore_busy);
+    let key = turn.key.bytes();
+    let asking = may_ask.then(|| Asking::of(env.stage.core, env.asked, Some(&turn.req), key));
+    let asking = asking.flatten();
     let fetch = Fetch {
         core: Rc::clone(env.stage.core),
         live: Rc::clone(env.live),
@@ -139,6 +147,7 @@ pub(crate) fn assemble(
         },
         passage: env.front.passage(limits),
         trace: Some(Rc::clone(trace)),
+        asking,
         background: None,
     };
     Job::new(fetch, judge)

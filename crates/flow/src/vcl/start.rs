@@ -27,11 +27,11 @@ pub(crate) fn start(
     (live, site, instance): (&LiveRef, &Arc<Site>, &Arc<Instance>),
     asked: &Request,
     client: &Client<'_>,
-    now: Now,
+    (now, for_peer): (Now, bool),
 ) -> Start {
     let made = client.line.is_none().then(|| Line::of(client.peer));
     let line = client.line.or(made.as_ref()).expect("one of the two is there");
-    begin(core, (live, site, instance), asked, (line, None), now)
+    begin(core, (live, site, instance), asked, (line, None), (now, for_peer))
 }
 
 /// Takes a fragment of a page as far as it goes without waiting.
@@ -45,7 +45,7 @@ pub(crate) fn start_fragment(
     core.counts().inc(Count::EsiReq);
     let made = within.top.line.is_none().then(|| Line::of(within.top.peer));
     let line = within.top.line.as_ref().or(made.as_ref()).expect("one of the two is there");
-    begin(core, place, asked, (line, Some(within)), now)
+    begin(core, place, asked, (line, Some(within)), (now, false))
 }
 
 fn begin(
@@ -53,12 +53,13 @@ fn begin(
     (live, site, instance): (&LiveRef, &Arc<Site>, &Arc<Instance>),
     asked: &Request,
     (line, within): (&Line, Option<&Rc<Within>>),
-    now: Now,
+    (now, for_peer): (Now, bool),
 ) -> Start {
     let counts = core.counts();
     let front = Front::default();
     let env = Env { live, site, asked, front, now, stage: Acting { core, counts } };
     let mut turn = Turn::take_up(&env, instance, line);
+    turn.for_peer = for_peer;
     match within {
         Some(within) => {
             turn.state.esi_level = within.level;
@@ -88,6 +89,7 @@ fn begin(
         way: Way::Vcl(Box::new(Waiting { turn, halt, recorded })),
         within: None,
         cookies: None,
+        for_peer,
     }))
 }
 

@@ -18,6 +18,7 @@ use super::found::{self, Age};
 use super::loops;
 use super::step::{Halt, HaltOn, Missing, Source, Step, StepOn, said};
 use super::turn::Turn;
+use crate::peers::{self, Silence};
 use crate::wait::{FetchPart, Role, Verdict};
 
 /// The number of times that a request waits for others before it fetches for itself.
@@ -42,6 +43,9 @@ impl Turn {
                         step
                     }
                 },
+                Step::Pass | Step::Pipe if self.for_peer => {
+                    return Halt::Reply(peers::silent(Silence::Nothing));
+                }
                 Step::Pass => match self.pass(env) {
                     Ok(()) => return Halt::Pass,
                     Err(step) => step,

@@ -182,12 +182,11 @@ fn is_ever_fresh(state: &BerespState) -> bool {
 
 /// The surrogate keys of an answer: those in its fields, and those that the program added.
 fn read_tags(fetch: &Fetch, answer: &Answer) -> Result<Tags, base::Limit> {
-    let seed = &fetch.core.shared.seed;
-    let read = tags::read(&answer.response.headers, seed, &fetch.live.limits)?;
+    let read = tags::read(&answer.response.headers, &fetch.live.limits)?;
     if answer.state.keys.is_empty() {
         return Ok(read.unwrap_or_default());
     }
-    let own = answer.state.keys.iter().map(|key| tags::hash(seed, key));
+    let own = answer.state.keys.iter().map(|key| tags::hash(key));
     let all: Vec<u64> = read.iter().flat_map(Tags::iter).chain(own).collect();
     match all.len() as u64 > fetch.live.limits.tags {
         true => Err(base::Limit::Tags),

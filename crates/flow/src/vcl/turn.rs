@@ -51,6 +51,8 @@ pub(crate) struct Turn {
     pub(crate) ran: SmallVec<[Ran; RAN]>,
     /// The number of subroutines that had run when a label led to this program.
     pub(crate) switched: Option<u16>,
+    /// Another node wants the stored response itself.
+    pub(crate) for_peer: bool,
 }
 
 impl Turn {
@@ -75,6 +77,7 @@ impl Turn {
             lines: RefCell::default(),
             ran: SmallVec::new(),
             switched: None,
+            for_peer: false,
         }
     }
 

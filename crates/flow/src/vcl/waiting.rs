@@ -17,6 +17,11 @@ impl Waiting {
         matches!(self.halt, Some(Halt::Pipe)) && self.turn.req.upgrade != message::Upgrade::None
     }
 
+    /// Returns true if nothing that is stored, or will be for others, answers.
+    pub(crate) fn is_past_the_store(&self) -> bool {
+        matches!(self.halt, Some(Halt::Pass | Halt::Pipe))
+    }
+
     /// Returns true if the program has a client that waits for a 100 get it only when its body is
     /// read.
     pub(crate) fn continues_late(&self) -> bool {

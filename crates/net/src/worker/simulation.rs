@@ -31,6 +31,7 @@ impl Port {
                 at: At::Path(PathBuf::new(), 0),
                 tls: false,
                 h2c: true,
+                peers: false,
                 proxy: false,
                 door: 0,
             },

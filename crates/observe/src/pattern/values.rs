@@ -230,7 +230,7 @@ fn handling(record: &Record<'_>) -> &'static str {
     match record.served {
         _ if record.flags.has(Flags::TUNNEL) => "pipe",
         Served::Pass => "pass",
-        Served::Synth => "synth",
+        Served::Synth | Served::Peer => "synth",
         served if is_hit(served) => "hit",
         _ => "miss",
     }
@@ -246,6 +246,6 @@ fn cache_status(served: Served) -> Option<&'static str> {
         Served::Miss | Served::HitForMiss => "MISS",
         Served::Pass => "BYPASS",
         Served::Refresh => "EXPIRED",
-        Served::Synth | Served::File => return None,
+        Served::Synth | Served::File | Served::Peer => return None,
     })
 }

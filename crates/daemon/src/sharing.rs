@@ -1,0 +1,146 @@
+//! The daemon as a node that shares what it stores: its certificate, its port for the others, and
+//! the others as it knows them by their cards.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Limits;
+use cluster::{Card, Cluster, Epoch, Position, Sharer};
+use flow::Shared;
+use flow::peers::{Applied, PeerNode, Peers, Standing};
+use origin::{Address, Origin, OriginConfig, Protocol, ServerConfig, TlsConfig};
+use tls::{ClientAuth, Domain, Fingerprint, Pair, Roster, Server, Upstream};
+
+/// The time after which it is looked anew who the others are.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A node that shares, and shows the others who it is.
+pub(crate) struct Sharing {
+    address: SocketAddr,
+    shows: Fingerprint,
+    roster: Arc<Roster>,
+    auth: ClientAuth,
+    server: Arc<Server>,
+    upstream: Upstream,
+    limits: Limits,
+}
+
+/// The ways to the others, by what they said of themselves.
+#[derive(Default)]
+struct Ways(BTreeMap<(String, SocketAddr, String), Arc<Origin>>);
+
+impl Sharing {
+    /// The node `name`, which answers the others at `address`.
+    ///
+    /// # Errors
+    /// No certificate can be made.
+    pub(crate) fn new(name: &str, address: SocketAddr, limits: &Limits) -> Result<Self, String> {
+        let wrong = |error: tls::MaterialError| format!("larder: the node's certificate: {error}");
+        let pair = Arc::new(Pair::for_node(name).map_err(wrong)?);
+        let roster = Arc::new(Roster::default());
+        let auth = ClientAuth::of_nodes(Arc::clone(&roster));
+        let domain = Domain { pairs: vec![Arc::clone(&pair)], auth: Some(auth.clone()) };
+        let server = Server::new(Vec::new(), Some(domain), Box::new(|_| None), false, None);
+        let shows = Fingerprint::of(&pair);
+        let upstream = Upstream::of_nodes(Arc::clone(&roster), pair).map_err(wrong)?;
+        let server = Arc::new(server.map_err(wrong)?);
+        Ok(Self { address, shows, roster, auth, server, upstream, limits: limits.clone() })
+    }
+
+    /// Writes on the node's card how the others reach it.
+    pub(crate) fn show(&self, card: &mut Card) {
+        (card.peer, card.shows) = (self.address.to_string(), self.shows.to_string());
+    }
+
+    /// Keeps `shared` told of who the others are.
+    pub(crate) async fn follow(&self, shared: Arc<Shared>, cluster: Arc<Cluster>) {
+        let standing: Arc<dyn Standing> = Arc::new(Own(Arc::clone(&cluster)));
+        let (mut changes, mut known, mut ways) = (cluster.changes(), Vec::new(), Ways::default());
+        loop {
+            changes.borrow_and_update();
+            let sharers = cluster.sharers();
+            if sharers != known || shared.peers.load().is_none() {
+                let peers = self.peers(cluster.name(), &sharers, &mut ways, &standing);
+                shared.peers.store(Some(Arc::new(peers)));
+                known = sharers;
+            }
+            if changes.changed().await.is_err() {
+                return;
+            }
+            // Most changes are of others' positions.
+            rt::time::sleep(PAUSE).await;
+        }
+    }
+
+    fn peers(
+        &self,
+        own: &str,
+        sharers: &[Sharer],
+        ways: &mut Ways,
+        standing: &Arc<dyn Standing>,
+    ) -> Peers {
+        let named = |sharer: &Sharer| {
+            Some((Fingerprint::parse(&sharer.shows)?, sharer.name.as_str().into()))
+        };
+        self.roster.set(sharers.iter().filter_map(named));
+        let mut next = Ways::default();
+        let mut node = |sharer: &Sharer| {
+            let way = (sharer.name != own).then(|| {
+                let known = (sharer.name.clone(), sharer.address, sharer.shows.clone());
+                let way = ways.0.get(&known).cloned().unwrap_or_else(|| self.way(sharer));
+                Arc::clone(next.0.entry(known).or_insert(way))
+            });
+            PeerNode::new(&sharer.name, way)
+        };
+        let nodes = sharers.iter().filter(|sharer| sharer.owns).map(&mut node).collect();
+        *ways = next;
+        Peers {
+            nodes,
+            auth: self.auth.clone(),
+            roster: Arc::clone(&self.roster),
+            server: Arc::clone(&self.server),
+            standing: Arc::clone(standing),
+        }
+    }
+
+    /// The way to another node: one server, whose failures are not repeated, and which is left
+    /// alone for a while after some.
+    fn way(&self, sharer: &Sharer) -> Arc<Origin> {
+        let (name, addresses) = (sharer.address.to_string(), vec![sharer.address]);
+        let address = Address::Fixed { name, addresses };
+        let server = ServerConfig { address, protocol: Protocol::Http, weight: 1, tls: true };
+        let name = format!("node {}", sharer.name);
+        let config = OriginConfig::with_limits(&name, vec![server], &self.limits);
+        let upstream = self.upstream.clone();
+        Origin::new(OriginConfig {
+            retries: 0,
+            client_share_percent: 100,
+            tls: Some(TlsConfig { upstream, name: Some(sharer.name.clone()) }),
+            ..config
+        })
+    }
+}
+
+/// The node's own standing.
+struct Own(Arc<Cluster>);
+
+impl fmt::Debug for Own {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Own(..)")
+    }
+}
+
+impl Standing for Own {
+    fn asks(&self) -> Option<Applied> {
+        let Position { epoch, sequence, .. } = self.0.asks()?;
+        Some(Applied { epoch: epoch.0, sequence })
+    }
+
+    fn has_applied(&self, applied: Applied) -> bool {
+        let Applied { epoch, sequence } = applied;
+        self.0.has_applied(Position { epoch: Epoch(epoch), sequence, id: None })
+    }
+}

@@ -1,0 +1,98 @@
+//! The owner's side: a node's request is answered with what is stored, and with nothing else.
+
+use std::sync::Arc;
+
+use base::Now;
+use bytes::Bytes;
+use cache::{Object, Reader};
+use message::{HeaderId, Method, Request, Response, Status};
+use policy::Peer;
+
+use super::field::{PEER, RECORD, read_question, write_record};
+use crate::body::ReplyBody;
+use crate::client::Client;
+use crate::core::Core;
+use crate::reply::{PeerTold, Reply, Served};
+use crate::slices;
+
+/// Why a node is not answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Silence {
+    /// It is no node any more, or asks what none asks.
+    Strange,
+    /// It has applied more than this node, or this one does not trust what it stores.
+    Behind,
+    /// There is no response that could be shared.
+    Nothing,
+}
+
+/// Takes a node's question off its request: the client behind it, and its scheme, take the place of
+/// the node's own. `None` for whoever is no node.
+///
+/// # Errors
+/// The answer, where that is known already.
+#[cold]
+pub(crate) fn begin<'a>(
+    core: &Core,
+    request: &mut Request,
+    client: &Client<'a>,
+) -> Option<Result<Client<'a>, Reply>> {
+    let peers = core.shared.peers.load();
+    let (peers, secured) = (peers.as_ref()?, client.secured?);
+    if secured.auth() != Some(&peers.auth) {
+        return None;
+    }
+    let identity = secured.identity();
+    let is_node = identity.is_some_and(|shown| peers.roster.name_of(shown.der()).is_some());
+    let value = request.headers.value_named(PEER);
+    let question = value.filter(|_| is_node && request.method == Method::Get);
+    let Some(question) = question.and_then(read_question) else {
+        return Some(Err(silent(Silence::Strange)));
+    };
+    if !peers.standing.has_applied(question.applied) {
+        return Some(Err(silent(Silence::Behind)));
+    }
+    request.headers.remove_named(PEER);
+    request.scheme = question.scheme;
+    let peer = question.client.map_or(Peer::Unnamed(None), Peer::Host);
+    Some(Ok(Client { peer, near: false, secured: None, line: None }))
+}
+
+/// The answer to a node's request: `object` itself, before anything is made of it for a client.
+pub(crate) fn stored(
+    object: &Arc<Object>,
+    reader: Option<Reader>,
+    served: Served,
+    now: Now,
+) -> Reply {
+    let is_meant = served != Served::StaleOnError
+        && !object.flags().is_mark()
+        && object.trailers().is_none_or(|trailers| trailers.is_empty())
+        && slices::of_object(object).is_none();
+    let Some(record) = is_meant.then(|| write_record(object, now)).flatten() else {
+        return silent(Silence::Nothing);
+    };
+    let is_stored = matches!(served, Served::Hit | Served::Stale);
+    let told = if is_stored { PeerTold::Stored } else { PeerTold::Fetched };
+    let mut response = Response::new(Status::OK);
+    response.headers.push_named(RECORD, record.as_bytes());
+    Reply::owned(response, ReplyBody::whole(object, reader), Served::Peer(told))
+}
+
+/// `reply`, if it is for a node; otherwise nothing of it.
+pub(crate) fn told_only(reply: Reply) -> Reply {
+    if matches!(reply.served, Served::Peer(_)) { reply } else { silent(Silence::Nothing) }
+}
+
+/// The answer without a stored response.
+pub(crate) fn silent(silence: Silence) -> Reply {
+    let (code, word): (_, &[u8]) = match silence {
+        Silence::Strange => (403, b"strange"),
+        Silence::Behind => (503, b"behind"),
+        Silence::Nothing => (404, b"nothing"),
+    };
+    let mut response = Response::new(Status::new(code).unwrap_or(Status::OK));
+    response.headers.push_named(PEER, word);
+    response.headers.push(HeaderId::CacheControl, b"no-store");
+    Reply::owned(response, Bytes::new().into(), Served::Peer(PeerTold::Nothing))
+}

@@ -1,0 +1,130 @@
+//! The fields by which nodes speak of what they share: `Larder-Peer`, and `Larder-Record` with a
+//! stored response.
+//!
+//! They are the nodes' own: over a connection that no node has made they mean nothing.
+
+use std::net::IpAddr;
+
+use base::Now;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
+use cache::Record;
+use message::Scheme;
+
+use super::Applied;
+
+/// The field of a question, and of an answer without a stored response.
+pub(super) const PEER: &[u8] = b"Larder-Peer";
+/// The field of a stored response: what it is, its body being the content.
+pub(super) const RECORD: &[u8] = b"Larder-Record";
+/// Longest record that is told; what is longer its owner keeps for itself.
+pub(super) const RECORD_BYTES: usize = 12 << 10;
+
+/// The version of all this. A node answers no other.
+const VERSION: u64 = 1;
+
+/// The facts about a request that a node asks an owner with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerQuestion {
+    /// Up to where it has applied the cluster's stream.
+    pub applied: Applied,
+    /// The client; `None` where it has no address.
+    pub client: Option<IpAddr>,
+    /// The scheme by which the client has come.
+    pub scheme: Scheme,
+}
+
+impl PeerQuestion {
+    pub(super) fn write(&self) -> String {
+        let Self { applied: Applied { epoch, sequence }, client, scheme } = self;
+        let scheme = if *scheme == Scheme::Https { "https" } else { "http" };
+        let client = client.map_or_else(|| "-".to_owned(), |client| client.to_string());
+        format!("{VERSION} {epoch} {sequence} {client} {scheme}")
+    }
+}
+
+/// Reads what a question says; `None` for anything else, and for another version.
+pub fn read_question(value: &[u8]) -> Option<PeerQuestion> {
+    let mut words = str::from_utf8(value).ok()?.split(' ');
+    let mut number = || words.next().filter(|word| !word.starts_with('+'))?.parse().ok();
+    let [version, epoch, sequence] = [number()?, number()?, number()?];
+    let client = match words.next()? {
+        "-" => None,
+        client => Some(client.parse().ok()?),
+    };
+    let scheme = match words.next()? {
+        "http" => Scheme::Http,
+        "https" => Scheme::Https,
+        _ => return None,
+    };
+    let applied = Applied { epoch, sequence };
+    let is_all = version == VERSION && words.next().is_none();
+    is_all.then_some(PeerQuestion { applied, client, scheme })
+}
+
+/// A clock by which two nodes understand each other whatever theirs show: now is 1970.
+fn relative(now: Now) -> Now {
+    Now { unix_ms: 0, ..now }
+}
+
+/// The record as a field's value; `None` if it is too long to be told.
+pub(super) fn write_record(record: &Record, now: Now) -> Option<String> {
+    let mut bytes = Vec::new();
+    record.encode(relative(now), &mut bytes);
+    (bytes.len() <= RECORD_BYTES).then(|| BASE64.encode(bytes))
+}
+
+/// Reads a record. `asked` is when it was asked for: on its way it grew older, and not younger.
+pub(super) fn read_record(value: &[u8], asked: Now) -> Option<Record> {
+    Record::decode(&BASE64.decode(value).ok()?, relative(asked))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn questions_are_written_and_read() {
+        let applied = Applied { epoch: 7, sequence: 9 };
+        for (client, scheme, text) in [
+            (None, Scheme::Http, "1 7 9 - http"),
+            (Some("192.0.2.1".parse().expect("one")), Scheme::Https, "1 7 9 192.0.2.1 https"),
+            (Some("2001:db8::1".parse().expect("one")), Scheme::Http, "1 7 9 2001:db8::1 http"),
+        ] {
+            let question = PeerQuestion { applied, client, scheme };
+            assert_eq!(question.write(), text);
+            assert_eq!(read_question(text.as_bytes()), Some(question));
+        }
+        for wrong in [
+            "",
+            "1",
+            "1 7 9 - http ",
+            "1 7 9 -  http",
+            "2 7 9 - http",
+            "1 7 9 - ftp",
+            "1 -7 9 - http",
+            "1 7 +9 - http",
+            "1 7 9 host http",
+            "1 7 18446744073709551616 - http",
+            "1 7 9 - http x",
+        ] {
+            assert_eq!(read_question(wrong.as_bytes()), None, "{wrong:?}");
+        }
+        assert_eq!(read_question(b"1 7 9 - http\xff"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_a_question_or_none(
+            bytes in proptest::collection::vec(any::<u8>(), 0..60),
+        ) {
+            if let Some(question) = read_question(&bytes) {
+                prop_assert_eq!(read_question(question.write().as_bytes()), Some(question));
+            }
+            let now = Now { mono_ms: 5, unix_ms: 6 };
+            prop_assert!(read_record(&bytes, now).is_none());
+        }
+    }
+}
