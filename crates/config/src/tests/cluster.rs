@@ -58,7 +58,11 @@ fn what_cannot_be_is_said() {
         (&format!("{SERVERS}\nkey = \"/k\""), "`certificate` and `key` go together"),
         (&format!("{SERVERS}\nmax_isolation = \"1ms\""), "`max_isolation` is at least 200ms"),
         (&format!("{SERVERS}\nacknowledge = \"most\""), "`acknowledge`"),
-        (&format!("{SERVERS}\nmode = \"share\""), "`mode`"),
+        (&format!("{SERVERS}\nmode = \"split\""), "`mode`"),
+        (&format!("{SERVERS}\nmode = \"share\""), "a node that shares needs `peer`"),
+        (&format!("{SERVERS}\nmode = \"share\"\npeer = \":7800\""), "`:7800` is no address"),
+        (&format!("{SERVERS}\nmode = \"share\"\npeer = \"0.0.0.0:1\""), "is no address that"),
+        (&format!("{SERVERS}\npeer = \"10.0.0.1:7800\""), "`peer` is of no use without"),
     ] {
         assert!(said(&file(lines)).contains(text), "{lines}: {}", said(&file(lines)));
     }
