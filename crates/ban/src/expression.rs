@@ -127,6 +127,20 @@ impl Term {
         Self(Kind::Match { field, not, regex })
     }
 
+    /// The text that the condition looks at, and what it wants of it; `None` for one on a number.
+    fn wanted(&self) -> Option<(&Field, Wanted)> {
+        match &self.0 {
+            Kind::Equal { field, not: true, .. } | Kind::Match { field, not: true, .. } => {
+                Some((field, Wanted::Not))
+            }
+            Kind::Equal { field, text, .. } => Some((field, Wanted::Equal(text.clone()))),
+            Kind::Match { field, regex, .. } => {
+                Some((field, Wanted::Match(regex.as_str().to_owned())))
+            }
+            Kind::Compare { .. } => None,
+        }
+    }
+
     fn holds(&self, facts: &dyn Facts) -> bool {
         match &self.0 {
             Kind::Equal { field, not, text } => {
@@ -226,21 +240,21 @@ impl Expression {
         self.terms.is_empty()
     }
 
+    /// The texts that the conditions look at, and what they want of them; `None` if one is on a
+    /// number.
+    pub fn wanted(&self) -> Option<Vec<(&Field, Wanted)>> {
+        self.terms.iter().map(Term::wanted).collect()
+    }
+
     /// Takes the conditions on some fields of heads out, for whoever knows better what they mean:
     /// the fields' names, and what is wanted of them.
     pub fn take_headers(&mut self, of: impl Fn(&str) -> bool) -> Vec<(String, Wanted)> {
         let mut taken = Vec::new();
         self.terms.retain(|term| {
-            let (name, wanted) = match &term.0 {
-                Kind::Equal { field: Field::Header(name), not, text } if of(name) => {
-                    (name, if *not { Wanted::Not } else { Wanted::Equal(text.clone()) })
-                }
-                Kind::Match { field: Field::Header(name), not, regex } if of(name) => {
-                    let text = || Wanted::Match(regex.as_str().to_owned());
-                    (name, if *not { Wanted::Not } else { text() })
-                }
-                _ => return true,
-            };
+            let Some((Field::Header(name), wanted)) = term.wanted() else { return true };
+            if !of(name) {
+                return true;
+            }
             taken.push((name.clone(), wanted));
             false
         });
