@@ -79,6 +79,49 @@ fn counted<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(text)
 }
 
+/// A CLR for an absolute URL, as a datagram that wants an answer; `None` if the URL is too long for
+/// one.
+pub fn clear(url: &[u8], transaction: u32) -> Option<Vec<u8>> {
+    let counted =
+        |text: &[u8]| Some([&u16::try_from(text.len()).ok()?.to_be_bytes(), text].concat());
+    // Reason 0, then method, URL, version and no fields.
+    let specifier =
+        [vec![0, 0], counted(b"GET")?, counted(url)?, counted(b"HTTP/1.1")?, counted(b"")?]
+            .concat();
+    let data = u16::try_from(DATA_HEAD + specifier.len()).ok()?;
+    let all = data.checked_add(HEAD as u16 + 2)?;
+    let mut out = all.to_be_bytes().to_vec();
+    out.extend([0, 1]);
+    out.extend(data.to_be_bytes());
+    // CLR; F1 is 0, RR is set.
+    out.extend([CLR << 4, 2]);
+    out.extend(transaction.to_be_bytes());
+    out.extend(specifier);
+    out.extend([0, 2]);
+    Some(out)
+}
+
+/// Reads the answer to a CLR: its transaction, and whether the neighbour has done it.
+pub fn cleared(datagram: &[u8]) -> Option<(u32, bool)> {
+    let mut rest = datagram;
+    if usize::from(number(&mut rest)?) != datagram.len() {
+        return None;
+    }
+    let ([0, minor @ 0..=1], mut rest) = rest.split_first_chunk::<2>()? else { return None };
+    let data = usize::from(number(&mut rest)?);
+    let (code, flags) = (*rest.first()?, *rest.get(1)?);
+    // The flag that says "an answer" tells the two orders of bits apart, as in requests.
+    let (code, response, has_failed) = match (minor, flags & 1 != 0, flags & 0x80 != 0) {
+        (_, true, _) => (code >> 4, code & 0xf, flags & 2 != 0),
+        (0, false, true) => (code & 0xf, code >> 4, flags & 0x40 != 0),
+        _ => return None,
+    };
+    let transaction = rest.get(2..6)?.try_into().ok().map(u32::from_be_bytes)?;
+    // 0: it is gone now; 2: it was not there. With F1 (MO) they are about the whole message.
+    let is_done = !has_failed && matches!(response, 0 | 2);
+    (code == CLR && data >= DATA_HEAD).then_some((transaction, is_done))
+}
+
 impl<'a> Clear<'a> {
     /// Reads a datagram.
     ///

@@ -98,3 +98,31 @@ proptest! {
         crate::fuzz::htcp_datagram(&bytes);
     }
 }
+
+#[test]
+fn what_is_sent_is_read_and_answers_are_told_apart() {
+    let datagram = clear(b"http://example.org/a", 77).expect("it fits");
+    let read = Clear::read(&datagram).expect("a clear");
+    assert_eq!((read.method, read.url), (&b"GET"[..], &b"http://example.org/a"[..]));
+    assert!(read.wants_answer);
+    assert_eq!(cleared(&read.answer(true)), Some((77, true)));
+    assert_eq!(cleared(&read.answer(false)), Some((77, true)), "it was not there");
+    // Squid's order of bits is understood as well.
+    let squids = Clear { bits: Bits::Squid, minor: 0, ..read };
+    assert_eq!(cleared(&squids.answer(true)), Some((77, true)));
+    let mut refused = read.answer(true);
+    refused[6] |= 1;
+    assert_eq!(cleared(&refused), Some((77, false)), "1: it has kept it");
+    assert_eq!(cleared(&datagram), None, "a question is no answer");
+    assert_eq!(cleared(b""), None);
+    assert!(clear(&[b'a'; 70_000], 1).is_none());
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_datagram_is_an_answer_or_none(bytes in proptest::collection::vec(0u8..=255, 0..40)) {
+        _ = cleared(&bytes);
+        let whole = [&[0, 2 + bytes.len() as u8], &bytes[..]].concat();
+        _ = cleared(&whole);
+    }
+}
