@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::state::{Daemon, keep_running};
+use crate::state::Daemon;
+use crate::tended::keep_running;
 
 /// The interval at which the ring is looked at.
 const LOOK: Duration = Duration::from_millis(500);
