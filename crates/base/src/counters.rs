@@ -162,6 +162,10 @@ counters! {
     CliRefused varnish_cli_refused_total Counter "Connections to the Varnish CLI port that were closed for a wrong answer to its challenge, or for HTTP.";
     HtcpClears htcp_clears_total Counter "URLs purged by HTCP datagrams.";
     HtcpRefused htcp_refused_total Counter "HTCP datagrams refused: from an address that may not, for no site, or malformed.";
+    NeighboursTold neighbours_told_total Counter "Invalidations that a neighbour (`[[neighbour]]`) has taken.";
+    NeighboursFailed neighbours_failed_total Counter "Times that a neighbour did not take one; it is told again.";
+    NeighboursLost neighbours_lost_total Counter "Invalidations that a neighbour was not told: it refused, or did not take them for too long, or too many waited.";
+    NeighboursUnsaid neighbours_unsaid_total Counter "Invalidations that a neighbour was not told because its dialect has no word for them.";
     TraceSpans trace_spans_total Counter "Spans that the collector of traces has taken.";
     TraceDropped trace_spans_dropped_total Counter "Spans that were dropped: too many, or the collector did not take them; and records that were overwritten before they were looked at.";
     LogLost log_lost_total Counter "Access log lines dropped because the writer was behind, or could not be written: the disk is full.";

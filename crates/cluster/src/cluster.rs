@@ -10,7 +10,7 @@ use async_nats::jetstream::Context;
 use base::HashSeed;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use purge::{Invalidation, Others, Telling, Told};
+use purge::{Invalidation, Others, Prepared, Telling, Told};
 use serde::Serialize;
 use tokio::sync::{Notify, watch};
 
@@ -377,16 +377,26 @@ impl Telling for Ticket {
     }
 }
 
+/// Entries of the stream.
+struct Entries {
+    cluster: Arc<Cluster>,
+    told: Told,
+}
+
+impl Prepared for Entries {
+    fn tell(self: Box<Self>, level: Option<Level>) -> Box<dyn Telling> {
+        let level = level.unwrap_or(self.cluster.settings.level);
+        Box::new(self.cluster.send(self.told, level))
+    }
+}
+
 /// The cluster as the door knows it.
 pub struct Door(pub Arc<Cluster>);
 
 impl Others for Door {
-    fn prepare(&self, batch: &[&Invalidation]) -> Result<Told, String> {
-        self.0.entries(batch)
-    }
-
-    fn tell(&self, told: Told, level: Option<Level>) -> Box<dyn Telling> {
-        Box::new(self.0.send(told, level.unwrap_or(self.0.settings.level)))
+    fn prepare(&self, batch: &[&Invalidation]) -> Result<Option<Box<dyn Prepared>>, String> {
+        let told = self.0.entries(batch)?;
+        Ok(Some(Box::new(Entries { cluster: Arc::clone(&self.0), told })))
     }
 
     fn begun(&self) -> Option<Box<dyn Telling>> {
@@ -403,7 +413,7 @@ struct Reached {
 
 #[cfg(test)]
 mod tests {
-    use purge::{Id, Sites, Target};
+    use purge::{Cause, Id, Sites, Target};
 
     use super::*;
     use crate::testing::{Nobody, settings};
@@ -411,7 +421,8 @@ mod tests {
     fn invalidation(sequence: u64, key: usize) -> Invalidation {
         let what = Target::Key(vec![0; key].into());
         let id = Id { node: 1, sequence };
-        Invalidation { id, at_unix_ms: 0, sites: Sites::Every, soft: false, what }
+        let cause = Cause::default();
+        Invalidation { id, at_unix_ms: 0, sites: Sites::Every, soft: false, what, cause }
     }
 
     fn cluster() -> Arc<Cluster> {

@@ -95,6 +95,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         varnish_cli: None,
         htcp: None,
         cluster: None,
+        neighbours: Vec::new(),
         tracing: None,
         vcl: Programs::None,
         folders: options.root.iter().map(|root| named_root(root)).collect(),

@@ -61,10 +61,12 @@ macro_rules! keys {
 
 mod cluster;
 mod disk;
+mod neighbour;
 mod ports;
 
 pub(crate) use cluster::CLUSTER;
 pub(crate) use disk::{DISK, DISK_VOLUME};
+pub(crate) use neighbour::NEIGHBOUR;
 pub(crate) use ports::{HTCP, VARNISH_CLI};
 
 const TEXTS: &str = "a string or a list of strings";
@@ -102,6 +104,7 @@ pub(crate) const TOP: Section = Section {
             "varnish_cli", TABLE, "none", "See `[varnish_cli]`.";
             "htcp", TABLE, "none", "See `[htcp]`.";
             "cluster", TABLE, "none", "See `[cluster]`.";
+            "neighbour", "a list of tables", "none", "Other caches that are told of what is invalidated here: see `[[neighbour]]`.";
             "tracing", TABLE, "none", "See `[tracing]`.";
             "compression", TABLE, "none", "See `[compression]`.";
             "tls", TABLE, "none", "See `[tls]`.";
@@ -724,6 +727,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &VARNISH_CLI,
     &HTCP,
     &CLUSTER,
+    &NEIGHBOUR,
     &TRACING,
     &COMPRESSION,
     &TLS,

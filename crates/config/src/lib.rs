@@ -33,8 +33,8 @@ pub use model::{
     AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, Admission, CacheStatus,
     Certificates, CliSecret, ClientFiles, ClusterConfig, ClusterCredentials, Config, DiskConfig,
     DiskVolume, Htcp, Isolation, ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig,
-    MemorySize, NamedFolder, OriginTls, PageFile, PairFiles, Place, Programs, Run, SiteConfig,
-    SiteTls, Tracing, VarnishCli,
+    MemorySize, NamedFolder, NeighbourConfig, NeighbourWay, OriginTls, PageFile, PairFiles, Place,
+    Programs, Run, SiteConfig, SiteTls, Tracing, VarnishCli,
 };
 pub use parse::load_str;
 pub use reference::reference_markdown;

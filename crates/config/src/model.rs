@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use base::Limits;
 use flow::invalidate::Level;
+use flow::invalidate::neighbour::Manner;
 use flow::{Compress, Compression};
 use message::Status;
 use origin::OriginConfig;
@@ -45,6 +46,8 @@ pub struct Config {
     pub htcp: Option<Htcp>,
     /// The cluster that the node is part of; `None` if it is alone.
     pub cluster: Option<ClusterConfig>,
+    /// Other caches that are told of what is invalidated.
+    pub neighbours: Vec<NeighbourConfig>,
     /// Traces; `None` when trace context is passed on as it is.
     pub tracing: Option<Tracing>,
     /// Compression, for sites without a VCL.
@@ -429,6 +432,24 @@ pub struct Htcp {
     pub allow: CidrSet,
     /// The interface through which multicast groups are joined; the routes' where it is absent.
     pub interface: Option<String>,
+}
+
+/// One `[[neighbour]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NeighbourConfig {
+    /// The way to it.
+    pub way: NeighbourWay,
+    /// The manner in which it is told.
+    pub manner: Manner,
+}
+
+/// The way to a neighbour.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NeighbourWay {
+    /// Requests to each server of the origin of this index in `origins`.
+    Origin(usize),
+    /// Datagrams to these addresses.
+    Htcp(Vec<SocketAddr>),
 }
 
 /// `[cluster]`.

@@ -5,6 +5,7 @@ mod cluster;
 mod diagnostics;
 mod disk;
 mod keys;
+mod neighbours;
 mod ports;
 mod presets;
 mod purge;

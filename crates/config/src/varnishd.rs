@@ -87,6 +87,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         varnish_cli,
         htcp: None,
         cluster: None,
+        neighbours: Vec::new(),
         tracing: None,
         vcl: Programs::Flags,
         folders: Vec::new(),

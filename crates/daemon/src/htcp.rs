@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Counter, Counters};
+use flow::invalidate::{Cause, Heard};
 use flow::purge::Page;
 use flow::{CidrSet, Peer};
 use message::{Request, Scheme, class, target};
@@ -17,6 +18,9 @@ use tokio::net::UdpSocket;
 
 use crate::ports::Bound;
 use crate::state::Daemon;
+
+/// The time that an answer waits until it is known what was there, in milliseconds.
+const COUNT_MS: u64 = 50;
 
 /// State that the ports share.
 struct HtcpPort {
@@ -95,7 +99,10 @@ async fn purge(port: &HtcpPort, url: &[u8], peer: SocketAddr) -> Option<u64> {
     let site = live.sites.find(&request.host).filter(|site| is_absolute && site.by_htcp)?;
     let (client, now) = (Peer::Host(peer.ip()), rt::now());
     let page = Page { live: &live, site, request: &request, client, now };
-    match port.daemon.shared.purge_url(&page, &request.target, false, None).await {
+    let shared = &port.daemon.shared;
+    let one = shared.invalidation_of(&page, &request.target, false);
+    let one = one.by(Cause { heard: Heard::Datagram, url: None });
+    match shared.invalidate(Some(&live), [one], now, COUNT_MS).await {
         Ok(outcome) => Some(outcome.objects),
         Err(why) => {
             base::say!("larder: HTCP: {peer}: {why}");

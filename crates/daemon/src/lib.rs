@@ -13,11 +13,11 @@
 //! state     6  state
 //! ground    5  build programs stapled
 //! ground    4  material source vcl
-//! ground    3  node varnishd
+//! ground    3  neighbours node varnishd
 //! ground    2  error_pages load records
 //! ground    1  keeper
 //! ground    0  account allocator below fits given guard holders journal
-//! ground    0  like notify ordered ports ring servers
+//! ground    0  like notify ordered ports ring servers tended
 //! ```
 //!
 //! The state knows neither who asks nor how it was started; a face reads the state and knows no
@@ -45,6 +45,7 @@ mod live;
 mod load;
 mod material;
 mod metrics;
+mod neighbours;
 mod node;
 mod notify;
 mod opened;
@@ -64,6 +65,7 @@ mod stapled;
 mod state;
 mod stats;
 mod summary;
+mod tended;
 mod varnish_cli;
 mod varnishd;
 mod vcl;

@@ -162,6 +162,9 @@ pub(crate) fn page(daemon: &Daemon) -> String {
         page.sample("limit_hits_total", &[("limit", spec.name)], value);
     }
     by_volume(&mut page, &volumes::all(daemon));
+    if let Some(neighbours) = daemon.neighbours.get() {
+        by_neighbour(&mut page, &neighbours.figures());
+    }
     let sums = daemon.shared.tallies.sum();
     by_site(&mut page, &sums);
     by_time(&mut page, &sums);
@@ -248,6 +251,21 @@ fn by_server(page: &mut Page, servers: &[(String, ServerStatus)]) {
         for (origin, server) in servers {
             page.sample(name, &[("origin", origin), ("server", &server.name)], value(server));
         }
+    }
+}
+
+/// Other caches that are told of what is invalidated.
+fn by_neighbour(page: &mut Page, neighbours: &[(String, u64, bool)]) {
+    if neighbours.is_empty() {
+        return;
+    }
+    page.head("neighbour_up", "gauge", "Whether a neighbour has taken what it was told last.");
+    for (neighbour, _, is_well) in neighbours {
+        page.sample("neighbour_up", &[("neighbour", neighbour)], u8::from(*is_well));
+    }
+    page.head("neighbour_waiting", "gauge", "Invalidations that it is still to be told.");
+    for (neighbour, left, _) in neighbours {
+        page.sample("neighbour_waiting", &[("neighbour", neighbour)], left);
     }
 }
 

@@ -12,7 +12,7 @@ use base::tally::Outcome;
 use base::{Counter, Counters, Limit};
 use cluster::{Card, Cluster, Credentials, Host, Loss, Position, Saved, Settings, Stance, Tls};
 use config::{ClusterConfig, ClusterCredentials, Config, Isolation};
-use flow::invalidate::NotDone;
+use flow::invalidate::{NotDone, Others};
 use flow::{Readiness, Shared};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -42,7 +42,7 @@ struct Store {
 }
 
 /// Has the daemon be a node, if the configuration says so. Before the first request, and behind
-/// what the disk has brought back.
+/// what the disk has brought back. Nobody is told yet of what is invalidated.
 ///
 /// # Errors
 /// A file that cannot be used.
@@ -65,7 +65,6 @@ pub(crate) fn join(shared: &Arc<Shared>, config: &Config) -> Result<Option<Node>
     };
     let store = Store { shared: Arc::clone(shared), counters, file, sharing: sharing.clone() };
     let cluster = Cluster::new(settings, Arc::new(store), saved.map(|saved| saved.position));
-    shared.tell_others(Arc::new(cluster::Door(Arc::clone(&cluster))));
     if let Some(sharing) = sharing {
         let (shared, cluster) = (Arc::clone(shared), Arc::clone(&cluster));
         rt::spawn(async move { sharing.follow(shared, cluster).await });
@@ -78,6 +77,11 @@ pub(crate) fn join(shared: &Arc<Shared>, config: &Config) -> Result<Option<Node>
 }
 
 impl Node {
+    /// The other nodes, as those who are told.
+    pub(crate) fn others(&self) -> Arc<dyn Others> {
+        Arc::new(cluster::Door(Arc::clone(&self.cluster)))
+    }
+
     /// Leaves the cluster, when nobody is served any more.
     pub(crate) async fn leave(self) {
         self.cluster.end();

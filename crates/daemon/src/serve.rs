@@ -6,6 +6,7 @@ use std::time::Duration;
 use base::descriptors::keep_back;
 use config::Config;
 use config::sizing::Machine;
+use flow::invalidate::{Everyone, Others};
 use net::Server;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -17,7 +18,8 @@ use crate::notify::Watchdog;
 use crate::opened::{self, Opened};
 use crate::ports::Ports;
 use crate::source::{Settings, Source};
-use crate::state::{Daemon, Machinery, keep_running};
+use crate::state::{Daemon, Machinery};
+use crate::tended::keep_running;
 use crate::{account, api, below, htcp, node, otlp, outages, pressure, summary, varnish_cli};
 
 /// The shortest time between two messages that a core stood still.
@@ -89,6 +91,9 @@ pub fn run(source: Source) -> Result<(), String> {
     if let Some(node) = daemon.node.lock().take() {
         runtime.block_on(node.leave());
     }
+    if let Some(neighbours) = daemon.neighbours.get() {
+        runtime.block_on(neighbours.finish());
+    }
     daemon.vcls.end();
     below::close(&daemon.shared, COPY_TIME);
     if let Some(log) = &daemon.log {
@@ -156,7 +161,11 @@ impl Daemon {
         if let Some(below) = below {
             below::take_up(&daemon.shared, config, below);
         }
-        *daemon.node.lock() = node::join(&daemon.shared, config)?;
+        let node = node::join(&daemon.shared, config)?;
+        let neighbours: Arc<dyn Others> = daemon.start_neighbours()?;
+        let nodes = node.iter().map(node::Node::others);
+        daemon.shared.tell_others(Arc::new(Everyone(nodes.chain([neighbours]).collect())));
+        *daemon.node.lock() = node;
         if let Some(file) = daemon.source().flags().and_then(|flags| flags.commands.as_ref()) {
             varnish_cli::carry_out(&daemon, file).await?;
         }

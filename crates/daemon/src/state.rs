@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use base::HashSeed;
 use base::counters::Counters;
 use base::descriptors::keep_back;
-use base::{Counter, HashSeed};
 use config::sizing::Machine;
 use config::{Config, Programs};
 use flow::Shared;
@@ -19,21 +18,22 @@ use flow::finish::Records;
 use flow::tier::OpenedDisk;
 use net::AccessLog;
 use observe::ring::Ring;
-use origin::{Order, Origin, Reserved, ServerStatus};
+use origin::{Order, Reserved, ServerStatus};
 use parking_lot::Mutex;
 use tls::Challenges;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use crate::guard::Guard;
 use crate::journal::ServerLog;
 use crate::load::{load, render};
 use crate::material::{Material, read_material};
+use crate::neighbours::Neighbours;
 use crate::node::Node;
 use crate::notify::Notify;
 use crate::ordered::Responder;
 use crate::records::records;
 use crate::source::{Settings, Source};
+use crate::tended::{Tended, keep_running, tend};
 use crate::vcl::Vcls;
 use crate::{below, build, programs, stapled};
 
@@ -65,6 +65,8 @@ pub struct Daemon {
     pub(crate) notify: Notify,
     /// Its part in a cluster, while it has one.
     pub(crate) node: Mutex<Option<Node>>,
+    /// Other caches that are told of what is invalidated; absent until they are.
+    pub(crate) neighbours: OnceLock<Arc<Neighbours>>,
     running: Mutex<Running>,
     /// The answers that authorities get in handshakes.
     challenges: Arc<Challenges>,
@@ -79,18 +81,6 @@ struct Running {
     config: Config,
     material: Material,
     origins: Vec<Tended>,
-}
-
-/// An origin and its background work.
-struct Tended {
-    origin: Arc<Origin>,
-    work: JoinHandle<()>,
-}
-
-impl Drop for Tended {
-    fn drop(&mut self) {
-        self.work.abort();
-    }
 }
 
 /// Memory, in bytes.
@@ -189,6 +179,7 @@ impl Daemon {
             first: config.clone(),
             notify: Notify::of_environment(),
             node: Mutex::default(),
+            neighbours: OnceLock::new(),
             running,
             challenges,
             plans,
@@ -462,25 +453,26 @@ impl Daemon {
         self.stapling.send_replace(stapled::plan(&config, &material));
         *running = Running { config, material, origins: next };
         self.shared.replace(live);
+        self.set_neighbours(running);
     }
 }
 
-fn tend(origin: Arc<Origin>, shared: &Shared) -> Tended {
-    let (journal, own) = (shared.journal().cloned(), Arc::clone(&origin));
-    let work =
-        keep_running(shared, move || origin::run_background(Arc::clone(&own), journal.clone()));
-    Tended { origin, work }
-}
+impl Daemon {
+    /// Has the neighbours of the configuration in force told of what is invalidated.
+    ///
+    /// # Errors
+    /// There is no thread for them.
+    pub(crate) fn start_neighbours(&self) -> Result<Arc<Neighbours>, String> {
+        let started = Neighbours::start(&self.shared);
+        let started = started.map_err(|e| format!("larder: cannot start: {e}"))?;
+        let neighbours = Arc::clone(self.neighbours.get_or_init(|| started));
+        self.set_neighbours(&self.running.lock());
+        Ok(neighbours)
+    }
 
-/// Starts a task that must always be there: after a bug, which is counted, it is begun
-/// anew.
-pub(crate) fn keep_running<F>(
-    shared: &Shared,
-    begin: impl FnMut() -> F + Send + 'static,
-) -> JoinHandle<()>
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    let counters = shared.counters.register();
-    rt::spawn(async move { net::keep(begin, || counters.inc(Counter::Panics)).await })
+    fn set_neighbours(&self, running: &Running) {
+        let Some(neighbours) = self.neighbours.get() else { return };
+        let origins: Vec<_> = running.origins.iter().map(|t| Arc::clone(&t.origin)).collect();
+        neighbours.set(&running.config, &origins);
+    }
 }

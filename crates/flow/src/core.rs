@@ -16,7 +16,7 @@ use vcl::counts::Counts;
 use crate::ask::{Ask, LiveRef};
 use crate::failing::Failing;
 use crate::finish::{CoreLog, Records};
-use crate::invalidate::{Haste, Invalidation, NotDone, Outcome, Sites, Target};
+use crate::invalidate::{Cause, Haste, Invalidation, NotDone, Outcome, Sites, Target};
 use crate::key::{self, select_by};
 use crate::live::{Live, Shared, Site};
 use crate::over;
@@ -149,7 +149,8 @@ impl Core {
     ) -> Invalidation {
         let mut key = self.key.borrow_mut();
         self.make_key(site, request, notes, &mut key);
-        self.shared.invalidation(Target::key(&key), false, Sites::Every, now)
+        let removal = self.shared.invalidation(Target::key(&key), false, Sites::Every, now);
+        removal.by(Cause::change(request))
     }
 
     /// The number of this core's invalidations that went to a journal, and were not waited for.

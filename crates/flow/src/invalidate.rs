@@ -14,8 +14,8 @@ mod stored;
 mod sweep;
 
 pub use purge::{
-    Id, Invalidation, Journal, Level, NewTimes, NotDone, Others, Recording, Sites, Target, Telling,
-    Told, Unreadable, Url, What,
+    Cause, Everyone, Heard, Id, Invalidation, Journal, Level, NewTimes, NotDone, Others, Prepared,
+    Recording, Sites, Target, Telling, Told, Unreadable, Url, What, htcp, neighbour,
 };
 
 pub(crate) use door::{Door, Haste};

@@ -3,17 +3,10 @@
 
 mod support;
 
-use message::date::HttpDate;
-use std::time::{SystemTime, UNIX_EPOCH};
-use support::{Setup, Stage, is_hit, sent_field};
+use support::{Setup, Stage, http_date, is_hit, sent_field};
 use testkit::origin::Script;
 
 const TEXT: &str = "0123456789abcdefghij";
-
-fn http_date(seconds_ago: u64) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
-    String::from_utf8(HttpDate::new(now - seconds_ago).as_bytes().to_vec()).expect("ASCII")
-}
 
 #[tokio::test]
 async fn a_hit_follows_a_miss_and_both_say_so() {

@@ -3,6 +3,7 @@
 
 use ban::{Field, Term};
 use base::{KeyBuf, Now};
+use message::Request;
 use policy::Peer;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,47 @@ pub struct Invalidation {
     pub soft: bool,
     /// Stored responses that it selects.
     pub what: Target,
+    /// Facts about its cause, for caches that are no nodes. Neither written nor sent.
+    pub cause: Cause,
+}
+
+/// The cause of an invalidation, as far as it matters to neighbours.
+#[derive(Clone, Debug, Default)]
+pub struct Cause {
+    /// The URL of the request behind it, where it is for a key: our keys mean nothing to others.
+    pub url: Option<Url>,
+    /// The one who has told of it.
+    pub heard: Heard,
+}
+
+/// The one who has told of an invalidation. What came from a neighbour does not go to neighbours:
+/// two that tell each other would never end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Heard {
+    /// It began here.
+    #[default]
+    Here,
+    /// A datagram of HTCP, which cannot say so: it goes to no neighbour that is told by datagrams.
+    Datagram,
+    /// A neighbour that says so ([`TOLD_FIELD`]).
+    Neighbour,
+}
+
+/// The field by which a neighbour that is told learns that it need not tell others.
+pub const TOLD_FIELD: &[u8] = b"larder-told";
+
+impl Cause {
+    /// A request that purges.
+    pub fn purge(request: &Request) -> Self {
+        let is_told = request.headers.value_named(TOLD_FIELD).is_some();
+        let heard = if is_told { Heard::Neighbour } else { Heard::Here };
+        Self { heard, ..Self::change(request) }
+    }
+
+    /// A request by which an origin has changed.
+    pub fn change(request: &Request) -> Self {
+        Self { url: Some(Url::of(request, Peer::Unnamed(None))), heard: Heard::Here }
+    }
 }
 
 /// The identity of an invalidation.
@@ -105,7 +147,21 @@ pub struct NewTimes {
     pub keep_ms: Option<u64>,
 }
 
+impl Url {
+    /// That of a request.
+    pub fn of(request: &Request, client: Peer) -> Self {
+        let Request { host, port, target, .. } = request;
+        Self { host: host.clone(), port: *port, target: target.clone(), client }
+    }
+}
+
 impl Invalidation {
+    /// The same by this cause.
+    #[must_use]
+    pub fn by(self, cause: Cause) -> Self {
+        Self { cause, ..self }
+    }
+
     /// The invalidation as bytes. The first is the version of what follows.
     pub fn encode(&self) -> Vec<u8> {
         Wire::from(self.clone()).encode()

@@ -12,6 +12,7 @@ pub mod fuzz;
 pub mod htcp;
 mod invalidation;
 mod journal;
+pub mod neighbour;
 mod others;
 mod record;
 mod what;
@@ -24,9 +25,11 @@ use policy::{Asker, Dialect, Purge};
 pub use crate::applied::Applied;
 use crate::dialects::Reading;
 pub use crate::dialects::{Order, Share};
-pub use crate::invalidation::{Id, Invalidation, NewTimes, Sites, Target, Url};
+pub use crate::invalidation::{
+    Cause, Heard, Id, Invalidation, NewTimes, Sites, TOLD_FIELD, Target, Url,
+};
 pub use crate::journal::{Journal, NotDone, Recording};
-pub use crate::others::{Level, Others, Telling, Told, WAIT_FIELD};
+pub use crate::others::{Everyone, Level, Others, Prepared, Telling, Told, WAIT_FIELD};
 pub use crate::record::Unreadable;
 pub use crate::what::{What, of_host};
 

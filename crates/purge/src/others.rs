@@ -1,7 +1,9 @@
-//! The other nodes of a cluster, as the door sees them: they are told of what is in force here.
+//! Other caches, as the door sees them: the nodes of a cluster, and neighbours that are none. They
+//! are told of what is in force here.
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use message::Request;
 use serde::{Deserialize, Serialize};
@@ -63,19 +65,61 @@ pub trait Telling: Send {
     fn wait(self: Box<Self>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 }
 
-/// The other nodes.
+/// A batch that the others can be told of.
+pub trait Prepared {
+    /// Tells them, now that it has taken effect, and waits for nothing. The calls come one at a
+    /// time and in the order of effects. Without a level it is the one that the settings say.
+    fn tell(self: Box<Self>, level: Option<Level>) -> Box<dyn Telling>;
+}
+
+/// Other caches.
 pub trait Others: Send + Sync {
-    /// The batch as the others are told of it.
+    /// The batch as the others are told of it; `None` if it is nothing to them.
     ///
     /// # Errors
     /// A sentence that says why they cannot be: it does not take effect then.
-    fn prepare(&self, batch: &[&Invalidation]) -> Result<Told, String>;
-
-    /// Tells them of what has taken effect, and waits for nothing. The calls come one at a time and
-    /// in the order of effects. Without a level it is the one that the settings say.
-    fn tell(&self, told: Told, level: Option<Level>) -> Box<dyn Telling>;
+    fn prepare(&self, batch: &[&Invalidation]) -> Result<Option<Box<dyn Prepared>>, String>;
 
     /// Everything that they were told so far, at the level that the settings say; `None` if that
     /// waits for nobody.
     fn begun(&self) -> Option<Box<dyn Telling>>;
+}
+
+/// Several kinds of others: all are told.
+pub struct Everyone(pub Vec<Arc<dyn Others>>);
+
+struct PreparedForAll(Vec<Box<dyn Prepared>>);
+
+struct TellingAll(Vec<Box<dyn Telling>>);
+
+impl Others for Everyone {
+    fn prepare(&self, batch: &[&Invalidation]) -> Result<Option<Box<dyn Prepared>>, String> {
+        let all = self.0.iter().filter_map(|others| others.prepare(batch).transpose());
+        let all = all.collect::<Result<Vec<_>, _>>()?;
+        Ok((!all.is_empty()).then(|| Box::new(PreparedForAll(all)) as Box<dyn Prepared>))
+    }
+
+    fn begun(&self) -> Option<Box<dyn Telling>> {
+        let all: Vec<_> = self.0.iter().filter_map(|others| others.begun()).collect();
+        (!all.is_empty()).then(|| Box::new(TellingAll(all)) as Box<dyn Telling>)
+    }
+}
+
+impl Prepared for PreparedForAll {
+    fn tell(self: Box<Self>, level: Option<Level>) -> Box<dyn Telling> {
+        Box::new(TellingAll(self.0.into_iter().map(|one| one.tell(level)).collect()))
+    }
+}
+
+impl Telling for TellingAll {
+    fn wait(self: Box<Self>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
+        Box::pin(async move {
+            // They are under way all at once: a wait only takes the word.
+            let mut missing = Vec::new();
+            for telling in self.0 {
+                missing.extend(telling.wait().await.err());
+            }
+            if missing.is_empty() { Ok(()) } else { Err(missing.join(" ")) }
+        })
+    }
 }

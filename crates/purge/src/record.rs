@@ -8,7 +8,7 @@ use ban::Expression;
 use policy::Peer;
 use serde::{Deserialize, Serialize};
 
-use crate::invalidation::{Id, Invalidation, NewTimes, Sites, Target, Url};
+use crate::invalidation::{Cause, Id, Invalidation, NewTimes, Sites, Target, Url};
 use crate::what::What;
 
 /// The version that is written: postcard's wire format 1 of [`Wire`].
@@ -151,6 +151,7 @@ impl TryFrom<Wire> for Invalidation {
             soft: wire.soft,
             sites: wire.sites.map_or(Sites::Every, Sites::Named),
             what,
+            cause: Cause::default(),
         })
     }
 }

@@ -38,6 +38,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     let https_port = https.map(SocketAddr::port).filter(|port| *port != 0);
     check_proxy_listeners(r, &top, &listen);
     let sites = sites::sites(r, &top, profile, &fronts, https_port, &mut origins);
+    let neighbours = super::neighbours::neighbours(r, &top, &sites, &mut origins);
     // With an error about, the origin may be unused only because its use could not be read.
     if r.found.iter().all(|d| d.severity == Severity::Warning) {
         origins.warn_of_unused(r);
@@ -64,6 +65,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         varnish_cli: super::ports::varnish_cli(r, &top),
         htcp: super::ports::htcp(r, &top),
         cluster: super::cluster::cluster(r, &top),
+        neighbours,
         tracing: super::tracing::tracing(r, &top),
         compression: super::compression::compression(r, &top),
         vcl: match super::tls::path_of(r, &top, "vcl") {

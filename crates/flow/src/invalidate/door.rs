@@ -8,7 +8,7 @@ use base::{Counter, Counters, HashSeed, Now};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use purge::{Applied, Level, Others, Telling};
+use purge::{Applied, Cause, Level, Others, Prepared, Telling};
 
 use super::plan::{Bans, InvalidationPlan, Planner};
 use super::{Id, Invalidation, Journal, NotDone, Recording, Sites, Target, What};
@@ -90,7 +90,8 @@ impl Shared {
     pub fn invalidation(&self, what: Target, soft: bool, sites: Sites, now: Now) -> Invalidation {
         let sequence = self.door.sequence.fetch_add(1, Ordering::Relaxed);
         let id = Id { node: self.door.node.0, sequence };
-        Invalidation { id, at_unix_ms: now.unix_ms, sites, soft, what }
+        let cause = Cause::default();
+        Invalidation { id, at_unix_ms: now.unix_ms, sites, soft, what, cause }
     }
 
     /// Has invalidations recorded in `journal` before they take effect; false if another one does
@@ -317,20 +318,24 @@ impl Shared {
             recording.took_effect(entered.newest_ban());
         }
         entered.recording = recording;
-        entered.telling = telling.map(|(others, told)| others.tell(told, level));
+        entered.telling = telling.map(|prepared| prepared.tell(level));
         drop(order);
         Ok(entered)
     }
 
-    /// The batch for other nodes, if it is theirs to know.
-    fn prepare(&self, plans: &Plans, source: BatchSource) -> Result<Option<Prepared>, NotDone> {
+    /// The batch for other caches, if it is theirs to know.
+    fn prepare(
+        &self,
+        plans: &Plans,
+        source: BatchSource,
+    ) -> Result<Option<Box<dyn Prepared>>, NotDone> {
         let is_own = matches!(source, BatchSource::New | BatchSource::Regardless);
         let Some(others) = self.door.others.get().filter(|_| is_own && !plans.is_empty()) else {
             return Ok(None);
         };
         let batch: Vec<_> = plans.iter().map(|plan| &plan.invalidation).collect();
         match others.prepare(&batch) {
-            Ok(told) => Ok(Some((Arc::clone(others), told))),
+            Ok(prepared) => Ok(prepared),
             Err(why) if source == BatchSource::New => {
                 self.count_refused(batch.len() as u64);
                 Err(NotDone::Refused { journal: "cluster".to_owned(), why })
@@ -411,9 +416,6 @@ struct Entered {
     recording: Option<Box<dyn Recording>>,
     telling: Option<Box<dyn Telling>>,
 }
-
-/// A batch for other nodes.
-type Prepared = (Arc<dyn Others>, purge::Told);
 
 impl Entered {
     fn newest_ban(&self) -> Option<u32> {

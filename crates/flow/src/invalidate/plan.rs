@@ -56,7 +56,8 @@ impl Planner<'_> {
                 for target in split {
                     let what = url.described(&target);
                     let (sites, many) = (Sites::one(&site.name), Target::Many(what.clone()));
-                    let described = Invalidation { sites, what: many, ..invalidation };
+                    let cause = invalidation.cause.clone();
+                    let described = Invalidation { sites, what: many, cause, ..invalidation };
                     bans.push(self.new_ban(&described, &what, made_ms)?);
                 }
             }

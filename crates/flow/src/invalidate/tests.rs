@@ -233,6 +233,7 @@ fn version_1_stays_readable() {
         sites: Sites::one("a.b"),
         soft: true,
         what: expression("req.url ~ x"),
+        cause: Cause::default(),
     };
     let bytes = b"\x01\x03\xac\x02\x05\x01\x01\x01\x03a.b\x03\x0breq.url ~ x\x00";
     assert_eq!(made.encode(), bytes);
@@ -414,12 +415,28 @@ fn a_journal_that_refuses_refuses_by_name_and_nothing_is_half_done() {
     *notebook.store.lock() = None;
 }
 
+type ToldAt = Arc<Mutex<Vec<(Vec<u8>, Option<Level>)>>>;
+
 /// Others that note what they are told.
 #[derive(Default)]
 struct Neighbours {
-    told: Mutex<Vec<(Vec<u8>, Option<Level>)>>,
+    told: ToldAt,
     refuses: bool,
     silent: bool,
+}
+
+struct PreparedBatch {
+    batch: Vec<Vec<u8>>,
+    told: ToldAt,
+    silent: bool,
+}
+
+impl Prepared for PreparedBatch {
+    fn tell(self: Box<Self>, level: Option<Level>) -> Box<dyn Telling> {
+        self.told.lock().extend(self.batch.into_iter().map(|one| (one, level)));
+        let silent = || Err("not applied yet by: n2".to_owned());
+        Box::new(Word(if self.silent { silent() } else { Ok(()) }))
+    }
 }
 
 struct Word(Result<(), String>);
@@ -431,18 +448,13 @@ impl Telling for Word {
 }
 
 impl Others for Neighbours {
-    fn prepare(&self, batch: &[&Invalidation]) -> Result<Told, String> {
+    fn prepare(&self, batch: &[&Invalidation]) -> Result<Option<Box<dyn Prepared>>, String> {
         if self.refuses {
             return Err("it is too large".to_owned());
         }
-        Ok(vec![batch.iter().map(|one| one.encode()).collect()])
-    }
-
-    fn tell(&self, told: Told, level: Option<Level>) -> Box<dyn Telling> {
-        let all = told.into_iter().flatten();
-        self.told.lock().extend(all.map(|one| (one, level)));
-        let silent = || Err("not applied yet by: n2".to_owned());
-        Box::new(Word(if self.silent { silent() } else { Ok(()) }))
+        let batch = batch.iter().map(|one| one.encode()).collect();
+        let (told, silent) = (Arc::clone(&self.told), self.silent);
+        Ok(Some(Box::new(PreparedBatch { batch, told, silent })))
     }
 
     fn begun(&self) -> Option<Box<dyn Telling>> {

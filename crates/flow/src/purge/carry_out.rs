@@ -10,7 +10,7 @@ use super::Share;
 use crate::ask::Ask;
 use crate::core::Core;
 use crate::invalidate::{
-    Invalidation, Level, NotDone, Outcome, Patience, Scope, Sites, Target, Under, Url, What,
+    Cause, Invalidation, Level, NotDone, Outcome, Patience, Scope, Sites, Target, Under, Url, What,
 };
 use crate::live::{Live, Shared, Site};
 
@@ -61,7 +61,9 @@ impl Shared {
             target: target.to_vec(),
             client: page.client,
         };
-        self.invalidation(Target::Url(url), soft, Sites::one(&page.site.name), page.now)
+        let one = Sites::one(&page.site.name);
+        let purge = self.invalidation(Target::Url(url), soft, one, page.now);
+        purge.by(Cause::purge(page.request))
     }
 
     /// Carries it out.
@@ -118,7 +120,9 @@ impl Core {
             let listed = &ask.live.listed;
             let named = share.sites.iter().filter_map(|number| listed.get(*number as usize));
             let sites = Sites::Named(named.map(|site| site.name.clone()).collect());
-            self.shared.invalidation(Target::Many(share.what), share.soft, sites, now)
+            let many = Target::Many(share.what);
+            let purge = self.shared.invalidation(many, share.soft, sites, now);
+            purge.by(Cause::purge(ask.request))
         };
         let batch = shares.into_iter().map(one);
         let patience = Patience { count_ms: COUNT_MS, level };

@@ -16,7 +16,7 @@ use super::turn::Turn;
 use super::world::{Runner, Sight};
 use crate::body::ReplyBody;
 use crate::dictionary::{self, Sought};
-use crate::invalidate::{Haste, Sites, Target};
+use crate::invalidate::{Cause, Haste, Sites, Target};
 use crate::key::select_by;
 use crate::live::Shared;
 use crate::recode::{Unfolding, decode_limits};
@@ -52,7 +52,8 @@ impl Stage for Acting<'_> {
             env.now,
             body,
             lines,
-        );
+        )
+        .asked_by(env.asked);
         let action = loan.run(sub, &world, env.time(), seen);
         let lines = turn.lines.get_mut().len();
         turn.ran.push(Ran::new(sub, action.verb(), turn.task.at, lines));
@@ -92,6 +93,7 @@ impl Stage for Acting<'_> {
         let Acting { core, counts } = &env.stage;
         let target = Target::key(&turn.key);
         let stored = core.shared.invalidation(target, false, Sites::Every, env.now);
+        let stored = stored.by(Cause::purge(&turn.req));
         let done = core.shared.invalidate_at_once(Some(env.live), [stored], env.now, Haste::Beside);
         let outcome = done.map_err(|why| why.to_string())?;
         env.count(Count::NPurges);

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use ban::Expression;
 use base::{Counter, Counters, Limit, Now};
 use bytes::Bytes;
+use message::Request;
 use policy::told::shown;
 use vcl::counts::{Count, Counts};
 use vcl::ctx::{Purging, Tag, World};
 use vcl::told::Line;
 
 use super::outside::Outside;
-use crate::invalidate::{Haste, NewTimes, Outcome, Sites, Target, What};
+use crate::invalidate::{Cause, Haste, NewTimes, Outcome, Sites, Target, What};
 use crate::live::{Live, Shared};
 
 /// Most lines kept of one task.
@@ -29,6 +30,8 @@ pub struct Sight<'a> {
     /// The request's body, where it has been kept.
     body: Option<&'a Bytes>,
     log: &'a RefCell<Vec<Line>>,
+    /// The request, which may be a purge; none where the program does not act for one.
+    asked: Option<&'a Request>,
 }
 
 /// The reason for which a subroutine runs.
@@ -64,7 +67,13 @@ impl<'a> Sight<'a> {
         body: Option<&'a Bytes>,
         log: &'a RefCell<Vec<Line>>,
     ) -> Self {
-        Self { shared, live, runner, now, body, log }
+        Self { shared, live, runner, now, body, log, asked: None }
+    }
+
+    /// The same, where `request` may be a purge.
+    #[must_use]
+    pub(crate) fn asked_by(self, request: &'a Request) -> Self {
+        Self { asked: Some(request), ..self }
     }
 
     /// The world of `vcl_init` and `vcl_fini`, where there is no request. What is logged goes to
@@ -92,6 +101,7 @@ impl<'a> Sight<'a> {
     /// Invalidates on every site; the result is how many responses are known to be selected.
     fn invalidate(&self, what: Target, soft: bool, haste: Haste) -> Result<Outcome, String> {
         let one = self.shared.invalidation(what, soft, Sites::Every, self.now);
+        let one = one.by(self.asked.map(Cause::purge).unwrap_or_default());
         let done = self.shared.invalidate_at_once(None, [one], self.now, haste);
         if let (Ok(outcome), Runner::Core(_, counters)) = (&done, self.runner) {
             counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());

@@ -22,8 +22,9 @@ pub(crate) mod tls;
 pub(crate) mod wire;
 
 use std::future::Future;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use message::date::HttpDate;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use testkit::client::{Pieces, Raw, request};
 use testkit::larder::Daemon;
@@ -211,4 +212,10 @@ pub(crate) fn pattern(length: usize) -> Vec<u8> {
         b'a' + (state % 26) as u8
     };
     std::iter::repeat_with(step).take(length).collect()
+}
+
+/// A moment of the past as fields say it.
+pub(crate) fn http_date(seconds_ago: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
+    String::from_utf8(HttpDate::new(now - seconds_ago).as_bytes().to_vec()).expect("ASCII")
 }

@@ -1,0 +1,145 @@
+//! `[[neighbour]]`.
+
+use std::net::SocketAddr;
+
+use flow::invalidate::neighbour::{Manner, NeighbourDialect};
+
+use super::origins::Origins;
+use crate::keys;
+use crate::model::{NeighbourConfig, NeighbourWay, SiteConfig};
+use crate::reader::{Item, Reader, Table};
+use crate::suggest;
+
+/// Every `[[neighbour]]`.
+pub(super) fn neighbours(
+    r: &mut Reader,
+    top: &Table<'_>,
+    sites: &[SiteConfig],
+    origins: &mut Origins<'_>,
+) -> Vec<NeighbourConfig> {
+    let Some(item) = top.item("neighbour") else { return Vec::new() };
+    let tables = r.tables(&item, &keys::NEIGHBOUR);
+    tables.iter().filter_map(|table| neighbour(r, table, sites, origins)).collect()
+}
+
+fn neighbour(
+    r: &mut Reader,
+    table: &Table<'_>,
+    sites: &[SiteConfig],
+    origins: &mut Origins<'_>,
+) -> Option<NeighbourConfig> {
+    // All is read before anything is missed, so that every fault is said.
+    let sites = table.item("sites").map(|item| names(r, &item, sites)).unwrap_or_default();
+    let words = NeighbourDialect::ALL.iter().map(|(dialect, name, _)| (*name, *dialect));
+    let words: Vec<_> = words.filter(|(_, own)| *own != NeighbourDialect::Htcp).collect();
+    let dialect = table.item("dialect").and_then(|item| r.word(&item, &words));
+    let token = table.item("token").and_then(|item| token(r, &item));
+    let path = table.item("path").and_then(|item| path(r, &item));
+    let way = match (table.item("origin"), table.item("htcp")) {
+        (Some(_), Some(item)) => {
+            r.error(item.span, "a neighbour is told over HTTP or by HTCP: `origin` or `htcp`");
+            return None;
+        }
+        (Some(item), None) => NeighbourWay::Origin(origins.find(r, &item)?),
+        (None, Some(item)) => NeighbourWay::Htcp(addresses(r, &item)),
+        (None, None) => {
+            r.error(table.span.clone(), "a neighbour that is nowhere").help =
+                Some("add `origin = \"http://10.0.0.5:6081\"`, or `htcp`".to_owned());
+            return None;
+        }
+    };
+    let (dialect, base) = match &way {
+        NeighbourWay::Htcp(_) => {
+            for name in ["dialect", "path", "token"] {
+                if let Some(item) = table.item(name) {
+                    r.error(item.span, format!("`{name}` is for neighbours with an `origin`"));
+                }
+            }
+            (NeighbourDialect::Htcp, String::new())
+        }
+        NeighbourWay::Origin(_) => {
+            let dialect = dialect.unwrap_or(NeighbourDialect::Purge);
+            (dialect, base(r, table, dialect, path)?)
+        }
+    };
+    Some(NeighbourConfig { way, manner: Manner { dialect, base, token, sites } })
+}
+
+/// Sites by their names.
+fn names(r: &mut Reader, item: &Item<'_>, sites: &[SiteConfig]) -> Vec<String> {
+    let mut names = Vec::new();
+    for (text, place) in r.texts(item) {
+        let first = || sites.iter().filter_map(|site| site.hosts.first());
+        if first().any(|host| host == text) {
+            names.push(text.to_owned());
+            continue;
+        }
+        let close = suggest::closest(text, first().map(String::as_str));
+        r.error(place.span, format!("no site has `{text}` as its first host")).help =
+            close.map(|host| format!("did you mean `{host}`?"));
+    }
+    names
+}
+
+fn addresses(r: &mut Reader, item: &Item<'_>) -> Vec<SocketAddr> {
+    let mut addresses = Vec::new();
+    for (text, place) in r.texts(item) {
+        match text.parse::<SocketAddr>() {
+            Ok(address) if address.port() != 0 => addresses.push(address),
+            _ => {
+                r.error(place.span, format!("`{text}` is no address of a neighbour")).help =
+                    Some("an IP address and a port, such as \"10.0.0.5:4827\"".into());
+            }
+        }
+    }
+    addresses
+}
+
+/// The path of the neighbour's API, `path` being what is written.
+fn base(
+    r: &mut Reader,
+    table: &Table<'_>,
+    dialect: NeighbourDialect,
+    path: Option<String>,
+) -> Option<String> {
+    let needs = match dialect {
+        NeighbourDialect::Fastly => Some("/service/ID"),
+        NeighbourDialect::Cloudflare => Some("/client/v4/zones/ID"),
+        _ => None,
+    };
+    match (path, needs) {
+        (None, Some(such)) => {
+            let text = format!("a neighbour with the dialect `{}` needs `path`", dialect.name());
+            r.error(table.span.clone(), text).help = Some(format!("such as path = \"{such}\""));
+            None
+        }
+        (None, None) if dialect == NeighbourDialect::Souin => Some("/souin-api/souin".to_owned()),
+        (None, None) => Some(String::new()),
+        (Some(path), None) if dialect != NeighbourDialect::Souin => {
+            let span = table.item("path").map_or(0..0, |item| item.span);
+            r.warning(span, format!("`path` means nothing to `{}`", dialect.name()));
+            Some(path)
+        }
+        (path, _) => path,
+    }
+}
+
+fn path(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+    let text = r.text(item)?;
+    let is_path = text.starts_with('/') && text.bytes().all(|b| b.is_ascii_graphic());
+    if !is_path || text.contains(['?', '#']) {
+        r.error(item.span.clone(), format!("`{text}` is no path")).help =
+            Some("it begins with `/`, and has neither `?` nor blanks".to_owned());
+        return None;
+    }
+    Some(text.trim_end_matches('/').to_owned())
+}
+
+fn token(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+    let text = r.text(item)?;
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_graphic()) {
+        r.error(item.span.clone(), "a token is visible ASCII, without blanks");
+        return None;
+    }
+    Some(text.to_owned())
+}

@@ -1,0 +1,60 @@
+//! `[[neighbour]]`: what it stands for, and what is said about it.
+
+use flow::invalidate::neighbour::NeighbourDialect;
+
+use super::{load, said};
+use crate::NeighbourWay;
+
+fn file(neighbour: &str) -> String {
+    format!(
+        "[[neighbour]]\n{neighbour}\n[[site]]\nhost = \"example.com\"\norigin = \"http://127.0.0.1:8080\"\n"
+    )
+}
+
+#[test]
+fn a_neighbour_is_an_origin_or_addresses() {
+    let config = load(&file("origin = \"http://10.0.0.5:6081\""));
+    let [neighbour] = &*config.neighbours else { panic!("one") };
+    assert_eq!(neighbour.manner.dialect, NeighbourDialect::Purge);
+    let NeighbourWay::Origin(at) = neighbour.way else { panic!("an origin") };
+    assert_eq!(config.origins[at].name, "http://10.0.0.5:6081");
+    let config = load(&file("htcp = [\"10.0.0.6:4827\", \"[2001:db8::1]:4827\"]"));
+    let NeighbourWay::Htcp(addresses) = &config.neighbours[0].way else { panic!("addresses") };
+    assert_eq!(addresses.len(), 2);
+    let named = "origin = \"edge\"\ndialect = \"souin\"\nsites = \"example.com\"\n\
+                 [[origin]]\nname = \"edge\"\nservers = [\"http://10.0.0.7\", \"http://10.0.0.8\"]";
+    let config = load(&file(named));
+    assert_eq!(said(&file(named)), "", "an origin that only a neighbour uses is used");
+    assert_eq!(config.neighbours[0].manner.base, "/souin-api/souin");
+    assert_eq!(config.neighbours[0].manner.sites, ["example.com"]);
+}
+
+#[test]
+fn every_dialect_is_in_the_table_of_keys() {
+    let key = crate::keys::NEIGHBOUR.key("dialect").expect("a key");
+    for (dialect, name, _) in NeighbourDialect::ALL {
+        let is_said =
+            key.about.contains(&format!("`{name}`")) && key.takes.contains(&format!("\"{name}\""));
+        assert_eq!(is_said, *dialect != NeighbourDialect::Htcp, "{name}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_where_it_stands() {
+    for (lines, text) in [
+        ("dialect = \"purge\"", "a neighbour that is nowhere"),
+        ("origin = \"http://a\"\nhtcp = \"10.0.0.6:4827\"", "over HTTP or by HTCP"),
+        ("htcp = \"10.0.0.6\"", "`10.0.0.6` is no address of a neighbour"),
+        ("htcp = \"10.0.0.6:4827\"\ntoken = \"x\"", "`token` is for neighbours with an `origin`"),
+        ("origin = \"http://a\"\ndialect = \"fastly\"", "the dialect `fastly` needs `path`"),
+        ("origin = \"http://a\"\npath = \"a\"", "`a` is no path"),
+        ("origin = \"http://a\"\npath = \"/a\"", "`path` means nothing to `purge`"),
+        ("origin = \"http://a\"\nsites = \"example.org\"", "did you mean `example.com`?"),
+        ("origin = \"http://a\"\ntoken = \"a b\"", "a token is visible ASCII"),
+        ("origin = \"edge\"", "no origin is called `edge`"),
+    ] {
+        assert!(said(&file(lines)).contains(text), "{lines}: {}", said(&file(lines)));
+    }
+    let unknown = said(&file("origin = \"http://a\"\ndialect = \"varnish\""));
+    assert!(unknown.contains("`dialect` takes \"purge\", \"nginx-helper\""), "{unknown}");
+}

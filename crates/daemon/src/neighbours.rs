@@ -1,0 +1,345 @@
+//! Other caches that are told of what is invalidated here (`[[neighbour]]`). Each server of each
+//! has a line of its own: a queue, and workers that empty it. None holds another up, nor a purge
+//! that does not want to wait for them.
+//!
+//! They are told by the node on which an invalidation began, and by no other.
+
+mod tell;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use base::{Counter, Counters, Limit};
+use config::{Config, NeighbourWay};
+use flow::Shared;
+use flow::invalidate::neighbour::{Manner, Message, hosts_of};
+use flow::invalidate::{Invalidation, Level, Others, Prepared, Telling};
+use origin::{Address, Origin, OriginConfig};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::tended::{Tended, tend};
+
+/// The longest time that the daemon's end waits for what is still to be told.
+const END: Duration = Duration::from_secs(3);
+/// The time between two looks whether all is told, then.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The neighbours.
+pub(crate) struct Neighbours {
+    shared: Arc<Shared>,
+    counters: Arc<Counters>,
+    set: ArcSwap<Set>,
+    /// New lines go this way to the thread that serves them.
+    begun: mpsc::UnboundedSender<Arc<NeighbourLine>>,
+}
+
+/// The neighbours of a configuration.
+#[derive(Default)]
+struct Set {
+    lines: Vec<Arc<NeighbourLine>>,
+    /// The hosts of sites, by the sites' names.
+    hosts: BTreeMap<String, Vec<String>>,
+}
+
+/// One server of a neighbour.
+struct NeighbourLine {
+    way: Way,
+    manner: Manner,
+    counters: Arc<Counters>,
+    shared: Arc<Shared>,
+    queue: Mutex<VecDeque<Parcel>>,
+    /// Parcels that wait, or are under way.
+    left: AtomicUsize,
+    bell: Notify,
+    /// A configuration without it is in force.
+    is_over: AtomicBool,
+    /// It has not taken the last one that it was told.
+    is_troubled: AtomicBool,
+}
+
+enum Way {
+    Http(Tended),
+    Htcp(SocketAddr),
+}
+
+/// One invalidation, as one neighbour is told.
+struct Parcel {
+    messages: Vec<Message>,
+    made_ms: u64,
+    /// Somebody waits for its fate.
+    fate: Option<oneshot::Sender<()>>,
+}
+
+impl fmt::Display for NeighbourLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.way {
+            Way::Http(tended) => f.write_str(&tended.origin.config().name),
+            Way::Htcp(address) => write!(f, "htcp {address}"),
+        }
+    }
+}
+
+impl Neighbours {
+    /// None so far.
+    ///
+    /// # Errors
+    /// There is no thread for them.
+    pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<Arc<Self>> {
+        let (begun, lines) = mpsc::unbounded_channel();
+        let counters = shared.counters.register();
+        tell::start(lines, Arc::clone(shared))?;
+        Ok(Arc::new(Self { shared: Arc::clone(shared), counters, set: ArcSwap::default(), begun }))
+    }
+
+    /// Has those of `config` told from now on. `origins` are its origins; those lines that are the
+    /// same keep what they are still to tell.
+    pub(crate) fn set(&self, config: &Config, origins: &[Arc<Origin>]) {
+        let mut known = self.set.load().lines.clone();
+        let mut next = Set::default();
+        for site in &config.sites {
+            let name = site.hosts.first().cloned().unwrap_or_default();
+            next.hosts.insert(name, site.hosts.clone());
+        }
+        for neighbour in &config.neighbours {
+            let ways: Vec<WantedWay> = match &neighbour.way {
+                NeighbourWay::Origin(at) => {
+                    each(origins[*at].config()).map(WantedWay::Http).collect()
+                }
+                NeighbourWay::Htcp(addresses) => {
+                    addresses.iter().copied().map(WantedWay::Htcp).collect()
+                }
+            };
+            for wanted in ways {
+                let is_it = |line: &Arc<NeighbourLine>| {
+                    line.manner == neighbour.manner && wanted.is_way(&line.way)
+                };
+                let line = match known.iter().position(is_it) {
+                    Some(at) => known.swap_remove(at),
+                    None => self.begin(wanted, neighbour.manner.clone()),
+                };
+                next.lines.push(line);
+            }
+        }
+        self.set.store(Arc::new(next));
+        for line in known {
+            line.is_over.store(true, Ordering::Release);
+            line.bell.notify_waiters();
+        }
+    }
+
+    fn begin(&self, wanted: WantedWay, manner: Manner) -> Arc<NeighbourLine> {
+        let way = match wanted {
+            WantedWay::Http(config) => Way::Http(tend(Origin::new(*config), &self.shared)),
+            WantedWay::Htcp(address) => Way::Htcp(address),
+        };
+        let line = Arc::new(NeighbourLine {
+            way,
+            manner,
+            counters: Arc::clone(&self.counters),
+            shared: Arc::clone(&self.shared),
+            queue: Mutex::default(),
+            left: Default::default(),
+            bell: Notify::new(),
+            is_over: AtomicBool::new(false),
+            is_troubled: AtomicBool::new(false),
+        });
+        // The thread is there for as long as the process.
+        _ = self.begun.send(Arc::clone(&line));
+        line
+    }
+
+    /// Every neighbour's name, how much it is still to be told, and whether it takes it.
+    pub(crate) fn figures(&self) -> Vec<(String, u64, bool)> {
+        let set = self.set.load();
+        let of = |line: &Arc<NeighbourLine>| {
+            let left = line.left.load(Ordering::Relaxed) as u64;
+            (line.to_string(), left, !line.is_troubled.load(Ordering::Relaxed))
+        };
+        set.lines.iter().map(of).collect()
+    }
+
+    /// Waits for a while until all is told.
+    pub(crate) async fn finish(&self) {
+        let is_left = |line: &Arc<NeighbourLine>| line.left.load(Ordering::Acquire) > 0;
+        let is_told = || !self.set.load().lines.iter().any(is_left);
+        let told = async {
+            while !is_told() {
+                rt::time::sleep(LOOK).await;
+            }
+        };
+        _ = rt::time::timeout(END, told).await;
+    }
+}
+
+/// The way to a server that is to be told.
+enum WantedWay {
+    Http(Box<OriginConfig>),
+    Htcp(SocketAddr),
+}
+
+impl WantedWay {
+    fn is_way(&self, way: &Way) -> bool {
+        match (self, way) {
+            (Self::Http(config), Way::Http(tended)) => *tended.origin.config() == **config,
+            (Self::Htcp(own), Way::Htcp(address)) => own == address,
+            _ => false,
+        }
+    }
+}
+
+/// The servers of an origin, each as an origin of its own that is always asked: it is found out by
+/// that alone whether it is back.
+fn each(config: &OriginConfig) -> impl Iterator<Item = Box<OriginConfig>> {
+    config.servers.iter().map(|server| {
+        let mut own = config.clone();
+        own.name = match &server.address {
+            _ if config.servers.len() == 1 => config.name.clone(),
+            address => format!("{} {address}", config.name),
+        };
+        own.host_default = own.host_header.take().or_else(|| match &server.address {
+            Address::Tcp { host, .. } => Some(host.clone()),
+            Address::Fixed { name, .. } => Some(name.clone()),
+            Address::Unix(_) => Some("localhost".to_owned()),
+        });
+        (own.probe, own.retries) = (None, 0);
+        own.eject.failures = 0;
+        own.servers = vec![server.clone()];
+        Box::new(own)
+    })
+}
+
+impl Others for Neighbours {
+    fn prepare(&self, batch: &[&Invalidation]) -> Result<Option<Box<dyn Prepared>>, String> {
+        let set = self.set.load();
+        let hosts = |names: &[String]| {
+            hosts_of(names.iter().filter_map(|name| set.hosts.get(name)).flatten())
+        };
+        let mut parcels = Vec::new();
+        for line in &set.lines {
+            for invalidation in batch {
+                match line.manner.messages(invalidation, &hosts) {
+                    Ok(messages) if messages.is_empty() => {}
+                    Ok(messages) => parcels.push((Arc::clone(line), messages)),
+                    Err(unsaid) => {
+                        self.counters.inc(Counter::NeighboursUnsaid);
+                        base::say!("larder: neighbour {line} is not told: {unsaid}");
+                    }
+                }
+            }
+        }
+        Ok((!parcels.is_empty()).then(|| Box::new(Parcels(parcels)) as Box<dyn Prepared>))
+    }
+
+    fn begun(&self) -> Option<Box<dyn Telling>> {
+        None
+    }
+}
+
+/// A batch as all neighbours are told of it.
+struct Parcels(Vec<(Arc<NeighbourLine>, Vec<Message>)>);
+
+impl Prepared for Parcels {
+    fn tell(self: Box<Self>, level: Option<Level>) -> Box<dyn Telling> {
+        let mut fates = Vec::new();
+        for (line, messages) in self.0 {
+            let (fate, told) = oneshot::channel();
+            let waits = level == Some(Level::All);
+            let fate = waits.then(|| {
+                fates.push((Arc::clone(&line), told));
+                fate
+            });
+            line.add(Parcel { messages, made_ms: rt::now().mono_ms, fate });
+        }
+        Box::new(Fates(fates))
+    }
+}
+
+/// Neighbours that somebody waits for.
+struct Fates(Vec<(Arc<NeighbourLine>, oneshot::Receiver<()>)>);
+
+impl Telling for Fates {
+    fn wait(self: Box<Self>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
+        Box::pin(async move {
+            let Some((line, _)) = self.0.first() else { return Ok(()) };
+            let (shared, counters) = (Arc::clone(&line.shared), Arc::clone(&line.counters));
+            let until = Duration::from_millis(shared.live().limits.neighbour_timeout);
+            let end = rt::time::sleep(until);
+            let mut end = std::pin::pin!(end);
+            let (mut missing, mut is_late) = (Vec::new(), false);
+            for (line, mut told) in self.0 {
+                let done = match is_late {
+                    true => told.try_recv().is_ok(),
+                    false => tokio::select! {
+                        done = &mut told => done.is_ok(),
+                        () = &mut end => {
+                            is_late = true;
+                            false
+                        }
+                    },
+                };
+                if !done {
+                    missing.push(line.to_string());
+                }
+            }
+            if is_late {
+                counters.limit(Limit::NeighbourTimeout);
+            }
+            match missing.is_empty() {
+                true => Ok(()),
+                false => Err(format!("not taken yet by neighbours: {}", missing.join(", "))),
+            }
+        })
+    }
+}
+
+impl NeighbourLine {
+    fn add(&self, parcel: Parcel) {
+        let most = usize::try_from(self.shared.live().limits.neighbour_queue).unwrap_or(usize::MAX);
+        let mut queue = self.queue.lock();
+        if queue.len() >= most {
+            drop(queue);
+            self.counters.limit(Limit::NeighbourQueue);
+            self.counters.inc(Counter::NeighboursLost);
+            return;
+        }
+        self.left.fetch_add(1, Ordering::AcqRel);
+        queue.push_back(parcel);
+        drop(queue);
+        self.bell.notify_one();
+    }
+
+    /// The next one to tell; `None` when it is over.
+    async fn next(&self) -> Option<Parcel> {
+        loop {
+            let bell = self.bell.notified();
+            if self.is_over.load(Ordering::Acquire) {
+                return None;
+            }
+            let next = self.queue.lock().pop_front();
+            match next {
+                None => bell.await,
+                parcel => return parcel,
+            }
+        }
+    }
+
+    /// Notes the fate of a parcel.
+    fn done(&self, parcel: Parcel, counter: Counter) {
+        self.counters.inc(counter);
+        if counter == Counter::NeighboursTold
+            && let Some(fate) = parcel.fate
+        {
+            // Whoever waited may have gone.
+            _ = fate.send(());
+        }
+        self.left.fetch_sub(1, Ordering::AcqRel);
+    }
+}

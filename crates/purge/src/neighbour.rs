@@ -1,0 +1,486 @@
+//! The words by which other caches are told of an invalidation: Varnish, Squid, nginx, another
+//! Larder, services with an API.
+//!
+//! Pure. What a dialect has no word for is said to be so: a neighbour is not told of less as if
+//! that were all. Of surrogate keys it is told for all hosts, where its dialect cannot name them.
+
+use std::fmt::{self, Write};
+
+use ban::{Expression, Field, Wanted};
+use message::{Framing, HeaderId, Method, Request, Scheme, class};
+
+use crate::invalidation::{Heard, Invalidation, Sites, TOLD_FIELD, Target, Url};
+use crate::what::What;
+
+/// Most bytes of surrogate keys in one request.
+const TAGS_BYTES: usize = 4000;
+/// Most surrogate keys in one request to Fastly's API.
+const FASTLY_KEYS: usize = 256;
+/// Most surrogate keys in one request to Cloudflare's API.
+const CLOUDFLARE_TAGS: usize = 30;
+
+macro_rules! dialects {
+    ($($variant:ident $name:literal $about:literal;)*) => {
+        /// A way in which another cache is told.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum NeighbourDialect { $(#[doc = $about] $variant,)* }
+
+        impl NeighbourDialect {
+            /// All of them: name, and what is said in it.
+            pub const ALL: &[(Self, &str, &str)] = &[$((Self::$variant, $name, $about),)*];
+        }
+    };
+}
+
+dialects! {
+    Purge "purge" "`PURGE url`: Squid, nginx, another Larder, the usual VCL.";
+    NginxHelper "nginx-helper" "`GET /purge/path`: nginx with a `purge` location.";
+    FosHttpCache "foshttpcache" "`PURGE url`, `BAN` with `X-Host`, `X-Url`, `X-Content-Type`, and with `X-Cache-Tags`: Varnish with the VCL of FOSHttpCache.";
+    Xkey "xkey" "The same, but surrogate keys by `PURGEKEYS` with `xkey-purge` or `xkey-softpurge`: Varnish with vmod xkey.";
+    Souin "souin" "Souin's API: `PURGE` of keys by a regular expression, of surrogate keys, of all.";
+    Fastly "fastly" "Fastly's API: `POST /purge/url`, `/service/ID/purge` with `Surrogate-Key`, `/service/ID/purge_all`.";
+    Cloudflare "cloudflare" "Cloudflare's API: `POST /zones/ID/purge_cache` with `files`, `tags`, `hosts`, `prefixes` or `purge_everything`.";
+    Htcp "htcp" "HTCP's CLR (RFC 2756), a datagram for each URL: Squid, Varnish's helpers, another Larder.";
+}
+
+/// A neighbour, as far as words depend on it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Manner {
+    /// The way in which it is told.
+    pub dialect: NeighbourDialect,
+    /// The path below which its API is; empty for none.
+    pub base: String,
+    /// The token that it wants.
+    pub token: Option<String>,
+    /// The names of the sites that it has pages of; none for all.
+    pub sites: Vec<String>,
+}
+
+impl fmt::Debug for Manner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { dialect, base, sites, .. } = self;
+        write!(f, "{} below {base:?} for {sites:?}", dialect.name())
+    }
+}
+
+/// One message to a neighbour.
+#[derive(Debug)]
+pub enum Message {
+    /// A request, and its body. Its host is the page's, or empty: then it is the neighbour's own.
+    Request(Box<Request>, Vec<u8>),
+    /// An absolute URL for HTCP.
+    Clear(Vec<u8>),
+}
+
+/// A neighbour's dialect has no word for something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsaid(pub &'static str);
+
+impl fmt::Display for Unsaid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "its dialect has no word for {}", self.0)
+    }
+}
+
+/// Stored responses, as neighbours can be told of them.
+enum Subject<'a> {
+    Url(&'a Url),
+    Tags(&'a [Vec<u8>], Described),
+    Described(Described),
+}
+
+/// Regular expressions that must all match; absent ones match everything.
+#[derive(Default)]
+struct Described {
+    host: Option<String>,
+    url: Option<String>,
+    content_type: Option<String>,
+}
+
+impl Described {
+    fn is_all(&self) -> bool {
+        self.host.is_none() && self.url.is_none() && self.content_type.is_none()
+    }
+}
+
+impl NeighbourDialect {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(dialect, ..)| *dialect == self).map_or("", |(_, name, _)| name)
+    }
+}
+
+impl Manner {
+    /// The messages that tell of `invalidation`, if it is about the neighbour's sites. `hosts`
+    /// makes a regular expression of the hosts of sites by their names; none for sites of every
+    /// host.
+    ///
+    /// # Errors
+    /// The dialect has no word for it.
+    pub fn messages(
+        &self,
+        invalidation: &Invalidation,
+        hosts: &dyn Fn(&[String]) -> Option<String>,
+    ) -> Result<Vec<Message>, Unsaid> {
+        match invalidation.cause.heard {
+            Heard::Neighbour => return Ok(Vec::new()),
+            Heard::Datagram if self.dialect == NeighbourDialect::Htcp => return Ok(Vec::new()),
+            Heard::Datagram | Heard::Here => {}
+        }
+        let (soft, own) = (invalidation.soft, &self.sites);
+        let host = match &invalidation.sites {
+            Sites::Named(names)
+                if !own.is_empty() && !own.iter().any(|site| names.contains(site)) =>
+            {
+                return Ok(Vec::new());
+            }
+            // All that it has is meant.
+            Sites::Named(names)
+                if !own.is_empty() && own.iter().all(|site| names.contains(site)) =>
+            {
+                None
+            }
+            Sites::Named(names) => hosts(names),
+            Sites::Every => None,
+        };
+        let messages = match subject(invalidation, host)? {
+            Subject::Url(url) => self.of_url(url, soft),
+            Subject::Tags(tags, of) => self.of_tags(tags, &of, soft)?,
+            Subject::Described(what) if what.is_all() => vec![self.of_all()?],
+            Subject::Described(what) => vec![self.described(&what)?],
+        };
+        let is_sendable = |message: &Message| match message {
+            Message::Request(request, _) => {
+                request.headers.iter().all(|field| class::is_value(field.value))
+            }
+            Message::Clear(_) => true,
+        };
+        match messages.iter().all(is_sendable) {
+            true => Ok(messages),
+            false => Err(Unsaid("characters that no field has")),
+        }
+    }
+
+    fn of_url(&self, url: &Url, soft: bool) -> Vec<Message> {
+        let authority = authority(url);
+        let at = |prefix: &[u8], rest: &[u8]| [prefix, &authority, rest].concat();
+        let of_page = |method: Method, target: Vec<u8>| {
+            let mut request = request(method, target);
+            (request.host, request.port) = (url.host.clone(), url.port);
+            plain(request)
+        };
+        match self.dialect {
+            NeighbourDialect::Purge | NeighbourDialect::FosHttpCache | NeighbourDialect::Xkey => {
+                vec![of_page(Method::Purge, url.target.clone())]
+            }
+            NeighbourDialect::NginxHelper => {
+                vec![of_page(Method::Get, [b"/purge", &url.target[..]].concat())]
+            }
+            NeighbourDialect::Souin => {
+                // The name of a key: GET-https-host-/path, and perhaps more.
+                let host = linear::escape(&String::from_utf8_lossy(&authority));
+                let target = linear::escape(&String::from_utf8_lossy(&url.target));
+                // Variants have more behind it.
+                let pattern = format!("^GET-https?-{host}-{target}($|\\{{-VARY-\\}})");
+                vec![plain(self.to_api(Method::Purge, &format!("/{}", encoded(&pattern))))]
+            }
+            NeighbourDialect::Fastly => {
+                let mut request = request(Method::Post, at(b"/purge/", &url.target));
+                self.authorise(&mut request);
+                if soft {
+                    request.headers.push_named(b"fastly-soft-purge", b"1");
+                }
+                vec![plain(request)]
+            }
+            NeighbourDialect::Cloudflare => {
+                let files = [at(b"https://", &url.target), at(b"http://", &url.target)];
+                vec![self.to_cloudflare("files", &files.map(|url| lossy(&url)))]
+            }
+            NeighbourDialect::Htcp => {
+                [&b"http://"[..], b"https://"].map(|s| Message::Clear(at(s, &url.target))).into()
+            }
+        }
+    }
+
+    fn of_tags(
+        &self,
+        tags: &[Vec<u8>],
+        of: &Described,
+        soft: bool,
+    ) -> Result<Vec<Message>, Unsaid> {
+        let is_plain = |tag: &Vec<u8>| {
+            !tag.is_empty() && tag.iter().all(|b| b.is_ascii_graphic() && *b != b',')
+        };
+        if !tags.iter().all(is_plain) {
+            return Err(Unsaid("surrogate keys with blanks or commas in them"));
+        }
+        let has_more = of.url.is_some() || of.content_type.is_some();
+        if has_more && self.dialect != NeighbourDialect::FosHttpCache {
+            return Err(Unsaid("surrogate keys with conditions"));
+        }
+        let texts: Vec<String> = tags.iter().map(|tag| lossy(tag)).collect();
+        let most = match self.dialect {
+            NeighbourDialect::Fastly => FASTLY_KEYS,
+            NeighbourDialect::Cloudflare => CLOUDFLARE_TAGS,
+            _ => usize::MAX,
+        };
+        let message = |tags: &[String]| match self.dialect {
+            NeighbourDialect::FosHttpCache => {
+                let any: Vec<_> = tags.iter().map(|tag| linear::escape(tag)).collect();
+                let mut request = ban(of);
+                let pattern = format!("(^|,)({})(,|$)", any.join("|"));
+                request.headers.push_named(b"x-cache-tags", pattern.as_bytes());
+                Ok(plain(request))
+            }
+            NeighbourDialect::Xkey => {
+                let mut request = request(Method::from_token(b"PURGEKEYS"), b"/".to_vec());
+                let name: &[u8] = if soft { b"xkey-softpurge" } else { b"xkey-purge" };
+                request.headers.push_named(name, tags.join(" ").as_bytes());
+                Ok(plain(request))
+            }
+            NeighbourDialect::Souin => {
+                let mut request = self.to_api(Method::Purge, "");
+                request.headers.push_named(b"surrogate-key", tags.join(", ").as_bytes());
+                Ok(plain(request))
+            }
+            NeighbourDialect::Fastly => {
+                let mut request = self.to_api(Method::Post, "/purge");
+                request.headers.push_named(b"surrogate-key", tags.join(" ").as_bytes());
+                if soft {
+                    request.headers.push_named(b"fastly-soft-purge", b"1");
+                }
+                Ok(plain(request))
+            }
+            NeighbourDialect::Cloudflare => Ok(self.to_cloudflare("tags", tags)),
+            NeighbourDialect::Purge | NeighbourDialect::NginxHelper | NeighbourDialect::Htcp => {
+                Err(Unsaid("surrogate keys"))
+            }
+        };
+        pieces(&texts, most).into_iter().map(message).collect()
+    }
+
+    fn of_all(&self) -> Result<Message, Unsaid> {
+        Ok(match self.dialect {
+            NeighbourDialect::FosHttpCache | NeighbourDialect::Xkey => {
+                plain(ban(&Described::default()))
+            }
+            NeighbourDialect::Souin => plain(self.to_api(Method::Purge, "/flush")),
+            NeighbourDialect::Fastly => plain(self.to_api(Method::Post, "/purge_all")),
+            NeighbourDialect::Cloudflare => {
+                self.json(serde_json::json!({ "purge_everything": true }))
+            }
+            NeighbourDialect::Purge | NeighbourDialect::NginxHelper | NeighbourDialect::Htcp => {
+                return Err(Unsaid("all that is stored"));
+            }
+        })
+    }
+
+    fn described(&self, what: &Described) -> Result<Message, Unsaid> {
+        match self.dialect {
+            NeighbourDialect::FosHttpCache | NeighbourDialect::Xkey => Ok(plain(ban(what))),
+            NeighbourDialect::Cloudflare if what.content_type.is_none() => {
+                let host = what.host.as_deref().and_then(one_host);
+                let host = host.ok_or(Unsaid("more than one host"))?;
+                match what.url.as_deref().map(beginning) {
+                    None => Ok(self.to_cloudflare("hosts", &[host])),
+                    Some(Some(prefix)) => {
+                        Ok(self.to_cloudflare("prefixes", &[format!("{host}{prefix}")]))
+                    }
+                    Some(None) => Err(Unsaid("a regular expression")),
+                }
+            }
+            _ => Err(Unsaid("a description of responses")),
+        }
+    }
+
+    /// A request to the neighbour's API.
+    fn to_api(&self, method: Method, path: &str) -> Request {
+        let mut request = request(method, format!("{}{path}", self.base).into_bytes());
+        self.authorise(&mut request);
+        request
+    }
+
+    fn authorise(&self, request: &mut Request) {
+        let Some(token) = &self.token else { return };
+        match self.dialect {
+            NeighbourDialect::Fastly => {
+                request.headers.push_named(b"fastly-key", token.as_bytes());
+            }
+            _ => request.headers.push_named(b"authorization", bearer(token).as_bytes()),
+        }
+    }
+
+    fn to_cloudflare(&self, name: &str, values: &[String]) -> Message {
+        self.json(serde_json::json!({ name: values }))
+    }
+
+    fn json(&self, value: serde_json::Value) -> Message {
+        let mut request = self.to_api(Method::Post, "/purge_cache");
+        request.headers.push(HeaderId::ContentType, b"application/json");
+        let body = value.to_string().into_bytes();
+        request.framing = Framing::Length(body.len() as u64);
+        Message::Request(Box::new(request), body)
+    }
+}
+
+/// A regular expression of hosts, on any port, which are written as those of sites; `None` if every
+/// host is among them.
+pub fn hosts_of<'a>(hosts: impl IntoIterator<Item = &'a String>) -> Option<String> {
+    let pattern = |host: &String| match host.strip_prefix("*.") {
+        _ if host == "*" => None,
+        Some(rest) => Some(format!("[^:]+\\.{}", linear::escape(rest))),
+        None => Some(linear::escape(host)),
+    };
+    let all: Option<Vec<_>> = hosts.into_iter().map(pattern).collect();
+    all.map(|all| match &*all {
+        [one] => format!("^{one}(:[0-9]+)?$"),
+        all => format!("^({})(:[0-9]+)?$", all.join("|")),
+    })
+}
+
+/// Stored responses of sites with hosts like `host` that `invalidation` is about.
+fn subject(invalidation: &Invalidation, host: Option<String>) -> Result<Subject<'_>, Unsaid> {
+    let of_sites = Described { host, ..Described::default() };
+    match &invalidation.what {
+        Target::Url(url) => Ok(Subject::Url(url)),
+        Target::Key(_) | Target::Retime(..) => {
+            invalidation.cause.url.as_ref().map(Subject::Url).ok_or(Unsaid("a key without a URL"))
+        }
+        Target::Many(What::Everything) => Ok(Subject::Described(of_sites)),
+        Target::Many(What::Tags(tags)) => Ok(Subject::Tags(tags, of_sites)),
+        Target::Many(What::Ban { expression, tags }) => {
+            let what = described(expression, of_sites)?;
+            Ok(match tags {
+                Some(tags) => Subject::Tags(tags, what),
+                None => Subject::Described(what),
+            })
+        }
+        Target::Many(What::Listed(_)) => Err(Unsaid("names of Souin's list")),
+    }
+}
+
+/// The conditions of `expression`, which are on responses of `of_sites`.
+fn described(expression: &Expression, of_sites: Described) -> Result<Described, Unsaid> {
+    let mut what = Described::default();
+    for (field, wanted) in expression.wanted().ok_or(Unsaid("ages and times"))? {
+        let pattern = match wanted {
+            Wanted::Equal(text) => format!("^{}$", linear::escape(&text)),
+            Wanted::Match(pattern) => pattern,
+            Wanted::Not => return Err(Unsaid("what does not match")),
+        };
+        let place = match field {
+            Field::Host => &mut what.host,
+            Field::Url => &mut what.url,
+            // Programs keep both in fields for bans that no request takes part in.
+            Field::Header(name) if name.eq_ignore_ascii_case("x-host") => &mut what.host,
+            Field::Header(name) if name.eq_ignore_ascii_case("x-url") => &mut what.url,
+            Field::Header(name) if name.eq_ignore_ascii_case("content-type") => {
+                &mut what.content_type
+            }
+            Field::Header(_) | Field::Status => return Err(Unsaid("fields of responses")),
+        };
+        if place.replace(pattern).is_some() {
+            return Err(Unsaid("two conditions on one thing"));
+        }
+    }
+    // A host that is named is one of the sites'.
+    what.host = what.host.or(of_sites.host);
+    Ok(what)
+}
+
+fn request(method: Method, target: Vec<u8>) -> Request {
+    let mut request = Request::new();
+    (request.method, request.target, request.scheme) = (method, target, Scheme::Http);
+    request.headers.push_named(TOLD_FIELD, b"1");
+    request
+}
+
+fn plain(request: Request) -> Message {
+    Message::Request(Box::new(request), Vec::new())
+}
+
+/// FOSHttpCache's BAN: every field is there, `.*` where nothing is wanted of it.
+fn ban(what: &Described) -> Request {
+    let mut request = request(Method::Ban, b"/".to_vec());
+    for (name, pattern) in [
+        (&b"x-host"[..], &what.host),
+        (b"x-url", &what.url),
+        (b"x-content-type", &what.content_type),
+    ] {
+        let pattern = pattern.as_deref().unwrap_or(".*");
+        request.headers.push_named(name, pattern.as_bytes());
+    }
+    request
+}
+
+/// Surrogate keys in as many requests as they need.
+fn pieces(tags: &[String], most: usize) -> Vec<&[String]> {
+    let (mut all, mut from, mut bytes) = (Vec::new(), 0, 0);
+    for (at, tag) in tags.iter().enumerate() {
+        // Escaped a key may be twice as long, and something is between two.
+        let own = 2 * tag.len() + 2;
+        if at > from && (bytes + own > TAGS_BYTES || at - from >= most) {
+            all.push(&tags[from..at]);
+            (from, bytes) = (at, 0);
+        }
+        bytes += own;
+    }
+    all.push(&tags[from..]);
+    all
+}
+
+fn authority(url: &Url) -> Vec<u8> {
+    let mut authority = url.host.clone();
+    url.port.into_iter().for_each(|port| authority.extend(format!(":{port}").bytes()));
+    authority
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn bearer(token: &str) -> String {
+    format!("Bearer {token}")
+}
+
+/// The text in a path.
+fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// The text that a regular expression of literal characters stands for.
+fn literal(pattern: &str) -> Option<String> {
+    let (mut out, mut chars) = (String::new(), pattern.chars());
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => out.push(chars.next().filter(char::is_ascii_punctuation)?),
+            '.' | '*' | '+' | '?' | '(' | ')' | '[' | ']' | '{' | '}' | '|' | '^' | '$' => {
+                return None;
+            }
+            char => out.push(char),
+        }
+    }
+    Some(out)
+}
+
+/// The host that [`crate::of_host`] has made a regular expression of.
+fn one_host(pattern: &str) -> Option<String> {
+    literal(pattern.strip_prefix('^')?.strip_suffix("(:[0-9]+)?$")?)
+}
+
+/// The prefix that a regular expression stands for.
+fn beginning(pattern: &str) -> Option<String> {
+    literal(pattern.strip_prefix('^')?)
+}
+
+#[cfg(test)]
+#[path = "neighbour/tests.rs"]
+mod tests;
