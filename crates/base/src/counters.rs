@@ -161,6 +161,7 @@ counters! {
     CliCommands varnish_cli_commands_total Counter "Commands carried out on the Varnish CLI port.";
     CliRefused varnish_cli_refused_total Counter "Connections to the Varnish CLI port that were closed for a wrong answer to its challenge, or for HTTP.";
     HtcpClears htcp_clears_total Counter "URLs purged by HTCP datagrams.";
+    HtcpTests htcp_tests_total Counter "HTCP datagrams that asked whether something is stored.";
     HtcpRefused htcp_refused_total Counter "HTCP datagrams refused: from an address that may not, for no site, or malformed.";
     NeighboursTold neighbours_told_total Counter "Invalidations that a neighbour (`[[neighbour]]`) has taken.";
     NeighboursFailed neighbours_failed_total Counter "Times that a neighbour did not take one; it is told again.";

@@ -1,5 +1,5 @@
-//! The port that takes HTCP's CLR (RFC 2756): a purge of one URL in one datagram, as MediaWiki
-//! sends them to many caches at once.
+//! The port that takes HTCP (RFC 2756): CLR, a purge of one URL in one datagram, as MediaWiki sends
+//! them to many caches at once; and TST, by which a Squid asks its siblings what they have stored.
 //!
 //! To an address that may not nothing is said.
 
@@ -9,11 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Counter, Counters};
+use flow::explain::{Foreseen, explain};
 use flow::invalidate::{Cause, Heard};
 use flow::purge::Page;
+use flow::reply::Served;
 use flow::{CidrSet, Peer};
+use h1::{Progress, RequestReader};
 use message::{Request, Scheme, class, target};
-use purge::htcp;
+use purge::htcp::{DATAGRAM_BYTES, Operation, Question};
 use tokio::net::UdpSocket;
 
 use crate::ports::Bound;
@@ -52,7 +55,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>, ports: 
 }
 
 async fn serve(port: &HtcpPort, socket: &UdpSocket) {
-    let mut buffer = vec![0; htcp::DATAGRAM_BYTES];
+    let mut buffer = vec![0; DATAGRAM_BYTES];
     loop {
         if take(port, socket, &mut buffer).await.is_err() {
             // What is received and sent tells of earlier errors too.
@@ -65,29 +68,55 @@ async fn serve(port: &HtcpPort, socket: &UdpSocket) {
 async fn take(port: &HtcpPort, socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<()> {
     let (len, peer) = socket.recv_from(buffer).await?;
     // What strangers send is not even taken apart.
-    let clear = match port.allow.contains(peer.ip()) {
-        true => htcp::Clear::read(&buffer[..len]).ok(),
+    let question = match port.allow.contains(peer.ip()) {
+        true => Question::read(&buffer[..len]).ok(),
         false => None,
     };
-    let Some(clear) = clear else {
+    let was_there = match &question {
+        Some(question) if question.operation == Operation::Test => test(port, question, peer).await,
+        Some(question) => clear(port, question, peer).await,
+        None => None,
+    };
+    let (Some(question), Some(was_there)) = (question, was_there) else {
         port.counters.inc(Counter::HtcpRefused);
         return Ok(());
     };
-    let Some(objects) = purge(port, clear.url, peer).await else {
-        port.counters.inc(Counter::HtcpRefused);
-        return Ok(());
-    };
-    port.counters.inc(Counter::HtcpClears);
-    port.counters.add(Counter::Invalidations, objects);
-    if clear.wants_answer {
-        socket.send_to(&clear.answer(objects > 0), peer).await?;
+    if question.wants_answer {
+        socket.send_to(&question.answer(was_there), peer).await?;
     }
     Ok(())
 }
 
-/// Purges the stored responses of an absolute URL, and returns their number. The result is `None`
-/// if no site that is purged by HTCP has the URL, or if the journal refuses.
-async fn purge(port: &HtcpPort, url: &[u8], peer: SocketAddr) -> Option<u64> {
+/// Forgets what is stored for a URL; whether something was.
+async fn clear(port: &HtcpPort, question: &Question<'_>, peer: SocketAddr) -> Option<bool> {
+    let objects = purge(port, question.url, peer).await?;
+    port.counters.inc(Counter::HtcpClears);
+    port.counters.add(Counter::Invalidations, objects);
+    Some(objects > 0)
+}
+
+/// Tells whether a request would be answered with what is stored. `None` if it is no request, or
+/// for no site.
+async fn test(port: &HtcpPort, question: &Question<'_>, peer: SocketAddr) -> Option<bool> {
+    let Request { scheme, host, port: own_port, target, .. } = read_url(question.url)?;
+    let live = port.daemon.shared.live();
+    live.sites.find(&host)?;
+    // As it would come to a listener.
+    let head = [question.method, b" / HTTP/1.0\r\n", question.fields, b"\r\n"].concat();
+    let mut request = Request::new();
+    let read = RequestReader::new().read(&head, &live.head_limits, scheme, &mut request);
+    let Ok(Progress::Complete(_)) = read else { return None };
+    (request.scheme, request.host, request.port, request.target) = (scheme, host, own_port, target);
+    port.counters.inc(Counter::HtcpTests);
+    let (shared, client) = (Arc::clone(&port.daemon.shared), Peer::Host(peer.ip()));
+    let foretold = move || explain(&shared, &live, request, client, rt::now()).foreseen;
+    let foreseen = rt::blocking(foretold).await.ok()?;
+    let is_stored = |served| matches!(served, Served::Hit | Served::Stale);
+    Some(matches!(foreseen, Foreseen::Answer { served, .. } if is_stored(served)))
+}
+
+/// The request of an absolute URL.
+fn read_url(url: &[u8]) -> Option<Request> {
     if class::skip_target(url, 0) != url.len() {
         return None;
     }
@@ -95,8 +124,15 @@ async fn purge(port: &HtcpPort, url: &[u8], peer: SocketAddr) -> Option<u64> {
     let is_secure = url.split_at_checked(6).is_some_and(|(s, _)| s.eq_ignore_ascii_case(b"https:"));
     let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
     let is_absolute = target::read(url, scheme, &mut request).ok()?;
+    is_absolute.then_some(request)
+}
+
+/// Purges the stored responses of an absolute URL, and returns their number. The result is `None`
+/// if no site that is purged by HTCP has the URL, or if the journal refuses.
+async fn purge(port: &HtcpPort, url: &[u8], peer: SocketAddr) -> Option<u64> {
+    let request = read_url(url)?;
     let live = port.daemon.shared.live();
-    let site = live.sites.find(&request.host).filter(|site| is_absolute && site.by_htcp)?;
+    let site = live.sites.find(&request.host).filter(|site| site.by_htcp)?;
     let (client, now) = (Peer::Host(peer.ip()), rt::now());
     let page = Page { live: &live, site, request: &request, client, now };
     let shared = &port.daemon.shared;

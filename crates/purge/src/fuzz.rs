@@ -1,14 +1,14 @@
 //! The entry points for fuzzing; nothing else calls them but tests.
 
 use crate::Invalidation;
-use crate::htcp::{Clear, Error};
+use crate::htcp::{Error, Question};
 
 /// Any bytes are read or refused; what is read lies within them, and its answer is no request.
 pub fn htcp_datagram(data: &[u8]) {
-    if let Ok(clear) = Clear::read(data) {
+    if let Ok(clear) = Question::read(data) {
         assert!(clear.method.len() + clear.url.len() < data.len());
         for was_there in [true, false] {
-            assert_eq!(Clear::read(&clear.answer(was_there)), Err(Error::Other));
+            assert_eq!(Question::read(&clear.answer(was_there)), Err(Error::Other));
         }
     }
 }

@@ -1,5 +1,6 @@
-//! The Hyper Text Caching Protocol (RFC 2756), as far as caches are purged by it: CLR, by which
-//! MediaWiki, and caches of the kind of Squid, tell many others at once what is not true any more.
+//! The Hyper Text Caching Protocol (RFC 2756), as far as caches of the kind of Squid speak it with
+//! others: CLR, by which they and MediaWiki tell many at once what is not true any more, and TST,
+//! by which they ask whether something is stored.
 //!
 //! Pure: it never touches a socket, and never decides who may be believed. Signatures (AUTH) are
 //! not verified, and a datagram's source can be forged: it is for networks that let nobody do that.
@@ -10,7 +11,8 @@ mod tests;
 /// Longest datagram, by its length's field.
 pub const DATAGRAM_BYTES: usize = u16::MAX as usize;
 
-/// CLR's number (RFC 2756 3.2).
+/// Numbers of operations (RFC 2756 3.2).
+const TST: u8 = 1;
 const CLR: u8 = 4;
 /// Bytes before a message's data: length, version.
 const HEAD: usize = 4;
@@ -26,13 +28,26 @@ enum Bits {
     Squid,
 }
 
-/// A request that what is stored for a URL be forgotten.
+/// The thing that a datagram asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clear<'a> {
+pub enum Operation {
+    /// The word whether a response is stored that could be used (TST).
+    Test,
+    /// That what is stored be forgotten (CLR).
+    Clear,
+}
+
+/// A question about what is stored for a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question<'a> {
+    /// The thing that is asked for.
+    pub operation: Operation,
     /// The method of the request whose response is meant.
     pub method: &'a [u8],
     /// Its URL, absolute.
     pub url: &'a [u8],
+    /// Its fields, each line with its CRLF.
+    pub fields: &'a [u8],
     /// The sender wants an answer.
     pub wants_answer: bool,
     /// The number of the request, which the answer repeats.
@@ -41,7 +56,7 @@ pub struct Clear<'a> {
     minor: u8,
 }
 
-/// Why a datagram is no [`Clear`].
+/// Why a datagram is no [`Question`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// Lengths in it do not fit each other.
@@ -57,7 +72,7 @@ impl std::fmt::Display for Error {
         f.write_str(match self {
             Self::Malformed => "malformed",
             Self::Version => "of an unknown version",
-            Self::Other => "not CLR",
+            Self::Other => "neither TST nor CLR",
         })
     }
 }
@@ -122,7 +137,7 @@ pub fn cleared(datagram: &[u8]) -> Option<(u32, bool)> {
     (code == CLR && data >= DATA_HEAD).then_some((transaction, is_done))
 }
 
-impl<'a> Clear<'a> {
+impl<'a> Question<'a> {
     /// Reads a datagram.
     ///
     /// # Errors
@@ -147,34 +162,53 @@ impl<'a> Clear<'a> {
         let (head, mut data) = data.split_first_chunk::<DATA_HEAD>().ok_or(Error::Malformed)?;
         let (code, flags) = (head[2], head[3]);
         let transaction = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
-        let (bits, wants_answer) = match (code, minor) {
-            // Opcode CLR, response 0; flags end with F1 and RR.
-            (0x40, _) if flags & 1 == 0 => (Bits::Rfc, flags & 2 != 0),
+        let (bits, opcode, wants_answer) = match (code >> 4, code & 0xf, minor) {
+            // Response 0; flags end with F1 and RR.
+            (opcode @ (TST | CLR), 0, _) if flags & 1 == 0 => (Bits::Rfc, opcode, flags & 2 != 0),
             // The same from the other end. In the RFC's order it would be NOP with a response.
-            (0x04, 0) if flags & 0x80 == 0 => (Bits::Squid, flags & 0x40 != 0),
+            (0, opcode @ (TST | CLR), 0) if flags & 0x80 == 0 => {
+                (Bits::Squid, opcode, flags & 0x40 != 0)
+            }
             _ => return Err(Error::Other),
         };
+        let operation = if opcode == TST { Operation::Test } else { Operation::Clear };
         let mut read = || {
-            // Reason, then method, URL, version and fields.
-            number(&mut data)?;
+            if operation == Operation::Clear {
+                // The reason.
+                number(&mut data)?;
+            }
+            // Method, URL, version and fields.
             let (method, url) = (counted(&mut data)?, counted(&mut data)?);
             counted(&mut data)?;
-            counted(&mut data)?;
-            data.is_empty().then_some((method, url))
+            let fields = counted(&mut data)?;
+            data.is_empty().then_some((method, url, fields))
         };
-        let (method, url) = read().ok_or(Error::Malformed)?;
-        Ok(Self { method, url, wants_answer, transaction, bits, minor: *minor })
+        let (method, url, fields) = read().ok_or(Error::Malformed)?;
+        let minor = *minor;
+        Ok(Self { operation, method, url, fields, wants_answer, transaction, bits, minor })
     }
 
     /// The answer: whether something was there.
-    pub fn answer(&self, was_there: bool) -> [u8; HEAD + DATA_HEAD + 2] {
-        // 0: it is gone now; 2: it was not there (RFC 2756 6.4).
-        let response = if was_there { 0 } else { 2 };
-        let (code, flags) = match self.bits {
-            Bits::Rfc => (CLR << 4 | response, 1),
-            Bits::Squid => (CLR | response << 4, 0x80),
+    pub fn answer(&self, was_there: bool) -> Vec<u8> {
+        // The number of empty texts that follow (RFC 2756 6.2, 6.4).
+        let (opcode, response, texts) = match (self.operation, was_there) {
+            // The response's fields, the body's, the cache's; or the cache's alone.
+            (Operation::Test, true) => (TST, 0, 3),
+            (Operation::Test, false) => (TST, 1, 1),
+            // 0: it is gone now; 2: it was not there.
+            (Operation::Clear, true) => (CLR, 0, 0),
+            (Operation::Clear, false) => (CLR, 2, 0),
         };
+        let (code, flags) = match self.bits {
+            Bits::Rfc => (opcode << 4 | response, 1),
+            Bits::Squid => (opcode | response << 4, 0x80),
+        };
+        let data = DATA_HEAD as u8 + 2 * texts;
         let [a, b, c, d] = self.transaction.to_be_bytes();
-        [0, 14, 0, self.minor, 0, 8, code, flags, a, b, c, d, 0, 2]
+        let mut out =
+            vec![0, HEAD as u8 + data + 2, 0, self.minor, 0, data, code, flags, a, b, c, d];
+        out.resize(out.len() + 2 * usize::from(texts), 0);
+        out.extend([0, 2]);
+        out
     }
 }

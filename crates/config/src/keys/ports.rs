@@ -18,9 +18,10 @@ pub(crate) const VARNISH_CLI: Section = Section {
 
 pub(crate) const HTCP: Section = Section {
     title: "[htcp]",
-    about: "A UDP port that takes HTCP's CLR (RFC 2756): a purge of one URL of whichever site its host \
-            names, in one datagram. Signatures are not verified and a datagram's source can be \
-            forged: for networks that keep strangers' out. Read when the daemon starts.",
+    about: "A UDP port that takes HTCP (RFC 2756): CLR, a purge of one URL of whichever site its host \
+            names, in one datagram, and TST, the question whether something is stored. Signatures \
+            are not verified and a datagram's source can be forged: for networks that keep \
+            strangers' out. Read when the daemon starts.",
     keys: || {
         keys! {
             "listen", "a string", "required", "Where it listens, as in `listen`: HTCP's usual port is 4827. A multicast group's address is joined.";

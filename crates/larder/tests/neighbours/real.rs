@@ -163,6 +163,27 @@ async fn varnish_is_told_by_url_by_tag_and_of_all() {
     }
 }
 
+/// A Squid as an accelerator, with these peers.
+fn squid(folder: &Path, port: u16, peers: &str) -> Command {
+    let conf = format!(
+        "http_port 127.0.0.1:{port} accel defaultsite=larder.test\n{peers}\
+         http_access allow all\nnever_direct allow all\nudp_incoming_address 127.0.0.1\n\
+         cache_mem 16 MB\nicp_port 0\npinger_enable off\naccess_log none\n\
+         cache_log {folder}/cache.log\npid_filename {folder}/squid.pid\n\
+         coredump_dir {folder}\nshutdown_lifetime 0 seconds\ndns_nameservers 127.0.0.1\n\
+         visible_hostname squid.test\n",
+        folder = folder.display()
+    );
+    std::fs::write(folder.join("squid.conf"), conf).expect("written");
+    if rustix::process::geteuid().is_root() {
+        // It gives root up for a user who must reach its folder.
+        _ = Command::new("chown").arg("-R").arg("proxy").arg(folder).status();
+    }
+    let mut command = Command::new("squid");
+    command.args(["-N", "-n", &format!("t{port}"), "-f"]).arg(folder.join("squid.conf"));
+    command
+}
+
 #[tokio::test]
 async fn squid_is_told_by_requests_and_by_datagrams_and_tells() {
     let origin = origin().await;
@@ -173,30 +194,17 @@ async fn squid_is_told_by_requests_and_by_datagrams_and_tells() {
     let (htcp, listens) = (free(), hears.daemon.port("HTCP").expect("its port").port());
     let upstream = origin.addr();
     let peer = start("squid", |folder, port| {
-        let conf = format!(
-            "http_port 127.0.0.1:{port} accel defaultsite=larder.test\n\
-             cache_peer {} parent {} 0 no-query originserver name=app no-digest\n\
+        let peers = format!(
+            "cache_peer {} parent {} 0 no-query originserver name=app no-digest\n\
              cache_peer 127.0.0.1 sibling {} {listens} htcp name=larder no-digest proxy-only\n\
              cache_peer_access larder deny all\ncache_peer_access app allow all\n\
-             acl PURGE method PURGE\nhttp_access allow all\nnever_direct allow all\n\
-             htcp_port {htcp}\nudp_incoming_address 127.0.0.1\nhtcp_access allow all\n\
-             htcp_clr_access allow all\ncache_mem 16 MB\nicp_port 0\npinger_enable off\n\
-             access_log none\ncache_log {folder}/cache.log\npid_filename {folder}/squid.pid\n\
-             coredump_dir {folder}\nshutdown_lifetime 0 seconds\ndns_nameservers 127.0.0.1\n\
-             visible_hostname squid.test\n",
+             htcp_port {htcp}\nhtcp_access allow all\nhtcp_clr_access allow all\n\
+             acl PURGE method PURGE\n",
             upstream.ip(),
             upstream.port(),
             free(),
-            folder = folder.display()
         );
-        std::fs::write(folder.join("squid.conf"), conf).expect("written");
-        if rustix::process::geteuid().is_root() {
-            // It gives root up for a user who must reach its folder.
-            _ = Command::new("chown").arg("-R").arg("proxy").arg(folder).status();
-        }
-        let mut command = Command::new("squid");
-        command.args(["-N", "-n", &format!("t{port}"), "-f"]).arg(folder.join("squid.conf"));
-        command
+        squid(folder, port, &peers)
     });
     let Some(peer) = peer.await else { return };
     for neighbour in
@@ -215,6 +223,49 @@ async fn squid_is_told_by_requests_and_by_datagrams_and_tells() {
     store(&peer, &origin).await;
     assert_eq!(ask(peer.addr, "PURGE", "/a").await.status, 200);
     eventually("a sibling of Squid has heard", async || !is_hit(&hears.get("/a").await)).await;
+}
+
+/// A page that only a sibling has comes from there: Squid asks it by TST, and fetches it by a
+/// request that wants nothing else.
+#[tokio::test]
+async fn squid_asks_whether_a_page_is_stored_and_takes_it() {
+    let origin = origin().await;
+    let top = "htcp = { listen = \"127.0.0.1:0\" }\n";
+    let sibling = Setup { top, ..Setup::default() }.start().await;
+    let fields = format!("Cache-Control: max-age=600\r\nDate: {}\r\n", http_date(0));
+    sibling.origin.otherwise(Script::ok(&fields, "the sibling's page"));
+    origin.otherwise(Script::ok(&fields, "a page"));
+    let (http, htcp) =
+        (sibling.daemon.addr().port(), sibling.daemon.port("HTCP").expect("its port").port());
+    let upstream = origin.addr();
+    let peer = start("squid", |folder, port| {
+        let peers = format!(
+            "cache_peer 127.0.0.1 sibling {http} {htcp} htcp name=larder no-digest\n\
+             cache_peer {} parent {} 0 no-query originserver name=app no-digest\n\
+             cache_peer_access larder allow all\ncache_peer_access app allow all\n\
+             htcp_port {}\n",
+            upstream.ip(),
+            upstream.port(),
+            free()
+        );
+        squid(folder, port, &peers)
+    });
+    let Some(peer) = peer.await else { return };
+    // A page each time, as Squid keeps what it has: it may not know its sibling at once.
+    let number = std::cell::Cell::new(0);
+    eventually("the sibling has answered", async || {
+        number.set(number.get() + 1);
+        let target = format!("/page-{}", number.get());
+        eventually("stored", async || is_hit(&sibling.get(&target).await)).await;
+        let before = sibling.origin.seen(&target);
+        let reply = ask(peer.addr, "GET", &target).await;
+        assert_eq!(sibling.origin.seen(&target), before, "it had it");
+        reply.text() == "the sibling's page"
+    })
+    .await;
+    assert_eq!(ask(peer.addr, "GET", "/lacks").await.text(), "a page", "what it lacks is not its");
+    assert_eq!(sibling.origin.seen("/lacks"), 0);
+    assert!(sibling.metric("larder_htcp_tests_total").await >= 2);
 }
 
 #[tokio::test]
