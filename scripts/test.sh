@@ -98,7 +98,7 @@ restarts() {
 experiments() {
   local name
   scripts/setup.sh experiments || return 77
-  for name in mixed-10k second-hop microcache wordpress-https small-and-large-vps stops bodies disk disk-damage; do
+  for name in mixed-10k second-hop microcache wordpress-https small-and-large-vps stops bodies disk disk-damage share; do
     lab/experiments/run.sh "$name" --smoke || return 1
   done
 }
