@@ -94,6 +94,12 @@ restarts() {
   lab/wordpress/restart.sh 80
 }
 
+# The same site behind three nodes of a cluster.
+nodes() {
+  scripts/setup.sh wordpress nats || return 77
+  lab/wordpress/nodes.sh
+}
+
 # The experiments, each for some seconds: that they run, not what they measure.
 experiments() {
   local name
@@ -194,7 +200,7 @@ if [ "${1:-all}" = all ]; then
     # Each has a browser, and several at once would only wait for each other.
     chain=()
     for name in "${applications[@]}"; do chain+=("$name:application $name"); done
-    chain+=(wordpress-restart:restarts)
+    chain+=(wordpress-restart:restarts wordpress-nodes:nodes)
     start_chain "${chain[@]}"
     # Servers and load alone, which wait for each other most of the time.
     start experiments experiments

@@ -13,8 +13,10 @@ export function saysHit(cacheStatus) {
 }
 
 export class Visitor {
-  constructor(cookies = {}) {
+  // Of several nodes of the site, `port` is the one that is asked.
+  constructor(cookies = {}, port = BASE.port) {
     this.jar = new Map(Object.entries(cookies));
+    this.port = port;
   }
 
   // What the cookies of the answer to `method path` make of this visitor stays.
@@ -26,7 +28,7 @@ export class Visitor {
       headers['Content-Type'] = 'application/x-www-form-urlencoded';
     }
     if (body !== undefined) headers['Content-Length'] = Buffer.byteLength(body);
-    const to = { host: '127.0.0.1', port: BASE.port, servername: BASE.hostname, ca, agent: false };
+    const to = { host: '127.0.0.1', port: this.port, servername: BASE.hostname, ca, agent: false };
     return new Promise((resolve, reject) => {
       const request = https.request({ ...to, method, path, headers, timeout: 30_000 }, (response) => {
         const pieces = [];
