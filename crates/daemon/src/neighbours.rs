@@ -19,7 +19,7 @@ use arc_swap::ArcSwap;
 use base::{Counter, Counters, Limit};
 use config::{Config, NeighbourWay};
 use flow::Shared;
-use flow::invalidate::neighbour::{Manner, Message, hosts_of};
+use flow::invalidate::neighbour::{Manner, Message, Unsaid, hosts_of};
 use flow::invalidate::{Invalidation, Level, Others, Prepared, Telling};
 use origin::{Address, Origin, OriginConfig};
 use parking_lot::Mutex;
@@ -63,6 +63,8 @@ struct NeighbourLine {
     is_over: AtomicBool,
     /// It has not taken the last one that it was told.
     is_troubled: AtomicBool,
+    /// Things for which its dialect has no word, as far as that was said.
+    unsaid: Mutex<Vec<Unsaid>>,
 }
 
 enum Way {
@@ -150,6 +152,7 @@ impl Neighbours {
             bell: Notify::new(),
             is_over: AtomicBool::new(false),
             is_troubled: AtomicBool::new(false),
+            unsaid: Mutex::default(),
         });
         // The thread is there for as long as the process.
         _ = self.begun.send(Arc::clone(&line));
@@ -230,7 +233,7 @@ impl Others for Neighbours {
                     Ok(messages) => parcels.push((Arc::clone(line), messages)),
                     Err(unsaid) => {
                         self.counters.inc(Counter::NeighboursUnsaid);
-                        base::say!("larder: neighbour {line} is not told: {unsaid}");
+                        line.leaves_unsaid(unsaid);
                     }
                 }
             }
@@ -314,6 +317,15 @@ impl NeighbourLine {
         queue.push_back(parcel);
         drop(queue);
         self.bell.notify_one();
+    }
+
+    /// Says what the neighbour is not told, each kind of thing once.
+    fn leaves_unsaid(&self, unsaid: Unsaid) {
+        let mut known = self.unsaid.lock();
+        if !known.contains(&unsaid) {
+            known.push(unsaid);
+            base::say!("larder: neighbour {self} is not told: {unsaid}");
+        }
     }
 
     /// The next one to tell; `None` when it is over.
