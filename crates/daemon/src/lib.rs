@@ -17,7 +17,7 @@
 //! ground    2  error_pages load records
 //! ground    1  keeper
 //! ground    0  account allocator below fits given guard holders journal
-//! ground    0  like notify ordered ports ring servers tended
+//! ground    0  like notify ordered ports ring servers sharing tended
 //! ```
 //!
 //! The state knows neither who asks nor how it was started; a face reads the state and knows no
