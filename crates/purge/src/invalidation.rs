@@ -33,7 +33,7 @@ pub struct Invalidation {
 #[derive(Clone, Debug, Default)]
 pub struct Cause {
     /// The URL of the request behind it, where it is for a key: our keys mean nothing to others.
-    pub url: Option<Url>,
+    pub url: Option<Box<Url>>,
     /// The one who has told of it.
     pub heard: Heard,
 }
@@ -54,17 +54,26 @@ pub enum Heard {
 /// The field by which a neighbour that is told learns that it need not tell others.
 pub const TOLD_FIELD: &[u8] = b"larder-told";
 
+impl Heard {
+    /// By a request that purges.
+    pub fn of(purge: &Request) -> Self {
+        match purge.headers.value_named(TOLD_FIELD) {
+            Some(_) => Self::Neighbour,
+            None => Self::Here,
+        }
+    }
+}
+
 impl Cause {
-    /// A request that purges.
+    /// A request that purges a key.
     pub fn purge(request: &Request) -> Self {
-        let is_told = request.headers.value_named(TOLD_FIELD).is_some();
-        let heard = if is_told { Heard::Neighbour } else { Heard::Here };
-        Self { heard, ..Self::change(request) }
+        Self { heard: Heard::of(request), ..Self::change(request) }
     }
 
     /// A request by which an origin has changed.
     pub fn change(request: &Request) -> Self {
-        Self { url: Some(Url::of(request, Peer::Unnamed(None))), heard: Heard::Here }
+        let url = Url::of(request, Peer::Unnamed(None));
+        Self { url: Some(Box::new(url)), heard: Heard::Here }
     }
 }
 

@@ -344,7 +344,7 @@ fn subject(invalidation: &Invalidation, host: Option<String>) -> Result<Subject<
     match &invalidation.what {
         Target::Url(url) => Ok(Subject::Url(url)),
         Target::Key(_) | Target::Retime(..) => {
-            invalidation.cause.url.as_ref().map(Subject::Url).ok_or(Unsaid("a key without a URL"))
+            invalidation.cause.url.as_deref().map(Subject::Url).ok_or(Unsaid("a key without a URL"))
         }
         Target::Many(What::Everything) => Ok(Subject::Described(of_sites)),
         Target::Many(What::Tags(tags)) => Ok(Subject::Tags(tags, of_sites)),

@@ -10,7 +10,7 @@ use super::Share;
 use crate::ask::Ask;
 use crate::core::Core;
 use crate::invalidate::{
-    Cause, Invalidation, Level, NotDone, Outcome, Patience, Scope, Sites, Target, Under, Url, What,
+    Heard, Invalidation, Level, NotDone, Outcome, Patience, Scope, Sites, Target, Under, Url, What,
 };
 use crate::live::{Live, Shared, Site};
 
@@ -62,8 +62,9 @@ impl Shared {
             client: page.client,
         };
         let one = Sites::one(&page.site.name);
-        let purge = self.invalidation(Target::Url(url), soft, one, page.now);
-        purge.by(Cause::purge(page.request))
+        let mut purge = self.invalidation(Target::Url(url), soft, one, page.now);
+        purge.cause.heard = Heard::of(page.request);
+        purge
     }
 
     /// Carries it out.
@@ -121,8 +122,9 @@ impl Core {
             let named = share.sites.iter().filter_map(|number| listed.get(*number as usize));
             let sites = Sites::Named(named.map(|site| site.name.clone()).collect());
             let many = Target::Many(share.what);
-            let purge = self.shared.invalidation(many, share.soft, sites, now);
-            purge.by(Cause::purge(ask.request))
+            let mut purge = self.shared.invalidation(many, share.soft, sites, now);
+            purge.cause.heard = Heard::of(ask.request);
+            purge
         };
         let batch = shares.into_iter().map(one);
         let patience = Patience { count_ms: COUNT_MS, level };

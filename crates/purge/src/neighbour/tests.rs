@@ -182,7 +182,7 @@ fn all_and_descriptions_are_said_or_said_to_be_unsaid() {
     }
     let key = invalidation(Target::Retime(Box::default(), NewTimes::default()));
     assert!(said(&manner(NeighbourDialect::Purge), &key).is_err());
-    let cause = Cause { url: Some(url("/a")), ..Cause::default() };
+    let cause = Cause { url: Some(Box::new(url("/a"))), ..Cause::default() };
     let told = said(&manner(NeighbourDialect::Purge), &key.by(cause));
     assert_eq!(told, Ok(vec!["PURGE /a @example.org".to_owned()]));
 }
