@@ -40,7 +40,7 @@ dialects! {
     Souin "souin" "Souin's API: `PURGE` of keys by a regular expression, of surrogate keys, of all.";
     Fastly "fastly" "Fastly's API: `POST /purge/url`, `/service/ID/purge` with `Surrogate-Key`, `/service/ID/purge_all`.";
     Cloudflare "cloudflare" "Cloudflare's API: `POST /zones/ID/purge_cache` with `files`, `tags`, `hosts`, `prefixes` or `purge_everything`.";
-    Htcp "htcp" "HTCP's CLR (RFC 2756), a datagram for each URL: Squid, Varnish's helpers, another Larder.";
+    Htcp "htcp" "HTCP's CLR (RFC 2756), a datagram for each URL: Squid, another Larder.";
 }
 
 /// A neighbour, as far as words depend on it.
