@@ -13,6 +13,17 @@ const ONE: u32 = 1 << 31;
 /// The polynomial x^8.
 const BYTE: u32 = 1 << 23;
 
+/// x^8 to the power of 1, 2, 4 and so on.
+const POWERS: [u32; u64::BITS as usize] = {
+    let mut powers = [BYTE; u64::BITS as usize];
+    let mut at = 1;
+    while at < powers.len() {
+        powers[at] = multiply(powers[at - 1], powers[at - 1]);
+        at += 1;
+    }
+    powers
+};
+
 /// The head of a gzip stream without any optional field.
 pub const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
 
@@ -26,24 +37,23 @@ pub struct Shift(u32);
 impl Shift {
     /// That of content of `length` bytes.
     pub fn of(length: u64) -> Self {
-        let (mut power, mut left, mut product) = (BYTE, length, ONE);
+        let (mut left, mut product) = (length, ONE);
         while left > 0 {
-            if left & 1 == 1 {
-                product = multiply(power, product);
-            }
-            power = multiply(power, power);
-            left >>= 1;
+            product = multiply(POWERS[left.trailing_zeros() as usize], product);
+            left &= left - 1;
         }
         Self(product)
     }
 }
 
 /// `a` times `b`, modulo the code's polynomial.
-fn multiply(a: u32, mut b: u32) -> u32 {
+const fn multiply(mut a: u32, mut b: u32) -> u32 {
     let mut product = 0;
-    for bit in (0..u32::BITS).rev() {
-        product ^= b & (a >> bit & 1).wrapping_neg();
+    // The highest bit of what is left of `a` is its lowest power.
+    while a != 0 {
+        product ^= b & (a >> (u32::BITS - 1)).wrapping_neg();
         b = b >> 1 ^ POLYNOMIAL & (b & 1).wrapping_neg();
+        a <<= 1;
     }
     product
 }

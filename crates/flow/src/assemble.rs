@@ -141,7 +141,7 @@ fn at_hand(
     (read, text): (&ReadPage, &Text),
 ) -> Result<VecDeque<Part>, Slots> {
     let is_there = |slot: &Slot| match slot {
-        Slot::Text(_) | Slot::Gzip(_) => true,
+        Slot::Text(_) | Slot::Gzip(..) => true,
         Slot::Part(part) => !page.gzip || !part.is_file(),
         _ => false,
     };
@@ -165,7 +165,7 @@ fn at_hand(
                 None => text.part(range).into_iter().for_each(|part| stitch.add_plain(part)),
             },
             Slot::Part(part) => stitch.add_plain(part),
-            Slot::Gzip(object) => stitch.add_coded(&object),
+            Slot::Gzip(object, cut) => stitch.add_coded(object, cut),
             _ => {}
         }
     }

@@ -14,6 +14,7 @@ use super::document::{self, ReadPage};
 use super::environment::Question;
 use super::fragment::{self, Absent, Came, Gap};
 use super::page::Composed;
+use super::stitch::Cut;
 use crate::body::{Part, Parts, ReplyBody};
 use crate::core::Core;
 use crate::way::{Slow, Start};
@@ -28,7 +29,7 @@ pub(super) enum Slot {
     /// A part that is at hand.
     Part(Part),
     /// A stored body that is at hand in gzip, and can be put into a page in gzip.
-    Gzip(Arc<Object>),
+    Gzip(Arc<Object>, Cut),
     /// A body that comes. If the flag is set, the page goes on when it breaks off.
     Body(Reader, bool),
     /// A fragment that must wait.
@@ -43,7 +44,7 @@ pub(super) enum Slot {
 
 /// A fragment that has begun and must wait.
 pub(super) struct Begun {
-    pub(super) fragment: Fragment,
+    pub(super) fragment: Box<Fragment>,
     pub(super) asked: fragment::Asked,
     pub(super) slow: Box<Slow>,
     pub(super) place: OwnedSemaphorePermit,
@@ -133,7 +134,7 @@ impl Beginning<'_> {
         match op {
             Op::Text(range) => slots.push(Slot::Text(range)),
             Op::Bytes(bytes) => slots.push(Slot::Part(Part::Bytes(bytes.into()))),
-            Op::Include(fragment) => return self.begin(*fragment, slots),
+            Op::Include(fragment) => return self.begin(fragment, slots),
             Op::Try { attempt, except } => self.attempt(attempt, except, slots),
         }
         Ok(())
@@ -157,9 +158,9 @@ impl Beginning<'_> {
     ///
     /// # Errors
     /// When it has failed, and so has what may take its place.
-    fn begin(&self, fragment: Fragment, slots: &mut Slots) -> Result<(), Gap> {
+    fn begin(&self, fragment: Box<Fragment>, slots: &mut Slots) -> Result<(), Gap> {
         let Ok(place) = Arc::clone(&self.page.within.top.places).try_acquire_owned() else {
-            slots.push(Slot::Op(Op::Include(Box::new(fragment))));
+            slots.push(Slot::Op(Op::Include(fragment)));
             return Ok(());
         };
         match self.start(&fragment) {
@@ -170,10 +171,10 @@ impl Beginning<'_> {
             Ok((asked, Start::Reply(reply))) => {
                 drop(place);
                 let judged = fragment::judge(self.core, self.page, &fragment, &asked, reply);
-                self.page.spare.set(asked.request);
+                self.page.spare.set(Some(asked.request));
                 match judged {
                     Ok(body) => {
-                        slots.extend(slots_of(body, self.page.goes_on(fragment.onerror)));
+                        add_body(body, self.page.goes_on(fragment.onerror), slots);
                         Ok(())
                     }
                     Err(failed) => self.instead(fragment, failed, slots),
@@ -192,7 +193,7 @@ impl Beginning<'_> {
     /// When there is nothing.
     pub(super) fn instead(
         &self,
-        mut fragment: Fragment,
+        mut fragment: Box<Fragment>,
         failed: Absent,
         slots: &mut Slots,
     ) -> Result<(), Gap> {
@@ -223,15 +224,17 @@ impl Beginning<'_> {
     }
 }
 
-/// The pieces of a fragment's body. The page may go on when one breaks off.
-pub(super) fn slots_of(body: Came, goes_on: bool) -> Slots {
+/// Adds the pieces of a fragment's body. The page may go on when one breaks off.
+pub(super) fn add_body(body: Came, goes_on: bool, slots: &mut Slots) {
     match body {
-        Came::Gzip(object) => vec![Slot::Gzip(object)],
+        Came::Gzip(object, cut) => slots.push(Slot::Gzip(object, cut)),
         Came::Body(ReplyBody::Parts(Parts::One(part))) if !part.is_empty() => {
-            vec![Slot::Part(part)]
+            slots.push(Slot::Part(part));
         }
-        Came::Body(ReplyBody::Parts(parts @ Parts::Many(_))) => parts.map(Slot::Part).collect(),
-        Came::Body(ReplyBody::Stream { reader, .. }) => vec![Slot::Body(reader, goes_on)],
-        Came::Body(_) => Vec::new(),
+        Came::Body(ReplyBody::Parts(parts @ Parts::Many(_))) => {
+            slots.extend(parts.map(Slot::Part));
+        }
+        Came::Body(ReplyBody::Stream { reader, .. }) => slots.push(Slot::Body(reader, goes_on)),
+        Came::Body(_) => {}
     }
 }

@@ -242,7 +242,7 @@ impl Feed {
                 Arrival::Fragment(fragment, coming) => {
                     let next = match self.come(&fragment, coming).await {
                         Ok(body) => self.pieces_of(body, &fragment),
-                        Err(failed) => match self.instead(*fragment, failed) {
+                        Err(failed) => match self.instead(fragment, failed) {
                             Ok(pieces) => pieces,
                             Err(Gap::LeftOut) => Vec::new(),
                             Err(Gap::Breaks) => return broken(to).await,
@@ -297,7 +297,9 @@ impl Feed {
 
     /// The pieces of a fragment's body.
     pub(super) fn pieces_of(&self, body: Came, fragment: &Fragment) -> Vec<Arrival> {
-        self.pieces(begin::slots_of(body, self.page.goes_on(fragment.onerror)))
+        let mut slots = Slots::new();
+        begin::add_body(body, self.page.goes_on(fragment.onerror), &mut slots);
+        self.pieces(slots)
     }
 
     /// A stored body in gzip without its coding.
@@ -351,7 +353,11 @@ impl Feed {
     ///
     /// # Errors
     /// When there are none.
-    pub(super) fn instead(&self, fragment: Fragment, failed: Absent) -> Result<Vec<Arrival>, Gap> {
+    pub(super) fn instead(
+        &self,
+        fragment: Box<Fragment>,
+        failed: Absent,
+    ) -> Result<Vec<Arrival>, Gap> {
         let mut slots = Slots::new();
         self.beginning().instead(fragment, failed, &mut slots)?;
         Ok(self.pieces(slots))
@@ -369,7 +375,7 @@ impl Feed {
     fn piece(&self, slot: Slot) -> Arrival {
         match slot {
             Slot::Text(range) => Arrival::Part(self.text.part(range).unwrap_or_else(Part::empty)),
-            Slot::Gzip(object) => self.unfolded(&object),
+            Slot::Gzip(object, _) => self.unfolded(&object),
             Slot::Part(part) => Arrival::Part(part),
             Slot::Body(reader, goes_on) => Arrival::Body(reader, goes_on),
             Slot::Waits(begun) => self.wait_for(*begun),
@@ -391,7 +397,7 @@ impl Feed {
             drop(place);
             _ = tell.send((asked, answer));
         });
-        Arrival::Fragment(Box::new(fragment), Coming { reply, task })
+        Arrival::Fragment(fragment, Coming { reply, task })
     }
 }
 

@@ -13,7 +13,7 @@ use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, targ
 use vcl::params::Param;
 
 use super::page::{Composed, Dialect};
-use super::stitch;
+use super::stitch::Cut;
 use crate::body::{Part, ReplyBody};
 use crate::core::Core;
 use crate::finish::{Started, Told};
@@ -47,7 +47,7 @@ const OWN: [HeaderId; 3] =
 
 /// A fragment's request, and when it was made.
 pub(super) struct Asked {
-    pub(super) request: Request,
+    pub(super) request: Box<Request>,
     pub(super) at: Now,
     pub(super) began_us: u64,
 }
@@ -92,7 +92,7 @@ impl Absent {
 pub(super) fn request(
     page: &Composed,
     fragment: &Fragment,
-) -> Result<(Request, Arc<Site>), Absent> {
+) -> Result<(Box<Request>, Arc<Site>), Absent> {
     const NO_URL: Absent = Absent::Target("its address is no URL");
     let Target { scheme, host, url } = fragment.target(&page.request.target);
     // What follows `#` is no part of a request (RFC 9110 7.1).
@@ -107,8 +107,8 @@ pub(super) fn request(
     if !url.starts_with(b"/") || !url.iter().all(|b| b.is_ascii_graphic() || !b.is_ascii()) {
         return Err(NO_URL);
     }
-    let mut request = page.spare.take();
-    request.clone_from(page.pattern.get_or_init(|| pattern(page)));
+    let mut request = page.spare.take().unwrap_or_default();
+    (*request).clone_from(page.pattern.get_or_init(|| pattern(page)));
     let scheme = request.scheme;
     target::read(url, scheme, &mut request).map_err(|_| NO_URL)?;
     let site = match host {
@@ -177,7 +177,7 @@ pub(super) enum Came {
     /// Without a coding.
     Body(ReplyBody),
     /// Stored in gzip so that it can be put into a page in gzip.
-    Gzip(Arc<Object>),
+    Gzip(Arc<Object>, Cut),
 }
 
 /// The body of a fragment's `reply` if the page takes it.
@@ -231,9 +231,9 @@ fn decoded(
     if let Some(Part::Stored(object, range)) = body.part()
         && page.gzip
         && range.end - range.start == object.length().unwrap_or(0)
-        && stitch::segment_of(object).is_some()
+        && let Some(cut) = Cut::of(object)
     {
-        return Ok(Came::Gzip(Arc::clone(object)));
+        return Ok(Came::Gzip(Arc::clone(object), cut));
     }
     unfold(core, page, coding, &mut body);
     Ok(Came::Body(body))

@@ -108,7 +108,7 @@ impl HandOn {
         match piece {
             Arrival::Part(part) => self.part(part).await,
             Arrival::Body(reader, goes_on) => self.body(reader, goes_on).await,
-            Arrival::Fragment(fragment, coming) => self.fragment(*fragment, coming).await,
+            Arrival::Fragment(fragment, coming) => self.fragment(fragment, coming).await,
             Arrival::Try(attempt, except) => Box::pin(self.attempt(attempt, except)).await,
             Arrival::Op(op) => Box::pin(self.late(vec![*op])).await,
             Arrival::Broken => Err(Ended),
@@ -165,7 +165,7 @@ impl HandOn {
     }
 
     /// Hands on a fragment when it has come, or what takes its place.
-    async fn fragment(&mut self, fragment: Fragment, coming: Coming) -> Result<(), Ended> {
+    async fn fragment(&mut self, fragment: Box<Fragment>, coming: Coming) -> Result<(), Ended> {
         self.flush().await?;
         match self.feed.come(&fragment, coming).await {
             Ok(body) => Box::pin(self.pieces(self.feed.pieces_of(body, &fragment))).await,
@@ -186,7 +186,7 @@ impl HandOn {
                 Arrival::Fragment(fragment, coming) => {
                     match self.feed.come(&fragment, coming).await {
                         Ok(body) => came.extend(self.feed.pieces_of(body, &fragment)),
-                        Err(failed) => match self.feed.instead(*fragment, failed) {
+                        Err(failed) => match self.feed.instead(fragment, failed) {
                             Ok(pieces) => rest.extend(pieces.into_iter().rev()),
                             Err(_) => return self.late(except).await,
                         },

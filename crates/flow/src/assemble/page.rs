@@ -56,7 +56,7 @@ pub(crate) struct Composed {
     /// The part that the requests for its fragments have in common, once one is made.
     pub(super) pattern: OnceCell<Request>,
     /// Memory for the next of them.
-    pub(super) spare: Cell<Request>,
+    pub(super) spare: Cell<Option<Box<Request>>>,
 }
 
 /// The address of a fragment as its page has it, and its request, or why it has none.
@@ -157,7 +157,7 @@ impl Composed {
         while let Some(op) = ops.pop() {
             match op {
                 Op::Include(fragment) => {
-                    let request = fragment::request(self, &fragment).map(|(request, _)| request);
+                    let request = fragment::request(self, &fragment).map(|(request, _)| *request);
                     fragments.push((fragment.src, request.map_err(|failed| failed.words())));
                 }
                 Op::Try { attempt, .. } => ops.extend(attempt.into_iter().rev()),

@@ -113,10 +113,9 @@ impl Stitch {
     }
 
     /// Adds a stored body in gzip that was made here.
-    pub(super) fn add_coded(&mut self, object: &Arc<Object>) {
-        let Some((range, crc, length)) = segment_of(object) else { return };
-        self.joined.add(crc, length, Shift::of(u64::from(length)));
-        self.parts.push_back(Part::Stored(Arc::clone(object), range));
+    pub(super) fn add_coded(&mut self, object: Arc<Object>, cut: Cut) {
+        self.joined.add(cut.crc, cut.length, Shift::of(u64::from(cut.length)));
+        self.parts.push_back(Part::Stored(object, cut.blocks));
     }
 
     /// Ends the page.
@@ -126,20 +125,30 @@ impl Stitch {
     }
 }
 
-/// The blocks of a stored body in gzip that can stand among others, the CRC-32 and the length of
-/// its content; `None` if it is another's.
-pub(super) fn segment_of(object: &Object) -> Option<(Range<u64>, u32, u32)> {
-    let (flags, whole) = (object.flags(), object.whole()?);
-    if flags.coding != Coding::Gzip || !flags.coded_here {
-        return None;
+/// The inside of a stored body in gzip, which can stand among others.
+#[derive(Debug)]
+pub(super) struct Cut {
+    blocks: Range<u64>,
+    /// The CRC-32 of the content.
+    crc: u32,
+    length: u32,
+}
+
+impl Cut {
+    /// That of `object`; `None` if its body is not in gzip, or another's gzip.
+    pub(super) fn of(object: &Object) -> Option<Self> {
+        let (flags, whole) = (object.flags(), object.whole()?);
+        if flags.coding != Coding::Gzip || !flags.coded_here {
+            return None;
+        }
+        let from = whole.len().checked_sub(TAIL as u64).filter(|from| *from >= HEAD as u64)?;
+        // Its two ends make a stream of the same shape.
+        let mut ends = [0; HEAD + TAIL];
+        let pieces = whole.range(0..HEAD as u64).chain(whole.range(from..whole.len()));
+        for (to, byte) in ends.iter_mut().zip(pieces.flatten()) {
+            *to = *byte;
+        }
+        let codec::Segment { crc, length, .. } = codec::segment(&ends)?;
+        Some(Self { blocks: HEAD as u64..whole.len() - END as u64, crc, length })
     }
-    let from = whole.len().checked_sub(TAIL as u64).filter(|from| *from >= HEAD as u64)?;
-    // Its two ends make a stream of the same shape.
-    let mut ends = [0; HEAD + TAIL];
-    let pieces = whole.range(0..HEAD as u64).chain(whole.range(from..whole.len()));
-    for (to, byte) in ends.iter_mut().zip(pieces.flatten()) {
-        *to = *byte;
-    }
-    let segment = codec::segment(&ends)?;
-    Some((HEAD as u64..whole.len() - END as u64, segment.crc, segment.length))
 }
