@@ -18,6 +18,8 @@ from processes import end, free_ports, pinned
 work = sys.argv[1]
 SECONDS = "0.3s" if SMOKE else "3s"
 PAGE, FRAGMENT, SLOW = 20_480, 1_024, 0.1
+# Requests a second at which every server still waits for some.
+STEADY = 5000
 STORED, SEEKS, FILM, SLICE, PART = 1000, 64, 4 << 30, 4 << 20, 64 << 10
 LONG = 1 if SMOKE else 10
 GZIP = ("-H", "Accept-Encoding: gzip")
@@ -144,6 +146,15 @@ class Slow(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def at_a_rate(running, fields, url):
+    """Microseconds of CPU that a request costs at a rate that leaves the server time; None if it leaves none."""
+    run = bench(work, running.pids, "--rate", STEADY, "-c", 16, "-d", SECONDS, "--warm-up", "0.2s", *fields, url)
+    [result] = run["series"][0]["points"][0]["rounds"]
+    if result["completed"] / result["elapsed_us"] * 1e6 < 0.95 * STEADY:
+        return None
+    return sum(use["cpu_us"] for use in result["servers"].values()) / result["completed"]
+
+
 def fetch(port, path):
     """Seconds until the first byte of a body, and until its end."""
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
@@ -224,6 +235,7 @@ def main():
     threading.Thread(target=slow.serve_forever, daemon=True).start()
     stacks = there(STACKS)
     points = {stack.name: {at: [] for at in range(len(CASES))} for stack in stacks}
+    steady = {stack.name: {at: [] for at in range(len(CASES))} for stack in stacks}
     waits = {stack.name: [] for stack in stacks}
     try:
         for number in range(ROUNDS):
@@ -235,6 +247,7 @@ def main():
                         run = bench(work, running.pids, "-c", 16, "-d", SECONDS, "--warm-up", "0.2s", *fields, url)
                         [result] = run["series"][0]["points"][0]["rounds"]
                         points[stack.name][at].append({**result, "origin_requests": 0})
+                        steady[stack.name][at].append(at_a_rate(running, fields, url))
                 with Running(stack, work, slow.server_address[1]) as running:
                     fetch(running.port, "/esi-10")
                     waits[stack.name] += [fetch(running.port, "/esi-10") for _ in range(3)]
@@ -246,11 +259,13 @@ def main():
         slow.shutdown()
     page.machine(run_of(points, run, {**versions(stacks), "varnish": peers.version("varnishd", "-V")}))
     heads = ["CPU a request", "requests/s", "p50", "p99"]
-    lines = [f"| body | stack | {' | '.join(heads)} |", f"|---|---|{'---|' * len(heads)}"]
+    lines = [f"| body | stack | {' | '.join(heads)} | CPU at {STEADY:,}/s |", f"|---|---|{'---|' * len(heads)}---|"]
     for at, (what, _, _) in enumerate(CASES):
         for name, by in points.items():
             cells = columns(by[at])
-            lines.append(f"| {what} | {name} | {' | '.join(cells[head] for head in heads)} |")
+            at_rate = median([cost or 0 for cost in steady[name][at]])
+            cells["steady"] = f"{at_rate:.1f} µs" if at_rate else "too slow"
+            lines.append(f"| {what} | {name} | {' | '.join(cells[head] for head in [*heads, 'steady'])} |")
     page.put("table", "\n".join(lines))
     lines = ["| stack | first byte | all of it |", "|---|---|---|"]
     for name, times in waits.items():
@@ -263,6 +278,7 @@ def main():
         cells = columns([result])
         lines.append(f"| {name} | {' | '.join(cells[head] for head in heads)} |")
     page.put("beside", "\n".join(lines))
+    page.put("steady", f"{STEADY:,}")
     page.put("seeks", str(SEEKS))
     asked = sought["touched"] * SLICE
     page.put("sought", "\n".join([
