@@ -57,6 +57,8 @@ pub struct Card {
     pub peer: String,
     /// SHA-256 of the certificate that it shows there, in hex.
     pub shows: String,
+    /// It asks the origins for the others.
+    pub shields: bool,
 }
 
 impl Card {

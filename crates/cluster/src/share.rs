@@ -19,6 +19,8 @@ pub struct Sharer {
     pub shows: String,
     /// It may own keys: it uses what it stores, and wants clients.
     pub owns: bool,
+    /// It stands between the others and the origins: while such a node may own keys, no other does.
+    pub shields: bool,
 }
 
 impl Cluster {
@@ -39,6 +41,7 @@ impl Cluster {
                 address: card.peer.parse().ok()?,
                 shows: card.shows.clone(),
                 owns: card.trusts && !card.draining,
+                shields: card.shields,
             })
         };
         live.filter_map(sharer).collect()

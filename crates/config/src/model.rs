@@ -463,6 +463,8 @@ pub struct ClusterConfig {
     pub prefix: Option<String>,
     /// Where the node answers the others about what it stores; `None` if it shares nothing.
     pub peer: Option<SocketAddr>,
+    /// It asks the origins for the nodes that share and do not.
+    pub shields: bool,
     /// The word that a purge's answer waits for.
     pub acknowledge: Level,
     /// Milliseconds out of touch after which what is stored is validated before it is used.

@@ -60,7 +60,10 @@ pub(crate) fn join(shared: &Arc<Shared>, config: &Config) -> Result<Option<Node>
     shared.trust.tell_health_checks(wanted.isolation == Isolation::NotReady);
     let counters = shared.counters.register();
     let sharing = match wanted.peer {
-        Some(address) => Some(Arc::new(Sharing::new(&settings.name, address, &config.limits)?)),
+        Some(address) => {
+            let place = (address, wanted.shields);
+            Some(Arc::new(Sharing::new(&settings.name, place, &config.limits)?))
+        }
         None => None,
     };
     let store = Store { shared: Arc::clone(shared), counters, file, sharing: sharing.clone() };

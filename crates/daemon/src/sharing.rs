@@ -21,6 +21,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Sharing {
     address: SocketAddr,
     shows: Fingerprint,
+    shields: bool,
     roster: Arc<Roster>,
     auth: ClientAuth,
     server: Arc<Server>,
@@ -33,11 +34,15 @@ pub(crate) struct Sharing {
 struct Ways(BTreeMap<(String, SocketAddr, String), Arc<Origin>>);
 
 impl Sharing {
-    /// The node `name`, which answers the others at `address`.
+    /// The node `name`, which answers the others at `address`, and shields or not.
     ///
     /// # Errors
     /// No certificate can be made.
-    pub(crate) fn new(name: &str, address: SocketAddr, limits: &Limits) -> Result<Self, String> {
+    pub(crate) fn new(
+        name: &str,
+        (address, shields): (SocketAddr, bool),
+        limits: &Limits,
+    ) -> Result<Self, String> {
         let wrong = |error: tls::MaterialError| format!("larder: the node's certificate: {error}");
         let pair = Arc::new(Pair::for_node(name).map_err(wrong)?);
         let roster = Arc::new(Roster::default());
@@ -47,12 +52,13 @@ impl Sharing {
         let shows = Fingerprint::of(&pair);
         let upstream = Upstream::of_nodes(Arc::clone(&roster), pair).map_err(wrong)?;
         let server = Arc::new(server.map_err(wrong)?);
-        Ok(Self { address, shows, roster, auth, server, upstream, limits: limits.clone() })
+        Ok(Self { address, shows, shields, roster, auth, server, upstream, limits: limits.clone() })
     }
 
     /// Writes on the node's card how the others reach it.
     pub(crate) fn show(&self, card: &mut Card) {
         (card.peer, card.shows) = (self.address.to_string(), self.shows.to_string());
+        card.shields = self.shields;
     }
 
     /// Keeps `shared` told of who the others are.
@@ -95,7 +101,9 @@ impl Sharing {
             });
             PeerNode::new(&sharer.name, way)
         };
-        let nodes = sharers.iter().filter(|sharer| sharer.owns).map(&mut node).collect();
+        let is_shielded = sharers.iter().any(|sharer| sharer.owns && sharer.shields);
+        let owns = |sharer: &&Sharer| sharer.owns && (sharer.shields || !is_shielded);
+        let nodes = sharers.iter().filter(owns).map(&mut node).collect();
         *ways = next;
         Peers {
             nodes,

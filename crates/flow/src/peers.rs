@@ -18,8 +18,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use base::HashSeed;
+use message::HeaderId;
 use origin::Origin;
+use policy::Step;
 use tls::{ClientAuth, Roster};
+
+use crate::ask::Ask;
 
 pub(crate) use answer::{Silence, begin, silent, stored, told_only};
 pub(crate) use ask::Asking;
@@ -74,10 +78,10 @@ impl PeerNode {
     }
 }
 
-/// The nodes that share, this one among them.
+/// The nodes that share.
 #[derive(Debug)]
 pub struct Peers {
-    /// All, by their names.
+    /// Those that own keys, by their names.
     pub nodes: Vec<PeerNode>,
     /// The check of connections to the node's own port for the others.
     pub auth: ClientAuth,
@@ -91,17 +95,35 @@ pub struct Peers {
 
 impl Peers {
     /// The node that owns `key`: the first in the key's own order of nodes that is well, and not
-    /// busier than others; `None` for this node. All nodes agree on the order, and a node more
-    /// changes the owner of no more keys than become its own.
-    pub(crate) fn owner(&self, key: &[u8]) -> Option<&Arc<Origin>> {
+    /// busier than others. All nodes agree on the order, and a node more changes the owner of no
+    /// more keys than become its own.
+    pub(crate) fn owner(&self, key: &[u8]) -> Option<&PeerNode> {
         let ways = || self.nodes.iter().filter_map(|node| node.way.as_ref());
         let in_flight: u64 = ways().map(|way| u64::from(way.in_flight())).sum();
         let mean = in_flight / (ways().count() as u64).max(1);
         let most = (mean + mean / 4).max(FEW);
         let is_open = |way: &Arc<Origin>| way.is_healthy() && u64::from(way.in_flight()) <= most;
         let open = self.nodes.iter().filter(|node| node.way.as_ref().is_none_or(is_open));
-        open.max_by_key(|node| node.seed.hash(key))?.way.as_ref()
+        open.max_by_key(|node| node.seed.hash(key))
     }
+
+    /// The owner of `key` in words, for a forecast; `None` where there is none.
+    pub(crate) fn foretell(&self, key: &[u8]) -> Option<Step> {
+        let owner = self.owner(key)?;
+        let why = match &owner.way {
+            Some(_) => {
+                format!("node `{}` owns it, and would be asked before the origin", owner.name)
+            }
+            None => "this one owns it, and fetches it for all".to_owned(),
+        };
+        Some(Step::new("node", why).fact("nodes that own", self.nodes.len().to_string()))
+    }
+}
+
+/// Returns true if another node may have what `ask` is for. Whoever wants a part of what may be
+/// large asks the origin for no more than that.
+pub(crate) fn may_have(ask: &Ask<'_>) -> bool {
+    !ask.for_peer && !ask.notes.personal && !ask.request.headers.contains(HeaderId::Range)
 }
 
 #[cfg(test)]

@@ -28,9 +28,14 @@ fn address() -> String {
 
 /// A node that is waited for however long it takes, if `wanted` says nothing else.
 fn node(name: &str, nats: &Nats, origin: &Scripted, wanted: Wanted<'_>) -> Node {
+    node_that("share", name, nats, origin, wanted)
+}
+
+/// The same in this mode.
+fn node_that(mode: &str, name: &str, nats: &Nats, origin: &Scripted, wanted: Wanted<'_>) -> Node {
     let limits = if wanted.cluster.is_empty() { "[limits]\npeer_timeout = \"1m\"" } else { "" };
     let cluster =
-        format!("mode = \"share\"\npeer = \"{}\"\n{}{limits}\n", address(), wanted.cluster);
+        format!("mode = \"{mode}\"\npeer = \"{}\"\n{}{limits}\n", address(), wanted.cluster);
     Node::start(name, nats, origin, Wanted { cluster: &cluster, ..wanted })
 }
 
@@ -46,6 +51,10 @@ async fn figure(nodes: &[Node], name: &str) -> u64 {
 /// Waits until each node has had something from another one.
 async fn all_share(nodes: &[Node]) {
     all_joined(nodes).await;
+    all_are_answered(nodes).await;
+}
+
+async fn all_are_answered(nodes: &[Node]) {
     for (at, node) in nodes.iter().enumerate() {
         let page = Cell::new(0);
         eventually("a node is answered by another", async || {
@@ -157,6 +166,55 @@ async fn who_owns_a_page_and_is_gone_or_stands_still_is_not_waited_for() {
     nodes[2].signal(Signal::CONT);
     nodes[2].end(Signal::KILL).await;
     all_answer(&nodes[..2], "dead").await;
+}
+
+/// The line of a forecast that names the owner of what is missing, if there is one.
+async fn owner_told(node: &Node, target: &str) -> String {
+    let url = format!("http://{}{target}", node.daemon().addr());
+    let (done, out, err) = run(node.daemon(), &["explain", &url]).await;
+    assert!(done, "{err}");
+    out.lines().find(|line| line.contains("owns it")).unwrap_or_default().to_owned()
+}
+
+/// A node that shields asks the origin for all others; without it they share among themselves.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_a_node_shields_no_other_asks_the_origin() {
+    for vcl in [false, true] {
+        let (nats, origin) = (Nats::start(&[]).await, origin().await);
+        let wanted = Wanted { vcl, ..PLAIN };
+        let modes = [("shield", "s"), ("share", "n1"), ("share", "n2")];
+        let mut nodes = modes.map(|(mode, name)| node_that(mode, name, &nats, &origin, wanted));
+        all_joined(&nodes).await;
+        for node in &nodes[1..] {
+            eventually("the shield is known", async || {
+                owner_told(node, "/nothing").await.contains("node `s` owns it")
+            })
+            .await;
+        }
+        all_are_answered(&nodes[1..]).await;
+        let told = owner_told(&nodes[0], "/nothing").await;
+        assert!(told.contains("this one owns it"), "{told}");
+        let fetches = figure(&nodes[..1], "peers_fetches_total").await;
+        for page in 0..PAGES {
+            for node in &nodes[1..] {
+                let reply = node.ask("GET", &format!("/page/{page}"), "").await;
+                assert_eq!((reply.status, reply.text().as_str()), (200, "a page"), "vcl: {vcl}");
+            }
+            assert_eq!(origin.seen(&format!("/page/{page}")), 1, "vcl: {vcl}: {page}");
+        }
+        let later = figure(&nodes[..1], "peers_fetches_total").await;
+        assert_eq!(later - fetches, PAGES as u64, "all are the shield's");
+        assert_eq!(figure(&nodes[1..], "peers_fetches_total").await, 0);
+        nodes[0].end(Signal::TERM).await;
+        for node in &nodes[1..] {
+            eventually("the others own again", async || {
+                !owner_told(node, "/nothing").await.contains("node `s`")
+            })
+            .await;
+            let reply = node.ask("GET", "/after", "").await;
+            assert_eq!((reply.status, reply.text().as_str()), (200, "a page"), "vcl: {vcl}");
+        }
+    }
 }
 
 /// Nodes give each other what is stored; each client gets of it what it asks for.

@@ -12,7 +12,7 @@ pub(crate) const CLUSTER: Section = Section {
             "servers", TEXTS, "required", "URLs of NATS servers, such as `nats://10.0.0.1:4222` or `tls://nats-1:4222`: one at least, the others are learned from it.";
             "name", "a string", "the host's name", "The node's name, which no other node has: letters, digits, `-` and `_`. Other characters of the host's name become `-`.";
             "prefix", "a string", "\"larder\"", "The word that subjects and streams begin with: nodes with the same one in the same account are one cluster.";
-            "mode", "\"invalidate\" or \"share\"", "\"invalidate\"", "What nodes share: what is invalidated, or also what they store. Then each key has an owner among the nodes, which fetches for all of them.";
+            "mode", "\"invalidate\", \"share\" or \"shield\"", "\"invalidate\"", "What nodes share: what is invalidated, or also what they store. Then each key has an owner among the nodes, which fetches for all of them: a node that shields, while there is one.";
             "peer", "an IP address and a port", "none", "Where the node answers the others about what it stores, and what they are told; needed to share. Nobody else is let in there: the nodes know each other's certificates, which they make anew at every start, by their cards.";
             "acknowledge", "\"local\", \"quorum\" or \"all\"", "\"quorum\"", "What the answer to a purge waits for where it does not say so itself (`Larder-Wait`, `larder purge --wait`): that it is in force here, that the stream has it, or that every live node has applied it.";
             "max_isolation", DURATION, "\"30s\"", "How long a node that is out of touch uses what it stores: from then on it has everything validated by the origin.";

@@ -28,14 +28,18 @@ pub(super) fn cluster(r: &mut Reader, top: &Table<'_>) -> Option<ClusterConfig> 
             Vec::new()
         }
     };
-    let modes = [("invalidate", false), ("share", true)];
-    let shares = table.item("mode").and_then(|item| r.word(&item, &modes)).unwrap_or(false);
+    // Whether it shares, and whether it shields.
+    let modes =
+        [("invalidate", (false, false)), ("share", (true, false)), ("shield", (true, true))];
+    let mode = table.item("mode").and_then(|item| r.word(&item, &modes));
+    let (shares, shields) = mode.unwrap_or_default();
     let levels = Level::ALL.map(|level| (level.word(), level));
     let isolations = [("revalidate", Isolation::Revalidate), ("not-ready", Isolation::NotReady)];
     let config = ClusterConfig {
         name: table.item("name").and_then(|item| name(r, &item)),
         prefix: table.item("prefix").and_then(|item| name(r, &item)),
         peer: peer(r, &table, shares),
+        shields,
         acknowledge: table
             .item("acknowledge")
             .and_then(|item| r.word(&item, &levels))
@@ -77,7 +81,7 @@ fn peer(r: &mut Reader, table: &Table<'_>, shares: bool) -> Option<SocketAddr> {
     match text.parse::<SocketAddr>() {
         Ok(address) if !address.ip().is_unspecified() && address.port() != 0 => {
             if !shares {
-                r.warning(item.span, "`peer` is of no use without mode = \"share\"");
+                r.warning(item.span, "`peer` is of no use without mode = \"share\" or \"shield\"");
             }
             shares.then_some(address)
         }

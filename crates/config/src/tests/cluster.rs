@@ -60,6 +60,7 @@ fn what_cannot_be_is_said() {
         (&format!("{SERVERS}\nacknowledge = \"most\""), "`acknowledge`"),
         (&format!("{SERVERS}\nmode = \"split\""), "`mode`"),
         (&format!("{SERVERS}\nmode = \"share\""), "a node that shares needs `peer`"),
+        (&format!("{SERVERS}\nmode = \"shield\""), "a node that shares needs `peer`"),
         (&format!("{SERVERS}\nmode = \"share\"\npeer = \":7800\""), "`:7800` is no address"),
         (&format!("{SERVERS}\nmode = \"share\"\npeer = \"0.0.0.0:1\""), "is no address that"),
         (&format!("{SERVERS}\npeer = \"10.0.0.1:7800\""), "`peer` is of no use without"),

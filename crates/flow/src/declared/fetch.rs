@@ -34,7 +34,7 @@ use crate::forward::{self, Errand};
 use crate::invalidate::Haste;
 use crate::live::Site;
 use crate::pages::Problem;
-use crate::peers::Asking;
+use crate::peers::{self, Asking};
 use crate::recode::Recode;
 use crate::slices::{Probe, Shape, may_slice, part_of};
 use crate::surrogate;
@@ -118,9 +118,7 @@ impl ByPolicy {
     ) -> Own {
         let mut own = Self::bare(core, ask, key.hash());
         (own.fetch.lead, own.fetch.old) = (Some(lead), old);
-        // Whoever wants a part of what may be large asks the origin for no more than that.
-        let may_be_whole = !ask.request.headers.contains(HeaderId::Range);
-        if !ask.for_peer && !ask.notes.personal && may_be_whole {
+        if peers::may_have(ask) {
             own.fetch.asking = Asking::of(core, ask.request, None, key.bytes());
         }
         own

@@ -13,6 +13,7 @@ use super::{Ending, Foreseen, Teller};
 use crate::ask::Ask;
 use crate::compression::Compress;
 use crate::forward::{self, Errand};
+use crate::peers;
 use crate::reply::Forward;
 
 impl Teller<'_> {
@@ -50,6 +51,10 @@ impl Teller<'_> {
     ) {
         let errand = if alone { Errand::Alone } else { Errand::Store(old) };
         if !waits {
+            if !alone && peers::may_have(ask) {
+                let peers = self.shared.peers.load();
+                self.steps.extend(peers.as_ref().and_then(|peers| peers.foretell(key.bytes())));
+            }
             self.ask_origin(ask, &errand, key.hash());
         }
         self.steps.push(about_storing(ask));

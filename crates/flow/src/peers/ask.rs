@@ -56,7 +56,7 @@ impl Asking {
         key: &[u8],
     ) -> Option<Box<Self>> {
         let peers = core.shared.peers.load_full()?;
-        let owner = Arc::clone(peers.owner(key)?);
+        let owner = Arc::clone(peers.owner(key)?.way()?);
         let (request, selecting) = (request.clone(), selecting.cloned());
         Some(Box::new(Self { peers, owner, request, selecting, key: key.into() }))
     }

@@ -25,6 +25,13 @@ use crate::reply::stored_head;
 use crate::tier::Lead;
 use crate::trace::Trace;
 
+/// Returns true if another node may have what `turn` misses. A program that wants nothing that is
+/// stored wants nothing that is stored elsewhere.
+pub(super) fn may_ask_node(turn: &Turn) -> bool {
+    let state = &turn.state;
+    !(turn.for_peer || state.hash_always_miss || state.is_hitmiss || state.hash_ignore_busy)
+}
+
 /// Starts the fetch behind an answer that is delivered stale.
 pub(crate) fn refresh(turn: &Turn, env: &Env<'_>, lead: Lead, stale: &Arc<Object>) {
     let missing = Missing { lead, stale: Some(Arc::clone(stale)) };
@@ -119,10 +126,7 @@ pub(crate) fn assemble(
         lines: Default::default(),
         ran: Vec::new(),
     };
-    // A program that wants nothing that is stored wants nothing that is stored elsewhere.
-    let may_ask = lead.is_some()
-        && !turn.for_peer
-        && !(turn.state.hash_always_miss || turn.state.is_hitmiss || turn.state.hash_ignore_busy);
+    let may_ask = lead.is_some() && may_ask_node(turn);
     let key = turn.key.bytes();
     let asking = may_ask.then(|| Asking::of(env.stage.core, env.asked, Some(&turn.req), key));
     let asking = asking.flatten();

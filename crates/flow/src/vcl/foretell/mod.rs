@@ -178,6 +178,9 @@ fn fetch(turn: &mut Turn, env: &Scene<'_>, reason: Forward, stale: Option<&Arc<O
         (false, true) => "asked whether what is stored is still good",
         (false, false) => "asked, once for everybody who waits",
     };
+    if !private && job::may_ask_node(turn) {
+        env.stage.tell_owner(turn.key.bytes());
+    }
     env.stage.tell(facts::backend(env.live, &state, how));
     env.stage.tell(facts::storing(env.live, private));
     let summary = match reason {

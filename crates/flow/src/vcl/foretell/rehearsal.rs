@@ -86,6 +86,14 @@ impl<'a> Rehearsal<'a> {
         self.steps.borrow_mut().push(step);
     }
 
+    /// Adds the node that owns `key`, where nodes share what they store.
+    pub(super) fn tell_owner(&self, key: &[u8]) {
+        let peers = self.shared.peers.load();
+        if let Some(step) = peers.as_ref().and_then(|peers| peers.foretell(key)) {
+            self.tell(step);
+        }
+    }
+
     /// Returns the outcome that is the answer `reply`.
     pub(super) fn answered(&self, reply: &Reply) -> Ending {
         let (served, status) = (reply.served, reply.status);
