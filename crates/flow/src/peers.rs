@@ -107,7 +107,7 @@ impl Peers {
         open.max_by_key(|node| node.seed.hash(key))
     }
 
-    /// The owner of `key` in words, for a forecast; `None` where there is none.
+    /// The owner of `key` in words, for a forecast, if there is one.
     pub(crate) fn foretell(&self, key: &[u8]) -> Option<Step> {
         let owner = self.owner(key)?;
         let why = match &owner.way {

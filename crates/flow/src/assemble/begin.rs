@@ -14,7 +14,7 @@ use super::document::{self, ReadPage};
 use super::environment::Question;
 use super::fragment::{self, Absent, Came, Gap};
 use super::page::Composed;
-use super::stitch::Cut;
+use super::stitch::GzipSegment;
 use crate::body::{Part, Parts, ReplyBody};
 use crate::core::Core;
 use crate::way::{Slow, Start};
@@ -29,7 +29,7 @@ pub(super) enum Slot {
     /// A part that is at hand.
     Part(Part),
     /// A stored body that is at hand in gzip, and can be put into a page in gzip.
-    Gzip(Arc<Object>, Cut),
+    Gzip(Arc<Object>, GzipSegment),
     /// A body that comes. If the flag is set, the page goes on when it breaks off.
     Body(Reader, bool),
     /// A fragment that must wait.

@@ -13,7 +13,7 @@ use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, targ
 use vcl::params::Param;
 
 use super::page::{Composed, Dialect};
-use super::stitch::Cut;
+use super::stitch::GzipSegment;
 use crate::body::{Part, ReplyBody};
 use crate::core::Core;
 use crate::finish::{Started, Told};
@@ -177,7 +177,7 @@ pub(super) enum Came {
     /// Without a coding.
     Body(ReplyBody),
     /// Stored in gzip so that it can be put into a page in gzip.
-    Gzip(Arc<Object>, Cut),
+    Gzip(Arc<Object>, GzipSegment),
 }
 
 /// The body of a fragment's `reply` if the page takes it.
@@ -231,7 +231,7 @@ fn decoded(
     if let Some(Part::Stored(object, range)) = body.part()
         && page.gzip
         && range.end - range.start == object.length().unwrap_or(0)
-        && let Some(cut) = Cut::of(object)
+        && let Some(cut) = GzipSegment::of(object)
     {
         return Ok(Came::Gzip(Arc::clone(object), cut));
     }

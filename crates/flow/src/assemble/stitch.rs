@@ -113,7 +113,7 @@ impl Stitch {
     }
 
     /// Adds a stored body in gzip that was made here.
-    pub(super) fn add_coded(&mut self, object: Arc<Object>, cut: Cut) {
+    pub(super) fn add_coded(&mut self, object: Arc<Object>, cut: GzipSegment) {
         self.joined.add(cut.crc, cut.length, Shift::of(u64::from(cut.length)));
         self.parts.push_back(Part::Stored(object, cut.blocks));
     }
@@ -127,14 +127,14 @@ impl Stitch {
 
 /// The inside of a stored body in gzip, which can stand among others.
 #[derive(Debug)]
-pub(super) struct Cut {
+pub(super) struct GzipSegment {
     blocks: Range<u64>,
     /// The CRC-32 of the content.
     crc: u32,
     length: u32,
 }
 
-impl Cut {
+impl GzipSegment {
     /// That of `object`; `None` if its body is not in gzip, or another's gzip.
     pub(super) fn of(object: &Object) -> Option<Self> {
         let (flags, whole) = (object.flags(), object.whole()?);
