@@ -9,7 +9,7 @@ use super::{DOCUMENTS, Ingredients, gzip, put};
 
 /// The package's own number behind the version of what is packaged: a package that a distribution
 /// makes of the same version begins with 1, and takes this one's place.
-const REVISION: u32 = 0;
+const REVISION: &str = "0larder1";
 
 /// Maintainer in the package where `DEBFULLNAME` and `DEBEMAIL` name none, as dch(1) has them.
 const MAINTAINER: (&str, &str) = ("Larder packagers", "larder@localhost");
@@ -112,9 +112,7 @@ fn control_file(from: &Ingredients<'_>, data: &Tree) -> String {
          Architecture: {}\n\
          Maintainer: {name} <{address}>\n\
          Installed-Size: {size}\n\
-         Depends: libc6 (>= {major}.{minor}), libgcc-s1, \
-         systemd | systemd-standalone-sysusers | systemd-sysusers, \
-         systemd | systemd-standalone-tmpfiles | systemd-tmpfiles\n\
+         Depends: libc6 (>= {major}.{minor}), libgcc-s1, systemd (>= 252)\n\
          Recommends: ca-certificates\n\
          Section: web\n\
          Priority: optional\n\

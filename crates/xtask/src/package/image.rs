@@ -14,7 +14,7 @@ use super::tree::Tree;
 use super::{Ingredients, call, deb, gzip, hex};
 
 /// User and group of the daemon: a number that no distribution gives out by itself.
-const USER: u32 = 65532;
+const USER: u64 = 65532;
 
 /// The authorities that the building machine trusts, if it has them.
 const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
@@ -68,10 +68,9 @@ fn content(from: &Ingredients<'_>, binary: &Path) -> Result<Tree, String> {
     let users = format!("root:x:0:0::/:\nlarder:x:{USER}:{USER}::/var/lib/larder:\n");
     tree.file("etc/passwd", 0o644, users.into_bytes());
     tree.file("etc/group", 0o644, format!("root:x:0:\nlarder:x:{USER}:\n").into_bytes());
-    // World-writable with the sticky bit, as /tmp is: whatever user the container is given may put
-    // its socket and its caches there.
-    for folder in ["tmp", "run/larder", "var/cache/larder", "var/lib/larder", "var/log/larder"] {
-        tree.folder(folder, 0o1777);
+    tree.folder("tmp", 0o1777, 0);
+    for folder in ["run/larder", "var/cache/larder", "var/lib/larder", "var/log/larder"] {
+        tree.folder(folder, 0o700, USER);
     }
     for (path, bytes) in libraries(binary)? {
         tree.file(&path, 0o755, bytes);

@@ -6,11 +6,12 @@ use std::path::Path;
 
 use tar::{Builder, EntryType, Header};
 
-/// Files by their paths, and folders that no file would make, each with its mode.
+/// Files by their paths, and folders that no file would make, each with its mode; folders also with
+/// their owner.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tree {
     files: BTreeMap<String, (u32, Vec<u8>)>,
-    folders: BTreeMap<String, u32>,
+    folders: BTreeMap<String, (u32, u64)>,
 }
 
 impl Tree {
@@ -43,9 +44,9 @@ impl Tree {
         self.files.insert(path.to_owned(), (mode, bytes));
     }
 
-    /// Adds a folder, which may stay empty.
-    pub(crate) fn folder(&mut self, path: &str, mode: u32) {
-        self.folders.insert(path.to_owned(), mode);
+    /// Adds a folder, which may stay empty, of the user and group `owner`.
+    pub(crate) fn folder(&mut self, path: &str, mode: u32, owner: u64) {
+        self.folders.insert(path.to_owned(), (mode, owner));
     }
 
     /// Adds all files of another tree below `place`.
@@ -80,19 +81,25 @@ impl Tree {
         self.files.iter().map(|(path, (_, bytes))| (path.as_str(), bytes.as_slice()))
     }
 
-    /// Returns the archive: folders before what is in them, everything root's and of the time
-    /// `seconds`.
+    /// Returns the archive: folders before what is in them, files root's, everything of the
+    /// time `seconds`.
     pub(crate) fn to_tar(&self, seconds: u64) -> Result<Vec<u8>, String> {
         let mut folders = self.folders.clone();
         for path in self.files.keys().chain(self.folders.keys()) {
             for (at, _) in path.match_indices('/') {
-                folders.entry(path[..at].to_owned()).or_insert(0o755);
+                folders.entry(path[..at].to_owned()).or_insert((0o755, 0));
             }
         }
         let mut archive = Builder::new(Vec::new());
         let failed = |error: std::io::Error| format!("cannot write an archive: {error}");
-        for (path, mode) in &folders {
+        for (path, (mode, owner)) in &folders {
             let mut header = header(EntryType::Directory, *mode, 0, seconds);
+            header.set_uid(*owner);
+            header.set_gid(*owner);
+            if *owner != 0 {
+                // The number counts where there is no name.
+                header.set_username("").and_then(|()| header.set_groupname("")).map_err(failed)?;
+            }
             let path = format!("{path}/");
             archive.append_data(&mut header, path, &[][..]).map_err(failed)?;
         }
