@@ -169,7 +169,7 @@ fn archive(members: &[(&str, Vec<u8>)], seconds: u64) -> Vec<u8> {
     for (name, member) in members {
         let mut head = String::new();
         let size = member.len();
-        _ = write!(head, "{name:<16}{seconds:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, "100644");
+        _ = writeln!(head, "{name:<16}{seconds:<12}{:<6}{:<6}{:<8}{size:<10}`", 0, 0, "100644");
         bytes.extend_from_slice(head.as_bytes());
         bytes.extend_from_slice(member);
         if size % 2 == 1 {
