@@ -1,7 +1,7 @@
 # What a contributor does every day; CONTRIBUTING.md explains.
 FUZZ_SECONDS ?= 300
 
-.PHONY: demo cluster-demo test lint fmt bench lab fuzz
+.PHONY: demo cluster-demo test lint fmt bench lab fuzz package
 
 demo:
 	@scripts/setup.sh build
@@ -47,3 +47,7 @@ fuzz:
 		echo "== $$target" && RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- \
 			-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 || exit 1; \
 	done
+
+# A Debian package, a tarball and a container image, in target/package.
+package:
+	cargo xtask package

@@ -2,7 +2,8 @@
 # Makes sure the tools are there that the checks need: `setup.sh build` for compiling alone, `setup.sh basic` for all
 # but what follows, `setup.sh wordpress`, `mediawiki`, `django`, `http2-clients`, `dashboard` or `tools` for these labs,
 # `setup.sh experiments` for the peers and the tools of the experiments, `setup.sh nats` for a cluster,
-# `setup.sh cluster` for its checker, `setup.sh bench` for counting instructions; several words together too. As root on
+# `setup.sh cluster` for its checker, `setup.sh bench` for counting instructions,
+# `setup.sh package` for what looks at packages; several words together too. As root on
 # Debian and its kin it installs what is missing; otherwise it says what to install and fails.
 set -euo pipefail
 
@@ -138,12 +139,21 @@ bench() {
   missing h2load && packages+=(nghttp2-client)
 }
 
+package() {
+  missing lintian && packages+=(lintian)
+  missing man && packages+=(man-db)
+  missing mandoc && packages+=(mandoc)
+  missing systemd-analyze && packages+=(systemd)
+  missing zsh && packages+=(zsh)
+  missing fish && packages+=(fish)
+}
+
 for word in "${@:-basic}"; do
   case $word in
     # Each ends with whether something was missing, which is no failure.
-    build | basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | experiments | nats | cluster | bench) $word || true ;;
+    build | basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | experiments | nats | cluster | bench | package) $word || true ;;
     *)
-      echo "usage: setup.sh build|basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|experiments|nats|cluster|bench..." >&2
+      echo "usage: setup.sh build|basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|experiments|nats|cluster|bench|package..." >&2
       exit 2
       ;;
   esac

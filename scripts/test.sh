@@ -80,7 +80,7 @@ finish_started() {
 
 documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items; }
 
-labs_setup() { scripts/setup.sh "${applications[@]}" experiments || return 77; }
+labs_setup() { scripts/setup.sh package "${applications[@]}" experiments || return 77; }
 
 # The labs with applications share their tools; what they need was installed while the compiler ran.
 application() {

@@ -8,26 +8,26 @@ use base::limits;
 
 /// One key of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Key {
+pub struct Key {
     /// Its name.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Values that the key takes, as words after "takes".
-    pub(crate) takes: &'static str,
+    pub takes: &'static str,
     /// Its default, as it would be written.
-    pub(crate) default: Cow<'static, str>,
+    pub default: Cow<'static, str>,
     /// Its description.
-    pub(crate) about: &'static str,
+    pub about: &'static str,
 }
 
 /// One kind of table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Section {
+pub struct Section {
     /// Its form in a file: `[memory]`, `[[site]]`; empty for the top of the file.
-    pub(crate) title: &'static str,
+    pub title: &'static str,
     /// Its purpose.
-    pub(crate) about: &'static str,
+    pub about: &'static str,
     /// Its keys.
-    pub(crate) keys: fn() -> Vec<Key>,
+    pub keys: fn() -> Vec<Key>,
     /// Keys that a later version will have, each with what to do until then.
     pub(crate) later: &'static [(&'static str, &'static str)],
 }

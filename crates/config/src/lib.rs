@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 pub use cli::{CliOptions, from_cli};
 pub use diagnostic::{Diagnostic, Severity, render};
-pub use keys::about;
+pub use keys::{Key, Section, about};
 pub use model::{
     AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, Admission, CacheStatus,
     Certificates, CliSecret, ClientFiles, ClusterConfig, ClusterCredentials, Config, DiskConfig,
@@ -37,7 +37,7 @@ pub use model::{
     Programs, Run, SiteConfig, SiteTls, Tracing, VarnishCli,
 };
 pub use parse::load_str;
-pub use reference::reference_markdown;
+pub use reference::{REFERENCE_INTRODUCTION, reference_markdown, reference_sections};
 pub use show::{show, show_site};
 pub use sniff::is_program;
 pub use varnishd::{Varnishd, VolumeFlag, from_varnishd};

@@ -5,21 +5,29 @@ use std::fmt::Write as _;
 
 use base::counters::{self, Kind};
 
-use crate::keys::SECTIONS;
+use crate::keys::{SECTIONS, Section};
 
 const HEAD: &str = "\
 # Configuration reference
 
 <!-- Made by `cargo xtask docs` from the tables in the code; changes here are lost. -->
+";
 
+/// Words that the reference begins with, in Markdown.
+pub const REFERENCE_INTRODUCTION: &str = "\
 `larder.toml` is TOML. Durations have a unit (`100ms`, `10s`, `5m`, `1h`, `1d`, `1w`, `1y`), so have
 sizes (`64KiB`, `1GiB`, `250MB`). Unknown keys and undefined names are errors; `larder check` shows
 all of them.
 ";
 
+/// Every kind of table, in the order of the reference.
+pub const fn reference_sections() -> &'static [&'static Section] {
+    SECTIONS
+}
+
 /// The page, as Markdown.
 pub fn reference_markdown() -> String {
-    let mut page = String::from(HEAD);
+    let mut page = format!("{HEAD}\n{REFERENCE_INTRODUCTION}");
     for section in SECTIONS {
         let title = match section.title {
             "" => "Top of the file".to_owned(),

@@ -11,7 +11,7 @@ mod varnishd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use tools::AdminArgs;
 
 #[global_allocator]
@@ -67,6 +67,15 @@ enum Verb {
     /// Look after the cache on disk (`[disk]`) while no daemon uses it.
     #[command(subcommand)]
     Disk(disk_verb::DiskVerb),
+    /// Write the man pages and the shells' completions below a folder, as packages have them.
+    #[command(hide = true)]
+    Manual {
+        /// The folder; it is made if it is not there.
+        folder: PathBuf,
+        /// Date of the pages, such as 2026-11-27.
+        #[arg(long)]
+        date: String,
+    },
     /// Helper process that a daemon starts beside itself.
     #[command(hide = true)]
     Keeper(KeeperArgs),
@@ -104,6 +113,8 @@ fn main() -> ExitCode {
         Verb::Logstat(args) => tools::logstat(&args),
         Verb::Bench(args) => return bench::run(&args),
         Verb::Disk(verb) => disk_verb::run(&verb),
+        Verb::Manual { folder, date } => manual::write(&Cli::command(), &date, &folder)
+            .map_err(|error| format!("larder: {}: {error}", folder.display())),
         Verb::Keeper(KeeperArgs { config, file, clear }) => {
             daemon::keep(&daemon::KeeperArgs::new(config, file, clear))
         }
@@ -114,5 +125,54 @@ fn main() -> ExitCode {
             base::say!("{message}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+
+    use super::*;
+
+    /// Pushes the names of all verbs below `command` that help shows, with their options.
+    fn collect(command: &Command, name: &str, found: &mut Vec<(String, Vec<String>)>) {
+        let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set());
+        let long = arguments.filter_map(|argument| argument.get_long());
+        found.push((name.to_owned(), long.map(|long| format!("--{long}")).collect()));
+        for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            collect(verb, &format!("{name}-{}", verb.get_name()), found);
+        }
+    }
+
+    #[test]
+    fn every_verb_and_option_has_its_page_and_its_completions() {
+        let documents = manual::documents(&Cli::command(), "2026-01-02").expect("memory");
+        let text = |path: &str| {
+            let found = documents.iter().find(|document| document.path == path);
+            let found = found.unwrap_or_else(|| panic!("no {path}"));
+            String::from_utf8(found.bytes.clone()).expect("text")
+        };
+        let shells = ["larder", "_larder", "larder.fish"];
+        let shells = shells.map(|name| text(&format!("completions/{name}")));
+        let mut verbs = Vec::new();
+        collect(&Cli::command(), "larder", &mut verbs);
+        assert!(verbs.len() > 20, "{verbs:?}");
+        for (name, options) in &verbs {
+            let page = text(&format!("man1/{name}.1")).replace("\\-", "-");
+            let verb = name.rsplit('-').next().unwrap_or_default();
+            assert!(shells.iter().all(|words| words.contains(verb)), "{name}");
+            for option in options {
+                assert!(page.contains(option.as_str()), "{name} {option}");
+                let [bash, zsh, fish] = &shells;
+                assert!(bash.contains(option.as_str()), "{name} {option}");
+                assert!(zsh.contains(option.as_str()), "{name} {option}");
+                // Below a verb's verb, clap_complete has nothing for fish.
+                let deep = name.starts_with("larder-bench-urls-");
+                let word = format!("-l {}", &option[2..]);
+                assert!(fish.contains(&word) || deep, "{name} {option}");
+            }
+        }
+        let pages = documents.iter().filter(|document| document.path.starts_with("man1/"));
+        assert_eq!(pages.count(), verbs.len(), "no page of what help does not show");
     }
 }

@@ -19,8 +19,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Where the admin socket is.
 #[derive(Clone, Debug, Args)]
 pub struct AdminArgs {
-    /// The daemon's admin socket.
-    #[arg(long, value_name = "PATH", default_value_os_t = default_socket())]
+    /// The daemon's admin socket; by default /run/larder/admin.sock for root, and
+    /// $XDG_RUNTIME_DIR/larder-admin.sock for others.
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value_os_t = default_socket(),
+        hide_default_value = true
+    )]
     pub admin_socket: PathBuf,
 }
 

@@ -1,5 +1,6 @@
 //! The project's chores: `tidy` holds the tree to its own rules, `docs` writes the reference pages,
-//! `counts` holds what the request path costs against a baseline, `test` runs all tests.
+//! `counts` holds what the request path costs against a baseline, `test` runs all tests,
+//! `package` makes what is installed elsewhere.
 //!
 //! It must never change a source file, and never reach outside the workspace.
 
@@ -8,11 +9,13 @@ use std::process::ExitCode;
 
 mod counts;
 mod docs;
+mod package;
 mod suites;
 mod tidy;
 
 const USAGE: &str = "usage: cargo xtask tidy | docs [--check] | counts [--write] | \
-                     test [--rounds N] [--busy] [--package NAME]";
+                     test [--rounds N] [--busy] [--package NAME] | \
+                     package [--binary PATH] [--out DIR]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -22,6 +25,7 @@ fn main() -> ExitCode {
         ["docs"] => docs::write(&root()),
         ["docs", "--check"] => docs::check(&root()),
         ["test", words @ ..] => suites::run(&root(), words),
+        ["package", words @ ..] => package::run(&root(), words),
         ["counts"] => counts::run(&root(), false),
         ["counts", "--write"] => counts::run(&root(), true),
         _ => Err(USAGE.to_owned()),

@@ -40,6 +40,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("daemon", 6),
     ("bench", 6),
     ("tools", 6),
+    ("manual", 6),
     ("larder", 7),
 ];
 
@@ -74,6 +75,7 @@ const NARROWED: &[(&str, &[&str])] = &[
     ("cluster", &["base", "rt", "purge"]),
     ("bench", &["base", "message", "h1", "tls", "observe"]),
     ("tools", &["base", "message", "h1", "observe"]),
+    ("manual", &["config"]),
 ];
 
 /// Dependencies that only some crates may name: what touches sockets, timers or the command line
@@ -91,7 +93,10 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("hyper", &["admin"]),
     ("hyper-util", &["admin"]),
     ("hickory-resolver", &["origin"]),
-    ("clap", &["tools", "larder"]),
+    ("clap", &["tools", "manual", "larder"]),
+    ("clap_complete", &["manual"]),
+    ("clap_mangen", &["manual"]),
+    ("roff", &["manual"]),
     ("nix", &["daemon"]),
     ("ratatui", &["tools"]),
     ("tikv-jemalloc-ctl", &["daemon"]),

@@ -1,0 +1,84 @@
+//! Man pages and shell completions, made from the tables that the program itself uses: the verbs as
+//! clap knows them, and the keys of `larder.toml`.
+//!
+//! Nothing here knows a verb or a key of its own. The same tables give the same bytes: no page has
+//! the folder, the user or the time that it was made by.
+
+mod settings;
+mod verbs;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use clap::Command;
+use clap_complete::Shell;
+
+/// The book that all pages belong to, in the middle of their first line.
+const BOOK: &str = "Larder";
+
+/// Shells that get completions, each with its file's place below [`write`]'s folder: the name by
+/// which that shell finds it.
+const SHELLS: [(Shell, &str); 3] = [
+    (Shell::Bash, "completions/larder"),
+    (Shell::Zsh, "completions/_larder"),
+    (Shell::Fish, "completions/larder.fish"),
+];
+
+/// One file: a page or the completions for a shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Place below the folder, such as `man1/larder-serve.1`.
+    pub path: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// The last line of all pages.
+#[derive(Clone, Copy, Debug)]
+struct Edition<'a> {
+    date: &'a str,
+    /// The program and its version.
+    source: &'a str,
+}
+
+/// Returns all files: a page of section 1 for every verb that is shown, larder.toml(5), and the
+/// completions for each shell. `date` is that of the pages, such as `2026-11-27`.
+///
+/// # Errors
+/// Those of a writer into memory, that is, none.
+pub fn documents(command: &Command, date: &str) -> io::Result<Vec<Document>> {
+    let shown = verbs::without_hidden(command);
+    let version = command.get_version().unwrap_or_default();
+    let source = format!("{} {version}", command.get_name());
+    let edition = Edition { date, source: &source };
+    let mut all = verbs::pages(&shown, edition)?;
+    all.push(Document {
+        path: "man5/larder.toml.5".to_owned(),
+        bytes: settings::page(edition).into_bytes(),
+    });
+    for (shell, path) in SHELLS {
+        let mut bytes = Vec::new();
+        clap_complete::generate(shell, &mut shown.clone(), command.get_name(), &mut bytes);
+        all.push(Document { path: path.to_owned(), bytes });
+    }
+    Ok(all)
+}
+
+/// Writes [`documents`] below `folder`.
+///
+/// # Errors
+/// The file system's.
+pub fn write(command: &Command, date: &str, folder: &Path) -> io::Result<()> {
+    for document in documents(command, date)? {
+        let file = folder.join(&document.path);
+        if let Some(above) = file.parent() {
+            fs::create_dir_all(above)?;
+        }
+        fs::write(file, &document.bytes)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! `cargo xtask package`: a Debian package, a tarball and an OCI image, with a list of what they
+//! are built from and the checksums of all, in one folder.
+//!
+//! The same commit, compiler and C library give the same bytes, wherever and by whomever it is
+//! built: every time is the commit's, every owner root, every list sorted, and no path of the
+//! building machine is in the program.
+
+mod build;
+mod deb;
+mod image;
+mod sbom;
+mod tree;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flate2::{Compression, GzBuilder};
+use sha2::{Digest as _, Sha256};
+use time::OffsetDateTime;
+use tree::Tree;
+
+/// Where the crates' licence and changes are told in every package.
+const DOCUMENTS: [&str; 3] = ["LICENSE", "README.md", "CHANGELOG.md"];
+
+/// The words on the command line.
+#[derive(Debug, Default)]
+struct Wanted {
+    /// The program to package; built when absent.
+    binary: Option<PathBuf>,
+    /// The folder that packages go to.
+    out: Option<PathBuf>,
+}
+
+impl Wanted {
+    fn read(words: &[&str]) -> Result<Self, String> {
+        let mut wanted = Self::default();
+        for pair in words.chunks(2) {
+            match *pair {
+                ["--binary", path] => wanted.binary = Some(path.into()),
+                ["--out", path] => wanted.out = Some(path.into()),
+                _ => return Err(format!("package: --binary PATH and --out DIR, not {pair:?}")),
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+/// The parts that packages are made from.
+#[derive(Debug)]
+struct Ingredients<'a> {
+    /// The workspace.
+    root: &'a Path,
+    /// The program, stripped.
+    program: Vec<u8>,
+    /// Man pages and completions, as the program wrote them.
+    manual: Tree,
+    /// The list of components, CycloneDX.
+    sbom: Vec<u8>,
+    version: String,
+    /// The time of all that is in a package: the commit's.
+    time: OffsetDateTime,
+}
+
+impl Ingredients<'_> {
+    fn seconds(&self) -> u64 {
+        u64::try_from(self.time.unix_timestamp()).unwrap_or(0)
+    }
+
+    fn source(&self, path: &str) -> Result<Vec<u8>, String> {
+        fs::read(self.root.join(path)).map_err(|error| format!("{path}: {error}"))
+    }
+}
+
+/// Makes the packages.
+pub(crate) fn run(root: &Path, words: &[&str]) -> Result<String, String> {
+    let wanted = Wanted::read(words)?;
+    let target = build::target_folder(root)?;
+    let out = wanted.out.unwrap_or_else(|| target.join("package"));
+    let seconds = epoch(root)?;
+    let binary = match wanted.binary {
+        Some(path) => path,
+        None => build::program(root, &target, seconds)?,
+    };
+    make_empty(&out)?;
+    let work = out.join("work");
+    fs::create_dir(&work).map_err(|error| format!("{}: {error}", work.display()))?;
+    let (sbom, version) = sbom::make(root, seconds)?;
+    let time = OffsetDateTime::from_unix_timestamp(seconds)
+        .map_err(|error| format!("SOURCE_DATE_EPOCH: {error}"))?;
+    let ingredients = Ingredients {
+        root,
+        program: build::stripped(&binary, &work)?,
+        manual: manual(&binary, &time.date().to_string(), &work)?,
+        sbom,
+        version,
+        time,
+    };
+    fs::remove_dir_all(&work).map_err(|error| format!("{}: {error}", work.display()))?;
+    write_all(&ingredients, &binary, &out)
+}
+
+fn write_all(from: &Ingredients<'_>, binary: &Path, out: &Path) -> Result<String, String> {
+    let version = &from.version;
+    let arch = std::env::consts::ARCH;
+    let packages = [
+        (format!("larder_{}_{}.deb", deb::version(from), deb::architecture()), deb::make(from)?),
+        (format!("larder-{version}-{arch}-linux.tar.gz"), tarball(from)?),
+        (format!("larder-{version}-{arch}.oci.tar"), image::make(from, binary)?),
+        (format!("larder-{version}.cdx.json"), from.sbom.clone()),
+    ];
+    let mut sums = String::new();
+    let mut said = format!("in {}:", out.display());
+    for (name, bytes) in &packages {
+        put(&mut sums, format_args!("{}  {name}\n", hex(&Sha256::digest(bytes))));
+        put(&mut said, format_args!("\n{:>9} KiB  {name}", bytes.len().div_ceil(1024)));
+        write(&out.join(name), bytes)?;
+    }
+    write(&out.join("SHA256SUMS"), sums.as_bytes())?;
+    Ok(said)
+}
+
+/// The archive for systems without a package of their own: all files below one folder.
+fn tarball(from: &Ingredients<'_>) -> Result<Vec<u8>, String> {
+    let mut tree = Tree::default();
+    let top = format!("larder-{}", from.version);
+    let mut add = |path: &str, mode: u32, bytes: Vec<u8>| {
+        tree.file(&format!("{top}/{path}"), mode, bytes);
+    };
+    add("bin/larder", 0o755, from.program.clone());
+    for name in DOCUMENTS {
+        add(name, 0o644, from.source(name)?);
+    }
+    add("sbom.cdx.json", 0o644, from.sbom.clone());
+    for name in ["larder.service", "larder.sysusers", "larder.tmpfiles", "larder.toml"] {
+        add(&format!("etc/{name}"), 0o644, from.source(&format!("packaging/{name}"))?);
+    }
+    let html = from.source("packaging/welcome.html")?;
+    add("share/larder/welcome/index.html", 0o644, html);
+    tree.graft(
+        &format!("{top}/share"),
+        &from.manual.places(|path| match path {
+            "completions/larder" => "bash-completion/completions/larder".to_owned(),
+            "completions/_larder" => "zsh/site-functions/_larder".to_owned(),
+            "completions/larder.fish" => "fish/vendor_completions.d/larder.fish".to_owned(),
+            page => format!("man/{page}"),
+        }),
+    );
+    let guide = Tree::read(&from.root.join("docs"), &["guide", "reference"])?;
+    tree.graft(&format!("{top}/doc"), &guide);
+    Ok(gzip(&tree.to_tar(from.seconds())?))
+}
+
+/// The pages and completions that the program writes.
+fn manual(binary: &Path, date: &str, work: &Path) -> Result<Tree, String> {
+    let folder = work.join("manual");
+    call(Command::new(binary).args(["manual", "--date", date]).arg(&folder))?;
+    Tree::read(&folder, &["man1", "man5", "completions"])
+}
+
+/// Seconds since 1970 that stand for the time of building: `SOURCE_DATE_EPOCH`, or those of the
+/// commit.
+fn epoch(root: &Path) -> Result<i64, String> {
+    let text = match std::env::var("SOURCE_DATE_EPOCH") {
+        Ok(text) => text,
+        Err(_) => call(Command::new("git").current_dir(root).args(["log", "-1", "--format=%ct"]))
+            .map_err(|why| format!("{why}; without git, SOURCE_DATE_EPOCH says the time"))?,
+    };
+    text.trim().parse().map_err(|_| format!("{:?} is no time in seconds", text.trim()))
+}
+
+/// Runs a command and returns what it printed.
+fn call(command: &mut Command) -> Result<String, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{name}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Takes away what a run before has made, and nothing else.
+fn make_empty(out: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", out.display());
+    fs::create_dir_all(out).map_err(failed)?;
+    for entry in fs::read_dir(out).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with("larder") || name == "SHA256SUMS" {
+            fs::remove_file(&path).map_err(failed)?;
+        } else if name == "work" {
+            fs::remove_dir_all(&path).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    fs::write(path, bytes).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Compresses as `gzip -9n` does: without name and time.
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+    writer
+        .write_all(bytes)
+        .and_then(|()| writer.finish())
+        .expect("memory takes whatever is written to it")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        put(&mut text, format_args!("{byte:02x}"));
+        text
+    })
+}
+
+fn put(text: &mut String, part: std::fmt::Arguments<'_>) {
+    text.write_fmt(part).expect("a string takes whatever is written to it");
+}
