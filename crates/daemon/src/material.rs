@@ -13,7 +13,9 @@ use base::HashSeed;
 use config::sizing::Machine;
 use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place};
 use policy::HostTable;
-use tls::{AuthMode, Challenges, ClientAuth, Domain, MaterialError, Pair, Server, Upstream};
+use tls::{
+    AuthMode, Challenges, ClientAuth, Domain, MaterialError, Pair, Server, TicketKeys, Upstream,
+};
 
 use crate::error_pages::PageFiles;
 use crate::guard::Guard;
@@ -291,11 +293,11 @@ impl Material {
     }
 
     /// The TLS server for the handshakes of listeners; `None` when no certificate is there or
-    /// ordered. Tickets of `previous` stay good.
+    /// ordered. Tickets are made with `keys`.
     pub(crate) fn server(
         &self,
         config: &Config,
-        previous: Option<&Server>,
+        keys: &Arc<TicketKeys>,
         challenges: &Arc<Challenges>,
     ) -> Result<Option<Arc<Server>>, String> {
         if self.pairs.is_empty() && self.ordered.is_empty() {
@@ -322,7 +324,7 @@ impl Material {
         let default = self.pairs(&config.certificates);
         let default = (!default.is_empty()).then_some(Domain { pairs: default, auth: None });
         let find = Box::new(move |name: &[u8]| names.find(name).copied());
-        Server::new(domains, default, find, config.http2, previous)
+        Server::new(domains, default, find, config.http2, keys)
             .map(|server| Some(Arc::new(server.with_challenges(Arc::clone(challenges)))))
             .map_err(|error| format!("larder: TLS: {error}"))
     }

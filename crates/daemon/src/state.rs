@@ -20,7 +20,7 @@ use net::AccessLog;
 use observe::ring::Ring;
 use origin::{Order, Reserved, ServerStatus};
 use parking_lot::Mutex;
-use tls::Challenges;
+use tls::{Challenges, TicketKeys};
 use tokio::sync::watch;
 
 use crate::guard::Guard;
@@ -70,6 +70,8 @@ pub struct Daemon {
     running: Mutex<Running>,
     /// The answers that authorities get in handshakes.
     challenges: Arc<Challenges>,
+    /// The keys that sessions go on with.
+    ticket_keys: Arc<TicketKeys>,
     /// The plan of certificates to order of the authorities, if there are any.
     plans: watch::Sender<Option<Arc<acme::Plan>>>,
     /// The certificates that are shown with an authority's word.
@@ -147,7 +149,8 @@ impl Daemon {
         let consoles = admin_addresses.iter().copied().chain(cli);
         let reserved = Arc::new(Reserved::new(consoles, sockets));
         let challenges = Arc::default();
-        let tls = material.server(config, None, &challenges)?;
+        let ticket_keys = TicketKeys::new().map_err(|error| format!("larder: TLS: {error}"))?;
+        let tls = material.server(config, &ticket_keys, &challenges)?;
         let vcls = source.programs(config);
         let (live, origins) = build::live(config, &[], &material, tls, &reserved, vcls.view());
         let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
@@ -182,6 +185,7 @@ impl Daemon {
             neighbours: OnceLock::new(),
             running,
             challenges,
+            ticket_keys,
             plans,
             stapling,
         });
@@ -293,7 +297,7 @@ impl Daemon {
         config: &Config,
         material: &Material,
     ) -> Result<Option<Arc<tls::Server>>, String> {
-        material.server(config, self.shared.live().tls.as_deref(), &self.challenges)
+        material.server(config, &self.ticket_keys, &self.challenges)
     }
 
     /// Every origin's servers, each with its origin's name.
