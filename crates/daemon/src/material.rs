@@ -20,7 +20,7 @@ use tls::{
 use crate::error_pages::PageFiles;
 use crate::guard::Guard;
 use crate::load::render;
-use crate::{fits, keeper, ordered};
+use crate::{fits, keeper, ordered, secrets};
 
 /// The interval at which files are looked at. A change counts when it has lasted from one look to
 /// the next, so that no file is read while it is being written; two looks make less than a second.
@@ -132,6 +132,8 @@ impl Material {
         material.error_pages = PageFiles::read(config, &mut found);
         found.extend(material.uncovered(config));
         material.read_ordered(config, &mut found);
+        // Used when the daemon starts, and looked at wherever the rest is.
+        found.extend(secrets::seal(config).err().map(|problem| *problem));
         match config.varnish_cli.as_ref().map(read_guard).transpose() {
             Ok(guard) => material.varnish_cli = guard,
             Err(problem) => found.push(*problem),

@@ -32,6 +32,7 @@ use crate::node::Node;
 use crate::notify::Notify;
 use crate::ordered::Responder;
 use crate::records::records;
+use crate::secrets::{Nodes, Users};
 use crate::source::{Settings, Source};
 use crate::tended::{Tended, keep_running, tend};
 use crate::vcl::Vcls;
@@ -192,12 +193,15 @@ impl Daemon {
         Ok((daemon, records, below))
     }
 
-    /// Has certificates ordered for as long as the runtime lives.
+    /// Has certificates ordered for as long as the runtime lives, with the nodes of the cluster if
+    /// secrets are shared with them.
     pub(crate) fn start_ordering(&self) {
+        let commons = self.bucket().map(|bucket| Arc::new(Nodes(bucket)) as Arc<dyn acme::Commons>);
         let (shared, challenges) = (Arc::clone(&self.shared), Arc::clone(&self.challenges));
         let plans = self.plans.subscribe();
         keep_running(&self.shared, move || {
-            acme::run(plans.clone(), Responder::new(&shared, &challenges))
+            let responder = Responder::new(&shared, &challenges);
+            acme::run(plans.clone(), responder, commons.clone())
         });
     }
 
@@ -356,6 +360,25 @@ impl Daemon {
     /// The cluster, if the daemon is part of one.
     pub(crate) fn cluster(&self) -> Option<Arc<cluster::Cluster>> {
         self.node.lock().as_ref().map(|node| Arc::clone(&node.cluster))
+    }
+
+    /// The secrets that it shares with the nodes of its cluster, if it does.
+    pub(crate) fn bucket(&self) -> Option<Arc<cluster::Bucket>> {
+        self.node.lock().as_ref().and_then(|node| node.bucket.clone())
+    }
+
+    /// Seconds since the key was made with which session tickets are made.
+    pub(crate) fn ticket_keys_age(&self) -> u64 {
+        self.ticket_keys.age_secs(rt::now().unix_secs())
+    }
+
+    /// What shared secrets are for.
+    pub(crate) fn users(&self) -> Users {
+        Users {
+            shared: Arc::clone(&self.shared),
+            handshakes: Arc::clone(&self.challenges),
+            ticket_keys: Arc::clone(&self.ticket_keys),
+        }
     }
 
     /// Core threads.

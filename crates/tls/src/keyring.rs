@@ -152,6 +152,11 @@ impl TicketKeys {
         self.secrets.load().first().map_or(0, |first| first.age_secs(now_secs))
     }
 
+    /// Returns true if the secret is not young any more with which tickets are made.
+    pub fn is_old(&self, now_secs: u64) -> bool {
+        self.age_secs(now_secs) > YOUNG_SECS
+    }
+
     /// Makes a new secret, if it is time.
     fn roll(&self, now_secs: u64) {
         let leeway = if self.is_led.load(Ordering::Relaxed) { LEEWAY_SECS } else { 0 };
