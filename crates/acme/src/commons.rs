@@ -17,7 +17,7 @@ use crate::Answers;
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// An entry of what is common.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Common {
     /// It is not known what is there.
     Unknown,

@@ -5,6 +5,7 @@
 //! refused takes nothing away: the entry that was taken before stays.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ pub(crate) const LEASE: &str = "lease";
 const ENTRY_NAME_BYTES: usize = 400;
 
 /// A secret, and who shares it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret {
     /// The node that has written it.
     pub node: String,
@@ -28,6 +29,13 @@ pub struct Secret {
     pub number: u64,
     /// The secret itself.
     pub value: Vec<u8>,
+}
+
+impl fmt::Debug for Secret {
+    /// Without the secret itself.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secret({} of run {:016x})", self.node, self.run)
+    }
 }
 
 impl Secret {
