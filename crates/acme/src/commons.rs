@@ -1,4 +1,4 @@
-//! What several daemons have in common that serve the same names: one orders, and all see the
+//! The things that daemons have in common that serve the same names: one orders, and all see the
 //! account, the question that is pending, and the certificates.
 //!
 //! Whoever has the other daemons within reach implements [`Commons`]. Without one a daemon orders
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::Answers;
 
-/// What takes a while.
+/// Something that takes a while.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// An entry of what is common.
@@ -23,7 +23,7 @@ pub enum Common {
     Unknown,
     /// There is nothing.
     Absent,
-    /// What is there cannot be used.
+    /// It is there, and cannot be used.
     Refused,
     /// This is there.
     Is(Vec<u8>),
@@ -121,7 +121,7 @@ impl Question {
             .expect("every length is known beforehand, and a Vec takes any number of bytes")
     }
 
-    /// What [`Question::encode`] wrote; `None` for anything else.
+    /// The question, or none, that [`Question::encode`] wrote; `None` for anything else.
     pub fn decode(bytes: &[u8]) -> Option<Option<Self>> {
         let (read, left) = postcard::take_from_bytes(bytes).ok()?;
         left.is_empty().then_some(read)

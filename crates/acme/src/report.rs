@@ -33,7 +33,7 @@ pub enum Event {
         /// Its end, in seconds since 1970.
         not_after: u64,
     },
-    /// Nothing is done about a name for now.
+    /// A name waits for its certificate.
     Waiting {
         /// The name.
         name: String,

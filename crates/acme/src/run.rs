@@ -86,7 +86,7 @@ async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
         None => false,
     };
     if !has_changed {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
@@ -446,7 +446,7 @@ impl Renewals {
     }
 }
 
-/// What comes of an order, unless another daemon goes on with it.
+/// The outcome of an order, unless another daemon goes on with it.
 async fn unless_lost(
     commons: Option<&dyn Commons>,
     order: impl Future<Output = Result<Obtained, Failure>>,

@@ -33,7 +33,7 @@ pub struct SecretBounds {
     pub lease_ms: u64,
 }
 
-/// What the bucket wants of whoever uses the secrets. No method waits.
+/// The users of the secrets, as the bucket needs them. No method waits.
 pub trait SecretsHost: Send + Sync + 'static {
     /// Takes an entry that another run has written.
     fn took(&self, name: &str, secret: &Secret);
@@ -85,7 +85,7 @@ pub struct SecretCounts {
 pub struct SecretStatus {
     /// Its name.
     pub name: String,
-    /// The node that has written the one that is used; empty if none is.
+    /// The node that has written the one that is used; empty where none can be.
     pub node: String,
     /// The seconds since it was written, by the clocks of who wrote it and of this node.
     pub age_secs: u64,
@@ -106,7 +106,7 @@ pub struct BucketStatus {
     pub is_ordering: bool,
     /// Figures.
     pub counts: SecretCounts,
-    /// What is there, by name.
+    /// The entries that are there, by name.
     pub secrets: Vec<SecretStatus>,
 }
 
@@ -115,9 +115,9 @@ pub struct BucketStatus {
 pub enum Found {
     /// It is not known what is there.
     Unknown,
-    /// There is none.
+    /// It is known that nothing is there.
     Absent,
-    /// What is there cannot be used.
+    /// It is there, and cannot be used.
     Refused,
     /// This is there, or was when the node was in touch.
     Taken(Arc<Secret>),
@@ -246,7 +246,7 @@ impl Bucket {
         let (context, next, most) = {
             let state = self.state.lock();
             let context = state.context.clone().ok_or(NotWritten::OutOfTouch)?;
-            (context, state.shelf.next(name, unix_ms()), state.shelf.most_bytes())
+            (context, state.shelf.next(name, rt::now().unix_ms), state.shelf.most_bytes())
         };
         let bound = |bound| {
             self.host.bounded(bound);
@@ -340,7 +340,7 @@ impl Bucket {
     pub fn status(&self) -> BucketStatus {
         let state = self.state.lock();
         let lease = state.shelf.get(LEASE).and_then(|slot| slot.taken.as_ref());
-        let now_ms = unix_ms();
+        let now_ms = rt::now().unix_ms;
         let secrets = state.shelf.all().filter(|(name, _)| *name != LEASE);
         let secrets = secrets.map(|(name, slot)| SecretStatus {
             name: name.clone(),
@@ -393,7 +393,3 @@ impl Bucket {
 
 /// The time for which a link that failed rests.
 pub(crate) const REST: Duration = Duration::from_secs(1);
-
-fn unix_ms() -> u64 {
-    u64::try_from(rt::now().unix_ms).unwrap_or(0)
-}

@@ -29,12 +29,12 @@ pub const SECRET_BYTES_MIN: usize = 32;
 /// Most secrets: one that seals, and the one before it.
 pub const SECRETS_MAX: usize = 2;
 
-/// What an operator's secret may not be.
+/// The fault of an operator's secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadSecret {
     /// It has so many bytes, and that is too few.
     Short(usize),
-    /// There is none, or there are too many.
+    /// There are so many, and that is too few or too many.
     Number(usize),
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for NotOpened {
 
 impl std::error::Error for NotOpened {}
 
-/// What was sealed, and its version.
+/// Bytes that were sealed, and their version.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Opened {
     /// Grows with each entry of a name.
@@ -170,7 +170,7 @@ impl Seal {
         Some(sealed)
     }
 
-    /// What was sealed as the entry of this name.
+    /// Opens what was sealed as the entry of this name.
     ///
     /// # Errors
     /// It was not, or not with one of these secrets.

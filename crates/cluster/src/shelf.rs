@@ -92,7 +92,7 @@ pub enum Bound {
 /// The last entry of a name.
 #[derive(Clone, Debug, Default)]
 pub struct Slot {
-    /// Its place in the stream; 0 if there is none.
+    /// Its place in the stream; 0 if it is not there.
     pub revision: u64,
     /// The highest version that was seen.
     pub version: u64,
@@ -113,7 +113,7 @@ pub enum Right {
     Free,
     /// This run has it.
     Own,
-    /// Whoever had it has been silent for too long.
+    /// The one who had it has been silent for too long.
     Expired(String),
     /// Another has it.
     Others(String),
@@ -364,7 +364,7 @@ mod tests {
             [0, 999, 1_000].map(|ms| shelf.right(revision * 100 + ms, 1_000))
         };
         let (others, expired) = (Right::Others("n2".into()), Right::Expired("n2".into()));
-        assert_eq!(hear(1, 2, "n2", b"1"), [others.clone(), others.clone(), expired]);
+        assert_eq!(hear(1, 2, "n2", b"1"), [others.clone(), others, expired]);
         assert_eq!(hear(2, 2, "n2", b""), [const { Right::Free }; 3], "it was given up");
         assert_eq!(hear(3, 1, "n1", b"1"), [const { Right::Own }; 3]);
         assert_eq!(hear(4, 9, "n1", b"1"), [const { Right::Free }; 3], "a run before");

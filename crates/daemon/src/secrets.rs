@@ -50,7 +50,7 @@ pub(crate) fn seal(config: &Config) -> Result<Option<Seal>, Box<Diagnostic>> {
     seal.map(Some).map_err(bad)
 }
 
-/// What the secrets are for.
+/// The users of secrets.
 pub(crate) struct Users {
     pub(crate) shared: Arc<Shared>,
     pub(crate) handshakes: Arc<Challenges>,

@@ -372,7 +372,7 @@ impl Daemon {
         self.ticket_keys.age_secs(rt::now().unix_secs())
     }
 
-    /// What shared secrets are for.
+    /// The users of secrets that are shared.
     pub(crate) fn users(&self) -> Users {
         Users {
             shared: Arc::clone(&self.shared),

@@ -73,7 +73,7 @@ impl ClientAuth {
         self.rule.mode == AuthMode::Require
     }
 
-    /// What tells the check from others, in all processes; `None` for one of nodes.
+    /// The digest that tells the check from others, in all processes; `None` for one of nodes.
     pub(crate) fn digest(&self) -> Option<&[u8; 32]> {
         self.rule.digest.as_ref()
     }

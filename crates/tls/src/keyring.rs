@@ -75,7 +75,7 @@ impl std::error::Error for NoTicketKeys {}
 /// The secrets of a daemon's tickets.
 pub struct TicketKeys {
     secrets: ArcSwap<Secrets>,
-    /// Who changes them.
+    /// One changes them at a time.
     changing: Mutex<()>,
     /// Others make the next secret.
     is_led: AtomicBool,
@@ -231,7 +231,7 @@ fn decode(bytes: &[u8], now_secs: u64) -> Result<Secrets, NoTicketKeys> {
 /// Makes tickets and opens them.
 struct Maker {
     keys: Arc<TicketKeys>,
-    /// What tells those whom it is for from others.
+    /// The digest that tells those whom it is for from others.
     of: Vec<u8>,
     made: ArcSwap<Made>,
 }

@@ -141,7 +141,13 @@ fn told(status: &Value) -> String {
     lines.join("\n")
 }
 
-/// What nodes share by their secret, and who orders, as lines; none if they share nothing.
+/// An age in the largest unit in which it is two at least.
+fn coarse(secs: u64) -> DurationMs {
+    let unit = [86_400, 3_600, 60].into_iter().find(|unit| secs >= 2 * unit).unwrap_or(1);
+    DurationMs((secs / unit * unit).saturating_mul(1000))
+}
+
+/// The secrets that nodes share, and who orders, as lines; none if they share nothing.
 fn shared(shared: &Value) -> Vec<String> {
     let Some(secrets) = shared["secrets"].as_array() else { return Vec::new() };
     let mut lines = Vec::new();
@@ -158,7 +164,7 @@ fn shared(shared: &Value) -> Vec<String> {
     lines.push(format!("{:<width$} {:<20} {:>9}", "shared", "by", "age"));
     for own in secrets {
         let text = |key: &str| own[key].as_str().unwrap_or_default().to_owned();
-        let age = DurationMs(own["age_secs"].as_u64().unwrap_or_default().saturating_mul(1000));
+        let age = coarse(own["age_secs"].as_u64().unwrap_or_default());
         let refused = own["refused"].as_str().map(|why| format!("  refused: {why}"));
         let (name, node) = (text("name"), text("node"));
         let age = age.to_string();
@@ -203,7 +209,10 @@ mod tests {
 
     #[test]
     fn a_status_says_who_orders_and_what_is_shared() {
-        let secret = |name: &str, refused: Value| json!({ "name": name, "node": "b", "age_secs": 7_200, "refused": refused });
+        let secret = |name: &str, refused: Value| {
+            let age_secs = 7_299;
+            json!({ "name": name, "node": "b", "age_secs": age_secs, "refused": refused })
+        };
         let mut status = json!({ "name": "a", "connected": true, "shared": {
             "problem": null, "orders": "b", "is_ordering": true,
             "secrets": [

@@ -32,7 +32,8 @@ fn all_that_is_said_counts() {
         "servers = [\"tls://a:4222\", \"tls://b:4222\"]\nname = \"n-1\"\nprefix = \"shop\"\n\
          mode = \"invalidate\"\nacknowledge = \"all\"\nmax_isolation = \"5s\"\n\
          isolation = \"not-ready\"\nreplicas = 3\nkeep = \"2h\"\nuser = \"u\"\npassword = \"p\"\n\
-         secret_file = [\"/new\", \"/old\"]\nca = \"/ca.pem\"\ncertificate = \"/c.pem\"\nkey = \"/k.pem\"",
+         secret_file = [\"/new\", \"/old\"]\n\
+         ca = \"/ca.pem\"\ncertificate = \"/c.pem\"\nkey = \"/k.pem\"",
     );
     assert_eq!(said(&text), "");
     let cluster = load(&text).cluster.expect("a cluster");

@@ -124,7 +124,7 @@ pub(crate) struct Balancer {
     members: Vec<Arc<Member>>,
     /// The node that orders is to be killed when an authority asks.
     kills: AtomicBool,
-    /// Who ordered and who was asked.
+    /// The node that ordered, and the one that was asked, each time.
     pub(crate) asked: Mutex<Vec<(String, String)>>,
 }
 
