@@ -215,3 +215,38 @@ impl Commons for Nodes {
         self.0.changes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_that_cannot_be_used_is_told_with_its_file() {
+        let folder = std::env::temp_dir().join(format!("larder-secrets-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let file = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).expect("written");
+            path.display().to_string()
+        };
+        let (good, short) = (file("good", &"x".repeat(32)), file("short", "x\n"));
+        let of = |files: &[&String]| {
+            let text = format!(
+                "[cluster]\nservers = \"nats://127.0.0.1:1\"\nsecret_file = {files:?}\n\
+                 [[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n"
+            );
+            let (config, _) = config::load_str(&text, "larder.toml").expect("a configuration");
+            seal(&config).map(|seal| seal.is_some()).map_err(|fault| fault.message)
+        };
+        assert_eq!(of(&[]), Ok(false));
+        assert_eq!(of(&[&good]), Ok(true));
+        assert_eq!(of(&[&good, &good]), Ok(true));
+        let missing = folder.join("missing").display().to_string();
+        for (wrong, why) in [(&short, "a secret of 1 bytes can be guessed"), (&missing, "No such")]
+        {
+            let told = of(&[&good, wrong]).expect_err("it is refused");
+            assert!(told.starts_with(&format!("{wrong}: {why}")), "{told}");
+        }
+        std::fs::remove_dir_all(&folder).expect("removed");
+    }
+}
