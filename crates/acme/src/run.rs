@@ -377,6 +377,15 @@ impl Renewals {
         }
     }
 
+    /// Has all use the account of an earlier run, if there is one.
+    pub(crate) async fn show_kept_account(&self) {
+        let Ok(Some(json)) = self.storage.read_account() else { return };
+        let can_be_read = serde_json::from_slice::<AccountCredentials>(&json).is_ok();
+        if can_be_read && self.unknown_account.as_ref() != Some(&json) {
+            self.show_account(&json).await;
+        }
+    }
+
     /// Has all use this account. That they may not changes nothing: they make their own.
     async fn show_account(&self, json: &[u8]) {
         if let Some(commons) = &self.commons {

@@ -31,6 +31,9 @@ impl Renewals {
     /// Takes what others have that is newer, and shows them what is newer here.
     pub(crate) async fn share(&mut self, answers: &dyn Answers) {
         let Some(commons) = self.commons.clone() else { return };
+        if commons.read(&self.account_entry()) == Common::Absent {
+            self.show_kept_account().await;
+        }
         let names: Vec<_> = self.names.keys().cloned().collect();
         for name in names {
             self.share_one(&*commons, &name, answers).await;

@@ -87,6 +87,8 @@ pub struct SecretStatus {
     pub name: String,
     /// The node that has written the one that is used; empty where none can be.
     pub node: String,
+    /// Its place in the stream.
+    pub revision: u64,
     /// The seconds since it was written, by the clocks of who wrote it and of this node.
     pub age_secs: u64,
     /// The reason for which the one that is there is not used.
@@ -345,6 +347,7 @@ impl Bucket {
         let secrets = secrets.map(|(name, slot)| SecretStatus {
             name: name.clone(),
             node: slot.taken.as_ref().map(|secret| secret.node.clone()).unwrap_or_default(),
+            revision: slot.revision,
             age_secs: now_ms.saturating_sub(slot.version) / 1000,
             refused: slot.refused.clone(),
         });
