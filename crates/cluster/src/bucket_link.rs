@@ -14,6 +14,7 @@ use crate::bucket::{Bucket, REST};
 use crate::connect::first;
 use crate::error::Error;
 use crate::members::Word;
+use crate::progress::Progress;
 use crate::session::{ordered, taken, told_to};
 use crate::streams;
 
@@ -67,7 +68,8 @@ impl Bucket {
         first(|| streams::answers(context, &name)).await?;
         let stream = streams::have(context, streams::secrets(settings)).await?;
         let info = stream.get_info().await.map_err(Error::link)?;
-        let (last, is_empty) = (info.state.last_sequence, info.state.messages == 0);
+        let (created, last) = (info.created, info.state.last_sequence);
+        let is_empty = info.state.messages == 0;
         let client = context.client();
         let subject = settings.secret_subject(">");
         let latest = DeliverPolicy::LastPerSubject;
@@ -76,17 +78,37 @@ impl Bucket {
         if is_empty {
             self.has_all(context, told);
         }
+        let question_ms = settings.question_ms();
+        let mut questions = rt::time::interval(Duration::from_millis(question_ms));
+        let mut progress = Progress::new(rt::now().mono_ms);
         let mut renewals =
             rt::time::interval(Duration::from_millis((self.bounds.lease_ms / 3).max(1)));
+        let mut seen = if is_empty { last } else { 0 };
         loop {
             tokio::select! {
                 entry = entries.next() => {
-                    let sequence = self.entry(&client, &taken(entry)?).await?;
-                    if sequence >= last && self.state.lock().context.is_none() {
+                    let (sequence, pending) = self.entry(&client, &taken(entry)?).await?;
+                    seen = seen.max(sequence);
+                    // The stream's last entry may have been taken away by hand.
+                    let is_last = sequence >= last || pending == 0;
+                    if is_last && self.state.lock().context.is_none() {
+                        seen = seen.max(last);
                         self.has_all(context, told);
                     }
                 }
                 _ = renewals.tick() => self.renew().await,
+                _ = questions.tick() => {
+                    let info = stream.get_info().await.map_err(Error::link)?;
+                    if info.created != created {
+                        // It was made anew: a consumer goes on where the one before it was.
+                        return Ok(());
+                    }
+                    let now_ms = rt::now().mono_ms;
+                    if progress.is_stuck(seen, info.state.last_sequence, now_ms, question_ms) {
+                        let why = "a server does not deliver what the bucket has";
+                        return Err(Error::Link(why.to_owned()));
+                    }
+                }
             }
         }
     }
@@ -103,10 +125,15 @@ impl Bucket {
         self.note_change();
     }
 
-    /// Takes an entry. The result is its place.
-    async fn entry(&self, client: &async_nats::Client, message: &Message) -> Result<u64, Error> {
+    /// Takes an entry. The result is its place, and the number of those behind it.
+    async fn entry(
+        &self,
+        client: &async_nats::Client,
+        message: &Message,
+    ) -> Result<(u64, u64), Error> {
         let settings = &self.cluster.settings;
-        let sequence = message.info().map_err(Error::link)?.stream_sequence;
+        let info = message.info().map_err(Error::link)?;
+        let (sequence, pending) = (info.stream_sequence, info.pending);
         let subject = message.subject.as_str();
         let name = subject.strip_prefix(settings.secret_subject("").as_str()).unwrap_or_default();
         if let Some((run, number)) = self.take(name, sequence, &message.payload) {
@@ -115,6 +142,6 @@ impl Bucket {
             // What is lost on the way is missing, and named.
             _ = client.publish(to, Bytes::from(word.encode())).await;
         }
-        Ok(sequence)
+        Ok((sequence, pending))
     }
 }
