@@ -3,22 +3,26 @@
 //!
 //! [`run()`] sees to it that every name of a [`Plan`] has a certificate in the plan's storage, and
 //! a newer one before that expires. Whoever serves takes the files from there
-//! ([`Storage::certificate`]) and answers the authority's questions ([`Answers`]).
+//! ([`Storage::certificate`]) and answers the authority's questions ([`Answers`]). Where several
+//! daemons serve the same names, one orders for all ([`Commons`]).
 //!
 //! It never serves, never touches what is in use, and deletes nothing: a file it cannot read is put
 //! aside. It runs beside the cores, never on one.
 
 mod client;
+mod commons;
 mod order;
 mod report;
 mod run;
 mod schedule;
+mod share;
 mod staple;
 mod storage;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use crate::commons::{Common, Commons, Pending, Question, Turn};
 pub use crate::report::{Event, Failure};
 pub use crate::run::run;
 pub use crate::staple::{Shown, StapleBounds, StapleEvent, Stapling, staple};

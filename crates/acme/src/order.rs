@@ -10,7 +10,8 @@ use instant_acme::{
 use rcgen::{CertificateParams, CustomExtension, KeyPair};
 use tls::Pair;
 
-use crate::report::Failure;
+use crate::commons::{Commons, Question};
+use crate::report::{Event, Failure};
 use crate::{Answers, Challenge};
 
 /// The certificate to order, and the challenge that proves the name.
@@ -20,6 +21,8 @@ pub(crate) struct Wanted<'a> {
     /// The certificate that it replaces (RFC 9773 5).
     pub(crate) replaces: Option<CertificateIdentifier<'static>>,
     pub(crate) order_ms: u64,
+    /// Daemons that are to answer, too.
+    pub(crate) commons: Option<&'a dyn Commons>,
 }
 
 /// A certificate and its key, PEM, key first; checked to be what was ordered.
@@ -45,10 +48,13 @@ pub(crate) async fn obtain(
 ) -> Result<Obtained, Failure> {
     let bound = Duration::from_millis(wanted.order_ms);
     // The library's own bound leaves out the time of exchanges.
-    match rt::time::timeout(bound, run(account, wanted, answers)).await {
-        Ok(result) => result,
-        Err(_) => Err(Failure::Limit(Limit::AcmeOrderTimeout)),
+    let commons = wanted.commons;
+    let done = rt::time::timeout(bound, run(account, wanted, answers)).await;
+    if let Some(commons) = commons {
+        // What is left there answers a question that nobody asks any more.
+        _ = commons.ask_all(None).await;
     }
+    done.unwrap_or(Err(Failure::Limit(Limit::AcmeOrderTimeout)))
 }
 
 async fn run(
@@ -58,14 +64,14 @@ async fn run(
 ) -> Result<Obtained, Failure> {
     let identifiers = [Identifier::Dns(wanted.name.to_owned())];
     let mut new = NewOrder::new(&identifiers);
-    if let Some(replaces) = wanted.replaces {
+    if let Some(replaces) = wanted.replaces.clone() {
         new = new.replaces(replaces);
     }
     let mut order = account.new_order(&new).await?;
     let polling = RetryPolicy::new().timeout(Duration::from_millis(wanted.order_ms));
     if order.state().status == OrderStatus::Pending {
         let shown = Withdrawal(answers);
-        show(&mut order, wanted.name, wanted.challenge, answers).await?;
+        show(&mut order, &wanted, answers).await?;
         if order.poll_ready(&polling).await? != OrderStatus::Ready {
             return Err(why_invalid(&mut order).await);
         }
@@ -84,10 +90,10 @@ async fn run(
 /// Prepares the answers to what the authority will ask, and says that it may.
 async fn show(
     order: &mut Order,
-    name: &str,
-    challenge: Challenge,
+    wanted: &Wanted<'_>,
     answers: &dyn Answers,
 ) -> Result<(), Failure> {
+    let name = wanted.name;
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let mut authorization = authorization?;
@@ -95,19 +101,29 @@ async fn show(
         if authorization.status == AuthorizationStatus::Valid {
             continue;
         }
-        let (kind, called) = match challenge {
+        let (kind, called) = match wanted.challenge {
             Challenge::Http01 => (ChallengeType::Http01, "http-01"),
             Challenge::TlsAlpn01 => (ChallengeType::TlsAlpn01, "tls-alpn-01"),
         };
         let missing = || Failure::Other(format!("the authority does not offer {called}"));
         let mut offered = authorization.challenge(kind).ok_or_else(missing)?;
         let answer = offered.key_authorization();
-        match challenge {
-            Challenge::Http01 => answers.show_http(&offered.token, answer.as_str()),
+        let question = match wanted.challenge {
+            Challenge::Http01 => {
+                let (token, answer) = (offered.token.clone(), answer.as_str().to_owned());
+                Question::Http { token, answer }
+            }
             Challenge::TlsAlpn01 => {
                 let (certificate, key) = certificate_for(name, answer.digest().as_ref())?;
-                answers.show_tls(name, &certificate, &key).map_err(Failure::Other)?;
+                Question::Tls { name: name.to_owned(), certificate, key }
             }
+        };
+        question.show(answers).map_err(Failure::Other)?;
+        if let Some(commons) = wanted.commons
+            && let Err(why) = commons.ask_all(Some(&question)).await
+        {
+            // The authority may ask one of the others.
+            answers.note(Event::NotAll { name: name.to_owned(), why });
         }
         offered.set_ready().await?;
     }

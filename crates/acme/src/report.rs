@@ -26,6 +26,27 @@ pub enum Event {
         /// Its end, in seconds since 1970.
         not_after: u64,
     },
+    /// A certificate that another daemon has ordered was taken and stored.
+    Taken {
+        /// Its name.
+        name: String,
+        /// Its end, in seconds since 1970.
+        not_after: u64,
+    },
+    /// A name waits for its certificate.
+    Waiting {
+        /// The name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// Not all daemons may answer the authority's question.
+    NotAll {
+        /// The name.
+        name: String,
+        /// Why.
+        why: String,
+    },
     /// An order came to nothing.
     Failed {
         /// The name.
@@ -75,9 +96,16 @@ impl fmt::Display for Event {
             }
             Self::Ordering { name } => write!(f, "acme: ordering a certificate for {name}"),
             Self::Obtained { name, not_after } => {
-                let date = message::date::HttpDate::new(*not_after);
-                let date = String::from_utf8_lossy(date.as_bytes()).into_owned();
+                let date = date(*not_after);
                 write!(f, "acme: certificate for {name} obtained, good until {date}")
+            }
+            Self::Taken { name, not_after } => {
+                let date = date(*not_after);
+                write!(f, "acme: certificate for {name} taken from the cluster, good until {date}")
+            }
+            Self::Waiting { name, why } => write!(f, "acme: {name} waits for a certificate: {why}"),
+            Self::NotAll { name, why } => {
+                write!(f, "acme: not every node answers the challenge for {name}: {why}")
             }
             Self::Failed { name, why, again_ms } => {
                 let again = base::units::DurationMs(again_ms.div_ceil(1000) * 1000);
@@ -150,6 +178,11 @@ impl From<Reached> for io::Error {
     }
 }
 
+fn date(secs: u64) -> String {
+    let date = message::date::HttpDate::new(secs);
+    String::from_utf8_lossy(date.as_bytes()).into_owned()
+}
+
 fn name_of(limit: Limit) -> &'static str {
     limits::TABLE.iter().find(|spec| spec.limit == limit).map_or("unknown", |spec| spec.name)
 }
@@ -201,6 +234,11 @@ mod tests {
             (
                 Event::Obtained { name: name(), not_after: 0 },
                 "acme: certificate for a.test obtained, good until Thu, 01 Jan 1970 00:00:00 GMT",
+            ),
+            (
+                Event::Taken { name: name(), not_after: 0 },
+                "acme: certificate for a.test taken from the cluster, good until \
+                 Thu, 01 Jan 1970 00:00:00 GMT",
             ),
             (
                 failed,

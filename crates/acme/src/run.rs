@@ -13,7 +13,8 @@ use tls::Pair;
 use tokio::sync::watch;
 
 use crate::client::Client;
-use crate::order::{Wanted, obtain};
+use crate::commons::{Common, Commons};
+use crate::order::{Obtained, Wanted, obtain};
 use crate::report::{Event, Failure};
 use crate::schedule::{self, Span};
 use crate::storage::{Read, Storage};
@@ -25,13 +26,19 @@ const SLEEP_MAX_MS: u64 = 3_600_000;
 const LOCKED_MS: u64 = 2_000;
 /// The interval at which an authority is asked when it wants a certificate renewed, if it names no
 /// interval itself (RFC 9773 4.3.3 has six hours), and the bounds of the one that it names (4.3.2).
-const ASK_MS: u64 = 6 * 3_600_000;
+pub(crate) const ASK_MS: u64 = 6 * 3_600_000;
 const ASK_LEAST_MS: u64 = 60_000;
 const ASK_MOST_MS: u64 = 24 * 3_600_000;
 
-/// Keeps certificates for whatever plan is there, until the sender of plans is gone.
-pub async fn run(mut plans: watch::Receiver<Option<Arc<Plan>>>, answers: Arc<dyn Answers>) {
+/// Keeps certificates for whatever plan is there, until the sender of plans is gone; with other
+/// daemons, if there are `commons`.
+pub async fn run(
+    mut plans: watch::Receiver<Option<Arc<Plan>>>,
+    answers: Arc<dyn Answers>,
+    commons: Option<Arc<dyn Commons>>,
+) {
     let (mut keeper, mut seen): (Option<Renewals>, _) = (None, false);
+    let mut changes = commons.as_ref().map(|commons| commons.changes());
     loop {
         // An order that was begun is finished first: a new plan waits until then.
         if !seen || plans.has_changed().unwrap_or(false) {
@@ -39,22 +46,47 @@ pub async fn run(mut plans: watch::Receiver<Option<Arc<Plan>>>, answers: Arc<dyn
             let plan = plans.borrow_and_update().clone();
             keeper = plan.map(|plan| match keeper.take() {
                 Some(keeper) => keeper.adopt(plan),
-                None => Renewals::new(plan),
+                None => Renewals::new(plan, commons.clone()),
             });
+        }
+        if let Some(changes) = &mut changes {
+            changes.borrow_and_update();
+        }
+        if let Some(keeper) = &mut keeper {
+            keeper.share(&*answers).await;
         }
         let step = keeper.as_ref().map_or(Step::Sleep(SLEEP_MAX_MS), Renewals::next);
         match (step, &mut keeper) {
             (Step::Order(name), Some(keeper)) => keeper.order(&name, &*answers).await,
             (Step::Ask(name), Some(keeper)) => keeper.ask(&name, &*answers).await,
             (Step::Order(_) | Step::Ask(_), None) => {}
-            (Step::Sleep(ms), _) => tokio::select! {
-                () = rt::time::sleep(Duration::from_millis(ms)) => {}
-                changed = plans.changed() => match changed {
-                    Ok(()) => seen = false,
-                    Err(_) => return,
-                },
-            },
+            (Step::Sleep(ms), keeper) => {
+                if let Some(commons) = &commons
+                    && keeper.as_ref().is_none_or(Renewals::is_done)
+                {
+                    commons.release().await;
+                }
+                tokio::select! {
+                    () = rt::time::sleep(Duration::from_millis(ms)) => {}
+                    () = changed(&mut changes) => {}
+                    changed = plans.changed() => match changed {
+                        Ok(()) => seen = false,
+                        Err(_) => return,
+                    },
+                }
+            }
         }
+    }
+}
+
+/// Waits until something has changed that is common; without others, for good.
+async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
+    let has_changed = match changes {
+        Some(changes) => changes.changed().await.is_ok(),
+        None => false,
+    };
+    if !has_changed {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -67,18 +99,26 @@ enum Step {
     Sleep(u64),
 }
 
-struct Renewals {
+pub(crate) struct Renewals {
     plan: Arc<Plan>,
-    storage: Storage,
+    pub(crate) storage: Storage,
     client: Client,
     account: Option<Account>,
-    names: BTreeMap<String, Name>,
+    /// The account of all that the authority does not know any more.
+    unknown_account: Option<Vec<u8>>,
+    pub(crate) names: BTreeMap<String, Name>,
+    /// Others that serve the same names.
+    pub(crate) commons: Option<Arc<dyn Commons>>,
 }
 
 /// A name, and how far it is.
 #[derive(Debug, Default)]
-struct Name {
-    held: Option<Held>,
+pub(crate) struct Name {
+    pub(crate) held: Option<Held>,
+    /// The certificate that somebody has removed, who wants another.
+    pub(crate) unwanted: Option<Vec<u8>>,
+    /// The reason for which nothing is done, as it was told.
+    pub(crate) waits_for: Option<String>,
     /// Orders that failed in a row.
     failures: u32,
     /// The counter that selects the next of the plan's challenges.
@@ -89,28 +129,36 @@ struct Name {
 
 /// A certificate that is there.
 #[derive(Debug)]
-struct Held {
-    pair: Arc<Pair>,
-    renew_at_secs: u64,
+pub(crate) struct Held {
+    pub(crate) pair: Arc<Pair>,
+    pub(crate) renew_at_secs: u64,
     /// When the authority suggests to renew it, once it was asked.
     window: Option<Span>,
     /// When it is asked next, on the monotonic clock; `None` if it cannot be.
     ask_at_ms: Option<u64>,
 }
 
+impl Name {
+    /// A name with a certificate, and nothing that is wrong.
+    pub(crate) fn with(held: Held) -> Self {
+        Self { held: Some(held), ..Self::default() }
+    }
+}
+
 impl Held {
-    fn new(pair: Arc<Pair>, ask_at_ms: u64) -> Self {
+    pub(crate) fn new(pair: Arc<Pair>, ask_at_ms: u64) -> Self {
         let renew_at_secs = schedule::renewal(validity(&pair), None, random());
         Self { pair, renew_at_secs, window: None, ask_at_ms: Some(ask_at_ms) }
     }
 }
 
 impl Renewals {
-    fn new(plan: Arc<Plan>) -> Self {
+    fn new(plan: Arc<Plan>, commons: Option<Arc<dyn Commons>>) -> Self {
         let Authority { directory, storage, trust, .. } = &*plan.authority;
         let storage = Storage::new(storage, directory);
         let client = Client::new(trust, plan.bounds);
-        let mut keeper = Self { storage, client, account: None, names: BTreeMap::new(), plan };
+        let (account, unknown_account, names) = (None, None, BTreeMap::new());
+        let mut keeper = Self { storage, client, account, unknown_account, names, commons, plan };
         keeper.look();
         keeper
     }
@@ -119,7 +167,7 @@ impl Renewals {
     /// another authority.
     fn adopt(self, plan: Arc<Plan>) -> Self {
         let same = self.plan.authority == plan.authority;
-        let mut next = Self::new(plan);
+        let mut next = Self::new(plan, self.commons);
         if !same {
             return next;
         }
@@ -127,6 +175,12 @@ impl Renewals {
         for (name, old) in self.names {
             let Some(new) = next.names.get_mut(&name) else { continue };
             (new.failures, new.challenge) = (old.failures, old.challenge);
+            new.unwanted = match &old.held {
+                Some(held) if matches!(next.storage.read_pem(&name), Ok(None)) => {
+                    Some(held.pair.leaf().to_vec())
+                }
+                _ => old.unwanted,
+            };
             if let (Some(held), Some(old)) = (&mut new.held, old.held)
                 && held.pair.leaf() == old.pair.leaf()
             {
@@ -174,7 +228,11 @@ impl Renewals {
 
     /// Orders a certificate for `name`, and notes what became of it.
     async fn order(&mut self, name: &str, answers: &dyn Answers) {
-        let result = self.try_order(name, answers).await;
+        let result = match self.is_to_order(name, answers).await {
+            Some(true) => self.try_order(name, answers).await,
+            Some(false) => return,
+            None => Ok(Outcome::Waits),
+        };
         let now_ms = rt::now().mono_ms;
         let Some(state) = self.names.get_mut(name) else { return };
         let why = match result {
@@ -182,14 +240,18 @@ impl Renewals {
                 let not_after = pair.not_after();
                 *state = Name { challenge: state.challenge, ..Name::default() };
                 state.held = Some(Held::new(Arc::new(pair), now_ms));
-                return answers.note(Event::Obtained { name: name.to_owned(), not_after });
+                answers.note(Event::Obtained { name: name.to_owned(), not_after });
+                if let Some(commons) = &self.commons {
+                    self.show(&**commons, name).await;
+                }
+                return;
             }
             Ok(Outcome::ByOthers(pair)) => {
                 let held = Held::new(pair, now_ms + random() % ASK_MS);
-                *state = Name { held: Some(held), ..Name::default() };
+                *state = Name::with(held);
                 return;
             }
-            Ok(Outcome::Locked) => {
+            Ok(Outcome::Waits) => {
                 state.wait_until_ms = now_ms + LOCKED_MS;
                 return;
             }
@@ -202,14 +264,18 @@ impl Renewals {
         if why.is(NO_ACCOUNT) {
             self.forget_account(&why, answers);
         }
+        // Another's disk may be well.
+        if let (Failure::Storage(_), Some(commons)) = (&why, &self.commons) {
+            commons.release().await;
+        }
         answers.note(Event::Failed { name: name.to_owned(), why, again_ms });
     }
 
     async fn try_order(&mut self, name: &str, answers: &dyn Answers) -> Result<Outcome, Failure> {
         let stored = |error: io::Error| Failure::Storage(error.to_string());
         self.storage.prepare().map_err(stored)?;
-        let Some(lock) = self.storage.lock().map_err(stored)? else { return Ok(Outcome::Locked) };
-        let Some(state) = self.names.get(name) else { return Ok(Outcome::Locked) };
+        let Some(lock) = self.storage.lock().map_err(stored)? else { return Ok(Outcome::Waits) };
+        let Some(state) = self.names.get(name) else { return Ok(Outcome::Waits) };
         let held = state.held.as_ref();
         match self.storage.read_certificate(name).map_err(stored)? {
             Read::Whole(pair) if held.is_none_or(|held| held.pair.leaf() != pair.leaf()) => {
@@ -231,32 +297,49 @@ impl Renewals {
                 .filter(|held| held.window.is_some() && state.failures == 0)
                 .and_then(|held| identify(&held.pair)),
             order_ms: self.plan.bounds.order_ms,
+            commons: self.commons.as_deref(),
         };
         answers.note(Event::Ordering { name: name.to_owned() });
         let account = match &self.account {
             Some(account) => account.clone(),
-            None => self.open_account(answers).await?,
+            None => self.open_account(true, answers).await?,
         };
-        self.account = Some(account.clone());
-        let obtained = obtain(&account, wanted, answers).await?;
+        let obtained = unless_lost(self.commons.as_deref(), obtain(&account, wanted, answers));
+        let obtained = obtained.await?;
+        self.account = Some(account);
         self.storage.write_certificate(name, obtained.pem.as_bytes()).map_err(stored)?;
         drop(lock);
         Ok(Outcome::Stored(obtained.pair))
     }
 
-    /// The account of an earlier run, or a new one. Call it with the lock.
-    async fn open_account(&self, answers: &dyn Answers) -> Result<Account, Failure> {
+    /// The account that daemons have in common, or of an earlier run, or a new one, if one `may` be
+    /// made. Call it with the lock.
+    async fn open_account(&self, may: bool, answers: &dyn Answers) -> Result<Account, Failure> {
         let stored = |error: io::Error| Failure::Storage(error.to_string());
         let builder = || Account::builder_with_http(Box::new(self.client.clone()));
+        if let Some((json, credentials)) = self.common_account() {
+            let account = builder().from_credentials(credentials).await?;
+            if self.storage.read_account().map_err(stored)?.as_ref() != Some(&json) {
+                self.storage.write_account(&json).map_err(stored)?;
+            }
+            return Ok(account);
+        }
         if let Some(json) = self.storage.read_account().map_err(stored)? {
             match serde_json::from_slice::<AccountCredentials>(&json) {
-                Ok(credentials) => return Ok(builder().from_credentials(credentials).await?),
+                Ok(credentials) => {
+                    let account = builder().from_credentials(credentials).await?;
+                    self.show_account(&json).await;
+                    return Ok(account);
+                }
                 Err(error) => {
                     let path = self.storage.put_account_aside().map_err(stored)?;
                     let why = format!("the account cannot be read: {error}");
                     answers.note(Event::Aside { path, why });
                 }
             }
+        }
+        if !may {
+            return Err(Failure::Other("there is no account yet".to_owned()));
         }
         let Authority { directory, email, binding, .. } = &*self.plan.authority;
         let contact = email.as_ref().map(|email| format!("mailto:{email}"));
@@ -273,12 +356,51 @@ impl Renewals {
         let json = serde_json::to_vec(&credentials).map_err(|e| Failure::Other(e.to_string()))?;
         self.storage.write_account(&json).map_err(stored)?;
         answers.note(Event::Account { directory: directory.clone() });
+        self.show_account(&json).await;
         Ok(account)
+    }
+
+    /// The account that daemons have in common, if it can be used.
+    fn common_account(&self) -> Option<(Vec<u8>, AccountCredentials)> {
+        let commons = self.commons.as_ref()?;
+        let at = self.account_entry();
+        let Common::Is(json) = commons.read(&at) else { return None };
+        if self.unknown_account.as_ref() == Some(&json) {
+            return None;
+        }
+        match serde_json::from_slice(&json) {
+            Ok(credentials) => Some((json, credentials)),
+            Err(error) => {
+                commons.refuse(&at, &json, &error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Has all use the account of an earlier run, if there is one.
+    pub(crate) async fn show_kept_account(&self) {
+        let Ok(Some(json)) = self.storage.read_account() else { return };
+        let can_be_read = serde_json::from_slice::<AccountCredentials>(&json).is_ok();
+        if can_be_read && self.unknown_account.as_ref() != Some(&json) {
+            self.show_account(&json).await;
+        }
+    }
+
+    /// Has all use this account. That they may not changes nothing: they make their own.
+    async fn show_account(&self, json: &[u8]) {
+        if let Some(commons) = &self.commons {
+            _ = commons.write(&self.account_entry(), json).await;
+        }
     }
 
     /// The authority does not know the account any more: the next order makes a new one.
     fn forget_account(&mut self, why: &Failure, answers: &dyn Answers) {
         self.account = None;
+        if let Some(commons) = &self.commons
+            && let Common::Is(json) = commons.read(&self.account_entry())
+        {
+            self.unknown_account = Some(json);
+        }
         if let Ok(path) = self.storage.put_account_aside() {
             answers.note(Event::Aside { path, why: format!("the account is of no use: {why}") });
         }
@@ -321,7 +443,7 @@ impl Renewals {
             let Some(_lock) = self.storage.lock().map_err(failed)? else {
                 return Err(failed(io::ErrorKind::WouldBlock.into()));
             };
-            let opened = self.open_account(answers).await;
+            let opened = self.open_account(self.commons.is_none(), answers).await;
             self.account = Some(opened.map_err(|e| instant_acme::Error::Other(Box::new(e)))?);
         }
         let account = self.account.as_ref().ok_or(instant_acme::Error::Str("an account"))?;
@@ -333,13 +455,27 @@ impl Renewals {
     }
 }
 
+/// The outcome of an order, unless another daemon goes on with it.
+async fn unless_lost(
+    commons: Option<&dyn Commons>,
+    order: impl Future<Output = Result<Obtained, Failure>>,
+) -> Result<Obtained, Failure> {
+    let Some(commons) = commons else { return order.await };
+    tokio::select! {
+        done = order => done,
+        () = commons.right_is_lost() => {
+            Err(Failure::Other("another node orders certificates now".to_owned()))
+        }
+    }
+}
+
 /// The outcome of an order that has not failed.
 enum Outcome {
     Stored(Pair),
     /// Another process has renewed it.
     ByOthers(Arc<Pair>),
-    /// Another process is at it.
-    Locked,
+    /// Another process or another daemon is at it, or may be.
+    Waits,
 }
 
 /// The kind of problem by which an authority says that it knows no such account (RFC 8555 6.7).
@@ -373,6 +509,6 @@ fn identify(pair: &Pair) -> Option<CertificateIdentifier<'static>> {
     CertificateIdentifier::try_from(&pair.leaf().into()).ok()
 }
 
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     HashSeed::random().hash(b"")
 }

@@ -50,6 +50,17 @@ impl Storage {
         self.folder.join("certificates").join(format!("{name}.pem"))
     }
 
+    /// The authority, as its folder is called.
+    pub(crate) fn authority(&self) -> String {
+        let name = self.folder.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
+    /// The file for `name` as it is, if it is there.
+    pub(crate) fn read_pem(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        read(&self.certificate(name))
+    }
+
     fn account(&self) -> PathBuf {
         self.folder.join("account.json")
     }

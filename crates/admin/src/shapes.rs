@@ -81,6 +81,7 @@ fn cluster() -> Value {
         "queued": number("Entries that wait to be told."),
         "counts": json!({ "type": "object" }),
         "members": list(member),
+        "shared": maybe(text("What nodes share by `secret_file`, and who orders certificates."), "object"),
     }))
 }
 

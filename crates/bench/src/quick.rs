@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tls::{Domain, Handshake, Pair, Server, Upstream};
+use tls::{Domain, Handshake, Pair, Server, TicketKeys, Upstream};
 use tokio_rustls::rustls::ClientConnection;
 
 /// Bytes that are copied to measure memory: more than any cache holds for one core.
@@ -144,7 +144,8 @@ fn handshakes(time: Duration) -> Result<f64, String> {
     let (chain, key) = (signed.cert.pem(), signed.signing_key.serialize_pem());
     let pair = Pair::parse(chain.as_bytes(), key.as_bytes()).map_err(|error| own(&error))?;
     let shown = Domain { pairs: vec![Arc::new(pair)], auth: None };
-    let server = Server::new(Vec::new(), Some(shown), Box::new(|_| None), false, None)
+    let keys = TicketKeys::new().map_err(|error| own(&error))?;
+    let server = Server::new(Vec::new(), Some(shown), Box::new(|_| None), false, &keys)
         .map_err(|error| own(&error))?;
     let upstream = Upstream::new(None, None).map_err(|error| own(&error))?;
     let peer = upstream.offering(&["http/1.1"], false).peer(NAME).ok_or("TLS: no client")?;

@@ -229,6 +229,25 @@ impl Cluster {
         Ticket { cluster: Arc::clone(self), level, fates, awaited }
     }
 
+    /// The connection of the session of now, and the session's number; `None` out of touch.
+    pub(crate) fn in_touch(&self) -> Option<(Context, u64)> {
+        let state = self.state.lock();
+        Some((state.context.clone()?, state.counts.sessions))
+    }
+
+    /// A number by which all say that they have something, and whoever waits for that.
+    pub(crate) fn await_all(self: &Arc<Self>) -> (u64, Ticket) {
+        let until_ms = rt::now().mono_ms.saturating_add(2 * self.settings.wait_ms);
+        let mut state = self.state.lock();
+        state.numbers += 1;
+        let number = state.numbers;
+        let own = Applied::from([(self.settings.name.clone(), self.run)]);
+        state.awaited.insert(number, (own, until_ms));
+        drop(state);
+        let cluster = Arc::clone(self);
+        (number, Ticket { cluster, level: Level::All, fates: Vec::new(), awaited: vec![number] })
+    }
+
     /// All that was sent and may still be waited for.
     fn all_sent(self: &Arc<Self>) -> Ticket {
         let state = self.state.lock();

@@ -3,6 +3,8 @@
 use crate::entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId};
 use crate::members::{CARD_BYTES, Card, Word, is_name};
 use crate::position::Saved;
+use crate::seal::{Opened, Seal};
+use crate::shelf::{Came, Heard, Secret, Shelf};
 
 /// Any bytes are an entry or are refused. One that was read is within its bounds, and is written so
 /// that it is read again as the same, in no more bytes.
@@ -62,6 +64,42 @@ pub fn saved(data: &[u8]) {
     }
 }
 
+/// Any bytes are a shared secret or are refused: as they come, and sealed by whoever has the
+/// operator's secret. One that was read is written so that it is read again as the same, and what
+/// is heard stays within its bounds.
+pub fn secret(data: &[u8]) {
+    let operators: &[u8] = b"a secret that only this fuzz target has";
+    let seal = Seal::new([operators], "fuzz").expect("it is long enough");
+    // The entry's name, and behind it what came by it.
+    let at = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
+    let (name, bytes) = (String::from_utf8_lossy(&data[..at]), data.get(at + 1..));
+    let (name, bytes) = (&*name, bytes.unwrap_or_default());
+    assert!(seal.open(name, bytes).is_err(), "nobody else has the secret");
+    if let Some(read) = Secret::decode(bytes) {
+        assert!(is_name(&read.node));
+        let written = read.encode();
+        assert!(written.len() <= bytes.len(), "numbers are written in their shortest form");
+        assert_eq!(Secret::decode(&written), Some(read));
+    }
+    let sealed = seal.seal(name, 7, bytes).expect("random bytes");
+    let opened = Opened { version: 7, bytes: bytes.to_vec() };
+    assert_eq!(seal.open(name, &sealed), Ok(opened));
+    assert!(seal.open("another", &sealed).is_err() || name == "another");
+    let mut shelf = Shelf::new(("n1".to_owned(), 1), 2, 4_096);
+    for (revision, bytes) in [(1, bytes), (2, &sealed), (3, bytes), (4, &sealed)] {
+        let came = Came { name, sealed_as: name, revision, bytes, now_ms: revision };
+        let heard = shelf.hear(came, &seal);
+        let taken = shelf.get(name).and_then(|slot| slot.taken.clone());
+        match heard {
+            Heard::Taken(secret) => assert_eq!(taken, Some(secret)),
+            Heard::Known => assert!(taken.is_some()),
+            Heard::Refused(why) => assert!(!why.is_empty()),
+            Heard::TooMuch(_) => assert!(bytes.len() > shelf.most_bytes()),
+        }
+        assert!(shelf.all().count() <= 2);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -73,7 +111,7 @@ mod tests {
     type Target = fn(&[u8]);
 
     /// Bytes that each of them reads, so that others near them are looked at, too.
-    fn written() -> [(Target, Vec<u8>); 4] {
+    fn written() -> [(Target, Vec<u8>); 5] {
         let id = EntryId { run: 0xabc, number: 7 };
         let (node, invalidations) = ("n1".to_owned(), vec![b"one".to_vec(), Vec::new()]);
         let position = Position { epoch: Epoch(3), sequence: 4, id: Some(id) };
@@ -84,7 +122,12 @@ mod tests {
             (card, [b"n1\0".to_vec(), own.encode()].concat()),
             (word, Word { name: "n1".into(), run: 1, number: 2 }.encode()),
             (saved, Saved { position, doubted_unix_ms: 5 }.encode()[8..].to_vec()),
+            (secret, [b"tickets\0".to_vec(), own_secret().encode()].concat()),
         ]
+    }
+
+    fn own_secret() -> Secret {
+        Secret { node: "n1".into(), run: 1, number: 2, value: b"a key".to_vec() }
     }
 
     proptest! {
@@ -106,8 +149,9 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_at_all() {
-        let [(_, entry), (_, card), (_, word), (_, saved)] = written();
+        let [(_, entry), (_, card), (_, word), (_, saved), (_, secret)] = written();
         assert!(Entry::decode(&entry).is_ok() && Card::decode("n1", &card[3..]).is_some());
         assert!(Word::decode(&word).is_some() && Saved::decode(&Saved::summed(saved)).is_some());
+        assert_eq!(Secret::decode(&secret[b"tickets\0".len()..]), Some(own_secret()));
     }
 }

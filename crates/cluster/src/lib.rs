@@ -5,7 +5,12 @@
 //! stream holds, [`Follower`] what a node may still trust, [`Members`] who has not applied an
 //! entry, [`Outbox`] what waits to be told. The link does what they say. Nothing here reaches the
 //! store: the daemon is the [`Host`].
+//!
+//! Nodes may share secrets, too ([`Bucket`]): sealed ([`Seal`]), the last of each name ([`Shelf`]),
+//! and with them the right to do what only one may.
 
+mod bucket;
+mod bucket_link;
 mod cluster;
 mod connect;
 mod entry;
@@ -17,9 +22,11 @@ mod members;
 mod outbox;
 mod position;
 mod progress;
+mod seal;
 mod session;
 mod settings;
 mod share;
+mod shelf;
 #[cfg(test)]
 mod simulated;
 mod stance;
@@ -27,6 +34,10 @@ mod streams;
 #[cfg(test)]
 mod testing;
 
+pub use bucket::{
+    Bucket, BucketStatus, Claim, Found, NotWritten, SecretBounds, SecretCounts, SecretStatus,
+    SecretsHost,
+};
 pub use cluster::{Cluster, Counts, Door, MemberStatus, Status, Ticket};
 pub use entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId, Unreadable};
 pub use error::{Error, NotReached};
@@ -35,6 +46,8 @@ pub use members::{Applied, Card, Member, Members, Word, is_name};
 pub use outbox::{Fate, Letter, Outbox};
 pub use position::{Epoch, Position, Saved};
 pub use purge::Level;
+pub use seal::{BadSecret, NotOpened, Opened, SECRET_BYTES_MIN, SECRETS_MAX, Seal};
 pub use settings::{Credentials, Host, Settings, Tls};
 pub use share::Sharer;
+pub use shelf::{Bound, Came, Heard, Right, Secret, Shelf, Slot, is_entry_name};
 pub use stance::{Order, Stance};

@@ -544,12 +544,12 @@ impl Session {
 }
 
 /// Waits until it is told so.
-async fn told_to(is_so: &mut watch::Receiver<bool>) {
+pub(crate) async fn told_to(is_so: &mut watch::Receiver<bool>) {
     // Whoever could tell it lives as long as the cluster, or the connection.
     _ = is_so.wait_for(|is_so| *is_so).await;
 }
 
-fn taken<T, E: std::fmt::Display>(next: Option<Result<T, E>>) -> Result<T, Error> {
+pub(crate) fn taken<T, E: std::fmt::Display>(next: Option<Result<T, E>>) -> Result<T, Error> {
     let ended = || Error::Link("the stream's messages ended".to_owned());
     next.ok_or_else(ended)?.map_err(Error::link)
 }
@@ -562,7 +562,7 @@ async fn polled<T>(under_way: &mut Option<Boxed<T>>) -> T {
     }
 }
 
-async fn ordered(
+pub(crate) async fn ordered(
     client: &Client,
     stream: &Stream,
     filter_subject: String,

@@ -94,6 +94,15 @@ impl Settings {
         format!("{}.member.{name}", self.prefix)
     }
 
+    pub(crate) fn secrets_stream(&self) -> String {
+        format!("{}-secrets", self.prefix)
+    }
+
+    /// The subject of a shared secret; `>` for all.
+    pub(crate) fn secret_subject(&self, name: &str) -> String {
+        format!("{}.secret.{name}", self.prefix)
+    }
+
     /// The subject of words about entries of a run.
     pub(crate) fn word_subject(&self, run: u64) -> String {
         format!("{}.applied.{run:016x}", self.prefix)

@@ -1,4 +1,4 @@
-//! The two streams, made by the first node that wants them, raised to what is wanted, or refused by
+//! The streams, made by the first node that wants them, raised to what is wanted, or refused by
 //! name: a stream of somebody else, of a later version, or that forgets what it should keep.
 
 use std::time::Duration;
@@ -22,6 +22,8 @@ const DUPLICATES: Duration = Duration::from_secs(120);
 const ENTRIES_BYTES: i64 = 256 << 20;
 /// Most bytes of the members' cards.
 const CARDS_BYTES: i64 = 16 << 20;
+/// Most bytes of the shared secrets. Their bounds are reached before it is.
+const SECRETS_BYTES: i64 = 256 << 20;
 /// The time after which a silent member's card goes.
 const CARDS_AGE: Duration = Duration::from_secs(24 * 3_600);
 
@@ -42,6 +44,15 @@ pub(crate) fn cards(settings: &Settings) -> Config {
         max_bytes: CARDS_BYTES,
         max_messages_per_subject: 1,
         ..wanted(settings, settings.cards_stream(), settings.card_subject("*"), "members")
+    }
+}
+
+/// The stream of secrets as it is wanted: the last of each name, for good.
+pub(crate) fn secrets(settings: &Settings) -> Config {
+    Config {
+        max_bytes: SECRETS_BYTES,
+        max_messages_per_subject: 1,
+        ..wanted(settings, settings.secrets_stream(), settings.secret_subject(">"), "secrets")
     }
 }
 
@@ -151,7 +162,9 @@ fn raised(found: &Config, wanted: &Config) -> Result<Option<Config>, String> {
     }
     let mut raised = found.clone();
     raised.num_replicas = found.num_replicas.max(wanted.num_replicas);
-    if !found.max_age.is_zero() {
+    if wanted.max_age.is_zero() {
+        raised.max_age = wanted.max_age;
+    } else if !found.max_age.is_zero() {
         raised.max_age = found.max_age.max(wanted.max_age);
     }
     raised.duplicate_window = found.duplicate_window.max(wanted.duplicate_window);
@@ -190,6 +203,10 @@ mod tests {
         assert_eq!(raised(&forever, &more).map(|own| own.map(|own| own.max_age)), {
             Ok(Some(Duration::ZERO))
         });
+        let kept = secrets(&settings("n1"));
+        let forgets = Config { max_age: DUPLICATES, ..kept.clone() };
+        assert_eq!(raised(&forgets, &kept), Ok(Some(kept.clone())));
+        assert_eq!(raised(&kept, &kept), Ok(None));
     }
 
     #[test]

@@ -481,6 +481,23 @@ pub struct ClusterConfig {
     pub ca: Option<PathBuf>,
     /// Files of the node's own certificate and its key.
     pub certificate: Option<(PathBuf, PathBuf)>,
+    /// Files with the secrets by which nodes share keys and certificates: the one that seals, and
+    /// the one before it. Without any none are shared; `None` if nothing was said about it.
+    pub secret_files: Option<Vec<(PathBuf, Place)>>,
+}
+
+impl ClusterConfig {
+    /// The same without places in the file, to compare by.
+    pub(crate) fn placeless(&self) -> Self {
+        let mut own = self.clone();
+        if let ClusterCredentials::Nkey(_, place) | ClusterCredentials::File(_, place) =
+            &mut own.credentials
+        {
+            *place = Place::nowhere();
+        }
+        own.secret_files.iter_mut().flatten().for_each(|(_, place)| *place = Place::nowhere());
+        own
+    }
 }
 
 /// The conduct of a node that is out of touch for too long.

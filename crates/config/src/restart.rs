@@ -1,7 +1,7 @@
 //! Settings that a reload cannot change: they concern things that the daemon opens or makes once,
 //! when it starts.
 
-use crate::model::{Config, DiskVolume, Tracing};
+use crate::model::{ClusterConfig, Config, DiskVolume, Tracing};
 
 impl Config {
     /// The settings in which `next` differs from this configuration, with which the daemon was
@@ -19,6 +19,8 @@ impl Config {
                 (volumes, disk.admission, disk.durable_purges, disk.erase)
             })
         };
+        // What stands elsewhere in the file is the same.
+        let cluster = |config: &Self| config.cluster.as_ref().map(ClusterConfig::placeless);
         let cli = |config: &Self| config.varnish_cli.as_ref().map(|cli| cli.listen.clone());
         // What is closed by a reload that leaves its table out may come back by another.
         let cli_moved = cli(next).is_some() && cli(self) != cli(next);
@@ -30,12 +32,21 @@ impl Config {
             ("[admin]", self.admin != next.admin),
             ("[varnish_cli] listen", cli_moved),
             ("[htcp]", self.htcp != next.htcp),
-            ("[cluster]", self.cluster != next.cluster),
+            ("[cluster]", cluster(self) != cluster(next)),
             ("[tracing]", collector(&self.tracing) != collector(&next.tracing)),
             ("access_log", self.access_log != next.access_log),
             ("log_ring", self.log_ring != next.log_ring),
             ("[limits] cluster_queue", self.limits.cluster_queue != next.limits.cluster_queue),
             ("[limits] cluster_wait", self.limits.cluster_wait != next.limits.cluster_wait),
+            ("[limits] cluster_lease", self.limits.cluster_lease != next.limits.cluster_lease),
+            (
+                "[limits] cluster_secrets",
+                self.limits.cluster_secrets != next.limits.cluster_secrets,
+            ),
+            (
+                "[limits] cluster_secret_bytes",
+                self.limits.cluster_secret_bytes != next.limits.cluster_secret_bytes,
+            ),
             (
                 "[limits] disk_queue_bytes",
                 self.limits.disk_queue_bytes != next.limits.disk_queue_bytes,

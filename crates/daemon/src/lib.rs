@@ -12,8 +12,8 @@
 //! faces     7  summary volumes
 //! state     6  state
 //! ground    5  build programs stapled
-//! ground    4  material source vcl
-//! ground    3  neighbours node varnishd
+//! ground    4  material node source vcl
+//! ground    3  neighbours secrets varnishd
 //! ground    2  error_pages load records
 //! ground    1  keeper
 //! ground    0  account allocator below fits given guard holders journal
@@ -57,6 +57,7 @@ mod pressure;
 mod programs;
 mod records;
 mod ring;
+mod secrets;
 mod serve;
 mod servers;
 mod sharing;

@@ -13,12 +13,14 @@ use base::HashSeed;
 use config::sizing::Machine;
 use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place};
 use policy::HostTable;
-use tls::{AuthMode, Challenges, ClientAuth, Domain, MaterialError, Pair, Server, Upstream};
+use tls::{
+    AuthMode, Challenges, ClientAuth, Domain, MaterialError, Pair, Server, TicketKeys, Upstream,
+};
 
 use crate::error_pages::PageFiles;
 use crate::guard::Guard;
 use crate::load::render;
-use crate::{fits, keeper, ordered};
+use crate::{fits, keeper, ordered, secrets};
 
 /// The interval at which files are looked at. A change counts when it has lasted from one look to
 /// the next, so that no file is read while it is being written; two looks make less than a second.
@@ -130,6 +132,8 @@ impl Material {
         material.error_pages = PageFiles::read(config, &mut found);
         found.extend(material.uncovered(config));
         material.read_ordered(config, &mut found);
+        // Used when the daemon starts, and looked at wherever the rest is.
+        found.extend(secrets::seal(config).err().map(|problem| *problem));
         match config.varnish_cli.as_ref().map(read_guard).transpose() {
             Ok(guard) => material.varnish_cli = guard,
             Err(problem) => found.push(*problem),
@@ -291,11 +295,11 @@ impl Material {
     }
 
     /// The TLS server for the handshakes of listeners; `None` when no certificate is there or
-    /// ordered. Tickets of `previous` stay good.
+    /// ordered. Tickets are made with `keys`.
     pub(crate) fn server(
         &self,
         config: &Config,
-        previous: Option<&Server>,
+        keys: &Arc<TicketKeys>,
         challenges: &Arc<Challenges>,
     ) -> Result<Option<Arc<Server>>, String> {
         if self.pairs.is_empty() && self.ordered.is_empty() {
@@ -322,7 +326,7 @@ impl Material {
         let default = self.pairs(&config.certificates);
         let default = (!default.is_empty()).then_some(Domain { pairs: default, auth: None });
         let find = Box::new(move |name: &[u8]| names.find(name).copied());
-        Server::new(domains, default, find, config.http2, previous)
+        Server::new(domains, default, find, config.http2, keys)
             .map(|server| Some(Arc::new(server.with_challenges(Arc::clone(challenges)))))
             .map_err(|error| format!("larder: TLS: {error}"))
     }

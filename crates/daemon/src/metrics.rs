@@ -51,6 +51,9 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
     if let Some(cluster) = daemon.cluster() {
         all.extend(of_cluster(&cluster.status()));
     }
+    if let Some(bucket) = daemon.bucket() {
+        all.extend(of_secrets(&bucket, daemon.ticket_keys_age()));
+    }
     let uptime = daemon.uptime().as_secs();
     all.push(("uptime_seconds", Gauge, "How long the daemon has been running.", uptime));
     let missing = daemon.certificates().values().filter(|end| end.is_none()).count() as u64;
@@ -99,6 +102,42 @@ fn of_cluster(status: &cluster::Status) -> [(&'static str, counters::Kind, &'sta
             Counter,
             "Cards and words that say nothing, and were passed over.",
             counts.strange,
+        ),
+    ]
+}
+
+/// Figures of what the nodes of a cluster share by `secret_file`.
+fn of_secrets(
+    bucket: &cluster::Bucket,
+    tickets_age: u64,
+) -> [(&'static str, counters::Kind, &'static str, u64); 8] {
+    use counters::Kind::{Counter, Gauge};
+    let status = bucket.status();
+    let (counts, secrets) = (status.counts, &status.secrets);
+    let bad = secrets.iter().filter(|secret| secret.refused.is_some()).count() as u64;
+    let age = secrets.iter().map(|secret| secret.age_secs).min().unwrap_or(0);
+    [
+        ("cluster_secrets_connected", Gauge, "1 while all of them are known.", {
+            status.connected.into()
+        }),
+        ("cluster_secrets", Gauge, "Entries that nodes share.", secrets.len() as u64),
+        ("cluster_secrets_bad", Gauge, "Of these, entries that cannot be used.", bad),
+        ("cluster_secrets_age_seconds", Gauge, "The time since the last of them was written.", age),
+        ("cluster_secrets_taken_total", Counter, "Entries of others that were taken.", {
+            counts.taken
+        }),
+        ("cluster_secrets_refused_total", Counter, "Entries that could not be used.", {
+            counts.refused
+        }),
+        ("cluster_orders", Gauge, "1 while this node orders certificates for all.", {
+            bucket.has_right().into()
+        }),
+        (
+            "cluster_tickets_age_seconds",
+            Gauge,
+            "The time since the key was made with which session tickets are made: nodes make a new \
+             one after six hours.",
+            tickets_age,
         ),
     ]
 }

@@ -10,15 +10,18 @@ use std::time::Duration;
 
 use base::tally::Outcome;
 use base::{Counter, Counters, Limit};
-use cluster::{Card, Cluster, Credentials, Host, Loss, Position, Saved, Settings, Stance, Tls};
+use cluster::{
+    Bucket, Card, Cluster, Credentials, Host, Loss, Position, Saved, Settings, Stance, Tls,
+};
 use config::{ClusterConfig, ClusterCredentials, Config, Isolation};
 use flow::invalidate::{NotDone, Others};
 use flow::{Readiness, Shared};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::keeper;
+use crate::secrets::Users;
 use crate::sharing::Sharing;
+use crate::{keeper, secrets};
 
 /// The file beside the journal of the disk cache's first volume.
 const FILE: &str = "cluster-position";
@@ -28,6 +31,8 @@ const LEAVE: Duration = Duration::from_secs(3);
 /// A node, and what it does beside requests.
 pub(crate) struct Node {
     pub(crate) cluster: Arc<Cluster>,
+    /// The secrets that it shares; `None` if it shares none.
+    pub(crate) bucket: Option<Arc<Bucket>>,
     work: JoinHandle<()>,
 }
 
@@ -46,7 +51,8 @@ struct Store {
 ///
 /// # Errors
 /// A file that cannot be used.
-pub(crate) fn join(shared: &Arc<Shared>, config: &Config) -> Result<Option<Node>, String> {
+pub(crate) fn join(users: &Users, config: &Config) -> Result<Option<Node>, String> {
+    let shared = &users.shared;
     let Some(wanted) = &config.cluster else { return Ok(None) };
     let settings = settings(wanted, config)?;
     let volume = config.disk.iter().flat_map(|disk| &disk.volumes).next();
@@ -68,6 +74,7 @@ pub(crate) fn join(shared: &Arc<Shared>, config: &Config) -> Result<Option<Node>
     };
     let store = Store { shared: Arc::clone(shared), counters, file, sharing: sharing.clone() };
     let cluster = Cluster::new(settings, Arc::new(store), saved.map(|saved| saved.position));
+    let bucket = secrets::share(&cluster, config, users)?;
     if let Some(sharing) = sharing {
         let (shared, cluster) = (Arc::clone(shared), Arc::clone(&cluster));
         rt::spawn(async move { sharing.follow(shared, cluster).await });
@@ -76,7 +83,7 @@ pub(crate) fn join(shared: &Arc<Shared>, config: &Config) -> Result<Option<Node>
     let work = rt::spawn(async move {
         net::keep(move || Arc::clone(&own).run(), || counters.inc(Counter::Panics)).await;
     });
-    Ok(Some(Node { cluster, work }))
+    Ok(Some(Node { cluster, bucket, work }))
 }
 
 impl Node {
@@ -87,6 +94,10 @@ impl Node {
 
     /// Leaves the cluster, when nobody is served any more.
     pub(crate) async fn leave(self) {
+        if let Some(bucket) = &self.bucket {
+            // Another may order at once.
+            _ = rt::time::timeout(LEAVE, bucket.release()).await;
+        }
         self.cluster.end();
         _ = rt::time::timeout(LEAVE, self.work).await;
         self.cluster.keep_position();
@@ -222,12 +233,19 @@ fn write_durably(file: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The cluster as JSON; one without a name and members for a daemon that is alone.
-pub(crate) fn json(cluster: Option<&Cluster>) -> Value {
+/// The cluster as JSON, with the secrets that are shared; one without a name and members for a
+/// daemon that is alone.
+pub(crate) fn json(cluster: Option<&Cluster>, bucket: Option<&Bucket>) -> Value {
+    let shared = bucket.map(|bucket| serde_json::to_value(bucket.status()).unwrap_or_default());
+    let shared = shared.unwrap_or_default();
     match cluster {
-        Some(cluster) => serde_json::to_value(cluster.status()).unwrap_or_default(),
+        Some(cluster) => {
+            let mut all = serde_json::to_value(cluster.status()).unwrap_or_default();
+            all["shared"] = shared;
+            all
+        }
         None => json!({
-            "name": "", "connected": false, "stance": "member", "is_shown": false,
+            "shared": shared, "name": "", "connected": false, "stance": "member", "is_shown": false,
             "trusted": true, "trusted_ms": 0, "problem": null,
             "sequence": 0, "last": 0, "queued": 0, "counts": {}, "members": [],
         }),

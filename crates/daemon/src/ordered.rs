@@ -112,7 +112,12 @@ impl Answers for Responder {
                     self.counters.limit(*limit);
                 }
             }
-            Event::Account { .. } | Event::Obtained { .. } | Event::Aside { .. } => {}
+            Event::Account { .. }
+            | Event::Obtained { .. }
+            | Event::Taken { .. }
+            | Event::Waiting { .. }
+            | Event::NotAll { .. }
+            | Event::Aside { .. } => {}
         }
         base::say!("larder: {event}");
     }

@@ -154,18 +154,18 @@ impl Daemon {
         let (daemon, records, below) = Self::new(source, config, machinery)?;
         let connections = keep_back(descriptors, config.limits.descriptors_reserve) / 5 * 4;
         let settings = net::Settings { connections, records };
-        daemon.start_ordering();
         daemon.start_stapling();
         daemon.load_programs(config)?;
         // Purges of before are told by the rules of sites and programs.
         if let Some(below) = below {
             below::take_up(&daemon.shared, config, below);
         }
-        let node = node::join(&daemon.shared, config)?;
+        let node = node::join(&daemon.users(), config)?;
         let neighbours: Arc<dyn Others> = daemon.start_neighbours()?;
         let nodes = node.iter().map(node::Node::others);
         daemon.shared.tell_others(Arc::new(Everyone(nodes.chain([neighbours]).collect())));
         *daemon.node.lock() = node;
+        daemon.start_ordering();
         if let Some(file) = daemon.source().flags().and_then(|flags| flags.commands.as_ref()) {
             varnish_cli::carry_out(&daemon, file).await?;
         }

@@ -12,7 +12,7 @@ use cluster::{Card, Cluster, Epoch, Position, Sharer};
 use flow::Shared;
 use flow::peers::{Applied, PeerNode, Peers, Standing};
 use origin::{Address, Origin, OriginConfig, Protocol, ServerConfig, TlsConfig};
-use tls::{ClientAuth, Domain, Fingerprint, Pair, Roster, Server, Upstream};
+use tls::{ClientAuth, Domain, Fingerprint, Pair, Roster, Server, TicketKeys, Upstream};
 
 /// The time after which it is looked anew who the others are.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -48,7 +48,8 @@ impl Sharing {
         let roster = Arc::new(Roster::default());
         let auth = ClientAuth::of_nodes(Arc::clone(&roster));
         let domain = Domain { pairs: vec![Arc::clone(&pair)], auth: Some(auth.clone()) };
-        let server = Server::new(Vec::new(), Some(domain), Box::new(|_| None), false, None);
+        let keys = TicketKeys::new().map_err(wrong)?;
+        let server = Server::new(Vec::new(), Some(domain), Box::new(|_| None), false, &keys);
         let shows = Fingerprint::of(&pair);
         let upstream = Upstream::of_nodes(Arc::clone(&roster), pair).map_err(wrong)?;
         let server = Arc::new(server.map_err(wrong)?);

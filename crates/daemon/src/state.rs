@@ -20,7 +20,7 @@ use net::AccessLog;
 use observe::ring::Ring;
 use origin::{Order, Reserved, ServerStatus};
 use parking_lot::Mutex;
-use tls::Challenges;
+use tls::{Challenges, TicketKeys};
 use tokio::sync::watch;
 
 use crate::guard::Guard;
@@ -32,6 +32,7 @@ use crate::node::Node;
 use crate::notify::Notify;
 use crate::ordered::Responder;
 use crate::records::records;
+use crate::secrets::{Nodes, Users};
 use crate::source::{Settings, Source};
 use crate::tended::{Tended, keep_running, tend};
 use crate::vcl::Vcls;
@@ -70,6 +71,8 @@ pub struct Daemon {
     running: Mutex<Running>,
     /// The answers that authorities get in handshakes.
     challenges: Arc<Challenges>,
+    /// The keys that sessions go on with.
+    ticket_keys: Arc<TicketKeys>,
     /// The plan of certificates to order of the authorities, if there are any.
     plans: watch::Sender<Option<Arc<acme::Plan>>>,
     /// The certificates that are shown with an authority's word.
@@ -147,7 +150,8 @@ impl Daemon {
         let consoles = admin_addresses.iter().copied().chain(cli);
         let reserved = Arc::new(Reserved::new(consoles, sockets));
         let challenges = Arc::default();
-        let tls = material.server(config, None, &challenges)?;
+        let ticket_keys = TicketKeys::new().map_err(|error| format!("larder: TLS: {error}"))?;
+        let tls = material.server(config, &ticket_keys, &challenges)?;
         let vcls = source.programs(config);
         let (live, origins) = build::live(config, &[], &material, tls, &reserved, vcls.view());
         let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
@@ -182,18 +186,22 @@ impl Daemon {
             neighbours: OnceLock::new(),
             running,
             challenges,
+            ticket_keys,
             plans,
             stapling,
         });
         Ok((daemon, records, below))
     }
 
-    /// Has certificates ordered for as long as the runtime lives.
+    /// Has certificates ordered for as long as the runtime lives, with the nodes of the cluster if
+    /// secrets are shared with them.
     pub(crate) fn start_ordering(&self) {
+        let commons = self.bucket().map(|bucket| Arc::new(Nodes(bucket)) as Arc<dyn acme::Commons>);
         let (shared, challenges) = (Arc::clone(&self.shared), Arc::clone(&self.challenges));
         let plans = self.plans.subscribe();
         keep_running(&self.shared, move || {
-            acme::run(plans.clone(), Responder::new(&shared, &challenges))
+            let responder = Responder::new(&shared, &challenges);
+            acme::run(plans.clone(), responder, commons.clone())
         });
     }
 
@@ -293,7 +301,7 @@ impl Daemon {
         config: &Config,
         material: &Material,
     ) -> Result<Option<Arc<tls::Server>>, String> {
-        material.server(config, self.shared.live().tls.as_deref(), &self.challenges)
+        material.server(config, &self.ticket_keys, &self.challenges)
     }
 
     /// Every origin's servers, each with its origin's name.
@@ -352,6 +360,25 @@ impl Daemon {
     /// The cluster, if the daemon is part of one.
     pub(crate) fn cluster(&self) -> Option<Arc<cluster::Cluster>> {
         self.node.lock().as_ref().map(|node| Arc::clone(&node.cluster))
+    }
+
+    /// The secrets that it shares with the nodes of its cluster, if it does.
+    pub(crate) fn bucket(&self) -> Option<Arc<cluster::Bucket>> {
+        self.node.lock().as_ref().and_then(|node| node.bucket.clone())
+    }
+
+    /// Seconds since the key was made with which session tickets are made.
+    pub(crate) fn ticket_keys_age(&self) -> u64 {
+        self.ticket_keys.age_secs(rt::now().unix_secs())
+    }
+
+    /// The users of secrets that are shared.
+    pub(crate) fn users(&self) -> Users {
+        Users {
+            shared: Arc::clone(&self.shared),
+            handshakes: Arc::clone(&self.challenges),
+            ticket_keys: Arc::clone(&self.ticket_keys),
+        }
     }
 
     /// Core threads.

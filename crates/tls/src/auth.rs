@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use aws_lc_rs::digest::{Context, SHA256};
 use rustls::RootCertStore;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
@@ -30,8 +31,9 @@ pub struct ClientAuth {
 #[derive(Debug)]
 struct Rule {
     mode: AuthMode,
-    /// The authorities as they came, to compare by.
-    authorities: Vec<Box<[u8]>>,
+    /// The digest of mode and authorities, by which checks are compared. `None` for one that has
+    /// its nodes, and is like no other.
+    digest: Option<[u8; 32]>,
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
@@ -43,31 +45,37 @@ impl ClientAuth {
     pub fn new(pem: &[u8], mode: AuthMode) -> Result<Self, MaterialError> {
         let wrong = |error: &dyn std::fmt::Display| MaterialError::Authorities(error.to_string());
         let mut roots = RootCertStore::empty();
-        let mut authorities = Vec::new();
+        let mut authorities: Vec<Box<[u8]>> = Vec::new();
         for certificate in certificates(pem)? {
             authorities.push(certificate.as_ref().into());
             roots.add(certificate).map_err(|error| wrong(&error))?;
         }
         authorities.sort_unstable();
+        let digest = Some(digest(mode, &authorities));
         let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
         let builder = match mode {
             AuthMode::Require => builder,
             AuthMode::Optional => builder.allow_unauthenticated(),
         };
         let verifier = builder.build().map_err(|error| wrong(&error))?;
-        Ok(Self { rule: Arc::new(Rule { mode, authorities, verifier }) })
+        Ok(Self { rule: Arc::new(Rule { mode, digest, verifier }) })
     }
 
     /// Lets in the nodes of `roster`, and them alone.
     pub fn of_nodes(roster: Arc<Roster>) -> Self {
-        let (mode, authorities) = (AuthMode::Require, Vec::new());
+        let (mode, digest) = (AuthMode::Require, None);
         let verifier: Arc<dyn ClientCertVerifier> = Arc::new(Known(roster));
-        Self { rule: Arc::new(Rule { mode, authorities, verifier }) }
+        Self { rule: Arc::new(Rule { mode, digest, verifier }) }
     }
 
     /// Returns true if a client must have a certificate.
     pub fn is_required(&self) -> bool {
         self.rule.mode == AuthMode::Require
+    }
+
+    /// The digest that tells the check from others, in all processes; `None` for one of nodes.
+    pub(crate) fn digest(&self) -> Option<&[u8; 32]> {
+        self.rule.digest.as_ref()
     }
 
     pub(crate) fn verifier(&self) -> Arc<dyn ClientCertVerifier> {
@@ -78,11 +86,20 @@ impl ClientAuth {
 impl PartialEq for ClientAuth {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.rule, &other.rule)
-            // One without authorities has its nodes, and is like no other.
-            || !self.rule.authorities.is_empty()
-                && self.rule.mode == other.rule.mode
-                && self.rule.authorities == other.rule.authorities
+            || self.rule.digest.is_some() && self.rule.digest == other.rule.digest
     }
 }
 
 impl Eq for ClientAuth {}
+
+fn digest(mode: AuthMode, authorities: &[Box<[u8]>]) -> [u8; 32] {
+    let mut context = Context::new(&SHA256);
+    context.update(&[u8::from(mode == AuthMode::Require)]);
+    for authority in authorities {
+        context.update(&authority.len().to_be_bytes());
+        context.update(authority);
+    }
+    let mut digest = [0; 32];
+    digest.copy_from_slice(context.finish().as_ref());
+    digest
+}

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use crate::Domain;
     use crate::pair::Pair;
-    use crate::server::tests::made;
+    use crate::server::tests::{keys, made};
 
     /// More than a connection holds for somebody who does not read from it.
     const MUCH: usize = 100 * 1024;
@@ -196,7 +196,7 @@ mod tests {
         let pair = Pair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair");
         let domain = Domain { pairs: vec![Arc::new(pair)], auth: None };
         let find = Box::new(|_: &[u8]| Some(0));
-        let server = Server::new(vec![domain], None, find, true, None).expect("a server");
+        let server = Server::new(vec![domain], None, find, true, &keys()).expect("a server");
         let mut roots = RootCertStore::empty();
         let root = CertificateDer::from_pem_slice(cert.as_bytes()).expect("a certificate");
         roots.add(root).expect("a root");

@@ -198,6 +198,7 @@ mod tests {
     use super::*;
     use crate::auth::ClientAuth;
     use crate::handshake::Handshake;
+    use crate::server::tests::keys;
     use crate::server::{Domain, Server};
     use crate::upstream::Upstream;
 
@@ -213,7 +214,7 @@ mod tests {
             let roster = Arc::new(Roster::default());
             let auth = Some(ClientAuth::of_nodes(Arc::clone(&roster)));
             let domain = Domain { pairs: vec![Arc::clone(&pair)], auth };
-            let server = Server::new(Vec::new(), Some(domain), Box::new(|_| None), false, None);
+            let server = Server::new(Vec::new(), Some(domain), Box::new(|_| None), false, &keys());
             Self { pair, roster, server: server.expect("a server") }
         }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use rustls::crypto::CryptoProvider;
-use rustls::crypto::aws_lc_rs::{self, Ticketer};
+use rustls::crypto::aws_lc_rs;
 use rustls::server::{
     ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, ServerConfig,
     WebPkiClientVerifier,
@@ -15,6 +15,7 @@ use rustls::version::{TLS12, TLS13};
 use crate::auth::ClientAuth;
 use crate::challenge::Challenges;
 use crate::error::MaterialError;
+use crate::keyring::TicketKeys;
 use crate::pair::Pair;
 
 /// Application protocols offered, the preferred first (RFC 7301).
@@ -70,7 +71,8 @@ impl Server {
     /// domain of its own, is for clients that name no host or one without certificate; without it
     /// they are refused. Domains without pairs use the default's.
     ///
-    /// Tickets given out under `previous` stay good where clients are still checked the same way.
+    /// Tickets are made with `keys`; those of another server with the same keys are good where
+    /// clients are checked the same way.
     ///
     /// With `http2` clients may agree on HTTP/2.
     ///
@@ -81,19 +83,19 @@ impl Server {
         default: Option<Domain>,
         find: Find,
         http2: bool,
-        previous: Option<&Self>,
+        keys: &Arc<TicketKeys>,
     ) -> Result<Self, MaterialError> {
         let (domains, tickets) = (Vec::new(), Vec::new());
         let mut server = Self { domains, default: None, find, tickets, challenges: None, http2 };
         let spare = default.as_ref().map(|d| d.pairs.clone()).unwrap_or_default();
-        server.default = default.map(|domain| server.show(domain, previous)).transpose()?;
+        server.default = default.map(|domain| server.show(domain, keys)).transpose()?;
         for mut domain in wanted {
             if domain.pairs.is_empty() {
                 domain.pairs.clone_from(&spare);
             }
             let shown = match domain.pairs.is_empty() {
                 true => None,
-                false => Some(server.show(domain, previous)?),
+                false => Some(server.show(domain, keys)?),
             };
             server.domains.push(shown);
         }
@@ -114,7 +116,7 @@ impl Server {
     fn show(
         &mut self,
         mut domain: Domain,
-        previous: Option<&Self>,
+        keys: &Arc<TicketKeys>,
     ) -> Result<Arc<Shown>, MaterialError> {
         domain.pairs.sort_by_key(|pair| !pair.is_elliptic());
         let verifier = match &domain.auth {
@@ -128,30 +130,23 @@ impl Server {
             .with_cert_resolver(Arc::new(Chooser(domain.pairs.clone())));
         let offered = if self.http2 { &ALPN[..] } else { &ALPN[1..] };
         config.alpn_protocols = offered.iter().map(|name| name.to_vec()).collect();
-        config.ticketer = self.ticketer(domain.auth.as_ref(), previous)?;
+        config.ticketer = self.ticketer(domain.auth.as_ref(), keys)?;
         // Tickets do for every client of this century; a store would be a lock all cores share.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         Ok(Arc::new(Shown { config: Arc::new(config), pairs: domain.pairs, auth: domain.auth }))
     }
 
     /// The ticket keys for everyone who is checked by `auth`: a ticket of one site cannot even be
-    /// decrypted for a site that lets in others (nginx's CVE-2025-23419). They rotate by
-    /// themselves.
+    /// decrypted for a site that lets in others (nginx's CVE-2025-23419).
     fn ticketer(
         &mut self,
         auth: Option<&ClientAuth>,
-        previous: Option<&Self>,
+        keys: &Arc<TicketKeys>,
     ) -> Result<Arc<dyn ProducesTickets>, MaterialError> {
-        let of = |list: &[(Option<ClientAuth>, Arc<dyn ProducesTickets>)]| {
-            list.iter().find(|(own, _)| own.as_ref() == auth).map(|(_, t)| Arc::clone(t))
-        };
-        if let Some(known) = of(&self.tickets) {
-            return Ok(known);
+        if let Some((_, known)) = self.tickets.iter().find(|(own, _)| own.as_ref() == auth) {
+            return Ok(Arc::clone(known));
         }
-        let ticketer = match previous.and_then(|server| of(&server.tickets)) {
-            Some(kept) => kept,
-            None => Ticketer::new().map_err(|error| MaterialError::Key(error.to_string()))?,
-        };
+        let ticketer = keys.ticketer(auth)?;
         self.tickets.push((auth.cloned(), Arc::clone(&ticketer)));
         Ok(ticketer)
     }
@@ -190,6 +185,11 @@ pub(crate) mod tests {
         (made.cert.pem(), made.signing_key.serialize_pem())
     }
 
+    /// Ticket keys that nobody else has.
+    pub(crate) fn keys() -> Arc<TicketKeys> {
+        TicketKeys::new().expect("random bytes")
+    }
+
     fn domain(name: &str, auth: Option<ClientAuth>) -> Domain {
         let (cert, key) = made(&[name]);
         let pair = Pair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair");
@@ -208,7 +208,7 @@ pub(crate) mod tests {
     #[test]
     fn names_choose_their_domain_and_strangers_the_default() {
         let domains = || vec![domain("a.test", None), domain("b.test", None), Domain::default()];
-        let server = Server::new(domains(), None, find(), true, None).expect("a server");
+        let server = Server::new(domains(), None, find(), true, &keys()).expect("a server");
         let covers = |server: &Server, sni: Option<&str>, host: &str| {
             server.choose(sni).is_some_and(|shown| shown.pairs[0].covers(host))
         };
@@ -218,7 +218,7 @@ pub(crate) mod tests {
             assert!(server.choose(sni).is_none(), "{sni:?}");
         }
         let default = Some(domain("default.test", None));
-        let server = Server::new(domains(), default, find(), true, None).expect("a server");
+        let server = Server::new(domains(), default, find(), true, &keys()).expect("a server");
         for sni in [None, Some("none.test"), Some("stranger.test")] {
             assert!(covers(&server, sni, "default.test"), "{sni:?}");
         }
@@ -238,17 +238,22 @@ pub(crate) mod tests {
                 domain("y.test", Some(auth(Optional))),
             ]
         };
-        let first = Server::new(domains(), None, find(), true, None).expect("a server");
-        let keys = |server: &Server, at: usize| {
+        let common = keys();
+        let serve = |keys| Server::new(domains(), None, find(), true, keys).expect("a server");
+        let (first, second, stranger) = (serve(&common), serve(&common), serve(&keys()));
+        let of = |server: &Server, at: usize| {
             Arc::clone(&server.domains[at].as_ref().expect("a domain").config.ticketer)
         };
-        assert!(Arc::ptr_eq(&keys(&first, 0), &keys(&first, 1)));
-        assert!(Arc::ptr_eq(&keys(&first, 2), &keys(&first, 3)));
-        assert!(!Arc::ptr_eq(&keys(&first, 0), &keys(&first, 2)));
-        assert!(!Arc::ptr_eq(&keys(&first, 2), &keys(&first, 4)));
-        let second = Server::new(domains(), None, find(), true, Some(&first)).expect("a server");
-        for at in 0..5 {
-            assert!(Arc::ptr_eq(&keys(&first, at), &keys(&second, at)), "{at}");
+        let alike = [0, 0, 1, 1, 2];
+        for (made, made_by) in alike.iter().enumerate() {
+            let ticket = of(&first, made).encrypt(b"a session").expect("a ticket");
+            for (opened, opened_by) in alike.iter().enumerate() {
+                for server in [&first, &second] {
+                    let is_open = of(server, opened).decrypt(&ticket).is_some();
+                    assert_eq!(is_open, made_by == opened_by, "{made} {opened}");
+                }
+                assert_eq!(of(&stranger, opened).decrypt(&ticket), None);
+            }
         }
     }
 

@@ -80,7 +80,7 @@ mod tests {
 
     use rustls::{ClientConnection, HandshakeKind};
 
-    use crate::server::tests::made;
+    use crate::server::tests::{keys, made};
     use crate::{Domain, Handshake, Pair, Server, Upstream};
 
     /// A handshake, and what the server sends behind it; how it went.
@@ -108,7 +108,7 @@ mod tests {
         let (cert, key) = made(&["a.test"]);
         let pair = Pair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair");
         let shown = Domain { pairs: vec![Arc::new(pair)], auth: None };
-        let server = Server::new(Vec::new(), Some(shown), Box::new(|_| None), false, None)
+        let server = Server::new(Vec::new(), Some(shown), Box::new(|_| None), false, &keys())
             .expect("a server");
         let upstream = Upstream::new(None, None).expect("nothing to verify by");
         let peer = upstream.offering(&["http/1.1"], true).peer("a.test").expect("a name");

@@ -1,5 +1,6 @@
 //! `larder cluster`: the nodes of a cluster, as the one asked knows them.
 
+use base::units::DurationMs;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -136,7 +137,41 @@ fn told(status: &Value) -> String {
             hits.saturating_mul(100) / judged,
         ));
     }
+    lines.extend(shared(&status["shared"]));
     lines.join("\n")
+}
+
+/// An age in the largest unit in which it is two at least.
+fn coarse(secs: u64) -> DurationMs {
+    let unit = [86_400, 3_600, 60].into_iter().find(|unit| secs >= 2 * unit).unwrap_or(1);
+    DurationMs((secs / unit * unit).saturating_mul(1000))
+}
+
+/// The secrets that nodes share, and who orders, as lines; none if they share nothing.
+fn shared(shared: &Value) -> Vec<String> {
+    let Some(secrets) = shared["secrets"].as_array() else { return Vec::new() };
+    let mut lines = Vec::new();
+    if let Some(why) = shared["problem"].as_str() {
+        lines.push(format!("shared: out of touch: {why}"));
+    }
+    lines.push(match (shared["orders"].as_str(), shared["is_ordering"] == true) {
+        (Some(node), true) => format!("certificates: {node} orders"),
+        (Some(node), false) => format!("certificates: none to be ordered; {node} was the last"),
+        (None, _) => "certificates: nobody has ordered".to_owned(),
+    });
+    let width = secrets.iter().filter_map(|own| own["name"].as_str().map(str::len)).max();
+    let width = width.unwrap_or_default().max("shared".len());
+    lines.push(format!("{:<width$} {:<20} {:>9}", "shared", "by", "age"));
+    for own in secrets {
+        let text = |key: &str| own[key].as_str().unwrap_or_default().to_owned();
+        let age = coarse(own["age_secs"].as_u64().unwrap_or_default());
+        let refused = own["refused"].as_str().map(|why| format!("  refused: {why}"));
+        let (name, node) = (text("name"), text("node"));
+        let age = age.to_string();
+        let refused = refused.unwrap_or_default();
+        lines.push(format!("{name:<width$} {node:<20} {age:>9}{refused}"));
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -170,6 +205,31 @@ mod tests {
             let page = told(&json!({ "name": "a", "connected": true, "stance": stance }));
             assert!(page.lines().next().is_some_and(|line| line.ends_with(says)), "{page}");
         }
+    }
+
+    #[test]
+    fn a_status_says_who_orders_and_what_is_shared() {
+        let secret = |name: &str, refused: Value| {
+            let age_secs = 7_299;
+            json!({ "name": name, "node": "b", "age_secs": age_secs, "refused": refused })
+        };
+        let mut status = json!({ "name": "a", "connected": true, "shared": {
+            "problem": null, "orders": "b", "is_ordering": true,
+            "secrets": [
+                secret("tickets", Value::Null),
+                secret("certificate.ca.a.test", json!("it was changed")),
+            ],
+        }});
+        let page = told(&status);
+        let lines: Vec<_> = page.lines().skip(3).collect();
+        assert_eq!(lines[0], "certificates: b orders");
+        assert_eq!(lines[1], "shared                by                         age");
+        assert_eq!(lines[2], "tickets               b                           2h");
+        assert!(lines[3].ends_with("2h  refused: it was changed"), "{}", lines[3]);
+        status["shared"]["is_ordering"] = json!(false);
+        assert!(told(&status).contains("none to be ordered; b was the last"));
+        status["shared"] = Value::Null;
+        assert_eq!(told(&status).lines().count(), 3, "nothing is shared");
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! `[cluster]`.
 
-use super::{COUNT, DURATION, Section, TEXTS};
+use super::{COUNT, DURATION, PATHS, Section, TEXTS};
 
 pub(crate) const CLUSTER: Section = Section {
     title: "[cluster]",
     about: "Several Larders that tell each other what they invalidate, over NATS with JetStream. Read \
-            when the daemon starts; a reload does not change it. The limits `cluster_queue` and \
-            `cluster_wait` are its, too.",
+            when the daemon starts; a reload does not change it. The limits that begin with \
+            `cluster_` are its, too.",
     keys: || {
         keys! {
             "servers", TEXTS, "required", "URLs of NATS servers, such as `nats://10.0.0.1:4222` or `tls://nats-1:4222`: one at least, the others are learned from it.";
@@ -19,6 +19,7 @@ pub(crate) const CLUSTER: Section = Section {
             "isolation", "\"revalidate\" or \"not-ready\"", "\"revalidate\"", "What a node does then: it validates, or it also answers `health_check` and `/readyz` with 503.";
             "replicas", COUNT, "1", "Copies of the streams among the NATS servers: 1, 3 or 5. Streams with fewer are raised.";
             "keep", DURATION, "\"24h\"", "How long the stream keeps invalidations. A node that was away for longer has everything validated that it stored before.";
+            "secret_file", PATHS, "none", "File with a secret of 32 bytes at least, the same on all nodes, with which nodes share ticket keys, and the account, challenges and certificates of `[tls.acme]`: they lie in NATS sealed with it. A second file is the secret before: what was sealed with it is still read. Without the setting none of it is shared; `[]` says that this is meant. The daemon's user reads it, or root.";
             "user", "a string", "none", "Name of the user at the NATS servers; goes with `password`.";
             "password", "a string", "none", "The user's password.";
             "token", "a string", "none", "A token, instead of user and password.";

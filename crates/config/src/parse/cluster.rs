@@ -1,18 +1,21 @@
 //! `[cluster]`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use flow::invalidate::Level;
 
-use super::tls::path_of;
+use super::tls::{path, path_of};
 use crate::keys;
-use crate::model::{ClusterConfig, ClusterCredentials, Isolation};
+use crate::model::{AcmeConfig, ClusterConfig, ClusterCredentials, Isolation, ListenSpec, Place};
 use crate::reader::{Item, Reader, Table};
 
 /// Most bytes of a name or a prefix.
 const NAME_BYTES: usize = 64;
 /// Shortest `max_isolation`: ten questions to the stream have to fit in it.
 const ISOLATION_MIN_MS: u64 = 200;
+/// Most files with secrets: one that seals, and the one before it.
+const SECRETS_MAX: usize = 2;
 /// Shortest `keep`.
 const KEEP_MIN_MS: u64 = 60_000;
 
@@ -54,6 +57,7 @@ pub(super) fn cluster(r: &mut Reader, top: &Table<'_>) -> Option<ClusterConfig> 
         credentials: credentials(r, &table, &item),
         ca: path_of(r, &table, "ca").map(|(path, _)| path),
         certificate: certificate(r, &table),
+        secret_files: secret_files(r, &table),
         servers,
     };
     let has_password = matches!(config.credentials, ClusterCredentials::Password(..))
@@ -63,6 +67,44 @@ pub(super) fn cluster(r: &mut Reader, top: &Table<'_>) -> Option<ClusterConfig> 
         r.warning(item.span, "the password crosses the network as it is: use tls://");
     }
     (!config.servers.is_empty()).then_some(config)
+}
+
+/// Says what nodes do not share for want of a secret. An empty list is meant so.
+pub(super) fn check(
+    r: &mut Reader,
+    top: &Table<'_>,
+    cluster: Option<&ClusterConfig>,
+    listen: &[ListenSpec],
+    acme: Option<&AcmeConfig>,
+) {
+    let (Some(item), Some(cluster)) = (top.item("cluster"), cluster) else { return };
+    let missing = match (&cluster.secret_files, acme) {
+        (Some(_), _) => return,
+        (None, Some(_)) => {
+            "each node orders certificates of its own, and answers no challenge of another; \
+             sessions are not resumed on another node"
+        }
+        (None, None) if listen.iter().any(|spec| spec.tls) => {
+            "sessions are not resumed on another node"
+        }
+        (None, None) => return,
+    };
+    r.warning(item.span, format!("without `secret_file` {missing}")).help = Some(
+        "name a file with the same secret on all nodes, such as `openssl rand -base64 48` makes, \
+         or secret_file = [] if that is meant"
+            .into(),
+    );
+}
+
+/// Files with secrets: the one that seals, and the one before it.
+fn secret_files(r: &mut Reader, table: &Table<'_>) -> Option<Vec<(PathBuf, Place)>> {
+    let item = table.item("secret_file")?;
+    let files: Vec<_> = item.each().iter().filter_map(|each| path(r, each)).collect();
+    if files.len() > SECRETS_MAX {
+        let text = "`secret_file` is one file, or the new one and the old one";
+        r.error(item.span, text);
+    }
+    Some(files)
 }
 
 /// Where the node answers the others: they are told this very address.
@@ -177,10 +219,7 @@ fn credentials(r: &mut Reader, table: &Table<'_>, whole: &Item<'_>) -> ClusterCr
     said.into_iter().next().unwrap_or(ClusterCredentials::None)
 }
 
-fn certificate(
-    r: &mut Reader,
-    table: &Table<'_>,
-) -> Option<(std::path::PathBuf, std::path::PathBuf)> {
+fn certificate(r: &mut Reader, table: &Table<'_>) -> Option<(PathBuf, PathBuf)> {
     let (certificate, key) = (path_of(r, table, "certificate"), path_of(r, table, "key"));
     match (certificate, key) {
         (Some((certificate, _)), Some((key, _))) => Some((certificate, key)),

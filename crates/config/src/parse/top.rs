@@ -51,6 +51,8 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     let ocsp = super::tls::ocsp(r, &top);
     let acme = super::acme::acme(r, &top, &listen);
     super::tls::check(r, &top, &listen, &certificates, acme.as_ref(), &sites);
+    let cluster = super::cluster::cluster(r, &top);
+    super::cluster::check(r, &top, cluster.as_ref(), &listen, acme.as_ref());
     Some(Config {
         listen,
         trusted_proxies: fronts.trusted,
@@ -64,7 +66,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         admin,
         varnish_cli: super::ports::varnish_cli(r, &top),
         htcp: super::ports::htcp(r, &top),
-        cluster: super::cluster::cluster(r, &top),
+        cluster,
         neighbours,
         tracing: super::tracing::tracing(r, &top),
         compression: super::compression::compression(r, &top),

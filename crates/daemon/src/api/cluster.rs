@@ -18,7 +18,7 @@ struct Standing {
 
 impl Daemon {
     pub(super) fn cluster_status(&self) -> Answer {
-        Answer::json(&node::json(self.cluster().as_deref()))
+        Answer::json(&node::json(self.cluster().as_deref(), self.bucket().as_deref()))
     }
 
     /// Has an operator's word count.

@@ -97,6 +97,8 @@ fn named(config: &Config) -> HashSet<PathBuf> {
     if let Some(CliSecret::File(path, _)) = secret {
         all.insert(path.clone());
     }
+    let secrets = config.cluster.iter().flat_map(|cluster| &cluster.secret_files).flatten();
+    all.extend(secrets.map(|(path, _)| path.clone()));
     let authority = config.acme.as_ref().and_then(|acme| acme.ca.as_ref());
     all.extend(authority.into_iter().map(|(path, _)| path.clone()));
     all

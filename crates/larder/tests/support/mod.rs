@@ -4,6 +4,7 @@
 // Each test file uses its own part of this.
 #![allow(dead_code, reason = "compiled once for every test file")]
 
+pub(crate) mod balanced;
 pub(crate) mod cli;
 pub(crate) mod collector;
 pub(crate) mod console;

@@ -16,10 +16,23 @@ use super::{PATIENCE, pause};
 /// Text that every site serves.
 pub(crate) const TEXT: &str = "0123456789abcdefghij";
 
+/// The ports to choose from: below those that the system gives to whoever names none, so that
+/// nobody gets one of them before it is used.
+const PORTS: std::ops::Range<u32> = 10_000..32_000;
+
 /// A free port. Another process may take it before it is used; then a start fails, and says so.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Processes that run side by side begin far from each other.
+    let begin = std::process::id().wrapping_mul(7_919);
+    loop {
+        let place = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = PORTS.start + place % (PORTS.end - PORTS.start);
+        let port = u16::try_from(port).expect("ports have 16 bits");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// A place for an authority and for daemons that use it, with every port chosen ahead.

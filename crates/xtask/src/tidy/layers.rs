@@ -108,7 +108,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("x509-cert", &["tls"]),
     ("x509-ocsp", &["tls"]),
     ("x509-parser", &["tls"]),
-    ("aws-lc-rs", &["tls"]),
+    ("aws-lc-rs", &["tls", "cluster"]),
     ("toml", &["config"]),
     ("rustix", &["base", "disk", "files", "net", "config", "daemon", "bench", "tools", "testkit"]),
     ("quick-xml", &["bench"]),

@@ -1,0 +1,252 @@
+//! The secrets that nodes of a cluster share: ticket keys, and what concerns certificates that are
+//! ordered. What they are is known here, where they lie is known to `cluster`, and neither `tls`
+//! nor `acme` knows of it.
+//!
+//! Nothing here holds up what is served: without the others the daemon goes on with what it has.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use acme::{Common, Commons, Pending, Question, Turn};
+use base::{Counters, Limit};
+use cluster::{
+    Bound, Bucket, Claim, Cluster, Found, NotWritten, Seal, Secret, SecretBounds, SecretsHost,
+};
+use config::{Config, Diagnostic};
+use flow::Shared;
+use tls::{Challenges, TicketKeys};
+use tokio::sync::watch;
+
+use crate::keeper;
+use crate::ordered::Responder;
+
+/// The entry with the ticket keys.
+const TICKETS: &str = "tickets";
+/// The entry with the question of an authority that is pending.
+const CHALLENGE: &str = "challenge";
+/// The time after which it is looked whether the ticket keys are still young.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// The key made of the operator's secrets; `None` if nothing is to be shared.
+///
+/// # Errors
+/// A file cannot be used.
+pub(crate) fn seal(config: &Config) -> Result<Option<Seal>, Box<Diagnostic>> {
+    let Some(cluster) = &config.cluster else { return Ok(None) };
+    let Some(files) = cluster.secret_files.as_ref().filter(|files| !files.is_empty()) else {
+        return Ok(None);
+    };
+    let mut secrets = Vec::new();
+    for (path, place) in files {
+        let told = |why: String| Box::new(place.error(format!("{}: {why}", path.display())));
+        let secret = keeper::read(path).map_err(|error| told(error.to_string()))?;
+        // One at a time, so that the fault has its file.
+        Seal::new([secret.as_slice()], "").map_err(|bad| told(bad.to_string()))?;
+        secrets.push(secret);
+    }
+    let prefix = cluster.prefix.as_deref().unwrap_or("larder");
+    let seal = Seal::new(secrets.iter().map(Vec::as_slice), prefix);
+    let bad = |bad: cluster::BadSecret| Box::new(files[0].1.error(bad.to_string()));
+    seal.map(Some).map_err(bad)
+}
+
+/// The users of secrets.
+pub(crate) struct Users {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) handshakes: Arc<Challenges>,
+    pub(crate) ticket_keys: Arc<TicketKeys>,
+}
+
+/// Takes secrets of other nodes.
+struct Taker {
+    responder: Arc<Responder>,
+    counters: Arc<Counters>,
+}
+
+impl SecretsHost for Taker {
+    fn took(&self, name: &str, secret: &Secret) {
+        if name != CHALLENGE {
+            return;
+        }
+        match Question::decode(&secret.value) {
+            Some(Some(question)) => {
+                if let Err(why) = question.show(&*self.responder) {
+                    self.say(&format!("a challenge of {} is not answered: {why}", secret.node));
+                }
+            }
+            Some(None) => acme::Answers::withdraw(&*self.responder),
+            None => self.say(&format!("a challenge of {} cannot be read", secret.node)),
+        }
+    }
+
+    fn bounded(&self, bound: Bound) {
+        self.counters.limit(match bound {
+            Bound::Entries => Limit::ClusterSecrets,
+            Bound::Bytes => Limit::ClusterSecretBytes,
+        });
+    }
+
+    fn expired(&self) {
+        self.counters.limit(Limit::ClusterLease);
+    }
+
+    fn say(&self, text: &str) {
+        base::say!("larder: cluster: {text}");
+    }
+}
+
+/// Shares the secrets of this node with the others, from now on.
+///
+/// # Errors
+/// The operator's secret cannot be used.
+pub(crate) fn share(
+    cluster: &Arc<Cluster>,
+    config: &Config,
+    users: &Users,
+) -> Result<Option<Arc<Bucket>>, String> {
+    let rendered = |fault: Box<Diagnostic>| crate::load::render(&[*fault]);
+    let Some(seal) = seal(config).map_err(rendered)? else { return Ok(None) };
+    let limits = &config.limits;
+    let number = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
+    let bounds = SecretBounds {
+        entries: number(limits.cluster_secrets),
+        bytes: number(limits.cluster_secret_bytes),
+        lease_ms: limits.cluster_lease,
+    };
+    let counters = users.shared.counters.register();
+    let responder = Responder::new(&users.shared, &users.handshakes);
+    let bucket = Bucket::new(cluster, seal, bounds, Arc::new(Taker { responder, counters }));
+    let own = Arc::clone(&bucket);
+    crate::tended::keep_running(&users.shared, move || Arc::clone(&own).run());
+    let (own, keys) = (Arc::clone(&bucket), Arc::clone(&users.ticket_keys));
+    keys.be_led();
+    crate::tended::keep_running(&users.shared, move || {
+        share_tickets(Arc::clone(&own), Arc::clone(&keys))
+    });
+    Ok(Some(bucket))
+}
+
+/// Has all nodes make tickets with the same keys, for as long as it runs.
+async fn share_tickets(bucket: Arc<Bucket>, keys: Arc<TicketKeys>) {
+    let mut changes = bucket.changes();
+    loop {
+        changes.borrow_and_update();
+        let now_secs = rt::now().unix_secs();
+        // Who is overtaken takes what the other has written; what fails otherwise is tried anew.
+        match bucket.read(TICKETS) {
+            Found::Taken(secret) => {
+                let next = TicketKeys::succeed(&secret.value, now_secs);
+                match next.and_then(|next| keys.take(&secret.value, now_secs).map(|_| next)) {
+                    Ok(Some(next)) => _ = bucket.write(TICKETS, &next).await,
+                    Ok(None) => {}
+                    Err(why) => bucket.refuse(TICKETS, &secret, &why.to_string()),
+                }
+            }
+            Found::Absent => _ = bucket.write(TICKETS, &keys.encode()).await,
+            Found::Refused if keys.is_old(now_secs) => {
+                if let Ok(Some(next)) = TicketKeys::succeed(&keys.encode(), now_secs) {
+                    _ = bucket.write(TICKETS, &next).await;
+                }
+            }
+            Found::Refused | Found::Unknown => {}
+        }
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() { return },
+            () = rt::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+/// The other nodes as whoever orders certificates knows them.
+pub(crate) struct Nodes(pub(crate) Arc<Bucket>);
+
+impl Commons for Nodes {
+    fn read(&self, name: &str) -> Common {
+        match self.0.read(name) {
+            Found::Unknown => Common::Unknown,
+            Found::Absent => Common::Absent,
+            Found::Refused => Common::Refused,
+            Found::Taken(secret) => Common::Is(secret.value.clone()),
+        }
+    }
+
+    fn write<'a>(&'a self, name: &'a str, value: &'a [u8]) -> Pending<'a, Result<(), String>> {
+        Box::pin(async move { self.0.write(name, value).await.map_err(|why| why.to_string()) })
+    }
+
+    fn refuse(&self, name: &str, value: &[u8], why: &str) {
+        if let Found::Taken(secret) = self.0.read(name)
+            && secret.value == value
+        {
+            self.0.refuse(name, &secret, why);
+        }
+    }
+
+    fn claim(&self) -> Pending<'_, Turn> {
+        Box::pin(async move {
+            match self.0.claim().await {
+                Claim::Own => Turn::Own,
+                Claim::Others(node) => Turn::Others(node),
+                Claim::OutOfTouch => Turn::OutOfTouch,
+            }
+        })
+    }
+
+    fn right_is_lost(&self) -> Pending<'_, ()> {
+        Box::pin(self.0.right_is_lost())
+    }
+
+    fn release(&self) -> Pending<'_, ()> {
+        Box::pin(self.0.release())
+    }
+
+    fn ask_all<'a>(&'a self, question: Option<&'a Question>) -> Pending<'a, Result<(), String>> {
+        Box::pin(async move {
+            let value = Question::encode(question);
+            let written = match question {
+                Some(_) => self.0.write_for_all(CHALLENGE, &value).await,
+                None => self.0.write(CHALLENGE, &value).await,
+            };
+            written.map_err(|why: NotWritten| why.to_string())
+        })
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_that_cannot_be_used_is_told_with_its_file() {
+        let folder = std::env::temp_dir().join(format!("larder-secrets-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let file = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).expect("written");
+            path.display().to_string()
+        };
+        let (good, short) = (file("good", &"x".repeat(32)), file("short", "x\n"));
+        let of = |files: &[&String]| {
+            let text = format!(
+                "[cluster]\nservers = \"nats://127.0.0.1:1\"\nsecret_file = {files:?}\n\
+                 [[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n"
+            );
+            let (config, _) = config::load_str(&text, "larder.toml").expect("a configuration");
+            seal(&config).map(|seal| seal.is_some()).map_err(|fault| fault.message)
+        };
+        assert_eq!(of(&[]), Ok(false));
+        assert_eq!(of(&[&good]), Ok(true));
+        assert_eq!(of(&[&good, &good]), Ok(true));
+        let missing = folder.join("missing").display().to_string();
+        for (wrong, why) in [(&short, "a secret of 1 bytes can be guessed"), (&missing, "No such")]
+        {
+            let told = of(&[&good, wrong]).expect_err("it is refused");
+            assert!(told.starts_with(&format!("{wrong}: {why}")), "{told}");
+        }
+        std::fs::remove_dir_all(&folder).expect("removed");
+    }
+}
