@@ -60,7 +60,8 @@ pub fn most_memory(coding: DeltaCoding, dictionary_bytes: usize, plain_bytes: us
 }
 
 /// Codes `plain` with the dictionary that has this hash. `None` if the whole would be longer than
-/// `most` bytes.
+/// `most` bytes, or the library has made something else of it: in `dcb` it does of one body in
+/// fifty that is shorter than a KiB, and of none that was seen and longer.
 ///
 /// # Errors
 /// [`Error::Library`].
@@ -105,8 +106,8 @@ fn zstd(plain: &[u8], dictionary: &[u8], room: usize) -> Result<Option<Vec<u8>>,
 
 /// The library has the dictionary in its window, as if it had been sent before: the same distances
 /// as a shared dictionary's as long as nothing has left the window. No match may run across the
-/// dictionary's end, which the library sees to; what it has made is decoded here before any client
-/// gets it.
+/// dictionary's end, which the library sees to, but for some short bodies; what it has made is
+/// decoded here before any client gets it.
 fn brotli(plain: &[u8], dictionary: &[u8], room: usize) -> Result<Option<Vec<u8>>, Error> {
     let (level, bits) = settings(DeltaCoding::Dcb, dictionary.len(), plain.len());
     if dictionary.len() + plain.len() + WINDOW_GAP > 1 << bits {
@@ -128,8 +129,11 @@ fn brotli(plain: &[u8], dictionary: &[u8], room: usize) -> Result<Option<Vec<u8>
     }
     drop(encoder);
     let mut decoder = BrotliDecoder::with_dictionary(bits, dictionary)?;
-    let is_same = is_decoded_to(&mut decoder, &stream, plain, &mut output)?;
-    if is_same { Ok(Some(stream)) } else { Err(Error::Library) }
+    match is_decoded_to(&mut decoder, &stream, plain, &mut output) {
+        Ok(true) => Ok(Some(stream)),
+        Ok(false) | Err(Error::Corrupt) => Ok(None),
+        Err(other) => Err(other),
+    }
 }
 
 /// Returns true if `stream` is decoded to `plain`, and to nothing else.
@@ -165,7 +169,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fuzz::{HASH, undone};
+    use crate::fuzz::{HASH, may_fail, undone};
 
     fn coded(coding: DeltaCoding, plain: &[u8], dictionary: &[u8]) -> Vec<u8> {
         let most = plain.len() + 1024;
@@ -240,6 +244,12 @@ mod tests {
     }
 
     #[test]
+    fn what_the_library_gets_wrong_is_not_made() {
+        let (old, new) = (b"?.\x8d", b"?.\x8d?.\x8d");
+        assert_eq!(encode(DeltaCoding::Dcb, new, (old, &HASH), 1024), Ok(None));
+    }
+
+    #[test]
     fn only_what_begins_so_has_a_hash() {
         assert_eq!(needs(b""), None);
         assert_eq!(needs(&[0; 100]), None);
@@ -282,7 +292,11 @@ mod tests {
             let new = [&old[cut..], &own[..], &old[..cut]].concat();
             for (a, b) in [(&old, &new), (&new, &own), (&own, &old)] {
                 for coding in DeltaCoding::ALL {
-                    prop_assert_eq!(&undone(&coded(coding, b, a), a, b.len()), b);
+                    let made = encode(coding, b, (a, &HASH), b.len() + 1024).expect("memory");
+                    match made {
+                        Some(made) => prop_assert_eq!(&undone(&made, a, b.len()), b),
+                        None => prop_assert!(may_fail(coding, b), "{coding:?} {}", b.len()),
+                    }
                 }
             }
         }

@@ -99,7 +99,15 @@ pub fn delta(data: &[u8]) {
     let coding = DeltaCoding::ALL[usize::from(first % 2)];
     let most = new.len() + 1024;
     let made = delta::encode(coding, &new, (old, &HASH), most).expect("memory, and a true library");
-    assert_eq!(undone(&made.expect("room"), old, new.len()), new);
+    match made {
+        Some(made) => assert_eq!(undone(&made, old, new.len()), new),
+        None => assert!(may_fail(coding, &new), "{coding:?} {}", new.len()),
+    }
+}
+
+/// Returns true if the library may get a body wrong that is `plain`.
+pub(crate) fn may_fail(coding: DeltaCoding, plain: &[u8]) -> bool {
+    coding == DeltaCoding::Dcb && plain.len() < 4096
 }
 
 /// The content of `body`, as a client decodes it that takes no larger windows than it must.
