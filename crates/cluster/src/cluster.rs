@@ -48,6 +48,9 @@ pub struct Cluster {
 
 pub(crate) struct State {
     pub(crate) follower: Follower,
+    /// The position up to which all is in force here, by which others may go: the follower's is
+    /// ahead of it while an entry is carried out.
+    pub(crate) in_force: Option<Position>,
     pub(crate) members: Members,
     pub(crate) outbox: Outbox,
     pub(crate) in_flight: BTreeMap<u64, Letter>,
@@ -144,6 +147,7 @@ impl Cluster {
     pub fn new(settings: Settings, host: Arc<dyn Host>, position: Option<Position>) -> Arc<Self> {
         let state = State {
             follower: Follower::new(position, settings.max_isolation_ms),
+            in_force: position,
             members: Members::default(),
             outbox: Outbox::new(settings.queue),
             in_flight: BTreeMap::new(),
@@ -286,7 +290,7 @@ impl Cluster {
 
     /// Keeps the position, as far as it can be. It may wait.
     pub fn keep_position(&self) {
-        let position = self.state.lock().follower.position();
+        let position = self.state.lock().in_force;
         if let Some(Err(why)) = position.map(|position| self.host.save(position)) {
             self.host.say(&format!("its position cannot be kept: {why}"));
         }

@@ -196,7 +196,7 @@ impl Cluster {
     }
 
     /// Takes an answer of the stream. Returns true if it is to be followed anew.
-    fn take_answer(self: &Arc<Self>, facts: &Facts, asked_ms: u64) -> bool {
+    pub(crate) fn take_answer(self: &Arc<Self>, facts: &Facts, asked_ms: u64) -> bool {
         let mut state = self.state.lock();
         let course = state.follower.answered(facts, asked_ms);
         state.last = state.last.max(facts.last);
@@ -206,6 +206,7 @@ impl Cluster {
             self.doubt(loss);
             state = self.state.lock();
         }
+        state.in_force = state.follower.position();
         // Behind the doubt: what is trusted is what comes after it.
         self.host.trust_until(state.follower.trusted_until_ms());
         drop(state);
@@ -234,7 +235,14 @@ impl Cluster {
     }
 
     /// Takes an entry of the stream. The result is the word that its maker waits for.
-    fn take_entry(self: &Arc<Self>, sequence: u64, payload: &[u8]) -> Option<EntryId> {
+    pub(crate) fn take_entry(self: &Arc<Self>, sequence: u64, payload: &[u8]) -> Option<EntryId> {
+        let awaited = self.carry_out(sequence, payload);
+        let mut state = self.state.lock();
+        state.in_force = state.follower.position();
+        awaited
+    }
+
+    fn carry_out(self: &Arc<Self>, sequence: u64, payload: &[u8]) -> Option<EntryId> {
         let read = Entry::decode(payload);
         let mut state = self.state.lock();
         let step = state.follower.entry(sequence, read.as_ref().map_err(|error| *error));

@@ -81,8 +81,85 @@ impl State {
     }
 }
 
-/// The position of a node that uses what it stores.
+/// The position up to which all is in force in a node that uses what it stores.
 fn trusted(state: &State) -> Option<Position> {
     let trusts = rt::now().mono_ms < state.follower.trusted_until_ms();
-    state.follower.position().filter(|_| trusts)
+    state.in_force.filter(|_| trusts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, OnceLock};
+
+    use super::*;
+    use crate::entry::{Entry, EntryId};
+    use crate::follower::{Facts, Loss};
+    use crate::members::Card;
+    use crate::position::Epoch;
+    use crate::settings::Host;
+    use crate::stance::Stance;
+    use crate::testing::settings;
+    use crate::{Cluster, Level};
+
+    /// A host that asks, while it carries something out, whether that counts as applied already.
+    #[derive(Default)]
+    struct Curious {
+        cluster: OnceLock<Arc<Cluster>>,
+        next: parking_lot::Mutex<Option<Position>>,
+        said: parking_lot::Mutex<Vec<bool>>,
+    }
+
+    impl Curious {
+        fn look(&self) {
+            let (cluster, next) = (self.cluster.get().expect("set"), *self.next.lock());
+            self.said.lock().push(cluster.has_applied(next.expect("set")));
+        }
+    }
+
+    impl Host for Curious {
+        fn apply(&self, _: &[u8]) -> Result<(), String> {
+            self.look();
+            Ok(())
+        }
+        fn doubt(&self, _: Loss) {
+            self.look();
+        }
+        fn trust_until(&self, _: u64) {}
+        fn settle(&self) -> Result<(), String> {
+            Ok(())
+        }
+        fn save(&self, _: Position) -> Result<(), String> {
+            Ok(())
+        }
+        fn stand(&self, _: Stance) {}
+        fn figures(&self, _: &mut Card) {}
+        fn overflowed(&self) {}
+        fn waited_in_vain(&self) {}
+        fn say(&self, _: &str) {}
+    }
+
+    #[test]
+    fn nothing_counts_as_applied_before_it_is_in_force() {
+        let epoch = Epoch(7);
+        let at = |sequence| Position { epoch, sequence, id: None };
+        let facts = |last| Facts { epoch, first: 1, last, last_id: None, asked: None, found: None };
+        let host = Arc::new(Curious::default());
+        let cluster = Cluster::new(settings("a"), Arc::<Curious>::clone(&host), None);
+        assert!(host.cluster.set(Arc::clone(&cluster)).is_ok());
+        let now_ms = rt::now().mono_ms;
+
+        // It joins, and doubts all that it stored before.
+        *host.next.lock() = Some(at(3));
+        cluster.take_answer(&facts(3), now_ms);
+        assert_eq!(std::mem::take(&mut *host.said.lock()), [false]);
+        assert!(cluster.has_applied(at(3)) && !cluster.has_applied(at(4)));
+
+        *host.next.lock() = Some(at(4));
+        let id = EntryId { run: 1, number: 1 };
+        let (node, invalidations) = ("b".to_owned(), vec![vec![1], vec![2]]);
+        let entry = Entry { id, node, level: Level::Local, invalidations };
+        cluster.take_entry(4, &entry.encode().expect("small"));
+        assert_eq!(*host.said.lock(), [false, false]);
+        assert!(cluster.has_applied(at(4)));
+    }
 }
