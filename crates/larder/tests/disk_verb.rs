@@ -71,7 +71,18 @@ fn filled(folder: &Folder, name: &str) -> PathBuf {
         }
     }
     disk.stop();
+    until_free(&path);
     path
+}
+
+/// Waits until nobody has the volume: a process that another test starts has all that is open here,
+/// until it is the program that it is to be.
+fn until_free(path: &Path) {
+    let clock: Clock = Arc::new(|| System.now());
+    let volume: Arc<dyn vfs::Vfs> = Arc::new(Real::new(path).expect("a directory"));
+    while matches!(disk::tools::stat(&volume, &clock), Err(Error::Locked { .. })) {
+        std::thread::yield_now();
+    }
 }
 
 /// Flips a bit in the body of the first record.
@@ -178,6 +189,7 @@ fn a_volume_that_is_in_use_is_left_alone() {
         assert!(!refused.good && said, "{words:?}: {}", refused.err);
     }
     disk.stop();
+    until_free(&path);
     assert!(larder(&["check"], &path).out.contains(&format!("sound: {RECORDS} ")));
 }
 
