@@ -20,7 +20,7 @@ use clap_complete::Shell;
 /// The book that all pages belong to, in the middle of their first line.
 const BOOK: &str = "Larder";
 
-/// Shells that get completions, each with its file's place below [`write`]'s folder: the name by
+/// Shells that get completions, each with its file's place below [`write()`]'s folder: the name by
 /// which that shell finds it.
 const SHELLS: [(Shell, &str); 3] = [
     (Shell::Bash, "completions/larder"),
