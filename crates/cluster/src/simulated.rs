@@ -22,6 +22,7 @@ use crate::entry::{Entry, EntryId};
 use crate::follower::{Course, Facts, Follower};
 use crate::members::{Applied, Card, Members};
 use crate::position::{Epoch, Position};
+use crate::settings::question_ms;
 use network::{Network, Traffic};
 use shape::{Bug, Shape};
 use troubles::Trouble;
@@ -64,7 +65,7 @@ enum Happening {
     AtServer(usize, ToServer),
     AtNode(usize, u64, ToNode),
     Tick(usize, u64),
-    /// What a node with a bug applies later than it says.
+    /// An entry that a node with a bug applies later than it says.
     Apply(usize, u64, Rc<Entry>),
     Serve,
     Purge,
@@ -163,6 +164,7 @@ struct Tally {
     all: u64,
     quorum: u64,
     doubts: u64,
+    made: u64,
     /// By region: milliseconds from a purge until a node of it had applied it.
     in_force_ms: Vec<Vec<u64>>,
     /// Milliseconds until a purge with `all` was acknowledged.
@@ -509,7 +511,7 @@ impl World {
             self.apply(at, entry);
         }
         let node = &mut self.nodes[at];
-        if node.follower.wants_question() && node.asked_for < sequence {
+        if node.follower.wants_question(node.clock(self.now_ms)) && node.asked_for < sequence {
             node.asked_for = sequence;
             self.show(at);
         }
@@ -573,7 +575,7 @@ impl World {
         let (promised, quorum, counts) = (&mut self.promised, &mut self.quorum, &mut self.counts);
         node.waiting.retain(|own| match (own.level, own.stored, own.checked) {
             (Level::All, Some(_), Some(last)) => {
-                let done = seen >= Some(last) && members.missing(&own.applied, clock).is_empty();
+                let done = seen >= Some(last) && members.have_all(&own.applied, clock);
                 if done {
                     counts.all += 1;
                     counts.all_ms.push(now_ms - own.sent_ms);
@@ -601,7 +603,9 @@ impl World {
         if self.nodes[at].run != run {
             return;
         }
-        self.later(self.shape.question_ms, Happening::Tick(at, run));
+        let members = self.nodes[at].members.count_live(self.nodes[at].clock(self.now_ms));
+        let in_ms = question_ms(self.shape.max_isolation_ms, members);
+        self.later(in_ms, Happening::Tick(at, run));
         if !self.nodes[at].up || self.nodes[at].stopped {
             return;
         }

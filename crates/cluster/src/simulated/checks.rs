@@ -90,6 +90,7 @@ impl World {
         let level = levels[self.rng.usize(..levels.len())];
         let purged = (key, self.truth[key]);
         let entry = self.entry(at, level, purged);
+        self.counts.made += 1;
         self.made.insert(entry.id, (self.now_ms, purged));
         self.nodes[at].apply(&entry);
         self.send(at, ToServer::Publish(Rc::clone(&entry)));

@@ -3,6 +3,8 @@
 
 use std::ops::RangeInclusive;
 
+use super::told;
+
 /// A bug that a check has to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bug {
@@ -21,7 +23,6 @@ pub(super) struct Shape {
     /// The stream is in the first one.
     pub(super) regions: usize,
     pub(super) max_isolation_ms: u64,
-    pub(super) question_ms: u64,
     /// Nodes start within this time.
     pub(super) first_ms: u64,
     /// The longest pause between two purges; 0 for none.
@@ -46,7 +47,6 @@ impl Shape {
             nodes: 2..=5,
             regions: 1,
             max_isolation_ms: 3_000,
-            question_ms: 300,
             first_ms: 1,
             purge_ms: 600,
             serve_ms: 20,
@@ -76,13 +76,11 @@ impl Shape {
     /// Many nodes with the times that nodes have unless told otherwise: purges on any of them, and
     /// `trouble_ms` between two troubles.
     pub(super) fn many(nodes: usize, regions: usize, max_isolation_ms: u64) -> Self {
-        let question_ms = (max_isolation_ms / 10).min(3_000);
         Self {
             max_isolation_ms,
-            question_ms,
-            first_ms: question_ms,
+            first_ms: 5_000,
             serve_ms: 2,
-            trouble_ms: 400,
+            trouble_ms: told("CLUSTER_TROUBLE_MS").unwrap_or(2_000),
             troubles_ms: 3 * max_isolation_ms,
             calm_ms: max_isolation_ms + 10_000,
             lost_one_in: 10_000,

@@ -1,4 +1,4 @@
-//! What goes wrong in a simulated cluster, and how it is healed.
+//! Troubles of a simulated cluster, and how they are healed.
 
 use super::{Happening, World};
 
