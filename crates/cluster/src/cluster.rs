@@ -370,12 +370,22 @@ impl Ticket {
             changed.borrow_and_update();
             let now_ms = rt::now().mono_ms;
             let knows_all = self.cluster.state.lock().cards_seen >= Some(cards);
-            if knows_all && self.missing(now_ms).is_empty() {
+            if knows_all && self.is_applied(now_ms) {
                 return true;
             }
             // Time passes, too: a member that is silent for long enough counts no more.
             _ = rt::time::timeout(Duration::from_millis(LOOK_MS), changed.changed()).await;
         }
+    }
+
+    /// Returns true if no live member is missing.
+    fn is_applied(&self, now_ms: u64) -> bool {
+        let state = self.cluster.state.lock();
+        let none = Applied::new();
+        self.awaited.iter().all(|number| {
+            let applied = state.awaited.get(number).map_or(&none, |(applied, _)| applied);
+            state.members.have_all(applied, now_ms)
+        })
     }
 
     /// Names of live members that have not said that they applied all of it.

@@ -230,11 +230,15 @@ impl Follower {
         }
     }
 
-    /// Returns true if another question would be good for trust: all that an earlier one asked for
-    /// has been applied, and waits to be confirmed.
-    pub fn wants_question(&self) -> bool {
+    /// Returns true if another question, before its time, would be good for trust: all that an
+    /// earlier one asked for has been applied, and waits to be confirmed, and half of the trust of
+    /// now is over. (Otherwise a stream that always has something new would be asked all the time,
+    /// by every node, and each question has a card that all nodes hear.)
+    pub fn wants_question(&self, now_ms: u64) -> bool {
         let own = self.position.map_or(0, |own| own.sequence);
-        self.unseen.is_none() && self.pending.front().is_some_and(|(_, at)| *at <= own)
+        let is_short = now_ms.saturating_add(self.max_isolation_ms / 2) >= self.trusted_until_ms();
+        let is_ready = self.pending.front().is_some_and(|(_, at)| *at <= own);
+        self.unseen.is_none() && is_short && is_ready
     }
 
     /// Takes the next entry of the stream. What it says is done before anything else is asked.
@@ -388,13 +392,15 @@ mod tests {
         follower.answered(&about(&follower, 12), 100);
         assert_eq!(follower.trusted_until_ms(), 0, "two entries are missing");
         follower.entry(11, Ok(&entry(1)));
-        assert!(!follower.wants_question());
+        assert!(!follower.wants_question(150));
         follower.entry(12, Ok(&entry(2)));
-        assert!(follower.wants_question());
+        assert!(follower.wants_question(150));
         assert_eq!(follower.trusted_until_ms(), 0, "not confirmed");
         follower.answered(&about(&follower, 13), 200);
         assert_eq!(follower.trusted_until_ms(), 30_100);
         follower.entry(13, Ok(&entry(3)));
+        assert!(!follower.wants_question(15_099), "the next one is in time");
+        assert!(follower.wants_question(15_100), "half of it is over");
         follower.answered(&about(&follower, 13), 300);
         assert_eq!(follower.trusted_until_ms(), 30_300);
     }

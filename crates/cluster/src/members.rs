@@ -15,6 +15,9 @@ pub(crate) const MEMBERS_MAX: usize = 4_096;
 /// Milliseconds after which a silent member is forgotten.
 const FORGOTTEN_MS: u64 = 24 * 3_600_000;
 
+/// Milliseconds between two looks for silent ones: each card would look at all members.
+const LOOK_MS: u64 = 60_000;
+
 /// Most bytes of a name.
 const NAME_BYTES: usize = 64;
 
@@ -151,6 +154,8 @@ impl Member {
 #[derive(Clone, Debug, Default)]
 pub struct Members {
     all: BTreeMap<String, Member>,
+    /// When it is looked again for those to be forgotten.
+    look_ms: u64,
     /// Cards that were not taken as there were too many.
     pub refused: u64,
 }
@@ -162,8 +167,15 @@ impl Members {
         if card.left && self.all.get(&card.name).is_some_and(|own| own.is_live_run(&card, now_ms)) {
             return true;
         }
-        self.all.retain(|_, member| now_ms < member.heard_ms.saturating_add(FORGOTTEN_MS));
-        if self.all.len() >= MEMBERS_MAX && !self.all.contains_key(&card.name) {
+        if now_ms >= self.look_ms {
+            self.look_ms = now_ms.saturating_add(LOOK_MS);
+            self.all.retain(|_, member| now_ms < member.heard_ms.saturating_add(FORGOTTEN_MS));
+        }
+        if let Some(own) = self.all.get_mut(&card.name) {
+            *own = Member { card, heard_ms: now_ms };
+            return true;
+        }
+        if self.all.len() >= MEMBERS_MAX {
             self.refused += 1;
             return false;
         }
@@ -173,9 +185,23 @@ impl Members {
 
     /// Names of live members whose runs have not said that they applied an entry.
     pub fn missing(&self, applied: &Applied, now_ms: u64) -> Vec<String> {
+        self.late(applied, now_ms).map(|member| member.card.name.clone()).collect()
+    }
+
+    /// Returns true if every live member's run has said that it applied an entry. It looks no
+    /// further than at the first that has not: it is asked with every word that comes.
+    pub fn have_all(&self, applied: &Applied, now_ms: u64) -> bool {
+        self.late(applied, now_ms).next().is_none()
+    }
+
+    fn late<'a>(&'a self, applied: &Applied, now_ms: u64) -> impl Iterator<Item = &'a Member> {
         let has = |card: &Card| applied.get(&card.name) == Some(&card.run);
-        let late = |member: &&Member| member.is_live(now_ms) && !has(&member.card);
-        self.all.values().filter(late).map(|member| member.card.name.clone()).collect()
+        self.all.values().filter(move |member| member.is_live(now_ms) && !has(&member.card))
+    }
+
+    /// The number of those that are live.
+    pub fn count_live(&self, now_ms: u64) -> usize {
+        self.all.values().filter(|member| member.is_live(now_ms)).count()
     }
 
     /// All that are remembered, by name.
@@ -218,6 +244,8 @@ mod tests {
         assert_eq!(members.missing(&nobody, 35_001), ["b"], "the run before it says that late");
         members.heard(Card { left: true, ..card("b", 3, 5) }, 35_002);
         assert!(members.missing(&nobody, 35_002).is_empty());
+        assert!(members.have_all(&nobody, 35_002) && !members.have_all(&nobody, 34_999));
+        assert_eq!((members.count_live(2_000), members.count_live(35_002)), (1, 0));
     }
 
     #[test]
@@ -244,7 +272,7 @@ mod tests {
         }
         assert!(!members.heard(card("more", 1, 1), 1));
         assert!(members.heard(card("n0", 1, 1), FORGOTTEN_MS - 1));
-        assert!(members.heard(card("more", 1, 1), FORGOTTEN_MS));
+        assert!(members.heard(card("more", 1, 1), FORGOTTEN_MS - 1 + LOOK_MS));
         assert_eq!((members.all().count(), members.refused), (2, 1));
     }
 

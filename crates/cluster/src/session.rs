@@ -30,6 +30,7 @@ use crate::members::{Card, MEMBERS_MAX, Word};
 use crate::outbox::Letter;
 use crate::position::{Epoch, Position};
 use crate::progress::Progress;
+use crate::settings::question_ms;
 use crate::stance::Stance;
 use crate::streams;
 
@@ -106,6 +107,12 @@ impl Cluster {
             }
             pause_ms = (pause_ms * 2).min(PAUSE_MS.1);
         }
+    }
+
+    /// The pause between two questions: longer if many nodes put them.
+    fn question_pause(&self) -> Duration {
+        let count = self.state.lock().members.count_live(rt::now().mono_ms);
+        Duration::from_millis(question_ms(self.settings.max_isolation_ms, count))
     }
 
     /// Forgets what only held during the session.
@@ -357,8 +364,7 @@ impl Session {
 
     /// Goes on until something is wrong, or is to be begun anew.
     async fn go_on(&mut self, lost: &mut watch::Receiver<bool>) -> Result<(), Error> {
-        let mut questions =
-            rt::time::interval(Duration::from_millis(self.cluster.settings.question_ms()));
+        let mut questions = rt::time::interval(self.cluster.question_pause());
         let mut saves = rt::time::interval(SAVE);
         let mut ending = self.cluster.ending.subscribe();
         self.put();
@@ -368,7 +374,10 @@ impl Session {
                 entry = self.entries.next() => self.entry(taken(entry)?).await?,
                 card = self.cards.next() => self.card(&taken(card)?)?,
                 Some(word) = self.words.next() => self.word(&word.payload),
-                _ = questions.tick() => self.put(),
+                _ = questions.tick() => {
+                    self.put();
+                    questions.reset_after(self.cluster.question_pause());
+                }
                 answer = polled(&mut self.question) => {
                     self.question = None;
                     let answer = answer?;
@@ -396,7 +405,8 @@ impl Session {
 
     /// Looks whether entries and cards come that the streams have.
     fn look_at_progress(&mut self, answer: &Answered) -> Result<(), Error> {
-        let (now_ms, question_ms) = (rt::now().mono_ms, self.cluster.settings.question_ms());
+        let now_ms = rt::now().mono_ms;
+        let question_ms = self.cluster.question_pause().as_millis() as u64;
         let state = self.cluster.state.lock();
         let applied = state.follower.position().map_or(0, |own| own.sequence);
         let seen = state.cards_seen.unwrap_or(0);
@@ -445,7 +455,7 @@ impl Session {
     async fn entry(&mut self, message: Message) -> Result<(), Error> {
         let sequence = message.info().map_err(Error::link)?.stream_sequence;
         let awaited = self.cluster.take_entry(sequence, &message.payload);
-        if self.cluster.state.lock().follower.wants_question() {
+        if self.cluster.state.lock().follower.wants_question(rt::now().mono_ms) {
             self.put();
         }
         let Some(id) = awaited else { return Ok(()) };

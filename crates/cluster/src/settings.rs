@@ -10,6 +10,10 @@ use crate::members::Card;
 use crate::position::Position;
 use crate::stance::Stance;
 
+/// Cards that all nodes together are to show in a second: 300 nodes with one in three seconds. Each
+/// node hears them all, in about 0.4 Mbit/s.
+const CARDS_PER_SECOND: u64 = 100;
+
 /// The way in which a node shows the servers who it is.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Credentials {
@@ -111,13 +115,22 @@ impl Settings {
     /// Milliseconds between two questions: ten in the time that trust lasts, and no fewer than one
     /// in three seconds.
     pub(crate) fn question_ms(&self) -> u64 {
-        (self.max_isolation_ms / 10).clamp(20, 3_000)
+        question_ms(self.max_isolation_ms, 1)
     }
 
     /// The longest time in which a server may answer.
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_millis((self.question_ms() * 3).clamp(1_000, 5_000))
     }
+}
+
+/// Milliseconds between two questions of one node among `members`. Each of them has a card that all
+/// hear, so many nodes take turns: [`CARDS_PER_SECOND`] for all of them, as far as there are five
+/// questions in the time that trust lasts.
+pub(crate) fn question_ms(max_isolation_ms: u64, members: usize) -> u64 {
+    let alone_ms = (max_isolation_ms / 10).clamp(20, 3_000);
+    let turn_ms = members as u64 * 1_000 / CARDS_PER_SECOND;
+    alone_ms.max(turn_ms.min(max_isolation_ms / 5))
 }
 
 /// The store, and everything else of a node that the link uses. No method waits, but those that say
@@ -162,4 +175,28 @@ pub trait Host: Send + Sync + 'static {
 
     /// Tells operators something.
     fn say(&self, text: &str);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_nodes_take_turns_as_far_as_trust_lasts() {
+        for (max_isolation_ms, members, pause_ms) in [
+            (30_000, 1, 3_000),
+            (3_000, 1, 300),
+            (100, 1, 20),
+            (600_000, 1, 3_000),
+            (30_000, 300, 3_000),
+            (30_000, 400, 4_000),
+            (30_000, 1_000, 6_000),
+            (60_000, 1_000, 10_000),
+            (600_000, 4_096, 40_960),
+            (3_000, 4_096, 600),
+        ] {
+            let told = question_ms(max_isolation_ms, members);
+            assert_eq!(told, pause_ms, "{max_isolation_ms} {members}");
+        }
+    }
 }

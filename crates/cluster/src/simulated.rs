@@ -6,7 +6,14 @@
 //! The claim: after a purge was acknowledged with `all` no node serves what it was for; after one
 //! that the stream still has, none does for longer than `max_isolation`.
 
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+mod checks;
+mod network;
+mod regions;
+mod shape;
+mod troubles;
+
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+use std::rc::Rc;
 
 use fastrand::Rng;
 
@@ -15,21 +22,20 @@ use crate::entry::{Entry, EntryId};
 use crate::follower::{Course, Facts, Follower};
 use crate::members::{Applied, Card, Members};
 use crate::position::{Epoch, Position};
+use crate::settings::question_ms;
+use network::{Network, Traffic};
+use shape::{Bug, Shape};
+use troubles::Trouble;
 
 const KEYS: usize = 4;
-const MAX_ISOLATION_MS: u64 = 3_000;
-const TICK_MS: u64 = 300;
-/// Clocks differ by up to two in a hundred; `max_isolation` of the slowest, and a delivery.
-const QUORUM_SLACK_MS: u64 = MAX_ISOLATION_MS / 40 + 200;
-const RUN_MS: u64 = 60_000;
 
 /// A purge: the key, and the version that the origin has had since.
 type Purged = (usize, u64);
 
 #[derive(Clone, Debug)]
 enum ToServer {
-    Publish(Entry),
-    Card(Card, u64),
+    Publish(Rc<Entry>),
+    Card(Rc<Card>, u64),
     Ask(Option<Position>, u64),
     Subscribe(u64),
     Word(EntryId),
@@ -40,16 +46,16 @@ enum ToServer {
 enum ToNode {
     Stored(EntryId, u64),
     CardStored(u64),
-    Answer(Facts, u64),
+    Answer(Box<Facts>, u64),
     Entry {
         subscription: u64,
         order: u64,
         sequence: u64,
-        entry: Entry,
+        entry: Rc<Entry>,
     },
-    Card(u64, Card),
+    Card(u64, Rc<Card>),
     /// All cards up to this one, as they are at the beginning of a subscription.
-    Cards(u64, Vec<Card>),
+    Cards(u64, Vec<Rc<Card>>),
     Word(usize, u64, EntryId),
     Checked(EntryId, u64),
 }
@@ -59,24 +65,12 @@ enum Happening {
     AtServer(usize, ToServer),
     AtNode(usize, u64, ToNode),
     Tick(usize, u64),
+    /// An entry that a node with a bug applies later than it says.
+    Apply(usize, u64, Rc<Entry>),
     Serve,
     Purge,
     Trouble,
     Heal(Trouble),
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Trouble {
-    CutOut(usize),
-    CutIn(usize),
-    Cut(usize),
-    Stop(usize),
-    Crash(usize),
-    Leave(usize),
-    ServerAway,
-    ServerLoses,
-    ServerAnew,
-    Expire,
 }
 
 #[derive(Debug)]
@@ -84,13 +78,15 @@ struct Server {
     up: bool,
     epoch: u64,
     first: u64,
-    log: Vec<Entry>,
-    cards: BTreeMap<usize, (u64, Card)>,
+    log: Vec<Rc<Entry>>,
+    cards: BTreeMap<usize, (u64, Rc<Card>)>,
     cards_last: u64,
     /// Entries that it acknowledged, and does not have any more.
-    lost: Vec<EntryId>,
+    lost: BTreeSet<EntryId>,
+    /// All that it ever acknowledged.
+    stored: BTreeSet<EntryId>,
     /// By node: the subscription, and its last order number.
-    subscriptions: HashMap<usize, (u64, u64)>,
+    subscriptions: BTreeMap<usize, (u64, u64)>,
 }
 
 #[derive(Debug)]
@@ -98,7 +94,7 @@ struct Waiting {
     level: Level,
     purged: Purged,
     sent_ms: u64,
-    entry: Entry,
+    entry: Rc<Entry>,
     stored: Option<u64>,
     checked: Option<u64>,
     applied: Applied,
@@ -144,9 +140,9 @@ struct World {
     rng: Rng,
     now_ms: u64,
     order: u64,
+    shape: Shape,
     queue: BinaryHeap<Queued>,
-    /// Messages on one connection keep their order.
-    latest: HashMap<(usize, bool), u64>,
+    network: Network,
     server: Server,
     nodes: Vec<Node>,
     truth: [u64; KEYS],
@@ -154,7 +150,11 @@ struct World {
     promised: Vec<Promise>,
     /// Purges with `quorum`, which the stream may lose again.
     quorum: Vec<(EntryId, u64, Purged)>,
+    /// All purges, and when each was made.
+    made: BTreeMap<EntryId, (u64, Purged)>,
     counts: Tally,
+    /// The first thing that was not as claimed.
+    broken: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -164,6 +164,12 @@ struct Tally {
     all: u64,
     quorum: u64,
     doubts: u64,
+    made: u64,
+    /// By region: milliseconds from a purge until a node of it had applied it.
+    in_force_ms: Vec<Vec<u64>>,
+    /// Milliseconds until a purge with `all` was acknowledged.
+    all_ms: Vec<u64>,
+    traffic: Traffic,
 }
 
 #[derive(Debug)]
@@ -192,13 +198,13 @@ impl Node {
         (now_ms as f64 * self.rate) as u64 + 1_000
     }
 
-    fn card(&self) -> Card {
+    fn card(&self, max_isolation_ms: u64) -> Card {
         let (epoch, sequence) =
             self.follower.position().map_or((0, 0), |at| (at.epoch.0, at.sequence));
         Card {
             name: self.name.clone(),
             run: self.run,
-            max_isolation_ms: MAX_ISOLATION_MS,
+            max_isolation_ms,
             epoch,
             sequence,
             left: self.follower.has_left(),
@@ -215,6 +221,20 @@ impl Node {
             }
         }
     }
+
+    /// The first thing after a start, with or without what is on the disk.
+    fn restart(&mut self, run: u64, max_isolation_ms: u64) {
+        (self.up, self.run) = (true, run);
+        self.waiting.clear();
+        self.held.clear();
+        (self.members, self.cards_seen) = (Members::default(), None);
+        (self.subscription, self.last_answer, self.asked_for) = (0, 0, 0);
+        if !self.has_disk {
+            (self.saved, self.doubted_ms) = (None, 0);
+            self.cache.clear();
+        }
+        self.follower = Follower::new(self.saved, max_isolation_ms);
+    }
 }
 
 fn purge_bytes((key, version): Purged) -> Vec<u8> {
@@ -227,7 +247,7 @@ fn purged_of(bytes: &[u8]) -> Purged {
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, shape: Shape) -> Self {
         let mut rng = Rng::with_seed(seed);
         let server = Server {
             up: true,
@@ -236,10 +256,12 @@ impl World {
             log: Vec::new(),
             cards: BTreeMap::new(),
             cards_last: 0,
-            lost: Vec::new(),
-            subscriptions: HashMap::new(),
+            lost: BTreeSet::new(),
+            stored: BTreeSet::new(),
+            subscriptions: BTreeMap::new(),
         };
-        let nodes = (0..rng.usize(2..=5)).map(|at| Node {
+        let max_isolation_ms = shape.max_isolation_ms;
+        let nodes = (0..rng.usize(shape.nodes.clone())).map(|at| Node {
             name: format!("n{at}"),
             run: at as u64,
             rate: 0.99 + 0.02 * rng.f64(),
@@ -247,7 +269,7 @@ impl World {
             stopped: false,
             has_disk: rng.bool(),
             cut: (false, false),
-            follower: Follower::new(None, MAX_ISOLATION_MS),
+            follower: Follower::new(None, max_isolation_ms),
             members: Members::default(),
             cards_seen: None,
             subscription: 0,
@@ -261,24 +283,30 @@ impl World {
             waiting: Vec::new(),
             held: Vec::new(),
         });
-        let nodes = nodes.collect();
+        let nodes: Vec<_> = nodes.collect();
+        let network = Network::new(&shape, nodes.len(), &mut rng);
+        let counts = Tally::new(shape.regions);
         let mut world = Self {
             seed,
             rng,
             now_ms: 0,
             order: 0,
             queue: BinaryHeap::new(),
-            latest: HashMap::new(),
+            shape,
+            network,
             server,
             nodes,
             truth: [1; KEYS],
             promised: Vec::new(),
             quorum: Vec::new(),
-            counts: Tally::default(),
+            made: BTreeMap::new(),
+            counts,
+            broken: None,
         };
         for node in 0..world.nodes.len() {
             let run = world.nodes[node].run;
-            world.later(0, Happening::Tick(node, run));
+            let in_ms = world.rng.u64(0..world.shape.first_ms);
+            world.later(in_ms, Happening::Tick(node, run));
         }
         for first in [Happening::Serve, Happening::Purge, Happening::Trouble] {
             world.later(100, first);
@@ -291,54 +319,46 @@ impl World {
         self.queue.push(Queued(self.now_ms + in_ms, self.order, what));
     }
 
-    fn delay(&mut self, node: usize, is_out: bool) -> u64 {
-        let slow = if self.rng.u8(..20) == 0 { 400 } else { 20 };
-        let at = self.now_ms + self.rng.u64(1..slow);
-        let latest = self.latest.entry((node, is_out)).or_default();
-        *latest = at.max(*latest);
-        *latest - self.now_ms
+    fn run(mut self) -> Result<Tally, String> {
+        self.run_until(self.shape.troubles_ms + self.shape.calm_ms)?;
+        self.converged()?;
+        Ok(self.counts)
     }
 
-    fn send(&mut self, node: usize, what: ToServer) {
-        let own = &self.nodes[node];
-        if own.up && !own.cut.0 && self.server.up {
-            let in_ms = self.delay(node, true);
-            self.later(in_ms, Happening::AtServer(node, what));
-        }
-    }
-
-    fn answer(&mut self, node: usize, what: ToNode) {
-        if self.nodes[node].up && !self.nodes[node].cut.1 {
-            let (run, in_ms) = (self.nodes[node].run, self.delay(node, false));
-            self.later(in_ms, Happening::AtNode(node, run, what));
-        }
-    }
-
-    fn run(mut self) -> Tally {
-        while let Some(Queued(at_ms, _, what)) = self.queue.pop() {
-            if at_ms > RUN_MS {
-                break;
-            }
+    fn run_until(&mut self, end_ms: u64) -> Result<(), String> {
+        while self.queue.peek().is_some_and(|next| next.0 <= end_ms) {
+            let Some(Queued(at_ms, _, what)) = self.queue.pop() else { break };
             self.now_ms = at_ms;
-            match what {
-                Happening::AtServer(node, what) if self.server.up => self.serve_node(node, what),
-                Happening::AtServer(..) => {}
-                Happening::AtNode(node, run, what) if self.nodes[node].run == run => {
-                    if self.nodes[node].stopped {
-                        self.nodes[node].held.push(what);
-                    } else if self.nodes[node].up {
-                        self.at_node(node, what);
-                    }
-                }
-                Happening::AtNode(..) => {}
-                Happening::Tick(node, run) => self.tick(node, run),
-                Happening::Serve => self.serve(),
-                Happening::Purge => self.purge(),
-                Happening::Trouble => self.trouble(),
-                Happening::Heal(trouble) => self.heal(trouble),
+            self.happens(what);
+            if let Some(broken) = self.broken.take() {
+                return Err(broken);
             }
         }
-        self.counts
+        Ok(())
+    }
+
+    fn happens(&mut self, what: Happening) {
+        match what {
+            Happening::AtServer(node, what) if self.server.up => self.serve_node(node, what),
+            Happening::AtServer(..) => {}
+            Happening::AtNode(node, run, what) if self.nodes[node].run == run => {
+                if self.nodes[node].stopped {
+                    self.nodes[node].held.push(what);
+                } else if self.nodes[node].up {
+                    self.at_node(node, what);
+                }
+            }
+            Happening::AtNode(..) => {}
+            Happening::Tick(node, run) => self.tick(node, run),
+            Happening::Apply(node, run, entry) if self.nodes[node].run == run => {
+                self.nodes[node].apply(&entry);
+            }
+            Happening::Apply(..) => {}
+            Happening::Serve => self.serve(),
+            Happening::Purge => self.purge(),
+            Happening::Trouble => self.trouble(),
+            Happening::Heal(trouble) => self.heal(trouble),
+        }
     }
 
     fn serve_node(&mut self, node: usize, what: ToServer) {
@@ -346,7 +366,8 @@ impl World {
             ToServer::Publish(entry) => {
                 let known = self.server.log.iter().position(|own| own.id == entry.id);
                 let at = known.unwrap_or_else(|| {
-                    self.server.log.push(entry.clone());
+                    self.server.log.push(Rc::clone(&entry));
+                    self.server.stored.insert(entry.id);
                     self.server.log.len() - 1
                 });
                 let sequence = at as u64 + 1;
@@ -359,9 +380,9 @@ impl World {
             ToServer::Card(card, asked_ms) => {
                 self.server.cards_last += 1;
                 let last = self.server.cards_last;
-                self.server.cards.insert(node, (last, card.clone()));
+                self.server.cards.insert(node, (last, Rc::clone(&card)));
                 for to in 0..self.nodes.len() {
-                    self.answer(to, ToNode::Card(last, card.clone()));
+                    self.answer(to, ToNode::Card(last, Rc::clone(&card)));
                 }
                 self.answer(node, ToNode::CardStored(asked_ms));
             }
@@ -376,14 +397,14 @@ impl World {
                 let (epoch, first) = (Epoch(server.epoch), server.first);
                 let found = asked.and_then(|asked| id_at(asked.sequence));
                 let facts = Facts { epoch, first, last, last_id: id_at(last), asked, found };
-                self.answer(node, ToNode::Answer(facts, asked_ms));
+                self.answer(node, ToNode::Answer(Box::new(facts), asked_ms));
             }
             ToServer::Subscribe(from) => {
                 let subscription = from << 32 | self.order;
                 self.nodes[node].subscription = subscription;
                 self.nodes[node].order = 0;
                 self.server.subscriptions.insert(node, (subscription, 0));
-                let cards = self.server.cards.values().map(|(_, card)| card.clone()).collect();
+                let cards = self.server.cards.values().map(|(_, card)| Rc::clone(card)).collect();
                 let last = self.server.cards_last;
                 self.answer(node, ToNode::Cards(last, cards));
                 let first = from.max(self.server.first);
@@ -406,7 +427,7 @@ impl World {
         let Some((subscription, order)) = self.server.subscriptions.get_mut(&to) else { return };
         *order += 1;
         let (subscription, order) = (*subscription, *order);
-        let entry = self.server.log[sequence as usize - 1].clone();
+        let entry = Rc::clone(&self.server.log[sequence as usize - 1]);
         self.answer(to, ToNode::Entry { subscription, order, sequence, entry });
     }
 
@@ -438,12 +459,12 @@ impl World {
                 } else {
                     (node.cards_seen, node.subscription) = (None, 0);
                 }
-                node.members.heard(card, now_ms);
+                node.members.heard(Card::clone(&card), now_ms);
             }
             ToNode::Cards(seen, cards) => {
                 self.nodes[at].cards_seen = Some(seen);
                 for card in cards {
-                    self.nodes[at].members.heard(card, now_ms);
+                    self.nodes[at].members.heard(Card::clone(&card), now_ms);
                 }
             }
             ToNode::Word(from, run, id) => {
@@ -466,13 +487,14 @@ impl World {
         at: usize,
         (subscription, order): (u64, u64),
         sequence: u64,
-        entry: &Entry,
+        entry: &Rc<Entry>,
     ) {
         let node = &mut self.nodes[at];
-        if subscription != node.subscription {
+        let passes_over_gaps = self.shape.bug == Some(Bug::PassesOverGaps);
+        if subscription != node.subscription && !passes_over_gaps {
             return;
         }
-        if order != node.order + 1 {
+        if order != node.order + 1 && !passes_over_gaps {
             // As an ordered consumer does: what was lost on the way is asked for again.
             let from = node.follower.position().map_or(1, |own| own.sequence + 1);
             node.subscription = 0;
@@ -481,21 +503,41 @@ impl World {
         }
         node.order = order;
         let step = node.follower.entry(sequence, Ok(entry));
-        if step.doubt.is_some() {
+        if step.doubt.is_some() && !passes_over_gaps {
             node.doubted_ms = self.now_ms;
             self.counts.doubts += 1;
         }
         if step.apply {
-            node.apply(entry);
+            self.apply(at, entry);
         }
-        if node.follower.wants_question() && node.asked_for < sequence {
+        let node = &mut self.nodes[at];
+        if node.follower.wants_question(node.clock(self.now_ms)) && node.asked_for < sequence {
             node.asked_for = sequence;
-            let card = (node.card(), node.clock(self.now_ms));
-            self.send(at, ToServer::Card(card.0, card.1));
+            self.show(at);
         }
         if step.apply && entry.level == Level::All {
             self.send(at, ToServer::Word(entry.id));
         }
+    }
+
+    fn apply(&mut self, at: usize, entry: &Rc<Entry>) {
+        if self.shape.bug == Some(Bug::SpeaksTooSoon) {
+            let run = self.nodes[at].run;
+            self.later(500, Happening::Apply(at, run, Rc::clone(entry)));
+            return;
+        }
+        self.nodes[at].apply(entry);
+        if let Some((made_ms, _)) = self.made.get(&entry.id) {
+            let region = self.network.region_of(at);
+            self.counts.in_force_ms[region].push(self.now_ms - made_ms);
+        }
+    }
+
+    /// Shows a card, with the question that follows it.
+    fn show(&mut self, at: usize) {
+        let node = &self.nodes[at];
+        let (card, clock) = (node.card(self.shape.max_isolation_ms), node.clock(self.now_ms));
+        self.send(at, ToServer::Card(Rc::new(card), clock));
     }
 
     fn answered(&mut self, at: usize, facts: &Facts, asked_ms: u64) {
@@ -517,11 +559,12 @@ impl World {
         }
     }
 
-    fn entry(&mut self, at: usize, level: Level, purged: Purged) -> Entry {
+    fn entry(&mut self, at: usize, level: Level, purged: Purged) -> Rc<Entry> {
         let node = &mut self.nodes[at];
         node.numbers += 1;
         let id = EntryId { run: node.run, number: node.numbers };
-        Entry { id, node: node.name.clone(), level, invalidations: vec![purge_bytes(purged)] }
+        let invalidations = vec![purge_bytes(purged)];
+        Rc::new(Entry { id, node: node.name.clone(), level, invalidations })
     }
 
     /// Acknowledges what may be.
@@ -532,9 +575,10 @@ impl World {
         let (promised, quorum, counts) = (&mut self.promised, &mut self.quorum, &mut self.counts);
         node.waiting.retain(|own| match (own.level, own.stored, own.checked) {
             (Level::All, Some(_), Some(last)) => {
-                let done = seen >= Some(last) && members.missing(&own.applied, clock).is_empty();
+                let done = seen >= Some(last) && members.have_all(&own.applied, clock);
                 if done {
                     counts.all += 1;
+                    counts.all_ms.push(now_ms - own.sent_ms);
                     let by = own.applied.values().copied().collect();
                     promised.push(Promise {
                         id: own.entry.id,
@@ -550,7 +594,8 @@ impl World {
                 quorum.push((own.entry.id, now_ms, own.purged));
                 false
             }
-            _ => now_ms < own.sent_ms + 10_000,
+            // What the stream does not have waits for it.
+            _ => own.stored.is_none() || now_ms < own.sent_ms + 10_000,
         });
     }
 
@@ -558,20 +603,20 @@ impl World {
         if self.nodes[at].run != run {
             return;
         }
-        self.later(TICK_MS, Happening::Tick(at, run));
+        let members = self.nodes[at].members.count_live(self.nodes[at].clock(self.now_ms));
+        let in_ms = question_ms(self.shape.max_isolation_ms, members);
+        self.later(in_ms, Happening::Tick(at, run));
         if !self.nodes[at].up || self.nodes[at].stopped {
             return;
         }
-        let clock = self.nodes[at].clock(self.now_ms);
-        let card = self.nodes[at].card();
-        self.send(at, ToServer::Card(card, clock));
+        self.show(at);
         if self.rng.u8(..4) == 0 {
             self.nodes[at].saved = self.nodes[at].follower.position();
         }
         let now_ms = self.now_ms;
         let late = |own: &&Waiting| own.stored.is_none() && now_ms > own.sent_ms + 500;
         let again: Vec<_> =
-            self.nodes[at].waiting.iter().filter(late).map(|own| own.entry.clone()).collect();
+            self.nodes[at].waiting.iter().filter(late).map(|own| Rc::clone(&own.entry)).collect();
         again.into_iter().for_each(|entry| self.send(at, ToServer::Publish(entry)));
         let is_stored = |own: &&Waiting| own.stored.is_some() && own.checked.is_none();
         let check: Vec<_> =
@@ -579,187 +624,37 @@ impl World {
         check.into_iter().for_each(|id| self.send(at, ToServer::Check(id)));
         self.acknowledge(at);
     }
-
-    fn serve(&mut self) {
-        let in_ms = self.rng.u64(1..20);
-        self.later(in_ms, Happening::Serve);
-        let at = self.rng.usize(..self.nodes.len());
-        if self.nodes[at].up && !self.nodes[at].stopped {
-            self.serve_at(at);
-        }
-    }
-
-    /// One request at a node.
-    fn serve_at(&mut self, at: usize) {
-        let key = self.rng.usize(..KEYS);
-        let (now_ms, truth) = (self.now_ms, self.truth[key]);
-        let node = &mut self.nodes[at];
-        let trusts = node.clock(now_ms) < node.follower.trusted_until_ms();
-        let doubted_ms = node.doubted_ms;
-        let usable = |(_, stored_ms): &&(u64, u64)| trusts && *stored_ms > doubted_ms;
-        let cached = node.cache.get(&key).filter(usable).map(|stored| stored.0);
-        let version = cached.unwrap_or(truth);
-        node.cache.insert(key, (version, cached.map_or(now_ms, |_| node.cache[&key].1)));
-        self.counts.served += 1;
-        self.counts.from_cache += u64::from(cached.is_some());
-        let (seed, name) = (self.seed, &self.nodes[at].name);
-        for Promise { id, since_ms, of: (of, least), by } in &self.promised {
-            // A node that was away hears of it from the stream alone: if that has lost it, and does
-            // not say so, nobody can know before those who applied it are in touch again.
-            let is_lost = self.server.lost.contains(id) && !by.contains(&self.nodes[at].run);
-            assert!(
-                *of != key || is_lost || version >= *least,
-                "seed {seed}: {name} served {key} of version {version} at {now_ms}, and {least} \
-                 was acknowledged by all at {since_ms}"
-            );
-        }
-        for (id, since_ms, (of, least)) in &self.quorum {
-            // The stream may have lost it: what it acknowledged then was not so.
-            let is_kept = !self.server.lost.contains(id);
-            let over = now_ms > since_ms + MAX_ISOLATION_MS + QUORUM_SLACK_MS;
-            assert!(
-                *of != key || !is_kept || !over || version >= *least,
-                "seed {seed}: {name} served {key} of version {version} at {now_ms}, and the stream \
-                 has had {least} since {since_ms}"
-            );
-        }
-    }
-
-    fn purge(&mut self) {
-        let in_ms = self.rng.u64(10..600);
-        self.later(in_ms, Happening::Purge);
-        let (at, key) = (self.rng.usize(..self.nodes.len()), self.rng.usize(..KEYS));
-        if !self.nodes[at].up || self.nodes[at].stopped {
-            return;
-        }
-        self.truth[key] += 1;
-        let level = [Level::Quorum, Level::All, Level::All][self.rng.usize(..3)];
-        let purged = (key, self.truth[key]);
-        let entry = self.entry(at, level, purged);
-        self.nodes[at].apply(&entry);
-        self.send(at, ToServer::Publish(entry.clone()));
-        let applied = Applied::from([(self.nodes[at].name.clone(), self.nodes[at].run)]);
-        let (sent_ms, stored, checked) = (self.now_ms, None, None);
-        let waiting = Waiting { level, purged, sent_ms, entry, stored, checked, applied };
-        self.nodes[at].waiting.push(waiting);
-    }
-
-    fn trouble(&mut self) {
-        let in_ms = self.rng.u64(100..4_000);
-        self.later(in_ms, Happening::Trouble);
-        let at = self.rng.usize(..self.nodes.len());
-        let trouble = match self.rng.u8(..10) {
-            0 => Trouble::CutOut(at),
-            1 => Trouble::CutIn(at),
-            2 => Trouble::Cut(at),
-            3 => Trouble::Stop(at),
-            4 => Trouble::Crash(at),
-            5 => Trouble::ServerAway,
-            6 => Trouble::ServerLoses,
-            7 => Trouble::ServerAnew,
-            8 => Trouble::Leave(at),
-            _ => Trouble::Expire,
-        };
-        let node = &mut self.nodes[at];
-        match trouble {
-            Trouble::CutOut(_) => node.cut.0 = true,
-            Trouble::CutIn(_) => node.cut.1 = true,
-            Trouble::Cut(_) => node.cut = (true, true),
-            Trouble::Stop(_) => node.stopped = true,
-            Trouble::Crash(_) => node.up = false,
-            Trouble::Leave(_) => node.follower.leave(),
-            Trouble::ServerAway => self.server.up = false,
-            Trouble::ServerLoses => {
-                let lost = self.rng.usize(..=self.server.log.len().min(3));
-                let kept = self.server.log.len() - lost;
-                self.server.lost.extend(self.server.log.drain(kept..).map(|entry| entry.id));
-                self.server.first = self.server.first.min(self.server.log.len() as u64 + 1);
-                self.server.subscriptions.clear();
-                self.server.up = false;
-            }
-            Trouble::ServerAnew => {
-                self.server.epoch += 1;
-                self.server.log.clear();
-                self.server.first = 1;
-                self.server.subscriptions.clear();
-            }
-            Trouble::Expire => {
-                let (first, last) = (self.server.first, self.server.log.len() as u64 + 1);
-                self.server.first = self.rng.u64(first..=last);
-            }
-        }
-        let in_ms = self.rng.u64(50..3 * MAX_ISOLATION_MS);
-        self.later(in_ms, Happening::Heal(trouble));
-    }
-
-    fn heal(&mut self, trouble: Trouble) {
-        match trouble {
-            Trouble::CutOut(at) | Trouble::CutIn(at) | Trouble::Cut(at) => {
-                self.nodes[at].cut = (false, false);
-                self.nodes[at].subscription = 0;
-            }
-            Trouble::Stop(at) => {
-                // What it does first is to answer requests.
-                self.nodes[at].stopped = false;
-                if self.nodes[at].up {
-                    (0..3).for_each(|_| self.serve_at(at));
-                }
-                let held = std::mem::take(&mut self.nodes[at].held);
-                held.into_iter()
-                    .filter(|_| self.nodes[at].up)
-                    .collect::<Vec<_>>()
-                    .into_iter()
-                    .for_each(|what| self.at_node(at, what));
-            }
-            Trouble::Crash(at) => {
-                let new_run = 100 + self.order;
-                let node = &mut self.nodes[at];
-                node.up = true;
-                node.run = new_run;
-                node.waiting.clear();
-                node.held.clear();
-                (node.members, node.cards_seen) = (Members::default(), None);
-                (node.subscription, node.last_answer, node.asked_for) = (0, 0, 0);
-                if !node.has_disk {
-                    (node.saved, node.doubted_ms) = (None, 0);
-                    node.cache.clear();
-                }
-                node.follower = Follower::new(node.saved, MAX_ISOLATION_MS);
-                self.server.subscriptions.remove(&at);
-                self.later(1, Happening::Tick(at, new_run));
-            }
-            Trouble::Leave(at) => {
-                let clock = self.nodes[at].clock(self.now_ms);
-                self.nodes[at].follower.come_back(clock);
-            }
-            Trouble::ServerAway | Trouble::ServerLoses => self.server.up = true,
-            Trouble::ServerAnew | Trouble::Expire => {}
-        }
-    }
 }
 
-fn runs(seeds: std::ops::Range<u64>) {
+fn runs(seeds: std::ops::Range<u64>, shape: &Shape) {
     let mut sum = Tally::default();
+    let is_one = seeds.end - seeds.start == 1;
     for seed in seeds {
-        let counts = World::new(seed).run();
+        let counts = World::new(seed, shape.clone()).run().unwrap_or_else(|why| panic!("{why}"));
         sum.served += counts.served;
         sum.from_cache += counts.from_cache;
         (sum.all, sum.quorum) = (sum.all + counts.all, sum.quorum + counts.quorum);
         sum.doubts += counts.doubts;
     }
     // A claim about nothing would hold, too.
-    assert!(sum.from_cache * 4 > sum.served, "{sum:?}");
-    assert!(sum.all > 10 && sum.quorum > 10 && sum.doubts > 10, "{sum:?}");
+    assert!(is_one || sum.from_cache * 4 > sum.served, "{sum:?}");
+    assert!(is_one || sum.all > 10 && sum.quorum > 10 && sum.doubts > 10, "{sum:?}");
+}
+
+/// A number that the environment says.
+fn told(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|number| number.parse().ok())
+}
+
+/// The seeds to run: one that is told, or the first of them.
+fn seeds(most: u64) -> std::ops::Range<u64> {
+    match told("CLUSTER_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..told("CLUSTER_RUNS").unwrap_or(most),
+    }
 }
 
 #[test]
 fn nothing_purged_is_served_after_it_was_acknowledged() {
-    let one = std::env::var("CLUSTER_SEED").ok().and_then(|seed| seed.parse().ok());
-    match one {
-        Some(seed) => _ = World::new(seed).run(),
-        None => {
-            let count = std::env::var("CLUSTER_RUNS").ok().and_then(|runs| runs.parse().ok());
-            runs(0..count.unwrap_or(60));
-        }
-    }
+    runs(seeds(60), &Shape::few());
 }

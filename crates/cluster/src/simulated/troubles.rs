@@ -1,0 +1,133 @@
+//! Troubles of a simulated cluster, and how they are healed.
+
+use super::{Happening, World};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Trouble {
+    CutOut(usize),
+    CutIn(usize),
+    Cut(usize),
+    Stop(usize),
+    Crash(usize),
+    Leave(usize),
+    /// A region's link to the stream, in one direction or both.
+    CutRegion(usize, (bool, bool)),
+    ServerAway,
+    ServerLoses,
+    ServerAnew,
+    Expire,
+}
+
+impl World {
+    pub(super) fn trouble(&mut self) {
+        let most_ms = self.shape.trouble_ms;
+        if most_ms == 0 || self.now_ms >= self.shape.troubles_ms {
+            return;
+        }
+        let in_ms = self.rng.u64(most_ms / 40..most_ms);
+        self.later(in_ms, Happening::Trouble);
+        let trouble = self.drawn();
+        self.begin(trouble);
+        let in_ms = self.rng.u64(50..3 * self.shape.max_isolation_ms);
+        // Then all is healed.
+        let left_ms = self.shape.troubles_ms - self.now_ms;
+        self.later(in_ms.min(left_ms), Happening::Heal(trouble));
+    }
+
+    fn drawn(&mut self) -> Trouble {
+        let at = self.rng.usize(..self.nodes.len());
+        let regions = self.shape.regions;
+        if regions > 1 && self.rng.u8(..10) == 0 {
+            let ways = [(true, true), (true, true), (true, false), (false, true)];
+            let region = self.rng.usize(1..regions);
+            return Trouble::CutRegion(region, ways[self.rng.usize(..4)]);
+        }
+        let most = if self.nodes.len() > 10 && self.rng.u8(..4) > 0 { 6 } else { 10 };
+        match self.rng.u8(..most) {
+            0 => Trouble::CutOut(at),
+            1 => Trouble::CutIn(at),
+            2 => Trouble::Cut(at),
+            3 => Trouble::Stop(at),
+            4 => Trouble::Crash(at),
+            5 => Trouble::Leave(at),
+            6 => Trouble::ServerLoses,
+            7 => Trouble::ServerAnew,
+            8 => Trouble::ServerAway,
+            _ => Trouble::Expire,
+        }
+    }
+
+    fn begin(&mut self, trouble: Trouble) {
+        match trouble {
+            Trouble::CutOut(at) => self.nodes[at].cut.0 = true,
+            Trouble::CutIn(at) => self.nodes[at].cut.1 = true,
+            Trouble::Cut(at) => self.nodes[at].cut = (true, true),
+            Trouble::Stop(at) => self.nodes[at].stopped = true,
+            Trouble::Crash(at) => self.nodes[at].up = false,
+            Trouble::Leave(at) => self.nodes[at].follower.leave(),
+            Trouble::CutRegion(region, ways) => self.network.cut[region] = ways,
+            Trouble::ServerAway => self.server.up = false,
+            Trouble::ServerLoses => {
+                let lost = self.rng.usize(..=self.server.log.len().min(3));
+                let kept = self.server.log.len() - lost;
+                self.server.lost.extend(self.server.log.drain(kept..).map(|entry| entry.id));
+                self.server.first = self.server.first.min(self.server.log.len() as u64 + 1);
+                self.server.subscriptions.clear();
+                self.server.up = false;
+            }
+            Trouble::ServerAnew => {
+                self.server.epoch += 1;
+                self.server.log.clear();
+                self.server.first = 1;
+                self.server.subscriptions.clear();
+            }
+            Trouble::Expire => {
+                let (first, last) = (self.server.first, self.server.log.len() as u64 + 1);
+                self.server.first = self.rng.u64(first..=last);
+            }
+        }
+    }
+
+    pub(super) fn heal(&mut self, trouble: Trouble) {
+        match trouble {
+            Trouble::CutOut(at) | Trouble::CutIn(at) | Trouble::Cut(at) => {
+                self.nodes[at].cut = (false, false);
+                self.nodes[at].subscription = 0;
+            }
+            Trouble::CutRegion(region, _) => {
+                self.network.cut[region] = (false, false);
+                for at in 0..self.nodes.len() {
+                    if self.network.region_of(at) == region {
+                        self.nodes[at].subscription = 0;
+                    }
+                }
+            }
+            Trouble::Stop(at) => self.go_on(at),
+            Trouble::Crash(at) => {
+                let new_run = 1_000_000 + self.order;
+                self.nodes[at].restart(new_run, self.shape.max_isolation_ms);
+                self.server.subscriptions.remove(&at);
+                self.later(1, Happening::Tick(at, new_run));
+            }
+            Trouble::Leave(at) => {
+                let clock = self.nodes[at].clock(self.now_ms);
+                self.nodes[at].follower.come_back(clock);
+            }
+            Trouble::ServerAway | Trouble::ServerLoses => self.server.up = true,
+            Trouble::ServerAnew | Trouble::Expire => {}
+        }
+    }
+
+    /// A process that was stopped goes on. The first thing that it does is to answer requests.
+    fn go_on(&mut self, at: usize) {
+        self.nodes[at].stopped = false;
+        if self.nodes[at].up {
+            (0..3).for_each(|_| self.serve_at(at));
+        }
+        for what in std::mem::take(&mut self.nodes[at].held) {
+            if self.nodes[at].up {
+                self.at_node(at, what);
+            }
+        }
+    }
+}
