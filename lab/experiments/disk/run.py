@@ -139,7 +139,8 @@ class Found:
             self.mixes[stack.name].append(mixed(running, origin))
             volume = volume_of(running.places[0])
             if volume:
-                self.amplified.append(volume["written_bytes"] / volume["put_bytes"])
+                # In the seconds of a smoke test nothing may have been put yet.
+                self.amplified.append(volume["written_bytes"] / max(1, volume["put_bytes"]))
 
     def in_memory(self, origin):
         """A page that stays in memory, with a disk below it and without."""
