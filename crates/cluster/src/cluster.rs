@@ -449,7 +449,7 @@ mod tests {
     use purge::{Cause, Id, Sites, Target};
 
     use super::*;
-    use crate::testing::{Nobody, settings};
+    use crate::testing::{nobody, settings};
 
     fn invalidation(sequence: u64, key: usize) -> Invalidation {
         let what = Target::Key(vec![0; key].into());
@@ -459,7 +459,7 @@ mod tests {
     }
 
     fn cluster() -> Arc<Cluster> {
-        Cluster::new(settings("n1"), Arc::new(Nobody), None)
+        Cluster::new(settings("n1"), nobody(), None)
     }
 
     #[test]
@@ -481,7 +481,7 @@ mod tests {
     #[tokio::test]
     async fn a_wait_ends_with_the_word_or_says_what_is_missing() {
         let settings = Settings { wait_ms: 20, ..settings("n1") };
-        let cluster = Cluster::new(settings, Arc::new(Nobody), None);
+        let cluster = Cluster::new(settings, nobody(), None);
         let told = cluster.entries(&[&invalidation(0, 1)]).expect("it fits");
         assert_eq!(cluster.send(told.clone(), Level::Local).wait().await, Ok(()));
         let late = cluster.send(told.clone(), Level::Quorum).wait().await.expect_err("no stream");

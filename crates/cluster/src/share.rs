@@ -91,75 +91,43 @@ fn trusted(state: &State) -> Option<Position> {
 mod tests {
     use std::sync::{Arc, OnceLock};
 
+    use parking_lot::Mutex;
+
     use super::*;
+    use crate::Level;
     use crate::entry::{Entry, EntryId};
-    use crate::follower::{Facts, Loss};
-    use crate::members::Card;
+    use crate::follower::Facts;
     use crate::position::Epoch;
-    use crate::settings::Host;
-    use crate::stance::Stance;
-    use crate::testing::settings;
-    use crate::{Cluster, Level};
-
-    /// A host that asks, while it carries something out, whether that counts as applied already.
-    #[derive(Default)]
-    struct Curious {
-        cluster: OnceLock<Arc<Cluster>>,
-        next: parking_lot::Mutex<Option<Position>>,
-        said: parking_lot::Mutex<Vec<bool>>,
-    }
-
-    impl Curious {
-        fn look(&self) {
-            let (cluster, next) = (self.cluster.get().expect("set"), *self.next.lock());
-            self.said.lock().push(cluster.has_applied(next.expect("set")));
-        }
-    }
-
-    impl Host for Curious {
-        fn apply(&self, _: &[u8]) -> Result<(), String> {
-            self.look();
-            Ok(())
-        }
-        fn doubt(&self, _: Loss) {
-            self.look();
-        }
-        fn trust_until(&self, _: u64) {}
-        fn settle(&self) -> Result<(), String> {
-            Ok(())
-        }
-        fn save(&self, _: Position) -> Result<(), String> {
-            Ok(())
-        }
-        fn stand(&self, _: Stance) {}
-        fn figures(&self, _: &mut Card) {}
-        fn overflowed(&self) {}
-        fn waited_in_vain(&self) {}
-        fn say(&self, _: &str) {}
-    }
+    use crate::testing::{Looking, settings};
 
     #[test]
     fn nothing_counts_as_applied_before_it_is_in_force() {
         let epoch = Epoch(7);
         let at = |sequence| Position { epoch, sequence, id: None };
         let facts = |last| Facts { epoch, first: 1, last, last_id: None, asked: None, found: None };
-        let host = Arc::new(Curious::default());
-        let cluster = Cluster::new(settings("a"), Arc::<Curious>::clone(&host), None);
-        assert!(host.cluster.set(Arc::clone(&cluster)).is_ok());
-        let now_ms = rt::now().mono_ms;
+        let next = Arc::new(Mutex::new(at(3)));
+        let (node, said) = (Arc::new(OnceLock::<Arc<Cluster>>::new()), Arc::new(Mutex::default()));
+        let host = {
+            let (next, node, said) = (Arc::clone(&next), Arc::clone(&node), Arc::clone(&said));
+            Looking(move || {
+                let has_applied = node.get().expect("set").has_applied(*next.lock());
+                Mutex::<Vec<bool>>::lock(&said).push(has_applied);
+            })
+        };
+        let cluster = Cluster::new(settings("a"), Arc::new(host), None);
+        assert!(node.set(Arc::clone(&cluster)).is_ok());
 
         // It joins, and doubts all that it stored before.
-        *host.next.lock() = Some(at(3));
-        cluster.take_answer(&facts(3), now_ms);
-        assert_eq!(std::mem::take(&mut *host.said.lock()), [false]);
+        cluster.take_answer(&facts(3), rt::now().mono_ms);
+        assert_eq!(std::mem::take(&mut *said.lock()), [false]);
         assert!(cluster.has_applied(at(3)) && !cluster.has_applied(at(4)));
 
-        *host.next.lock() = Some(at(4));
+        *next.lock() = at(4);
         let id = EntryId { run: 1, number: 1 };
         let (node, invalidations) = ("b".to_owned(), vec![vec![1], vec![2]]);
         let entry = Entry { id, node, level: Level::Local, invalidations };
         cluster.take_entry(4, &entry.encode().expect("small"));
-        assert_eq!(*host.said.lock(), [false, false]);
+        assert_eq!(*said.lock(), [false, false]);
         assert!(cluster.has_applied(at(4)));
     }
 }

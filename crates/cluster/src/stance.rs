@@ -141,11 +141,11 @@ impl Cluster {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Nobody, settings};
+    use crate::testing::{nobody, settings};
 
     #[tokio::test]
     async fn an_order_counts_at_once_and_an_own_wrong_one_says_what_to_do() {
-        let cluster = Cluster::new(settings("n1"), Arc::new(Nobody), None);
+        let cluster = Cluster::new(settings("n1"), nobody(), None);
         let stance = || (cluster.status().stance, cluster.status().is_shown);
         assert_eq!(stance(), (Stance::Member, true));
         for (order, stands) in [

@@ -1,5 +1,7 @@
 //! Settings and a host that several tests begin with.
 
+use std::sync::Arc;
+
 use crate::Level;
 use crate::follower::Loss;
 use crate::members::Card;
@@ -23,14 +25,22 @@ pub(crate) fn settings(name: &str) -> Settings {
     }
 }
 
-/// A host with nothing behind it.
-pub(crate) struct Nobody;
+/// A host with nothing behind it, which looks around when it is to carry something out.
+pub(crate) struct Looking<F>(pub(crate) F);
 
-impl Host for Nobody {
+/// A host with nothing behind it.
+pub(crate) fn nobody() -> Arc<dyn Host> {
+    Arc::new(Looking(|| {}))
+}
+
+impl<F: Fn() + Send + Sync + 'static> Host for Looking<F> {
     fn apply(&self, _: &[u8]) -> Result<(), String> {
+        self.0();
         Ok(())
     }
-    fn doubt(&self, _: Loss) {}
+    fn doubt(&self, _: Loss) {
+        self.0();
+    }
     fn trust_until(&self, _: u64) {}
     fn settle(&self) -> Result<(), String> {
         Ok(())
