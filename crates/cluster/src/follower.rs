@@ -51,7 +51,7 @@ pub enum Loss {
     Joined,
     /// The stream was made anew.
     Anew,
-    /// The stream ends before the position: it has lost entries.
+    /// The stream ends before the position, or before an end that it has told: it has lost entries.
     Back,
     /// The stream has another entry at the position, or the same stored again: it has lost entries,
     /// and got others.
@@ -72,7 +72,7 @@ impl fmt::Display for Loss {
         f.write_str(match self {
             Self::Joined => "it joins the cluster",
             Self::Anew => "the stream was made anew",
-            Self::Back => "the stream has lost entries that were applied here",
+            Self::Back => "the stream has lost entries that it had",
             Self::Other => "the stream has other entries than those that were applied here",
             Self::Gap => "entries are gone that were not applied here",
             Self::Entry(error) => return write!(f, "the stream has {error}"),
@@ -220,7 +220,7 @@ impl Follower {
         let differs = |(own, found): (Stamp, Stamp)| !own.is_same(found);
         if facts.epoch != own.epoch {
             Some(Loss::Anew)
-        } else if asked.sequence > facts.last {
+        } else if asked.sequence.max(self.told_last()) > facts.last {
             Some(Loss::Back)
         } else if asked.stamp.zip(facts.found).is_some_and(differs) {
             Some(Loss::Other)
@@ -229,6 +229,12 @@ impl Follower {
         } else {
             None
         }
+    }
+
+    /// The last end of the stream that is not caught up with. A stream that has lost it would be
+    /// waited for until it has as many entries again, and nobody would ask what those were.
+    fn told_last(&self) -> u64 {
+        self.pending.iter().map(|(_, last)| *last).max().unwrap_or(0)
     }
 
     /// Returns true if another question, before its time, would be good for trust: all that an
@@ -362,6 +368,24 @@ mod tests {
         assert_eq!(follower.trusted_until_ms(), 0, "the next one confirms");
         follower.answered(&about(&follower, 11), 400);
         assert_eq!(follower.trusted_until_ms(), 30_400);
+    }
+
+    #[test]
+    fn an_end_that_was_told_and_is_lost_is_a_loss_and_not_waited_for() {
+        let mut follower = Follower::new(Some(AT), 30_000);
+        assert_eq!(follower.answered(&facts(12), 100), Course::On);
+        // It has lost both that were not applied here, and what is here it has.
+        assert_eq!(follower.answered(&facts(10), 200), Course::On, "it may only be late");
+        assert_eq!(follower.trusted_until_ms(), 0);
+        assert_eq!(follower.answered(&facts(11), 1_200), Course::Doubt(Loss::Back));
+        assert_eq!(follower.trusted_until_ms(), 31_200);
+        let mut follower = Follower::new(Some(AT), 30_000);
+        follower.answered(&facts(12), 100);
+        follower.answered(&facts(10), 200);
+        assert_eq!(follower.answered(&facts(12), 1_200), Course::On, "it was late");
+        (11..=12).for_each(|own| _ = follower.entry((own, 700 + own), Ok(&entry(own))));
+        follower.answered(&about(&follower, 12), 1_300);
+        assert_eq!(follower.trusted_until_ms(), 31_300);
     }
 
     #[test]
