@@ -396,9 +396,12 @@ async fn whoever_leads_the_stream_no_node_doubts_what_it_stored() {
     for _ in 0..2 {
         let before = leader(&servers[first]).await;
         let subject = "$JS.API.STREAM.LEADER.STEPDOWN.larder-invalidations";
-        let told = led(&servers[first], subject, &json!({})).await;
-        assert_eq!(told["success"], true, "{told}");
-        eventually("another one leads", async || leader(&servers[first]).await != before).await;
+        eventually("another one leads", async || {
+            let told = led(&servers[first], subject, &json!({})).await;
+            assert_eq!(told["success"], true, "{told}");
+            leader(&servers[first]).await != before
+        })
+        .await;
         assert_eq!(times(&servers[first], 3).await, stored);
         // Each asks the one that leads now about its position.
         for node in &nodes {
