@@ -18,9 +18,10 @@ use crate::Level;
 use crate::entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId};
 use crate::error::{Error, NotReached};
 use crate::follower::Follower;
+use crate::in_force::InForce;
 use crate::members::{Applied, Card, Members};
 use crate::outbox::{Fate, Letter, Outbox};
-use crate::position::Position;
+use crate::position::{Epoch, Position};
 use crate::settings::{Host, Settings};
 use crate::stance::{Posture, Stance};
 
@@ -48,9 +49,9 @@ pub struct Cluster {
 
 pub(crate) struct State {
     pub(crate) follower: Follower,
-    /// The position up to which all is in force here, by which others may go: the follower's is
-    /// ahead of it while an entry is carried out.
-    pub(crate) in_force: Option<Position>,
+    /// The entries that are in force here, by which others may go: the follower's position is ahead
+    /// of it while an entry is carried out.
+    pub(crate) in_force: InForce,
     pub(crate) members: Members,
     pub(crate) outbox: Outbox,
     pub(crate) in_flight: BTreeMap<u64, Letter>,
@@ -62,8 +63,8 @@ pub(crate) struct State {
     pub(crate) context: Option<Context>,
     pub(crate) problem: Option<Error>,
     pub(crate) last: u64,
-    /// The place of the last entry of this run that the stream has taken.
-    pub(crate) told: Option<Position>,
+    /// The stream and the sequence of the last entry of this run that it has taken.
+    pub(crate) told: Option<(Epoch, u64)>,
     pub(crate) posture: Posture,
     pub(crate) counts: Counts,
 }
@@ -147,7 +148,7 @@ impl Cluster {
     pub fn new(settings: Settings, host: Arc<dyn Host>, position: Option<Position>) -> Arc<Self> {
         let state = State {
             follower: Follower::new(position, settings.max_isolation_ms),
-            in_force: position,
+            in_force: InForce::new(position),
             members: Members::default(),
             outbox: Outbox::new(settings.queue),
             in_flight: BTreeMap::new(),
@@ -290,7 +291,7 @@ impl Cluster {
 
     /// Keeps the position, as far as it can be. It may wait.
     pub fn keep_position(&self) {
-        let position = self.state.lock().in_force;
+        let position = self.state.lock().in_force.position();
         if let Some(Err(why)) = position.map(|position| self.host.save(position)) {
             self.host.say(&format!("its position cannot be kept: {why}"));
         }

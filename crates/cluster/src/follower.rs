@@ -1,11 +1,11 @@
 //! The follower: a node's own view of the stream, as a state machine without sockets and clocks.
 //!
-//! It never trusts the log alone. A position is a creation of the stream, a sequence, and the
-//! identity of the entry there. A stream that says anything else at that place has lost entries, or
-//! is another one; then everything that was stored before counts for nothing until the origin has
-//! confirmed it. (Jepsen found in 2025 that JetStream loses acknowledged writes when machines lose
-//! power, as it syncs every two minutes unless told otherwise, and when files of one replica are
-//! damaged.)
+//! It never trusts the log alone. A position is a creation of the stream, a sequence, and the entry
+//! there: its identity, and when it was stored. A stream that says anything else at that place has
+//! lost entries, or is another one; then everything that was stored before counts for nothing until
+//! the origin has confirmed it. (Jepsen found in 2025 that JetStream loses acknowledged writes when
+//! machines lose power, as it syncs every two minutes unless told otherwise, and when files of one
+//! replica are damaged.)
 //!
 //! Trust is a lease. It begins when a question was put to the stream, and holds for the time
 //! `max_isolation`, once all that the stream had at the answer has been applied, and a question
@@ -16,8 +16,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use crate::entry::{Entry, EntryId, Unreadable};
-use crate::position::{Epoch, Position};
+use crate::entry::{Entry, Unreadable};
+use crate::position::{Epoch, Position, Stamp};
 
 /// Questions whose answers have not been caught up with; a later one waits until there is room.
 const PENDING_MAX: usize = 16;
@@ -36,12 +36,12 @@ pub struct Facts {
     pub first: u64,
     /// Its last sequence.
     pub last: u64,
-    /// The identity of its last entry, if it has one that can be read.
-    pub last_id: Option<EntryId>,
+    /// Its last entry, if it has one.
+    pub last_stamp: Option<Stamp>,
     /// The position that the question was about.
     pub asked: Option<Position>,
-    /// The identity of the entry at that sequence, if there is one that can be read.
-    pub found: Option<EntryId>,
+    /// The entry at that sequence, if there is one.
+    pub found: Option<Stamp>,
 }
 
 /// A reason to trust nothing that was stored before.
@@ -51,9 +51,10 @@ pub enum Loss {
     Joined,
     /// The stream was made anew.
     Anew,
-    /// The stream ends before the position: it has lost entries.
+    /// The stream ends before the position, or before an end that it has told: it has lost entries.
     Back,
-    /// The stream has another entry at the position: it has lost entries, and got others.
+    /// The stream has another entry at the position, or the same stored again: it has lost entries,
+    /// and got others.
     Other,
     /// Entries between the position and the stream's first are gone: the node was away for longer
     /// than the stream keeps them.
@@ -71,7 +72,7 @@ impl fmt::Display for Loss {
         f.write_str(match self {
             Self::Joined => "it joins the cluster",
             Self::Anew => "the stream was made anew",
-            Self::Back => "the stream has lost entries that were applied here",
+            Self::Back => "the stream has lost entries that it had",
             Self::Other => "the stream has other entries than those that were applied here",
             Self::Gap => "entries are gone that were not applied here",
             Self::Entry(error) => return write!(f, "the stream has {error}"),
@@ -195,8 +196,8 @@ impl Follower {
         }
         self.unseen = None;
         if let Some(loss) = loss {
-            self.position =
-                Some(Position { epoch: facts.epoch, sequence: facts.last, id: facts.last_id });
+            let Facts { epoch, last: sequence, last_stamp: stamp, .. } = *facts;
+            self.position = Some(Position { epoch, sequence, stamp });
             self.pending.clear();
             self.lease_ms = Some(asked_ms).filter(|asked_ms| self.counts(*asked_ms));
             return Course::Doubt(loss);
@@ -216,18 +217,24 @@ impl Follower {
         let (Some(own), Some(asked)) = (self.position, facts.asked) else {
             return Some(Loss::Joined);
         };
-        let differs = |(id, found)| id != found;
+        let differs = |(own, found): (Stamp, Stamp)| !own.is_same(found);
         if facts.epoch != own.epoch {
             Some(Loss::Anew)
-        } else if asked.sequence > facts.last {
+        } else if asked.sequence.max(self.told_last()) > facts.last {
             Some(Loss::Back)
-        } else if asked.id.zip(facts.found).is_some_and(differs) {
+        } else if asked.stamp.zip(facts.found).is_some_and(differs) {
             Some(Loss::Other)
         } else if facts.first > own.sequence.saturating_add(1) {
             Some(Loss::Gap)
         } else {
             None
         }
+    }
+
+    /// The last end of the stream that is not caught up with. A stream that has lost it would be
+    /// waited for until it has as many entries again, and nobody would ask what those were.
+    fn told_last(&self) -> u64 {
+        self.pending.iter().map(|(_, last)| *last).max().unwrap_or(0)
     }
 
     /// Returns true if another question, before its time, would be good for trust: all that an
@@ -241,8 +248,13 @@ impl Follower {
         self.unseen.is_none() && is_short && is_ready
     }
 
-    /// Takes the next entry of the stream. What it says is done before anything else is asked.
-    pub fn entry(&mut self, sequence: u64, entry: Result<&Entry, Unreadable>) -> Step {
+    /// Takes the next entry of the stream, stored at `stored_ns` ([`Stamp`]). What it says is done
+    /// before anything else is asked.
+    pub fn entry(
+        &mut self,
+        (sequence, stored_ns): (u64, u64),
+        entry: Result<&Entry, Unreadable>,
+    ) -> Step {
         let Some(own) = &mut self.position else { return Step::default() };
         if sequence <= own.sequence {
             // It came once more.
@@ -250,7 +262,7 @@ impl Follower {
         }
         let gap = (sequence > own.sequence + 1).then_some(Loss::Gap);
         own.sequence = sequence;
-        own.id = entry.ok().map(|entry| entry.id);
+        own.stamp = Some(Stamp { id: entry.ok().map(|entry| entry.id), stored_ns });
         Step { doubt: gap.or_else(|| entry.err().map(Loss::Entry)), apply: entry.is_ok() }
     }
 }
@@ -259,14 +271,16 @@ impl Follower {
 mod tests {
     use super::*;
     use crate::Level;
+    use crate::entry::EntryId;
 
     const ID: EntryId = EntryId { run: 1, number: 1 };
-    const OTHER: EntryId = EntryId { run: 1, number: 2 };
-    const AT: Position = Position { epoch: Epoch(7), sequence: 10, id: Some(ID) };
+    const HERE: Stamp = Stamp { id: Some(ID), stored_ns: 500 };
+    const OTHER: Stamp = Stamp { id: Some(EntryId { run: 1, number: 2 }), stored_ns: 600 };
+    const AT: Position = Position { epoch: Epoch(7), sequence: 10, stamp: Some(HERE) };
 
     fn facts(last: u64) -> Facts {
-        let (first, last_id) = (1, Some(OTHER));
-        Facts { epoch: Epoch(7), first, last, last_id, asked: Some(AT), found: Some(ID) }
+        let (first, last_stamp) = (1, Some(OTHER));
+        Facts { epoch: Epoch(7), first, last, last_stamp, asked: Some(AT), found: Some(HERE) }
     }
 
     fn entry(number: u64) -> Entry {
@@ -288,6 +302,11 @@ mod tests {
             (Facts { last: 9, found: None, ..good }, Some(Loss::Back)),
             (Facts { last: 0, first: 0, found: None, ..good }, Some(Loss::Back)),
             (Facts { found: Some(OTHER), ..good }, Some(Loss::Other)),
+            // The same entry, and it was stored again, perhaps behind others than before: later, or
+            // earlier by the clock of another server.
+            (Facts { found: Some(Stamp { stored_ns: 501, ..HERE }), ..good }, Some(Loss::Other)),
+            (Facts { found: Some(Stamp { stored_ns: 499, ..HERE }), ..good }, Some(Loss::Other)),
+            (Facts { found: Some(Stamp { id: None, ..HERE }), ..good }, None),
             (Facts { first: 12, found: None, ..good }, Some(Loss::Gap)),
             // All of it was removed, entries that were missed among them.
             (Facts { first: 13, last: 12, found: None, ..good }, Some(Loss::Gap)),
@@ -307,7 +326,7 @@ mod tests {
         let mut begins = Follower::new(None, 30_000);
         let first = Facts { asked: None, found: None, ..good };
         assert_eq!(begins.answered(&first, 5), Course::Doubt(Loss::Joined));
-        assert_eq!(begins.position().map(|at| (at.sequence, at.id)), Some((12, Some(OTHER))));
+        assert_eq!(begins.position().map(|at| (at.sequence, at.stamp)), Some((12, Some(OTHER))));
     }
 
     #[test]
@@ -334,7 +353,7 @@ mod tests {
         let late = Facts { last: 9, found: None, ..facts(9) };
         assert_eq!(follower.answered(&late, 200), Course::On);
         // The one that takes its place is not delivered, and the next one is.
-        assert_eq!(follower.entry(11, Ok(&entry(2))), Step { doubt: None, apply: true });
+        assert_eq!(follower.entry((11, 711), Ok(&entry(2))), Step { doubt: None, apply: true });
         assert_eq!(follower.asks_about(), Some(AT));
         assert_eq!(
             follower.answered(&Facts { found: Some(OTHER), ..facts(11) }, 300),
@@ -343,12 +362,30 @@ mod tests {
         assert_eq!(follower.trusted_until_ms(), 30_300);
         let mut follower = Follower::new(Some(AT), 30_000);
         assert_eq!(follower.answered(&late, 200), Course::On);
-        follower.entry(11, Ok(&entry(2)));
+        follower.entry((11, 711), Ok(&entry(2)));
         assert_eq!(follower.answered(&facts(11), 300), Course::On, "it was late");
         assert_eq!(follower.asks_about(), follower.position());
         assert_eq!(follower.trusted_until_ms(), 0, "the next one confirms");
         follower.answered(&about(&follower, 11), 400);
         assert_eq!(follower.trusted_until_ms(), 30_400);
+    }
+
+    #[test]
+    fn an_end_that_was_told_and_is_lost_is_a_loss_and_not_waited_for() {
+        let mut follower = Follower::new(Some(AT), 30_000);
+        assert_eq!(follower.answered(&facts(12), 100), Course::On);
+        // It has lost both that were not applied here, and what is here it has.
+        assert_eq!(follower.answered(&facts(10), 200), Course::On, "it may only be late");
+        assert_eq!(follower.trusted_until_ms(), 0);
+        assert_eq!(follower.answered(&facts(11), 1_200), Course::Doubt(Loss::Back));
+        assert_eq!(follower.trusted_until_ms(), 31_200);
+        let mut follower = Follower::new(Some(AT), 30_000);
+        follower.answered(&facts(12), 100);
+        follower.answered(&facts(10), 200);
+        assert_eq!(follower.answered(&facts(12), 1_200), Course::On, "it was late");
+        (11..=12).for_each(|own| _ = follower.entry((own, 700 + own), Ok(&entry(own))));
+        follower.answered(&about(&follower, 12), 1_300);
+        assert_eq!(follower.trusted_until_ms(), 31_300);
     }
 
     #[test]
@@ -365,24 +402,28 @@ mod tests {
     fn entries_are_applied_once_and_in_order_and_what_is_missing_is_a_loss() {
         let mut follower = Follower::new(Some(AT), 30_000);
         let (one, apply) = (entry(1), Step { doubt: None, apply: true });
-        assert_eq!(follower.entry(10, Ok(&one)), Step::default());
-        assert_eq!(follower.entry(11, Ok(&one)), apply);
-        assert_eq!(follower.entry(11, Ok(&one)), Step::default());
-        assert_eq!(follower.position().and_then(|at| at.id), Some(one.id));
+        assert_eq!(follower.entry((10, 500), Ok(&one)), Step::default());
+        assert_eq!(follower.entry((11, 700), Ok(&one)), apply);
+        assert_eq!(follower.entry((11, 701), Ok(&one)), Step::default());
+        let stamp = Stamp { id: Some(one.id), stored_ns: 700 };
+        assert_eq!(follower.position().and_then(|at| at.stamp), Some(stamp), "of the first");
         let gap = Step { doubt: Some(Loss::Gap), apply: true };
-        assert_eq!(follower.entry(13, Ok(&one)), gap);
-        let bad = Unreadable::Version(9);
+        assert_eq!(follower.entry((13, 750), Ok(&one)), gap);
+        let (bad, unknown) = (Unreadable::Version(9), Stamp { id: None, stored_ns: 800 });
         let unread = Step { doubt: Some(Loss::Entry(bad)), apply: false };
-        assert_eq!(follower.entry(14, Err(bad)), unread);
-        assert_eq!(follower.position().map(|at| (at.sequence, at.id)), Some((14, None)));
-        assert_eq!(follower.entry(15, Ok(&one)), apply);
-        assert_eq!(Follower::new(None, 1).entry(1, Ok(&one)), Step::default());
+        assert_eq!(follower.entry((14, 800), Err(bad)), unread);
+        assert_eq!(
+            follower.position().map(|at| (at.sequence, at.stamp)),
+            Some((14, Some(unknown)))
+        );
+        assert_eq!(follower.entry((15, 850), Ok(&one)), apply);
+        assert_eq!(Follower::new(None, 1).entry((1, 100), Ok(&one)), Step::default());
     }
 
     /// The answer to a question about `sequence`, where the follower has this very entry.
     fn about(follower: &Follower, last: u64) -> Facts {
         let asked = follower.position();
-        Facts { asked, found: asked.and_then(|asked| asked.id), ..facts(last) }
+        Facts { asked, found: asked.and_then(|asked| asked.stamp), ..facts(last) }
     }
 
     #[test]
@@ -391,14 +432,14 @@ mod tests {
         assert_eq!(follower.trusted_until_ms(), 0);
         follower.answered(&about(&follower, 12), 100);
         assert_eq!(follower.trusted_until_ms(), 0, "two entries are missing");
-        follower.entry(11, Ok(&entry(1)));
+        follower.entry((11, 711), Ok(&entry(1)));
         assert!(!follower.wants_question(150));
-        follower.entry(12, Ok(&entry(2)));
+        follower.entry((12, 712), Ok(&entry(2)));
         assert!(follower.wants_question(150));
         assert_eq!(follower.trusted_until_ms(), 0, "not confirmed");
         follower.answered(&about(&follower, 13), 200);
         assert_eq!(follower.trusted_until_ms(), 30_100);
-        follower.entry(13, Ok(&entry(3)));
+        follower.entry((13, 713), Ok(&entry(3)));
         assert!(!follower.wants_question(15_099), "the next one is in time");
         assert!(follower.wants_question(15_100), "half of it is over");
         follower.answered(&about(&follower, 13), 300);
@@ -409,12 +450,12 @@ mod tests {
     fn entries_of_a_stream_that_was_made_anew_confirm_nothing() {
         let mut follower = Follower::new(Some(AT), 30_000);
         follower.answered(&about(&follower, 11), 100);
-        follower.entry(11, Ok(&entry(1)));
+        follower.entry((11, 711), Ok(&entry(1)));
         let anew = Facts { epoch: Epoch(8), ..about(&follower, 11) };
         assert_eq!(follower.answered(&anew, 200), Course::Doubt(Loss::Anew));
         let mut follower = Follower::new(Some(AT), 30_000);
         follower.answered(&about(&follower, 11), 100);
-        follower.entry(11, Ok(&entry(1)));
+        follower.entry((11, 711), Ok(&entry(1)));
         let other = Facts { found: Some(OTHER), ..about(&follower, 12) };
         assert_eq!(follower.answered(&other, 200), Course::Doubt(Loss::Other));
     }
@@ -428,7 +469,7 @@ mod tests {
         follower.leave();
         assert_eq!(follower.trusted_until_ms(), 0, "at once");
         follower.answered(&about(&follower, 11), 200);
-        assert_eq!(follower.entry(11, Ok(&entry(1))), Step { doubt: None, apply: true });
+        assert_eq!(follower.entry((11, 711), Ok(&entry(1))), Step { doubt: None, apply: true });
         follower.answered(&about(&follower, 11), 300);
         assert_eq!(follower.trusted_until_ms(), 0, "whatever is answered");
         follower.come_back(400);
@@ -451,7 +492,7 @@ mod tests {
             follower.answered(&about(&follower, 20 + question), 1_000 * question);
         }
         for sequence in 11..=21 {
-            follower.entry(sequence, Ok(&entry(sequence)));
+            follower.entry((sequence, 700 + sequence), Ok(&entry(sequence)));
         }
         follower.answered(&about(&follower, 200), 100_000);
         assert_eq!(follower.trusted_until_ms(), 31_000, "of the second question");

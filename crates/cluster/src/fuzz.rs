@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
     use crate::Level;
-    use crate::position::{Epoch, Position};
+    use crate::position::{Epoch, Position, Stamp};
 
     type Target = fn(&[u8]);
 
@@ -114,7 +114,8 @@ mod tests {
     fn written() -> [(Target, Vec<u8>); 5] {
         let id = EntryId { run: 0xabc, number: 7 };
         let (node, invalidations) = ("n1".to_owned(), vec![b"one".to_vec(), Vec::new()]);
-        let position = Position { epoch: Epoch(3), sequence: 4, id: Some(id) };
+        let stamp = Some(Stamp { id: Some(id), stored_ns: 5 });
+        let position = Position { epoch: Epoch(3), sequence: 4, stamp };
         let own = Card { name: "n1".into(), run: 1, version: "1.0".into(), ..Card::default() };
         let entry_bytes = Entry { id, node, level: Level::All, invalidations }.encode();
         [

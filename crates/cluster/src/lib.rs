@@ -18,6 +18,7 @@ mod error;
 mod follower;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
+mod in_force;
 mod members;
 mod outbox;
 mod position;
@@ -44,7 +45,7 @@ pub use error::{Error, NotReached};
 pub use follower::{Course, Facts, Follower, Loss, Step};
 pub use members::{Applied, Card, Member, Members, Word, is_name};
 pub use outbox::{Fate, Letter, Outbox};
-pub use position::{Epoch, Position, Saved};
+pub use position::{Epoch, Position, Saved, Stamp};
 pub use purge::Level;
 pub use seal::{BadSecret, NotOpened, Opened, SECRET_BYTES_MIN, SECRETS_MAX, Seal};
 pub use settings::{Credentials, Host, Settings, Tls};

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::datetime::DateTime;
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::push::{Ordered, OrderedConfig};
 use async_nats::jetstream::context::ContextBuilder;
@@ -28,7 +29,7 @@ use crate::error::Error;
 use crate::follower::{Course, Facts, Loss};
 use crate::members::{Card, MEMBERS_MAX, Word};
 use crate::outbox::Letter;
-use crate::position::{Epoch, Position};
+use crate::position::{Epoch, Position, Stamp};
 use crate::progress::Progress;
 use crate::settings::question_ms;
 use crate::stance::Stance;
@@ -191,14 +192,13 @@ impl Cluster {
         let asked = self.state.lock().follower.asks_about();
         let info = entries.get_info().await.map_err(Error::link)?;
         let (first, last) = (info.state.first_sequence, info.state.last_sequence);
-        let nanos = info.created.unix_timestamp_nanos();
-        let epoch = Epoch(u64::try_from(nanos).unwrap_or(0));
+        let epoch = Epoch(nanos(info.created));
         let found = match asked.filter(|own| own.epoch == epoch) {
-            Some(own) => id_at(&entries, own.sequence, first, last).await?,
+            Some(own) => stamp_at(&entries, own.sequence, first, last).await?,
             None => None,
         };
-        let last_id = id_at(&entries, last, first, last).await?;
-        let facts = Facts { epoch, first, last, last_id, asked, found };
+        let last_stamp = stamp_at(&entries, last, first, last).await?;
+        let facts = Facts { epoch, first, last, last_stamp, asked, found };
         Ok(Answered { facts, asked_ms, shown })
     }
 
@@ -212,8 +212,11 @@ impl Cluster {
             drop(state);
             self.doubt(loss);
             state = self.state.lock();
+            let position = state.follower.position();
+            state.in_force.begins(position);
+            // Others may never get it. They doubt all that they stored before, or are told to.
+            state.told = None;
         }
-        state.in_force = state.follower.position();
         // Behind the doubt: what is trusted is what comes after it.
         self.host.trust_until(state.follower.trusted_until_ms());
         drop(state);
@@ -241,19 +244,25 @@ impl Cluster {
         Some(taken)
     }
 
-    /// Takes an entry of the stream. The result is the word that its maker waits for.
-    pub(crate) fn take_entry(self: &Arc<Self>, sequence: u64, payload: &[u8]) -> Option<EntryId> {
-        let awaited = self.carry_out(sequence, payload);
+    /// Takes an entry of the stream: its sequence, when it was stored ([`Stamp`]), and its bytes.
+    /// The result is the word that its maker waits for.
+    pub(crate) fn take_entry(
+        self: &Arc<Self>,
+        place: (u64, u64),
+        payload: &[u8],
+    ) -> Option<EntryId> {
+        let awaited = self.carry_out(place, payload);
         let mut state = self.state.lock();
-        state.in_force = state.follower.position();
+        let position = state.follower.position();
+        state.in_force.goes_on(position);
         awaited
     }
 
-    fn carry_out(self: &Arc<Self>, sequence: u64, payload: &[u8]) -> Option<EntryId> {
+    fn carry_out(self: &Arc<Self>, place: (u64, u64), payload: &[u8]) -> Option<EntryId> {
         let read = Entry::decode(payload);
         let mut state = self.state.lock();
-        let step = state.follower.entry(sequence, read.as_ref().map_err(|error| *error));
-        state.last = state.last.max(sequence);
+        let step = state.follower.entry(place, read.as_ref().map_err(|error| *error));
+        state.last = state.last.max(place.0);
         state.counts.applied += u64::from(step.apply);
         drop(state);
         if let Some(loss) = step.doubt {
@@ -279,20 +288,26 @@ impl Cluster {
     }
 }
 
-/// The identity of the entry at `sequence`, if the stream has one there.
-async fn id_at(
+/// Nanoseconds since 1970; 0 for a time before.
+fn nanos(time: DateTime) -> u64 {
+    u64::try_from(time.unix_timestamp_nanos()).unwrap_or(0)
+}
+
+/// The entry at `sequence`, if the stream has one there.
+async fn stamp_at(
     entries: &Stream,
     sequence: u64,
     first: u64,
     last: u64,
-) -> Result<Option<EntryId>, Error> {
+) -> Result<Option<Stamp>, Error> {
     if sequence == 0 || sequence < first || sequence > last {
         return Ok(None);
     }
     match entries.get_raw_message(sequence).await {
         Ok(message) => {
             let id = message.headers.get(async_nats::header::NATS_MESSAGE_ID);
-            Ok(id.and_then(|id| EntryId::read(id.as_str())))
+            let id = id.and_then(|id| EntryId::read(id.as_str()));
+            Ok(Some(Stamp { id, stored_ns: nanos(message.time) }))
         }
         Err(error) if matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound) => Ok(None),
         Err(error) => Err(Error::link(error)),
@@ -453,8 +468,9 @@ impl Session {
     }
 
     async fn entry(&mut self, message: Message) -> Result<(), Error> {
-        let sequence = message.info().map_err(Error::link)?.stream_sequence;
-        let awaited = self.cluster.take_entry(sequence, &message.payload);
+        let info = message.info().map_err(Error::link)?;
+        let place = (info.stream_sequence, nanos(info.published));
+        let awaited = self.cluster.take_entry(place, &message.payload);
         if self.cluster.state.lock().follower.wants_question(rt::now().mono_ms) {
             self.put();
         }

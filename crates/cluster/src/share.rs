@@ -52,22 +52,24 @@ impl Cluster {
         self.changed.subscribe()
     }
 
-    /// The position that another node must have reached whose word counts here: all that this one
-    /// has applied, and all that it has told the stream. `None` while something waits to be told,
-    /// or what is stored is not to be used.
+    /// The position that another node must have passed whose word counts here: all that this one
+    /// has applied, and all that it has told the stream. `None` while an entry is carried out,
+    /// while something waits to be told or has not come back (only then its time is known), or if
+    /// what is stored is not to be used.
     pub fn asks(&self) -> Option<Position> {
         let state = self.state.lock();
         let is_all_told = state.outbox.is_empty() && state.in_flight.is_empty();
-        let own = trusted(&state)?;
-        let told =
-            state.told.filter(|told| told.epoch == own.epoch).map_or(0, |told| told.sequence);
-        is_all_told.then_some(Position { sequence: own.sequence.max(told), ..own })
+        let own = state.in_force.position().filter(|_| state.trusts())?;
+        let is_whole = state.follower.position() == Some(own);
+        let is_back = state.told.is_none_or(|told| told.0 != own.epoch || told.1 <= own.sequence);
+        (is_all_told && is_whole && is_back).then_some(own)
     }
 
-    /// Returns true if all up to `position` has been applied here, and what is stored is used.
+    /// Returns true if this very entry is in force here, with all before it, and what is stored is
+    /// used.
     pub fn has_applied(&self, position: Position) -> bool {
-        let own = trusted(&self.state.lock());
-        own.is_some_and(|own| own.epoch == position.epoch && own.sequence >= position.sequence)
+        let state = self.state.lock();
+        state.trusts() && state.in_force.has(position)
     }
 }
 
@@ -75,16 +77,13 @@ impl State {
     /// The stream has taken an entry of this run.
     pub(crate) fn has_told(&mut self, sequence: u64) {
         let Some(own) = self.follower.position() else { return };
-        let before = self.told.filter(|told| told.epoch == own.epoch);
-        let sequence = before.map_or(sequence, |told| told.sequence.max(sequence));
-        self.told = Some(Position { sequence, ..own });
+        let before = self.told.filter(|told| told.0 == own.epoch);
+        self.told = Some((own.epoch, before.map_or(sequence, |told| told.1.max(sequence))));
     }
-}
 
-/// The position up to which all is in force in a node that uses what it stores.
-fn trusted(state: &State) -> Option<Position> {
-    let trusts = rt::now().mono_ms < state.follower.trusted_until_ms();
-    state.in_force.filter(|_| trusts)
+    fn trusts(&self) -> bool {
+        rt::now().mono_ms < self.follower.trusted_until_ms()
+    }
 }
 
 #[cfg(test)]
@@ -97,37 +96,89 @@ mod tests {
     use crate::Level;
     use crate::entry::{Entry, EntryId};
     use crate::follower::Facts;
-    use crate::position::Epoch;
-    use crate::testing::{Looking, settings};
+    use crate::position::{Epoch, Stamp};
+    use crate::testing::{Looking, nobody, settings};
+
+    /// The position of an entry that was stored at ten times its sequence.
+    fn at(sequence: u64) -> Position {
+        let stamp = Some(Stamp { id: Some(id(sequence)), stored_ns: 10 * sequence });
+        Position { epoch: Epoch(7), sequence, stamp }
+    }
+
+    fn id(number: u64) -> EntryId {
+        EntryId { run: 1, number }
+    }
+
+    fn facts(last: Position, asked: Option<Position>) -> Facts {
+        let Position { epoch, sequence: last, stamp: last_stamp } = last;
+        let found = asked.and_then(|asked| asked.stamp);
+        Facts { epoch, first: 1, last, last_stamp, asked, found }
+    }
+
+    fn entry(number: u64) -> Vec<u8> {
+        let invalidations = vec![vec![1], vec![2]];
+        let entry =
+            Entry { id: id(number), node: "b".to_owned(), level: Level::Local, invalidations };
+        entry.encode().expect("small")
+    }
 
     #[test]
     fn nothing_counts_as_applied_before_it_is_in_force() {
-        let epoch = Epoch(7);
-        let at = |sequence| Position { epoch, sequence, id: None };
-        let facts = |last| Facts { epoch, first: 1, last, last_id: None, asked: None, found: None };
         let next = Arc::new(Mutex::new(at(3)));
         let (node, said) = (Arc::new(OnceLock::<Arc<Cluster>>::new()), Arc::new(Mutex::default()));
         let host = {
             let (next, node, said) = (Arc::clone(&next), Arc::clone(&node), Arc::clone(&said));
             Looking(move || {
-                let has_applied = node.get().expect("set").has_applied(*next.lock());
-                Mutex::<Vec<bool>>::lock(&said).push(has_applied);
+                let node = node.get().expect("set");
+                let (has_applied, asks) = (node.has_applied(*next.lock()), node.asks());
+                Mutex::<Vec<_>>::lock(&said).push((has_applied, asks));
             })
         };
         let cluster = Cluster::new(settings("a"), Arc::new(host), None);
         assert!(node.set(Arc::clone(&cluster)).is_ok());
 
         // It joins, and doubts all that it stored before.
-        cluster.take_answer(&facts(3), rt::now().mono_ms);
-        assert_eq!(std::mem::take(&mut *said.lock()), [false]);
+        cluster.take_answer(&facts(at(3), None), rt::now().mono_ms);
+        assert_eq!(std::mem::take(&mut *said.lock()), [(false, None)]);
         assert!(cluster.has_applied(at(3)) && !cluster.has_applied(at(4)));
+        assert_eq!(cluster.asks(), Some(at(3)));
 
         *next.lock() = at(4);
-        let id = EntryId { run: 1, number: 1 };
-        let (node, invalidations) = ("b".to_owned(), vec![vec![1], vec![2]]);
-        let entry = Entry { id, node, level: Level::Local, invalidations };
-        cluster.take_entry(4, &entry.encode().expect("small"));
-        assert_eq!(*said.lock(), [false, false]);
+        cluster.take_entry((4, 40), &entry(4));
+        assert_eq!(*said.lock(), [(false, None); 2], "half of it may have been applied");
         assert!(cluster.has_applied(at(4)));
+        assert_eq!(cluster.asks(), Some(at(4)));
+    }
+
+    #[test]
+    fn a_node_that_applied_another_entry_at_the_place_has_not_applied_it() {
+        let cluster = Cluster::new(settings("a"), nobody(), None);
+        cluster.take_answer(&facts(at(3), None), rt::now().mono_ms);
+        (4..=6).for_each(|own| _ = cluster.take_entry((own, 10 * own), &entry(own)));
+        assert!((3..=6).all(|own| cluster.has_applied(at(own))));
+        // Who asks has applied an entry that the stream lost, or this one when it was stored first.
+        let again = |own, stored_ns| Position {
+            stamp: Some(Stamp { id: Some(id(own)), stored_ns }),
+            ..at(own)
+        };
+        assert!([4, 5, 6].into_iter().all(|own| !cluster.has_applied(again(own, 39))));
+        // The stream loses the last one, and it is sent again.
+        let (asked, now_ms) = (cluster.asks(), rt::now().mono_ms);
+        let lost = Facts { found: again(6, 99).stamp, ..facts(again(6, 99), asked) };
+        assert!(cluster.take_answer(&lost, now_ms), "it is followed anew");
+        assert!(cluster.has_applied(again(6, 99)) && !cluster.has_applied(at(6)));
+        assert!(!cluster.has_applied(at(4)), "nobody knows");
+    }
+
+    #[test]
+    fn what_was_told_and_has_not_come_back_leaves_nobody_to_ask() {
+        let cluster = Cluster::new(settings("a"), nobody(), None);
+        cluster.take_answer(&facts(at(3), None), rt::now().mono_ms);
+        cluster.state.lock().has_told(5);
+        assert_eq!(cluster.asks(), None);
+        cluster.take_entry((4, 40), &entry(4));
+        assert_eq!(cluster.asks(), None);
+        cluster.take_entry((5, 50), &entry(5));
+        assert_eq!(cluster.asks(), Some(at(5)));
     }
 }

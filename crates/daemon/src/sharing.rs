@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Limits;
-use cluster::{Card, Cluster, Epoch, Position, Sharer};
+use cluster::{Card, Cluster, Epoch, Position, Sharer, Stamp};
 use flow::Shared;
 use flow::peers::{Applied, PeerNode, Peers, Standing};
 use origin::{Address, Origin, OriginConfig, Protocol, ServerConfig, TlsConfig};
@@ -144,12 +144,14 @@ impl fmt::Debug for Own {
 
 impl Standing for Own {
     fn asks(&self) -> Option<Applied> {
-        let Position { epoch, sequence, .. } = self.0.asks()?;
-        Some(Applied { epoch: epoch.0, sequence })
+        let Position { epoch, sequence, stamp } = self.0.asks()?;
+        let stored_ns = stamp.map(|stamp| stamp.stored_ns);
+        Some(Applied { epoch: epoch.0, sequence, stored_ns })
     }
 
     fn has_applied(&self, applied: Applied) -> bool {
-        let Applied { epoch, sequence } = applied;
-        self.0.has_applied(Position { epoch: Epoch(epoch), sequence, id: None })
+        let Applied { epoch, sequence, stored_ns } = applied;
+        let stamp = stored_ns.map(|stored_ns| Stamp { id: None, stored_ns });
+        self.0.has_applied(Position { epoch: Epoch(epoch), sequence, stamp })
     }
 }

@@ -32,13 +32,16 @@ pub use field::{PeerQuestion, read_question};
 /// Exchanges under way with one node that are few, whatever the others have.
 const FEW: u64 = 16;
 
-/// A place in the cluster's stream of invalidations.
+/// An entry of the cluster's stream of invalidations, and all before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Applied {
     /// The stream's creation: another stream counts anew.
     pub epoch: u64,
     /// The last entry.
     pub sequence: u64,
+    /// When the stream stored it, in nanoseconds since 1970, if it is known: a stream that has lost
+    /// it gives its place to another.
+    pub stored_ns: Option<u64>,
 }
 
 /// The node's standing in its cluster, as far as sharing goes by it.

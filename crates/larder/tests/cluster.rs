@@ -3,11 +3,16 @@
 
 mod support;
 
+use std::cell::RefCell;
+use std::time::Duration;
+
 use rustix::process::Signal;
+use serde_json::{Value, json};
 use support::console::run;
 use support::htcp::mediawikis;
 use support::nats::Nats;
 use support::nodes::{Node, PLAIN, Wanted, all_joined, gone_on_all, origin, three};
+use support::wire::Wire;
 use support::{eventually, is_hit};
 use testkit::origin::Script;
 use tokio::net::UdpSocket;
@@ -246,6 +251,53 @@ async fn a_stream_that_lost_all_has_everything_validated() {
     }
 }
 
+/// The stream loses the last two entries; another takes the place of the first, and the second is
+/// sent again and gets its old place. So the stream has the very entry that the node applied last,
+/// behind one that it never saw.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_is_stored_again_hides_no_loss_of_the_one_before() {
+    let (stream, subject) = ("larder-invalidations", "larder.invalidations");
+    let (mut nats, origin) = (Nats::start(&[]).await, origin().await);
+    let node = Node::start("n1", &nats, &origin, PLAIN);
+    node.joined().await;
+    assert_eq!(node.purge("quorum").await.status, 200);
+    nats.kill();
+    nats.remember();
+    nats.begin().await;
+    for _ in 0..2 {
+        let purged = async || node.purge("quorum").await.status == 200;
+        eventually("it is in touch again", purged).await;
+    }
+    node.store("/page").await;
+    eventually("it has all", async || {
+        let status = node.status().await;
+        status["sequence"].as_u64() >= Some(3) && status["queued"] == 0 && node.hits("/page").await
+    })
+    .await;
+    let status = node.status().await;
+    let (last, doubts) = (status["sequence"].as_u64(), status["counts"]["doubts"].as_u64());
+    let last = last.expect("a number");
+    node.signal(Signal::STOP);
+    let [headers, body] = Wire::open(&nats).await.at(stream, last).await;
+    nats.kill();
+    nats.go_back();
+    nats.begin().await;
+    let mut wire = Wire::open(&nats).await;
+    for sequence in 2..last {
+        let other = format!("NATS/1.0\r\nNats-Msg-Id: {sequence:016x}-1\r\n\r\n");
+        let stored = wire.store(subject, other.as_bytes(), &body).await;
+        assert_eq!(stored["seq"], sequence, "{stored}");
+    }
+    let stored = wire.store(subject, &headers, &body).await;
+    assert_eq!((&stored["seq"], &stored["duplicate"]), (&json!(last), &Value::Null), "{stored}");
+    node.signal(Signal::CONT);
+    let noticed = async || node.status().await["counts"]["doubts"].as_u64() > doubts;
+    eventually("the loss is noticed", noticed).await;
+    let before = origin.seen("/page");
+    assert_eq!(node.ask("GET", "/page", "").await.status, 200);
+    assert_eq!(origin.seen("/page"), before + 1, "it asks its origin");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn strangers_are_no_members() {
     let (nats, origin) = (Nats::start(&["--user", "us", "--pass", "right"]).await, origin().await);
@@ -266,4 +318,105 @@ async fn strangers_are_no_members() {
     assert_eq!(stranger.ask("GET", "/page", "").await.status, 200, "it serves all the same");
     assert!(!stranger.hits("/page").await, "and validates");
     assert_eq!(stranger.readiness().await, 200, "it validates, as it is to");
+}
+
+/// The answer of the stream's leader, asked again until there is one; `server` must be up.
+async fn led(server: &Nats, subject: &str, body: &Value) -> Value {
+    let answer = RefCell::new(Value::Null);
+    eventually("the stream has a leader", async || {
+        let asked = async { Wire::open(server).await.ask(subject, body).await };
+        // Nobody answers while there is none.
+        let told = tokio::time::timeout(Duration::from_secs(2), asked).await.unwrap_or_default();
+        let is_told = !told.is_null() && told["error"].is_null();
+        answer.replace(told);
+        is_told
+    })
+    .await;
+    answer.into_inner()
+}
+
+/// The server that leads the stream; the others have all that it has.
+async fn leader(server: &Nats) -> usize {
+    let led_by = RefCell::new(String::new());
+    eventually("the others have all", async || {
+        let info = led(server, "$JS.API.STREAM.INFO.larder-invalidations", &json!({})).await;
+        let name = info["cluster"]["leader"].as_str().unwrap_or_default().to_owned();
+        let others = info["cluster"]["replicas"].as_array().cloned().unwrap_or_default();
+        let has_all = |other: &Value| {
+            other["current"] == true && other["offline"] != true && other["lag"].is_null()
+        };
+        let is_whole = !name.is_empty() && others.len() == 2 && others.iter().all(has_all);
+        led_by.replace(name);
+        is_whole
+    })
+    .await;
+    let name = led_by.into_inner();
+    name.trim_start_matches('s').parse().expect("a number")
+}
+
+/// The times at which the stream stored its entries, as its leader says.
+async fn times(server: &Nats, entries: u64) -> Vec<Value> {
+    let mut times = Vec::new();
+    for sequence in 1..=entries {
+        let subject = "$JS.API.STREAM.MSG.GET.larder-invalidations";
+        let message = led(server, subject, &json!({ "seq": sequence })).await;
+        assert!(message["message"]["time"].is_string(), "{message}");
+        times.push(message["message"]["time"].clone());
+    }
+    times
+}
+
+/// A position has the time at which the stream stored its entry. Were that another where another
+/// server leads, nodes would believe that entries were lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_leads_the_stream_no_node_doubts_what_it_stored() {
+    let (mut servers, origin) = (Nats::three().await, origin().await);
+    let wanted = Wanted { cluster: "replicas = 3", ..PLAIN };
+    let mut nodes = Vec::new();
+    for (at, server) in servers.iter().enumerate() {
+        nodes.push(Node::start(&format!("n{at}"), server, &origin, wanted));
+    }
+    all_joined(&nodes).await;
+    for node in &nodes {
+        assert_eq!(node.purge("all").await.status, 200);
+    }
+    let mut doubts = Vec::new();
+    for node in &nodes {
+        node.store("/kept").await;
+        doubts.push(node.status().await["counts"]["doubts"].clone());
+    }
+    let first = leader(&servers[0]).await;
+    let stored = times(&servers[0], 3).await;
+    servers[first].kill();
+    let other = &servers[(first + 1) % 3];
+    assert_eq!(times(other, 3).await, stored);
+    let led_by = led(other, "$JS.API.STREAM.INFO.larder-invalidations", &json!({})).await;
+    assert_ne!(led_by["cluster"]["leader"], format!("s{first}"));
+    servers[first].begin().await;
+    for _ in 0..2 {
+        let before = leader(&servers[first]).await;
+        let subject = "$JS.API.STREAM.LEADER.STEPDOWN.larder-invalidations";
+        eventually("another one leads", async || {
+            let told = led(&servers[first], subject, &json!({})).await;
+            assert_eq!(told["success"], true, "{told}");
+            leader(&servers[first]).await != before
+        })
+        .await;
+        assert_eq!(times(&servers[first], 3).await, stored);
+        // Each asks the one that leads now about its position.
+        for node in &nodes {
+            let asked = node.status().await["trusted_ms"].as_u64();
+            node.joined().await;
+            let is_asked = async || node.status().await["trusted_ms"].as_u64() > asked;
+            eventually("it is confirmed", is_asked).await;
+        }
+    }
+    for (node, doubts) in nodes.iter().zip(&doubts) {
+        assert_eq!(node.status().await["counts"]["doubts"], *doubts, "nothing was lost");
+        assert!(node.hits("/kept").await);
+    }
+    gone_on_all(&nodes, "and purges go on", async || {
+        assert_eq!(nodes[0].purge("all").await.status, 200);
+    })
+    .await;
 }

@@ -280,7 +280,7 @@ async fn nobody_but_the_nodes_is_let_in_at_their_port() {
     })
     .await;
     // What a client says of itself at the port for clients means nothing.
-    let asked = "Larder-Peer: 1 1 0 192.0.2.1 https\r\n";
+    let asked = "Larder-Peer: 2 1 0 - 192.0.2.1 https\r\n";
     let reply = nodes[0].ask("GET", "/page", asked).await;
     assert_eq!((reply.status, reply.field("larder-record")), (200, None));
 }

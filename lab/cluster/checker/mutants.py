@@ -77,12 +77,12 @@ MUTANTS = [
         "        if !strike(slot, busy) && !{M} {\n            return false;",
     )]),
     ("an owner answers that has not applied as much", "slow", [(
-        SHARE, "own.sequence >= position.sequence", "({M} || own.sequence >= position.sequence)",
+        SHARE, "state.trusts() && state.in_force.has(position)",
+        "state.trusts() && ({M} || state.in_force.has(position))",
     )]),
-    ("who asks does not say what it has told itself", "kill-leader", [
-        (SHARE, "own.sequence.max(told)", "own.sequence.max(if {M} { 0 } else { told })"),
-        (SHARE, "is_all_told.then_some", "(is_all_told || {M}).then_some"),
-    ]),
+    ("who asks does not wait for what it has told itself", "kill-leader", [(
+        SHARE, "is_all_told && is_whole && is_back", "(is_all_told && is_back || {M}) && is_whole",
+    )]),
 ]
 
 

@@ -14,6 +14,8 @@ pub(super) enum Bug {
     TrustsWithoutEnd,
     /// A node says that it has applied an entry, and applies it half a second later.
     SpeaksTooSoon,
+    /// Nobody knows when an entry was stored: the same one that is stored again is the same.
+    KnowsNoTimes,
 }
 
 /// A shape.
@@ -37,6 +39,8 @@ pub(super) struct Shape {
     pub(super) calm_ms: u64,
     /// One message of so many is lost between regions, and comes again a round trip later.
     pub(super) lost_one_in: u32,
+    /// Two troubles of three are a stream that loses its end, or a node that hears nothing.
+    pub(super) loses_often: bool,
     pub(super) bug: Option<Bug>,
 }
 
@@ -54,7 +58,21 @@ impl Shape {
             troubles_ms: 60_000,
             calm_ms: 10_000,
             lost_one_in: 0,
+            loses_often: false,
             bug: None,
+        }
+    }
+
+    /// The same where the stream often loses what it acknowledged, and nodes do not hear that it
+    /// has acknowledged what they told.
+    pub(super) fn losing() -> Self {
+        Self {
+            max_isolation_ms: 1_500,
+            purge_ms: 1_000,
+            serve_ms: 10,
+            trouble_ms: 2_000,
+            loses_often: true,
+            ..Self::few()
         }
     }
 

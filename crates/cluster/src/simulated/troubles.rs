@@ -36,6 +36,9 @@ impl World {
 
     fn drawn(&mut self) -> Trouble {
         let at = self.rng.usize(..self.nodes.len());
+        if self.shape.loses_often && self.rng.u8(..3) > 0 {
+            return [Trouble::ServerLoses, Trouble::CutIn(at)][self.rng.usize(..2)];
+        }
         let regions = self.shape.regions;
         if regions > 1 && self.rng.u8(..10) == 0 {
             let ways = [(true, true), (true, true), (true, false), (false, true)];
@@ -70,10 +73,11 @@ impl World {
             Trouble::ServerLoses => {
                 let lost = self.rng.usize(..=self.server.log.len().min(3));
                 let kept = self.server.log.len() - lost;
-                self.server.lost.extend(self.server.log.drain(kept..).map(|entry| entry.id));
+                self.server.lost.extend(self.server.log.drain(kept..).map(|own| own.entry.id));
                 self.server.first = self.server.first.min(self.server.log.len() as u64 + 1);
                 self.server.subscriptions.clear();
                 self.server.up = false;
+                self.server.clock.is_anothers();
             }
             Trouble::ServerAnew => {
                 self.server.epoch += 1;

@@ -21,7 +21,7 @@ pub(super) const RECORD: &[u8] = b"Larder-Record";
 pub(super) const RECORD_BYTES: usize = 12 << 10;
 
 /// The version of all this. A node answers no other.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// The facts about a request that a node asks an owner with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,18 +36,24 @@ pub struct PeerQuestion {
 
 impl PeerQuestion {
     pub(super) fn write(&self) -> String {
-        let Self { applied: Applied { epoch, sequence }, client, scheme } = self;
+        let Self { applied: Applied { epoch, sequence, stored_ns }, client, scheme } = self;
+        let stored_ns = stored_ns.map_or_else(|| "-".to_owned(), |stored_ns| stored_ns.to_string());
         let scheme = if *scheme == Scheme::Https { "https" } else { "http" };
         let client = client.map_or_else(|| "-".to_owned(), |client| client.to_string());
-        format!("{VERSION} {epoch} {sequence} {client} {scheme}")
+        format!("{VERSION} {epoch} {sequence} {stored_ns} {client} {scheme}")
     }
 }
 
 /// Reads what a question says; `None` for anything else, and for another version.
 pub fn read_question(value: &[u8]) -> Option<PeerQuestion> {
     let mut words = str::from_utf8(value).ok()?.split(' ');
-    let mut number = || words.next().filter(|word| !word.starts_with('+'))?.parse().ok();
-    let [version, epoch, sequence] = [number()?, number()?, number()?];
+    let number = |word: &str| Some(word).filter(|word| !word.starts_with('+'))?.parse().ok();
+    let mut next = || words.next().and_then(number);
+    let [version, epoch, sequence] = [next()?, next()?, next()?];
+    let stored_ns = match words.next()? {
+        "-" => None,
+        stored_ns => Some(number(stored_ns)?),
+    };
     let client = match words.next()? {
         "-" => None,
         client => Some(client.parse().ok()?),
@@ -57,7 +63,7 @@ pub fn read_question(value: &[u8]) -> Option<PeerQuestion> {
         "https" => Scheme::Https,
         _ => return None,
     };
-    let applied = Applied { epoch, sequence };
+    let applied = Applied { epoch, sequence, stored_ns };
     let is_all = version == VERSION && words.next().is_none();
     is_all.then_some(PeerQuestion { applied, client, scheme })
 }
@@ -87,32 +93,39 @@ mod tests {
 
     #[test]
     fn questions_are_written_and_read() {
-        let applied = Applied { epoch: 7, sequence: 9 };
-        for (client, scheme, text) in [
-            (None, Scheme::Http, "1 7 9 - http"),
-            (Some("192.0.2.1".parse().expect("one")), Scheme::Https, "1 7 9 192.0.2.1 https"),
-            (Some("2001:db8::1".parse().expect("one")), Scheme::Http, "1 7 9 2001:db8::1 http"),
+        for (stored_ns, client, scheme, text) in [
+            (None, None, Scheme::Http, "2 7 9 - - http"),
+            (Some(5), Some("192.0.2.1"), Scheme::Https, "2 7 9 5 192.0.2.1 https"),
+            (Some(0), Some("2001:db8::1"), Scheme::Http, "2 7 9 0 2001:db8::1 http"),
         ] {
+            let applied = Applied { epoch: 7, sequence: 9, stored_ns };
+            let client = client.map(|client| client.parse().expect("an address"));
             let question = PeerQuestion { applied, client, scheme };
             assert_eq!(question.write(), text);
             assert_eq!(read_question(text.as_bytes()), Some(question));
         }
         for wrong in [
             "",
-            "1",
-            "1 7 9 - http ",
-            "1 7 9 -  http",
+            "2",
+            "2 7 9 - - http ",
+            "2 7 9 - -  http",
+            // Without a time, as version 1 had it.
+            "1 7 9 - http",
             "2 7 9 - http",
-            "1 7 9 - ftp",
-            "1 -7 9 - http",
-            "1 7 +9 - http",
-            "1 7 9 host http",
-            "1 7 18446744073709551616 - http",
-            "1 7 9 - http x",
+            "1 7 9 - - http",
+            "3 7 9 - - http",
+            "2 7 9 - - ftp",
+            "2 -7 9 - - http",
+            "2 7 +9 - - http",
+            "2 7 9 +5 - http",
+            "2 7 9 x - http",
+            "2 7 9 - host http",
+            "2 7 18446744073709551616 - - http",
+            "2 7 9 - - http x",
         ] {
             assert_eq!(read_question(wrong.as_bytes()), None, "{wrong:?}");
         }
-        assert_eq!(read_question(b"1 7 9 - http\xff"), None);
+        assert_eq!(read_question(b"2 7 9 - - http\xff"), None);
     }
 
     proptest! {

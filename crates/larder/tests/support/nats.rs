@@ -27,6 +27,11 @@ fn program() -> PathBuf {
     found.expect("nats-server: scripts/setup.sh nats installs it")
 }
 
+fn free_port() -> u16 {
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    free.local_addr().expect("an address").port()
+}
+
 impl Nats {
     /// A server that is up, with further arguments.
     pub(crate) async fn start(arguments: &[&str]) -> Self {
@@ -38,15 +43,26 @@ impl Nats {
         Self::of("nats", config, &[]).await
     }
 
+    /// Three servers that are one cluster, and may be led by each of them.
+    pub(crate) async fn three() -> [Self; 3] {
+        let routes = [free_port(), free_port(), free_port()];
+        let routes = routes.map(|port| format!("nats://127.0.0.1:{port}"));
+        let all = routes.join(",");
+        let of = async |at: usize| {
+            let (name, own) = (format!("s{at}"), routes[at].as_str());
+            let cluster = ["--cluster_name", "test", "--cluster", own, "--routes", &all];
+            Self::of("nats", "", &[&["-n", &name], &cluster[..]].concat()).await
+        };
+        [of(0).await, of(1).await, of(2).await]
+    }
+
     /// A server that is up, and speaks TLS.
     pub(crate) async fn start_tls(arguments: &[&str]) -> Self {
         Self::of("tls", "", arguments).await
     }
 
     async fn of(scheme: &'static str, config: &str, arguments: &[&str]) -> Self {
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let port = free.local_addr().expect("an address").port();
-        drop(free);
+        let port = free_port();
         let folder = Folder::new();
         let file = folder.path().join("nats.conf");
         std::fs::write(&file, config).expect("written");
@@ -86,6 +102,24 @@ impl Nats {
     pub(crate) fn forget(&self) {
         assert!(self.child.is_none());
         std::fs::remove_dir_all(self.folder.path().join("store")).expect("what it stored");
+    }
+
+    /// Copies what it has stored, to go back to; it does not run.
+    pub(crate) fn remember(&self) {
+        self.copy("store", "remembered");
+    }
+
+    /// Has it lose all that it stored since it was to remember; it does not run.
+    pub(crate) fn go_back(&self) {
+        self.forget();
+        self.copy("remembered", "store");
+    }
+
+    fn copy(&self, from: &str, to: &str) {
+        assert!(self.child.is_none());
+        let [from, to] = [from, to].map(|name| self.folder.path().join(name));
+        let done = Command::new("cp").arg("-a").args([from, to]).status().expect("cp");
+        assert!(done.success());
     }
 
     /// Its port.

@@ -66,14 +66,26 @@ impl Wire {
 
     /// Asks, and waits for the answer.
     pub(crate) async fn ask(&mut self, subject: &str, body: &Value) -> Value {
+        let body = body.to_string();
+        let length = body.len().to_string();
+        self.answer(("PUB", subject), &length, body.as_bytes()).await
+    }
+
+    /// Has a stream store a message with these headers; what it says.
+    pub(crate) async fn store(&mut self, subject: &str, headers: &[u8], body: &[u8]) -> Value {
+        let message = [headers, body].concat();
+        let lengths = format!("{} {}", headers.len(), message.len());
+        self.answer(("HPUB", subject), &lengths, &message).await
+    }
+
+    async fn answer(&mut self, (verb, subject): (&str, &str), lengths: &str, body: &[u8]) -> Value {
         self.inboxes += 1;
-        let (number, body) = (self.inboxes, body.to_string());
+        let number = self.inboxes;
         let inbox = format!("_INBOX.wire.{}.{number}", std::process::id());
-        let asked = format!(
-            "SUB {inbox} {number}\r\nUNSUB {number} 1\r\nPUB {subject} {inbox} {}\r\n{body}\r\n",
-            body.len()
+        let head = format!(
+            "SUB {inbox} {number}\r\nUNSUB {number} 1\r\n{verb} {subject} {inbox} {lengths}\r\n"
         );
-        self.send(asked.as_bytes()).await;
+        self.send(&[head.as_bytes(), body, b"\r\n"].concat()).await;
         loop {
             let line = self.line().await;
             if line == "PING" {
@@ -87,6 +99,16 @@ impl Wire {
             self.stream.read_exact(&mut payload).await.expect("a payload");
             return serde_json::from_slice(&payload[..length]).expect("JSON");
         }
+    }
+
+    /// Headers and body of the message of a stream at `sequence`.
+    pub(crate) async fn at(&mut self, stream: &str, sequence: u64) -> [Vec<u8>; 2] {
+        let asked = json!({ "seq": sequence });
+        let found = self.ask(&format!("$JS.API.STREAM.MSG.GET.{stream}"), &asked).await;
+        ["hdrs", "data"].map(|part| {
+            let part = found["message"][part].as_str().unwrap_or_else(|| panic!("{found}"));
+            BASE64_STANDARD.decode(part).expect("base64")
+        })
     }
 
     /// The last message of a stream by its subject.

@@ -1,0 +1,43 @@
+//! The stream's clock, by which it says when it stored an entry.
+
+use fastrand::Rng;
+
+use super::World;
+use super::shape::Bug;
+
+/// The time of the first moment, in nanoseconds since 1970.
+const BEGIN_NS: u64 = 1_764_288_000_000_000_000;
+/// Two servers' clocks differ by no more than this, in nanoseconds: half a minute.
+const APART_NS: u64 = 30_000_000_000;
+
+/// The clock of the server that leads. Its chance is its own: with the same seed the same happens
+/// to nodes as if nobody asked for the time.
+#[derive(Debug)]
+pub(super) struct Clock {
+    rng: Rng,
+    ahead_ns: u64,
+}
+
+impl Clock {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut rng = Rng::with_seed(!seed);
+        let ahead_ns = rng.u64(..APART_NS);
+        Self { rng, ahead_ns }
+    }
+
+    /// Another server leads, with a clock of its own: time may go back.
+    pub(super) fn is_anothers(&mut self) {
+        self.ahead_ns = self.rng.u64(..APART_NS);
+    }
+}
+
+impl World {
+    /// The time of an entry that is stored now.
+    pub(super) fn stored_ns(&mut self) -> u64 {
+        if self.shape.bug == Some(Bug::KnowsNoTimes) {
+            return 0;
+        }
+        let clock = &mut self.server.clock;
+        BEGIN_NS + clock.ahead_ns + self.now_ms * 1_000_000 + clock.rng.u64(..1_000_000)
+    }
+}
