@@ -58,6 +58,10 @@ pub(super) fn sites(
     origins: &mut Origins<'_>,
 ) -> Vec<SiteConfig> {
     let Some(item) = top.item("site") else {
+        // They come with what all nodes share.
+        if super::cluster::shares_configuration(top) {
+            return Vec::new();
+        }
         r.error_nowhere("no [[site]]").help = Some(
             "add one: [[site]], then `host = [\"*\"]` and `origin = \"http://127.0.0.1:8080\"`"
                 .into(),

@@ -1,7 +1,6 @@
 //! `[tls]` and `[site.tls]`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use message::Status;
 use origin::OriginConfig;
@@ -88,7 +87,7 @@ pub(super) fn origin(
 ) -> Option<OriginTls> {
     let used = super::origins::uses_tls(config);
     let Some(item) = origin.item("tls") else {
-        let place = Place { file: Arc::clone(&r.source), span: origin.span.clone() };
+        let place = r.lasting(&origin.span);
         return used.then(|| plain_origin(place));
     };
     let table = r.table(&item, &keys::ORIGIN_TLS)?;
@@ -113,7 +112,7 @@ pub(super) fn origin(
         pair: pairs.pop(),
         sni: table.item("sni").and_then(|item| sni(r, &item)),
         verify: verified,
-        place: Place { file: Arc::clone(&r.source), span: item.span },
+        place: r.lasting(&item.span),
     })
 }
 
@@ -231,7 +230,7 @@ pub(super) fn path(r: &mut Reader, item: &Item<'_>) -> Option<(PathBuf, Place)> 
         r.error(item.span.clone(), format!("`{}` takes an absolute path", item.name));
         return None;
     }
-    let place = Place { file: Arc::clone(&r.source), span: item.span.clone() };
+    let place = r.lasting(&item.span);
     Some((PathBuf::from(text), place))
 }
 

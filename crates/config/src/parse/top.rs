@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use base::units;
 use policy::Profile;
@@ -15,7 +14,7 @@ use crate::keys;
 use crate::listen::{self, ListenError, parse_listen};
 use crate::model::{
     AccessLog, CacheStatus, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig, MemorySize,
-    Place, Programs, Run,
+    Programs, Run,
 };
 use crate::reader::{Item, Reader, Table};
 use crate::suggest;
@@ -174,7 +173,7 @@ fn memory(r: &mut Reader, top: &Table<'_>) -> MemoryConfig {
         .and_then(|table| table.item("size"));
     let size = item.as_ref().and_then(|item| memory_size(r, item));
     let span = item.map_or_else(|| top.span.clone(), |item| item.span);
-    let place = Place { file: Arc::clone(&r.source), span };
+    let place = r.lasting(&span);
     MemoryConfig { size: size.unwrap_or_default(), place }
 }
 
