@@ -63,7 +63,7 @@ pub fn load_str(text: &str, file_name: &str) -> Result<(Config, Vec<Diagnostic>)
     finish(reader, config)
 }
 
-/// The document in `text`, the reader's own; `None` if it is none, which is noted.
+/// The document in `text`, the reader's own; `None` for a text that is no TOML, which is noted.
 pub(crate) fn document<'a>(reader: &mut Reader, text: &'a str) -> Option<Spanned<DeTable<'a>>> {
     let (document, syntax) = DeTable::parse_recoverable(text);
     if !syntax.is_empty() {

@@ -120,6 +120,11 @@ impl Reader {
         self.further = Some((behind, source));
     }
 
+    /// Returns true if no further file is read, too.
+    pub(crate) fn is_one_file(&self) -> bool {
+        self.further.is_none()
+    }
+
     /// The file that a place is in, and the place in that file.
     fn located(&self, span: &Span) -> (&Arc<Source>, Span) {
         match &self.further {

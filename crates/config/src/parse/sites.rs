@@ -48,6 +48,16 @@ impl Fronts {
     }
 }
 
+/// Says that there is no site, unless they come with what all nodes share.
+fn without_sites(r: &mut Reader, top: &Table<'_>) {
+    if r.is_one_file() && super::cluster::shares_configuration(top) {
+        return;
+    }
+    r.error_nowhere("no [[site]]").help = Some(
+        "add one: [[site]], then `host = [\"*\"]` and `origin = \"http://127.0.0.1:8080\"`".into(),
+    );
+}
+
 /// Reads every `[[site]]`.
 pub(super) fn sites(
     r: &mut Reader,
@@ -58,14 +68,7 @@ pub(super) fn sites(
     origins: &mut Origins<'_>,
 ) -> Vec<SiteConfig> {
     let Some(item) = top.item("site") else {
-        // They come with what all nodes share.
-        if super::cluster::shares_configuration(top) {
-            return Vec::new();
-        }
-        r.error_nowhere("no [[site]]").help = Some(
-            "add one: [[site]], then `host = [\"*\"]` and `origin = \"http://127.0.0.1:8080\"`"
-                .into(),
-        );
+        without_sites(r, top);
         return Vec::new();
     };
     let whole = top.item("vcl").is_some();

@@ -1,8 +1,11 @@
+//! A node's own file and what all share: which key stands where, and what is said of both.
+
 use super::*;
 use crate::{Severity, load_str, render};
 
 const OWN: &str = "listen = \"127.0.0.1:0\"\nvia = \"own\"\n[limits]\nretries = 3\n[cluster]\n\
-                   servers = \"nats://127.0.0.1:1\"\nsecret_file = \"/s\"\nconfiguration = \"shared\"\n";
+                   servers = \"nats://127.0.0.1:1\"\nsecret_file = \"/s\"\n\
+                   configuration = \"shared\"\n";
 const SITE: &str = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n";
 
 fn both(own: &str, shared: &str) -> Result<(Config, Problems), Problems> {
@@ -78,6 +81,7 @@ fn both_make_one_configuration() {
     assert!(config.fixed_changes(&other).is_empty());
     let (alone, _) = load_str(OWN, "own.toml").expect("a node starts without what all share");
     assert!(alone.sites.is_empty());
+    assert!(refused(OWN, "http2 = false\n").contains("no [[site]]"), "nothing would be served");
 }
 
 #[test]
