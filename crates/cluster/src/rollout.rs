@@ -98,7 +98,7 @@ pub struct RollOut {
     pub number: u64,
     /// The version that it is about.
     pub version: String,
-    /// How far it is.
+    /// The stage that it has reached.
     pub stage: Stage,
     /// The nodes that have it first; none for one that went to all at once.
     pub canaries: Vec<Canary>,
@@ -198,7 +198,7 @@ impl RollOut {
             |own: &&Release| before.is_some_and(|s| s.good.as_ref() == Some(&own.version));
         let mut others = releases.iter().filter(|own| !is_good(own));
         let oldest = others.clone().find(|own| !own.passed).or_else(|| others.next());
-        order.into_iter().find(is_free).or(oldest.map(|own| own.slot)).unwrap_or(0)
+        order.into_iter().find(is_free).or_else(|| oldest.map(|own| own.slot)).unwrap_or(0)
     }
 
     /// The state in which `release` is on its way, as planned.
@@ -268,8 +268,8 @@ impl RollOut {
         }
     }
 
-    /// The state after a canary of roll-out `number` has said that it is well, or why not; `None` if
-    /// nobody waits for that.
+    /// The state after a canary of roll-out `number` has said that it is well, or why not; `None`
+    /// if nobody waits for that.
     #[must_use]
     pub fn said(&self, node: &str, number: u64, word: &Result<(), String>) -> Option<Self> {
         if self.number != number || !self.awaits(node) {

@@ -1,3 +1,5 @@
+//! Roll-outs by example, and by what operators, canaries and nodes do in any order.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -244,12 +246,12 @@ proptest! {
                     && state.canaries.iter().any(|own| own.node == name(node));
                 prop_assert!(is_canary || passed.contains(&wanted.version), "{state:?}");
             }
-            if let Some(before) = before.filter(|own| own.stage == Stage::Canary) {
-                if state.stage == Stage::Failed {
-                    prop_assert_eq!(&state.good, &before.good);
-                    let of = |node| state.wanted(&name(node)).map(|own| &own.version);
-                    prop_assert!((0..NODES).all(|node| of(node) == before.good.as_ref()));
-                }
+            if let Some(before) = before.filter(|own| own.stage == Stage::Canary)
+                && state.stage == Stage::Failed
+            {
+                prop_assert_eq!(&state.good, &before.good);
+                let of = |node| state.wanted(&name(node)).map(|own| &own.version);
+                prop_assert!((0..NODES).all(|node| of(node) == before.good.as_ref()));
             }
         }
         // Whoever looks at last has what the state says.
