@@ -20,6 +20,7 @@ use tokio::sync::watch;
 
 use crate::keeper;
 use crate::ordered::Responder;
+use crate::versions::Versions;
 
 /// The entry with the ticket keys.
 const TICKETS: &str = "tickets";
@@ -58,6 +59,8 @@ pub(crate) struct Users {
     pub(crate) shared: Arc<Shared>,
     pub(crate) handshakes: Arc<Challenges>,
     pub(crate) ticket_keys: Arc<TicketKeys>,
+    /// The configurations that it shares, if it does.
+    pub(crate) versions: Option<Arc<Versions>>,
 }
 
 /// Takes secrets of other nodes.
