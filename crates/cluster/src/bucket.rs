@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use crate::Cluster;
 use crate::error::{Error, NotReached};
-use crate::seal::Seal;
+use crate::seal::{SEALED_MORE, Seal};
 use crate::shelf::{Bound, ByteBounds, Came, Heard, LEASE, Right, Secret, Shelf};
 
 /// Bounds of what is shared.
@@ -251,6 +251,23 @@ impl Bucket {
         value: &[u8],
     ) -> Result<(), NotWritten> {
         self.put(name, value, 0, Some(last)).await
+    }
+
+    /// Finds out whether a secret could be written as far as its bytes go.
+    ///
+    /// # Errors
+    /// The bound that it reaches.
+    pub fn fits(&self, name: &str, value: &[u8]) -> Result<(), NotWritten> {
+        let (node, run) = (self.cluster.settings.name.clone(), self.cluster.run);
+        let secret = Secret { node, run, number: u64::MAX, value: value.to_vec() };
+        let sealed = secret.encode().len() + SEALED_MORE;
+        match self.bounds.bytes.reached(name, sealed) {
+            Some(bound) => {
+                self.host.bounded(bound);
+                Err(NotWritten::Bound(bound))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Writes a secret, and waits until all live nodes have taken it.

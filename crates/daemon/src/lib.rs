@@ -4,11 +4,12 @@
 //! A module uses only modules of lower floors, which a test here holds it to:
 //!
 //! ```text
-//! start    12  serve
-//! start    11  opened
-//! faces    10  api
-//! faces     9  dashboard metrics varnish_cli
-//! faces     8  explain htcp live otlp outages pressure rollout stats
+//! start    13  serve
+//! start    12  opened
+//! faces    11  api
+//! faces    10  dashboard metrics varnish_cli
+//! faces     9  explain htcp live otlp outages pressure stats
+//! faces     8  rollout
 //! faces     7  summary trial volumes
 //! state     6  state
 //! ground    5  build programs stapled

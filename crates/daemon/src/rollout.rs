@@ -45,16 +45,13 @@ fn entry_of(release: &Release) -> String {
     format!("{DOCUMENT}{}", release.slot)
 }
 
-/// The configuration of a release.
-fn content(bucket: &Bucket, release: &Release) -> Result<Carried, String> {
+/// The configuration of a release; `None` until it is there.
+fn content(bucket: &Bucket, release: &Release) -> Result<Option<Carried>, String> {
     let is_it = |own: &Carried| own.version() == release.version;
     match bucket.read(&entry_of(release)) {
-        Found::Taken(secret) => {
-            let found = Carried::decode(&secret.value).filter(is_it);
-            found.ok_or_else(|| "another configuration lies in its place".to_owned())
-        }
+        Found::Taken(secret) => Ok(Carried::decode(&secret.value).filter(is_it)),
         Found::Refused => Err("what lies in its place was refused, the log says why".to_owned()),
-        Found::Absent | Found::Unknown => Err("its content is not there".to_owned()),
+        Found::Absent | Found::Unknown => Ok(None),
     }
 }
 
@@ -109,7 +106,7 @@ async fn watched(watching: &mut Option<(u64, Watching)>) -> (u64, Result<(), Str
 impl Follow {
     /// Does what the state of now wants of this node.
     async fn look(&mut self) {
-        let Some((secret, state)) = known(&self.bucket) else { return };
+        let Some((secret, state)) = known(&self.bucket) else { return self.stand_alone().await };
         let is_awaited = state.awaits(&self.name);
         let is_of = |number: u64| is_awaited && number == state.number;
         self.watching.take_if(|(number, _)| !is_of(*number));
@@ -120,7 +117,8 @@ impl Follow {
         }
         self.take_wanted(&state).await;
         let is_tried = self.word.is_some() || self.watching.is_some();
-        if is_awaited && !is_tried {
+        let has_it = self.versions.version() == state.version;
+        if is_awaited && has_it && !is_tried {
             let (daemon, doors) = (Arc::clone(&self.daemon), Arc::clone(&self.doors));
             let looking = trial::watch(daemon, doors, state.checks.clone(), state.watch_ms);
             self.watching = Some((state.number, Box::pin(looking)));
@@ -136,6 +134,16 @@ impl Follow {
         }
     }
 
+    /// Does what is right while the state is not known: a version that has failed here does not
+    /// stay, nor does a canary's when nobody knows of a roll-out any more.
+    async fn stand_alone(&mut self) {
+        let has_failed = matches!(&self.word, Some((_, Err(_))));
+        if has_failed || self.bucket.read(STATE) == Found::Absent {
+            self.watching = None;
+            go_back(&self.daemon, &self.versions).await;
+        }
+    }
+
     /// Puts the version in force that this node is to have, if it is another.
     async fn take_wanted(&mut self, state: &RollOut) {
         let has_failed = matches!(&self.word, Some((_, Err(_))));
@@ -144,38 +152,31 @@ impl Follow {
             true => state.good.as_ref().and_then(|good| state.release(good)),
             false => state.wanted(&self.name),
         };
-        let Some(release) = wanted else {
-            let good = self.versions.good();
-            if self.in_force() != good.as_ref().map(|own| own.version()) {
-                let put = put_in_force(Arc::clone(&self.daemon), good, "as before").await;
-                put.unwrap_or_else(|why| say(&why));
-            }
-            return;
-        };
+        let Some(release) = wanted else { return go_back(&self.daemon, &self.versions).await };
         let version = &release.version;
-        if self.in_force().as_ref() != Some(version) {
-            let is_refused = |fault: &Fault| fault.version == *version;
+        if self.versions.version() != *version {
+            let is_refused = |fault: &Fault| fault.was_tried && fault.version == *version;
             if self.versions.fault().as_ref().is_some_and(is_refused) {
                 return;
             }
-            let taken = match self.carried(release) {
-                Ok(carried) => {
-                    let of = format!("of {}, stage {}", release.node, state.stage.word());
-                    put_in_force(Arc::clone(&self.daemon), Some(carried), &of).await
-                }
-                Err(why) => Err(why),
+            let is_canary = state.awaits(&self.name) && !has_failed;
+            let at = (&*self.bucket, state.stage);
+            let taken = take(&self.daemon, &self.versions, release, at).await;
+            let (why, was_tried) = match taken {
+                Ok(true) => (None, true),
+                // A canary waits for it, and others see that it is missing.
+                Ok(false) if is_canary => return,
+                Ok(false) => (Some("its content is not there".to_owned()), false),
+                Err(why) => (Some(why), true),
             };
-            if let Err(why) = taken {
-                if state.awaits(&self.name) && !has_failed {
+            match why {
+                Some(why) if is_canary => {
                     self.word = Some((state.number, Err(why)));
                     // It goes back at once, if it has gone anywhere.
                     return Box::pin(self.take_wanted(state)).await;
                 }
-                let fault = Fault { version: version.clone(), why: why.clone() };
-                if self.versions.set_fault(Some(fault)) {
-                    say(&format!("configuration {version} is not taken: {why}"));
-                }
-                return;
+                Some(why) => return self.note_fault(version, why, was_tried),
+                None => {}
             }
         }
         if state.good.as_ref() == Some(version)
@@ -185,14 +186,12 @@ impl Follow {
         }
     }
 
-    fn in_force(&self) -> Option<String> {
-        Some(self.versions.version()).filter(|version| !version.is_empty())
-    }
-
-    /// The configuration of a release, as this node has it or can have it.
-    fn carried(&self, release: &Release) -> Result<Arc<Carried>, String> {
-        let good = self.versions.good().filter(|own| own.version() == release.version);
-        good.map_or_else(|| content(&self.bucket, release).map(Arc::new), Ok)
+    fn note_fault(&self, version: &str, why: String, was_tried: bool) {
+        let line = format!("configuration {version} is not taken: {why}");
+        let fault = Fault { version: version.to_owned(), why, was_tried };
+        if self.versions.set_fault(Some(fault)) && was_tried {
+            say(&line);
+        }
     }
 
     /// Tells of this node's word.
@@ -204,6 +203,35 @@ impl Follow {
             (None, _) => say(&format!("configuration {version} is good on this node")),
         }
     }
+}
+
+/// Puts the last good version in force, if it is another.
+async fn go_back(daemon: &Arc<Daemon>, versions: &Versions) {
+    let good = versions.good();
+    if versions.version() != good.as_ref().map(|own| own.version()).unwrap_or_default() {
+        let put = put_in_force(Arc::clone(daemon), good, "as before").await;
+        put.unwrap_or_else(|why| say(&why));
+    }
+}
+
+/// Puts a release in force at a stage. Returns false until its content is there.
+async fn take(
+    daemon: &Arc<Daemon>,
+    versions: &Versions,
+    release: &Release,
+    (bucket, stage): (&Bucket, Stage),
+) -> Result<bool, String> {
+    let good = versions.good().filter(|own| own.version() == release.version);
+    let carried = match good {
+        Some(good) => good,
+        None => match content(bucket, release)? {
+            Some(carried) => Arc::new(carried),
+            None => return Ok(false),
+        },
+    };
+    let of = format!("of {}, stage {}", release.node, stage.word());
+    put_in_force(Arc::clone(daemon), Some(carried), &of).await?;
+    Ok(true)
 }
 
 /// Puts a configuration in force.
@@ -310,7 +338,11 @@ pub(crate) async fn begin(daemon: &Daemon, wish: Wish) -> Result<RollOut, NotBeg
     daemon.check_shared(&configuration).map_err(NotBegun::Bad)?;
     checks.iter().try_for_each(|text| Check::parse(text).map(drop)).map_err(NotBegun::Bad)?;
     let canaries = canaries_of(&cluster.status(), canaries)?;
-    let (last, before) = state_or_own(&bucket, &versions, cluster.name()).await?;
+    let last = bucket.last(STATE);
+    let known = last.as_ref().and_then(|secret| RollOut::decode(&secret.value));
+    // What this node has counts as what all have where nobody knows.
+    let own = versions.good().filter(|_| known.is_none());
+    let before = known.or_else(|| own.as_ref().map(|own| found(own, cluster.name())));
     let version = configuration.version();
     let release = Release {
         slot: RollOut::slot_for(before.as_ref(), &version),
@@ -323,11 +355,27 @@ pub(crate) async fn begin(daemon: &Daemon, wish: Wish) -> Result<RollOut, NotBeg
     let entry = entry_of(&release);
     let plan = Plan { canaries, watch_ms: watch_ms.min(WATCH_MAX_MS), checks };
     let next = RollOut::begin(before.as_ref(), release, plan)?;
-    lay(&bucket, &entry, &configuration).await?;
+    bucket.fits(&entry, &configuration.encode())?;
+    // Only whoever has begun lays anything down: canaries wait for it.
     bucket.write_over(STATE, last.as_ref(), &next.encode()).await?;
-    // Who has begun at the same time and was overtaken may have laid his own there meanwhile.
-    lay(&bucket, &entry, &configuration).await?;
+    let good = next.good.as_ref().and_then(|good| next.release(good));
+    if let (Some(own), Some(good)) = (own, good) {
+        lay(&bucket, &entry_of(good), &own).await?;
+    }
+    if let Err(why) = lay(&bucket, &entry, &configuration).await {
+        // It will not be there: as far as the others can be told, it is over.
+        _ = back(daemon, None).await;
+        return Err(why.into());
+    }
     Ok(next)
+}
+
+/// The state of a cluster whose nodes have what this one has.
+fn found(own: &Carried, name: &str) -> RollOut {
+    let version = own.version();
+    let (slot, comment) = (RollOut::slot_for(None, &version), String::new());
+    let (node, unix_ms) = (name.to_owned(), rt::now().unix_ms);
+    RollOut::found(Release { version, slot, node, unix_ms, comment, passed: true })
 }
 
 /// Lays a configuration where its entry is, unless it is there.
@@ -338,27 +386,6 @@ async fn lay(bucket: &Bucket, entry: &str, carried: &Carried) -> Result<(), NotW
         Found::Taken(secret) if is_there(&secret) => Ok(()),
         _ => bucket.write_over(entry, last.as_ref(), &bytes).await,
     }
-}
-
-/// The last state that could be used, and its entry. Without one, the version that this node has
-/// counts as that of all.
-async fn state_or_own(
-    bucket: &Bucket,
-    versions: &Versions,
-    name: &str,
-) -> Result<(Option<Arc<Secret>>, Option<RollOut>), NotBegun> {
-    let last = bucket.last(STATE);
-    let state = last.as_ref().and_then(|secret| RollOut::decode(&secret.value));
-    if state.is_some() {
-        return Ok((last, state));
-    }
-    let Some(good) = versions.good() else { return Ok((last, None)) };
-    let version = good.version();
-    let (slot, comment) = (RollOut::slot_for(None, &version), String::new());
-    let (node, unix_ms) = (name.to_owned(), rt::now().unix_ms);
-    let release = Release { version, slot, node, unix_ms, comment, passed: true };
-    lay(bucket, &entry_of(&release), &good).await?;
-    Ok((last, Some(RollOut::found(release))))
 }
 
 /// The canaries of a roll-out: those that are named, or the node that is asked; if that wants no
@@ -482,4 +509,69 @@ fn problem(bucket: &Bucket) -> Option<String> {
     let refused = refused.and_then(|own| own.refused.as_ref());
     let refused = refused.map(|why| format!("what NATS has of it is refused: {why}"));
     refused.or(status.problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::{Card, Counts, MemberStatus, Stance, Status};
+
+    use super::*;
+
+    fn member(name: &str, live: bool, draining: bool, takes_configuration: bool) -> MemberStatus {
+        let name = name.to_owned();
+        let card = Card { name, draining, takes_configuration, ..Card::default() };
+        MemberStatus { card, silent_ms: 0, live, state: "ready", lag: 0 }
+    }
+
+    fn status(members: Vec<MemberStatus>) -> Status {
+        Status {
+            name: "n2".to_owned(),
+            connected: true,
+            stance: Stance::Member,
+            is_shown: true,
+            trusted: true,
+            trusted_ms: 1,
+            problem: None,
+            sequence: 0,
+            last: 0,
+            queued: 0,
+            counts: Counts::default(),
+            members,
+        }
+    }
+
+    #[test]
+    fn the_canary_is_who_is_asked_or_the_first_that_serves() {
+        let chosen = |own_drains: bool| {
+            let members = vec![
+                member("n0", true, false, false),
+                member("n1", false, false, true),
+                member("n2", true, own_drains, true),
+                member("n3", true, false, true),
+            ];
+            canaries_of(&status(members), Vec::new()).expect("one serves")
+        };
+        assert_eq!(chosen(false), ["n2"]);
+        assert_eq!(chosen(true), ["n3"]);
+        let none = canaries_of(&status(vec![member("n2", true, true, true)]), Vec::new());
+        assert!(matches!(none, Err(NotBegun::OutOfTouch(_))));
+    }
+
+    #[test]
+    fn a_canary_that_is_named_has_to_be_live_and_share() {
+        let members = || {
+            status(vec![
+                member("n1", true, true, true),
+                member("n2", false, false, true),
+                member("n3", true, false, false),
+            ])
+        };
+        let named = |names: &[&str]| {
+            let names = names.iter().map(|&name| name.to_owned()).collect();
+            canaries_of(&members(), names)
+        };
+        assert_eq!(named(&["n1"]).expect("it is there"), ["n1"]);
+        let refused = named(&["n1", "n2", "n3", "n4"]).expect_err("three are not there");
+        assert!(matches!(refused, NotBegun::Bad(why) if why.starts_with("n2, n3, n4: ")));
+    }
 }

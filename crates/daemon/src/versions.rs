@@ -36,6 +36,8 @@ struct Held {
 pub(crate) struct Fault {
     pub(crate) version: String,
     pub(crate) why: String,
+    /// It was tried: nothing is gained by trying it once more.
+    pub(crate) was_tried: bool,
 }
 
 impl Versions {
