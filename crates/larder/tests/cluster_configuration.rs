@@ -105,7 +105,16 @@ async fn a_bad_configuration_stops_at_the_canary_which_goes_back_and_no_request_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canary_that_fails_more_than_before_goes_back() {
-    let fleet = Fleet::start(2).await;
+    fails_more_than_before(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_canary_that_is_cut_off_and_fails_goes_back_by_itself_and_says_so_later() {
+    fails_more_than_before(true).await;
+}
+
+async fn fails_more_than_before(is_cut_off: bool) {
+    let mut fleet = Fleet::start(2).await;
     let one = fleet.all_take(&fleet.marked("one")).await;
     let broken = "[[site]]\nhost = \"*\"\nrespond = { status = 500 }\n";
     let more = ["--canary", "n2", "--watch", "1h"];
@@ -115,13 +124,20 @@ async fn a_canary_that_fails_more_than_before_goes_back() {
     assert!(done, "{out}{err}");
     let answers = async || fleet.nodes[1].get("/page").await.status == 500;
     eventually("the canary has it", answers).await;
+    if is_cut_off {
+        fleet.nats.kill();
+    }
     for _ in 0..20 {
         fleet.nodes[1].get("/page").await;
+    }
+    fleet.has(1, &one).await;
+    if is_cut_off {
+        assert_eq!(fleet.nodes[0].state().await["stage"], "canary", "nobody knows");
+        fleet.nats.begin().await;
     }
     fleet.all_see("failed").await;
     let why = fleet.nodes[0].state().await["why"].as_str().expect("a reason").to_owned();
     assert!(why.starts_with("n2: ") && why.contains("answers were errors (5xx)"), "{why}");
-    fleet.has(1, &one).await;
     assert_eq!(fleet.nodes[1].mark().await, "one");
 }
 
@@ -332,18 +348,29 @@ async fn an_entry_that_was_tampered_with_is_refused_and_nothing_is_lost() {
 async fn a_configuration_is_rolled_out_over_the_socket_alone_and_by_nodes_that_share_one() {
     let mut fleet = Fleet::start(1).await;
     fleet.nodes[0].end(Signal::TERM).await;
-    fleet.nodes[0].begin_with("", LISTENS);
+    let limits = "[limits]\ncluster_configuration_bytes = \"1KiB\"\n";
+    fleet.nodes[0].begin_with("", &format!("{limits}{LISTENS}"));
+    fleet.all_know(1).await;
     let body = json!({ "configuration": { "name": "a", "toml": "", "vcl": {} } });
     let daemon = fleet.nodes[0].daemon();
     let reply =
         Ask::post("/api/v1/cluster/roll-out", &body).with(daemon, "config").send(daemon).await;
     assert_eq!(reply.status, 403, "{}", reply.text());
-    let log = daemon.log();
-    assert!(log.contains("(not shown)") && !log.contains("\"toml\""), "{log}");
     for (role, status) in [("read", 403), ("config", 409)] {
         let asked = Ask::post("/api/v1/cluster/roll-back", &json!({})).with(daemon, role);
         assert_eq!(asked.send(daemon).await.status, status, "{role}");
     }
+    // It is written down behind the answer.
+    eventually("the change is told", async || daemon.log().contains("cluster/roll-back")).await;
+    assert!(!daemon.log().contains("\"toml\""), "{}", daemon.log());
+    let large = format!("{}# {}\n", fleet.marked("one"), "x".repeat(1 << 10));
+    let (done, said) = fleet.roll_out(&large, &[]).await;
+    assert!(!done && said.contains("limit: cluster_configuration_bytes"), "{said}");
+    assert_eq!(fleet.nodes[0].state().await["number"], 0, "nothing has begun");
+    eventually("it is told", async || daemon.log().contains("(not shown)")).await;
+    assert!(!daemon.log().contains("X-Mark"), "{}", daemon.log());
+    let counted = daemon.metric("larder_limit_hits_total", "cluster_configuration_bytes").await;
+    assert!(counted.expect("metrics") >= 1.0);
     let alone = testkit::larder::Daemon::start(
         "listen = \"127.0.0.1:0\"\n[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n",
     )
