@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::carried::Carried;
 use crate::secrets::DOCUMENT;
 use crate::state::Daemon;
-use crate::trial::{self, Check};
+use crate::trial::{self, Check, Conduct};
 use crate::versions::{Fault, Versions};
 
 /// The entry with the state.
@@ -65,9 +65,11 @@ struct Follow {
     versions: Arc<Versions>,
     doors: Arc<[Listen]>,
     name: String,
-    /// The look at itself in the roll-out of this number.
+    /// Its conduct before it had the version of the roll-out of this number.
+    before: Option<(u64, Conduct)>,
+    /// The look at itself in that roll-out.
     watching: Option<(u64, Watching)>,
-    /// Its outcome, until the others know it.
+    /// The outcome of that, until the others know it.
     word: Option<(u64, Result<(), String>)>,
 }
 
@@ -80,7 +82,8 @@ pub(crate) async fn run(daemon: Arc<Daemon>, doors: Arc<[Listen]>) {
     };
     let (mut changes, mut again) = (bucket.changes(), versions.trials());
     let name = cluster.name().to_owned();
-    let mut own = Follow { daemon, bucket, versions, doors, name, watching: None, word: None };
+    let (watching, before, word) = (None, None, None);
+    let mut own = Follow { daemon, bucket, versions, doors, name, watching, before, word };
     loop {
         changes.borrow_and_update();
         again.borrow_and_update();
@@ -120,7 +123,10 @@ impl Follow {
         let has_it = self.versions.version() == state.version;
         if is_awaited && has_it && !is_tried {
             let (daemon, doors) = (Arc::clone(&self.daemon), Arc::clone(&self.doors));
-            let looking = trial::watch(daemon, doors, state.checks.clone(), state.watch_ms);
+            let before = self.before.filter(|(number, _)| *number == state.number);
+            let before = before.map_or_else(|| Conduct::of(&daemon), |(_, before)| before);
+            let wanted = (state.checks.clone(), state.watch_ms);
+            let looking = trial::watch(daemon, doors, before, wanted);
             self.watching = Some((state.number, Box::pin(looking)));
         }
         if let Some((number, word)) = &self.word
@@ -160,6 +166,9 @@ impl Follow {
                 return;
             }
             let is_canary = state.awaits(&self.name) && !has_failed;
+            if is_canary {
+                self.before = Some((state.number, Conduct::of(&self.daemon)));
+            }
             let at = (&*self.bucket, state.stage);
             let taken = take(&self.daemon, &self.versions, release, at).await;
             let (why, was_tried) = match taken {

@@ -174,13 +174,14 @@ impl Share {
 
 /// Answers of a node to its clients, and of origins to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Conduct {
+pub(crate) struct Conduct {
     answers: Share,
     fetches: Share,
 }
 
 impl Conduct {
-    fn of(daemon: &Daemon) -> Self {
+    /// All since its start.
+    pub(crate) fn of(daemon: &Daemon) -> Self {
         let sum = |counter| daemon.shared.counters.sum(counter);
         let failed = sum(Counter::Status5xx);
         let others = [Counter::Status2xx, Counter::Status3xx, Counter::Status4xx].map(sum);
@@ -237,16 +238,16 @@ async fn check_all(
 }
 
 /// Watches this node for a while: checks at the beginning and at the end, failures all the time.
+/// `before` is its conduct until it had the configuration.
 ///
 /// # Errors
 /// Why it is not well.
 pub(crate) async fn watch(
     daemon: Arc<Daemon>,
     doors: Arc<[Listen]>,
-    checks: Vec<String>,
-    watch_ms: u64,
+    before: Conduct,
+    (checks, watch_ms): (Vec<String>, u64),
 ) -> Result<(), String> {
-    let before = Conduct::of(&daemon);
     let checks = checks.iter().map(|text| Check::parse(text)).collect::<Result<Vec<_>, _>>()?;
     check_all(&daemon, &doors, &checks).await?;
     let until_ms = rt::now().mono_ms.saturating_add(watch_ms);
