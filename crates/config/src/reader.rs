@@ -34,6 +34,8 @@ pub(crate) struct Reader {
     preset: Option<&'static str>,
     /// A further file, whose places lie behind this byte.
     further: Option<(usize, Arc<Source>)>,
+    /// More comes from another file, which is not read now: what is missing may be there.
+    pub(crate) is_partial: bool,
 }
 
 /// A table of a known kind.
@@ -112,6 +114,7 @@ impl Reader {
             folders: Vec::new(),
             preset: None,
             further: None,
+            is_partial: false,
         }
     }
 
@@ -139,6 +142,16 @@ impl Reader {
     pub(crate) fn lasting(&self, span: &Span) -> model::Place {
         let (file, span) = self.located(span);
         model::Place { file: Arc::clone(file), span }
+    }
+
+    /// The place that [`Reader::lasting`] has made a lasting one of.
+    pub(crate) fn span_of(&self, place: &model::Place) -> Span {
+        match &self.further {
+            Some((behind, source)) if Arc::ptr_eq(source, &place.file) => {
+                place.span.start + behind..place.span.end + behind
+            }
+            _ => place.span.clone(),
+        }
     }
 
     /// Everything that was found, in the order of the files, each in its own.

@@ -175,7 +175,7 @@ pub(super) fn check(
         }
     }
     if !any && r.found.iter().all(|d| d.severity == crate::Severity::Warning) {
-        let span = acme.place.span.clone();
+        let span = r.span_of(&acme.place);
         r.error(span, "`acme`, and no host to order a certificate for").help =
             Some("name the hosts in a site: `host = [\"example.com\"]`".to_owned());
     }

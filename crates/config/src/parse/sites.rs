@@ -31,7 +31,7 @@ impl Fronts {
     pub(super) fn read(r: &mut Reader, top: &Table<'_>) -> Self {
         let trusted = top.item("trusted_proxies");
         let field = top.item("client_field");
-        if let (Some(item), None) = (&field, &trusted) {
+        if let (Some(item), None, false) = (&field, &trusted, r.is_partial) {
             r.warning(item.span.clone(), "`client_field` without `trusted_proxies`").help =
                 Some("what nobody trusted says is never believed".to_owned());
         }
@@ -49,8 +49,8 @@ impl Fronts {
 }
 
 /// Says that there is no site, unless they come with what all nodes share.
-fn without_sites(r: &mut Reader, top: &Table<'_>) {
-    if r.is_one_file() && super::cluster::shares_configuration(top) {
+fn without_sites(r: &mut Reader) {
+    if r.is_partial {
         return;
     }
     r.error_nowhere("no [[site]]").help = Some(
@@ -68,7 +68,7 @@ pub(super) fn sites(
     origins: &mut Origins<'_>,
 ) -> Vec<SiteConfig> {
     let Some(item) = top.item("site") else {
-        without_sites(r, top);
+        without_sites(r);
         return Vec::new();
     };
     let whole = top.item("vcl").is_some();

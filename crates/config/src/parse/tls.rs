@@ -252,12 +252,16 @@ pub(super) fn check(
     acme: Option<&AcmeConfig>,
     sites: &[SiteConfig],
 ) {
+    if r.is_partial {
+        return;
+    }
     let first = default.first().or_else(|| sites.iter().find_map(|site| site.tls.pairs.first()));
     let listens = listen.iter().any(|spec| spec.tls);
     match first {
         None if acme.is_some() => {
             if let (Some(acme), false) = (acme, listens) {
-                r.warning(acme.place.span.clone(), "`acme`, and no TLS listener").help =
+                let span = r.span_of(&acme.place);
+                r.warning(span, "`acme`, and no TLS listener").help =
                     Some("add \":443 tls\" to `listen`".to_owned());
             }
         }
@@ -269,7 +273,7 @@ pub(super) fn check(
             );
         }
         Some(pair) if !listens => {
-            let span = pair.cert_place.span.clone();
+            let span = r.span_of(&pair.cert_place);
             r.warning(span, "a certificate, and no TLS listener").help =
                 Some("add \":443 tls\" to `listen`".to_owned());
         }
@@ -280,7 +284,8 @@ pub(super) fn check(
         true if default.is_empty() => site.tls.client.as_ref(),
         _ => None,
     }) {
-        r.error(client.place.span.clone(), "`client_ca` in a site without certificate");
+        let span = r.span_of(&client.place);
+        r.error(span, "`client_ca` in a site without certificate");
     }
     match acme {
         Some(acme) => super::acme::check(r, top, acme, default, sites),

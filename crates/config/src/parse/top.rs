@@ -28,6 +28,7 @@ pub(crate) const WORKERS_MAX: u64 = 1024;
 /// Reads the whole document; `None` when something in it cannot be used.
 pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<Config> {
     let top = r.top(document);
+    r.is_partial = r.is_one_file() && super::cluster::shares_configuration(&top);
     let limits = limits::limits(r, &top);
     let profile = top.item("profile").and_then(|item| self::profile(r, &item)).unwrap_or_default();
     let fronts = sites::Fronts::read(r, &top);
@@ -39,7 +40,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     let sites = sites::sites(r, &top, profile, &fronts, https_port, &mut origins);
     let neighbours = super::neighbours::neighbours(r, &top, &sites, &mut origins);
     // With an error about, the origin may be unused only because its use could not be read.
-    if r.found.iter().all(|d| d.severity == Severity::Warning) {
+    if !r.is_partial && r.found.iter().all(|d| d.severity == Severity::Warning) {
         origins.warn_of_unused(r);
     }
     let (origins, origin_tls) = origins.into_configs();
@@ -134,6 +135,7 @@ fn listen_list(r: &mut Reader, top: &Table<'_>) -> Vec<ListenSpec> {
 fn check_proxy_listeners(r: &mut Reader, top: &Table<'_>, listen: &[ListenSpec]) {
     let trusts = top.item("trusted_proxies").is_some_and(|item| !item.each().is_empty());
     if !trusts
+        && !r.is_partial
         && let Some(spec) = listen.iter().find(|spec| spec.proxy)
         && let Some(item) = top.item("listen")
     {

@@ -85,6 +85,46 @@ fn both_make_one_configuration() {
 }
 
 #[test]
+fn what_a_nodes_own_file_lacks_may_be_shared() {
+    let own = OWN.replace("\"127.0.0.1:0\"", "[\"127.0.0.1:0 proxy\", \"127.0.0.1:0 tls\"]");
+    let own = format!(
+        "{own}[tls]\nacme = {{ email = \"ops@example.com\" }}\n\
+         [[origin]]\nname = \"app\"\nservers = \"http://127.0.0.1:1\"\n\
+         [[neighbour]]\norigin = \"http://127.0.0.1:2\"\nsites = \"example.com\"\n"
+    );
+    let (_, warnings) = load_str(&own, "own.toml").expect("a node starts with it");
+    assert!(warnings.is_empty(), "{}", render(&warnings, false));
+    let shared =
+        "trusted_proxies = \"10.0.0.1\"\n[[site]]\nhost = \"example.com\"\norigin = \"app\"\n";
+    let (config, warnings) = both(&own, shared).expect("a configuration");
+    assert!(warnings.is_empty() && config.sites.len() == 1, "{}", render(&warnings, false));
+    for (lacking, why) in [
+        (shared.replace("trusted_proxies = \"10.0.0.1\"\n", ""), "no proxy is trusted"),
+        (shared.replace("example.com", "*"), "no site has `example.com` as its first host"),
+        (shared.replace("\"app\"", "\"http://127.0.0.1:3\""), "no site uses the origin `app`"),
+    ] {
+        let said = both(&own, &lacking).map_or_else(
+            |problems| render(&problems, false),
+            |(_, warnings)| render(&warnings, false),
+        );
+        assert!(said.contains(why) && said.contains("own.toml:"), "{said}");
+    }
+}
+
+#[test]
+fn what_is_found_out_late_is_told_where_it_stands() {
+    let tls = "tls = { cert = \"/a.pem\", key = \"/a.key\" }\n";
+    let (_, warnings) = both(OWN, &format!("{SITE}{tls}")).expect("a configuration");
+    let said = render(&warnings, false);
+    assert!(said.contains("a certificate, and no TLS listener"), "{said}");
+    assert!(said.contains("all.toml:4:"), "{said}");
+    let own = OWN.replace("\"127.0.0.1:0\"", "\"127.0.0.1:0 tls\"");
+    let pair = "[[site]]\nhost = \"b\"\norigin = \"http://127.0.0.1:1\"\n".to_owned() + tls;
+    let why = refused(&own, &format!("{SITE}tls = {{ client_ca = \"/ca.pem\" }}\n{pair}"));
+    assert!(why.contains("`client_ca` in a site without") && why.contains("all.toml:4:"), "{why}");
+}
+
+#[test]
 fn a_key_that_stands_in_both_is_told_with_both_places() {
     let why = refused(OWN, &format!("http2 = false\nvia = \"all\"\n[limits]\nretries = 1\n{SITE}"));
     assert!(why.contains("`via` stands in own.toml:2, too"), "{why}");
