@@ -6,9 +6,12 @@ mod support;
 use rustix::process::Signal;
 use serde_json::json;
 use support::console::{Ask, LISTENS, json as json_of};
-use support::eventually;
 use support::fleet::{Fleet, Load};
+use support::tls::{Authority, Kind};
 use support::wire::Wire;
+use support::{PATIENCE, eventually};
+use testkit::client::Raw;
+use testkit::reply::Seen;
 
 const STREAM: &str = "larder-secrets";
 const STATE: &str = "larder.secret.configuration";
@@ -146,7 +149,7 @@ async fn what_a_canarys_own_file_does_not_allow_fails_there() {
     let mut fleet = Fleet::start(3).await;
     let one = fleet.all_take(&fleet.marked("one")).await;
     fleet.nodes[1].end(Signal::TERM).await;
-    fleet.nodes[1].begin_with("via = \"own\"\n", "");
+    fleet.nodes[1].begin_as(|own| format!("via = \"own\"\n{own}"));
     fleet.all_know(3).await;
     let next = format!("via = \"all\"\n{}", fleet.marked("two"));
     let (done, said) = fleet.roll_out(&next, &["--canary", "n2", "--wait"]).await;
@@ -199,6 +202,33 @@ async fn a_canary_that_is_killed_promotes_nothing_and_an_operator_ends_it() {
     fleet.all_see("failed").await;
     fleet.has(2, &one).await;
     assert_eq!(fleet.nodes[2].mark().await, "one");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_canary_asks_itself_over_tls_and_says_which_listener_is_missing() {
+    let authority = Authority::new();
+    authority.sign("site", &["larder.test"], Kind::Elliptic);
+    let mut fleet = Fleet::start(1).await;
+    let text = fleet.marked("one").replace("\"*\"", "\"larder.test\"");
+    let with_tls = format!("{text}tls = {{ {} }}\n", authority.pair("site"));
+    let check = |check: &'static str| ["--check", check, "--wait"];
+    let (done, said) = fleet.roll_out(&text, &check("https://larder.test/page")).await;
+    assert!(!done && said.contains("no listener of this node with TLS takes it"), "{said}");
+    fleet.nodes[0].end(Signal::TERM).await;
+    let plain = "listen = \"127.0.0.1:0\"";
+    let both = "listen = [\"127.0.0.1:0\", \"127.0.0.1:0 tls\"]";
+    fleet.nodes[0].begin_as(|own| own.replacen(plain, both, 1));
+    fleet.all_know(1).await;
+    let (done, said) = fleet.roll_out(&with_tls, &check("404 https://larder.test/page")).await;
+    assert!(!done && said.contains("it answers 200"), "{said}");
+    let (done, said) = fleet.roll_out(&with_tls, &check("200 https://larder.test/page")).await;
+    assert!(done, "{said}");
+    let whole = Raw::connect(fleet.nodes[0].daemon().addr()).await.expect("a connection");
+    let asked = b"GET /page HTTP/1.1\r\nHost: larder.test\r\n\r\n";
+    let Seen::Complete(reply) = whole.patience(PATIENCE).exchange(asked).await else {
+        panic!("no whole answer")
+    };
+    assert_eq!(reply.field("x-mark").as_deref(), Some("one"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -349,7 +379,7 @@ async fn a_configuration_is_rolled_out_over_the_socket_alone_and_by_nodes_that_s
     let mut fleet = Fleet::start(1).await;
     fleet.nodes[0].end(Signal::TERM).await;
     let limits = "[limits]\ncluster_configuration_bytes = \"1KiB\"\n";
-    fleet.nodes[0].begin_with("", &format!("{limits}{LISTENS}"));
+    fleet.nodes[0].begin_as(|own| format!("{own}{limits}{LISTENS}"));
     fleet.all_know(1).await;
     let body = json!({ "configuration": { "name": "a", "toml": "", "vcl": {} } });
     let daemon = fleet.nodes[0].daemon();

@@ -311,7 +311,7 @@ async fn what_all_nodes_share_is_kept_as_the_users_own_and_opens_nothing_of_root
     }
     let mut fleet = Fleet::start(1).await;
     fleet.nodes[0].end(Signal::TERM).await;
-    fleet.nodes[0].begin_with("", &format!("[run]\nuser = \"{USER}\"\n"));
+    fleet.nodes[0].begin_as(|own| format!("{own}[run]\nuser = \"{USER}\"\n"));
     assert_lowered(fleet.nodes[0].daemon());
     fleet.all_know(1).await;
     // The helper that stays root would open these if the node's own file named them.

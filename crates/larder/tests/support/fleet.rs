@@ -46,9 +46,9 @@ impl Sharing {
         self.daemon = Some(Daemon::start(&self.file).expect("larder starts again"));
     }
 
-    /// Begins it again with lines before its own file, and tables behind.
-    pub(crate) fn begin_with(&mut self, top: &str, tables: &str) {
-        self.file = format!("{top}{}{tables}", self.file);
+    /// Begins it again with another file of its own, made of the one before.
+    pub(crate) fn begin_as(&mut self, edit: impl FnOnce(&str) -> String) {
+        self.file = edit(&self.file);
         self.begin();
     }
 
