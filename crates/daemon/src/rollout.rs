@@ -171,21 +171,20 @@ impl Follow {
             }
             let at = (&*self.bucket, state.stage);
             let taken = take(&self.daemon, &self.versions, release, at).await;
-            let (why, was_tried) = match taken {
-                Ok(true) => (None, true),
+            match taken {
+                Taken::Done => {}
                 // A canary waits for it, and others see that it is missing.
-                Ok(false) if is_canary => return,
-                Ok(false) => (Some("its content is not there".to_owned()), false),
-                Err(why) => (Some(why), true),
-            };
-            match why {
-                Some(why) if is_canary => {
+                Taken::Missing if is_canary => return,
+                Taken::Unreadable(why) | Taken::Refused(why) if is_canary => {
                     self.word = Some((state.number, Err(why)));
                     // It goes back at once, if it has gone anywhere.
                     return Box::pin(self.take_wanted(state)).await;
                 }
-                Some(why) => return self.note_fault(version, why, was_tried),
-                None => {}
+                Taken::Missing => {
+                    return self.note_fault(version, "its content is not there".to_owned(), false);
+                }
+                Taken::Unreadable(why) => return self.note_fault(version, why, false),
+                Taken::Refused(why) => return self.note_fault(version, why, true),
             }
         }
         if state.good.as_ref() == Some(version)
@@ -223,24 +222,38 @@ async fn go_back(daemon: &Arc<Daemon>, versions: &Versions) {
     }
 }
 
-/// Puts a release in force at a stage. Returns false until its content is there.
+/// The outcome of putting a release in force.
+enum Taken {
+    Done,
+    /// Its content is not there, which may come yet.
+    Missing,
+    /// Its content cannot be read, and may be laid down again.
+    Unreadable(String),
+    /// It cannot be used here.
+    Refused(String),
+}
+
+/// Puts a release in force at a stage.
 async fn take(
     daemon: &Arc<Daemon>,
     versions: &Versions,
     release: &Release,
     (bucket, stage): (&Bucket, Stage),
-) -> Result<bool, String> {
+) -> Taken {
     let good = versions.good().filter(|own| own.version() == release.version);
     let carried = match good {
         Some(good) => good,
-        None => match content(bucket, release)? {
-            Some(carried) => Arc::new(carried),
-            None => return Ok(false),
+        None => match content(bucket, release) {
+            Ok(Some(carried)) => Arc::new(carried),
+            Ok(None) => return Taken::Missing,
+            Err(why) => return Taken::Unreadable(why),
         },
     };
     let of = format!("of {}, stage {}", release.node, stage.word());
-    put_in_force(Arc::clone(daemon), Some(carried), &of).await?;
-    Ok(true)
+    match put_in_force(Arc::clone(daemon), Some(carried), &of).await {
+        Ok(()) => Taken::Done,
+        Err(why) => Taken::Refused(why),
+    }
 }
 
 /// Puts a configuration in force.
@@ -363,8 +376,15 @@ pub(crate) async fn begin(daemon: &Daemon, wish: Wish) -> Result<RollOut, NotBeg
     };
     let entry = entry_of(&release);
     let plan = Plan { canaries, watch_ms: watch_ms.min(WATCH_MAX_MS), checks };
-    let next = RollOut::begin(before.as_ref(), release, plan)?;
     bucket.fits(&entry, &configuration.encode())?;
+    let next = match RollOut::begin(before.as_ref(), release, plan) {
+        Err(known @ NotRolled::Known(_)) => {
+            // Its content may have been lost, or damaged.
+            lay(&bucket, &entry, &configuration).await?;
+            return Err(known.into());
+        }
+        begun => begun?,
+    };
     // Only whoever has begun lays anything down: canaries wait for it.
     bucket.write_over(STATE, last.as_ref(), &next.encode()).await?;
     let good = next.good.as_ref().and_then(|good| next.release(good));

@@ -342,7 +342,7 @@ async fn programs_go_with_it_and_no_file_of_a_node_takes_their_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_that_was_tampered_with_is_refused_and_nothing_is_lost() {
-    let fleet = Fleet::start(2).await;
+    let mut fleet = Fleet::start(2).await;
     let one = fleet.all_take(&fleet.marked("one")).await;
     let mut wire = Wire::open(&fleet.nats).await;
     let good = wire.last(STREAM, STATE).await;
@@ -358,19 +358,34 @@ async fn an_entry_that_was_tampered_with_is_refused_and_nothing_is_lost() {
         assert_eq!((node.in_force().await, node.mark().await), (one.clone(), "one".to_owned()));
     }
     // Nothing of it lies there in clear, nor does the configuration.
-    let slot = (0..8).map(|slot| format!("larder.secret.configuration.{slot}"));
-    let mut found = false;
-    for subject in slot {
+    let slots = (0..8).map(|slot| format!("larder.secret.configuration.{slot}"));
+    let mut found = None;
+    for subject in slots {
         let asked = json!({ "last_by_subj": subject });
         let answer = wire.ask(&format!("$JS.API.STREAM.MSG.GET.{STREAM}"), &asked).await;
         if answer["error"].is_null() {
             let sealed = wire.last(STREAM, &subject).await;
             assert!(!sealed.windows(6).any(|bytes| bytes == b"X-Mark"));
-            found = true;
+            found = Some(subject);
         }
     }
-    assert!(found, "its content is there");
-    // An operator's word is something new.
+    let subject = found.expect("its content is there");
+    wire.publish(STATE, &good).await.expect("it is taken");
+    // A content that cannot be read keeps it from nodes that have not got it, until it is laid down
+    // again.
+    wire.publish(&subject, b"nonsense").await.expect("it is taken");
+    fleet.add("n3");
+    let is_told = async || {
+        let (_, page, _) = fleet.nodes[2].run(&["cluster", "configuration"]).await;
+        page.contains("what lies in its place was refused")
+    };
+    eventually("it says what it lacks", is_told).await;
+    assert_eq!(fleet.nodes[0].mark().await, "one");
+    let (done, said) = fleet.roll_out(&fleet.marked("one"), &[]).await;
+    assert!(!done && said.contains("is what all nodes are to have already"), "{said}");
+    fleet.has(2, &one).await;
+    // An operator's word is something new, whatever lies there.
+    wire.publish(STATE, b"nonsense").await.expect("it is taken");
     fleet.all_take(&fleet.marked("two")).await;
 }
 
