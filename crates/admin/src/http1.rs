@@ -123,7 +123,7 @@ impl<A: Api> Desk<A> {
         // A client that leaves meanwhile changes nothing in that it is done and written down.
         let desk = Arc::clone(self);
         let changed = rt::spawn(async move {
-            let wanted = shortened(&asked.body);
+            let wanted = shortened(&hidden(&asked.body, route.hides));
             let answer = desk.api.answer(route.operation, asked).await;
             desk.note(route, caller, answer.status, wanted, excerpt(&answer)).await;
             answer
@@ -279,6 +279,17 @@ impl<A: Api> Desk<A> {
             }
         }
     }
+}
+
+/// A body as the log of changes may have it.
+fn hidden(body: &Value, names: &[&str]) -> Value {
+    let mut body = body.clone();
+    for name in names {
+        if let Some(value) = body.get_mut(name) {
+            *value = Value::from("(not shown)");
+        }
+    }
+    body
 }
 
 /// The route that a request means.

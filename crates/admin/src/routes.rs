@@ -17,6 +17,12 @@ pub enum Operation {
     Cluster,
     /// An operator's word about the node's part in its cluster.
     Stand,
+    /// The configuration that all nodes share, and how far its roll-out is.
+    Configuration,
+    /// Roll a configuration out.
+    RollOut,
+    /// Have all nodes go back to a configuration before.
+    RollBack,
     /// Prometheus' page.
     Metrics,
     /// Every figure by name.
@@ -171,6 +177,8 @@ pub struct Route {
     pub query: &'static [Parameter],
     /// The body it takes.
     pub takes: Takes,
+    /// Names in the body whose values are not for the log of changes.
+    pub hides: &'static [&'static str],
     /// The body of a response with status 200.
     pub gives: Content,
     /// Statuses it answers besides 200 and those that every route has, each with its meaning.
@@ -188,6 +196,7 @@ const fn get(path: &'static str, needs: Needs, operation: Operation, gives: Cont
         about: "",
         query: &[],
         takes: Takes::Nothing,
+        hides: &[],
         gives,
         also: &[],
     }
@@ -305,6 +314,53 @@ pub const TABLE: &[Route] = &[
         takes: Takes::Json("Stand"),
         also: &[(409, "There is no `[cluster]`, or the order does not fit how the node stands.")],
         ..get("/api/v1/cluster/order", CONFIG, Operation::Stand, Content::Json("Cluster"))
+    },
+    Route {
+        about: "The configuration that all nodes share: the versions, which node has which, and how \
+                far the last roll-out is.",
+        ..get(
+            "/api/v1/cluster/configuration",
+            READ,
+            Operation::Configuration,
+            Content::Json("Configuration"),
+        )
+    },
+    Route {
+        verb: Verb::Post,
+        changes: true,
+        about: "Rolls a configuration out: to canaries, and to all nodes once these are well. Only \
+                over the admin socket: it may have files served that no token may see.",
+        takes: Takes::Json("RollOut"),
+        hides: &["configuration"],
+        also: &[
+            (409, "Nodes share no configuration, or another roll-out is under way."),
+            (422, "It cannot be used; nothing is rolled out."),
+            (503, "The cluster is out of touch."),
+        ],
+        ..get(
+            "/api/v1/cluster/roll-out",
+            CONFIG,
+            Operation::RollOut,
+            Content::Json("Configuration"),
+        )
+    },
+    Route {
+        verb: Verb::Post,
+        changes: true,
+        about: "Has all nodes go back to a version that was on all before, the last one if none is \
+                said; while one is on its canaries, these.",
+        takes: Takes::Json("RollBack"),
+        also: &[
+            (409, "Nodes share no configuration, or there is nothing to go back to."),
+            (422, "There is no such version."),
+            (503, "The cluster is out of touch."),
+        ],
+        ..get(
+            "/api/v1/cluster/roll-back",
+            CONFIG,
+            Operation::RollBack,
+            Content::Json("Configuration"),
+        )
     },
     Route {
         about: "The bans that may still matter to something stored, the oldest first.",

@@ -7,7 +7,7 @@ use crate::explanation;
 /// All of them.
 pub(crate) fn all() -> Value {
     let mut all = Map::new();
-    let own = figures().into_iter().chain(state()).chain(store()).chain(settings());
+    let own = figures().into_iter().chain(rolls()).chain(state()).chain(store()).chain(settings());
     for (name, shape) in own.chain(explanation::shapes()) {
         all.insert(name.to_owned(), shape);
     }
@@ -82,7 +82,65 @@ fn cluster() -> Value {
         "counts": json!({ "type": "object" }),
         "members": list(member),
         "shared": maybe(text("What nodes share by `secret_file`, and who orders certificates."), "object"),
+        "configuration": maybe(text("The configuration that all nodes share, in short."), "object"),
     }))
+}
+
+/// The configuration that all nodes share.
+fn configuration() -> Value {
+    let object_of = |names: &[&str]| json!({ "type": "object", "required": names });
+    object(json!({
+        "node": text("This node's name."),
+        "in_force": text("The version in force on this node; empty for none."),
+        "problem": maybe(text("Why the state of roll-outs is not known."), "string"),
+        "number": number("Number of the last roll-out; 0 for none."),
+        "version": text("The version that it is about."),
+        "stage": maybe(json!({ "enum": ["canary", "all", "failed", null] }), "string"),
+        "why": text("Why it has failed."),
+        "good": maybe(text("The version that whoever is no canary is to have."), "string"),
+        "canaries": list(object_of(&["node", "is_well"])),
+        "watch_ms": number("How long canaries watch themselves."),
+        "checks": list(text("What they ask themselves for.")),
+        "releases": list(object_of(&["version", "node", "unix_ms", "comment", "passed"])),
+        "nodes": list(object_of(&["name", "state", "live", "version", "fault"])),
+    }))
+}
+
+/// A configuration that is rolled out, and a way back.
+fn rolls() -> [Named; 3] {
+    let carried = object(json!({
+        "name": text("The name of its file."),
+        "toml": text("Its text."),
+        "vcl": {
+            "type": "object",
+            "description": "Files of the programs that it names and that those include, by path.",
+            "additionalProperties": { "type": "string" },
+        },
+    }));
+    let texts = |about: &str, most: u32| {
+        json!({
+            "type": "array", "maxItems": most, "description": about,
+            "items": { "type": "string", "minLength": 1, "maxLength": 1_000 },
+        })
+    };
+    let out = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["configuration"],
+        "properties": {
+            "configuration": carried,
+            "canaries": texts("Nodes that have it first; one is chosen when none is said.", 64),
+            "watch_ms": number("Milliseconds that they watch themselves."),
+            "checks": texts("URLs that they ask themselves for, with a status before them or none.", 32),
+            "comment": { "type": "string", "maxLength": 1_000 },
+        },
+    });
+    let back = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": { "version": text("The version to go back to.") },
+    });
+    [("Configuration", configuration()), ("RollOut", out), ("RollBack", back)]
 }
 
 fn figures() -> [Named; 7] {

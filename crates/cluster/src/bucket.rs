@@ -19,8 +19,8 @@ use tokio::sync::watch;
 
 use crate::Cluster;
 use crate::error::{Error, NotReached};
-use crate::seal::Seal;
-use crate::shelf::{Bound, Came, Heard, LEASE, Right, Secret, Shelf};
+use crate::seal::{SEALED_MORE, Seal};
+use crate::shelf::{Bound, ByteBounds, Came, Heard, LEASE, Right, Secret, Shelf};
 
 /// Bounds of what is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct SecretBounds {
     /// Most entries.
     pub entries: usize,
     /// Most bytes of one.
-    pub bytes: usize,
+    pub bytes: ByteBounds,
     /// Milliseconds of silence after which another may do what only one may.
     pub lease_ms: u64,
 }
@@ -160,6 +160,7 @@ impl fmt::Display for NotWritten {
             Self::Overtaken => f.write_str("another node has written something else meanwhile"),
             Self::Bound(Bound::Entries) => f.write_str("limit: cluster_secrets"),
             Self::Bound(Bound::Bytes) => f.write_str("limit: cluster_secret_bytes"),
+            Self::Bound(Bound::LargeBytes) => f.write_str("limit: cluster_configuration_bytes"),
             Self::Link(why) => write!(f, "NATS: {why}"),
             Self::Random => f.write_str("the random source fails"),
             Self::NotReached(why) => why.fmt(f),
@@ -211,6 +212,12 @@ impl Bucket {
         }
     }
 
+    /// The last secret of this name that could be used, though what is there now may be another
+    /// that cannot.
+    pub fn last(&self, name: &str) -> Option<Arc<Secret>> {
+        self.state.lock().shelf.get(name)?.taken.clone()
+    }
+
     /// Notes, counts and tells that what is in an entry cannot be used.
     pub fn refuse(&self, name: &str, secret: &Arc<Secret>, why: &str) {
         let is_new = self.state.lock().shelf.refuse(name, secret, why);
@@ -229,26 +236,73 @@ impl Bucket {
     /// # Errors
     /// It is not there, as far as it is known.
     pub async fn write(&self, name: &str, value: &[u8]) -> Result<(), NotWritten> {
-        self.put(name, value, 0).await
+        self.put(name, value, 0, None).await
     }
 
-    /// Does so, and waits until all live nodes have taken it.
+    /// Writes a secret that was made from the `last` of its name; `None` if there was no such.
+    ///
+    /// # Errors
+    /// It is not there, as far as it is known; [`NotWritten::Overtaken`] if another was there
+    /// meanwhile.
+    pub async fn write_over(
+        &self,
+        name: &str,
+        last: Option<&Arc<Secret>>,
+        value: &[u8],
+    ) -> Result<(), NotWritten> {
+        self.put(name, value, 0, Some(last)).await
+    }
+
+    /// Finds out whether a secret could be written as far as its bytes go.
+    ///
+    /// # Errors
+    /// The bound that it reaches.
+    pub fn fits(&self, name: &str, value: &[u8]) -> Result<(), NotWritten> {
+        let (node, run) = (self.cluster.settings.name.clone(), self.cluster.run);
+        let secret = Secret { node, run, number: u64::MAX, value: value.to_vec() };
+        let sealed = secret.encode().len() + SEALED_MORE;
+        match self.bounds.bytes.reached(name, sealed) {
+            Some(bound) => {
+                self.host.bounded(bound);
+                Err(NotWritten::Bound(bound))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a secret, and waits until all live nodes have taken it.
     ///
     /// # Errors
     /// It is not there, or not all have taken it in time: [`NotWritten::NotReached`].
     pub async fn write_for_all(&self, name: &str, value: &[u8]) -> Result<(), NotWritten> {
         let (number, ticket) = self.cluster.await_all();
-        self.put(name, value, number).await?;
+        self.put(name, value, number, None).await?;
         ticket.wait().await.map_err(NotWritten::NotReached)
     }
 
-    async fn put(&self, name: &str, value: &[u8], number: u64) -> Result<(), NotWritten> {
+    /// Writes a secret: over the one that is given, or over whatever is there.
+    async fn put(
+        &self,
+        name: &str,
+        value: &[u8],
+        number: u64,
+        over: Option<Option<&Arc<Secret>>>,
+    ) -> Result<(), NotWritten> {
         let _writing = self.writing.lock().await;
         let settings = &self.cluster.settings;
-        let (context, next, most) = {
+        let (context, next) = {
             let state = self.state.lock();
             let context = state.context.clone().ok_or(NotWritten::OutOfTouch)?;
-            (context, state.shelf.next(name, rt::now().unix_ms), state.shelf.most_bytes())
+            let there = state.shelf.get(name).and_then(|slot| slot.taken.as_ref());
+            let is_it = |over: Option<&Arc<Secret>>| match (over, there) {
+                (Some(over), Some(there)) => Arc::ptr_eq(over, there),
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
+            };
+            if !over.is_none_or(is_it) {
+                return Err(NotWritten::Overtaken);
+            }
+            (context, state.shelf.next(name, rt::now().unix_ms))
         };
         let bound = |bound| {
             self.host.bounded(bound);
@@ -260,8 +314,8 @@ impl Bucket {
         let subject = settings.secret_subject(name);
         let sealed = self.seal.seal(&subject, version, &secret.encode());
         let sealed = sealed.ok_or(NotWritten::Random)?;
-        if sealed.len() > most {
-            return Err(bound(Bound::Bytes));
+        if let Some(reached) = self.bounds.bytes.reached(name, sealed.len()) {
+            return Err(bound(reached));
         }
         let message = PublishMessage::build()
             .payload(Bytes::from(sealed))

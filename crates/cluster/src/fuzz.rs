@@ -4,7 +4,7 @@ use crate::entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId};
 use crate::members::{CARD_BYTES, Card, Word, is_name};
 use crate::position::Saved;
 use crate::seal::{Opened, Seal};
-use crate::shelf::{Came, Heard, Secret, Shelf};
+use crate::shelf::{ByteBounds, Came, Heard, Secret, Shelf};
 
 /// Any bytes are an entry or are refused. One that was read is within its bounds, and is written so
 /// that it is read again as the same, in no more bytes.
@@ -85,7 +85,8 @@ pub fn secret(data: &[u8]) {
     let opened = Opened { version: 7, bytes: bytes.to_vec() };
     assert_eq!(seal.open(name, &sealed), Ok(opened));
     assert!(seal.open("another", &sealed).is_err() || name == "another");
-    let mut shelf = Shelf::new(("n1".to_owned(), 1), 2, 4_096);
+    let bounds = ByteBounds { most: 4_096, large: "", large_most: 0 };
+    let mut shelf = Shelf::new(("n1".to_owned(), 1), 2, bounds);
     for (revision, bytes) in [(1, bytes), (2, &sealed), (3, bytes), (4, &sealed)] {
         let came = Came { name, sealed_as: name, revision, bytes, now_ms: revision };
         let heard = shelf.hear(came, &seal);
@@ -94,7 +95,7 @@ pub fn secret(data: &[u8]) {
             Heard::Taken(secret) => assert_eq!(taken, Some(secret)),
             Heard::Known => assert!(taken.is_some()),
             Heard::Refused(why) => assert!(!why.is_empty()),
-            Heard::TooMuch(_) => assert!(bytes.len() > shelf.most_bytes()),
+            Heard::TooMuch(_) => assert!(shelf.reached(name, bytes.len()).is_some()),
         }
         assert!(shelf.all().count() <= 2);
     }

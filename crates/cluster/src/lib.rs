@@ -7,7 +7,8 @@
 //! store: the daemon is the [`Host`].
 //!
 //! Nodes may share secrets, too ([`Bucket`]): sealed ([`Seal`]), the last of each name ([`Shelf`]),
-//! and with them the right to do what only one may.
+//! and with them the right to do what only one may. What all are to have alike goes to some of them
+//! first ([`RollOut`]).
 
 mod bucket;
 mod bucket_link;
@@ -23,6 +24,7 @@ mod members;
 mod outbox;
 mod position;
 mod progress;
+mod rollout;
 mod seal;
 mod session;
 mod settings;
@@ -47,8 +49,11 @@ pub use members::{Applied, Card, Member, Members, Word, is_name};
 pub use outbox::{Fate, Letter, Outbox};
 pub use position::{Epoch, Position, Saved, Stamp};
 pub use purge::Level;
+pub use rollout::{
+    CANARIES_MAX, CHECKS_MAX, Canary, NotRolled, Plan, Release, RollOut, SLOTS, Stage, version_of,
+};
 pub use seal::{BadSecret, NotOpened, Opened, SECRET_BYTES_MIN, SECRETS_MAX, Seal};
 pub use settings::{Credentials, Host, Settings, Tls};
 pub use share::Sharer;
-pub use shelf::{Bound, Came, Heard, Right, Secret, Shelf, Slot, is_entry_name};
+pub use shelf::{Bound, ByteBounds, Came, Heard, Right, Secret, Shelf, Slot, is_entry_name};
 pub use stance::{Order, Stance};

@@ -62,6 +62,12 @@ pub struct Card {
     pub shows: String,
     /// It asks the origins for the others.
     pub shields: bool,
+    /// It has the configuration that all nodes share.
+    pub takes_configuration: bool,
+    /// The version of what all nodes share that is in force here; empty if none is.
+    pub configuration: String,
+    /// The reason for which another that it is to have is not; empty if it has that.
+    pub configuration_fault: String,
 }
 
 impl Card {

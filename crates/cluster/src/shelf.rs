@@ -87,6 +87,31 @@ pub enum Bound {
     Entries,
     /// Of an entry's bytes.
     Bytes,
+    /// Of the bytes of one that may have more than others.
+    LargeBytes,
+}
+
+/// Bounds of the bytes of an entry, before it is sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteBounds {
+    /// Most of one.
+    pub most: usize,
+    /// The beginning of the names of those that may have more.
+    pub large: &'static str,
+    /// Most of one of these.
+    pub large_most: usize,
+}
+
+impl ByteBounds {
+    /// The bound that is reached by an entry of so many bytes, sealed.
+    pub(crate) fn reached(&self, name: &str, sealed: usize) -> Option<Bound> {
+        let is_large = !self.large.is_empty() && name.starts_with(self.large);
+        let (most, bound) = match is_large {
+            true => (self.large_most, Bound::LargeBytes),
+            false => (self.most, Bound::Bytes),
+        };
+        (sealed > most.saturating_add(SEALED_MORE)).then_some(bound)
+    }
 }
 
 /// The last entry of a name.
@@ -127,20 +152,19 @@ pub struct Shelf {
     own: (String, u64),
     /// Most entries.
     most: usize,
-    /// Most bytes of one, sealed.
-    most_bytes: usize,
+    /// Most bytes of one.
+    bytes: ByteBounds,
 }
 
 impl Shelf {
-    /// One without entries. The bytes are those of what is sealed.
-    pub fn new(own: (String, u64), most: usize, most_bytes: usize) -> Self {
-        let most_bytes = most_bytes.saturating_add(SEALED_MORE);
-        Self { slots: BTreeMap::new(), own, most, most_bytes }
+    /// One without entries.
+    pub fn new(own: (String, u64), most: usize, bytes: ByteBounds) -> Self {
+        Self { slots: BTreeMap::new(), own, most, bytes }
     }
 
-    /// Most bytes of an entry, sealed.
-    pub fn most_bytes(&self) -> usize {
-        self.most_bytes
+    /// The bound that is reached by an entry of so many bytes, sealed.
+    pub fn reached(&self, name: &str, sealed: usize) -> Option<Bound> {
+        self.bytes.reached(name, sealed)
     }
 
     /// Begins anew: what is there comes again.
@@ -172,9 +196,9 @@ impl Shelf {
         } else if slot.taken.is_some() || slot.refused.is_some() {
             return Heard::Known;
         }
-        if bytes.len() > self.most_bytes {
+        if let Some(bound) = self.bytes.reached(name, bytes.len()) {
             slot.refused = Some("it is too large".to_owned());
-            return Heard::TooMuch(Bound::Bytes);
+            return Heard::TooMuch(bound);
         }
         match open(slot, sealed_as, bytes, seal) {
             Ok((version, secret)) if version > slot.version || slot.taken.is_none() => {
@@ -284,7 +308,8 @@ mod tests {
     }
 
     fn shelf() -> Shelf {
-        Shelf::new(("n1".to_owned(), 1), 3, 100)
+        let bytes = ByteBounds { most: 100, large: "large.", large_most: 200 };
+        Shelf::new(("n1".to_owned(), 1), 3, bytes)
     }
 
     fn secret(node: &str, run: u64, value: &[u8]) -> Secret {
@@ -336,6 +361,14 @@ mod tests {
         assert_eq!(shelf.next("e", 0), Err(Bound::Entries));
         let large = bytes("a", 2, &secret("n2", 2, &[0; 101]));
         assert_eq!(shelf.hear(came("a", 2, &large), &seal()), Heard::TooMuch(Bound::Bytes));
+        for (name, length, reached) in [
+            ("a", 100, None),
+            ("a", 101, Some(Bound::Bytes)),
+            ("large.a", 200, None),
+            ("large.a", 201, Some(Bound::LargeBytes)),
+        ] {
+            assert_eq!(shelf.reached(name, length + SEALED_MORE), reached, "{name} {length}");
+        }
         for name in ["", ".", "a.", "a b", "a*", ">", &"a".repeat(ENTRY_NAME_BYTES + 1)] {
             assert!(matches!(shelf.hear(came(name, 1, b""), &seal()), Heard::Refused(_)), "{name}");
         }

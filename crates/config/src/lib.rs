@@ -14,6 +14,7 @@ pub mod preset;
 mod reader;
 mod reference;
 mod restart;
+mod shared;
 mod show;
 pub mod sizing;
 mod sniff;
@@ -38,6 +39,7 @@ pub use model::{
 };
 pub use parse::load_str;
 pub use reference::{REFERENCE_INTRODUCTION, reference_markdown, reference_sections};
+pub use shared::{Named, check_shared, load_shared};
 pub use show::{show, show_site};
 pub use sniff::is_program;
 pub use varnishd::{Varnishd, VolumeFlag, from_varnishd};

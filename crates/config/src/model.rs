@@ -484,6 +484,10 @@ pub struct ClusterConfig {
     /// Files with the secrets by which nodes share keys and certificates: the one that seals, and
     /// the one before it. Without any none are shared; `None` if nothing was said about it.
     pub secret_files: Option<Vec<(PathBuf, Place)>>,
+    /// It has the configuration that all nodes share, besides its own file.
+    pub shares_configuration: bool,
+    /// Folder for what it has to know when it starts again.
+    pub storage: Option<PathBuf>,
 }
 
 impl ClusterConfig {

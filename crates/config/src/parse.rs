@@ -34,6 +34,7 @@ pub(crate) use top::{WORKERS_MAX, parse_memory};
 
 use std::sync::Arc;
 
+use toml::Spanned;
 use toml::de::DeTable;
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
@@ -58,14 +59,30 @@ const MENDS_MAX: usize = 8;
 pub fn load_str(text: &str, file_name: &str) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
     let source = Arc::new(Source { name: file_name.to_owned(), text: text.to_owned() });
     let mut reader = Reader::new(source);
-    let (document, syntax) = DeTable::parse_recoverable(text);
-    let config = if syntax.is_empty() {
-        top::config(&mut reader, &document)
-    } else {
-        faulty(&mut reader, syntax);
-        None
-    };
+    let config = document(&mut reader, text).and_then(|document| read(&mut reader, &document));
     finish(reader, config)
+}
+
+/// The document in `text`, the reader's own; `None` for a text that is no TOML, which is noted.
+pub(crate) fn document<'a>(reader: &mut Reader, text: &'a str) -> Option<Spanned<DeTable<'a>>> {
+    let (document, syntax) = DeTable::parse_recoverable(text);
+    if !syntax.is_empty() {
+        faulty(reader, syntax);
+        return None;
+    }
+    Some(document)
+}
+
+/// The configuration that a document says; `None` if something in it cannot be used.
+pub(crate) fn read(reader: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<Config> {
+    top::config(reader, document)
+}
+
+/// Everything that was found, in the order of the files.
+pub(crate) fn faults(reader: Reader) -> Vec<Diagnostic> {
+    let mut found = reader.found_in_places();
+    found.truncate(PROBLEMS_MAX);
+    found
 }
 
 /// Notes the lines that are no TOML, each once, and where each of them is one value, what is wrong
@@ -141,9 +158,7 @@ pub(crate) fn finish(
     reader: Reader,
     config: Option<Config>,
 ) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let mut found = reader.found;
-    found.sort_by_key(|d| d.span.as_ref().map(|span| span.start));
-    found.truncate(PROBLEMS_MAX);
+    let found = faults(reader);
     match config {
         Some(config) if found.iter().all(|d| d.severity == Severity::Warning) => {
             Ok((config, found))

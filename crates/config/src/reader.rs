@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::keys::{self, Section};
-use crate::model::NamedFolder;
+use crate::model::{self, NamedFolder};
 use crate::suggest;
 
 /// A place in the file, in bytes.
@@ -32,6 +32,10 @@ pub(crate) struct Reader {
     pub(crate) folders: Vec<NamedFolder>,
     /// The preset that is read, if it is one.
     preset: Option<&'static str>,
+    /// A further file, whose places lie behind this byte.
+    further: Option<(usize, Arc<Source>)>,
+    /// More comes from another file, which is not read now: what is missing may be there.
+    pub(crate) is_partial: bool,
 }
 
 /// A table of a known kind.
@@ -103,7 +107,68 @@ impl<'a> Item<'a> {
 
 impl Reader {
     pub(crate) fn new(source: Arc<Source>) -> Self {
-        Self { source, found: Vec::new(), disk_uses: Vec::new(), folders: Vec::new(), preset: None }
+        Self {
+            source,
+            found: Vec::new(),
+            disk_uses: Vec::new(),
+            folders: Vec::new(),
+            preset: None,
+            further: None,
+            is_partial: false,
+        }
+    }
+
+    /// Reads a further file, too: a place from `behind` on is one of it.
+    pub(crate) fn go_on_behind(&mut self, behind: usize, source: Arc<Source>) {
+        self.further = Some((behind, source));
+    }
+
+    /// Returns true if no further file is read, too.
+    pub(crate) fn is_one_file(&self) -> bool {
+        self.further.is_none()
+    }
+
+    /// The file that a place is in, and the place in that file.
+    fn located(&self, span: &Span) -> (&Arc<Source>, Span) {
+        match &self.further {
+            Some((behind, source)) if span.start >= *behind => {
+                (source, span.start - behind..span.end.saturating_sub(*behind))
+            }
+            _ => (&self.source, span.clone()),
+        }
+    }
+
+    /// A place, for what turns out to be wrong only when it is used.
+    pub(crate) fn lasting(&self, span: &Span) -> model::Place {
+        let (file, span) = self.located(span);
+        model::Place { file: Arc::clone(file), span }
+    }
+
+    /// The place that [`Reader::lasting`] has made a lasting one of.
+    pub(crate) fn span_of(&self, place: &model::Place) -> Span {
+        match &self.further {
+            Some((behind, source)) if Arc::ptr_eq(source, &place.file) => {
+                place.span.start + behind..place.span.end + behind
+            }
+            _ => place.span.clone(),
+        }
+    }
+
+    /// Everything that was found, in the order of the files, each in its own.
+    pub(crate) fn found_in_places(mut self) -> Vec<Diagnostic> {
+        let mut found = std::mem::take(&mut self.found);
+        found.sort_by_key(|d| d.span.as_ref().map(|span| span.start));
+        for one in &mut found {
+            let Some(span) = &one.span else { continue };
+            let (file, span) = self.located(span);
+            let related = one.related.take().map(|(also, label)| (self.located(&also), label));
+            // One that is in the other file is shown nowhere.
+            one.related = related.and_then(|((other, also), label)| {
+                Arc::ptr_eq(other, file).then_some((also, label))
+            });
+            (one.file, one.span) = (Arc::clone(file), Some(span));
+        }
+        found
     }
 
     /// A reader of the file of the preset called `name`.
@@ -113,11 +178,12 @@ impl Reader {
 
     /// The place of `span` as people read it, for what is told of a rule while it runs.
     pub(crate) fn place(&self, span: &Span) -> Place {
-        let before = self.source.text.get(..span.start).unwrap_or_default();
+        let (source, span) = self.located(span);
+        let before = source.text.get(..span.start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         match self.preset {
             Some(name) => format!("preset {name}: line {line}").into(),
-            None => format!("{}:{line}", self.source.name).into(),
+            None => format!("{}:{line}", source.name).into(),
         }
     }
 

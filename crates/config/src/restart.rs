@@ -48,6 +48,10 @@ impl Config {
                 self.limits.cluster_secret_bytes != next.limits.cluster_secret_bytes,
             ),
             (
+                "[limits] cluster_configuration_bytes",
+                self.limits.cluster_configuration_bytes != next.limits.cluster_configuration_bytes,
+            ),
+            (
                 "[limits] disk_queue_bytes",
                 self.limits.disk_queue_bytes != next.limits.disk_queue_bytes,
             ),

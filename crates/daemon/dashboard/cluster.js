@@ -15,21 +15,31 @@ const STATES = {
 const number = (title, value, more = {}) => ({ title, value, kind: 'number', ...more });
 
 // This node in a few words: its name, its trust, its part, the way it has come on the stream.
-function own({ name, stance, trusted, sequence, last, queued, nodes, members }) {
+function own({ name, stance, trusted, sequence, last, queued, nodes, members, configuration }) {
   const words = [name];
   if (trusted) words.push('trusts what it stores');
   if (stance === 'draining') words.push('draining');
   if (stance === 'left') words.push('has left');
   words.push(`applied ${count(sequence)} of ${count(last)}`);
   if (queued > 0) words.push(`${count(queued)} wait to be told`);
+  if (configuration) words.push(shared(configuration));
   if (members.length < nodes) words.push(`${count(members.length)} of ${count(nodes)} nodes`);
   return words.join(', ');
 }
 
-function trouble({ connected, trusted, problem }) {
+// The configuration that all nodes share, and how far the last roll-out is.
+function shared({ in_force, version, stage }) {
+  const here = in_force ? `configuration ${in_force}` : 'no shared configuration yet';
+  if (stage === 'canary') return `${here} (${version} is on its canaries)`;
+  if (stage === 'failed') return `${here} (${version} has failed)`;
+  return here;
+}
+
+function trouble({ connected, trusted, problem, configuration }) {
   const words = [];
   if (!connected) words.push(problem ? `Out of touch: ${problem}.` : 'Out of touch.');
   if (!trusted) words.push('What is stored is validated before it is used.');
+  if (configuration?.fault) words.push(`A configuration is not taken: ${configuration.fault}`);
   return words.join(' ');
 }
 

@@ -100,6 +100,9 @@ impl Api for Face {
             }),
             Operation::Cluster => Ok(daemon.cluster_status()),
             Operation::Stand => daemon.stand(asked).await,
+            Operation::Configuration => Ok(daemon.shared_configuration()),
+            Operation::RollOut => daemon.roll_out(asked).await,
+            Operation::RollBack => daemon.roll_back(asked).await,
             Operation::Metrics => Ok(Answer {
                 status: StatusCode::OK,
                 content_type: "text/plain; version=0.0.4",

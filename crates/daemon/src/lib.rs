@@ -4,19 +4,20 @@
 //! A module uses only modules of lower floors, which a test here holds it to:
 //!
 //! ```text
-//! start    12  serve
-//! start    11  opened
-//! faces    10  api
-//! faces     9  dashboard metrics varnish_cli
-//! faces     8  explain htcp live otlp outages pressure stats
-//! faces     7  summary volumes
+//! start    13  serve
+//! start    12  opened
+//! faces    11  api
+//! faces    10  dashboard metrics varnish_cli
+//! faces     9  explain htcp live otlp outages pressure stats
+//! faces     8  rollout
+//! faces     7  summary trial volumes
 //! state     6  state
 //! ground    5  build programs stapled
 //! ground    4  material node source vcl
 //! ground    3  neighbours secrets varnishd
 //! ground    2  error_pages load records
-//! ground    1  keeper
-//! ground    0  account allocator below fits given guard holders journal
+//! ground    1  keeper versions
+//! ground    0  account allocator below carried fits given guard holders journal
 //! ground    0  like notify ordered ports ring servers sharing tended
 //! ```
 //!
@@ -28,6 +29,7 @@ mod allocator;
 mod api;
 mod below;
 mod build;
+mod carried;
 mod dashboard;
 mod error_pages;
 mod explain;
@@ -57,6 +59,7 @@ mod pressure;
 mod programs;
 mod records;
 mod ring;
+mod rollout;
 mod secrets;
 mod serve;
 mod servers;
@@ -67,17 +70,21 @@ mod state;
 mod stats;
 mod summary;
 mod tended;
+mod trial;
 mod varnish_cli;
 mod varnishd;
 mod vcl;
+mod versions;
 mod volumes;
 
 pub use account::RunAs;
+pub use carried::Carried;
 pub use given::Sockets;
 pub use keeper::{KeeperArgs, run as keep};
 pub use load::{load, render};
 pub use material::{Material, read_material, system_authorities};
 pub use net::Sharing;
+pub use programs::gather;
 pub use ring::usual_folder;
 pub use serve::{helper_runtime, listeners, run};
 pub use source::{Settings, Source};

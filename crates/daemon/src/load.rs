@@ -4,6 +4,7 @@ use std::path::Path;
 
 use config::{Config, Diagnostic};
 
+use crate::carried::Carried;
 use crate::keeper;
 
 /// Reads a file; the second value is its rendered warnings.
@@ -15,6 +16,20 @@ pub fn load(path: &Path) -> Result<(Config, String), String> {
         None => config::load_file(path),
     };
     match loaded {
+        Ok((config, warnings)) => Ok((config, render(&warnings))),
+        Err(problems) => Err(render(&problems)),
+    }
+}
+
+/// Reads a file, and what all nodes share besides; the second value is their rendered warnings.
+pub(crate) fn load_shared(path: &Path, shared: &Carried) -> Result<(Config, String), String> {
+    let bytes = keeper::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let not_text = |_| format!("{}: it is not UTF-8", path.display());
+    let text = String::from_utf8(bytes).map_err(not_text)?;
+    let (name, title) = (path.display().to_string(), shared.title());
+    let own = config::Named { name: &name, text: &text };
+    let shared = config::Named { name: &title, text: &shared.toml };
+    match config::load_shared(own, shared) {
         Ok((config, warnings)) => Ok((config, render(&warnings))),
         Err(problems) => Err(render(&problems)),
     }

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use base::tally::{Outcome, Sums};
 use base::{counters, limits};
+use cluster::Stage;
 use origin::ServerStatus;
 
 use crate::state::Daemon;
 use crate::volumes::{self, Volume};
-use crate::{pressure, stats};
+use crate::{pressure, rollout, stats};
 
 /// Every figure by name, counters and the store's.
 fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, u64)> {
@@ -53,6 +54,9 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
     }
     if let Some(bucket) = daemon.bucket() {
         all.extend(of_secrets(&bucket, daemon.ticket_keys_age()));
+    }
+    if let Some(facts) = rollout::facts(daemon) {
+        all.extend(of_configuration(&facts));
     }
     let uptime = daemon.uptime().as_secs();
     all.push(("uptime_seconds", Gauge, "How long the daemon has been running.", uptime));
@@ -142,6 +146,34 @@ fn of_secrets(
     ]
 }
 
+/// Figures of the configuration that all nodes share.
+fn of_configuration(
+    facts: &rollout::Facts,
+) -> [(&'static str, counters::Kind, &'static str, u64); 3] {
+    use counters::Kind::Gauge;
+    let is = |stage: Stage| facts.stage.as_ref().is_some_and(|(_, own)| *own == stage).into();
+    [
+        (
+            "cluster_configuration_wanted",
+            Gauge,
+            "1 while the version of the shared configuration that this node is to have is in force.",
+            facts.is_wanted.into(),
+        ),
+        (
+            "cluster_configuration_canary",
+            Gauge,
+            "1 while a version of it is on its canaries.",
+            is(Stage::Canary),
+        ),
+        (
+            "cluster_configuration_failed",
+            Gauge,
+            "1 while the last version that was rolled out is one that failed.",
+            is(Stage::Failed),
+        ),
+    ]
+}
+
 /// Every certificate that is there: its site (empty for all), its file or its host, and the seconds
 /// until it expires, negative ones afterwards.
 fn certificates(daemon: &Daemon) -> Vec<(String, String, i64)> {
@@ -189,6 +221,17 @@ pub(crate) fn page(daemon: &Daemon) -> String {
         };
         page.head(name, kind, about);
         page.sample(name, &[], value);
+    }
+    if let Some(facts) = rollout::facts(daemon) {
+        let name = "cluster_configuration_info";
+        let about = "Always 1; the labels say which version of the shared configuration is in \
+                     force, and which one was rolled out last, how far.";
+        let (rolled, stage) = facts.stage.unzip();
+        let rolled = rolled.unwrap_or_default();
+        let stage = stage.map_or("unknown", Stage::word);
+        page.head(name, "gauge", about);
+        let labels = [("version", &*facts.version), ("rolled_out", &rolled), ("stage", stage)];
+        page.sample(name, &labels, 1);
     }
     let name = "certificate_expires_seconds";
     page.head(name, "gauge", "Until the certificate expires; fewer than none: it has.");

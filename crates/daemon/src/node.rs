@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 
 use crate::secrets::Users;
 use crate::sharing::Sharing;
+use crate::versions::Versions;
 use crate::{keeper, secrets};
 
 /// The file beside the journal of the disk cache's first volume.
@@ -44,6 +45,8 @@ struct Store {
     file: Option<PathBuf>,
     /// The node's port for the others, and its certificate; `None` if nothing is shared.
     sharing: Option<Arc<Sharing>>,
+    /// The configurations that it shares, if it does.
+    versions: Option<Arc<Versions>>,
 }
 
 /// Has the daemon be a node, if the configuration says so. Before the first request, and behind
@@ -72,7 +75,8 @@ pub(crate) fn join(users: &Users, config: &Config) -> Result<Option<Node>, Strin
         }
         None => None,
     };
-    let store = Store { shared: Arc::clone(shared), counters, file, sharing: sharing.clone() };
+    let (shared_store, versions) = (Arc::clone(shared), users.versions.clone());
+    let store = Store { shared: shared_store, counters, file, sharing: sharing.clone(), versions };
     let cluster = Cluster::new(settings, Arc::new(store), saved.map(|saved| saved.position));
     let bucket = secrets::share(&cluster, config, users)?;
     if let Some(sharing) = sharing {
@@ -207,6 +211,7 @@ impl Host for Store {
         (card.hits, card.judged) = (sum(Outcome::is_hit), sum(Outcome::is_judged));
         card.requests = self.shared.counters.sum(Counter::Requests);
         self.sharing.iter().for_each(|sharing| sharing.show(card));
+        self.versions.iter().for_each(|versions| versions.show(card));
     }
 
     fn overflowed(&self) {

@@ -15,7 +15,7 @@ use crate::keeper::KeeperArgs;
 use crate::ports::Ports;
 use crate::source::{Settings, Source};
 use crate::varnishd::Program;
-use crate::{api, ring, varnishd};
+use crate::{api, carried, ring, varnishd};
 
 /// Folders that are the daemon's own, as its unit has them made.
 const OWN: [&str; 2] = ["/run/larder", "/var/lib/larder"];
@@ -59,6 +59,8 @@ pub(crate) async fn open(
     account.give(&socket.with_file_name(varnishd::SECRET));
     let mut folders = vec![api::tokens_folder(&config.admin)];
     folders.extend(config.acme.as_ref().map(|acme| acme.storage.clone()));
+    let sharing = config.cluster.as_ref().filter(|cluster| cluster.shares_configuration);
+    folders.extend(sharing.map(|cluster| carried::folder(cluster.storage.as_deref())));
     folders.extend(config.log_ring.is_some().then(|| ring.clone()));
     for own in OWN.map(Path::new) {
         if socket.starts_with(own) || folders.iter().any(|folder| folder.starts_with(own)) {

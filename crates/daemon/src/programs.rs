@@ -1,14 +1,17 @@
 //! The source of the daemon's programs in VCL: its configuration, or varnishd's flags.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::{Config, ListenSpec, Programs};
 use vcl::params::Params;
 
+use crate::carried::Carried;
+use crate::load::render;
 use crate::source::{Settings, Source};
 use crate::varnishd::{self, Program, Storage};
-use crate::vcl::{About, Code, Prepared, Vcls, Wanted};
+use crate::vcl::{About, Code, Prepared, Vcls, Wanted, compile};
 
 impl Source {
     /// Programs and parameters as they begin: none loaded yet.
@@ -75,6 +78,7 @@ pub(crate) fn prepare<'a>(
     vcls: &'a Vcls,
     source: &Source,
     config: &Config,
+    shared: Option<&Carried>,
 ) -> Result<Prepared<'a>, String> {
     if let Some(flags) = source.flags() {
         let last = flags.programs.len().saturating_sub(1);
@@ -82,7 +86,7 @@ pub(crate) fn prepare<'a>(
         for (at, (name, program)) in flags.programs.iter().enumerate() {
             all.push(Wanted { name, from: program.from(), file: None, active: at == last });
         }
-        return vcls.prepare(&all);
+        return vcls.prepare(&all, &BTreeMap::new());
     }
     let named = of_sites(config);
     let texts: Vec<_> = named.iter().map(|own| own.file.to_string_lossy()).collect();
@@ -95,7 +99,34 @@ pub(crate) fn prepare<'a>(
             active: own.active,
         });
     }
-    vcls.prepare(&all)
+    let none = BTreeMap::new();
+    vcls.prepare(&all, shared.map_or(&none, |shared| &shared.vcl))
+}
+
+/// The configuration in a file as nodes share it, with the files of its programs.
+///
+/// # Errors
+/// What keeps it from being shared, rendered.
+pub fn gather(path: &Path) -> Result<Carried, String> {
+    let failed = |why: String| format!("larder: {}: {why}", path.display());
+    let toml = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let shown = path.display().to_string();
+    let named = config::Named { name: &shown, text: &toml };
+    let files = config::check_shared(named).map_err(|found| render(&found))?;
+    let mut vcl = BTreeMap::new();
+    for file in files {
+        let from = Code::File(&file.to_string_lossy());
+        let (program, _) = compile(from, &Params::default(), &["s0", "Transient"], &[])?;
+        // The last one is the builtin VCL.
+        let sources = program.sources().files();
+        for source in sources.iter().filter(|source| !source.name.starts_with('<')) {
+            let text = std::str::from_utf8(&source.text);
+            let text = text.map_err(|_| failed(format!("{}: it is not UTF-8", source.name)))?;
+            vcl.insert(source.name.to_string(), text.to_owned());
+        }
+    }
+    let name = path.file_name().map_or_else(|| shown.clone(), |n| n.to_string_lossy().into_owned());
+    Ok(Carried { name, toml, vcl })
 }
 
 /// A listener as programs see it.

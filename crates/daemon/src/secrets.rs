@@ -10,7 +10,8 @@ use std::time::Duration;
 use acme::{Common, Commons, Pending, Question, Turn};
 use base::{Counters, Limit};
 use cluster::{
-    Bound, Bucket, Claim, Cluster, Found, NotWritten, Seal, Secret, SecretBounds, SecretsHost,
+    Bound, Bucket, ByteBounds, Claim, Cluster, Found, NotWritten, Seal, Secret, SecretBounds,
+    SecretsHost,
 };
 use config::{Config, Diagnostic};
 use flow::Shared;
@@ -19,11 +20,14 @@ use tokio::sync::watch;
 
 use crate::keeper;
 use crate::ordered::Responder;
+use crate::versions::Versions;
 
 /// The entry with the ticket keys.
 const TICKETS: &str = "tickets";
 /// The entry with the question of an authority that is pending.
 const CHALLENGE: &str = "challenge";
+/// The beginning of the entries with the contents of configurations that nodes share.
+pub(crate) const DOCUMENT: &str = "configuration.";
 /// The time after which it is looked whether the ticket keys are still young.
 const LOOK: Duration = Duration::from_secs(60);
 
@@ -55,6 +59,8 @@ pub(crate) struct Users {
     pub(crate) shared: Arc<Shared>,
     pub(crate) handshakes: Arc<Challenges>,
     pub(crate) ticket_keys: Arc<TicketKeys>,
+    /// The configurations that it shares, if it does.
+    pub(crate) versions: Option<Arc<Versions>>,
 }
 
 /// Takes secrets of other nodes.
@@ -83,6 +89,7 @@ impl SecretsHost for Taker {
         self.counters.limit(match bound {
             Bound::Entries => Limit::ClusterSecrets,
             Bound::Bytes => Limit::ClusterSecretBytes,
+            Bound::LargeBytes => Limit::ClusterConfigurationBytes,
         });
     }
 
@@ -110,7 +117,11 @@ pub(crate) fn share(
     let number = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
     let bounds = SecretBounds {
         entries: number(limits.cluster_secrets),
-        bytes: number(limits.cluster_secret_bytes),
+        bytes: ByteBounds {
+            most: number(limits.cluster_secret_bytes),
+            large: DOCUMENT,
+            large_most: number(limits.cluster_configuration_bytes),
+        },
         lease_ms: limits.cluster_lease,
     };
     let counters = users.shared.counters.register();

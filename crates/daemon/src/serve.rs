@@ -20,7 +20,9 @@ use crate::ports::Ports;
 use crate::source::{Settings, Source};
 use crate::state::{Daemon, Machinery};
 use crate::tended::keep_running;
-use crate::{account, api, below, htcp, node, otlp, outages, pressure, summary, varnish_cli};
+use crate::{
+    account, api, below, htcp, node, otlp, outages, pressure, rollout, summary, varnish_cli,
+};
 
 /// The shortest time between two messages that a core stood still.
 const TURNS: Duration = Duration::from_secs(5);
@@ -179,6 +181,8 @@ impl Daemon {
         keep_running(&daemon.shared, move || pressure::run(Arc::clone(&own)));
         let own = Arc::clone(&daemon);
         keep_running(&daemon.shared, move || outages::run(Arc::clone(&own)));
+        let (own, doors) = (Arc::clone(&daemon), Arc::<[_]>::from(server.addresses()));
+        keep_running(&daemon.shared, move || rollout::run(Arc::clone(&own), Arc::clone(&doors)));
         api::serve(&daemon, live, console);
         daemon.start_ports(config, ports);
         Ok((daemon, server))

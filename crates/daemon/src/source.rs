@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use config::{CliOptions, Config};
 use net::Sharing;
 
-use crate::load::{load, render};
+use crate::carried::{self, Carried};
+use crate::load::{load, load_shared, render};
 use crate::{account, varnishd};
 
 /// Where the configuration comes from; asked again at every reload.
@@ -37,14 +38,35 @@ pub enum Settings {
 }
 
 impl Source {
-    /// Reads the configuration; warnings go to standard error.
+    /// Reads the configuration that the daemon starts with, with what all nodes shared when it
+    /// ended; warnings go to standard error.
     ///
     /// # Errors
     /// The faults of the configuration, rendered.
     pub fn config(&self) -> Result<Config, String> {
+        let Settings::File(path) = &self.settings else { return self.config_with(None) };
+        let (config, _) = load(path)?;
+        let sharing = config.cluster.as_ref().filter(|own| own.shares_configuration);
+        let Some(sharing) = sharing else { return self.config_with(None) };
+        let kept = Carried::kept(&carried::folder(sharing.storage.as_deref()));
+        let kept = kept.unwrap_or_else(|why| {
+            base::say!("larder: what all nodes share is not known: {why}");
+            None
+        });
+        self.config_with(kept.as_ref())
+    }
+
+    /// Reads the configuration, with what all nodes share; warnings go to standard error.
+    ///
+    /// # Errors
+    /// The faults of the configuration, rendered.
+    pub(crate) fn config_with(&self, shared: Option<&Carried>) -> Result<Config, String> {
         match &self.settings {
             Settings::File(path) => {
-                let (config, warnings) = load(path)?;
+                let (config, warnings) = match shared {
+                    Some(shared) => load_shared(path, shared)?,
+                    None => load(path)?,
+                };
                 if !warnings.is_empty() {
                     base::say!("{warnings}");
                 }

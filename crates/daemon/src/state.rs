@@ -23,9 +23,10 @@ use parking_lot::Mutex;
 use tls::{Challenges, TicketKeys};
 use tokio::sync::watch;
 
+use crate::carried::Carried;
 use crate::guard::Guard;
 use crate::journal::ServerLog;
-use crate::load::{load, render};
+use crate::load::{load, load_shared, render};
 use crate::material::{Material, read_material};
 use crate::neighbours::Neighbours;
 use crate::node::Node;
@@ -36,6 +37,7 @@ use crate::secrets::{Nodes, Users};
 use crate::source::{Settings, Source};
 use crate::tended::{Tended, keep_running, tend};
 use crate::vcl::Vcls;
+use crate::versions::Versions;
 use crate::{below, build, programs, stapled};
 
 /// A running daemon, as far as its control goes.
@@ -69,6 +71,10 @@ pub struct Daemon {
     /// Other caches that are told of what is invalidated; absent until they are.
     pub(crate) neighbours: OnceLock<Arc<Neighbours>>,
     running: Mutex<Running>,
+    /// The configurations that it shares with all nodes, if it does.
+    pub(crate) versions: Option<Arc<Versions>>,
+    /// One reads the configuration anew at a time.
+    reading: Mutex<()>,
     /// The answers that authorities get in handshakes.
     challenges: Arc<Challenges>,
     /// The keys that sessions go on with.
@@ -166,6 +172,9 @@ impl Daemon {
         let plans = watch::Sender::new(material.plan(config));
         let stapling = watch::Sender::new(stapled::plan(config, &material));
         let running = Mutex::new(Running { config: config.clone(), material, origins });
+        let versions = Versions::begin(config);
+        let is_unprepared = versions.as_ref().is_some_and(|own| own.in_force().is_none());
+        shared.trust.set_unprepared(is_unprepared);
         let daemon = Arc::new(Self {
             source,
             admin_counts: Mutex::new(shared.counters.register()),
@@ -185,6 +194,8 @@ impl Daemon {
             node: Mutex::default(),
             neighbours: OnceLock::new(),
             running,
+            versions,
+            reading: Mutex::default(),
             challenges,
             ticket_keys,
             plans,
@@ -221,7 +232,8 @@ impl Daemon {
     /// Why there is nothing to serve.
     pub(crate) fn load_programs(&self, config: &Config) -> Result<(), String> {
         self.vcls.settle_in(&self.shared, &self.reserved)?;
-        programs::prepare(&self.vcls, &self.source, config)?.take_up();
+        let shared = self.versions.as_ref().and_then(|own| own.in_force());
+        programs::prepare(&self.vcls, &self.source, config, shared.as_deref())?.take_up();
         self.refresh();
         Ok(())
     }
@@ -233,7 +245,12 @@ impl Daemon {
     /// The faults, rendered.
     pub(crate) fn reload(&self) -> Result<Reloaded, String> {
         self.notify.reloading();
-        let reloaded = self.read_again();
+        let reading = self.reading.lock();
+        let shared = self.versions.as_ref().and_then(|own| own.in_force());
+        let reloaded = self.read_again(shared.as_deref());
+        drop(reading);
+        // The node's own file may have been what another was refused for.
+        self.versions.iter().for_each(|own| own.try_again());
         match &reloaded {
             Ok(reloaded) => {
                 base::say!("larder: {reloaded}");
@@ -250,14 +267,28 @@ impl Daemon {
         reloaded
     }
 
-    fn read_again(&self) -> Result<Reloaded, String> {
-        let config = self.source.config()?;
+    /// Puts a configuration that all nodes share in force with the node's own, or its own alone.
+    /// One that cannot be used changes nothing.
+    ///
+    /// # Errors
+    /// The faults, rendered, as a reload tells them.
+    pub(crate) fn take_shared(&self, shared: Option<Arc<Carried>>) -> Result<(), String> {
+        let Some(versions) = &self.versions else { return Ok(()) };
+        let _reading = self.reading.lock();
+        self.read_again(shared.as_deref())?;
+        self.shared.trust.set_unprepared(shared.is_none());
+        versions.set(shared);
+        Ok(())
+    }
+
+    fn read_again(&self, shared: Option<&Carried>) -> Result<Reloaded, String> {
+        let config = self.source.config_with(shared)?;
         let mut material = read_material(&config)?;
         let mut running = self.running.lock();
         material.keep_ordered(&running.material);
         material.keep_staples(&running.material, &config);
         let tls = self.shake_with(&config, &material)?;
-        let programs = programs::prepare(&self.vcls, &self.source, &config)?;
+        let programs = programs::prepare(&self.vcls, &self.source, &config, shared)?;
         // From here on nothing is refused.
         programs.take_up();
         self.shared.cache.set_config(build::cache_config(&config, &self.machine));
@@ -378,6 +409,7 @@ impl Daemon {
             shared: Arc::clone(&self.shared),
             handshakes: Arc::clone(&self.challenges),
             ticket_keys: Arc::clone(&self.ticket_keys),
+            versions: self.versions.clone(),
         }
     }
 
@@ -392,11 +424,27 @@ impl Daemon {
     /// # Errors
     /// The faults, rendered.
     pub(crate) fn check_own(&self) -> Result<(Config, String), String> {
-        let (config, warnings) = match &self.source.settings {
-            Settings::File(path) => load(path)?,
-            Settings::Flags(_) | Settings::Varnishd(_) => (self.source.config()?, String::new()),
+        let shared = self.versions.as_ref().and_then(|own| own.in_force());
+        let (config, warnings) = match (&self.source.settings, &shared) {
+            (Settings::File(path), Some(shared)) => load_shared(path, shared)?,
+            (Settings::File(path), None) => load(path)?,
+            (Settings::Flags(_) | Settings::Varnishd(_), _) => {
+                (self.source.config_with(None)?, String::new())
+            }
         };
         read_material(&config).map(|_| (config, warnings))
+    }
+
+    /// Looks at a configuration that all nodes are to share, together with the node's own. Files
+    /// that it names are not looked at.
+    ///
+    /// # Errors
+    /// The faults, rendered.
+    pub(crate) fn check_shared(&self, shared: &Carried) -> Result<(), String> {
+        match &self.source.settings {
+            Settings::File(path) => load_shared(path, shared).map(drop),
+            Settings::Flags(_) | Settings::Varnishd(_) => Ok(()),
+        }
     }
 
     /// The admin socket's path; what the daemon keeps for its operators is beside it.

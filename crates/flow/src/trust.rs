@@ -18,6 +18,8 @@ pub enum Readiness {
     Draining,
     /// The operator has had the node leave its cluster.
     Left,
+    /// It does not know yet what it is to serve.
+    Unprepared,
 }
 
 impl Readiness {
@@ -33,6 +35,7 @@ impl Readiness {
             Self::OutOfTouch => "out of touch with the cluster\n",
             Self::Draining => "draining\n",
             Self::Left => "it has left the cluster\n",
+            Self::Unprepared => "it waits for the configuration that all nodes share\n",
         }
     }
 }
@@ -49,6 +52,8 @@ pub struct Trust {
     is_told: AtomicBool,
     /// Readiness while what is stored is trusted.
     wanted: AtomicU8,
+    /// It is not known yet what is to be served.
+    is_unprepared: AtomicBool,
 }
 
 impl Default for Trust {
@@ -58,6 +63,7 @@ impl Default for Trust {
             doubted_ms: AtomicI64::new(i64::MIN),
             is_told: AtomicBool::new(false),
             wanted: AtomicU8::new(Readiness::Ready as u8),
+            is_unprepared: AtomicBool::new(false),
         }
     }
 }
@@ -106,6 +112,11 @@ impl Trust {
         self.wanted.store(readiness as u8, Ordering::Relaxed);
     }
 
+    /// Has health checks fail until it is known what is to be served.
+    pub fn set_unprepared(&self, is_unprepared: bool) {
+        self.is_unprepared.store(is_unprepared, Ordering::Relaxed);
+    }
+
     /// Readiness for clients.
     pub fn readiness(&self, now_ms: u64) -> Readiness {
         let wanted = self.wanted.load(Ordering::Relaxed);
@@ -113,6 +124,7 @@ impl Trust {
         let is_out = || !self.holds(now_ms) && self.is_told.load(Ordering::Relaxed);
         match given.into_iter().find(|own| *own as u8 == wanted) {
             Some(given) => given,
+            None if self.is_unprepared.load(Ordering::Relaxed) => Readiness::Unprepared,
             None if is_out() => Readiness::OutOfTouch,
             None => Readiness::Ready,
         }
@@ -140,6 +152,10 @@ mod tests {
         trust.want(Readiness::Ready);
         assert!(readiness(9).is_ready() && !readiness(10).is_ready());
         trust.set_until(1_000);
+        trust.set_unprepared(true);
+        assert_eq!(readiness(9), Readiness::Unprepared);
+        trust.set_unprepared(false);
+        assert!(readiness(9).is_ready());
         trust.doubt(50);
         trust.doubt(20);
         assert!(trust.wants_validation(50, 60) && !trust.wants_validation(51, 60));

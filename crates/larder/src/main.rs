@@ -50,7 +50,7 @@ enum Verb {
     Reload(AdminArgs),
     Explain(tools::ExplainArgs),
     Purge(tools::PurgeArgs),
-    /// The nodes that tell each other what they invalidate (`[cluster]`).
+    /// Nodes that tell each other what they invalidate, and share a configuration (`[cluster]`).
     #[command(subcommand)]
     Cluster(tools::ClusterVerb),
     /// Look whether a log of changes (`[admin] audit`) is whole.
@@ -104,7 +104,7 @@ fn main() -> ExitCode {
         Verb::Reload(args) => tools::reload(&args.admin_socket),
         Verb::Explain(args) => tools::explain(&args),
         Verb::Purge(args) => tools::purge(&args),
-        Verb::Cluster(verb) => tools::cluster(&verb),
+        Verb::Cluster(verb) => tools::cluster(&verb, gather),
         Verb::CheckAudit { file } => check::check_audit(&file),
         Verb::Log(args) => tools::log(&args),
         Verb::Top(args) => tools::top(&args),
@@ -126,6 +126,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Reads a configuration that nodes are to share, as it is rolled out.
+fn gather(path: &std::path::Path) -> Result<serde_json::Value, String> {
+    let carried = daemon::gather(path)?;
+    serde_json::to_value(carried).map_err(|error| format!("larder: {error}"))
 }
 
 #[cfg(test)]

@@ -91,6 +91,7 @@ async fn a_cluster_is_told_with_its_nodes_and_with_what_is_wrong() {
     assert_eq!((&cluster["name"], &cluster["nodes"]), (&"n1".into(), &1.into()));
     assert_eq!((&cluster["connected"], &cluster["trusted"]), (&true.into(), &true.into()));
     assert_eq!(cluster["members"][0]["name"], "n1");
+    assert_eq!(cluster["configuration"], Value::Null, "it has its own alone");
     nats.kill();
     let is_out = |data: &Value| data["cluster"]["problem"].is_string();
     let figures = events.find("figures", is_out).await;

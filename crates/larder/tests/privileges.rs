@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
+use support::fleet::Fleet;
 use support::tls::{Authority, Kind, certificate};
 use support::{PATIENCE, eventually, whole};
 use testkit::client::Raw;
@@ -301,4 +302,33 @@ async fn who_is_to_be_become_must_exist() {
     let varnishd = ["-b", "none", "-a", "127.0.0.1:0", "-j", "unix,user=no-such-user"];
     let (good, said) = start(&varnishd);
     assert!(!good && said.contains("there is no user `no-such-user`"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_all_nodes_share_is_kept_as_the_users_own_and_opens_nothing_of_roots() {
+    if !is_root() {
+        return;
+    }
+    let mut fleet = Fleet::start(1).await;
+    fleet.nodes[0].end(Signal::TERM).await;
+    fleet.nodes[0].begin_as(|own| format!("{own}[run]\nuser = \"{USER}\"\n"));
+    assert_lowered(fleet.nodes[0].daemon());
+    fleet.all_know(1).await;
+    // The helper that stays root would open these if the node's own file named them.
+    let authority = Authority::new();
+    authority.sign("site", &["larder.test"], Kind::Elliptic);
+    fs::set_permissions(&authority.folder, Permissions::from_mode(0o700)).expect("a mode");
+    let of_root = format!("{}tls = {{ {} }}\n", fleet.marked("root"), authority.pair("site"));
+    let (done, said) = fleet.roll_out(&of_root, &["--wait"]).await;
+    assert!(!done && said.contains("Permission denied"), "{said}");
+    let version = fleet.all_take(&fleet.marked("one")).await;
+    let kept = fleet.folder.path().join("n1/configuration.json");
+    let found = fs::metadata(&kept).expect("it is kept");
+    assert_eq!((found.uid().to_string(), found.mode() & 0o777), (ids().0, 0o600));
+    fleet.nats.kill();
+    fleet.nodes[0].end(Signal::TERM).await;
+    fleet.nodes[0].begin();
+    assert_lowered(fleet.nodes[0].daemon());
+    assert_eq!(fleet.nodes[0].in_force().await, version);
+    assert_eq!(fleet.nodes[0].mark().await, "one");
 }

@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::client::{AdminArgs, ask, call};
+use crate::rollout::{self, ClusterRollBackArgs, ClusterRollOutArgs, Gather};
 
 /// Verbs about a cluster.
 #[derive(Clone, Debug, Subcommand)]
@@ -19,6 +20,14 @@ pub enum ClusterVerb {
     Leave(ClusterOrderArgs),
     /// End `drain` and `leave`; a restart does so, too.
     Join(ClusterOrderArgs),
+    /// Have all nodes take a configuration: some nodes first, which watch themselves, and then all.
+    /// One that is refused or fails stops there, and changes nothing.
+    RollOut(ClusterRollOutArgs),
+    /// The configuration that all nodes share: its versions, which node has which, and how far the
+    /// last roll-out is.
+    Configuration(ClusterStatusArgs),
+    /// Have all nodes go back to a configuration that they had before.
+    RollBack(ClusterRollBackArgs),
 }
 
 /// Arguments of `larder cluster drain`, `leave` and `join`.
@@ -28,7 +37,7 @@ pub struct ClusterOrderArgs {
     admin: AdminArgs,
 }
 
-/// Arguments of `larder cluster status`.
+/// Arguments of `larder cluster status` and `configuration`.
 #[derive(Clone, Debug, Args)]
 pub struct ClusterStatusArgs {
     /// Print it as JSON.
@@ -38,13 +47,18 @@ pub struct ClusterStatusArgs {
     admin: AdminArgs,
 }
 
-/// Runs `larder cluster`.
+/// Runs `larder cluster`. `gather` reads a configuration that is to be rolled out.
 ///
 /// # Errors
 /// A message for standard error.
-pub fn cluster(verb: &ClusterVerb) -> Result<(), String> {
+pub fn cluster(verb: &ClusterVerb, gather: Gather) -> Result<(), String> {
     let (order, args) = match verb {
         ClusterVerb::Status(args) => return show(args),
+        ClusterVerb::RollOut(args) => return rollout::roll_out(args, gather),
+        ClusterVerb::Configuration(args) => {
+            return rollout::show(&args.admin.admin_socket, args.json);
+        }
+        ClusterVerb::RollBack(args) => return rollout::roll_back(args),
         ClusterVerb::Drain(args) => ("drain", args),
         ClusterVerb::Leave(args) => ("leave", args),
         ClusterVerb::Join(args) => ("join", args),
@@ -137,14 +151,36 @@ fn told(status: &Value) -> String {
             hits.saturating_mul(100) / judged,
         ));
     }
+    lines.extend(configuration(&status["configuration"]));
     lines.extend(shared(&status["shared"]));
     lines.join("\n")
 }
 
 /// An age in the largest unit in which it is two at least.
-fn coarse(secs: u64) -> DurationMs {
+pub(crate) fn coarse(secs: u64) -> DurationMs {
     let unit = [86_400, 3_600, 60].into_iter().find(|unit| secs >= 2 * unit).unwrap_or(1);
     DurationMs((secs / unit * unit).saturating_mul(1000))
+}
+
+/// The configuration that all nodes share, as a line; none if they share none.
+fn configuration(own: &Value) -> Option<String> {
+    let version = match own["in_force"].as_str()? {
+        "" => "none that all share is here yet",
+        version => version,
+    };
+    let rolled = own["version"].as_str().unwrap_or_default();
+    let stage = match own["stage"].as_str() {
+        Some("all") if rolled == version => "; for all".to_owned(),
+        Some("all") => format!("; {rolled} is for all"),
+        Some("canary") => format!("; {rolled} is on its canaries"),
+        Some(_) => format!("; {rolled} has failed"),
+        None => String::new(),
+    };
+    let fault = own["fault"].as_str().map(|why| {
+        let line = why.lines().next().unwrap_or_default();
+        format!("; not taken: {line}")
+    });
+    Some(format!("configuration: {version}{stage}{}", fault.unwrap_or_default()))
 }
 
 /// The secrets that nodes share, and who orders, as lines; none if they share nothing.
@@ -230,6 +266,20 @@ mod tests {
         assert!(told(&status).contains("none to be ordered; b was the last"));
         status["shared"] = Value::Null;
         assert_eq!(told(&status).lines().count(), 3, "nothing is shared");
+    }
+
+    #[test]
+    fn a_status_says_which_configuration_is_in_force() {
+        let line = |own: Value| configuration(&own).unwrap_or_default();
+        assert_eq!(configuration(&Value::Null), None);
+        let own = json!({ "in_force": "v1", "version": "v1", "stage": "all", "fault": null });
+        assert_eq!(line(own), "configuration: v1; for all");
+        let own = json!({ "in_force": "v1", "version": "v2", "stage": "canary", "fault": null });
+        assert_eq!(line(own), "configuration: v1; v2 is on its canaries");
+        let own = json!({ "in_force": "v1", "version": "v2", "stage": "all", "fault": "v2: a\nb" });
+        assert_eq!(line(own), "configuration: v1; v2 is for all; not taken: v2: a");
+        let own = json!({ "in_force": "", "version": null, "stage": null, "fault": null });
+        assert_eq!(line(own), "configuration: none that all share is here yet");
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) const CLUSTER: Section = Section {
             "replicas", COUNT, "1", "Copies of the streams among the NATS servers: 1, 3 or 5. Streams with fewer are raised.";
             "keep", DURATION, "\"24h\"", "How long the stream keeps invalidations. A node that was away for longer has everything validated that it stored before.";
             "secret_file", PATHS, "none", "File with a secret of 32 bytes at least, the same on all nodes, with which nodes share ticket keys, and the account, challenges and certificates of `[tls.acme]`: they lie in NATS sealed with it. A second file is the secret before: what was sealed with it is still read. Without the setting none of it is shared; `[]` says that this is meant. The daemon's user reads it, or root.";
+            "configuration", "\"local\" or \"shared\"", "\"local\"", "`shared`: besides its own file the node has the configuration that is rolled out to all (`larder cluster roll-out`), with its sites, origins and VCL. Needs `secret_file`.";
+            "storage", "an absolute path", "\"/var/lib/larder/cluster\", or `cluster` in systemd's `StateDirectory=`", "Folder for the last configuration that all share, with which the node starts without NATS; the daemon's alone.";
             "user", "a string", "none", "Name of the user at the NATS servers; goes with `password`.";
             "password", "a string", "none", "The user's password.";
             "token", "a string", "none", "A token, instead of user and password.";

@@ -1,7 +1,6 @@
 //! `[tls.acme]`: certificates from an authority.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -36,7 +35,7 @@ pub(super) fn acme(r: &mut Reader, top: &Table<'_>, listen: &[ListenSpec]) -> Op
         storage: storage.map_or_else(|| PathBuf::from(STORAGE), |(path, _)| path),
         challenges,
         binding,
-        place: Place { file: Arc::clone(&r.source), span: item.span },
+        place: r.lasting(&item.span),
     })
 }
 
@@ -176,7 +175,7 @@ pub(super) fn check(
         }
     }
     if !any && r.found.iter().all(|d| d.severity == crate::Severity::Warning) {
-        let span = acme.place.span.clone();
+        let span = r.span_of(&acme.place);
         r.error(span, "`acme`, and no host to order a certificate for").help =
             Some("name the hosts in a site: `host = [\"example.com\"]`".to_owned());
     }

@@ -58,6 +58,8 @@ pub(super) fn cluster(r: &mut Reader, top: &Table<'_>) -> Option<ClusterConfig> 
         ca: path_of(r, &table, "ca").map(|(path, _)| path),
         certificate: certificate(r, &table),
         secret_files: secret_files(r, &table),
+        shares_configuration: has_shared(r, &table),
+        storage: path_of(r, &table, "storage").map(|(path, _)| path),
         servers,
     };
     let has_password = matches!(config.credentials, ClusterCredentials::Password(..))
@@ -67,6 +69,29 @@ pub(super) fn cluster(r: &mut Reader, top: &Table<'_>) -> Option<ClusterConfig> 
         r.warning(item.span, "the password crosses the network as it is: use tls://");
     }
     (!config.servers.is_empty()).then_some(config)
+}
+
+/// The words of `configuration`.
+const CONFIGURATIONS: [(&str, bool); 2] = [("local", false), ("shared", true)];
+
+/// Tells whether the node has the configuration that all share, for which it needs their secret.
+fn has_shared(r: &mut Reader, table: &Table<'_>) -> bool {
+    let Some(item) = table.item("configuration") else { return false };
+    let is_shared = r.word(&item, &CONFIGURATIONS).unwrap_or_default();
+    let has_secret = table.item("secret_file").is_some_and(|item| !item.each().is_empty());
+    if is_shared && !has_secret {
+        r.error(item.span, "what nodes share is sealed: it needs `secret_file`").help = Some(
+            "a file with the same secret on all nodes, such as `openssl rand -base64 48` makes"
+                .into(),
+        );
+    }
+    is_shared
+}
+
+/// Returns true if the file says that sites come with what all nodes share.
+pub(super) fn shares_configuration(top: &Table<'_>) -> bool {
+    let said = top.item("cluster").and_then(|item| item.key("configuration"));
+    said.is_some_and(|item| item.value.as_str() == Some("shared"))
 }
 
 /// Says what nodes do not share for want of a secret. An empty list is meant so.

@@ -66,6 +66,8 @@ pub(super) fn range(spec: &limits::LimitSpec) -> (u64, u64) {
         | Limit::OriginQueueTimeout => (0, YEAR_MS),
         // The store writes 4 MiB at a time, and gathers while it does.
         Limit::DiskQueueBytes => (16 * MIB, 1 << 40),
+        // NATS' own bound is 1 MiB, of all that is in a message.
+        Limit::ClusterConfigurationBytes => (KIB, 1000 * KIB),
         // Without any, nothing that blocks would ever be done.
         Limit::BlockingThreads => (1, 10_000),
         Limit::Retries => (0, 10),

@@ -70,7 +70,7 @@ fn names(r: &mut Reader, item: &Item<'_>, sites: &[SiteConfig]) -> Vec<String> {
     let mut names = Vec::new();
     for (text, place) in r.texts(item) {
         let first = || sites.iter().filter_map(|site| site.hosts.first());
-        if first().any(|host| host == text) {
+        if r.is_partial || first().any(|host| host == text) {
             names.push(text.to_owned());
             continue;
         }

@@ -1,7 +1,5 @@
 //! `[[origin]]`, and origins that sites name by URL.
 
-use std::sync::Arc;
-
 use base::Limits;
 use origin::{
     Balance, EjectConfig, OriginConfig, ProbeConfig, Protocol, RetryOn, ServerConfig, parse_server,
@@ -9,7 +7,7 @@ use origin::{
 
 use super::tls;
 use crate::keys;
-use crate::model::{OriginTls, Place};
+use crate::model::OriginTls;
 use crate::reader::{Item, Reader, Span, Table};
 use crate::suggest;
 
@@ -76,7 +74,7 @@ impl Origins<'_> {
                 return None;
             }
             let config = OriginConfig::with_limits(text, vec![server], self.limits);
-            let place = Place { file: Arc::clone(&r.source), span: item.span.clone() };
+            let place = r.lasting(&item.span);
             let tls = uses_tls(&config).then(|| tls::plain_origin(place));
             self.known.push(Known { config, tls, name: None, used: true });
             return Some(self.known.len() - 1);

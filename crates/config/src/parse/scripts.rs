@@ -1,12 +1,11 @@
 //! Scripts of a FastCGI `[[origin]]`: `root` and the keys that belong to it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use message::Status;
 use origin::{Protocol, ScriptRules, ScriptsConfig, ServerConfig, Try};
 
-use crate::model::{NamedFolder, Place};
+use crate::model::NamedFolder;
 use crate::reader::{Item, Reader, Table};
 
 /// Keys that say nothing to HTTP servers.
@@ -54,7 +53,7 @@ pub(super) fn directory(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
     let text = r.text(item)?;
     if text.starts_with('/') && !text.chars().any(char::is_control) {
         let (path, setting) = (PathBuf::from(text), item.name.to_owned());
-        let place = Place { file: Arc::clone(&r.source), span: item.span.clone() };
+        let place = r.lasting(&item.span);
         r.folders.push(NamedFolder { setting, path: path.clone(), place });
         return Some(path);
     }

@@ -31,7 +31,7 @@ impl Fronts {
     pub(super) fn read(r: &mut Reader, top: &Table<'_>) -> Self {
         let trusted = top.item("trusted_proxies");
         let field = top.item("client_field");
-        if let (Some(item), None) = (&field, &trusted) {
+        if let (Some(item), None, false) = (&field, &trusted, r.is_partial) {
             r.warning(item.span.clone(), "`client_field` without `trusted_proxies`").help =
                 Some("what nobody trusted says is never believed".to_owned());
         }
@@ -48,6 +48,16 @@ impl Fronts {
     }
 }
 
+/// Says that there is no site, unless they come with what all nodes share.
+fn without_sites(r: &mut Reader) {
+    if r.is_partial {
+        return;
+    }
+    r.error_nowhere("no [[site]]").help = Some(
+        "add one: [[site]], then `host = [\"*\"]` and `origin = \"http://127.0.0.1:8080\"`".into(),
+    );
+}
+
 /// Reads every `[[site]]`.
 pub(super) fn sites(
     r: &mut Reader,
@@ -58,10 +68,7 @@ pub(super) fn sites(
     origins: &mut Origins<'_>,
 ) -> Vec<SiteConfig> {
     let Some(item) = top.item("site") else {
-        r.error_nowhere("no [[site]]").help = Some(
-            "add one: [[site]], then `host = [\"*\"]` and `origin = \"http://127.0.0.1:8080\"`"
-                .into(),
-        );
+        without_sites(r);
         return Vec::new();
     };
     let whole = top.item("vcl").is_some();

@@ -1,7 +1,6 @@
 //! `[tls]` and `[site.tls]`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use message::Status;
 use origin::OriginConfig;
@@ -88,7 +87,7 @@ pub(super) fn origin(
 ) -> Option<OriginTls> {
     let used = super::origins::uses_tls(config);
     let Some(item) = origin.item("tls") else {
-        let place = Place { file: Arc::clone(&r.source), span: origin.span.clone() };
+        let place = r.lasting(&origin.span);
         return used.then(|| plain_origin(place));
     };
     let table = r.table(&item, &keys::ORIGIN_TLS)?;
@@ -113,7 +112,7 @@ pub(super) fn origin(
         pair: pairs.pop(),
         sni: table.item("sni").and_then(|item| sni(r, &item)),
         verify: verified,
-        place: Place { file: Arc::clone(&r.source), span: item.span },
+        place: r.lasting(&item.span),
     })
 }
 
@@ -231,7 +230,7 @@ pub(super) fn path(r: &mut Reader, item: &Item<'_>) -> Option<(PathBuf, Place)> 
         r.error(item.span.clone(), format!("`{}` takes an absolute path", item.name));
         return None;
     }
-    let place = Place { file: Arc::clone(&r.source), span: item.span.clone() };
+    let place = r.lasting(&item.span);
     Some((PathBuf::from(text), place))
 }
 
@@ -253,12 +252,16 @@ pub(super) fn check(
     acme: Option<&AcmeConfig>,
     sites: &[SiteConfig],
 ) {
+    if r.is_partial {
+        return;
+    }
     let first = default.first().or_else(|| sites.iter().find_map(|site| site.tls.pairs.first()));
     let listens = listen.iter().any(|spec| spec.tls);
     match first {
         None if acme.is_some() => {
             if let (Some(acme), false) = (acme, listens) {
-                r.warning(acme.place.span.clone(), "`acme`, and no TLS listener").help =
+                let span = r.span_of(&acme.place);
+                r.warning(span, "`acme`, and no TLS listener").help =
                     Some("add \":443 tls\" to `listen`".to_owned());
             }
         }
@@ -270,7 +273,7 @@ pub(super) fn check(
             );
         }
         Some(pair) if !listens => {
-            let span = pair.cert_place.span.clone();
+            let span = r.span_of(&pair.cert_place);
             r.warning(span, "a certificate, and no TLS listener").help =
                 Some("add \":443 tls\" to `listen`".to_owned());
         }
@@ -281,7 +284,8 @@ pub(super) fn check(
         true if default.is_empty() => site.tls.client.as_ref(),
         _ => None,
     }) {
-        r.error(client.place.span.clone(), "`client_ca` in a site without certificate");
+        let span = r.span_of(&client.place);
+        r.error(span, "`client_ca` in a site without certificate");
     }
     match acme {
         Some(acme) => super::acme::check(r, top, acme, default, sites),

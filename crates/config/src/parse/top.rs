@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use base::units;
 use policy::Profile;
@@ -15,7 +14,7 @@ use crate::keys;
 use crate::listen::{self, ListenError, parse_listen};
 use crate::model::{
     AccessLog, CacheStatus, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig, MemorySize,
-    Place, Programs, Run,
+    Programs, Run,
 };
 use crate::reader::{Item, Reader, Table};
 use crate::suggest;
@@ -29,6 +28,7 @@ pub(crate) const WORKERS_MAX: u64 = 1024;
 /// Reads the whole document; `None` when something in it cannot be used.
 pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<Config> {
     let top = r.top(document);
+    r.is_partial = r.is_one_file() && super::cluster::shares_configuration(&top);
     let limits = limits::limits(r, &top);
     let profile = top.item("profile").and_then(|item| self::profile(r, &item)).unwrap_or_default();
     let fronts = sites::Fronts::read(r, &top);
@@ -40,7 +40,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     let sites = sites::sites(r, &top, profile, &fronts, https_port, &mut origins);
     let neighbours = super::neighbours::neighbours(r, &top, &sites, &mut origins);
     // With an error about, the origin may be unused only because its use could not be read.
-    if r.found.iter().all(|d| d.severity == Severity::Warning) {
+    if !r.is_partial && r.found.iter().all(|d| d.severity == Severity::Warning) {
         origins.warn_of_unused(r);
     }
     let (origins, origin_tls) = origins.into_configs();
@@ -135,6 +135,7 @@ fn listen_list(r: &mut Reader, top: &Table<'_>) -> Vec<ListenSpec> {
 fn check_proxy_listeners(r: &mut Reader, top: &Table<'_>, listen: &[ListenSpec]) {
     let trusts = top.item("trusted_proxies").is_some_and(|item| !item.each().is_empty());
     if !trusts
+        && !r.is_partial
         && let Some(spec) = listen.iter().find(|spec| spec.proxy)
         && let Some(item) = top.item("listen")
     {
@@ -174,7 +175,7 @@ fn memory(r: &mut Reader, top: &Table<'_>) -> MemoryConfig {
         .and_then(|table| table.item("size"));
     let size = item.as_ref().and_then(|item| memory_size(r, item));
     let span = item.map_or_else(|| top.span.clone(), |item| item.span);
-    let place = Place { file: Arc::clone(&r.source), span };
+    let place = r.lasting(&span);
     MemoryConfig { size: size.unwrap_or_default(), place }
 }
 

@@ -1,12 +1,14 @@
 //! The cluster as the node knows it, and an operator's word about the node's part in it.
 
-use admin::{Answer, Asked};
+use admin::{Answer, Asked, Peer};
 use cluster::Order;
 use http::StatusCode;
 use serde::Deserialize;
 
+use super::said;
 use super::store::Refused;
 use crate::node;
+use crate::rollout::{self, NotBegun};
 use crate::state::Daemon;
 
 /// An operator's word about the node's part.
@@ -16,9 +18,54 @@ struct Standing {
     order: String,
 }
 
+/// The version that all nodes are to go back to.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RollBack {
+    #[serde(default, deserialize_with = "said")]
+    version: Option<String>,
+}
+
+fn refused(why: NotBegun) -> Refused {
+    match why {
+        NotBegun::Conflict(why) => (StatusCode::CONFLICT, why),
+        NotBegun::Bad(why) => (StatusCode::UNPROCESSABLE_ENTITY, super::plain(&why)),
+        NotBegun::OutOfTouch(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
+    }
+}
+
 impl Daemon {
     pub(super) fn cluster_status(&self) -> Answer {
-        Answer::json(&node::json(self.cluster().as_deref(), self.bucket().as_deref()))
+        let mut all = node::json(self.cluster().as_deref(), self.bucket().as_deref());
+        all["configuration"] = rollout::short(self);
+        Answer::json(&all)
+    }
+
+    /// The configuration that all nodes share.
+    pub(super) fn shared_configuration(&self) -> Answer {
+        Answer::json(&rollout::json(self))
+    }
+
+    /// Rolls a configuration out.
+    pub(super) async fn roll_out(&self, asked: Asked) -> Result<Answer, Refused> {
+        if let Peer::Address(_) = asked.caller.peer {
+            let why = "a configuration is rolled out over the admin socket alone: it may have \
+                       files served that no token may see";
+            return Err((StatusCode::FORBIDDEN, why.to_owned()));
+        }
+        let wish = super::body(asked.body)?;
+        rollout::begin(self, wish).await.map_err(refused)?;
+        Ok(self.shared_configuration())
+    }
+
+    /// Has all nodes go back.
+    pub(super) async fn roll_back(&self, asked: Asked) -> Result<Answer, Refused> {
+        let RollBack { version } = match asked.body.is_null() {
+            true => RollBack { version: None },
+            false => super::body(asked.body)?,
+        };
+        rollout::back(self, version.as_deref()).await.map_err(refused)?;
+        Ok(self.shared_configuration())
     }
 
     /// Has an operator's word count.

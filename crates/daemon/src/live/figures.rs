@@ -8,6 +8,7 @@ use base::tally::{Outcome, SiteSums, hit_ratio};
 use origin::ServerStatus;
 use serde_json::{Map, Value, json};
 
+use crate::rollout;
 use crate::servers;
 use crate::state::Daemon;
 use crate::volumes::{self, Volume};
@@ -76,6 +77,8 @@ pub(super) struct Reading {
     servers: Vec<(String, ServerStatus)>,
     volumes: Vec<Volume>,
     cluster: Option<cluster::Status>,
+    /// The configuration that all nodes share, in short.
+    configuration: Value,
 }
 
 impl Reading {
@@ -105,6 +108,7 @@ impl Reading {
             servers: daemon.servers(),
             volumes: volumes::all(daemon),
             cluster: daemon.cluster().map(|cluster| cluster.status()),
+            configuration: rollout::short(daemon),
         }
     }
 
@@ -158,7 +162,7 @@ impl Reading {
             "sites": self.sites(before),
             "servers": self.servers(before),
             "disk": self.volumes(before),
-            "cluster": self.cluster.clone().map(nodes),
+            "cluster": self.cluster.clone().map(|status| nodes(status, &self.configuration)),
             "limits": self.limits(before),
         })
     }
@@ -307,13 +311,13 @@ impl History {
 }
 
 /// A node's view of its cluster, with as many nodes as are shown, and the number of all.
-fn nodes(mut status: cluster::Status) -> Value {
+fn nodes(mut status: cluster::Status, configuration: &Value) -> Value {
     let all = status.members.len();
     // The sort keeps the order of names.
     status.members.sort_by_key(|own| (own.state == "ready", own.state == "left"));
     status.members.truncate(NODES);
     let mut told = serde_json::to_value(status).unwrap_or_default();
-    told["nodes"] = all.into();
+    (told["nodes"], told["configuration"]) = (all.into(), configuration.clone());
     told
 }
 

@@ -1,7 +1,8 @@
 //! Files of programs: where a name leads, in `vcl_path` or beside the file that includes it.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use vcl::params::{Param, Params};
 use vcl::source::Loader;
@@ -16,6 +17,8 @@ pub(crate) struct Files {
     /// The folders that files must be in, whatever their names say; `None` where they may be
     /// anywhere.
     within: Option<Vec<PathBuf>>,
+    /// The only files that there are, by their paths; `None` for those of the machine.
+    carried: Option<BTreeMap<String, String>>,
 }
 
 impl Files {
@@ -26,7 +29,14 @@ impl Files {
             folders: folders.map(PathBuf::from).collect(),
             anywhere: params.is_on(Param::VccUnsafePath),
             within: None,
+            carried: None,
         }
+    }
+
+    /// These, and none of the machine's.
+    pub(crate) fn carried(mut self, files: &BTreeMap<String, String>) -> Self {
+        self.carried = Some(files.clone());
+        self
     }
 
     /// Only those in `vcl_path` and in `folders`: for who may load programs and not read whatever
@@ -74,6 +84,13 @@ impl Loader for Files {
     fn load(&self, name: &str, from: &str) -> Result<(String, Vec<u8>), String> {
         let mut missing = "No such file or directory".to_owned();
         for path in self.candidates(name, from)? {
+            if let Some(files) = &self.carried {
+                let path = path.to_string_lossy().into_owned();
+                if let Some(text) = files.get(&path) {
+                    return Ok((path, text.clone().into_bytes()));
+                }
+                continue;
+            }
             if !self.is_within(&path) {
                 missing = "It is neither in vcl_path nor beside a site's VCL".to_owned();
                 continue;
@@ -94,7 +111,12 @@ impl Loader for Files {
     fn glob(&self, pattern: &str, from: &str) -> Result<Vec<String>, String> {
         let mut found = Vec::new();
         for path in self.candidates(pattern, from)? {
-            found.extend(expand(&path)?);
+            match &self.carried {
+                Some(files) => {
+                    found.extend(files.keys().filter(|own| is_meant(&path, own)).cloned());
+                }
+                None => found.extend(expand(&path)?),
+            }
         }
         found.sort();
         Ok(found)
@@ -112,6 +134,17 @@ impl Loader for Files {
 /// A system's message without its number.
 fn strip_code(text: &str) -> String {
     text.split(" (os error").next().unwrap_or(text).to_owned()
+}
+
+/// Tells whether a pattern means `path`, as [`expand`] reads it.
+fn is_meant(pattern: &Path, path: &str) -> bool {
+    let (parts, own) = (pattern.components(), Path::new(path).components());
+    let is_like = |(part, own): (Component<'_>, Component<'_>)| {
+        let (part, own) = (part.as_os_str().to_string_lossy(), own.as_os_str().to_string_lossy());
+        let is_hidden = own.starts_with('.') && !part.starts_with('.');
+        part == own || !is_hidden && crate::like::is_like(part.as_bytes(), own.as_bytes())
+    };
+    parts.clone().count() == own.clone().count() && parts.zip(own).all(is_like)
 }
 
 /// The files that a pattern means: `*` and `?` in any of its parts.
@@ -205,6 +238,23 @@ mod tests {
             let refused = files.load(name, "").expect_err(name);
             assert!(refused.contains("`vcc_unsafe_path` is off"), "{refused}");
         }
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn files_that_are_carried_are_the_only_ones() {
+        let folder = folder();
+        let own = |name: &str| folder.join(name).display().to_string();
+        let carried: BTreeMap<_, _> = ["main.vcl", "parts/b.vcl", "parts/.a.vcl", "parts/x/c.vcl"]
+            .map(|name| (own(name), format!("carried {name}")))
+            .into();
+        let files = files(&folder, "on").carried(&carried);
+        let main = own("main.vcl");
+        assert_eq!(files.read("main.vcl"), Ok((main.clone(), b"carried main.vcl".to_vec())));
+        assert_eq!(files.load("./parts/b.vcl", &main).expect("beside").1, b"carried parts/b.vcl");
+        assert_eq!(files.glob("./parts/*.vcl", &main), Ok(vec![own("parts/b.vcl")]));
+        let why = files.load("./parts/a.vcl", &main).expect_err("it is on the machine alone");
+        assert!(why.contains("No such file"), "{why}");
         std::fs::remove_dir_all(folder).expect("removed");
     }
 

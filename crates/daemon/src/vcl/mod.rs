@@ -9,7 +9,7 @@ mod outside;
 mod registry;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
@@ -542,12 +542,22 @@ impl Vcls {
     /// Compiles and brings to life what the configuration names. Nothing of it is taken up yet.
     ///
     /// # Errors
-    /// Why one of them cannot be had; nothing has changed then.
-    pub(crate) fn prepare(&self, wanted: &[Wanted<'_>]) -> Result<Prepared<'_>, String> {
+    /// Why one of them cannot be had; nothing has changed then. A program whose file is among
+    /// `carried` is made from these alone.
+    pub(crate) fn prepare(
+        &self,
+        wanted: &[Wanted<'_>],
+        carried: &BTreeMap<String, String>,
+    ) -> Result<Prepared<'_>, String> {
         let mut prepared = Prepared { vcls: self, made: Vec::new(), _one: self.changing.lock() };
         for one in wanted {
             let name = self.free_name(one.name, &prepared.made);
-            let files = Files::new(&self.params());
+            let mut files = Files::new(&self.params());
+            if let Code::File(name) = one.from
+                && carried.contains_key(name)
+            {
+                files = files.carried(carried);
+            }
             let made = self.make(&files, &name, one.from, prepared.made.len());
             let (instance, said) = made.map_err(|refused| refused.text)?;
             if !said.is_empty() {

@@ -11,6 +11,7 @@ pub(crate) mod console;
 pub(crate) mod disked;
 pub(crate) mod events;
 pub(crate) mod figures;
+pub(crate) mod fleet;
 pub(crate) mod folder;
 pub(crate) mod h2;
 pub(crate) mod htcp;

@@ -1,0 +1,339 @@
+//! A roll-out: a version goes to a few nodes first, its canaries, and to all once each of these has
+//! said that it is well; if one says otherwise, all are to have the version before. Pure.
+//!
+//! What a version is of is of no concern here. The state is one entry of the bucket, and every
+//! change is written over the very state that it was made from. So nobody has to direct: whoever
+//! says the last good word has moved it on.
+
+use std::fmt;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+
+use crate::members::is_name;
+
+/// Versions whose contents are kept, each in a slot of its own.
+pub const SLOTS: u8 = 8;
+/// Most canaries.
+pub const CANARIES_MAX: usize = 64;
+/// Most URLs that a canary asks itself for.
+pub const CHECKS_MAX: usize = 32;
+/// Most bytes of a comment, of a check, and of the reason for a failure. The entry has to stay
+/// below what an entry may be.
+const TEXT_BYTES: usize = 1_000;
+/// Hex digits of a version.
+const VERSION_DIGITS: usize = 12;
+
+/// The version of `content`: the beginning of its SHA-256.
+pub fn version_of(content: &[u8]) -> String {
+    let sum = digest(&SHA256, content);
+    let hex: String = sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    hex[..VERSION_DIGITS].to_owned()
+}
+
+/// A version that is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Release {
+    /// Its version: [`version_of`] its content.
+    pub version: String,
+    /// The slot that has its content.
+    pub slot: u8,
+    /// The node that was told to roll it out.
+    pub node: String,
+    /// When, in milliseconds since 1970 by that node's clock.
+    pub unix_ms: u64,
+    /// A word of the operator about it.
+    pub comment: String,
+    /// It was on its way to all at some time.
+    pub passed: bool,
+}
+
+/// The stage of a roll-out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// Only canaries are to have the version.
+    Canary,
+    /// All are.
+    All,
+    /// None is: it has failed.
+    Failed,
+}
+
+impl Stage {
+    /// The stage as a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Canary => "canary",
+            Self::All => "all",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A node that has a version first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Canary {
+    /// Its name.
+    pub node: String,
+    /// It has said that it is well with the version.
+    pub is_well: bool,
+}
+
+/// The conditions under which a version goes from canaries to all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The nodes that have it first, one at least.
+    pub canaries: Vec<String>,
+    /// Milliseconds that they watch themselves.
+    pub watch_ms: u64,
+    /// Requests that they make to themselves.
+    pub checks: Vec<String>,
+}
+
+/// The state of the last roll-out, and what may be rolled back to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RollOut {
+    /// Grows with each roll-out: words about one before count no more.
+    pub number: u64,
+    /// The version that it is about.
+    pub version: String,
+    /// The stage that it has reached.
+    pub stage: Stage,
+    /// The nodes that have it first; none for one that went to all at once.
+    pub canaries: Vec<Canary>,
+    /// Milliseconds that they watch themselves.
+    pub watch_ms: u64,
+    /// Requests that they make to themselves.
+    pub checks: Vec<String>,
+    /// The reason for which it failed; empty if it has not.
+    pub why: String,
+    /// The version that whoever is no canary has; `None` before the first that went to all.
+    pub good: Option<String>,
+    /// The versions that are kept. Of those that passed, the last is the one that did so last.
+    pub releases: Vec<Release>,
+}
+
+/// The reason for which there is no roll-out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotRolled {
+    /// Another version is on its canaries.
+    Busy {
+        /// The version.
+        version: String,
+        /// The canaries that have not said yet how they are.
+        awaited: Vec<String>,
+    },
+    /// All have the version already.
+    Known(String),
+    /// No such version is kept that once was on all.
+    Unknown(String),
+    /// There is nothing before to go back to.
+    Nothing,
+    /// The plan cannot be followed.
+    Plan(&'static str),
+}
+
+impl fmt::Display for NotRolled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy { version, awaited } => write!(
+                f,
+                "{version} is on its canaries; waiting for the word of {}. `larder cluster \
+                 roll-back` ends that",
+                awaited.join(", ")
+            ),
+            Self::Known(version) => write!(f, "{version} is what all nodes are to have already"),
+            Self::Unknown(version) => write!(f, "no version {version} is kept that was on all"),
+            Self::Nothing => f.write_str("there is no version before to go back to"),
+            Self::Plan(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for NotRolled {}
+
+impl RollOut {
+    /// The state as bytes: JSON.
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The state that [`RollOut::encode`] wrote; `None` for anything else.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let state: Self = serde_json::from_slice(bytes).ok()?;
+        let has = |version: &String| state.release(version).is_some();
+        let is_whole = has(&state.version) && state.good.iter().all(has);
+        (is_whole && state.releases.iter().all(|own| own.slot < SLOTS)).then_some(state)
+    }
+
+    /// The first of all: every node has `release`, which nobody was told to roll out now. For nodes
+    /// that have a version when no state is there, or none that can be read.
+    pub fn found(release: Release) -> Self {
+        Self {
+            number: 0,
+            version: release.version.clone(),
+            stage: Stage::All,
+            canaries: Vec::new(),
+            watch_ms: 0,
+            checks: Vec::new(),
+            why: String::new(),
+            good: Some(release.version.clone()),
+            releases: vec![Release { passed: true, ..release }],
+        }
+    }
+
+    /// The slot for the content of `version`: the one that has it, one that is free, or the one of
+    /// the version that is least likely to be wanted again. Two that roll out at once mostly choose
+    /// different ones.
+    pub fn slot_for(before: Option<&Self>, version: &str) -> u8 {
+        let releases = before.map_or(&[][..], |state| &state.releases);
+        if let Some(own) = releases.iter().find(|own| own.version == version) {
+            return own.slot;
+        }
+        let first = version.bytes().fold(0_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte));
+        let order = (0..SLOTS).map(|at| (first % SLOTS + at) % SLOTS);
+        let is_free = |slot: &u8| releases.iter().all(|own| own.slot != *slot);
+        let is_good =
+            |own: &&Release| before.is_some_and(|s| s.good.as_ref() == Some(&own.version));
+        let mut others = releases.iter().filter(|own| !is_good(own));
+        let oldest = others.clone().find(|own| !own.passed).or_else(|| others.next());
+        order.into_iter().find(is_free).or_else(|| oldest.map(|own| own.slot)).unwrap_or(0)
+    }
+
+    /// The state in which `release` is on its way, as planned.
+    ///
+    /// # Errors
+    /// Another is, all have it already, or the plan cannot be followed.
+    pub fn begin(before: Option<&Self>, release: Release, plan: Plan) -> Result<Self, NotRolled> {
+        if let Some(own) = before.filter(|own| own.stage == Stage::Canary) {
+            return Err(own.busy());
+        }
+        let good = before.and_then(|own| own.good.clone());
+        if good.as_ref() == Some(&release.version) {
+            return Err(NotRolled::Known(release.version));
+        }
+        let Plan { mut canaries, watch_ms, checks } = plan;
+        canaries.sort_unstable();
+        canaries.dedup();
+        let is_long = |text: &String| text.len() > TEXT_BYTES;
+        let fault = match () {
+            () if canaries.is_empty() => Some("a roll-out begins with a canary"),
+            () if canaries.len() > CANARIES_MAX => Some("there are at most 64 canaries"),
+            () if !canaries.iter().all(|name| is_name(name)) => {
+                Some("a canary is named by its node")
+            }
+            () if checks.len() > CHECKS_MAX => Some("there are at most 32 checks"),
+            () if checks.iter().any(is_long) || is_long(&release.comment) => {
+                Some("a comment and a check have at most 1000 bytes each")
+            }
+            () => None,
+        };
+        if let Some(fault) = fault {
+            return Err(NotRolled::Plan(fault));
+        }
+        let canaries = canaries.into_iter().map(|node| Canary { node, is_well: false }).collect();
+        let mut releases = before.map(|own| own.releases.clone()).unwrap_or_default();
+        releases.retain(|own| own.version != release.version && own.slot != release.slot);
+        let (version, passed) = (release.version.clone(), false);
+        releases.push(Release { passed, ..release });
+        let number = before.map_or(0, |own| own.number) + 1;
+        let (stage, why) = (Stage::Canary, String::new());
+        Ok(Self { number, version, stage, canaries, watch_ms, checks, why, good, releases })
+    }
+
+    fn busy(&self) -> NotRolled {
+        let awaited = self.canaries.iter().filter(|own| !own.is_well);
+        let awaited = awaited.map(|own| own.node.clone()).collect();
+        NotRolled::Busy { version: self.version.clone(), awaited }
+    }
+
+    /// The version called so.
+    pub fn release(&self, version: &str) -> Option<&Release> {
+        self.releases.iter().find(|own| own.version == version)
+    }
+
+    /// Returns true if `node` is a canary that has yet to say how it is with the version.
+    pub fn awaits(&self, node: &str) -> bool {
+        let mut canaries = self.canaries.iter();
+        self.stage == Stage::Canary && canaries.any(|own| own.node == node && !own.is_well)
+    }
+
+    /// The version that `node` is to have; `None` if it is the last that it had, whichever that is.
+    pub fn wanted(&self, node: &str) -> Option<&Release> {
+        let is_canary = self.canaries.iter().any(|own| own.node == node);
+        match self.stage {
+            Stage::Canary if is_canary => self.release(&self.version),
+            Stage::All | Stage::Canary | Stage::Failed => self.release(self.good.as_ref()?),
+        }
+    }
+
+    /// The state after a canary of roll-out `number` has said that it is well, or why not; `None`
+    /// if nobody waits for that.
+    #[must_use]
+    pub fn said(&self, node: &str, number: u64, word: &Result<(), String>) -> Option<Self> {
+        if self.number != number || !self.awaits(node) {
+            return None;
+        }
+        let mut next = self.clone();
+        if let Err(why) = word {
+            next.fail(&format!("{node}: {why}"));
+            return Some(next);
+        }
+        let mut own = next.canaries.iter_mut();
+        own.find(|own| own.node == node)?.is_well = true;
+        if next.canaries.iter().all(|own| own.is_well) {
+            next.promote(&self.version);
+        }
+        Some(next)
+    }
+
+    /// The state after an operator has had all go back: to `version`, or to the one before. If one
+    /// is on its canaries, these go back.
+    ///
+    /// # Errors
+    /// There is nothing to go back to.
+    pub fn back(&self, version: Option<&str>) -> Result<Self, NotRolled> {
+        let mut next = self.clone();
+        if self.stage == Stage::Canary && version.is_none() {
+            next.fail("it was rolled back by hand");
+            return Ok(next);
+        }
+        let is_other = |own: &&Release| own.passed && self.good.as_ref() != Some(&own.version);
+        let target = match version {
+            Some(version) => {
+                let found = self.release(version).filter(|own| own.passed);
+                found.ok_or_else(|| NotRolled::Unknown(version.to_owned()))?
+            }
+            None => self.releases.iter().rev().find(is_other).ok_or(NotRolled::Nothing)?,
+        };
+        let is_good = self.good.as_ref() == Some(&target.version);
+        if is_good && self.stage == Stage::All {
+            return Err(NotRolled::Known(target.version.clone()));
+        }
+        next.number += 1;
+        next.version.clone_from(&target.version);
+        next.canaries.clear();
+        (next.watch_ms, next.checks) = (0, Vec::new());
+        next.why.clear();
+        next.promote(&target.version);
+        Ok(next)
+    }
+
+    fn promote(&mut self, version: &str) {
+        self.stage = Stage::All;
+        self.good = Some(version.to_owned());
+        if let Some(at) = self.releases.iter().position(|own| own.version == version) {
+            let release = self.releases.remove(at);
+            self.releases.push(Release { passed: true, ..release });
+        }
+    }
+
+    fn fail(&mut self, why: &str) {
+        self.stage = Stage::Failed;
+        self.why = why[..why.floor_char_boundary(TEXT_BYTES)].to_owned();
+    }
+}
+
+#[cfg(test)]
+mod tests;

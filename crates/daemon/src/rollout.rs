@@ -1,0 +1,606 @@
+//! Roll-outs of configurations that all nodes share: what this node does of them, and what an
+//! operator has it begin. The state and its rules are `cluster`'s ([`RollOut`]).
+//!
+//! Nobody directs. Each node looks at the state and takes the version that it is to have; a canary
+//! looks at itself for a while and then says how it is. What is refused leaves in force what was.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::{
+    Bucket, Cluster, Found, NotRolled, NotWritten, Plan, Release, RollOut, Secret, Stage,
+};
+use net::Listen;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::carried::Carried;
+use crate::secrets::DOCUMENT;
+use crate::state::Daemon;
+use crate::trial::{self, Check, Conduct};
+use crate::versions::{Fault, Versions};
+
+/// The entry with the state.
+const STATE: &str = "configuration";
+/// The pause after which a word that was not taken is said again.
+const REST: Duration = Duration::from_secs(1);
+/// The longest watch.
+const WATCH_MAX_MS: u64 = 24 * 3_600_000;
+
+/// The state of the last roll-out, and the entry that has it; `None` if it is not known.
+pub(crate) fn known(bucket: &Bucket) -> Option<(Arc<Secret>, RollOut)> {
+    let Found::Taken(secret) = bucket.read(STATE) else { return None };
+    match RollOut::decode(&secret.value) {
+        Some(state) => Some((secret, state)),
+        None => {
+            bucket.refuse(STATE, &secret, "it is no state of a roll-out");
+            None
+        }
+    }
+}
+
+fn entry_of(release: &Release) -> String {
+    format!("{DOCUMENT}{}", release.slot)
+}
+
+/// The configuration of a release; `None` until it is there.
+fn content(bucket: &Bucket, release: &Release) -> Result<Option<Carried>, String> {
+    let is_it = |own: &Carried| own.version() == release.version;
+    match bucket.read(&entry_of(release)) {
+        Found::Taken(secret) => Ok(Carried::decode(&secret.value).filter(is_it)),
+        Found::Refused => Err("what lies in its place was refused, the log says why".to_owned()),
+        Found::Absent | Found::Unknown => Ok(None),
+    }
+}
+
+/// A canary's look at itself, under way.
+type Watching = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
+/// A node that follows roll-outs.
+struct Follow {
+    daemon: Arc<Daemon>,
+    bucket: Arc<Bucket>,
+    versions: Arc<Versions>,
+    doors: Arc<[Listen]>,
+    name: String,
+    /// Its conduct before it had the version of the roll-out of this number.
+    before: Option<(u64, Conduct)>,
+    /// The look at itself in that roll-out.
+    watching: Option<(u64, Watching)>,
+    /// The outcome of that, until the others know it.
+    word: Option<(u64, Result<(), String>)>,
+}
+
+/// Has this node take part in roll-outs, for as long as it is polled. `doors` are its listeners.
+pub(crate) async fn run(daemon: Arc<Daemon>, doors: Arc<[Listen]>) {
+    let (cluster, bucket) = (daemon.cluster(), daemon.bucket());
+    let (Some(versions), Some(cluster), Some(bucket)) = (daemon.versions.clone(), cluster, bucket)
+    else {
+        return std::future::pending().await;
+    };
+    let (mut changes, mut again) = (bucket.changes(), versions.trials());
+    let name = cluster.name().to_owned();
+    let (watching, before, word) = (None, None, None);
+    let mut own = Follow { daemon, bucket, versions, doors, name, watching, before, word };
+    loop {
+        changes.borrow_and_update();
+        again.borrow_and_update();
+        own.look().await;
+        let is_unheard = own.word.is_some();
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() { return },
+            _ = again.changed() => {}
+            outcome = watched(&mut own.watching) => own.word = Some(outcome),
+            () = rt::time::sleep(REST), if is_unheard => {}
+        }
+    }
+}
+
+/// Waits for the end of a look at itself.
+async fn watched(watching: &mut Option<(u64, Watching)>) -> (u64, Result<(), String>) {
+    let Some((number, looking)) = watching else { return std::future::pending().await };
+    let outcome = (*number, looking.await);
+    *watching = None;
+    outcome
+}
+
+impl Follow {
+    /// Does what the state of now wants of this node.
+    async fn look(&mut self) {
+        let Some((secret, state)) = known(&self.bucket) else { return self.stand_alone().await };
+        let is_awaited = state.awaits(&self.name);
+        let is_of = |number: u64| is_awaited && number == state.number;
+        self.watching.take_if(|(number, _)| !is_of(*number));
+        self.word.take_if(|(number, _)| !is_of(*number));
+        if is_awaited {
+            // What was refused in another roll-out may be good in this one.
+            self.versions.set_fault(None);
+        }
+        self.take_wanted(&state).await;
+        let is_tried = self.word.is_some() || self.watching.is_some();
+        let has_it = self.versions.version() == state.version;
+        if is_awaited && has_it && !is_tried {
+            let (daemon, doors) = (Arc::clone(&self.daemon), Arc::clone(&self.doors));
+            let before = self.before.filter(|(number, _)| *number == state.number);
+            let before = before.map_or_else(|| Conduct::of(&daemon), |(_, before)| before);
+            let wanted = (state.checks.clone(), state.watch_ms);
+            let looking = trial::watch(daemon, doors, before, wanted);
+            self.watching = Some((state.number, Box::pin(looking)));
+        }
+        if let Some((number, word)) = &self.word
+            && let Some(next) = state.said(&self.name, *number, word)
+        {
+            let failed = word.as_ref().err().cloned();
+            if self.bucket.write_over(STATE, Some(&secret), &next.encode()).await.is_ok() {
+                self.word = None;
+                self.tell(&next, failed.as_deref());
+            }
+        }
+    }
+
+    /// Does what is right while the state is not known: a version that has failed here does not
+    /// stay, nor does a canary's when nobody knows of a roll-out any more.
+    async fn stand_alone(&mut self) {
+        let has_failed = matches!(&self.word, Some((_, Err(_))));
+        if has_failed || self.bucket.read(STATE) == Found::Absent {
+            self.watching = None;
+            go_back(&self.daemon, &self.versions).await;
+        }
+    }
+
+    /// Puts the version in force that this node is to have, if it is another.
+    async fn take_wanted(&mut self, state: &RollOut) {
+        let has_failed = matches!(&self.word, Some((_, Err(_))));
+        let wanted = match has_failed {
+            // Whatever the others think of it yet.
+            true => state.good.as_ref().and_then(|good| state.release(good)),
+            false => state.wanted(&self.name),
+        };
+        let Some(release) = wanted else { return go_back(&self.daemon, &self.versions).await };
+        let version = &release.version;
+        if self.versions.version() != *version {
+            let is_refused = |fault: &Fault| fault.was_tried && fault.version == *version;
+            if self.versions.fault().as_ref().is_some_and(is_refused) {
+                return;
+            }
+            let is_canary = state.awaits(&self.name) && !has_failed;
+            if is_canary {
+                self.before = Some((state.number, Conduct::of(&self.daemon)));
+            }
+            let at = (&*self.bucket, state.stage);
+            let taken = take(&self.daemon, &self.versions, release, at).await;
+            match taken {
+                Taken::Done => {}
+                // A canary waits for it, and others see that it is missing.
+                Taken::Missing if is_canary => return,
+                Taken::Unreadable(why) | Taken::Refused(why) if is_canary => {
+                    self.word = Some((state.number, Err(why)));
+                    // It goes back at once, if it has gone anywhere.
+                    return Box::pin(self.take_wanted(state)).await;
+                }
+                Taken::Missing => {
+                    return self.note_fault(version, "its content is not there".to_owned(), false);
+                }
+                Taken::Unreadable(why) => return self.note_fault(version, why, false),
+                Taken::Refused(why) => return self.note_fault(version, why, true),
+            }
+        }
+        if state.good.as_ref() == Some(version)
+            && let Err(why) = self.versions.is_good()
+        {
+            say(&format!("configuration {version} is in force and cannot be kept: {why}"));
+        }
+    }
+
+    fn note_fault(&self, version: &str, why: String, was_tried: bool) {
+        let line = format!("configuration {version} is not taken: {why}");
+        let fault = Fault { version: version.to_owned(), why, was_tried };
+        if self.versions.set_fault(Some(fault)) && was_tried {
+            say(&line);
+        }
+    }
+
+    /// Tells of this node's word.
+    fn tell(&self, next: &RollOut, failed: Option<&str>) {
+        let version = &next.version;
+        match (failed, next.stage) {
+            (Some(why), _) => say(&format!("configuration {version} has failed here: {why}")),
+            (None, Stage::All) => say(&format!("configuration {version} is good, and goes to all")),
+            (None, _) => say(&format!("configuration {version} is good on this node")),
+        }
+    }
+}
+
+/// Puts the last good version in force, if it is another.
+async fn go_back(daemon: &Arc<Daemon>, versions: &Versions) {
+    let good = versions.good();
+    if versions.version() != good.as_ref().map(|own| own.version()).unwrap_or_default() {
+        let put = put_in_force(Arc::clone(daemon), good, "as before").await;
+        put.unwrap_or_else(|why| say(&why));
+    }
+}
+
+/// The outcome of putting a release in force.
+enum Taken {
+    Done,
+    /// Its content is not there, which may come yet.
+    Missing,
+    /// Its content cannot be read, and may be laid down again.
+    Unreadable(String),
+    /// It cannot be used here.
+    Refused(String),
+}
+
+/// Puts a release in force at a stage.
+async fn take(
+    daemon: &Arc<Daemon>,
+    versions: &Versions,
+    release: &Release,
+    (bucket, stage): (&Bucket, Stage),
+) -> Taken {
+    let good = versions.good().filter(|own| own.version() == release.version);
+    let carried = match good {
+        Some(good) => good,
+        None => match content(bucket, release) {
+            Ok(Some(carried)) => Arc::new(carried),
+            Ok(None) => return Taken::Missing,
+            Err(why) => return Taken::Unreadable(why),
+        },
+    };
+    let of = format!("of {}, stage {}", release.node, stage.word());
+    match put_in_force(Arc::clone(daemon), Some(carried), &of).await {
+        Ok(()) => Taken::Done,
+        Err(why) => Taken::Refused(why),
+    }
+}
+
+/// Puts a configuration in force.
+async fn put_in_force(
+    daemon: Arc<Daemon>,
+    carried: Option<Arc<Carried>>,
+    of: &str,
+) -> Result<(), String> {
+    let version = carried.as_ref().map(|own| own.version());
+    // It reads files and compiles.
+    let taken = rt::blocking(move || daemon.take_shared(carried)).await;
+    taken.unwrap_or_else(|_| Err("a bug ended it".to_owned()))?;
+    match version {
+        Some(version) => say(&format!("configuration {version} is in force ({of})")),
+        None => say(&format!("no shared configuration is in force ({of})")),
+    }
+    Ok(())
+}
+
+fn say(text: &str) {
+    base::say!("larder: cluster: {text}");
+}
+
+/// A roll-out as an operator wants it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wish {
+    configuration: Carried,
+    #[serde(default)]
+    canaries: Vec<String>,
+    #[serde(default)]
+    watch_ms: u64,
+    #[serde(default)]
+    checks: Vec<String>,
+    #[serde(default)]
+    comment: String,
+}
+
+/// The reason for which an operator's word is not carried out.
+#[derive(Debug)]
+pub(crate) enum NotBegun {
+    /// It does not fit how things are.
+    Conflict(String),
+    /// It cannot be used.
+    Bad(String),
+    /// The cluster is out of touch.
+    OutOfTouch(String),
+}
+
+impl From<NotRolled> for NotBegun {
+    fn from(why: NotRolled) -> Self {
+        match why {
+            NotRolled::Plan(_) | NotRolled::Unknown(_) => Self::Bad(why.to_string()),
+            NotRolled::Busy { .. } | NotRolled::Known(_) | NotRolled::Nothing => {
+                Self::Conflict(why.to_string())
+            }
+        }
+    }
+}
+
+impl From<NotWritten> for NotBegun {
+    fn from(why: NotWritten) -> Self {
+        match why {
+            NotWritten::Bound(_) => Self::Bad(why.to_string()),
+            NotWritten::Overtaken => {
+                let why = "another roll-out was begun at the same time: `larder cluster \
+                           configuration` says which";
+                Self::Conflict(why.to_owned())
+            }
+            _ => Self::OutOfTouch(why.to_string()),
+        }
+    }
+}
+
+/// The means to roll out.
+struct Means {
+    versions: Arc<Versions>,
+    cluster: Arc<Cluster>,
+    bucket: Arc<Bucket>,
+}
+
+/// The means of a node that shares its configuration; an error for another.
+fn means(daemon: &Daemon) -> Result<Means, NotBegun> {
+    let (cluster, bucket) = (daemon.cluster(), daemon.bucket());
+    match (daemon.versions.clone(), cluster, bucket) {
+        (Some(versions), Some(cluster), Some(bucket)) => Ok(Means { versions, cluster, bucket }),
+        _ => {
+            let why = "this node has its own configuration alone: see `[cluster] configuration`";
+            Err(NotBegun::Conflict(why.to_owned()))
+        }
+    }
+}
+
+/// Begins a roll-out.
+///
+/// # Errors
+/// Nothing has begun.
+pub(crate) async fn begin(daemon: &Daemon, wish: Wish) -> Result<RollOut, NotBegun> {
+    let Means { versions, cluster, bucket } = means(daemon)?;
+    let Wish { configuration, canaries, watch_ms, checks, comment } = wish;
+    let named = config::Named { name: &configuration.name, text: &configuration.toml };
+    let rendered = |found: Vec<config::Diagnostic>| NotBegun::Bad(config::render(&found, false));
+    config::check_shared(named).map_err(rendered)?;
+    daemon.check_shared(&configuration).map_err(NotBegun::Bad)?;
+    checks.iter().try_for_each(|text| Check::parse(text).map(drop)).map_err(NotBegun::Bad)?;
+    let canaries = canaries_of(&cluster.status(), canaries)?;
+    let last = bucket.last(STATE);
+    let known = last.as_ref().and_then(|secret| RollOut::decode(&secret.value));
+    // What this node has counts as what all have where nobody knows.
+    let own = versions.good().filter(|_| known.is_none());
+    let before = known.or_else(|| own.as_ref().map(|own| found(own, cluster.name())));
+    let version = configuration.version();
+    let release = Release {
+        slot: RollOut::slot_for(before.as_ref(), &version),
+        version,
+        node: cluster.name().to_owned(),
+        unix_ms: rt::now().unix_ms,
+        comment,
+        passed: false,
+    };
+    let entry = entry_of(&release);
+    let plan = Plan { canaries, watch_ms: watch_ms.min(WATCH_MAX_MS), checks };
+    bucket.fits(&entry, &configuration.encode())?;
+    let next = match RollOut::begin(before.as_ref(), release, plan) {
+        Err(known @ NotRolled::Known(_)) => {
+            // Its content may have been lost, or damaged.
+            lay(&bucket, &entry, &configuration).await?;
+            return Err(known.into());
+        }
+        begun => begun?,
+    };
+    // Only whoever has begun lays anything down: canaries wait for it.
+    bucket.write_over(STATE, last.as_ref(), &next.encode()).await?;
+    let good = next.good.as_ref().and_then(|good| next.release(good));
+    if let (Some(own), Some(good)) = (own, good) {
+        lay(&bucket, &entry_of(good), &own).await?;
+    }
+    if let Err(why) = lay(&bucket, &entry, &configuration).await {
+        // It will not be there: as far as the others can be told, it is over.
+        _ = back(daemon, None).await;
+        return Err(why.into());
+    }
+    Ok(next)
+}
+
+/// The state of a cluster whose nodes have what this one has.
+fn found(own: &Carried, name: &str) -> RollOut {
+    let version = own.version();
+    let (slot, comment) = (RollOut::slot_for(None, &version), String::new());
+    let (node, unix_ms) = (name.to_owned(), rt::now().unix_ms);
+    RollOut::found(Release { version, slot, node, unix_ms, comment, passed: true })
+}
+
+/// Lays a configuration where its entry is, unless it is there.
+async fn lay(bucket: &Bucket, entry: &str, carried: &Carried) -> Result<(), NotWritten> {
+    let (last, bytes) = (bucket.last(entry), carried.encode());
+    let is_there = |secret: &Arc<Secret>| secret.value == bytes;
+    match bucket.read(entry) {
+        Found::Taken(secret) if is_there(&secret) => Ok(()),
+        _ => bucket.write_over(entry, last.as_ref(), &bytes).await,
+    }
+}
+
+/// The canaries of a roll-out: those that are named, or the node that is asked; if that wants no
+/// clients, the first that does.
+fn canaries_of(status: &cluster::Status, named: Vec<String>) -> Result<Vec<String>, NotBegun> {
+    let takes = |own: &&cluster::MemberStatus| own.live && own.card.takes_configuration;
+    let is_there =
+        |name: &str| status.members.iter().filter(takes).any(|own| own.card.name == name);
+    let missing: Vec<_> = named.iter().filter(|name| !is_there(name)).map(String::as_str).collect();
+    if !missing.is_empty() {
+        let why = "no live node that has the shared configuration is called so";
+        return Err(NotBegun::Bad(format!("{}: {why}", missing.join(", "))));
+    }
+    if !named.is_empty() {
+        return Ok(named);
+    }
+    let serves = |own: &&cluster::MemberStatus| takes(own) && !own.card.draining;
+    let own = status.members.iter().filter(serves).find(|own| own.card.name == status.name);
+    let chosen = own.or_else(|| status.members.iter().find(serves));
+    let none = || NotBegun::OutOfTouch("no live node is known that could be the canary".to_owned());
+    chosen.map(|own| vec![own.card.name.clone()]).ok_or_else(none)
+}
+
+/// Has all nodes go back, to a version or to the one before.
+///
+/// # Errors
+/// They do not.
+pub(crate) async fn back(daemon: &Daemon, version: Option<&str>) -> Result<RollOut, NotBegun> {
+    let Means { bucket, .. } = means(daemon)?;
+    let last = bucket.last(STATE);
+    let state = last.as_ref().and_then(|secret| RollOut::decode(&secret.value));
+    let next = state.ok_or(NotRolled::Nothing)?.back(version)?;
+    bucket.write_over(STATE, last.as_ref(), &next.encode()).await?;
+    Ok(next)
+}
+
+/// Facts about this node's part, for its figures.
+pub(crate) struct Facts {
+    /// The version in force; empty without one.
+    pub(crate) version: String,
+    /// The version that the last roll-out is about, and its stage; `None` if it is not known.
+    pub(crate) stage: Option<(String, Stage)>,
+    /// The version that this node is to have is in force.
+    pub(crate) is_wanted: bool,
+    /// The reason for which it is not.
+    pub(crate) fault: Option<Fault>,
+}
+
+/// The facts of now; `None` for a node that has its own configuration alone.
+pub(crate) fn facts(daemon: &Daemon) -> Option<Facts> {
+    let Means { versions, cluster, bucket } = means(daemon).ok()?;
+    let state = known(&bucket).map(|(_, state)| state);
+    let version = versions.version();
+    let wanted = state.as_ref().and_then(|own| own.wanted(cluster.name()));
+    let is_wanted = wanted.is_none_or(|own| own.version == version);
+    let stage = state.map(|own| (own.version, own.stage));
+    Some(Facts { version, stage, is_wanted, fault: versions.fault() })
+}
+
+/// The facts as JSON; `null` for a node that has its own configuration alone.
+pub(crate) fn short(daemon: &Daemon) -> Value {
+    let Some(Facts { version, stage, is_wanted, fault }) = facts(daemon) else {
+        return Value::Null;
+    };
+    let (rolled, stage) = stage.unzip();
+    json!({
+        "in_force": version,
+        "is_wanted": is_wanted,
+        "version": rolled,
+        "stage": stage.map(Stage::word),
+        "fault": fault.map(|own| format!("{}: {}", own.version, own.why)),
+    })
+}
+
+/// The configuration that all nodes share as JSON: the versions, who has which, how far it is.
+pub(crate) fn json(daemon: &Daemon) -> Value {
+    let mut all = json!({
+        "node": "", "in_force": "", "problem": null, "number": 0, "version": "", "stage": null,
+        "why": "", "good": null, "canaries": [], "watch_ms": 0, "checks": [], "releases": [],
+        "nodes": [],
+    });
+    let Means { versions, cluster, bucket } = match means(daemon) {
+        Ok(means) => means,
+        Err(NotBegun::Conflict(why) | NotBegun::Bad(why) | NotBegun::OutOfTouch(why)) => {
+            all["problem"] = why.into();
+            return all;
+        }
+    };
+    match known(&bucket).map(|(_, state)| state) {
+        Some(state) => {
+            let state = serde_json::to_value(state).unwrap_or_default();
+            for (name, value) in state.as_object().into_iter().flatten() {
+                all[name] = value.clone();
+            }
+        }
+        None => all["problem"] = problem(&bucket).into(),
+    }
+    let status = cluster.status();
+    let own_fault = versions.fault().map(|own| format!("{}: {}", own.version, own.why));
+    let node = |own: &cluster::MemberStatus| {
+        // Of itself a node knows more than its last card says.
+        let (version, fault) = match own.card.name == status.name {
+            true => (versions.version(), own_fault.clone().unwrap_or_default()),
+            false => (own.card.configuration.clone(), own.card.configuration_fault.clone()),
+        };
+        json!({
+            "name": own.card.name, "state": own.state, "live": own.live,
+            "version": version, "fault": fault,
+        })
+    };
+    let taking = status.members.iter().filter(|own| own.card.takes_configuration);
+    all["nodes"] = taking.map(node).collect::<Vec<_>>().into();
+    (all["node"], all["in_force"]) = (status.name.into(), versions.version().into());
+    all
+}
+
+/// The reason for which the state of roll-outs is not known; `None` if there was none.
+fn problem(bucket: &Bucket) -> Option<String> {
+    let status = bucket.status();
+    let refused = status.secrets.iter().find(|own| own.name == STATE);
+    let refused = refused.and_then(|own| own.refused.as_ref());
+    let refused = refused.map(|why| format!("what NATS has of it is refused: {why}"));
+    refused.or(status.problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::{Card, Counts, MemberStatus, Stance, Status};
+
+    use super::*;
+
+    fn member(name: &str, live: bool, draining: bool, takes_configuration: bool) -> MemberStatus {
+        let name = name.to_owned();
+        let card = Card { name, draining, takes_configuration, ..Card::default() };
+        MemberStatus { card, silent_ms: 0, live, state: "ready", lag: 0 }
+    }
+
+    fn status(members: Vec<MemberStatus>) -> Status {
+        Status {
+            name: "n2".to_owned(),
+            connected: true,
+            stance: Stance::Member,
+            is_shown: true,
+            trusted: true,
+            trusted_ms: 1,
+            problem: None,
+            sequence: 0,
+            last: 0,
+            queued: 0,
+            counts: Counts::default(),
+            members,
+        }
+    }
+
+    #[test]
+    fn the_canary_is_who_is_asked_or_the_first_that_serves() {
+        let chosen = |own_drains: bool| {
+            let members = vec![
+                member("n0", true, false, false),
+                member("n1", false, false, true),
+                member("n2", true, own_drains, true),
+                member("n3", true, false, true),
+            ];
+            canaries_of(&status(members), Vec::new()).expect("one serves")
+        };
+        assert_eq!(chosen(false), ["n2"]);
+        assert_eq!(chosen(true), ["n3"]);
+        let none = canaries_of(&status(vec![member("n2", true, true, true)]), Vec::new());
+        assert!(matches!(none, Err(NotBegun::OutOfTouch(_))));
+    }
+
+    #[test]
+    fn a_canary_that_is_named_has_to_be_live_and_share() {
+        let members = || {
+            status(vec![
+                member("n1", true, true, true),
+                member("n2", false, false, true),
+                member("n3", true, false, false),
+            ])
+        };
+        let named = |names: &[&str]| {
+            let names = names.iter().map(|&name| name.to_owned()).collect();
+            canaries_of(&members(), names)
+        };
+        assert_eq!(named(&["n1"]).expect("it is there"), ["n1"]);
+        let refused = named(&["n1", "n2", "n3", "n4"]).expect_err("three are not there");
+        assert!(matches!(refused, NotBegun::Bad(why) if why.starts_with("n2, n3, n4: ")));
+    }
+}

@@ -1,0 +1,124 @@
+//! The configurations that all nodes share, as this one has them: the one in force, and the last
+//! good one, which is kept for its next start.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cluster::Card;
+use config::Config;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::carried::{self, Carried};
+
+/// Bytes that a node's card has of the reason for a fault.
+const FAULT_BYTES: usize = 400;
+
+/// The shared configurations of a node.
+pub(crate) struct Versions {
+    folder: PathBuf,
+    held: Mutex<Held>,
+    /// Grows whenever one that was refused is to be tried again.
+    again: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Held {
+    in_force: Option<Arc<Carried>>,
+    /// Its version; empty for none.
+    version: String,
+    good: Option<Arc<Carried>>,
+    fault: Option<Fault>,
+}
+
+/// The reason for which a version is not in force that the node is to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) version: String,
+    pub(crate) why: String,
+    /// It was tried: nothing is gained by trying it once more.
+    pub(crate) was_tried: bool,
+}
+
+impl Versions {
+    /// Those of a node that has begun with the one that was kept; `None` if it shares none.
+    pub(crate) fn begin(config: &Config) -> Option<Arc<Self>> {
+        let cluster = config.cluster.as_ref().filter(|own| own.shares_configuration)?;
+        let folder = carried::folder(cluster.storage.as_deref());
+        // What cannot be read was told where the daemon's own configuration was read.
+        let good = Carried::kept(&folder).ok().flatten().map(Arc::new);
+        let version = good.as_ref().map(|own| own.version()).unwrap_or_default();
+        let held = Held { in_force: good.clone(), version, good, fault: None };
+        Some(Arc::new(Self { folder, held: Mutex::new(held), again: watch::Sender::new(0) }))
+    }
+
+    /// The one in force.
+    pub(crate) fn in_force(&self) -> Option<Arc<Carried>> {
+        self.held.lock().in_force.clone()
+    }
+
+    /// The version of the one in force; empty for none.
+    pub(crate) fn version(&self) -> String {
+        self.held.lock().version.clone()
+    }
+
+    /// The last that was in force on the way to all.
+    pub(crate) fn good(&self) -> Option<Arc<Carried>> {
+        self.held.lock().good.clone()
+    }
+
+    /// The reason for which another is not in force.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        self.held.lock().fault.clone()
+    }
+
+    /// Notes the one that is in force now.
+    pub(crate) fn set(&self, carried: Option<Arc<Carried>>) {
+        let version = carried.as_ref().map(|own| own.version()).unwrap_or_default();
+        let mut held = self.held.lock();
+        (held.in_force, held.version, held.fault) = (carried, version, None);
+    }
+
+    /// Notes that one that the node is to have cannot be put in force. Returns true if that is new.
+    pub(crate) fn set_fault(&self, fault: Option<Fault>) -> bool {
+        let mut held = self.held.lock();
+        let is_new = held.fault != fault;
+        held.fault = fault;
+        is_new
+    }
+
+    /// Notes that the one in force is good for all, and keeps it. It is good even if it cannot be
+    /// kept.
+    ///
+    /// # Errors
+    /// Why it cannot be kept.
+    pub(crate) fn is_good(&self) -> Result<(), String> {
+        let Some(in_force) = self.in_force() else { return Ok(()) };
+        let is_known = self.good().is_some_and(|good| good.version() == in_force.version());
+        self.held.lock().good = Some(Arc::clone(&in_force));
+        if is_known { Ok(()) } else { in_force.keep(&self.folder) }
+    }
+
+    /// Has what was refused tried again.
+    pub(crate) fn try_again(&self) {
+        self.held.lock().fault = None;
+        self.again.send_modify(|count| *count += 1);
+    }
+
+    /// Changes whenever what was refused is to be tried again.
+    pub(crate) fn trials(&self) -> watch::Receiver<u64> {
+        self.again.subscribe()
+    }
+
+    /// Writes on a node's card which version it has.
+    pub(crate) fn show(&self, card: &mut Card) {
+        let held = self.held.lock();
+        card.takes_configuration = true;
+        card.configuration = held.version.clone();
+        let fault = |fault: &Fault| {
+            let why = &fault.why[..fault.why.floor_char_boundary(FAULT_BYTES)];
+            format!("{}: {why}", fault.version)
+        };
+        card.configuration_fault = held.fault.as_ref().map(fault).unwrap_or_default();
+    }
+}

@@ -1,0 +1,294 @@
+//! `larder cluster roll-out`, `roll-back` and `configuration`: the configuration that all nodes
+//! share.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use base::units::{DurationMs, parse_duration_ms};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::client::{AdminArgs, ask, call};
+use crate::cluster::coarse;
+
+/// The time between two looks while somebody waits.
+const LOOK: Duration = Duration::from_millis(300);
+/// The time that nodes have to take what they are told, on top of a watch.
+const PATIENCE_MS: u64 = 60_000;
+const PATH: &str = "/api/v1/cluster/configuration";
+
+/// Reads a configuration as it is rolled out: what the API takes as `configuration`.
+pub type Gather = fn(&Path) -> Result<Value, String>;
+
+/// Arguments of `larder cluster roll-out`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                  larder cluster roll-out shared.toml --wait\n  \
+                  larder cluster roll-out shared.toml --canary web-1 --watch 5m \\\n    \
+                  --check https://example.org/ --check '200 https://example.org/health'")]
+pub struct ClusterRollOutArgs {
+    /// The configuration that all nodes are to share: TOML as in larder.toml, without what is each
+    /// node's own. VCL files that it names, and that those include, are read here and go with it.
+    file: PathBuf,
+    /// Node that has it first; by default the one that is asked.
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    canary: Vec<String>,
+    /// Time that a canary watches itself before the others get it.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    watch: u64,
+    /// URL that a canary asks itself for: its status has to be below 500, or the one that stands
+    /// before the URL; repeatable.
+    #[arg(long, value_name = "[STATUS ]URL")]
+    check: Vec<String>,
+    /// Word about it, for those who look later.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    comment: String,
+    /// Wait until all live nodes have it, or it has failed.
+    #[arg(long)]
+    wait: bool,
+    /// Print the state as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    admin: AdminArgs,
+}
+
+/// Arguments of `larder cluster roll-back`.
+#[derive(Clone, Debug, Args)]
+pub struct ClusterRollBackArgs {
+    /// Version to go back to; by default the one before. While one is on its canaries, these go
+    /// back.
+    version: Option<String>,
+    /// Wait until all live nodes have it.
+    #[arg(long)]
+    wait: bool,
+    /// Print the state as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    admin: AdminArgs,
+}
+
+fn duration(text: &str) -> Result<u64, String> {
+    parse_duration_ms(text).map_err(|why| why.to_string())
+}
+
+/// Runs `larder cluster roll-out`.
+pub(crate) fn roll_out(args: &ClusterRollOutArgs, gather: Gather) -> Result<(), String> {
+    let wish = json!({
+        "configuration": gather(&args.file)?,
+        "canaries": args.canary,
+        "watch_ms": args.watch,
+        "checks": args.check,
+        "comment": args.comment,
+    });
+    let socket = &args.admin.admin_socket;
+    let begun = call(socket, "/api/v1/cluster/roll-out", &wish)?;
+    let ended = if args.wait { wait(socket, &begun)? } else { begun };
+    base::show!("{}", if args.json { ended.to_string() } else { summary(&ended) });
+    Ok(())
+}
+
+/// Runs `larder cluster roll-back`.
+pub(crate) fn roll_back(args: &ClusterRollBackArgs) -> Result<(), String> {
+    let wish = args.version.as_ref().map_or_else(|| json!({}), |own| json!({ "version": own }));
+    let socket = &args.admin.admin_socket;
+    let begun = call(socket, "/api/v1/cluster/roll-back", &wish)?;
+    // One that ends a trial has failed on purpose.
+    let is_trial = begun["stage"] == "failed";
+    let ended = if args.wait && !is_trial { wait(socket, &begun)? } else { begun };
+    base::show!("{}", if args.json { ended.to_string() } else { summary(&ended) });
+    Ok(())
+}
+
+/// Runs `larder cluster configuration`.
+pub(crate) fn show(socket: &Path, is_json: bool) -> Result<(), String> {
+    let state = state(socket)?;
+    base::show!("{}", if is_json { state.to_string() } else { page(&state) });
+    Ok(())
+}
+
+fn state(socket: &Path) -> Result<Value, String> {
+    let (code, text) = ask(socket, "GET", PATH)?;
+    let state: Value = serde_json::from_str(&text).unwrap_or_default();
+    match code {
+        200 => Ok(state),
+        _ => Err(format!("larder: {}", state["error"].as_str().unwrap_or("unexpected answer"))),
+    }
+}
+
+/// The state once all live nodes have what was begun.
+fn wait(socket: &Path, begun: &Value) -> Result<Value, String> {
+    let watch_ms = begun["watch_ms"].as_u64().unwrap_or_default();
+    let most = Duration::from_millis(watch_ms.saturating_add(PATIENCE_MS));
+    let started = Instant::now();
+    loop {
+        let state = state(socket)?;
+        match progress(&state, begun["number"].as_u64().unwrap_or_default()) {
+            Progress::Done => return Ok(state),
+            Progress::Failed(why) => return Err(format!("larder: {why}")),
+            Progress::Awaited(whom) if started.elapsed() >= most => {
+                return Err(format!("larder: {}\nstill waiting for {whom}", summary(&state)));
+            }
+            Progress::Awaited(_) => std::thread::sleep(LOOK),
+        }
+    }
+}
+
+/// The progress of a roll-out, for somebody who waits for it.
+#[derive(Debug, PartialEq, Eq)]
+enum Progress {
+    Done,
+    Failed(String),
+    /// For these.
+    Awaited(String),
+}
+
+fn progress(state: &Value, number: u64) -> Progress {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    if state["number"].as_u64().is_some_and(|own| own != number) {
+        return Progress::Failed(format!("another took its place: {}", summary(state)));
+    }
+    if state["stage"] == "failed" {
+        return Progress::Failed(summary(state));
+    }
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    if state["stage"] != "all" {
+        let awaited = list(&state["canaries"]);
+        let awaited = awaited.iter().filter(|own| own["is_well"] != true);
+        return Progress::Awaited(
+            awaited.map(|own| text(&own["node"])).collect::<Vec<_>>().join(", "),
+        );
+    }
+    let nodes = list(&state["nodes"]);
+    let others =
+        || nodes.iter().filter(|own| own["live"] == true && own["version"] != state["version"]);
+    let refused = others().filter(|own| own["fault"] != "");
+    let refused: Vec<_> =
+        refused.map(|own| format!("{}: {}", text(&own["name"]), text(&own["fault"]))).collect();
+    let awaited: Vec<_> =
+        others().filter(|own| own["fault"] == "").map(|own| text(&own["name"])).collect();
+    match (awaited.as_slice(), refused.as_slice()) {
+        ([], []) => Progress::Done,
+        ([], refused) => Progress::Failed(format!("not all took it:\n{}", refused.join("\n"))),
+        (awaited, _) => Progress::Awaited(awaited.join(", ")),
+    }
+}
+
+/// The last roll-out in a line.
+fn summary(state: &Value) -> String {
+    let version = state["version"].as_str().unwrap_or_default();
+    let canaries = || {
+        let all = state["canaries"].as_array().into_iter().flatten();
+        all.filter_map(|own| own["node"].as_str()).collect::<Vec<_>>().join(", ")
+    };
+    match state["stage"].as_str() {
+        Some("canary") => {
+            let watch = DurationMs(state["watch_ms"].as_u64().unwrap_or_default());
+            format!(
+                "{version} is on its canaries, which watch themselves for {watch}: {}",
+                canaries()
+            )
+        }
+        Some("all") => format!("{version} is for all nodes"),
+        Some("failed") => {
+            let why = state["why"].as_str().unwrap_or_default();
+            let before = state["good"].as_str().unwrap_or("none");
+            format!("{version} has failed, and all have what was before ({before}): {why}")
+        }
+        _ => match state["problem"].as_str() {
+            Some(why) => format!("not known: {why}"),
+            None => "nothing was rolled out yet".to_owned(),
+        },
+    }
+}
+
+/// All of it.
+fn page(state: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut lines = vec![summary(state)];
+    let releases = list(&state["releases"]);
+    if !releases.is_empty() {
+        lines.push(format!("{:<12} {:<20} {:>6}  {}", "version", "by", "age", "comment"));
+    }
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now_ms = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
+    for own in releases.iter().rev() {
+        let age = now_ms.saturating_sub(own["unix_ms"].as_u64().unwrap_or_default()) / 1000;
+        let passed = if own["passed"] == true { "" } else { "(never on all) " };
+        let (version, node, age) =
+            (text(&own["version"]), text(&own["node"]), coarse(age).to_string());
+        let line = format!("{version:<12} {node:<20} {age:>6}  {passed}{}", text(&own["comment"]));
+        lines.push(line.trim_end().to_owned());
+    }
+    let nodes = list(&state["nodes"]);
+    if !nodes.is_empty() {
+        lines.push(format!("{:<20} {:<8} {}", "node", "state", "version"));
+    }
+    for own in nodes {
+        let version = match text(&own["version"]) {
+            none if none.is_empty() => "none".to_owned(),
+            version => version,
+        };
+        lines.push(format!("{:<20} {:<8} {version}", text(&own["name"]), text(&own["state"])));
+        let fault = text(&own["fault"]);
+        let mut of_fault = fault.lines().map(|line| format!("    {line}"));
+        lines.extend(of_fault.next().map(|line| format!("    not taken: {}", line.trim())));
+        lines.extend(of_fault);
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(stage: &str, nodes: &[(&str, &str, bool, &str)]) -> Value {
+        let node = |(name, version, live, fault): &(&str, &str, bool, &str)| {
+            let mut own = json!({ "name": name, "state": "ready", "version": version });
+            (own["live"], own["fault"]) = (json!(live), json!(fault));
+            own
+        };
+        let canary = |node: &str, is_well: bool| json!({ "node": node, "is_well": is_well });
+        json!({
+            "number": 3, "version": "v2", "stage": stage, "good": "v1", "why": "b: bad",
+            "watch_ms": 30_000, "canaries": [canary("a", true), canary("b", false)],
+            "releases": [
+                { "version": "v1", "node": "a", "unix_ms": 0, "comment": "first", "passed": true },
+                { "version": "v2", "node": "b", "unix_ms": 0, "comment": "", "passed": false },
+            ],
+            "nodes": nodes.iter().map(node).collect::<Vec<_>>(),
+        })
+    }
+
+    #[test]
+    fn whoever_waits_is_told_for_whom_and_why_not() {
+        let (a, gone) = (("a", "v2", true, ""), ("z", "v1", false, ""));
+        let (b, c) = (("b", "v1", true, ""), ("c", "v1", true, "v2: no such file"));
+        assert_eq!(progress(&state("all", &[a, gone]), 3), Progress::Done);
+        assert_eq!(progress(&state("all", &[a, b, c]), 3), Progress::Awaited("b".into()));
+        let Progress::Failed(why) = progress(&state("all", &[a, c]), 3) else { panic!("refused") };
+        assert!(why.ends_with("c: v2: no such file"), "{why}");
+        assert_eq!(progress(&state("canary", &[]), 3), Progress::Awaited("b".into()));
+        for (stage, number) in [("failed", 3), ("all", 2)] {
+            assert!(matches!(progress(&state(stage, &[a]), number), Progress::Failed(_)));
+        }
+    }
+
+    #[test]
+    fn a_page_says_how_far_it_is_and_who_has_what() {
+        let page =
+            page(&state("failed", &[("a", "v1", true, ""), ("b", "", true, "v1: bad\nbecause")]));
+        let lines: Vec<_> = page.lines().collect();
+        assert_eq!(lines[0], "v2 has failed, and all have what was before (v1): b: bad");
+        assert!(lines[2].starts_with("v2 ") && lines[2].ends_with("(never on all)"), "{page}");
+        assert!(lines[3].starts_with("v1 ") && lines[3].ends_with("first"), "{page}");
+        assert_eq!(lines[5].split_whitespace().collect::<Vec<_>>(), ["a", "ready", "v1"]);
+        assert!(lines[6].ends_with("none"), "{page}");
+        assert_eq!(&lines[7..], ["    not taken: v1: bad", "    because"]);
+        let canary = summary(&state("canary", &[]));
+        assert_eq!(canary, "v2 is on its canaries, which watch themselves for 30s: a, b");
+        assert_eq!(summary(&json!({ "stage": null })), "nothing was rolled out yet");
+    }
+}
