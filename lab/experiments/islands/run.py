@@ -273,6 +273,29 @@ visible_hostname {node}
         return ["squid", "-N", "-n", f"islands{node}", "-f", conf]
 
 
+class TrafficServer(Stack):
+    name = "Traffic Server, two children and their parent, a script that purges each"
+
+    def command(self, node, place):
+        command = peers.traffic_server(place)
+        folder = os.path.join(place.work, "trafficserver", "etc")
+        with open(f"{folder}/records.config") as file:
+            records = file.read()
+        parent = self.arena.nodes[0]
+        ports = f"80:ip-in={Arena.front(node)} 3128:ip-in={Arena.address(node)}"
+        # By address, as the origin has no name: by domain it would be looked up in DNS.
+        of_all = "dest_ip=0.0.0.0-255.255.255.255"
+        is_child = f'{of_all} parent="{Arena.address(parent)}:3128" parent_is_proxy=false go_direct=true\n'
+        for name, text in {
+            "records.config": records.replace(f"{place.port}:ip-in=127.0.0.1", ports),
+            "remap.config": f"map / http://{ORIGIN}:{PORT}/\n",
+            "parent.config": "" if node == parent else is_child,
+        }.items():
+            with open(f"{folder}/{name}", "w") as file:
+                file.write(text)
+        return command
+
+
 def fetched(stack):
     """How often the origin is asked for a page when each cache is, one after the other."""
     for node in stack.arena.nodes:
@@ -323,7 +346,7 @@ def inner(tag):
     server = http.server.ThreadingHTTPServer((ORIGIN, PORT), Pages)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     rows = []
-    for stack in (Larder, LarderIsolated, Varnish, Nginx, Squid):
+    for stack in (Larder, LarderIsolated, Varnish, Nginx, Squid, TrafficServer):
         Pages.asked, Pages.version = {}, 1
         with stack(arena) as running:
             rows.append([stack.name, f"{fetched(running):.2f}", *missed(running)])
@@ -336,7 +359,7 @@ def inner(tag):
     page.put("away", str(AWAY))
     page.put("versions", "\n".join(f"- {line}" for line in [
         peers.version(LARDER, "--version"), peers.version("varnishd", "-V"), peers.version("nginx", "-v"), peers.version("squid", "-v"),
-        peers.version("nats-server", "--version"),
+        peers.version("traffic_server", "-V"), peers.version("nats-server", "--version"),
     ]))
     page.write()
 
