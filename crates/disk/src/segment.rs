@@ -222,7 +222,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_row_is_found_wherever_it_is(lengths in proptest::collection::vec(1..2000_u32, 0..200)) {
+        fn a_row_is_found_wherever_it_is(
+            lengths in proptest::collection::vec(1..2000_u32, 0..200)
+        ) {
             let mut rows = Vec::new();
             let mut at = 0;
             for length in &lengths {
