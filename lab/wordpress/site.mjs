@@ -11,9 +11,12 @@ const log = `${work}/purges`;
 
 export const ADMIN_BAR = 'id="wpadminbar"';
 
-export const php = (code) =>
-  execFileSync('php', ['-d', 'variables_order=EGPCS', '-r', `require '${work}/site/wp-load.php'; ${code}`], {
-    env: { ...process.env, HTTPS: 'on', HTTP_HOST: BASE.host },
+// Of PHP on the command line: it has the environment, and sends no mail.
+const SETTINGS = ['-d', 'variables_order=EGPCS', '-d', 'sendmail_path=/bin/true'];
+
+export const php = (code, environment = {}) =>
+  execFileSync('php', [...SETTINGS, '-r', `require '${work}/site/wp-load.php'; ${code}`], {
+    env: { ...process.env, HTTPS: 'on', HTTP_HOST: BASE.host, ...environment },
     timeout: 60_000,
   }).toString();
 

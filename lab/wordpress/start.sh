@@ -4,7 +4,7 @@
 #   source start.sh [BUILD]      BUILD: whose binary, unless LARDER_BIN names one
 #
 # The site has 200 posts with comments, one post behind a password, one private post, an editor and a reader; see
-# fill.php.
+# fill.php. Links are pretty, or with `new_links=1` as in a new WordPress.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh" wordpress "${1:-debug}"
 
 start_database wordpress
@@ -14,7 +14,7 @@ mkdir "$work/site"
 tar -C /usr/share/wordpress --exclude=./wp-content/languages --exclude=./wp-config.php -chf - . |
   tar -C "$work/site" -xf -
 mkdir -p "$work/site/wp-content/uploads" "$work/site/wp-content/mu-plugins"
-cp "$here"/{purge,comments,cart}.php "$work/site/wp-content/mu-plugins/"
+cp "$here"/{purge,comments,cart,loopback}.php "$work/site/wp-content/mu-plugins/"
 [ "$(id -u)" != 0 ] || chown "$web_user" "$work/site/wp-content/uploads"
 cat >"$work/site/wp-config.php" <<PHP
 <?php
@@ -30,6 +30,7 @@ define('DISABLE_WP_CRON', true);
 define('WP_HTTP_BLOCK_EXTERNAL', true);
 define('WP_ACCESSIBLE_HOSTS', '127.0.0.1');
 define('LAB_PROXY', '127.0.0.1:$http');
+define('LARDER_ADDRESS', getenv('LAB_ADDRESS') ?: LAB_PROXY);
 define('LAB_PURGE', '$work/purges');
 define('AUTOMATIC_UPDATER_DISABLED', true);
 foreach (['AUTH_KEY', 'SECURE_AUTH_KEY', 'LOGGED_IN_KEY', 'NONCE_KEY', 'AUTH_SALT', 'SECURE_AUTH_SALT',
@@ -42,6 +43,6 @@ if (!defined('ABSPATH')) {
 }
 require_once ABSPATH . 'wp-settings.php';
 PHP
-quietly fill env HTTPS=on HTTP_HOST="$host:$https" php -d variables_order=EGPCS -d display_errors=stderr \
+quietly fill env LAB_NEW_LINKS="${new_links:-}" HTTPS=on HTTP_HOST="$host:$https" php -d variables_order=EGPCS -d display_errors=stderr \
   "$here/fill.php" "$work/site"
 start_php

@@ -48,6 +48,10 @@ await part('anonymous pages', async () => {
   check('tracking cookies do not split the cache', isHit(answer, front), seen(answer));
   answer = await new Visitor().get('/?utm_source=mail&gclid=x');
   check('tracking parameters do not split the cache', isHit(answer, front), seen(answer));
+  answer = await new Visitor({ wordpress_test_cookie: 'WP%20Cookie%20check' }).get('/');
+  check('who has seen the login form gets the cached page', isHit(answer, front), seen(answer));
+  const icons = await strangers(2, '/favicon.ico');
+  check('the redirect to the icon is kept', isHit(icons[1], icons[0]) && icons[1].status === 302, seen(...icons));
   answer = await new Visitor().ask('HEAD', '/');
   check('HEAD is answered from the stored GET', isHit(answer, front) && !answer.text, seen(answer));
 });

@@ -10,13 +10,43 @@ pub struct Preset {
     pub name: &'static str,
     /// Its file, as in the repository.
     pub text: &'static str,
+    /// The part of it that is installed in the application.
+    pub plugin: Option<Plugin>,
 }
+
+/// A file that an application loads by itself, by which it tells the cache what it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plugin {
+    /// Its text, as in the repository.
+    pub text: &'static str,
+    /// Its head, by which another version of it is known.
+    pub head: &'static str,
+    /// Its place below the application's root.
+    pub place: &'static str,
+    /// A file below the root that is there if the application is.
+    pub sign: &'static str,
+    /// A directory below the root that the application has too, and that holds `place`.
+    pub folder: &'static str,
+    /// The application's name.
+    pub application: &'static str,
+}
+
+/// WordPress loads what is in `mu-plugins` at every request, without being asked to.
+const WORDPRESS: Plugin = Plugin {
+    text: include_str!("../../../presets/wordpress/larder.php"),
+    head: "<?php\n/**\n * Plugin Name: Larder\n * Description: Tells Larder, the cache",
+    place: "wp-content/mu-plugins/larder.php",
+    sign: "wp-includes/version.php",
+    folder: "wp-content",
+    application: "WordPress",
+};
 
 macro_rules! presets {
     ($($name:literal),*) => {
         &[$(Preset {
             name: $name,
             text: include_str!(concat!("../../../presets/", $name, ".toml")),
+            plugin: plugin($name),
         }),*]
     };
 }
@@ -24,6 +54,13 @@ macro_rules! presets {
 /// Every preset.
 pub const PRESETS: &[Preset] =
     presets!["wordpress", "drupal", "magento", "mediawiki", "static", "microcache"];
+
+const fn plugin(preset: &str) -> Option<Plugin> {
+    match preset.as_bytes() {
+        b"wordpress" => Some(WORDPRESS),
+        _ => None,
+    }
+}
 
 /// The preset called `name`.
 pub fn find(name: &str) -> Option<&'static Preset> {

@@ -1,9 +1,12 @@
-//! `larder preset`: what presets there are, and what they say.
+//! `larder preset`: what presets there are, what they say, and their parts for the application.
+
+mod install;
 
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 
 use clap::Subcommand;
-use config::preset::{PRESETS, find};
+use config::preset::{PRESETS, Preset, find};
 
 /// Actions on presets.
 #[derive(Clone, Debug, Subcommand)]
@@ -15,6 +18,20 @@ pub(crate) enum PresetVerb {
         /// Its name.
         name: String,
     },
+    /// Put a preset's plugin into the application, which then purges what it changes.
+    Install {
+        /// Its name: `wordpress` has a plugin.
+        name: String,
+        /// Folder of the application, such as /var/www/html.
+        #[arg(long, required_unless_present = "print", conflicts_with = "print")]
+        root: Option<PathBuf>,
+        /// Replace another version of the plugin; never any other file.
+        #[arg(long, conflicts_with = "print")]
+        replace: bool,
+        /// Print the plugin instead.
+        #[arg(long)]
+        print: bool,
+    },
 }
 
 /// Runs the verb.
@@ -22,16 +39,25 @@ pub(crate) fn run(verb: &PresetVerb) -> Result<(), String> {
     match verb {
         PresetVerb::List => {
             let width = PRESETS.iter().map(|preset| preset.name.len()).max().unwrap_or(0);
-            let line = |preset: &config::preset::Preset| {
-                format!("{:width$}  {}\n", preset.name, preset.about())
-            };
+            let line = |preset: &Preset| format!("{:width$}  {}\n", preset.name, preset.about());
             print(&PRESETS.iter().map(line).collect::<String>())
         }
-        PresetVerb::Show { name } => match find(name) {
-            Some(preset) => print(preset.text),
-            None => Err(format!("no preset is called `{name}`: `larder preset list` names them")),
-        },
+        PresetVerb::Show { name } => print(named(name)?.text),
+        PresetVerb::Install { name, root, replace, .. } => {
+            let Some(plugin) = named(name)?.plugin else {
+                return Err(format!("preset `{name}` has no plugin"));
+            };
+            match root {
+                Some(root) => print(&install::install(&plugin, root, *replace)?),
+                None => print(plugin.text),
+            }
+        }
     }
+}
+
+fn named(name: &str) -> Result<&'static Preset, String> {
+    find(name)
+        .ok_or_else(|| format!("no preset is called `{name}`: `larder preset list` names them"))
 }
 
 /// Prints `text`; a reader that has seen enough (`| head`) is no failure.

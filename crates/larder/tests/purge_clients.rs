@@ -116,6 +116,14 @@ async fn wordpress_nginx_helper_torden() {
 }
 
 #[tokio::test]
+async fn wordpress_larder_s_own_plugin() {
+    let stage = stage(WORDPRESS, "xkey", " ").await;
+    let keys = "Surrogate-Key: one two wp1-loose";
+    let purge = ["PURGE / HTTP/1.1", "Host: larder.test", keys, "Connection: close"];
+    assert_eq!(after(&stage, &purge).await, (200, vec!["/shop/one/", "/shop/two/"]));
+}
+
+#[tokio::test]
 async fn helpers_on_varnishs_cli_as_w3_total_cache_turpentine_and_pecl_varnish_speak_it() {
     let (stage, _folder) = support::cli::stage("").await;
     for target in PAGES {

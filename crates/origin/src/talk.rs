@@ -21,6 +21,10 @@ use crate::scripts::Found;
 /// STDOUT held at most while the request is still being sent; then the head is handed out, and the
 /// rest of the request is not sent.
 const HELD_BYTES: usize = 64 << 10;
+/// SERVER_SOFTWARE. Applications look there for a server that they know: WordPress offers links
+/// without `index.php` for Apache, IIS and nginx alone. What they then count on is nginx's, and
+/// here too: no `.htaccess`, all paths led to the front controller, `X-Accel-*`.
+const SOFTWARE: &str = concat!("larder/", env!("CARGO_PKG_VERSION"), " (as nginx)");
 
 /// Facts about a request that it does not say itself.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +67,7 @@ impl Cgi<'_> {
             // Behind a proxy the peer's port is the proxy's.
             client_port: peer.filter(|p| Some(p.ip()) == client).map(|p| p.port()),
             server: ends.map(|(_, own)| own),
-            software: concat!("larder/", env!("CARGO_PKG_VERSION")),
+            software: SOFTWARE,
         };
         encode::begin_request(out, self.keep);
         params::write(out, request, &env);

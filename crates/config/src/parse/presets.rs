@@ -257,7 +257,7 @@ impl Chosen {
 #[cfg(test)]
 pub(crate) fn said_of_preset(name: &'static str, text: &'static str) -> String {
     let mut r = Reader::new(Arc::new(Source { name: String::new(), text: String::new() }));
-    let preset: &'static Preset = Box::leak(Box::new(Preset { name, text }));
+    let preset: &'static Preset = Box::leak(Box::new(Preset { name, text, plugin: None }));
     let presets = Presets { chosen: Chosen::read(&mut r, preset, 0..0).into_iter().collect() };
     presets.rules(&mut r, Profile::Safe);
     presets.dialects(&mut r);

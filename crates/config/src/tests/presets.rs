@@ -96,7 +96,7 @@ fn what_takes_a_preset_s_protection_away_is_shown() {
     5 | cookies = { strip = ["theme", "wordpress_*"] }
       |                               ^^^^^^^^^^^^^
       |
-      = help: preset `wordpress`, line 31, passes such requests; here the cache answers them
+      = help: preset `wordpress`, line 36, passes such requests; here the cache answers them
 
     warning: this removes the query before `bypass` looks for it
      --> larder.toml:6:20
@@ -104,7 +104,7 @@ fn what_takes_a_preset_s_protection_away_is_shown() {
     6 | query = { ignore = true }
       |                    ^^^^
       |
-      = help: preset `wordpress`, line 57, passes such requests; here the cache answers them
+      = help: preset `wordpress`, line 62, passes such requests; here the cache answers them
     "#);
     let undone = "profile = \"rfc\"\nbypass = false\n";
     assert_snapshot!(said(&site("\"drupal\"", undone)), @r#"

@@ -32,7 +32,7 @@ fn without_a_word_nobody_purges() {
 #[test]
 fn presets_let_their_application_purge_from_this_machine() {
     for (preset, dialects) in [
-        ("wordpress", only(Dialect::Purge).with(Dialect::NginxHelper)),
+        ("wordpress", only(Dialect::Purge).with(Dialect::NginxHelper).with(Dialect::Fastly)),
         ("drupal", only(Dialect::Drupal)),
         ("magento", only(Dialect::Magento)),
         ("mediawiki", only(Dialect::Purge)),

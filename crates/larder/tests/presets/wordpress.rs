@@ -1,7 +1,9 @@
 //! WordPress, WooCommerce, Easy Digital Downloads.
 
 use crate::Rule::{Apart, ApartUnlessPublic, Clean};
-use crate::{MARK, Probe, common, hits, no_leak, sessions};
+use crate::support::is_hit;
+use crate::{MARK, Probe, ask, common, hits, no_leak, sessions, stage};
+use testkit::origin::Script;
 
 const LOGIN: &str = "wordpress_logged_in_0123456789abcdef";
 
@@ -34,7 +36,9 @@ const PRIVATE: &[&str] = &[
     "/wp-login.php",
     "/xmlrpc.php",
     "/wp-cron.php",
-    "/index.php",
+    "/forum/index.php",
+    "/index.php/my-account",
+    "/index.php/wp-login.php",
     "/wp-json/wc/store/v1/cart",
     "/mon-compte",
 ];
@@ -80,7 +84,12 @@ fn probes() -> Vec<Probe> {
         ("/wp-content/uploads/woocommerce_uploads/x.png", format!("Cookie: {LOGIN}={MARK}\r\n")),
         ("/wp-content/..%2fmy-account/x.css", format!("Cookie: {LOGIN}={MARK}\r\n")),
         ("/my-account/wp-content/x.css", String::new()),
-        ("/index.php/x.png", String::new()),
+        ("/index.php;x.png", String::new()),
+        ("/index.php%2fx.css", String::new()),
+        ("/index.php.css", String::new()),
+        ("/index.php?s=word", String::new()),
+        ("/index.php/index.php", String::new()),
+        ("/index.php/a-post/", format!("Cookie: {LOGIN}={MARK}\r\n")),
         ("/wp-content/plugins/p/ajax.php/x.css", String::new()),
         ("/wp-admin/..%2fx.js", format!("Cookie: {LOGIN}={MARK}\r\n")),
     ] {
@@ -99,6 +108,8 @@ fn probes() -> Vec<Probe> {
 async fn ordinary_pages_are_hits() {
     let (html, css) = ("Content-Type: text/html\r\n", "Content-Type: text/css\r\n");
     let known = format!("Cookie: {LOGIN}=1\r\n");
+    // Whoever has seen the login form has this cookie, and no other.
+    const TESTED: &str = "Cookie: wordpress_test_cookie=WP%20Cookie%20check\r\n";
     hits(
         "wordpress",
         &[
@@ -106,6 +117,10 @@ async fn ordinary_pages_are_hits() {
             ("/2026/a-post/", "Cookie: _ga=1\r\n", "Cookie: _fbp=2\r\n", html),
             ("/account-of-a-journey/", "", "", html),
             ("/page/?utm_source=x&fbclid=1", "", "", html),
+            ("/index.php/2026/a-post/", "", "", html),
+            ("/index.php", "", "", html),
+            ("/a-post/", TESTED, "", html),
+            ("/a-post/", "", TESTED, html),
             ("/page/", "Cookie: pll_language=de\r\n", "Cookie: pll_language=de\r\n", html),
             ("/feed/", "", "", "Content-Type: application/rss+xml\r\n"),
             ("/wp-sitemap-posts-page-1.xml", "", "", "Content-Type: application/xml\r\n"),
@@ -115,4 +130,28 @@ async fn ordinary_pages_are_hits() {
         ],
     )
     .await;
+}
+
+#[tokio::test]
+async fn the_redirect_to_the_site_s_icon_is_kept_and_no_other() {
+    let stage = stage("wordpress").await;
+    stage.origin.otherwise(Script::respond(
+        "HTTP/1.1 302 Found\r\nLocation: /icon.png\r\nContent-Length: 0\r\n\r\n".to_owned(),
+    ));
+    for (target, kept) in [("/favicon.ico", true), ("/", false), ("/a/favicon.ico", false)] {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+        ask(&stage, "GET", request.as_bytes()).await;
+        let again = ask(&stage, "GET", request.as_bytes()).await;
+        assert_eq!((again.status, is_hit(&again)), (302, kept), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn the_login_form_gets_its_own_cookie_back() {
+    let stage = stage("wordpress").await;
+    stage.origin.otherwise(Script::mirror(""));
+    let request = "GET /wp-login.php HTTP/1.1\r\nHost: a.test\r\n\
+                   Cookie: _ga=1; wordpress_test_cookie=x\r\n\r\n";
+    let reply = ask(&stage, "GET", request.as_bytes()).await;
+    assert!(reply.text().contains("wordpress_test_cookie=x"), "{}", reply.text());
 }
