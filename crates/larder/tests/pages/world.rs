@@ -275,7 +275,7 @@ impl World {
         });
         let mut printed = String::new();
         let mut is_well = false;
-        while let (false, Ok(line)) = (is_well, lines.recv_timeout(PATIENCE)) {
+        while !is_well && let Ok(line) = lines.recv_timeout(PATIENCE) {
             is_well = line.contains(word);
             printed.push_str(&format!("{line}\n"));
         }
