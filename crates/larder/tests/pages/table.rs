@@ -126,6 +126,7 @@ pub(crate) const HEADS: &[(&str, &str, &str)] = &[
 
 /// Settings of programs that `setup.sh basic` does not install.
 pub(crate) const FOREIGN: &[(&str, &str)] = &[
+    ("caddyfile", "Caddy is not installed by setup.sh"),
     ("logrotate", "logrotate is not installed by setup.sh"),
     ("sysusers", "systemd's; xtask's tests look at the package's own"),
     ("systemd", "systemd's; tests/service_manager.rs hands sockets over"),
