@@ -7,7 +7,7 @@ pub(crate) struct Block {
     pub(crate) page: String,
     /// Line of its first line, from 1.
     pub(crate) line: usize,
-    /// Word behind the opening fence; empty if there is none.
+    /// Word behind the opening fence; empty without one.
     pub(crate) tag: String,
     pub(crate) text: String,
 }

@@ -6,25 +6,26 @@
 mod support;
 
 mod blocks;
+mod claims;
 mod configs;
 mod table;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use blocks::{Block, Step, heads, missing, read, steps};
 use table::{FOREIGN, HEADS, LISTED, ORDERS, SAMPLES, STREAMS, Sample, UNSEEN};
 use world::{Done, World};
 
-/// What became of the pages' blocks and commands.
+/// Outcome of the pages' blocks and commands.
 #[derive(Debug, Default)]
 struct Tally {
     counts: BTreeMap<&'static str, usize>,
     /// Entries of the table that were needed.
     used: BTreeSet<&'static str>,
-    /// What was not run, with its reason.
+    /// Blocks and commands that were not run, each with its reason.
     listed: Vec<String>,
     faults: Vec<String>,
 }
@@ -49,22 +50,28 @@ impl Tally {
     }
 }
 
-/// All blocks of README and guide.
-fn all_blocks() -> Vec<Block> {
+/// README and the guide's pages, with their texts.
+fn pages() -> Vec<(PathBuf, String)> {
     let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let guide = fs::read_dir(tree.join("docs/guide")).expect("the guide");
     let mut files: Vec<_> = guide.map(|entry| entry.expect("a file").path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "md"));
     files.sort();
     files.insert(0, tree.join("README.md"));
-    let page = |file: &Path| {
+    let text = |file: &PathBuf| fs::read_to_string(file).expect("a page");
+    files.iter().map(|file| (file.clone(), text(file))).collect()
+}
+
+/// All blocks of the pages.
+fn all_blocks() -> Vec<Block> {
+    let page = |(file, text): (PathBuf, String)| {
         let name = file.file_name().expect("a name").to_string_lossy().into_owned();
         let is_guide = file.parent().is_some_and(|folder| folder.ends_with("guide"));
-        let name =
-            if is_guide && name == "README.md" { "guide/README.md".to_owned() } else { name };
-        read(&name, &fs::read_to_string(file).expect("a page"))
+        let is_index = is_guide && name == "README.md";
+        let name = if is_index { "guide/README.md".to_owned() } else { name };
+        read(&name, &text)
     };
-    files.iter().flat_map(|file| page(file)).collect()
+    pages().into_iter().flat_map(page).collect()
 }
 
 /// Does what one block says.
@@ -161,6 +168,22 @@ fn compared(wanted: &str, done: &Done) -> Result<(), String> {
     missing(wanted, &done.printed).map_or(Ok(()), |line| Err(fault(line)))
 }
 
+/// Claims of the pages that are not so.
+fn claims(world: &World) -> Vec<String> {
+    let of =
+        |page| world.run(page, "curl --unix-socket \"$SOCKET\" http://localhost/metrics").printed;
+    let reference = "../../docs/reference/configuration.md";
+    let tables = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(reference));
+    let known = format!("{}{}{}", of(""), of("cluster.md"), tables.expect("the reference"));
+    let pages = pages();
+    let faults = pages.iter().flat_map(|(page, text)| {
+        let mut faults = claims::broken_links(page, text);
+        faults.extend(claims::unknown_metrics(page, text, &known));
+        faults
+    });
+    faults.chain(claims::too_long(&pages[0].1)).collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_block_of_readme_and_guide_is_true() {
     let blocks = all_blocks();
@@ -173,7 +196,8 @@ async fn every_block_of_readme_and_guide_is_true() {
         if only.as_ref().is_some_and(|only| *only != block.page) {
             continue;
         }
-        if page != block.page {
+        // Settings alone ask nothing of the daemon.
+        if page != block.page && block.tag != "toml" {
             page = &block.page;
             world.ready(page).await;
         }
@@ -184,6 +208,7 @@ async fn every_block_of_readme_and_guide_is_true() {
     let starts = SAMPLES.iter().map(|(_, start, _)| *start);
     let listed = LISTED.iter().chain(FOREIGN).map(|(start, _)| *start);
     let unseen = UNSEEN.iter().chain(HEADS).map(|(_, start, _)| *start);
+    tally.faults.extend(claims(&world));
     if only.is_none() {
         for entry in starts.chain(listed).chain(unseen) {
             if !tally.used.contains(entry) {

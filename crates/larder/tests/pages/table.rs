@@ -1,5 +1,6 @@
-//! What the pages have that a test cannot simply run: samples, with the command that prints them,
-//! and what needs another machine, each with its reason. An entry that no page needs is a failure.
+//! Parts of pages that a test cannot simply run: samples, with the command that prints them, and
+//! commands that need another machine, each with its reason. An entry that no page needs is a
+//! failure.
 
 /// A sample is printed by a command, or cannot be.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +118,7 @@ pub(crate) const UNSEEN: &[(&str, &str, &str)] = &[(
     "certificates need an authority: tests/cluster_secrets.rs has one",
 )];
 
-/// The same, of which the first words of lines are compared.
+/// The same, but the first words of lines are compared.
 pub(crate) const HEADS: &[(&str, &str, &str)] = &[
     ("bench.md", "taskset -c 1 larder bench -t", "nginx was measured, which says nothing of hits"),
     ("bench.md", "larder bench quick", "remarks depend on the machine"),

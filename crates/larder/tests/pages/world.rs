@@ -1,6 +1,6 @@
-//! What the pages' commands meet: a folder in the place of `/`, one daemon that has what the pages
-//! speak of, its origins, a cluster and a disk. Names, ports and paths of a page are mapped to
-//! these; nothing leaves the machine.
+//! The surroundings of the pages' commands: a folder in the place of `/`, one daemon that has what
+//! the pages speak of, its origins, a cluster and a disk. Names, ports and paths of a page are
+//! mapped to these; nothing leaves the machine.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -41,7 +41,7 @@ const HANGS: &str = "120";
 /// The secret of Varnish's CLI.
 const SECRET: &str = "a secret that is as long as secrets of a cluster must be\n";
 
-/// What a command did.
+/// Outcome of a command.
 #[derive(Clone, Debug)]
 pub(crate) struct Done {
     pub(crate) is_well: bool,
@@ -82,7 +82,7 @@ impl World {
         let text = configuration(&folder, &authority, &origin, &php, &film);
         let daemon = Daemon::start(&text).expect("larder starts");
         let nats = Nats::start(&[]).await;
-        let nodes = cluster(&nats, &origin).await;
+        let nodes = cluster(&folder, &nats, &origin).await;
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut found = std::env::split_paths(&path).map(|folder| folder.join("varnishadm"));
         let varnishadm = found.find(|file| file.is_file());
@@ -132,7 +132,7 @@ impl World {
         text.into_owned()
     }
 
-    /// What was printed, with the page's names.
+    /// Printed text with the page's names.
     fn unmapped(&self, text: &str) -> String {
         let root = self.root().display().to_string();
         let serve = format!("{root}/serve");
@@ -258,7 +258,7 @@ impl World {
         Done { is_well: output.status.success(), printed, said }
     }
 
-    /// Starts what does not end by itself, waits for a line with `word` on standard output or error,
+    /// Starts a program that does not end by itself, waits for a line with `word` that it prints,
     /// and ends it.
     pub(crate) fn begin(&self, page: &str, command: &str, word: &str) -> Done {
         let command = format!("exec {command} 2>&1");
@@ -326,7 +326,7 @@ impl World {
     }
 }
 
-/// What the origin answers.
+/// Answers of the origin.
 fn answer_pages(origin: &Scripted, fragments: &str) {
     let html = "Cache-Control: max-age=3600\r\nContent-Type: text/html\r\nETag: \"5f3e\"\r\n\
                 Surrogate-Key: product-17\r\n";
@@ -347,7 +347,7 @@ fn answer_pages(origin: &Scripted, fragments: &str) {
     origin.on("/sitemap.xml", Script::ok("Content-Type: application/xml\r\n", &list));
 }
 
-/// What the application answers, as a WordPress with plugins does.
+/// Answers of the application, as a WordPress with plugins does.
 fn answer_posts(php: &Application) {
     let page =
         |fields: &str| Program::answer(format!("Content-Type: text/html\r\n{fields}\r\na post"));
@@ -406,6 +406,9 @@ varnish_cli = {{ listen = "127.0.0.1:0", secret = "{root}/etc/varnish/secret" }}
 [admin]
 listen = "127.0.0.1:0"
 audit = "{root}/var/log/larder/changes.log"
+[[neighbour]]
+origin = "http://{app}"
+dialect = "purge"
 [[origin]]
 name = "app"
 servers = "http://{app}"
@@ -448,10 +451,12 @@ fn varnish(folder: &Folder) -> Daemon {
 }
 
 /// Three nodes that know each other.
-async fn cluster(nats: &Nats, origin: &Scripted) -> Vec<Node> {
-    let nodes: Vec<Node> = ["web-1", "web-2", "web-3"]
-        .map(|name| Node::start(name, nats, origin, Wanted { host: "*", ..PLAIN }))
-        .into();
+async fn cluster(folder: &Folder, nats: &Nats, origin: &Scripted) -> Vec<Node> {
+    let secret = folder.path().join("etc/varnish/secret");
+    let cluster = format!("secret_file = \"{}\"", secret.display());
+    let wanted = Wanted { cluster: &cluster, host: "*", ..PLAIN };
+    let nodes: Vec<Node> =
+        ["web-1", "web-2", "web-3"].map(|name| Node::start(name, nats, origin, wanted)).into();
     all_joined(&nodes).await;
     nodes
 }
