@@ -33,6 +33,9 @@ basic() {
   compgen -G '/usr/lib/*/varnish/vmods/libvmod_xkey.so' >/dev/null || packages+=(varnish-modules)
   compgen -G '/usr/lib/*/varnish/vmods/libvmod_digest.so' >/dev/null || packages+=(varnish-vmod-digest)
   compgen -G '/usr/lib/*/varnish/vmods/libvmod_re2.so' >/dev/null || packages+=(varnish-re2)
+  # Commands of README and guide are run.
+  missing curl && packages+=(curl)
+  missing jq && packages+=(jq)
   # Caches that are told of purges.
   missing squid && packages+=(squid)
   [ -e /usr/lib/nginx/modules/ngx_http_cache_purge_module.so ] || packages+=(nginx-light libnginx-mod-http-cache-purge)
