@@ -387,6 +387,7 @@ fn write_files(folder: &Folder, origin: &Scripted) {
     folder.file("srv/wordpress/index.php", "<?php");
     for root in ["var/www/html", "var/www/wordpress"] {
         folder.file(&format!("{root}/wp-includes/version.php"), "<?php");
+        folder.file(&format!("{root}/wp-content/index.php"), "<?php");
     }
     folder.link("monday.json", "here/tuesday.json");
 }
