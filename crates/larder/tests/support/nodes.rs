@@ -1,5 +1,7 @@
 //! Nodes of a cluster: daemons that tell each other, over a NATS server of the test's own.
 
+use std::time::Duration;
+
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use testkit::client::{Pieces, Raw, request};
@@ -92,8 +94,12 @@ impl Node {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.daemon().pid() as i32).expect("a process");
-        kill_process(pid, signal).expect("sent");
+        let pid = self.daemon().pid();
+        kill_process(Pid::from_raw(pid as i32).expect("a process"), signal).expect("sent");
+        // One thread takes it, and the others go on until that one had its turn.
+        while signal == Signal::STOP && !is_stopped(pid) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Ends it by `signal`.
@@ -165,6 +171,17 @@ impl Node {
     pub(crate) async fn store(&self, target: &str) {
         eventually("a page is stored", async || self.hits(target).await).await;
     }
+}
+
+/// Returns true if no thread of a process goes on.
+fn is_stopped(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("a process");
+    let stands = |thread: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // Behind the name, which may have spaces.
+        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+    };
+    threads.flatten().all(stands)
 }
 
 /// Waits until each knows of all.
