@@ -66,6 +66,8 @@ wordpress() {
   [ -d /usr/share/wordpress/wp-content/themes/twentytwentythree ] ||
     packages+=(wordpress-theme-twentytwentythree)
   have_php mysqli || packages+=(php-mysql)
+  # What WordPress asks itself with: it alone finds names of `localhost` without a name server.
+  have_php curl || packages+=(php-curl)
   have_php gd || packages+=(php-gd)
 }
 

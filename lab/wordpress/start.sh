@@ -14,7 +14,7 @@ mkdir "$work/site"
 tar -C /usr/share/wordpress --exclude=./wp-content/languages --exclude=./wp-config.php -chf - . |
   tar -C "$work/site" -xf -
 mkdir -p "$work/site/wp-content/uploads" "$work/site/wp-content/mu-plugins"
-cp "$here"/{purge,comments,cart,loopback}.php "$work/site/wp-content/mu-plugins/"
+cp "$here"/{purge,comments,cart}.php "$work/site/wp-content/mu-plugins/"
 [ "$(id -u)" != 0 ] || chown "$web_user" "$work/site/wp-content/uploads"
 cat >"$work/site/wp-config.php" <<PHP
 <?php
