@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use blocks::{Block, Step, heads, missing, read, steps};
-use table::{FOREIGN, HEADS, LISTED, ORDERS, SAMPLES, STREAMS, Sample, UNSEEN};
+use table::{ELSEWHERE, FOREIGN, HEADS, LISTED, ORDERS, SAMPLES, STREAMS, Sample, UNSEEN};
 use world::{Done, World};
 
 /// Outcome of the pages' blocks and commands.
@@ -174,10 +174,8 @@ fn claims(world: &World) -> Vec<String> {
         |page| world.run(page, "curl --unix-socket \"$SOCKET\" http://localhost/metrics").printed;
     let reference = "../../docs/reference/configuration.md";
     let tables = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(reference));
-    // Nodes that share a configuration have figures of their own: tests/cluster_configuration.rs.
-    let shared = include_str!("../../../daemon/src/metrics.rs");
     let tables = tables.expect("the reference");
-    let known = format!("{}{}{tables}{shared}", of(""), of("cluster.md"));
+    let known = format!("{}{}{tables}{ELSEWHERE}", of(""), of("cluster.md"));
     let pages = pages();
     let faults = pages.iter().flat_map(|(page, text)| {
         let mut faults = claims::broken_links(page, text);

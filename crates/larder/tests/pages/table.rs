@@ -137,3 +137,6 @@ pub(crate) const FOREIGN: &[(&str, &str)] = &[
     ("sysusers", "systemd's; xtask's tests look at the package's own"),
     ("systemd", "systemd's; tests/service_manager.rs hands sockets over"),
 ];
+
+/// Metrics of nodes that share a configuration, which none here does: tests/cluster_configuration.rs.
+pub(crate) const ELSEWHERE: &str = "cluster_configuration_info";
