@@ -138,5 +138,6 @@ pub(crate) const FOREIGN: &[(&str, &str)] = &[
     ("systemd", "systemd's; tests/service_manager.rs hands sockets over"),
 ];
 
-/// Metrics of nodes that share a configuration, which none here does: tests/cluster_configuration.rs.
+/// Metrics of nodes that share a configuration, which no daemon here does:
+/// tests/cluster_configuration.rs has them.
 pub(crate) const ELSEWHERE: &str = "cluster_configuration_info";
