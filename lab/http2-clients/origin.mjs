@@ -84,7 +84,7 @@ function wavHeader(length) {
   return header;
 }
 
-let sent = 0;
+const sent = [];
 const routes = {
   kept: (request, response, n) => body(request, response, KEPT, n),
   passed: (request, response, n) => body(request, response, PASSED, n),
@@ -127,7 +127,7 @@ const routes = {
     response.writeHead(from ? 206 : 200, { ...fields, 'Content-Length': end - begin });
     for (let at = begin; at < end && request.method !== 'HEAD' && !response.destroyed; at += PIECE) {
       const piece = recorded(at, Math.min(at + PIECE, end), length);
-      sent += piece.length;
+      sent.push([at, at + piece.length]);
       if (!response.write(piece)) await writable(response);
     }
     return response.end();
@@ -135,7 +135,14 @@ const routes = {
 
   // The bytes of recordings that were sent so far.
   sent(request, response) {
-    response.writeHead(200, { ...PASSED, 'Content-Type': 'text/plain' }).end(String(sent));
+    const bytes = sent.reduce((sum, [begin, end]) => sum + end - begin, 0);
+    response.writeHead(200, { ...PASSED, 'Content-Type': 'text/plain' }).end(String(bytes));
+  },
+
+  // How often the byte of recordings at a place was sent so far.
+  'times-sent': (request, response, at) => {
+    const times = sent.filter(([begin, end]) => begin <= at && at < end).length;
+    response.writeHead(200, { ...PASSED, 'Content-Type': 'text/plain' }).end(String(times));
   },
 
   // What is sent, once all of it is there.
