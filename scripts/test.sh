@@ -13,10 +13,13 @@ mkdir -p "$logs"
 export CARGO_TERM_COLOR=never
 export LARDER_BIN=${LARDER_BIN:-$(realpath -m "$target")/debug/larder}
 passed=0 failed=0 skipped=0
-table=()
-declare -A running
+table=() flaky=()
+declare -A running commands
 # The labs that have a browser: applications, HTTP/2's clients, and the dashboard.
 applications=(wordpress mediawiki django http2-clients dashboard)
+# Steps of many programs that wait for each other. One that fails runs again, alone, as a failed test does; passes it
+# then, it is named as flaky. What a step finds by numbers, seeds or models has no second chance.
+labs=("${applications[@]}" wordpress-restart wordpress-nodes tools experiments)
 
 # Counts a finished step: name, exit status, seconds. Status 77 means that its tools cannot be had.
 count() {
@@ -47,12 +50,7 @@ step() {
 start() {
   local name=$1
   shift
-  (
-    begin=$SECONDS status=0
-    "$@" >"$logs/$name.log" 2>&1 || status=$?
-    echo "$status $((SECONDS - begin))" >"$logs/$name.done"
-  ) &
-  running[$name]=$!
+  start_chain "$name:$*"
 }
 
 # Starts a chain of steps, one after the other, next to everything else. Each word is a step's name, and the
@@ -66,16 +64,34 @@ start_chain() {
       echo "$status $((SECONDS - begin))" >"$logs/${step%%:*}.done"
     done
   ) &
-  for step in "$@"; do running[${step%%:*}]=$!; done
+  for step in "$@"; do
+    running[${step%%:*}]=$!
+    commands[${step%%:*}]=${step#*:}
+  done
 }
 
 finish_started() {
-  local name status seconds
+  local name status seconds repeated=()
   for name in "${!running[@]}"; do
     wait "${running[$name]}"
     read -r status seconds <"$logs/$name.done"
-    count "$name" "$status" "$seconds"
+    if [ "$status" != 0 ] && [ "$status" != 77 ] && [[ " ${labs[*]} " == *" $name "* ]]; then
+      repeated+=("$name")
+    else
+      count "$name" "$status" "$seconds"
+    fi
   done
+  for name in "${repeated[@]}"; do repeat_lab "$name"; done
+}
+
+# Runs a lab again that failed; its first output stays beside.
+repeat_lab() {
+  local name=$1 first=$logs/$1.first
+  mv "$logs/$name.log" "$first"
+  echo "$name failed, and runs again:"
+  tail -n 60 "$first"
+  step "$name" ${commands[$name]}
+  [[ ${table[-1]} == *FAILED* ]] || flaky+=("flaky: $name: $(grep -m 1 '^FAILED' "$first" || tail -n 1 "$first")")
 }
 
 documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items; }
@@ -219,8 +235,9 @@ for suite in rfc rfc-h2 safe safe-h2; do
   [ -f "$logs/cache-tests-$suite.log" ] && echo "http-cache-tests, $suite: $(grep '^required ' "$logs/cache-tests-$suite.log")"
 done
 grep -h '^advisories were not looked at' "$logs"/deny.log
-# Tests that failed once and passed alone: each is a bug, though it fails nobody's change.
+# Tests and labs that failed once and passed alone: each is a bug, though it fails nobody's change.
 grep -h '^flaky: ' "$logs"/tests.log
+[ ${#flaky[@]} -eq 0 ] || printf '%s\n' "${flaky[@]}"
 # Again, and short: whoever sees only the end of the output learns why.
 for row in "${table[@]}"; do
   read -r name result _ <<<"$row"

@@ -37,7 +37,11 @@ impl Tally {
             println!("---- {name}\n{}", failure.output);
             let flaky = (0..CHANCES).all(|_| suite.run(Some(&failure.test)).passes());
             self.recovered += usize::from(flaky);
-            if flaky { &mut self.flaky } else { &mut self.failed }.push(name);
+            if flaky {
+                self.flaky.push(format!("{name}: {}", failure.reason()));
+            } else {
+                self.failed.push(name);
+            }
         }
     }
 

@@ -89,6 +89,18 @@ impl Suite {
     }
 }
 
+impl Failure {
+    /// The place and the message of the panic, in one line.
+    pub(crate) fn reason(&self) -> String {
+        let mut lines = self.output.lines().skip_while(|line| !line.contains(" panicked at "));
+        let place = lines.next().and_then(|line| line.split_once(" panicked at "));
+        match place {
+            Some((_, place)) => format!("{place} {}", lines.next().unwrap_or_default()),
+            None => self.output.lines().last().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
 impl Outcome {
     /// Reads libtest's report, a line of JSON for each event, and passes over other lines.
     fn read(report: &str) -> Self {
@@ -165,6 +177,17 @@ mod tests {
         assert_eq!((&*outcome.failures[0].test, &*outcome.failures[0].output), ("b", "no\n"));
         assert_eq!(outcome.times, [(0.5, "a".to_owned()), (1.5, "b".to_owned())]);
         assert!(!outcome.passes());
+    }
+
+    #[test]
+    fn a_failure_is_told_by_the_place_and_the_message_of_its_panic() {
+        let reason = |output: &str| {
+            Failure { test: "a".to_owned(), output: output.to_owned() }.reason()
+        };
+        let output = "started\n\nthread 'a' (7) panicked at tests/a.rs:3:5:\nnever: it holds\nnote: run\n";
+        assert_eq!(reason(output), "tests/a.rs:3:5: never: it holds");
+        assert_eq!(reason("Error: refused\n"), "Error: refused");
+        assert_eq!(reason(""), "");
     }
 
     #[test]
