@@ -16,6 +16,7 @@ mod feed;
 mod fragment;
 mod hand_on;
 mod page;
+mod places;
 mod stitch;
 
 use std::collections::VecDeque;

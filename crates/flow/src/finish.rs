@@ -248,13 +248,14 @@ impl CoreLog {
     }
 
     /// Notes a fragment of the page that transaction `parent` asked for, as it is answered. It
-    /// counts as no request.
-    pub(crate) fn fragment(&self, reply: &Reply, told: &Told<'_>) {
-        let Some(core) = &self.sinks else { return };
+    /// counts as no request. Returns the time, in microseconds; 0 with nobody to tell.
+    pub(crate) fn fragment(&self, reply: &Reply, told: &Told<'_>) -> u64 {
+        let Some(core) = &self.sinks else { return 0 };
         let id = reply.about.number().unwrap_or_else(|| core.number());
-        let times = (id, rt::micros());
-        core.add(|names, batch| record::answered(reply, told, times, names, batch));
+        let end_us = rt::micros();
+        core.add(|names, batch| record::answered(reply, told, (id, end_us), names, batch));
         core.flush_if_full();
+        end_us
     }
 
     /// Notes a background fetch that is over. It counts as no request.

@@ -1,19 +1,20 @@
 //! From instructions to pieces: texts are taken, and fragments begin.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::Limit;
+use base::{Limit, Now};
 use bytes::Bytes;
 use cache::{Object, Reader};
 use esi::{Document, Fragment, Op};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::document::{self, ReadPage};
 use super::environment::Question;
 use super::fragment::{self, Absent, Came, Gap};
 use super::page::Composed;
+use super::places::Place;
 use super::stitch::GzipSegment;
 use crate::body::{Part, Parts, ReplyBody};
 use crate::core::Core;
@@ -47,7 +48,7 @@ pub(super) struct Begun {
     pub(super) fragment: Box<Fragment>,
     pub(super) asked: fragment::Asked,
     pub(super) slow: Box<Slow>,
-    pub(super) place: OwnedSemaphorePermit,
+    pub(super) place: Place,
 }
 
 /// The text of a page.
@@ -105,16 +106,26 @@ pub(super) fn resolve(core: &Core, page: &Composed, document: &Document) -> Vec<
 
 /// The pieces that `ops` come to in `page`; its fragments begin.
 pub(super) fn all(core: &Rc<Core>, page: &Rc<Composed>, ops: Vec<Op>) -> Slots {
-    Beginning { core, page }.of_ops(ops)
+    Beginning::new(core, page).of_ops(ops)
 }
 
 /// A page whose fragments begin.
 pub(super) struct Beginning<'a> {
-    pub(super) core: &'a Rc<Core>,
-    pub(super) page: &'a Rc<Composed>,
+    core: &'a Rc<Core>,
+    page: &'a Rc<Composed>,
+    at: Now,
+    /// The time at which the last fragment that was at hand ended, and so the next begins, in
+    /// microseconds: looking at the clock twice for each would be a part of what it costs.
+    looked_us: Cell<u64>,
 }
 
-impl Beginning<'_> {
+impl<'a> Beginning<'a> {
+    /// Those of `page` that begin now.
+    pub(super) fn new(core: &'a Rc<Core>, page: &'a Rc<Composed>) -> Self {
+        let at = core.now();
+        Self { core, page, at, looked_us: Cell::new(core.log.micros(at)) }
+    }
+
     /// The pieces that `ops` come to.
     pub(super) fn of_ops(&self, ops: Vec<Op>) -> Slots {
         let mut slots = Vec::with_capacity(ops.len());
@@ -159,7 +170,7 @@ impl Beginning<'_> {
     /// # Errors
     /// When it has failed, and so has what may take its place.
     fn begin(&self, fragment: Box<Fragment>, slots: &mut Slots) -> Result<(), Gap> {
-        let Ok(place) = Arc::clone(&self.page.within.top.places).try_acquire_owned() else {
+        let Some(place) = self.page.within.top.places.take() else {
             slots.push(Slot::Op(Op::Include(fragment)));
             return Ok(());
         };
@@ -171,6 +182,7 @@ impl Beginning<'_> {
             Ok((asked, Start::Reply(reply))) => {
                 drop(place);
                 let judged = fragment::judge(self.core, self.page, &fragment, &asked, reply);
+                self.looked_us.set(asked.ended_us.get().max(asked.began_us));
                 self.page.spare.set(Some(asked.request));
                 match judged {
                     Ok(body) => {
@@ -214,13 +226,12 @@ impl Beginning<'_> {
     /// # Errors
     /// Why there can be none.
     fn start(&self, fragment: &Fragment) -> Result<(fragment::Asked, Start), Absent> {
-        let Self { core, page } = self;
+        let Self { core, page, at, .. } = self;
         page.count(core).map_err(Absent::Limit)?;
         let (mut request, site) = fragment::request(page, fragment)?;
-        let at = core.now();
-        let began_us = core.log.micros(at);
-        let start = core.start_fragment((&page.live, &site), &mut request, (&page.within, at));
-        Ok((fragment::Asked { request, at, began_us }, start))
+        let start = core.start_fragment((&page.live, &site), &mut request, (&page.within, *at));
+        let began_us = self.looked_us.get();
+        Ok((fragment::Asked { request, at: *at, began_us, ended_us: Cell::default() }, start))
     }
 }
 

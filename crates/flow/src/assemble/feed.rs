@@ -332,8 +332,7 @@ impl Feed {
         let mut pieces = Vec::with_capacity(ops.len());
         let mut rest: Vec<Op> = ops.into_iter().rev().collect();
         while let Some(op) = rest.pop() {
-            // Closed it never is.
-            drop(self.page.within.top.places.acquire().await);
+            self.page.within.top.places.some().await;
             for piece in self.begin(vec![op]).into_iter().rev() {
                 match piece {
                     Arrival::Op(op) => rest.push(*op),
@@ -364,7 +363,7 @@ impl Feed {
     }
 
     fn beginning(&self) -> Beginning<'_> {
-        Beginning { core: &self.core, page: &self.page }
+        Beginning::new(&self.core, &self.page)
     }
 
     pub(super) fn pieces(&self, slots: Slots) -> Vec<Arrival> {

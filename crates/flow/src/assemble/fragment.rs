@@ -1,5 +1,6 @@
 //! A fragment's request, and the judgement of what came of it.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -45,11 +46,13 @@ const LEFT: [HeaderId; 10] = [
 const OWN: [HeaderId; 3] =
     [HeaderId::Authorization, HeaderId::Cookie, HeaderId::ProxyAuthorization];
 
-/// A fragment's request, and when it was made.
+/// A fragment's request, and when it was made and answered.
 pub(super) struct Asked {
     pub(super) request: Box<Request>,
     pub(super) at: Now,
     pub(super) began_us: u64,
+    /// 0 before it is answered, and with nobody to tell.
+    pub(super) ended_us: Cell<u64>,
 }
 
 /// The reason why a fragment did not come.
@@ -255,7 +258,7 @@ pub(super) fn unfold(core: &Core, page: &Composed, coding: Coding, body: &mut Re
 fn note(core: &Core, page: &Composed, asked: &Asked, reply: &Reply, bytes: u64) {
     let (at, began_us) = (asked.at, asked.began_us);
     let started = Started { at, began_us, read_us: began_us, policy_us: began_us, head_bytes: 0 };
-    core.log.fragment(
+    let ended_us = core.log.fragment(
         reply,
         &Told {
             request: Some(&asked.request),
@@ -264,6 +267,7 @@ fn note(core: &Core, page: &Composed, asked: &Asked, reply: &Reply, bytes: u64) 
             ..Told::new(page.within.top.peer, &page.live, &started)
         },
     );
+    asked.ended_us.set(ended_us);
 }
 
 /// A fragment that failed, and has nothing in its place.

@@ -10,10 +10,10 @@ use cache::Object;
 use esi::{OnError, Op};
 use message::Request;
 use policy::Peer;
-use tokio::sync::Semaphore;
 
 use super::document::Instructions;
 use super::environment::Question;
+use super::places::Places;
 use super::{document, fragment};
 use crate::ask::LiveRef;
 use crate::core::Core;
@@ -80,7 +80,7 @@ pub(crate) struct Top {
     /// The client has a certificate: what it gets is for it alone.
     pub(crate) personal: bool,
     /// Places of those fragments that may be under way together.
-    pub(super) places: Arc<Semaphore>,
+    pub(super) places: Rc<Places>,
     /// Fragments so far, those of fragments included.
     begun: Cell<u64>,
     /// Bytes so far.
@@ -102,13 +102,12 @@ impl fmt::Debug for Top {
 impl Top {
     /// The page that `request` asks for.
     pub(crate) fn new(live: &LiveRef, request: Request, peer: Peer, line: Option<Line>) -> Self {
-        let places = usize::try_from(live.limits.esi_parallel).unwrap_or(Semaphore::MAX_PERMITS);
         Self {
             request,
             peer,
             line,
             personal: false,
-            places: Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))),
+            places: Places::new(live.limits.esi_parallel),
             begun: Cell::new(0),
             bytes: Cell::new(0),
         }
