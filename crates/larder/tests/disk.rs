@@ -331,7 +331,8 @@ fn version(reply: &Reply) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn kills_in_a_row_bring_back_nothing_that_was_purged() {
     const PAGES: usize = 40;
-    let rounds = if is_full_run() { 200 } else { 5 };
+    // Of hits in a hundred. A read that a busy disk delays is a miss; in many rounds those are few.
+    let (rounds, wanted) = if is_full_run() { (200, 99) } else { (5, 95) };
     let mut stage = Disked::start(Policy::Declared, "").await;
     let mut least = [1_u64; PAGES];
     let set = |stage: &Disked, page: usize, version: u64| {
@@ -375,5 +376,6 @@ async fn kills_in_a_row_bring_back_nothing_that_was_purged() {
             }
         }
     }
-    assert!(hits * 100 >= asked * 95, "{hits} hits of {asked}");
+    println!("{rounds} kills: {hits} hits of {asked}");
+    assert!(hits * 100 >= asked * wanted, "{hits} hits of {asked}");
 }
