@@ -35,7 +35,7 @@ use testkit::reply::{Reply, Seen};
 use testkit::strict::{ParsedRequest, read_requests};
 
 /// Time that anything may take that nothing delays on purpose; most of it is for loaded machines.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Additions of a test to the configuration, as TOML.
 #[derive(Clone, Copy, Debug, Default)]
