@@ -2,7 +2,8 @@
 //! assignments to the socket that `NOTIFY_SOCKET` names.
 //!
 //! Telling never fails anything: without a manager nothing is said, and one that does not listen is
-//! not waited for.
+//! not waited for. The crate `sd-notify` sends with a socket that blocks, and knows nothing of a
+//! watch over several threads, which is most of what is here.
 
 use std::ffi::OsStr;
 use std::os::linux::net::SocketAddrExt;

@@ -6,7 +6,8 @@ use std::fmt;
 pub const OCTETS: &str = "application/octet-stream";
 
 /// The built-in table, in order of the suffix: the registered types of RFC 6838 where there are
-/// some, and those that browsers expect.
+/// some, and those that browsers expect. It is data and no code, and `types` adds to it: a crate
+/// would be a dependency for the same.
 const BUILT_IN: &[(&str, &str)] = &[
     ("3gp", "video/3gpp"),
     ("7z", "application/x-7z-compressed"),

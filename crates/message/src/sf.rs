@@ -2,7 +2,8 @@
 //! field is as good as absent.
 //!
 //! Nothing is copied: members and parameters are slices of the field's lines, checked once and then
-//! read as often as needed.
+//! read as often as needed. The crate `sfv` makes values of its own out of them, with memory for
+//! each, and these fields are read for hits.
 
 use crate::header::is_token_byte;
 
