@@ -1,4 +1,5 @@
 // Figures that move under load, and stand still without.
+import { hostname } from 'node:os';
 import { check, part, sum } from '../browser/checks.mjs';
 import { openBrowser } from '../browser/people.mjs';
 import { Watcher, load, tokenOf } from './desk.mjs';
@@ -56,6 +57,11 @@ await part('figures under load', async () => {
     ['cluster-table', 'ready']]) {
     await anna.until(`${table} has ${words}`, () => row(table, words).isVisible());
   }
+  await anna.until('certificates say how long they are good for', async () => /\b(19|20) days/.test(
+    await row('certificates-table', 'cert.pem').innerText()));
+  await anna.until('servers say how long they take', async () => /\d (µs|ms)/.test(await row('origins-table', 'app').innerText()));
+  check('the page says on which machine it is', (await page.innerText('#about')).includes(` on ${hostname()}, up `)
+    && await page.title() === `${hostname()}: Larder`, await page.title());
   const trusts = async () => (await page.innerText('#cluster-title')).includes('board, trusts what it stores');
   await anna.until('the node trusts what it stores', trusts);
   const first = await anna.tile('Objects');

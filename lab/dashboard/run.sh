@@ -19,7 +19,9 @@ start origin node "$here/origin.mjs" "$work/run/origin.sock"
 until_ready origin test -S "$work/run/origin.sock"
 read -r admin nats < <(free_ports 2)
 start nats nats-server -a 127.0.0.1 -p "$nats" -js -sd "$work/nats"
-sed "s|@HTTP@|$http|g; s|@ADMIN@|$admin|g; s|@NATS@|$nats|g; s|@WORK@|$work|g" "$here/larder.toml" >"$work/larder.toml"
+certificate_in_files
+sed "s|@HTTP@|$http|g; s|@HTTPS@|$https|g; s|@ADMIN@|$admin|g; s|@NATS@|$nats|g; s|@WORK@|$work|g
+  s|@CERTIFICATE@|$certificate|g" "$here/larder.toml" >"$work/larder.toml"
 quietly larder-check "$larder" check "$work/larder.toml"
 
 # The part about a stream that breaks ends this Larder and starts another.
@@ -30,7 +32,6 @@ start larder "${serve[@]}"
 echo "${pids[-1]}" >"$LAB_PID"
 until_ready larder curl --silent --fail --max-time 5 --output /dev/null "http://127.0.0.1:$admin/healthz"
 
-certificate_in_files
 [ $# -gt 0 ] || set -- format live ranges boxes strangers access demo report broken
 status=0
 shots=${SHOTS:-$lab/../target/lab/dashboard}

@@ -193,6 +193,10 @@ fn status() -> Value {
         "uptime_seconds": number("Since it was started."),
         "config_file": maybe(text("Its configuration; none when flags are."), "string"),
         "waits_for_restart": list(text("A changed setting that only a restart puts in force.")),
+        "dashboard": object(json!({
+            "addresses": list(text("A listener's address.")),
+            "tokens": text("The folder with a token for each role, on the daemon's machine."),
+        })),
         "cores": number("Core threads."),
         "sites": number("How many there are."),
         "origins": number("How many there are."),
@@ -231,7 +235,10 @@ fn state() -> [Named; 4] {
         "failed": number("Of these, those without a usable answer."),
         "in_flight": number("Exchanges under way."),
         "waiting": number("Requests waiting for a connection to it."),
+        "answers": number("Answers whose heads came."),
+        "answers_us": number("Microseconds until their heads, connecting included, of all together."),
         "last_error": maybe(text("Its latest failure."), "string"),
+        "last_error_ms": maybe(number("When that was, in milliseconds since 1970."), "integer"),
     }));
     let origin = object(json!({
         "name": text("What sites call it."),

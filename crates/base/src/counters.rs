@@ -73,6 +73,7 @@ counters! {
     H2Connections h2_connections_total Counter "Client connections that spoke HTTP/2.";
     H2ProtocolErrors h2_protocol_errors_total Counter "HTTP/2 connections ended because the client broke the protocol or a limit.";
     TlsResumed tls_resumed_total Counter "TLS handshakes that went on from an earlier session.";
+    Tls12 tls12_handshakes_total Counter "Of the handshakes completed, those of TLS 1.2; the others are of TLS 1.3.";
     TlsFailures tls_handshake_failures_total Counter "TLS handshakes with clients that came to nothing.";
     AcmeChallenges acme_challenges_total Counter "Questions of certificate authorities answered, over plain HTTP or in a handshake.";
     AcmeOrders acme_orders_total Counter "Certificates ordered from an authority.";

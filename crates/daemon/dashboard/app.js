@@ -43,8 +43,9 @@ function signOut(problem = '') {
   byId('token').focus();
 }
 
-function welcome({ role, version, tls }) {
-  board.version = version;
+function welcome({ role, version, tls, host }) {
+  Object.assign(board, { version, host });
+  document.title = `${host}: Larder`;
   explain.scheme = tls ? 'https' : 'http';
   for (const part of parts) part.allow(role);
   text(byId('role'), role);

@@ -28,7 +28,7 @@ const TILES = [
   },
   {
     label: 'Errors (5xx)', figure: (f, mean) => [rate(mean('errors')), '/s'],
-    beside: (f) => `${rate(f.rates.aborted)} cut off/s`, alarm: (f, mean) => mean('errors') > 0,
+    beside: (f, mean) => `${rate(mean('client_errors'))} 4xx/s, ${rate(f.rates.aborted)} cut off/s`, alarm: (f, mean) => mean('errors') > 0,
   },
   {
     label: 'Memory', figure: (f) => bytesIn(f.now.memory_bytes),
@@ -41,7 +41,7 @@ const TILES = [
   },
   {
     label: 'Connections', figure: (f) => [count(f.now.connections), ''],
-    beside: (f) => `${count(f.now.tunnels)} tunnels`,
+    beside: (f, mean) => [`${count(f.now.tunnels)} tunnels`, ...handshakes(mean)].join(', '),
   },
 ];
 
@@ -49,6 +49,13 @@ const TILES = [
 function ratio(mean) {
   const judged = mean('judged');
   return judged > 0 ? mean('from_store') / judged : null;
+}
+
+// TLS handshakes, if there are any, and how many of them are of the old version.
+function handshakes(mean) {
+  const [all, old] = [mean('handshakes'), mean('handshakes_tls12')];
+  if (!(all > 0)) return [];
+  return [`${rate(all)} TLS/s${old > 0 ? `, ${percent(old / all)} of 1.2` : ''}`];
 }
 
 // Whoever sends such purges mostly does not look at their answers.
@@ -159,6 +166,26 @@ function diskTable() {
   });
 }
 
+// Days within which somebody should look after a certificate: authorities' tools renew theirs a month before.
+const SOON_DAYS = 14;
+
+function validity(cell, row) {
+  const days = Math.floor(row.left_s / 86_400);
+  twoLines(cell, row.left_s < 0 ? 'expired' : days < 1 ? 'less than a day' : `${count(days)} day${days === 1 ? '' : 's'}`, '');
+  cell.className = `health ${row.left_s < 0 ? 'bad' : days < SOON_DAYS ? 'warn' : 'good'}`;
+}
+
+function certificatesTable() {
+  return new Table(byId('certificates-table'), {
+    label: 'Certificates', key: (row) => `${row.site} ${row.certificate}`, nothing: 'No certificate.',
+    columns: [
+      { title: 'Certificate', kind: 'words', value: (row) => row.certificate },
+      { title: 'Site', kind: 'words', value: (row) => row.site || 'all' },
+      { title: 'Good for', fill: validity },
+    ],
+  });
+}
+
 function otherTables() {
   return {
     sites: new Table(byId('sites-table'), {
@@ -205,6 +232,7 @@ export class Board {
         number('Time/s', (row) => time(row.time_us))),
       errors: errorsTable(),
       disk: diskTable(),
+      certificates: certificatesTable(),
       ...otherTables(),
     };
     this.paused = false;
@@ -225,11 +253,13 @@ export class Board {
     const mean = (name) => this.charts.history.mean(name, CALM_S);
     this.tiles.fill(figures, mean);
     text(byId('purges-lost'), lostPurges(figures.now.purges_lost));
-    text(byId('about'), `${this.version}, up ${duration(figures.uptime_s)}`);
+    text(byId('about'), `${this.version} on ${this.host}, up ${duration(figures.uptime_s)}`);
     this.tables.sites.fill(figures.sites);
     this.tables.limits.fill(figures.limits);
     this.cluster.fill(figures.cluster);
     this.tables.disk.fill(figures.disk);
+    this.tables.certificates.fill(figures.certificates);
+    show(byId('certificates'), figures.certificates.length > 0);
     for (const element of document.querySelectorAll('.with-disk')) show(element, figures.disk.length > 0);
     show(byId('disk-finding'), figures.now.disk_finding > 0);
     const { ring } = figures;

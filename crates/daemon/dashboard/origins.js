@@ -1,7 +1,7 @@
 // Origins: how each server does, and taking one out of service by hand.
 import { post } from './api.js';
 import { answer, byId, confirmed, el, text } from './dom.js';
-import { count, rate } from './format.js';
+import { count, moment, rate, time } from './format.js';
 import { Table, rowOf, twoLines } from './tables.js';
 
 // What is done by hand, with what it means for the button's name.
@@ -11,6 +11,9 @@ const BY_HAND = [
   ['up', 'Up', 'treat as healthy, whatever probes say'],
   ['auto', 'Auto', 'as probes and failures say'],
 ];
+
+// Seconds of which the time until answers is the mean.
+const MEAN_S = 30;
 
 // A word for how a server is, why, and in which colour.
 function health(row) {
@@ -26,6 +29,8 @@ function health(row) {
 export class Origins {
   constructor() {
     this.mayChange = false;
+    // What each server had answered before, the oldest first.
+    this.before = new Map();
     const columns = [
       { title: 'Server', kind: 'words name', fill: (cell, row) => twoLines(cell, row.name, row.origin) },
       {
@@ -40,7 +45,11 @@ export class Origins {
       { title: 'Failures/s', kind: 'number', value: (row) => rate(row.rates.failures) },
       { title: 'Under way', kind: 'number', value: (row) => count(row.in_flight) },
       { title: 'Waiting', kind: 'number', value: (row) => count(row.waiting), minor: true },
-      { title: 'Last failure', kind: 'words', value: (row) => row.last_error ?? '–', minor: true },
+      { title: 'Answers after', kind: 'number', value: (row) => time(this.#answersAfter(row)), minor: true },
+      {
+        title: 'Last failure', kind: 'words', minor: true,
+        fill: (cell, row) => twoLines(cell, row.last_error ?? '–', row.last_error && moment(row.last_error_ms)),
+      },
       { title: 'By hand', fill: (cell, row) => this.#buttons(cell, row) },
     ];
     this.table = new Table(byId('origins-table'), {
@@ -50,6 +59,23 @@ export class Origins {
       const button = event.target.closest('button');
       if (button) this.#set(rowOf(button), button.dataset.action);
     });
+  }
+
+  // Microseconds until a server's answers begin, in the mean of the last seconds; null without any.
+  #answersAfter(row) {
+    const [first] = this.before.get(this.table.key(row)) ?? [];
+    const answers = first ? row.answers - first.answers : 0;
+    return answers > 0 ? (row.answers_us - first.answers_us) / answers : null;
+  }
+
+  #note(row) {
+    const key = this.table.key(row);
+    const rows = this.before.get(key) ?? [];
+    // A daemon that was started anew counts from nothing.
+    if (rows.at(-1)?.answers > row.answers) rows.length = 0;
+    rows.push(row);
+    if (rows.length > MEAN_S) rows.shift();
+    this.before.set(key, rows);
   }
 
   allow(role) {
@@ -87,5 +113,6 @@ export class Origins {
   fill(rows) {
     this.rows = rows;
     this.table.fill(rows);
+    rows.forEach((row) => this.#note(row));
   }
 }

@@ -174,15 +174,6 @@ fn of_configuration(
     ]
 }
 
-/// Every certificate that is there: its site (empty for all), its file or its host, and the seconds
-/// until it expires, negative ones afterwards.
-fn certificates(daemon: &Daemon) -> Vec<(String, String, i64)> {
-    let now = rt::now().unix_secs();
-    let left = |end: u64| i64::try_from(end).unwrap_or(i64::MAX).saturating_sub_unsigned(now);
-    let all = daemon.certificates().into_iter();
-    all.filter_map(|((site, name), end)| Some((site, name, left(end?)))).collect()
-}
-
 /// A page of metrics under construction.
 #[derive(Default)]
 struct Page(String);
@@ -235,7 +226,7 @@ pub(crate) fn page(daemon: &Daemon) -> String {
     }
     let name = "certificate_expires_seconds";
     page.head(name, "gauge", "Until the certificate expires; fewer than none: it has.");
-    for (site, certificate, left) in certificates(daemon) {
+    for (site, certificate, left) in daemon.expiries() {
         page.sample(name, &[("site", &site), ("certificate", &certificate)], left);
     }
     page.head("limit_hits_total", "counter", "How often a limit was reached.");
@@ -334,6 +325,16 @@ fn by_server(page: &mut Page, servers: &[(String, ServerStatus)]) {
             page.sample(name, &[("origin", origin), ("server", &server.name)], value(server));
         }
     }
+    let name = "server_answer_seconds";
+    let about = "From the begin of an exchange with an origin's server, connecting included, until \
+                 its answer's head.";
+    page.head(name, "summary", about);
+    for (origin, server) in servers {
+        let labels = [("origin", &**origin), ("server", &*server.name)];
+        let (answers, waited_us) = server.answers;
+        page.sample(&format!("{name}_sum"), &labels, seconds(waited_us));
+        page.sample(&format!("{name}_count"), &labels, answers);
+    }
 }
 
 /// Other caches that are told of what is invalidated.
@@ -385,7 +386,8 @@ pub(crate) fn json(daemon: &Daemon) -> serde_json::Value {
         .collect();
     map.insert("limit_hits".to_owned(), limits.into());
     const DAY: i64 = 24 * 3600;
-    let days: serde_json::Map<_, _> = certificates(daemon)
+    let days: serde_json::Map<_, _> = daemon
+        .expiries()
         .into_iter()
         .map(|(_, certificate, left)| (certificate, left.div_euclid(DAY).into()))
         .collect();

@@ -32,7 +32,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
             server: status.name.to_string(),
             failures: status.failures,
             is_ejected: status.ejected_ms > 0,
-            why: status.last_error,
+            why: status.last_error.map(|(_, why)| why),
         });
         for line in outages.look(rt::now().mono_ms, servers) {
             base::say!("larder: {line}");

@@ -23,6 +23,9 @@ pub(crate) fn server(status: &ServerStatus) -> Value {
         "failed": status.failed,
         "in_flight": status.in_flight,
         "waiting": status.waiting,
-        "last_error": status.last_error,
+        "answers": status.answers.0,
+        "answers_us": status.answers.1,
+        "last_error": status.last_error.as_ref().map(|(_, why)| why),
+        "last_error_ms": status.last_error.as_ref().map(|(at, _)| at),
     })
 }

@@ -497,6 +497,15 @@ impl Daemon {
         running.material.certificates(&running.config)
     }
 
+    /// Every certificate that is there: its site (empty for all), its file or its host, and the
+    /// seconds until it expires, negative ones afterwards.
+    pub(crate) fn expiries(&self) -> Vec<(String, String, i64)> {
+        let now = rt::now().unix_secs();
+        let left = |end: u64| i64::try_from(end).unwrap_or(i64::MAX).saturating_sub_unsigned(now);
+        let all = self.certificates().into_iter();
+        all.filter_map(|((site, name), end)| Some((site, name, left(end?)))).collect()
+    }
+
     /// Has the configuration in force take up what has changed of programs and parameters.
     pub(crate) fn refresh(&self) {
         let mut running = self.running.lock();

@@ -48,6 +48,7 @@ enum Verb {
     Preset(preset::PresetVerb),
     /// Have the running daemon read its configuration again; the cache and all connections stay.
     Reload(AdminArgs),
+    Dashboard(tools::DashboardArgs),
     Explain(tools::ExplainArgs),
     Purge(tools::PurgeArgs),
     /// Nodes that tell each other what they invalidate, and share a configuration (`[cluster]`).
@@ -102,6 +103,7 @@ fn main() -> ExitCode {
         Verb::Check { config, show } => check::check(&config, show),
         Verb::Preset(verb) => preset::run(&verb),
         Verb::Reload(args) => tools::reload(&args.admin_socket),
+        Verb::Dashboard(args) => tools::dashboard(&args),
         Verb::Explain(args) => tools::explain(&args),
         Verb::Purge(args) => tools::purge(&args),
         Verb::Cluster(verb) => tools::cluster(&verb, gather),

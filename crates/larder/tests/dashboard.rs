@@ -3,6 +3,7 @@
 mod support;
 
 use serde_json::Value;
+use support::console::run;
 use support::events::{Events, bearer};
 use support::nats::Nats;
 use support::{PATIENCE, Setup, Stage, eventually, whole};
@@ -57,6 +58,7 @@ async fn whoever_looks_sees_what_happened_before_and_what_happens() {
     let mut events = Events::open(&stage, "read").await;
     let hello = events.find("hello", |_| true).await;
     assert_eq!(hello["role"], "read");
+    assert!(hello["host"].as_str().is_some_and(|host| !host.is_empty()));
     let history = events.find("history", |_| true).await;
     assert_eq!(history["columns"][0], "time_ms");
     assert_eq!(history["reach_s"], 7_200);
@@ -64,7 +66,10 @@ async fn whoever_looks_sees_what_happened_before_and_what_happens() {
     let failed = |data: &Value| data["ring"]["errors"][0]["url"] == "larder.test/early";
     let first = events.find("figures", failed).await;
     assert_eq!(first["ring"]["errors"][0]["status"], 503);
-    assert_eq!(first["servers"][0]["origin"], "app");
+    let server = &first["servers"][0];
+    assert_eq!((&server["origin"], &server["answers"]), (&"app".into(), &1.into()));
+    assert!(server["answers_us"].as_u64() > Some(0) && server["last_error"].is_null(), "{server}");
+    assert_eq!(first["certificates"], serde_json::json!([]));
     for _ in 0..3 {
         assert_eq!(stage.get("/kept").await.status, 200);
     }
@@ -96,6 +101,31 @@ async fn a_cluster_is_told_with_its_nodes_and_with_what_is_wrong() {
     let is_out = |data: &Value| data["cluster"]["problem"].is_string();
     let figures = events.find("figures", is_out).await;
     assert_eq!(figures["cluster"]["connected"], false);
+}
+
+#[tokio::test]
+async fn a_link_signs_in_by_itself_and_may_what_its_role_may() {
+    let stage = Setup { top: TOP, ..Setup::default() }.start().await;
+    for (role, may_purge) in [("read", 403), ("purge", 200), ("config", 200)] {
+        let (is_ok, link, why) = run(&stage.daemon, &["dashboard", "--role", role]).await;
+        assert!(is_ok, "{why}");
+        let at = stage.daemon.admin().expect("an admin listener");
+        let token = link.trim().strip_prefix(&format!("http://{at}/#token=")).expect("a link");
+        let fields = format!("Authorization: Bearer {token}\r\n");
+        assert_eq!(ask(&stage, "/api/v1/status", &fields).await.status, 200);
+        let body = r#"{"all":true}"#;
+        let purge = format!(
+            "POST /api/v1/purge HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut raw = Raw::connect(at).await.expect("a connection").patience(PATIENCE);
+        raw.send(purge.as_bytes(), Pieces::Whole).await.expect("sent");
+        assert_eq!(whole(raw.reply("POST").await, role).status, may_purge, "{role}");
+    }
+    let stage = Setup::default().start().await;
+    let (is_ok, said, why) = run(&stage.daemon, &["dashboard"]).await;
+    assert!(!is_ok && said.is_empty() && why.contains("listen = \"127.0.0.1:6080\""), "{why}");
 }
 
 #[tokio::test]

@@ -88,6 +88,9 @@ pub(crate) async fn shake(
             if secured.is_resumed() {
                 counters.inc(Counter::TlsResumed);
             }
+            if secured.is_tls12() {
+                counters.inc(Counter::Tls12);
+            }
             Some((Stream::secure(tcp, session), secured))
         }
         Err(failure) => {

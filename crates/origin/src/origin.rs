@@ -166,8 +166,12 @@ pub struct ServerStatus {
     pub in_flight: u32,
     /// Requests waiting for one of its connections.
     pub waiting: u32,
-    /// The latest failure of a request, a probe or a name lookup.
-    pub last_error: Option<String>,
+    /// The latest failure of a request, a probe or a name lookup, and when it was, in milliseconds
+    /// since 1970.
+    pub last_error: Option<(u64, String)>,
+    /// Answers, and microseconds from the begin of their exchanges, connecting included, until
+    /// their heads, of all together.
+    pub answers: (u64, u64),
     /// Bytes both ways, and why there was no connection.
     pub moved: Moved,
 }
@@ -191,6 +195,7 @@ impl ServerStatus {
             in_flight: server.in_flight(),
             waiting: server.waiting(),
             last_error: server.last_error(),
+            answers: server.answers(),
             moved: server.tally.moved(),
         }
     }

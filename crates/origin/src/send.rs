@@ -229,7 +229,7 @@ impl Sender<'_, '_> {
         let (holder, counters) = (self.holder, &self.core.counters);
         let permit = server.permit(origin.config(), holder, self.total, counters).await;
         let permit = permit.inspect_err(unconnected)?;
-        let now_ms = rt::now().mono_ms;
+        let (now_ms, began_us) = (rt::now().mono_ms, rt::micros());
         let mut kept = self.core.checkout(server, now_ms, self.look());
         loop {
             let reused = kept.is_some();
@@ -245,6 +245,7 @@ impl Sender<'_, '_> {
             match self.attempt(server, link, reused).await {
                 Ok(answer) => {
                     server.answered(answer.response.status, rt::now().mono_ms);
+                    server.waited(rt::micros().saturating_sub(began_us));
                     let of = Origins {
                         server: at,
                         reused,

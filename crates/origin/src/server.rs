@@ -113,7 +113,11 @@ pub(crate) struct Server {
     waiting: AtomicU32,
     requests: AtomicU64,
     failed: AtomicU64,
-    last_error: Mutex<Option<String>>,
+    /// The latest failure, and when it was, in milliseconds since 1970.
+    last_error: Mutex<Option<(u64, String)>>,
+    /// Answers, and microseconds until their heads.
+    answers: AtomicU64,
+    waited_us: AtomicU64,
     /// When a connection to it failed last, in milliseconds of the monotonic clock, and why.
     unconnected: Mutex<Option<(u64, io::ErrorKind)>>,
     pub(crate) tally: Tally,
@@ -165,6 +169,8 @@ impl Server {
             requests: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             last_error: Mutex::new(None),
+            answers: AtomicU64::new(0),
+            waited_us: AtomicU64::new(0),
             unconnected: Mutex::default(),
             tally: Tally::default(),
             config,
@@ -459,11 +465,22 @@ impl Server {
     }
 
     pub(crate) fn note_error(&self, text: String) {
-        *self.last_error.lock() = Some(text);
+        *self.last_error.lock() = Some((rt::now().unix_ms, text));
     }
 
-    pub(crate) fn last_error(&self) -> Option<String> {
+    pub(crate) fn last_error(&self) -> Option<(u64, String)> {
         self.last_error.lock().clone()
+    }
+
+    /// Notes that the head of an answer came after so many microseconds.
+    pub(crate) fn waited(&self, us: u64) {
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        self.waited_us.fetch_add(us, Ordering::Relaxed);
+    }
+
+    /// Answers, and microseconds until their heads, of all together.
+    pub(crate) fn answers(&self) -> (u64, u64) {
+        (self.answers.load(Ordering::Relaxed), self.waited_us.load(Ordering::Relaxed))
     }
 
     pub(crate) fn in_flight(&self) -> u32 {

@@ -104,6 +104,7 @@ pub struct Secured {
     shown: Arc<Shown>,
     identity: Option<Box<Identity>>,
     resumed: bool,
+    tls12: bool,
     http2: bool,
 }
 
@@ -117,6 +118,7 @@ impl Secured {
             identity: identity.and_then(Identity::of).map(Box::new),
             http2: connection.alpn_protocol() == Some(b"h2"),
             resumed: connection.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
+            tls12: connection.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_2),
         }
     }
 
@@ -138,6 +140,11 @@ impl Secured {
     /// Returns true if the session resumes an earlier one.
     pub fn is_resumed(&self) -> bool {
         self.resumed
+    }
+
+    /// Returns true if it is of TLS 1.2; otherwise it is of 1.3.
+    pub fn is_tls12(&self) -> bool {
+        self.tls12
     }
 
     /// Returns true if a request for `host`, in canonical form, may come over the session, as far

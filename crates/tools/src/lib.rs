@@ -5,6 +5,7 @@
 
 mod client;
 mod cluster;
+mod dashboard;
 mod feed;
 mod hist;
 mod live;
@@ -22,6 +23,7 @@ use std::io::{self, IsTerminal, Write};
 
 pub use client::{AdminArgs, PurgeArgs, default_socket, purge, purge_all, reload};
 pub use cluster::{ClusterOrderArgs, ClusterStatusArgs, ClusterVerb, cluster};
+pub use dashboard::DashboardArgs;
 pub use hist::HistArgs;
 pub use live::{LiveView, Moment};
 pub use log::LogArgs;
@@ -31,6 +33,7 @@ pub use stat::StatArgs;
 pub use top::TopArgs;
 pub use why::{ExplainArgs, reasons};
 
+pub use dashboard::run as dashboard;
 pub use hist::run as hist;
 pub use log::run as log;
 pub use logstat::run as logstat;

@@ -49,6 +49,10 @@ impl Daemon {
             "uptime_seconds": self.uptime().as_secs(),
             "config_file": self.config_file(),
             "waits_for_restart": self.with_config(|config| self.waits_for_restart(config)),
+            "dashboard": {
+                "addresses": self.admin_addresses,
+                "tokens": self.with_config(|config| super::tokens_folder(&config.admin)),
+            },
             "cores": self.cores(),
             "sites": sites,
             "origins": origins,

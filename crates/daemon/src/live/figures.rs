@@ -21,6 +21,8 @@ const LEAST_S: f64 = 0.5;
 const MINUTE_MS: u64 = 60_000;
 /// Sites that are shown, those with most requests.
 const SITES: usize = 12;
+/// Certificates that are shown, those that expire first.
+const CERTIFICATES: usize = 20;
 /// Nodes of a cluster that are shown, those that are not ready before the others.
 const NODES: usize = 50;
 
@@ -38,6 +40,9 @@ const COUNTED: &[(&str, &[Counter])] = &[
     ("peers", Outcome::Peer.counters()),
     ("requests", &[Counter::Requests]),
     ("errors", &[Counter::Status5xx]),
+    ("client_errors", &[Counter::Status4xx]),
+    ("handshakes", &[Counter::TlsHandshakes]),
+    ("handshakes_tls12", &[Counter::Tls12]),
     ("aborted", &[Counter::Aborted]),
     ("bytes_out", &[Counter::BytesOut]),
     ("bytes_in", &[Counter::BytesIn]),
@@ -76,6 +81,8 @@ pub(super) struct Reading {
     sites: BTreeMap<String, SiteSums>,
     servers: Vec<(String, ServerStatus)>,
     volumes: Vec<Volume>,
+    /// Each certificate's site, its name, and the seconds until it expires.
+    certificates: Vec<(String, String, i64)>,
     cluster: Option<cluster::Status>,
     /// The configuration that all nodes share, in short.
     configuration: Value,
@@ -107,6 +114,7 @@ impl Reading {
             sites: daemon.shared.tallies.sum().sites,
             servers: daemon.servers(),
             volumes: volumes::all(daemon),
+            certificates: daemon.expiries(),
             cluster: daemon.cluster().map(|cluster| cluster.status()),
             configuration: rollout::short(daemon),
         }
@@ -162,6 +170,7 @@ impl Reading {
             "sites": self.sites(before),
             "servers": self.servers(before),
             "disk": self.volumes(before),
+            "certificates": self.certificates(),
             "cluster": self.cluster.clone().map(|status| nodes(status, &self.configuration)),
             "limits": self.limits(before),
         })
@@ -223,6 +232,21 @@ impl Reading {
             volume.row(|counter| self.rate(before, counter(&was), counter(&volume.stats)))
         };
         self.volumes.iter().map(row).collect()
+    }
+
+    /// The certificates, the first to expire first.
+    fn certificates(&self) -> Vec<Value> {
+        let mut rows: Vec<_> = self.certificates.iter().collect();
+        rows.sort_by_key(|(.., left_s)| *left_s);
+        rows.truncate(CERTIFICATES);
+        let row = |(site, certificate, left_s): &(String, String, i64)| {
+            json!({
+                "site": site,
+                "certificate": certificate,
+                "left_s": left_s,
+            })
+        };
+        rows.into_iter().map(row).collect()
     }
 
     /// Limits that were reached since the start.

@@ -14,7 +14,7 @@ use super::document::{self, ReadPage};
 use super::environment::Question;
 use super::fragment::{self, Absent, Came, Gap};
 use super::page::Composed;
-use super::places::Place;
+use super::places::OwnPlace;
 use super::stitch::GzipSegment;
 use crate::body::{Part, Parts, ReplyBody};
 use crate::core::Core;
@@ -48,7 +48,7 @@ pub(super) struct Begun {
     pub(super) fragment: Box<Fragment>,
     pub(super) asked: fragment::Asked,
     pub(super) slow: Box<Slow>,
-    pub(super) place: Place,
+    pub(super) place: OwnPlace,
 }
 
 /// The text of a page.

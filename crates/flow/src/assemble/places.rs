@@ -15,7 +15,7 @@ pub(super) struct Places {
 
 /// One of them; it is free again when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place(Rc<Places>);
+pub(super) struct OwnPlace(Rc<Places>);
 
 impl Places {
     /// So many places, and at least one.
@@ -24,9 +24,9 @@ impl Places {
     }
 
     /// A place if one is free.
-    pub(super) fn take(self: &Rc<Self>) -> Option<Place> {
+    pub(super) fn take(self: &Rc<Self>) -> Option<OwnPlace> {
         self.free.set(self.free.get().checked_sub(1)?);
-        Some(Place(Rc::clone(self)))
+        Some(OwnPlace(Rc::clone(self)))
     }
 
     /// Ready when one is free.
@@ -37,7 +37,7 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for OwnPlace {
     fn drop(&mut self) {
         let free = self.0.free.get();
         self.0.free.set(free + 1);

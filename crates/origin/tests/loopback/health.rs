@@ -127,8 +127,10 @@ async fn probes_decide_who_gets_requests() {
     assert_eq!(error.to_string(), "shop: no healthy server");
     assert_eq!(error.status().code(), 503);
     assert!(!client.origin.is_healthy());
-    let last = client.origin.servers()[0].last_error.clone().expect("an error");
+    let (at_ms, last) = client.origin.servers()[0].last_error.clone().expect("an error");
     assert_eq!(last, "probe: status 503");
+    let now_ms = rt::now().unix_ms;
+    assert!(at_ms <= now_ms && at_ms + 3_600_000 > now_ms, "{at_ms}, and it is {now_ms}");
 
     status.store(200, Ordering::SeqCst);
     eventually(|| probed() == Probed::Healthy).await;
@@ -181,8 +183,11 @@ async fn a_server_that_does_not_answer_probes_is_sick() {
     let background = tokio::spawn(run_background(Arc::clone(&client.origin), None));
     eventually(|| client.origin.servers().iter().all(|s| s.probed == Probed::Sick)).await;
     let rows = client.origin.servers();
-    assert_eq!(rows[0].last_error.as_deref(), Some("probe: no answer within 50ms"));
-    let refused = rows[1].last_error.as_deref().expect("an error");
+    assert_eq!(
+        rows[0].last_error.as_ref().map(|(_, why)| &**why),
+        Some("probe: no answer within 50ms")
+    );
+    let refused = &*rows[1].last_error.as_ref().expect("an error").1;
     assert!(refused.contains("cannot connect"), "{refused}");
     background.abort();
 }
