@@ -18,7 +18,7 @@
 //! ground    2  error_pages load records
 //! ground    1  keeper versions
 //! ground    0  account allocator below carried fits given guard holders journal
-//! ground    0  like notify ordered ports ring servers sharing tended
+//! ground    0  like notify ordered ports process ring servers sharing tended
 //! ```
 //!
 //! The state knows neither who asks nor how it was started; a face reads the state and knows no
@@ -56,6 +56,7 @@ mod otlp;
 mod outages;
 mod ports;
 mod pressure;
+mod process;
 mod programs;
 mod records;
 mod ring;
