@@ -12,8 +12,8 @@ use policy::Profile;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
-    AcmeConfig, AdminConfig, Admission, CacheStatus, Config, DiskConfig, DiskVolume, ListenSpec,
-    LogRing, MemoryConfig, NamedFolder, Place, Programs, Run, SiteConfig,
+    AcmeConfig, AdminConfig, Admission, CacheStatus, Config, DiskConfig, DiskVolume, HealthConfig,
+    ListenSpec, LogRing, MemoryConfig, NamedFolder, Place, Programs, Run, SiteConfig,
 };
 use crate::parse::{
     Presets, WORKERS_MAX, finish, parse_acme, parse_memory, plain_origin, volume_path, volume_size,
@@ -92,6 +92,8 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         memory: MemoryConfig { size: size.unwrap_or_default(), place: Place::nowhere() },
         disk: disk(&mut r, options),
         admin: AdminConfig::default(),
+        health: HealthConfig::default(),
+        metrics: None,
         varnish_cli: None,
         htcp: None,
         cluster: None,

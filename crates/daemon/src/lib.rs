@@ -8,7 +8,7 @@
 //! start    12  opened
 //! faces    11  api
 //! faces    10  dashboard metrics varnish_cli
-//! faces     9  explain htcp live otlp outages pressure stats
+//! faces     9  explain htcp live otlp outages pressure readiness stats
 //! faces     8  rollout
 //! faces     7  summary trial volumes
 //! state     6  state
@@ -58,6 +58,7 @@ mod ports;
 mod pressure;
 mod process;
 mod programs;
+mod readiness;
 mod records;
 mod ring;
 mod rollout;
