@@ -62,11 +62,13 @@ pub(crate) async fn converse<A: Api>(
         .serve_connection(TokioIo::new(stream), service);
     let mut served = pin!(served);
     let served = tokio::select! {
-        served = served.as_mut() => served,
+        // What has come meanwhile is not answered.
+        biased;
         () = last => {
             served.as_mut().graceful_shutdown();
             served.await
         }
+        served = served.as_mut() => served,
     };
     // A connection that is merely kept reaches no limit by its end. Other failures are the
     // client's: it has been answered, or is gone.
