@@ -25,7 +25,7 @@ use crate::lobby::{Lobby, Place};
 use crate::routes::Part;
 use crate::tokens::Tokens;
 
-/// What clients must show to be told figures.
+/// The proof that clients must show to be told figures.
 #[derive(Clone)]
 pub struct Terms {
     tokens: Option<Arc<Tokens>>,

@@ -50,7 +50,7 @@ pub(crate) struct Desk<A> {
     pub(crate) audit: Audit,
     /// True if figures are for everyone who gets so far.
     pub(crate) open_metrics: bool,
-    /// What can be asked.
+    /// The part of the table that can be asked for.
     pub(crate) part: Part,
 }
 

@@ -467,9 +467,9 @@ pub const TABLE: &[Route] = &[
 pub(crate) enum Part {
     /// All of it.
     Whole,
-    /// What is told about health.
+    /// Words about health.
     Health,
-    /// What Prometheus reads.
+    /// The page that Prometheus reads.
     Metrics,
 }
 

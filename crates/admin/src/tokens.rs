@@ -189,7 +189,7 @@ fn read(path: &Path) -> Result<String, TokenError> {
     })
 }
 
-/// The token that is a file's text; `None` if that is none.
+/// The token that is a file's text; `None` if the text is something else.
 fn token_in(text: &str) -> Option<&str> {
     let token = text.trim_end_matches(['\r', '\n']);
     let is_one = token.len() >= TOKEN_MIN && token.bytes().all(|b| b.is_ascii_graphic());

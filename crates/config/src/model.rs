@@ -40,7 +40,7 @@ pub struct Config {
     pub disk: Option<DiskConfig>,
     /// The admin listener.
     pub admin: AdminConfig,
-    /// What is told about the daemon's health, and where.
+    /// The daemon's health: how it is told, and where.
     pub health: HealthConfig,
     /// The listener for Prometheus alone; `None` if it is absent.
     pub metrics: Option<MetricsConfig>,

@@ -345,8 +345,8 @@ impl Material {
             .map_err(|error| format!("larder: TLS: {error}"))
     }
 
-    /// What clients of `[metrics]` must show, over TLS if that is `secure`; `None` if `config` does
-    /// not say, or not for that.
+    /// The proof that clients of `[metrics]` must show, over TLS if that is `secure`; `None` if
+    /// `config` does not say, or not for that.
     ///
     /// # Errors
     /// The random source fails.

@@ -1,5 +1,5 @@
-//! Readiness, as it is told to kubelets and balancers, and the look for sites of which nothing can be
-//! served.
+//! Readiness, as it is told to kubelets and balancers, and the look for sites that nothing can be
+//! served for.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ pub(crate) fn reasons(daemon: &Daemon) -> String {
     text
 }
 
-/// Looks for sites of which nothing can be served, for as long as it is polled and the
+/// Looks for sites that nothing can be served for, as long as it is polled and the
 /// configuration says so.
 pub(crate) async fn run(daemon: Arc<Daemon>) {
     loop {

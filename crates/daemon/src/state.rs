@@ -84,9 +84,9 @@ pub struct Daemon {
     plans: watch::Sender<Option<Arc<acme::Plan>>>,
     /// The certificates that are shown with an authority's word.
     stapling: watch::Sender<Option<acme::Stapling>>,
-    /// What clients of `[metrics]` must show; `None` if there was none at the start.
+    /// The proof that clients of `[metrics]` must show; `None` if there was none at the start.
     terms: Option<watch::Sender<Arc<Terms>>>,
-    /// Sites of which nothing can be served, where that is told.
+    /// Sites that nothing can be served for, where that is told.
     pub(crate) unserved: Mutex<Vec<String>>,
 }
 
@@ -548,7 +548,7 @@ fn is_secure(config: &Config) -> bool {
 }
 
 impl Daemon {
-    /// What clients of `[metrics]` must show; `None` if it was not there at the start.
+    /// The proof that clients of `[metrics]` must show; `None` if it was not there at the start.
     pub(crate) fn terms(&self) -> Option<watch::Receiver<Arc<Terms>>> {
         self.terms.as_ref().map(watch::Sender::subscribe)
     }

@@ -22,7 +22,7 @@ pub enum Readiness {
     Unprepared,
     /// The daemon ends.
     Stopping,
-    /// The operator wants no clients while there is a site of which nothing can be served.
+    /// The operator wants no clients while there is a site that nothing can be served for.
     Unserved,
 }
 
@@ -62,7 +62,7 @@ pub struct Trust {
     is_unprepared: AtomicBool,
     /// The daemon ends.
     is_stopping: AtomicBool,
-    /// There is a site of which nothing can be served, and health checks are to tell.
+    /// There is a site that nothing can be served for, and health checks are to tell.
     is_unserved: AtomicBool,
 }
 
@@ -134,7 +134,7 @@ impl Trust {
         self.is_stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Has health checks fail while there is a site of which nothing can be served.
+    /// Has health checks fail while there is a site that nothing can be served for.
     pub fn set_unserved(&self, is_unserved: bool) {
         self.is_unserved.store(is_unserved, Ordering::Relaxed);
     }

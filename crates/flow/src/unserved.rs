@@ -1,4 +1,4 @@
-//! Sites of which nothing can be served: their origins are all down, and nothing that is stored of
+//! Sites that nothing can be served for: their origins are all down, and nothing that is stored of
 //! them may answer.
 //!
 //! It is found by looking through all that is stored, beside the cores: for whoever asks seldom.
@@ -39,7 +39,7 @@ impl Site {
 }
 
 impl Shared {
-    /// The sites of which nothing can be served, by their first hosts. Where a disk has something,
+    /// The sites that nothing can be served for, by their first hosts. Where a disk has something,
     /// nobody knows of what sites it is without reading it: then there are none.
     pub async fn unserved(self: &Arc<Self>, now_ms: u64) -> Vec<String> {
         let live = self.live();

@@ -1,4 +1,4 @@
-//! What kubelets, balancers and Prometheus are told, on addresses of their own.
+//! Answers to kubelets, balancers and Prometheus, on addresses of their own.
 
 mod support;
 

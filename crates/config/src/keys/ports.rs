@@ -19,11 +19,11 @@ pub(crate) const METRICS: Section = Section {
     title: "[metrics]",
     about: "An address of its own for Prometheus, where `/metrics` is answered and nothing else, to \
             clients with a token, a certificate, or both where both are named here. Where it \
-            listens is read when the daemon starts; a reload reads the rest again, and certificates \
-            are read again within a second of a change.",
+            listens is read when the daemon starts; a reload reads the rest again, and \
+            certificates are read again within a second of a change.",
     keys: || {
         let mut keys = keys! {
-            "listen", "a string", "required", "Where it listens, as in `listen`: \":9145 tls\" on any interface; without `tls` only on addresses of this machine's own, where nobody on the way can read the token.";
+            "listen", "a string", "required", "Where it listens, as in `listen`: \":6091 tls\" on any interface; without `tls` only on addresses of this machine's own, where nobody on the way can read the token.";
             "token_file", "an absolute path", "none", "File with the token that clients bring in `Authorization: Bearer`: one line of at least 32 letters and digits. The daemon's user reads it, or root; a file that everyone may read is refused.";
             "client_ca", "an absolute path", "none", "PEM file with the authorities that sign clients' certificates; with it, clients need one.";
         };

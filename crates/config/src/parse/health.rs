@@ -8,7 +8,7 @@ use crate::listen::EXPECTED;
 use crate::model::{Certificates, ClientFiles, HealthConfig, ListenSpec, MetricsConfig};
 use crate::reader::{Item, Reader, Table};
 
-/// What is told about health.
+/// The way in which health is told.
 pub(super) fn health(r: &mut Reader, top: &Table<'_>) -> HealthConfig {
     let table = top.item("health").and_then(|item| r.table(&item, &keys::HEALTH));
     let Some(table) = table else { return HealthConfig::default() };
