@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure the tools are there that the checks need: `setup.sh build` for compiling alone, `setup.sh basic` for all
-# but what follows, `setup.sh wordpress`, `mediawiki`, `django`, `http2-clients`, `dashboard` or `tools` for these labs,
+# but what follows, `setup.sh wordpress`, `mediawiki`, `django`, `http2-clients`, `dashboard`, `tools` or `watchers` for these labs,
 # `setup.sh experiments` for the peers and the tools of the experiments, `setup.sh nats` for a cluster,
 # `setup.sh cluster` for its checker, `setup.sh bench` for counting instructions,
 # `setup.sh package` for what looks at packages; several words together too. As root on
@@ -108,6 +108,16 @@ dashboard() {
 tools() {
   missing tmux && packages+=(tmux)
   missing curl && packages+=(curl)
+}
+
+# Those who watch over a daemon from another machine.
+watchers() {
+  missing ip && packages+=(iproute2)
+  missing curl && packages+=(curl)
+  missing openssl && packages+=(openssl)
+  missing python3 && packages+=(python3)
+  missing haproxy && packages+=(haproxy)
+  missing prometheus && packages+=(prometheus)
 }
 
 # Servers that the articles compared, and the tools that they used. Those whose commands others bring as well are asked for

@@ -142,6 +142,12 @@ tools() {
   lab/tools/run.sh
 }
 
+# Prometheus, HAProxy and a kubelet's questions, from another network namespace.
+watchers() {
+  scripts/setup.sh watchers || return 77
+  lab/watchers/run.sh
+}
+
 # A few clusters with faults: that no promise is broken, however slow the machine is.
 cluster_faults() {
   scripts/setup.sh cluster || return 77
@@ -212,6 +218,7 @@ if [ "${1:-all}" = all ]; then
     start cache-tests-safe-h2 lab/cache-tests/run.sh safe h2
     start h2spec lab/h2spec/run.sh
     start tools tools
+    start watchers watchers
     start cluster-faults cluster_faults
     # Each has a browser, and several at once would only wait for each other.
     chain=()

@@ -9,25 +9,35 @@ const LOCAL_NAMES: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Names under which the listener may be asked.
+/// Names under which the listener may be asked; `None` for every name, and for none at all.
 #[derive(Debug)]
-pub(crate) struct Names(Vec<String>);
+pub(crate) struct Names(Option<Vec<String>>);
 
 impl Names {
     /// The usual ones and `more`, without ports.
     pub(crate) fn new(more: impl IntoIterator<Item = String>) -> Self {
         let usual = LOCAL_NAMES.into_iter().map(str::to_owned);
-        Self(usual.chain(more).map(|name| name.to_ascii_lowercase()).collect())
+        Self(Some(usual.chain(more).map(|name| name.to_ascii_lowercase()).collect()))
+    }
+
+    /// All of them: for a listener where another site's page learns nothing. Kubelets ask under an
+    /// address, and some balancers without a Host field.
+    pub(crate) fn any() -> Self {
+        Self(None)
     }
 
     /// Tells whether `authority`, a name with or without a port, is one of these names.
     fn has(&self, authority: &str) -> bool {
-        host_of(authority).is_some_and(|host| self.0.iter().any(|n| n.eq_ignore_ascii_case(host)))
+        let mut own = self.0.iter().flatten();
+        host_of(authority).is_some_and(|host| own.any(|name| name.eq_ignore_ascii_case(host)))
     }
 
     /// Tells whether a request is for one of these names: by its one Host field, and also by its
     /// target if the target has a name (RFC 9112 3.2.2).
     pub(crate) fn admit(&self, request: &Parts) -> bool {
+        if self.0.is_none() {
+            return true;
+        }
         let by_target = request.uri.authority().is_none_or(|name| self.has(name.as_str()));
         by_target && sole(&request.headers, &header::HOST).is_some_and(|name| self.has(name))
     }

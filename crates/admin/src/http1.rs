@@ -19,7 +19,7 @@ use crate::body::Sent;
 use crate::guard::{self, Names, Type};
 use crate::lobby::Place;
 use crate::openapi;
-use crate::routes::{self, Needs, Operation, Route, Takes, Verb};
+use crate::routes::{Needs, Operation, Part, Route, Takes, Verb};
 use crate::tokens::{Tokens, Worth};
 
 /// Bytes of a request's body, and of an answer's, that the log of changes keeps.
@@ -46,10 +46,12 @@ pub(crate) struct Desk<A> {
     pub(crate) api: Arc<A>,
     pub(crate) names: Names,
     /// None when no address is listened on.
-    pub(crate) tokens: Option<Tokens>,
+    pub(crate) tokens: Option<Arc<Tokens>>,
     pub(crate) audit: Audit,
-    /// True if figures are for everyone.
+    /// True if figures are for everyone who gets so far.
     pub(crate) open_metrics: bool,
+    /// The part of the table that can be asked for.
+    pub(crate) part: Part,
 }
 
 /// Why a request is not answered with what it asks for.
@@ -99,9 +101,11 @@ impl<A: Api> Desk<A> {
             let why = "this listener is not asked under that name: see `[admin] hosts`";
             return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, why));
         }
-        let route = find(head);
+        let route = find(self.part, head);
         let role = match &route {
             Ok(route) if self.is_open(route) => None,
+            // What is not there is no secret where nothing is.
+            Err(_) if self.part == Part::Health => None,
             _ => Some(self.role_of(peer, head)?),
         };
         let route = route?;
@@ -156,6 +160,11 @@ impl<A: Api> Desk<A> {
         self.audit.note(Change { who, what, asked, status, answer }).await;
     }
 
+    /// Connections that may be there at a time.
+    pub(crate) fn connections(&self) -> u64 {
+        self.api.limits().value(self.part.connections())
+    }
+
     fn is_open(&self, route: &Route) -> bool {
         match route.needs {
             Needs::Nothing => true,
@@ -176,7 +185,10 @@ impl<A: Api> Desk<A> {
             Err(refusal.with(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge)))
         };
         let Some(token) = guard::bearer(&head.headers) else {
-            let why = "`Authorization: Bearer` and a token are wanted: those of `[admin] tokens`";
+            let why = match self.part {
+                Part::Metrics => "`Authorization: Bearer` and the token are wanted",
+                _ => "`Authorization: Bearer` and a token are wanted: those of `[admin] tokens`",
+            };
             return refused(why, "Bearer realm=\"larder\"");
         };
         let wrong_max = self.api.limits().admin_wrong_tokens;
@@ -185,7 +197,7 @@ impl<A: Api> Desk<A> {
             Worth::Role(role) => {
                 if let Some(place) = head.extensions.get::<Arc<Place>>() {
                     // Where too many are known already, it may still be asked to leave.
-                    _ = place.make_known(self.api.limits().admin_connections);
+                    _ = place.make_known(self.connections());
                 }
                 Ok(role)
             }
@@ -228,6 +240,11 @@ impl<A: Api> Desk<A> {
 
     /// The body, if the route takes one.
     async fn body(&self, route: &Route, head: &Parts, body: Incoming) -> Result<Value, Refusal> {
+        if self.part != Part::Whole {
+            // Nothing is read there that is not needed.
+            let none = || Refusal::new(StatusCode::BAD_REQUEST, "this takes no body");
+            return body.is_end_stream().then_some(Value::Null).ok_or_else(none);
+        }
         let said = guard::type_of(&head.headers);
         if said == Type::Other {
             let why = "a body is `Content-Type: application/json`";
@@ -293,10 +310,10 @@ fn hidden(body: &Value, names: &[&str]) -> Value {
 }
 
 /// The route that a request means.
-fn find(head: &Parts) -> Result<&'static Route, Refusal> {
-    let mut of_path = routes::of_path(head.uri.path()).peekable();
+fn find(part: Part, head: &Parts) -> Result<&'static Route, Refusal> {
+    let mut of_path = part.of_path(head.uri.path()).peekable();
     if of_path.peek().is_none() {
-        let why = "nothing is here: /api/v1/openapi.json says what there is";
+        let why = format!("nothing is here: {}", part.directory());
         return Err(Refusal::new(StatusCode::NOT_FOUND, why));
     }
     let mut allowed = Vec::new();

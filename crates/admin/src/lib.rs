@@ -7,11 +7,14 @@
 //!
 //! A unix socket is for who may open it. An address is for who has a token, and only ever one of
 //! this machine's own. No answer is for another web site's page: names, origins and types are
-//! checked before a token is.
+//! checked before a token is. Kubelets, balancers and Prometheus are elsewhere: for them there are
+//! listeners on any address that answer a few rows of the table and nothing else (`apart`).
 
+mod apart;
 mod api;
 mod audit;
 mod body;
+mod connection;
 mod explanation;
 mod guard;
 mod http1;
@@ -23,6 +26,7 @@ pub mod routes;
 mod shapes;
 mod tokens;
 
+pub use apart::{Terms, serve_health, serve_metrics};
 pub use api::{Answer, Api, Asked, Caller, Peer, Role};
 pub use audit::Audit;
 pub use body::Body;

@@ -1,39 +1,29 @@
 //! The listeners: a unix socket, and addresses of this machine's own.
 
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::Limit;
-use http::Request;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::api::{Api, Peer};
 use crate::audit::Audit;
+use crate::connection::converse;
 use crate::guard::Names;
 use crate::http1::Desk;
 use crate::lobby::Lobby;
-use crate::patient::Patient;
+use crate::routes::Part;
 use crate::tokens::Tokens;
 
 /// Pause after a connection could not be accepted, as when no descriptor is left.
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// Least that a head may have: less the library does not take.
-const HEAD_BYTES_MIN: u64 = 8 << 10;
-
-/// Fields of a request's head.
-const FIELDS_MAX: usize = 100;
+pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where the unix socket is.
 #[derive(Clone, Debug)]
@@ -119,7 +109,8 @@ impl Listeners {
             SocketAddr::V6(address) => format!("[{}]", address.ip()),
         });
         let names = Names::new(hosts.into_iter().chain(own.collect::<Vec<_>>()));
-        let desk = Arc::new(Desk { api, names, tokens: self.tokens, audit, open_metrics });
+        let (tokens, part) = (self.tokens.map(Arc::new), Part::Whole);
+        let desk = Arc::new(Desk { api, names, tokens, audit, open_metrics, part });
         if let Some(listener) = self.socket {
             rt::spawn(serve_socket(Arc::clone(&desk), listener, Lobby::new()));
         }
@@ -196,7 +187,7 @@ fn admit<A: Api>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
 ) {
-    let most = desk.api.limits().admin_connections;
+    let most = desk.connections();
     let (place, leave, is_full) = lobby.enter(most);
     // Who may open the socket is known by that.
     let is_local = matches!(peer, Peer::Local { .. });
@@ -207,44 +198,11 @@ fn admit<A: Api>(
     if refused {
         return;
     }
-    let desk = Arc::clone(desk);
+    let talk = converse(Arc::clone(desk), stream, peer, Arc::new(place), pending());
     rt::spawn(async move {
-        let place = Arc::new(place);
-        let limits = desk.api.limits();
-        let patience = Duration::from_millis(limits.admin_timeout);
-        let head_bytes = limits.admin_head_bytes.max(HEAD_BYTES_MIN);
-        // Whether something has come since the last answer.
-        let heard = Arc::new(AtomicBool::new(false));
-        let service = service_fn(|mut request: Request<Incoming>| {
-            let (desk, heard) = (Arc::clone(&desk), Arc::clone(&heard));
-            request.extensions_mut().insert(Arc::clone(&place));
-            async move {
-                let answer = desk.answer(peer, request).await;
-                heard.store(false, Ordering::Relaxed);
-                answer
-            }
-        });
-        let stream = Patient::new(stream, patience, Arc::clone(&heard));
-        let served = http1::Builder::new()
-            .timer(TokioTimer::new())
-            // Who has sent all and no longer listens has asked all the same.
-            .half_close(true)
-            .header_read_timeout(patience)
-            .max_buf_size(usize::try_from(head_bytes).unwrap_or(usize::MAX))
-            .max_headers(FIELDS_MAX)
-            .serve_connection(TokioIo::new(stream), service);
-        let served = tokio::select! {
-            served = served => served,
-            () = leave.asked() => return,
-        };
-        // A connection that is merely kept reaches no limit by its end. Other failures are the
-        // client's: it has been answered, or is gone.
-        if let Err(error) = served {
-            if error.is_timeout() && heard.load(Ordering::Relaxed) {
-                desk.api.count_limit(Limit::AdminTimeout);
-            } else if error.is_parse_too_large() {
-                desk.api.count_limit(Limit::AdminHeadBytes);
-            }
+        tokio::select! {
+            () = talk => {}
+            () = leave.asked() => {}
         }
     });
 }

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use base::Limit;
+
 use crate::api::Role;
 
 /// An operation that a request asks for. The daemon's [`Api::answer`](crate::Api::answer) has an
@@ -247,7 +249,7 @@ pub const TABLE: &[Route] = &[
     },
     Route {
         about: "Whether the daemon is ready for clients.",
-        also: &[(503, "It is out of touch with its cluster, drains, or has left.")],
+        also: &[(503, "It is not: the body has the reasons, one in a line.")],
         ..get("/readyz", Needs::Nothing, Operation::Ready, TEXT)
     },
     Route {
@@ -460,9 +462,49 @@ pub const TABLE: &[Route] = &[
     page("/uplot.js", SCRIPT),
 ];
 
-/// The routes of `path`.
-pub(crate) fn of_path(path: &str) -> impl Iterator<Item = &'static Route> + '_ {
-    TABLE.iter().filter(move |route| route.path == path)
+/// The part of the table that a listener answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All of it.
+    Whole,
+    /// Words about health.
+    Health,
+    /// The page that Prometheus reads.
+    Metrics,
+}
+
+impl Part {
+    /// Tells whether an operation is asked for there.
+    fn has(self, operation: Operation) -> bool {
+        match self {
+            Self::Whole => true,
+            Self::Health => matches!(operation, Operation::Health | Operation::Ready),
+            Self::Metrics => operation == Operation::Metrics,
+        }
+    }
+
+    /// Its routes of `path`.
+    pub(crate) fn of_path(self, path: &str) -> impl Iterator<Item = &'static Route> + '_ {
+        TABLE.iter().filter(move |route| route.path == path && self.has(route.operation))
+    }
+
+    /// Where it says what there is.
+    pub(crate) fn directory(self) -> &'static str {
+        match self {
+            Self::Whole => "/api/v1/openapi.json says what there is",
+            Self::Health => "there are /healthz and /readyz",
+            Self::Metrics => "there is /metrics",
+        }
+    }
+
+    /// The limit on its connections.
+    pub(crate) fn connections(self) -> Limit {
+        match self {
+            Self::Whole => Limit::AdminConnections,
+            Self::Health => Limit::HealthConnections,
+            Self::Metrics => Limit::MetricsConnections,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -488,6 +530,17 @@ mod tests {
             let Needs::Role(role) = route.needs else { panic!("{}", route.path) };
             assert!(role > Role::Read, "{}", route.path);
         }
+    }
+
+    #[test]
+    fn parts_have_what_they_are_for_and_nothing_else() {
+        let paths = |part: Part| {
+            let own = TABLE.iter().filter(|route| part.of_path(route.path).next().is_some());
+            own.map(|route| route.path).collect::<Vec<_>>()
+        };
+        assert_eq!(paths(Part::Health), ["/healthz", "/readyz"]);
+        assert_eq!(paths(Part::Metrics), ["/metrics"]);
+        assert_eq!(paths(Part::Whole).len(), TABLE.len());
     }
 
     #[test]

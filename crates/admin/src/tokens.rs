@@ -21,7 +21,8 @@ const TOKEN_BYTES: usize = 32;
 /// Characters that a token in a file has at least, whoever wrote it.
 const TOKEN_MIN: usize = 32;
 
-/// Addresses whose wrong tokens are remembered; all of them are this machine's.
+/// Addresses whose wrong tokens are remembered. Where there are more, no wrong token of others is
+/// told apart from one that was not looked at.
 const ADDRESSES_MAX: usize = 1024;
 
 /// The time in which wrong tokens of one address are counted.
@@ -99,6 +100,18 @@ impl Tokens {
         Ok(Self { hashes, wrong: Mutex::default() })
     }
 
+    /// One token, that of `role`, from the `text` of a file.
+    ///
+    /// # Errors
+    /// The text is no token, in words.
+    pub fn of_text(role: Role, text: &str) -> Result<Self, String> {
+        let token = token_in(text).ok_or_else(|| {
+            format!("no token: one line of at least {TOKEN_MIN} letters and digits")
+        })?;
+        let hash = Sha256::digest(token.as_bytes()).into();
+        Ok(Self { hashes: vec![(role, hash)], wrong: Mutex::default() })
+    }
+
     /// Judges `token`, which came from the address `from`. At most `wrong_max` wrong tokens of an
     /// address are looked at in a second.
     pub(crate) fn weigh(&self, token: &[u8], from: IpAddr, wrong_max: u64) -> Worth {
@@ -168,14 +181,19 @@ fn read(path: &Path) -> Result<String, TokenError> {
         return Err(wrong("everyone may read it: `chmod 600` it, and have a new one made".into()));
     }
     let text = fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
-    let token = text.trim_end_matches(['\r', '\n']);
-    if token.len() < TOKEN_MIN || !token.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(wrong(format!(
+    token_in(&text).map(str::to_owned).ok_or_else(|| {
+        wrong(format!(
             "no token: one line of at least {TOKEN_MIN} letters and digits; delete the file to \
              have one made"
-        )));
-    }
-    Ok(token.to_owned())
+        ))
+    })
+}
+
+/// The token that is a file's text; `None` if the text is something else.
+fn token_in(text: &str) -> Option<&str> {
+    let token = text.trim_end_matches(['\r', '\n']);
+    let is_one = token.len() >= TOKEN_MIN && token.bytes().all(|b| b.is_ascii_graphic());
+    is_one.then_some(token)
 }
 
 #[cfg(test)]
@@ -248,6 +266,17 @@ mod tests {
         assert!(locked);
         let there = IpAddr::from([127, 0, 0, 2]);
         assert_eq!(tokens.weigh(right.as_bytes(), there, 5), Worth::Role(Role::Read));
+    }
+
+    #[test]
+    fn a_token_of_ones_own_is_worth_one_role() {
+        let text = "0123456789abcdef0123456789abcdef";
+        let tokens = Tokens::of_text(Role::Read, &format!("{text}\n")).expect("a token");
+        assert_eq!(tokens.weigh(text.as_bytes(), HERE, 5), Worth::Role(Role::Read));
+        assert_eq!(tokens.weigh(&text.as_bytes()[1..], HERE, 5), Worth::Nothing);
+        for bad in ["", "\n", &text[1..], &format!("{text} {text}"), &format!("{text}\n{text}")] {
+            assert!(Tokens::of_text(Role::Read, bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

@@ -80,7 +80,7 @@ counters! {
     AcmeFailures acme_failures_total Counter "Of these, orders that came to nothing.";
     OcspFetches ocsp_fetches_total Counter "Responders asked whether a certificate is good, for handshakes to show.";
     OcspFailures ocsp_failures_total Counter "Of these, those without an answer that could be shown.";
-    AdminRequests admin_requests_total Counter "Requests to the admin listener.";
+    AdminRequests admin_requests_total Counter "Requests to the admin listener, to `[health]` and `[metrics]`.";
     AdminRefused admin_refused_total Counter "Of these, refused: for want of a token or role, by their name or origin, or because they are not understood.";
     Requests requests_total Counter "Requests whose head was read whole and well-formed.";
     BadRequests bad_requests_total Counter "Requests refused for their form (4xx and close).";

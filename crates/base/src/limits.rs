@@ -192,10 +192,12 @@ limits! {
     OcspAnswerBytes ocsp_answer_bytes Bytes 64 * KIB, "Body of one answer of a responder; beyond it the same.";
     OcspRetryWait ocsp_retry_wait Ms 300_000, "From a failed exchange with a responder to the next about the same certificate, about.";
     AdminConnections admin_connections Count 64, "Connections to the admin socket; beyond it new ones are closed at once. As many to each of its addresses may have shown a token, and as many none yet; beyond it the oldest without one is closed.";
-    AdminHeadBytes admin_head_bytes Bytes 16 * KIB, "Head of a request to the admin listener, at least 8KiB; beyond it 431.";
+    AdminHeadBytes admin_head_bytes Bytes 16 * KIB, "Head of a request to the admin listener, to `[health]` or `[metrics]`, at least 8KiB; beyond it 431.";
     AdminBodyBytes admin_body_bytes Bytes MIB, "Body of a request to the admin listener; beyond it 413.";
-    AdminTimeout admin_timeout Ms 10_000, "A connection to the admin listener that waits for a request's head, for its body, or for a byte of an answer to be taken; then it is closed.";
+    AdminTimeout admin_timeout Ms 10_000, "A connection to the admin listener, to `[health]` or `[metrics]` that waits for its handshake, for a request's head, for its body, or for a byte of an answer to be taken; then it is closed.";
     AdminWrongTokens admin_wrong_tokens Count 5, "Wrong tokens of one address in a second; beyond it 429, and no token of that address is looked at until the second is over.";
+    HealthConnections health_connections Count 64, "Connections to each address of `[health]`, of one request each; beyond it the oldest is closed.";
+    MetricsConnections metrics_connections Count 16, "Connections to each address of `[metrics]` that have shown what is asked for there, and as many that have shown nothing yet; beyond it the oldest of these is closed.";
     H2Streams h2_streams Count 100, "Requests at once on one HTTP/2 connection, at most 1000; further ones are refused, and can be made again.";
     H2Continuations h2_continuations Count 8, "CONTINUATION frames of one HTTP/2 request; beyond it the connection ends.";
     H2Resets h2_resets Count 100, "Requests of one HTTP/2 connection in 10 s that the client takes back, or that cannot be answered because of what it sends; beyond it the connection ends.";

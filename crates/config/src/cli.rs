@@ -12,8 +12,8 @@ use policy::Profile;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
-    AcmeConfig, AdminConfig, Admission, CacheStatus, Config, DiskConfig, DiskVolume, ListenSpec,
-    LogRing, MemoryConfig, NamedFolder, Place, Programs, Run, SiteConfig,
+    AcmeConfig, AdminConfig, Admission, CacheStatus, Config, DiskConfig, DiskVolume, HealthConfig,
+    ListenSpec, LogRing, MemoryConfig, NamedFolder, Place, Programs, Run, SiteConfig,
 };
 use crate::parse::{
     Presets, WORKERS_MAX, finish, parse_acme, parse_memory, plain_origin, volume_path, volume_size,
@@ -69,9 +69,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     });
     let scripts = server.as_ref().and_then(|server| scripts(&mut r, options, server));
     let presets = Presets::named(&mut r, &options.presets);
-    if let (Some(name), Profile::Rfc) = (presets.names().first(), options.profile) {
-        r.error_nowhere(format!("--preset {name}: presets count on --profile safe"));
-    }
+    check_presets(&mut r, &presets, options);
     let rules = presets.rules(&mut r, options.profile);
     let purge = crate::parse::purge_of_presets(presets.dialects(&mut r));
     let listen = match options.listen.is_empty() {
@@ -92,6 +90,8 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         memory: MemoryConfig { size: size.unwrap_or_default(), place: Place::nowhere() },
         disk: disk(&mut r, options),
         admin: AdminConfig::default(),
+        health: HealthConfig::default(),
+        metrics: None,
         varnish_cli: None,
         htcp: None,
         cluster: None,
@@ -124,6 +124,12 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         via: "larder".to_owned(),
     });
     finish(r, config).map(|(config, _)| config)
+}
+
+fn check_presets(r: &mut Reader, presets: &Presets, options: &CliOptions) {
+    if let (Some(name), Profile::Rfc) = (presets.names().first(), options.profile) {
+        r.error_nowhere(format!("--preset {name}: presets count on --profile safe"));
+    }
 }
 
 fn check_workers(r: &mut Reader, options: &CliOptions) {

@@ -67,7 +67,7 @@ mod ports;
 pub(crate) use cluster::CLUSTER;
 pub(crate) use disk::{DISK, DISK_VOLUME};
 pub(crate) use neighbour::NEIGHBOUR;
-pub(crate) use ports::{HTCP, VARNISH_CLI};
+pub(crate) use ports::{HEALTH, HTCP, METRICS, VARNISH_CLI};
 
 const TEXTS: &str = "a string or a list of strings";
 const DURATION: &str = "a duration such as \"10s\"";
@@ -101,6 +101,8 @@ pub(crate) const TOP: Section = Section {
             "disk", TABLE, "none", "A cache on disk below the one in memory: see `[disk]`.";
             "run", TABLE, "none", "See `[run]`.";
             "admin", TABLE, "none", "See `[admin]`.";
+            "health", TABLE, "none", "See `[health]`.";
+            "metrics", TABLE, "none", "See `[metrics]`.";
             "varnish_cli", TABLE, "none", "See `[varnish_cli]`.";
             "htcp", TABLE, "none", "See `[htcp]`.";
             "cluster", TABLE, "none", "See `[cluster]`.";
@@ -724,6 +726,8 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &DISK_VOLUME,
     &RUN,
     &ADMIN,
+    &HEALTH,
+    &METRICS,
     &VARNISH_CLI,
     &HTCP,
     &CLUSTER,

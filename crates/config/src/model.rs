@@ -40,6 +40,10 @@ pub struct Config {
     pub disk: Option<DiskConfig>,
     /// The admin listener.
     pub admin: AdminConfig,
+    /// The daemon's health: how it is told, and where.
+    pub health: HealthConfig,
+    /// The listener for Prometheus alone; `None` if it is absent.
+    pub metrics: Option<MetricsConfig>,
     /// The port that speaks Varnish's CLI; `None` if it is absent.
     pub varnish_cli: Option<VarnishCli>,
     /// The port that takes HTCP; `None` if it is absent.
@@ -401,6 +405,28 @@ impl Default for AdminConfig {
             history_minutes: 24 * 60,
         }
     }
+}
+
+/// `[health]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HealthConfig {
+    /// Addresses where health is told besides the admin listener; `None` for none.
+    pub listen: Option<ListenSpec>,
+    /// It is not ready while a site's origins are all down and nothing of the site is stored.
+    pub tells_of_origins: bool,
+}
+
+/// `[metrics]`. Clients show a token, a certificate, or both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricsConfig {
+    /// Where it listens: addresses only, perhaps with TLS.
+    pub listen: ListenSpec,
+    /// The file with the token of its clients, and where it is named.
+    pub token: Option<(PathBuf, Place)>,
+    /// The check of its clients' certificates.
+    pub client: Option<ClientFiles>,
+    /// Its own certificates; with none, those of `[tls]`.
+    pub pairs: Certificates,
 }
 
 /// The secret that clients of the CLI must know.

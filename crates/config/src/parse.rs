@@ -7,6 +7,7 @@ mod compression;
 mod disk;
 mod error_pages;
 mod files;
+mod health;
 mod includes;
 mod limits;
 mod log_ring;

@@ -22,6 +22,7 @@ impl Config {
         // What stands elsewhere in the file is the same.
         let cluster = |config: &Self| config.cluster.as_ref().map(ClusterConfig::placeless);
         let cli = |config: &Self| config.varnish_cli.as_ref().map(|cli| cli.listen.clone());
+        let metrics = |config: &Self| config.metrics.as_ref().map(|own| own.listen.clone());
         // What is closed by a reload that leaves its table out may come back by another.
         let cli_moved = cli(next).is_some() && cli(self) != cli(next);
         [
@@ -30,6 +31,8 @@ impl Config {
             ("[disk]", disk(self) != disk(next)),
             ("[run]", self.run != next.run),
             ("[admin]", self.admin != next.admin),
+            ("[health] listen", self.health.listen != next.health.listen),
+            ("[metrics] listen", metrics(self) != metrics(next)),
             ("[varnish_cli] listen", cli_moved),
             ("[htcp]", self.htcp != next.htcp),
             ("[cluster]", cluster(self) != cluster(next)),

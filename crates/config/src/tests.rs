@@ -4,6 +4,7 @@ mod acme;
 mod cluster;
 mod diagnostics;
 mod disk;
+mod health;
 mod keys;
 mod neighbours;
 mod ports;

@@ -11,8 +11,8 @@ use policy::acl::parse_net;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::parse_listen;
 use crate::model::{
-    AdminConfig, Admission, CacheStatus, CliSecret, Config, DiskConfig, DiskVolume, ListenSpec,
-    LogRing, MemoryConfig, MemorySize, Place, Programs, Run, SiteConfig, VarnishCli,
+    AdminConfig, Admission, CacheStatus, CliSecret, Config, DiskConfig, DiskVolume, HealthConfig,
+    ListenSpec, LogRing, MemoryConfig, MemorySize, Place, Programs, Run, SiteConfig, VarnishCli,
 };
 use crate::parse::{VOLUMES_MAX, finish, meet, volume_path, volume_size};
 use crate::reader::Reader;
@@ -84,6 +84,8 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         memory: MemoryConfig { size, place: Place::nowhere() },
         disk,
         admin: AdminConfig::default(),
+        health: HealthConfig::default(),
+        metrics: None,
         varnish_cli,
         htcp: None,
         cluster: None,

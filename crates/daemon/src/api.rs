@@ -13,15 +13,16 @@ use admin::{Answer, Api, Asked, Audit, Body, Listeners, Operation, Settings, Soc
 use base::{Counter, Limit, Limits};
 use bytes::Bytes;
 use config::AdminConfig;
-use flow::Readiness;
 use http::StatusCode;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::live::Live;
+use crate::ports::Bound;
 use crate::state::Daemon;
-use crate::{dashboard, explain, metrics};
+use crate::{dashboard, explain, metrics, readiness};
 
 /// The listeners of `[admin]` and of the socket, open, and how requests to them are treated. What
 /// cannot be had is told.
@@ -65,16 +66,43 @@ struct Face {
     live: Arc<Live>,
 }
 
-/// Has them answered.
+/// Has them answered, and what listens apart from them.
 pub(crate) fn serve(
     daemon: &Arc<Daemon>,
     live: Arc<Live>,
     (listeners, settings): (Listeners, Settings),
+    apart: (Vec<Bound>, Vec<Bound>),
 ) {
     for address in listeners.addresses() {
         base::say!("larder: admin listening on {address}");
     }
-    listeners.serve(Arc::new(Face { daemon: Arc::clone(daemon), live }), settings);
+    let face = Arc::new(Face { daemon: Arc::clone(daemon), live });
+    let (health, metrics) = apart;
+    for listener in health.into_iter().filter_map(|port| opened("health", "", port)) {
+        rt::spawn(admin::serve_health(Arc::clone(&face), listener));
+    }
+    if let Some(terms) = daemon.terms() {
+        let tls = if terms.borrow().is_secure() { " (TLS)" } else { "" };
+        for listener in metrics.into_iter().filter_map(|port| opened("metrics", tls, port)) {
+            rt::spawn(admin::serve_metrics(Arc::clone(&face), listener, terms.clone()));
+        }
+    }
+    listeners.serve(face, settings);
+}
+
+/// The listener of a port, which is told; what cannot be had is told, too, and done without.
+fn opened(name: &str, tls: &str, (address, socket): Bound) -> Option<TcpListener> {
+    let listener = socket.and_then(|socket| TcpListener::from_std(socket.into()));
+    match listener.and_then(|listener| Ok((listener.local_addr()?, listener))) {
+        Ok((bound, listener)) => {
+            base::say!("larder: {name}{tls} listening on {bound}");
+            Some(listener)
+        }
+        Err(error) => {
+            base::say!("larder: no {name} listener on {address}: {error}");
+            None
+        }
+    }
 }
 
 impl Api for Face {
@@ -94,9 +122,9 @@ impl Api for Face {
         let daemon = &*self.daemon;
         let answered = match operation {
             Operation::Health => Ok(Answer::text(StatusCode::OK, "ok\n")),
-            Operation::Ready => Ok(match daemon.shared.trust.readiness(rt::now().mono_ms) {
-                Readiness::Ready => Answer::text(StatusCode::OK, "ready\n"),
-                other => Answer::text(StatusCode::SERVICE_UNAVAILABLE, other.why()),
+            Operation::Ready => Ok(match readiness::reasons(daemon) {
+                reasons if reasons.is_empty() => Answer::text(StatusCode::OK, "ready\n"),
+                reasons => Answer::text(StatusCode::SERVICE_UNAVAILABLE, reasons),
             }),
             Operation::Cluster => Ok(daemon.cluster_status()),
             Operation::Stand => daemon.stand(asked).await,

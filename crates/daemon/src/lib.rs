@@ -8,7 +8,7 @@
 //! start    12  opened
 //! faces    11  api
 //! faces    10  dashboard metrics varnish_cli
-//! faces     9  explain htcp live otlp outages pressure stats
+//! faces     9  explain htcp live otlp outages pressure readiness stats
 //! faces     8  rollout
 //! faces     7  summary trial volumes
 //! state     6  state
@@ -18,7 +18,7 @@
 //! ground    2  error_pages load records
 //! ground    1  keeper versions
 //! ground    0  account allocator below carried fits given guard holders journal
-//! ground    0  like notify ordered ports ring servers sharing tended
+//! ground    0  like notify ordered ports process ring servers sharing tended
 //! ```
 //!
 //! The state knows neither who asks nor how it was started; a face reads the state and knows no
@@ -56,7 +56,9 @@ mod otlp;
 mod outages;
 mod ports;
 mod pressure;
+mod process;
 mod programs;
+mod readiness;
 mod records;
 mod ring;
 mod rollout;

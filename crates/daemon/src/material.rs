@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use admin::{Role, Terms, Tokens};
 use base::HashSeed;
 use config::sizing::Machine;
 use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place};
@@ -44,6 +45,8 @@ pub struct Material {
     pub(crate) error_pages: PageFiles,
     /// The guard of the port that speaks Varnish's CLI, if there is one.
     pub(crate) varnish_cli: Option<Guard>,
+    /// The token of those who read figures, if they need one.
+    figures: Option<Arc<Tokens>>,
 }
 
 /// A value made of files.
@@ -90,7 +93,8 @@ impl Material {
     pub(crate) fn read(config: &Config) -> (Self, Vec<Diagnostic>) {
         let (mut material, mut found) = (Self::default(), Vec::new());
         let all = config.sites.iter().flat_map(|site| &site.tls.pairs);
-        for files in config.certificates.iter().chain(all) {
+        let metrics = config.metrics.iter().flat_map(|metrics| &metrics.pairs);
+        for files in config.certificates.iter().chain(all).chain(metrics) {
             let key = (files.cert.clone(), files.key.clone());
             if material.pairs.contains_key(&key) {
                 continue;
@@ -107,7 +111,9 @@ impl Material {
                 Err(problem) => found.push(*problem),
             }
         }
-        for files in config.sites.iter().filter_map(|site| site.tls.client.as_ref()) {
+        let sites = config.sites.iter().filter_map(|site| site.tls.client.as_ref());
+        let metrics = config.metrics.iter().filter_map(|metrics| metrics.client.as_ref());
+        for files in sites.chain(metrics) {
             let key = (files.ca.clone(), files.required);
             if material.clients.contains_key(&key) {
                 continue;
@@ -136,6 +142,11 @@ impl Material {
         found.extend(secrets::seal(config).err().map(|problem| *problem));
         match config.varnish_cli.as_ref().map(read_guard).transpose() {
             Ok(guard) => material.varnish_cli = guard,
+            Err(problem) => found.push(*problem),
+        }
+        let token = config.metrics.as_ref().and_then(|metrics| metrics.token.as_ref());
+        match token.map(|(path, place)| read_token(path, place)).transpose() {
+            Ok(tokens) => material.figures = tokens,
             Err(problem) => found.push(*problem),
         }
         (material, found)
@@ -218,6 +229,7 @@ impl Material {
             }
         };
         config.certificates.iter().for_each(|files| note("", files));
+        config.metrics.iter().flat_map(|own| &own.pairs).for_each(|files| note("", files));
         for site in &config.sites {
             let name = site.hosts.first().map(String::as_str).unwrap_or_default();
             site.tls.pairs.iter().for_each(|files| note(name, files));
@@ -302,7 +314,9 @@ impl Material {
         keys: &Arc<TicketKeys>,
         challenges: &Arc<Challenges>,
     ) -> Result<Option<Arc<Server>>, String> {
-        if self.pairs.is_empty() && self.ordered.is_empty() {
+        let of_sites = config.sites.iter().flat_map(|site| &site.tls.pairs);
+        let is_without = config.certificates.iter().chain(of_sites).next().is_none();
+        if is_without && self.ordered.is_empty() {
             return Ok(None);
         }
         let mut names = HostTable::new(HashSeed::random());
@@ -329,6 +343,35 @@ impl Material {
         Server::new(domains, default, find, config.http2, keys)
             .map(|server| Some(Arc::new(server.with_challenges(Arc::clone(challenges)))))
             .map_err(|error| format!("larder: TLS: {error}"))
+    }
+
+    /// The proof that clients of `[metrics]` must show, over TLS if that is `secure`; `None` if
+    /// `config` does not say, or not for that.
+    ///
+    /// # Errors
+    /// The random source fails.
+    pub(crate) fn terms(
+        &self,
+        config: &Config,
+        secure: bool,
+        keys: &Arc<TicketKeys>,
+    ) -> Result<Option<Terms>, String> {
+        let Some(metrics) = &config.metrics else { return Ok(None) };
+        let tokens = self.figures.clone();
+        if !secure {
+            return Ok(tokens.map(Terms::plain));
+        }
+        let own = if metrics.pairs.is_empty() { &config.certificates } else { &metrics.pairs };
+        let auth = metrics.client.as_ref().and_then(|files| self.client_auth(files));
+        let certified = auth.is_some();
+        let pairs = self.pairs(own);
+        if pairs.is_empty() || tokens.is_none() && !certified {
+            return Ok(None);
+        }
+        let all = Some(Domain { pairs, auth });
+        let server = Server::new(Vec::new(), all, Box::new(|_| None), false, keys)
+            .map_err(|error| format!("larder: TLS: {error}"))?;
+        Ok(server.config().map(|acceptor| Terms::secure(tokens, acceptor, certified)))
     }
 
     /// Warnings about hosts that their site's certificates are not valid for.
@@ -472,6 +515,18 @@ fn stamp(path: &Path) -> Stamp {
     let changed = meta.ctime().wrapping_mul(1_000_000_000).wrapping_add(meta.ctime_nsec());
     let modified = meta.mtime().wrapping_mul(1_000_000_000).wrapping_add(meta.mtime_nsec());
     Some((meta.dev(), meta.ino(), meta.size(), modified, changed))
+}
+
+/// Reads the token of those who read figures.
+fn read_token(path: &Path, place: &Place) -> Result<Arc<Tokens>, Box<Diagnostic>> {
+    let error = |why: String| Box::new(place.error(format!("{}: {why}", path.display())));
+    let mode = keeper::metadata(path).map_err(|e| error(e.to_string()))?.mode();
+    if mode & 0o007 != 0 {
+        return Err(error("everyone may read it: `chmod 640` it, and write a new one".to_owned()));
+    }
+    let text = keeper::read(path).map_err(|e| error(e.to_string()))?;
+    let tokens = Tokens::of_text(Role::Read, &String::from_utf8_lossy(&text));
+    tokens.map(Arc::new).map_err(error)
 }
 
 /// Reads what guards the Varnish CLI port.

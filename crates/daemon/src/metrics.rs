@@ -9,7 +9,7 @@ use origin::ServerStatus;
 
 use crate::state::Daemon;
 use crate::volumes::{self, Volume};
-use crate::{pressure, rollout, stats};
+use crate::{process, rollout, stats};
 
 /// Every figure by name, counters and the store's.
 fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, u64)> {
@@ -246,19 +246,11 @@ pub(crate) fn page(daemon: &Daemon) -> String {
     page.0
 }
 
-/// The process itself, under the names that Prometheus' own libraries have for it.
+/// The process itself.
 fn process(page: &mut Page) {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    let cpu_us = time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_nsec.unsigned_abs() / 1000;
-    let mut figure = |name: &str, kind: &str, about: &str, value: String| {
+    for (name, kind, about, value) in process::figures() {
         // Writing to a String cannot fail.
         _ = writeln!(page.0, "# HELP {name} {about}\n# TYPE {name} {kind}\n{name} {value}");
-    };
-    let about = "CPU time, user and system.";
-    figure("process_cpu_seconds_total", "counter", about, seconds(cpu_us));
-    if let Some(bytes) = pressure::resident_bytes() {
-        let about = "Resident memory.";
-        figure("process_resident_memory_bytes", "gauge", about, bytes.to_string());
     }
 }
 
@@ -299,8 +291,7 @@ fn by_time(page: &mut Page, sums: &Sums) {
 
 /// Microseconds as seconds, without needless zeros.
 fn seconds(us: u64) -> String {
-    let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    process::decimal(us, 6)
 }
 
 type FigureRow = (&'static str, &'static str, &'static str, fn(&ServerStatus) -> u64);

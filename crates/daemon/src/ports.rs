@@ -1,9 +1,9 @@
-//! Sockets of the ports that others' tools speak to.
+//! Sockets of the ports that others' tools speak to, kubelets and Prometheus among them.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use config::Config;
+use config::{Config, ListenSpec};
 use rustix::net::netdevice::name_to_index;
 use socket2::{Domain, InterfaceIndexOrAddress, Socket, Type};
 
@@ -12,6 +12,8 @@ pub(crate) type Bound = (SocketAddr, io::Result<Socket>);
 
 /// The ports, bound while the daemon may: those below 1024 are root's.
 pub(crate) struct Ports {
+    pub(crate) health: Vec<Bound>,
+    pub(crate) metrics: Vec<Bound>,
     pub(crate) varnish_cli: Vec<Bound>,
     pub(crate) htcp: Vec<Bound>,
 }
@@ -26,10 +28,14 @@ impl Ports {
             };
             addresses.iter().map(one).collect()
         };
-        let (cli, htcp) = (config.varnish_cli.as_ref(), config.htcp.as_ref());
+        let streams = |listen: Option<&ListenSpec>| {
+            listen.map_or_else(Vec::new, |listen| bound(&listen.addresses, Type::STREAM, None))
+        };
+        let htcp = config.htcp.as_ref();
         Self {
-            varnish_cli: cli
-                .map_or_else(Vec::new, |cli| bound(&cli.listen.addresses, Type::STREAM, None)),
+            health: streams(config.health.listen.as_ref()),
+            metrics: streams(config.metrics.as_ref().map(|metrics| &metrics.listen)),
+            varnish_cli: streams(config.varnish_cli.as_ref().map(|cli| &cli.listen)),
             htcp: htcp.map_or_else(Vec::new, |htcp| {
                 bound(&htcp.listen.addresses, Type::DGRAM, htcp.interface.as_deref())
             }),

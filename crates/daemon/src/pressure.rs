@@ -37,13 +37,6 @@ const LOST: u64 = 16;
 /// kept.
 const MUCH: u64 = 1 << 30;
 
-/// Bytes that the kernel has given this process, files and shared memory included.
-pub(crate) fn resident_bytes() -> Option<u64> {
-    let statm = fs::read_to_string("/proc/self/statm").ok()?;
-    let pages = statm.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
-}
-
 /// Bytes that the kernel has given this process for itself. Files and shared memory are not
 /// counted: they are the kernel's to take back.
 fn private_bytes() -> Option<u64> {

@@ -16,12 +16,13 @@ use crate::live::{self, Live};
 use crate::material::LOOK;
 use crate::notify::Watchdog;
 use crate::opened::{self, Opened};
-use crate::ports::Ports;
+use crate::ports::{Bound, Ports};
 use crate::source::{Settings, Source};
 use crate::state::{Daemon, Machinery};
 use crate::tended::keep_running;
 use crate::{
-    account, api, below, htcp, node, otlp, outages, pressure, rollout, summary, varnish_cli,
+    account, api, below, htcp, node, otlp, outages, pressure, readiness, rollout, summary,
+    varnish_cli,
 };
 
 /// The shortest time between two messages that a core stood still.
@@ -88,6 +89,7 @@ pub fn run(source: Source) -> Result<(), String> {
         }
     });
     daemon.notify.stopping();
+    daemon.shared.trust.set_stopping();
     base::say!("larder: finishing requests under way");
     server.drain(Duration::from_millis(daemon.shared.live().limits.drain_time));
     if let Some(node) = daemon.node.lock().take() {
@@ -183,20 +185,23 @@ impl Daemon {
         keep_running(&daemon.shared, move || outages::run(Arc::clone(&own)));
         let (own, doors) = (Arc::clone(&daemon), Arc::<[_]>::from(server.addresses()));
         keep_running(&daemon.shared, move || rollout::run(Arc::clone(&own), Arc::clone(&doors)));
-        api::serve(&daemon, live, console);
-        daemon.start_ports(config, ports);
+        let own = Arc::clone(&daemon);
+        keep_running(&daemon.shared, move || readiness::run(Arc::clone(&own)));
+        let Ports { health, metrics, varnish_cli, htcp } = ports;
+        api::serve(&daemon, live, console, (health, metrics));
+        daemon.start_ports(config, varnish_cli, htcp);
         Ok((daemon, server))
     }
 
     /// Starts what others' tools speak to, and the export of traces.
-    fn start_ports(self: &Arc<Self>, config: &Config, ports: Ports) {
-        varnish_cli::start(self, config.varnish_cli.as_ref(), ports.varnish_cli);
+    fn start_ports(self: &Arc<Self>, config: &Config, cli: Vec<Bound>, htcp: Vec<Bound>) {
+        varnish_cli::start(self, config.varnish_cli.as_ref(), cli);
         if let Settings::Varnishd(flags) = &self.source().settings
             && let Some(address) = &flags.reverse_cli
         {
             varnish_cli::call_back(self, address);
         }
-        htcp::start(self, config.htcp.as_ref(), ports.htcp);
+        htcp::start(self, config.htcp.as_ref(), htcp);
         otlp::start(self, config.tracing.as_ref());
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use admin::Terms;
 use base::HashSeed;
 use base::counters::Counters;
 use base::descriptors::keep_back;
@@ -83,6 +84,10 @@ pub struct Daemon {
     plans: watch::Sender<Option<Arc<acme::Plan>>>,
     /// The certificates that are shown with an authority's word.
     stapling: watch::Sender<Option<acme::Stapling>>,
+    /// The proof that clients of `[metrics]` must show; `None` if there was none at the start.
+    terms: Option<watch::Sender<Arc<Terms>>>,
+    /// Sites that nothing can be served for, where that is told.
+    pub(crate) unserved: Mutex<Vec<String>>,
 }
 
 /// The state in force, from which the next is built.
@@ -158,6 +163,8 @@ impl Daemon {
         let challenges = Arc::default();
         let ticket_keys = TicketKeys::new().map_err(|error| format!("larder: TLS: {error}"))?;
         let tls = material.server(config, &ticket_keys, &challenges)?;
+        let terms = material.terms(config, is_secure(config), &ticket_keys)?;
+        let terms = terms.map(|terms| watch::Sender::new(Arc::new(terms)));
         let vcls = source.programs(config);
         let (live, origins) = build::live(config, &[], &material, tls, &reserved, vcls.view());
         let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
@@ -200,6 +207,8 @@ impl Daemon {
             ticket_keys,
             plans,
             stapling,
+            terms,
+            unserved: Mutex::default(),
         });
         Ok((daemon, records, below))
     }
@@ -535,13 +544,35 @@ impl Daemon {
             });
         }
         self.stapling.send_replace(stapled::plan(&config, &material));
+        self.set_terms(&config, &material);
         *running = Running { config, material, origins: next };
         self.shared.replace(live);
         self.set_neighbours(running);
     }
 }
 
+/// Returns true if `[metrics]` speaks TLS.
+fn is_secure(config: &Config) -> bool {
+    config.metrics.as_ref().is_some_and(|metrics| metrics.listen.tls)
+}
+
 impl Daemon {
+    /// The proof that clients of `[metrics]` must show; `None` if it was not there at the start.
+    pub(crate) fn terms(&self) -> Option<watch::Receiver<Arc<Terms>>> {
+        self.terms.as_ref().map(watch::Sender::subscribe)
+    }
+
+    /// Has clients of `[metrics]` show what `config` says. Where that is for another listener than
+    /// the one that is open, what is in use stays.
+    fn set_terms(&self, config: &Config, material: &Material) {
+        let Some(terms) = &self.terms else { return };
+        match material.terms(config, is_secure(&self.first), &self.ticket_keys) {
+            Ok(Some(new)) => _ = terms.send_replace(Arc::new(new)),
+            Ok(None) => {}
+            Err(problem) => base::say!("{problem}"),
+        }
+    }
+
     /// Has the neighbours of the configuration in force told of what is invalidated.
     ///
     /// # Errors

@@ -45,6 +45,7 @@ mod trace;
 pub mod tracing;
 mod trailers;
 mod trust;
+mod unserved;
 pub mod vcl;
 mod wait;
 mod way;

@@ -20,6 +20,10 @@ pub enum Readiness {
     Left,
     /// It does not know yet what it is to serve.
     Unprepared,
+    /// The daemon ends.
+    Stopping,
+    /// The operator wants no clients while there is a site that nothing can be served for.
+    Unserved,
 }
 
 impl Readiness {
@@ -36,6 +40,8 @@ impl Readiness {
             Self::Draining => "draining\n",
             Self::Left => "it has left the cluster\n",
             Self::Unprepared => "it waits for the configuration that all nodes share\n",
+            Self::Stopping => "stopping\n",
+            Self::Unserved => "the origins of a site are down, and nothing of it is stored\n",
         }
     }
 }
@@ -54,6 +60,10 @@ pub struct Trust {
     wanted: AtomicU8,
     /// It is not known yet what is to be served.
     is_unprepared: AtomicBool,
+    /// The daemon ends.
+    is_stopping: AtomicBool,
+    /// There is a site that nothing can be served for, and health checks are to tell.
+    is_unserved: AtomicBool,
 }
 
 impl Default for Trust {
@@ -64,6 +74,8 @@ impl Default for Trust {
             is_told: AtomicBool::new(false),
             wanted: AtomicU8::new(Readiness::Ready as u8),
             is_unprepared: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
+            is_unserved: AtomicBool::new(false),
         }
     }
 }
@@ -117,17 +129,35 @@ impl Trust {
         self.is_unprepared.store(is_unprepared, Ordering::Relaxed);
     }
 
-    /// Readiness for clients.
+    /// Has health checks fail from now on: the daemon ends.
+    pub fn set_stopping(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Has health checks fail while there is a site that nothing can be served for.
+    pub fn set_unserved(&self, is_unserved: bool) {
+        self.is_unserved.store(is_unserved, Ordering::Relaxed);
+    }
+
+    /// Readiness for clients: the first of the reasons against it.
     pub fn readiness(&self, now_ms: u64) -> Readiness {
+        self.reasons(now_ms).next().unwrap_or(Readiness::Ready)
+    }
+
+    /// Everything for which it is not ready, what the operator wants before what is so by itself.
+    pub fn reasons(&self, now_ms: u64) -> impl Iterator<Item = Readiness> {
         let wanted = self.wanted.load(Ordering::Relaxed);
-        let given = [Readiness::Draining, Readiness::Left];
-        let is_out = || !self.holds(now_ms) && self.is_told.load(Ordering::Relaxed);
-        match given.into_iter().find(|own| *own as u8 == wanted) {
-            Some(given) => given,
-            None if self.is_unprepared.load(Ordering::Relaxed) => Readiness::Unprepared,
-            None if is_out() => Readiness::OutOfTouch,
-            None => Readiness::Ready,
-        }
+        let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        [
+            (Readiness::Stopping, is(&self.is_stopping)),
+            (Readiness::Draining, wanted == Readiness::Draining as u8),
+            (Readiness::Left, wanted == Readiness::Left as u8),
+            (Readiness::Unprepared, is(&self.is_unprepared)),
+            (Readiness::OutOfTouch, !self.holds(now_ms) && is(&self.is_told)),
+            (Readiness::Unserved, is(&self.is_unserved)),
+        ]
+        .into_iter()
+        .filter_map(|(reason, holds)| holds.then_some(reason))
     }
 }
 
@@ -160,5 +190,23 @@ mod tests {
         trust.doubt(20);
         assert!(trust.wants_validation(50, 60) && !trust.wants_validation(51, 60));
         assert_eq!(trust.doubted_ms(), Some(50));
+    }
+
+    #[test]
+    fn every_reason_is_told_and_the_first_one_counts() {
+        let trust = Trust::default();
+        let reasons = || trust.reasons(5).collect::<Vec<_>>();
+        assert_eq!(reasons(), []);
+        trust.set_unserved(true);
+        trust.tell_health_checks(true);
+        trust.set_until(5);
+        assert_eq!(reasons(), [Readiness::OutOfTouch, Readiness::Unserved]);
+        trust.want(Readiness::Draining);
+        trust.set_stopping();
+        assert_eq!(trust.readiness(5), Readiness::Stopping);
+        trust.set_unserved(false);
+        trust.set_until(6);
+        assert_eq!(reasons(), [Readiness::Stopping, Readiness::Draining]);
+        assert!(reasons().iter().all(|reason| reason.why().ends_with('\n')));
     }
 }

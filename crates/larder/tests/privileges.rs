@@ -237,20 +237,30 @@ async fn low_ports_of_other_tools_are_open_before_root_is_given_up() {
     }
     let origin = Scripted::start().await.expect("an origin");
     let port = low_port();
+    let folder = support::folder::Folder::new();
+    folder.file("token", "0123456789abcdef0123456789abcdef");
+    let token = folder.path().join("token");
+    fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("a mode");
     let config = format!(
-        "listen = \"127.0.0.1:0\"\n\
+        "listen = \"127.0.0.1:0\"\nhealth = {{ listen = \"127.0.0.3:{port}\" }}\n\
+         metrics = {{ listen = \"127.0.0.2:{port}\", token_file = \"{}\" }}\n\
          varnish_cli = {{ listen = \"127.0.0.1:{port}\", secret = \"none\" }}\n\
          htcp = {{ listen = \"127.0.0.1:{port}\", allow = \"127.0.0.1\" }}\n\
          [run]\nuser = \"{USER}\"\n[[site]]\nhost = \"*\"\norigin = \"http://{}\"\n",
+        token.display(),
         origin.addr()
     );
     let daemon = Daemon::start(&config).expect("it starts");
     assert_lowered(&daemon);
-    for port_of in ["Varnish CLI", "HTCP"] {
-        let line = format!("larder: {port_of} listening on 127.0.0.1:{port}");
+    let ports = [("Varnish CLI", 1), ("HTCP", 1), ("metrics", 2), ("health", 3)];
+    for (port_of, host) in ports {
+        let line = format!("larder: {port_of} listening on 127.0.0.{host}:{port}");
         eventually("a port", async || daemon.log().contains(&line)).await;
     }
     std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    // A token that only root may read is read again at a reload, too.
+    let reply = daemon.ask_admin("POST", "/reload").await.expect("an answer");
+    assert_eq!(reply.status, 200, "{}", reply.text());
 }
 
 #[test]

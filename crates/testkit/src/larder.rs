@@ -403,7 +403,7 @@ fn listeners(config: &str) -> usize {
 /// The listener a line tells of, and whether it is the admin one.
 fn listener(line: &str) -> Option<(bool, SocketAddr)> {
     let (before, after) = line.split_once(LISTENING)?;
-    if ["Varnish CLI", "HTCP"].iter().any(|port| before.contains(port)) {
+    if ["Varnish CLI", "HTCP", "health", "metrics"].iter().any(|port| before.contains(port)) {
         return None;
     }
     let addr = after.split_whitespace().next()?.trim_start_matches("http://").parse().ok()?;

@@ -108,6 +108,12 @@ impl Server {
         Self { challenges: Some(challenges), ..self }
     }
 
+    /// The configuration of an acceptor that shows every client the default domain; `None` without
+    /// one.
+    pub fn config(&self) -> Option<Arc<ServerConfig>> {
+        self.default.as_ref().map(|shown| Arc::clone(&shown.config))
+    }
+
     /// The configuration of a handshake with an authority that asks about `sni`.
     pub(crate) fn challenge(&self, sni: Option<&str>) -> Option<Arc<ServerConfig>> {
         self.challenges.as_ref()?.config(sni?)

@@ -1,6 +1,40 @@
-//! `[varnish_cli]` and `[htcp]`.
+//! `[health]`, `[metrics]`, `[varnish_cli]` and `[htcp]`.
 
-use super::{Section, TEXTS};
+use super::{Section, TEXTS, pair};
+
+pub(crate) const HEALTH: Section = Section {
+    title: "[health]",
+    about: "What a kubelet or a balancer is told that asks for the daemon's health. Where it \
+            listens is read when the daemon starts.",
+    keys: || {
+        keys! {
+            "listen", "a string", "none", "Where `/healthz` and `/readyz` are answered and nothing else, as in `listen`: addresses of any interface, such as \":6090\", without TLS. No token is asked for. They are on the admin listener in any case.";
+            "origins_down", "\"ready\" or \"not-ready\"", "\"ready\"", "What `/readyz` and `health_check` answer while there is a site whose origins are all down and of which nothing is stored that may answer: 200, or 503.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const METRICS: Section = Section {
+    title: "[metrics]",
+    about: "An address of its own for Prometheus, where `/metrics` is answered and nothing else, to \
+            clients with a token, a certificate, or both where both are named here. Where it \
+            listens is read when the daemon starts; a reload reads the rest again, and \
+            certificates are read again within a second of a change.",
+    keys: || {
+        let mut keys = keys! {
+            "listen", "a string", "required", "Where it listens, as in `listen`: \":6091 tls\" on any interface; without `tls` only on addresses of this machine's own, where nobody on the way can read the token.";
+            "token_file", "an absolute path", "none", "File with the token that clients bring in `Authorization: Bearer`: one line of at least 32 letters and digits. The daemon's user reads it, or root; a file that everyone may read is refused.";
+            "client_ca", "an absolute path", "none", "PEM file with the authorities that sign clients' certificates; with it, clients need one.";
+        };
+        keys.append(&mut pair());
+        keys.iter_mut().filter(|key| key.name == "cert").for_each(|key| {
+            key.default = "those of `[tls]`".into();
+        });
+        keys
+    },
+    later: &[],
+};
 
 pub(crate) const VARNISH_CLI: Section = Section {
     title: "[varnish_cli]",

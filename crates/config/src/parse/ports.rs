@@ -62,10 +62,15 @@ fn listen(
         r.error(whole.span.clone(), format!("{} needs `listen`", section.title));
         return None;
     };
-    let spec = r.text(&item).and_then(|text| one_listen(r, text, &item))?;
+    address(r, &item, &format!("127.0.0.1:{port}"))
+}
+
+/// An address, or what stands for several. `example` is one.
+pub(super) fn address(r: &mut Reader, item: &Item<'_>, example: &str) -> Option<ListenSpec> {
+    let spec = r.text(item).and_then(|text| one_listen(r, text, item))?;
     if spec.addresses.is_empty() || spec.tls || spec.proxy || spec.h2c {
-        r.error(item.span, "an address and nothing else belongs here").help =
-            Some(format!("such as \"127.0.0.1:{port}\""));
+        r.error(item.span.clone(), "an address and nothing else belongs here").help =
+            Some(format!("such as \"{example}\""));
         return None;
     }
     Some(spec)

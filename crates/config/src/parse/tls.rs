@@ -49,7 +49,7 @@ pub(super) fn site(r: &mut Reader, site: &Table<'_>) -> SiteTls {
 }
 
 /// As many certificates as keys, paired in their order.
-fn pairs(r: &mut Reader, table: &Table<'_>) -> Certificates {
+pub(super) fn pairs(r: &mut Reader, table: &Table<'_>) -> Certificates {
     let (certs, keys) = match (table.item("cert"), table.item("key")) {
         (None, None) => return Vec::new(),
         (Some(cert), None) => {

@@ -51,6 +51,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     let ocsp = super::tls::ocsp(r, &top);
     let acme = super::acme::acme(r, &top, &listen);
     super::tls::check(r, &top, &listen, &certificates, acme.as_ref(), &sites);
+    let metrics = super::health::metrics(r, &top, &certificates);
     let cluster = super::cluster::cluster(r, &top);
     super::cluster::check(r, &top, cluster.as_ref(), &listen, acme.as_ref());
     Some(Config {
@@ -64,6 +65,8 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         memory: memory(r, &top),
         disk: super::disk::disk(r, &top),
         admin,
+        health: super::health::health(r, &top),
+        metrics,
         varnish_cli: super::ports::varnish_cli(r, &top),
         htcp: super::ports::htcp(r, &top),
         cluster,

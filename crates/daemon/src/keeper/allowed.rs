@@ -80,6 +80,8 @@ fn named(config: &Config) -> HashSet<PathBuf> {
     let mut pair = |files: &PairFiles| all.extend([files.cert.clone(), files.key.clone()]);
     config.certificates.iter().for_each(&mut pair);
     config.sites.iter().flat_map(|site| &site.tls.pairs).for_each(&mut pair);
+    let metrics = config.metrics.iter();
+    metrics.clone().flat_map(|metrics| &metrics.pairs).for_each(&mut pair);
     let upstreams = config.origin_tls.iter().flatten();
     upstreams.clone().filter_map(|tls| tls.pair.as_ref()).for_each(&mut pair);
     all.extend(upstreams.filter_map(|tls| tls.ca.as_ref()).map(|(path, _)| path.clone()));
@@ -93,6 +95,8 @@ fn named(config: &Config) -> HashSet<PathBuf> {
     if let Programs::File(path, _) = &config.vcl {
         all.insert(path.clone());
     }
+    all.extend(metrics.clone().filter_map(|own| own.client.as_ref()).map(|c| c.ca.clone()));
+    all.extend(metrics.filter_map(|own| own.token.as_ref()).map(|(path, _)| path.clone()));
     let secret = config.varnish_cli.as_ref().map(|cli| &cli.secret);
     if let Some(CliSecret::File(path, _)) = secret {
         all.insert(path.clone());

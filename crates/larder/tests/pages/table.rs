@@ -17,8 +17,23 @@ use Sample::{Listed, Printed, Taken};
 
 /// Blocks that are neither settings nor commands: the page, how the block begins, what it is.
 pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
-    ("admin.md", "scrape_configs:", Listed("Prometheus is not installed by setup.sh")),
+    ("admin.md", "scrape_configs:", Listed("lab/watchers/run.sh has Prometheus read both ways")),
     ("admin.md", "larder: admin: uid", Printed("larder purge --all >/dev/null; cat \"$SAID\"")),
+    (
+        "behind-a-balancer.md",
+        "livenessProbe:",
+        Listed("tests/health.rs asks as a kubelet, from another network namespace"),
+    ),
+    (
+        "behind-a-balancer.md",
+        "backend larder",
+        Listed("lab/watchers/run.sh has HAProxy take a daemon out and back"),
+    ),
+    (
+        "behind-a-balancer.md",
+        "larder: not ready",
+        Listed("tests/health.rs takes origins away and brings them back"),
+    ),
     ("compression.md", "Use-As-Dictionary:", Printed("curl -sI https://example.com/js/app.v1.js")),
     ("esi.md", "<html><body>", Printed("curl -s $ORIGIN/fragments")),
     ("esi.md", "Surrogate-Control:", Printed("curl -sI $ORIGIN/fragments")),

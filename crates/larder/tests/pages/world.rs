@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
@@ -160,6 +160,7 @@ impl World {
             () if name.ends_with(".vcl") => self.at("etc/varnish/default.vcl"),
             () if name.ends_with(".html") => self.at("here/error.html"),
             () if name.ends_with("secret") => self.at("etc/varnish/secret"),
+            () if name.ends_with(".token") => self.at("here/own.token"),
             () if name.contains('.') => return,
             () => return fs::create_dir_all(path).expect("a folder"),
         };
@@ -377,6 +378,9 @@ fn write_files(folder: &Folder, origin: &Scripted) {
     folder.file("here/faulty/default.vcl", format!("{head}{faulty}"));
     folder.file("etc/varnish/secret", SECRET);
     folder.file("here/error.html", "<h1>Down</h1>\n");
+    folder.file("here/own.token", "0123456789abcdef0123456789abcdef\n");
+    let owner = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(folder.path().join("here/own.token"), owner).expect("a mode");
     folder.file("here/list", "/a\n/b\n");
     let log =
         "192.0.2.1 - - [22/Nov/2026:09:46:40 +0000] \"GET /a HTTP/1.1\" 200 7 \"-\" \"curl\"\n";

@@ -1,5 +1,7 @@
 //! Requests to the admin listener.
 
+use std::net::SocketAddr;
+
 use serde_json::Value;
 use testkit::client::{Pieces, Raw};
 use testkit::larder::{Daemon, binary};
@@ -64,7 +66,8 @@ impl Ask {
         self.field("Authorization", &format!("Bearer {token}"))
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    /// The whole request.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let Self { method, target, host, fields, body } = self;
         let length = match body.as_str() {
             "" if method != "POST" => String::new(),
@@ -79,7 +82,11 @@ impl Ask {
 
     /// Asks the address.
     pub(crate) async fn send(&self, daemon: &Daemon) -> Reply {
-        let addr = daemon.admin().expect("an admin listener");
+        self.send_to(daemon.admin().expect("an admin listener")).await
+    }
+
+    /// Asks another address.
+    pub(crate) async fn send_to(&self, addr: SocketAddr) -> Reply {
         let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
         raw.send(&self.bytes(), Pieces::Whole).await.expect("sent");
         whole(raw.reply(&self.method).await, &self.target)

@@ -19,6 +19,7 @@ pub(crate) mod nats;
 pub(crate) mod nodes;
 pub(crate) mod pebble;
 pub(crate) mod scripts;
+pub(crate) mod spaces;
 pub(crate) mod system;
 pub(crate) mod tls;
 pub(crate) mod wire;

@@ -102,7 +102,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("tikv-jemalloc-ctl", &["daemon"]),
     ("tikv-jemallocator", &["larder"]),
     ("rustls", &["tls"]),
-    ("tokio-rustls", &["acme", "origin", "bench"]),
+    ("tokio-rustls", &["acme", "admin", "origin", "bench"]),
     ("h2-client", &["bench"]),
     ("instant-acme", &["acme"]),
     ("x509-cert", &["tls"]),

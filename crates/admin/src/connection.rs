@@ -1,0 +1,82 @@
+//! One connection: its requests, one after the other, and the limits on them.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use base::Limit;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::api::{Api, Peer};
+use crate::http1::Desk;
+use crate::lobby::Place;
+use crate::patient::Patient;
+use crate::routes::Part;
+
+/// Least that a head may have: less the library does not take.
+const HEAD_BYTES_MIN: u64 = 8 << 10;
+
+/// Fields of a request's head.
+const FIELDS_MAX: usize = 100;
+
+/// Answers a connection's requests until it ends. Once `last` is over, the answer under way is the
+/// last.
+pub(crate) async fn converse<A: Api>(
+    desk: Arc<Desk<A>>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    peer: Peer,
+    place: Arc<Place>,
+    last: impl Future<Output = ()>,
+) {
+    let limits = desk.api.limits();
+    let patience = Duration::from_millis(limits.admin_timeout);
+    let head_bytes = limits.admin_head_bytes.max(HEAD_BYTES_MIN);
+    // Whether something has come since the last answer.
+    let heard = Arc::new(AtomicBool::new(false));
+    let service = service_fn(|mut request: Request<Incoming>| {
+        let (desk, heard) = (Arc::clone(&desk), Arc::clone(&heard));
+        request.extensions_mut().insert(Arc::clone(&place));
+        async move {
+            let answer = desk.answer(peer, request).await;
+            heard.store(false, Ordering::Relaxed);
+            answer
+        }
+    });
+    let stream = Patient::new(stream, patience, Arc::clone(&heard));
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        // Who has sent all and no longer listens has asked all the same.
+        .half_close(true)
+        // Whoever can connect may ask there: for the next question it queues again.
+        .keep_alive(desk.part != Part::Health)
+        .header_read_timeout(patience)
+        .max_buf_size(usize::try_from(head_bytes).unwrap_or(usize::MAX))
+        .max_headers(FIELDS_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut served = pin!(served);
+    let served = tokio::select! {
+        // What has come meanwhile is not answered.
+        biased;
+        () = last => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+        served = served.as_mut() => served,
+    };
+    // A connection that is merely kept reaches no limit by its end. Other failures are the
+    // client's: it has been answered, or is gone.
+    if let Err(error) = served {
+        if error.is_timeout() && heard.load(Ordering::Relaxed) {
+            desk.api.count_limit(Limit::AdminTimeout);
+        } else if error.is_parse_too_large() {
+            desk.api.count_limit(Limit::AdminHeadBytes);
+        }
+    }
+}

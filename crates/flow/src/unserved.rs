@@ -1,0 +1,99 @@
+//! Sites that nothing can be served for: their origins are all down, and nothing that is stored of
+//! them may answer.
+//!
+//! It is found by looking through all that is stored, beside the cores: for whoever asks seldom.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cache::Object;
+use origin::Origin;
+use vcl::backend::Backend;
+
+use crate::invalidate::Under;
+use crate::live::{Shared, Site};
+use crate::slices::is_slice;
+use crate::vcl::link::Connected;
+
+/// Responses looked at between two pauses, and such a pause, as for lists of what is stored.
+const PIECE: usize = 1024;
+const PAUSE: Duration = Duration::from_micros(100);
+
+impl Site {
+    /// Returns true if it has origins or backends, and none of them gets requests, or none has an
+    /// address.
+    fn is_cut_off(&self) -> bool {
+        let is_down = |origin: &Origin| !origin.is_healthy() || origin.is_found() == Some(false);
+        let Some(program) = &self.vcl else {
+            return !self.origins.is_empty() && self.origins.iter().all(|origin| is_down(origin));
+        };
+        let backends = program.backends();
+        let leaves = backends.iter().filter_map(|backend| match backend {
+            Backend::Leaf(leaf) => Connected::of(leaf),
+            _ => None,
+        });
+        let mut leaves = leaves.peekable();
+        leaves.peek().is_some() && leaves.all(|own| is_down(&own.origin))
+    }
+}
+
+impl Shared {
+    /// The sites that nothing can be served for, by their first hosts. Where a disk has something,
+    /// nobody knows of what sites it is without reading it: then there are none.
+    pub async fn unserved(self: &Arc<Self>, now_ms: u64) -> Vec<String> {
+        let live = self.live();
+        let cut_off = live.listed.iter().filter(|site| site.is_cut_off());
+        let mut without: BTreeMap<u32, String> =
+            cut_off.map(|site| (site.number, site.name.clone())).collect();
+        let on_disk = self.cache.lower().disk().map_or(0, |disk| disk.stats().records);
+        if without.is_empty() || on_disk > 0 {
+            return Vec::new();
+        }
+        let cache = Arc::clone(&self.cache);
+        // One look at everything at a time.
+        let turn = Arc::clone(&self.listing).lock_owned().await;
+        let found = rt::blocking(move || {
+            let _turn = turn;
+            let mut looked_at = 0;
+            cache.walk(&mut |object| {
+                looked_at += 1;
+                if looked_at % PIECE == 0 {
+                    rt::pause(PAUSE);
+                }
+                let site = live.sites.find(Under::of(object).host);
+                // One that redirects nothing before its first certificate is there twice.
+                let name = site.and_then(|site| without.get(&site.number));
+                if let Some(name) = name
+                    && may_answer(object, now_ms)
+                    && cache.may_use(object)
+                {
+                    let name = name.clone();
+                    without.retain(|_, own| *own != name);
+                }
+                !without.is_empty()
+            });
+            without
+        });
+        match found.await {
+            Ok(without) => {
+                let names: BTreeSet<_> = without.into_values().collect();
+                names.into_iter().collect()
+            }
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+}
+
+/// Returns true if a response may answer while its origin is out of reach.
+fn may_answer(object: &Object, now_ms: u64) -> bool {
+    let beyond_ms = match object.note().is_empty() {
+        true => {
+            let on_error = object.stale_if_error_ms().max(object.stale_if_unreachable_ms());
+            on_error.max(object.grace_ms())
+        }
+        // What a program keeps for longer it keeps for its origin to confirm.
+        false => object.grace_ms(),
+    };
+    !is_slice(object) && (object.is_fresh(now_ms) || object.stale_ms(now_ms) <= beyond_ms)
+}
