@@ -10,6 +10,7 @@ mod files;
 mod includes;
 mod limits;
 mod log_ring;
+mod logs;
 mod neighbours;
 mod origins;
 mod ports;

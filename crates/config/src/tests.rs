@@ -5,6 +5,7 @@ mod cluster;
 mod diagnostics;
 mod disk;
 mod keys;
+mod logs;
 mod neighbours;
 mod ports;
 mod presets;
@@ -206,6 +207,7 @@ fn every_setting_is_read() {
     let log = AccessLog {
         target: LogTarget::File("/var/log/larder.log".into()),
         format: LogFormat::Json,
+        secrets: false,
     };
     assert_eq!(config.access_log, Some(log));
     let headers = ["Referer", "X-Id"].map(str::to_owned).to_vec();

@@ -40,7 +40,7 @@ pub(crate) async fn bind(
     };
     let (listeners, problems) = Listeners::bind(&socket, addresses, &tokens_folder(config)).await;
     for problem in problems {
-        base::say!("larder: {problem}");
+        base::tell!(Error, "larder: {problem}");
     }
     let settings =
         Settings { hosts: config.hosts.clone(), open_metrics: config.open_metrics, audit };
@@ -72,7 +72,7 @@ pub(crate) fn serve(
     (listeners, settings): (Listeners, Settings),
 ) {
     for address in listeners.addresses() {
-        base::say!("larder: admin listening on {address}");
+        base::tell!(Info, "larder: admin listening on {address}");
     }
     listeners.serve(Arc::new(Face { daemon: Arc::clone(daemon), live }), settings);
 }

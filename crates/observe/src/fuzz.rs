@@ -29,8 +29,8 @@ pub fn query(bytes: &[u8]) {
     }
 }
 
-/// Any text is a format of lines, or has a mistake that lies within it; a format writes lines of any
-/// record, and its fields are named.
+/// Any text is a format of lines, or has a mistake that lies within it; a format writes a line, and
+/// its fields have names.
 ///
 /// # Panics
 /// When that does not hold.

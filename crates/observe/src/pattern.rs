@@ -34,7 +34,7 @@ pub struct PatternError {
     pub span: Range<usize>,
     /// The mistake, in words.
     pub message: String,
-    /// What may have been meant, or can be.
+    /// A suggestion: a name that may have been meant, or all there are.
     pub help: Option<String>,
 }
 

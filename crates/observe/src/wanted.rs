@@ -56,7 +56,7 @@ impl Want {
     }
 }
 
-/// The end of what is asked for as long as the daemon runs.
+/// The end of a wish that holds as long as the daemon runs.
 const LASTING: u64 = u64::MAX;
 
 /// The fields that all readers ask for, each until some millisecond of the monotonic clock.
@@ -66,7 +66,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Adds what is asked for as long as the daemon runs, and by no reader.
+    /// Adds a wish that holds as long as the daemon runs, and is no reader's.
     #[must_use]
     pub fn with_lasting(mut self, want: Want) -> Self {
         self.wants.push((want, LASTING));
@@ -89,7 +89,7 @@ impl Wanted {
         self.wants.iter().any(|(_, until)| *until <= now_ms)
     }
 
-    /// What is still asked for at `now_ms`; `None` if nothing is.
+    /// The wishes that still hold at `now_ms`; `None` if none does.
     pub fn rest(&self, now_ms: u64) -> Option<Self> {
         let wants = self.wants.iter().filter(|(_, until)| *until > now_ms).cloned();
         let wants: Vec<_> = wants.collect();
@@ -115,8 +115,8 @@ impl Wanted {
         self.wants.iter().any(|(want, _)| asks(want))
     }
 
-    /// The part of a value that is kept: all of it, unless it is a secret, and nobody asks for it who
-    /// may see secrets.
+    /// The part of a value that is kept: all of it, unless it is a secret and nobody asks for it
+    /// who may see secrets.
     pub fn kept<'a>(&self, (side, name): (Side, &[u8]), value: &'a [u8]) -> Cow<'a, [u8]> {
         if self.wants.iter().any(|(want, _)| want.secrets && want.asks_for(side, name)) {
             value.into()

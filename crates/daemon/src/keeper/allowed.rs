@@ -66,10 +66,12 @@ impl Allowed {
             && let Ok((config, _)) = config::load_file(file)
         {
             self.read = named(&config);
-            self.append = match config.access_log.map(|log| log.target) {
-                Some(LogTarget::File(path)) => HashSet::from([path]),
-                _ => HashSet::new(),
+            let logs = [config.access_log.map(|log| log.target), config.error_log.target];
+            let file = |target| match target {
+                LogTarget::File(path) => Some(path),
+                _ => None,
             };
+            self.append = logs.into_iter().flatten().filter_map(file).collect();
         }
     }
 }

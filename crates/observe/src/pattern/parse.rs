@@ -11,7 +11,7 @@ use crate::query::NamedField;
 use names::{FORMATTERS, VARIABLES, closest};
 
 /// A mistake that does not yet know where it stands: its words, and a help.
-type Mistake = (String, Option<String>);
+type Unknown = (String, Option<String>);
 
 /// Facts that `%{Varnish:NAME}x` names.
 const FACTS: [&str; 5] = ["time_firstbyte", "hitmiss", "handling", "side", "vxid"];
@@ -72,7 +72,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// What stands behind a backslash, as varnishncsa reads it.
+    /// Reads the character behind a backslash, as varnishncsa does.
     fn escaped(&mut self) {
         let c = match self.rest().chars().next() {
             Some('n') => '\n',
@@ -84,8 +84,8 @@ impl<'a> Reading<'a> {
         self.literal(c);
     }
 
-    /// What stands behind a `%`.
-    fn formatter(&mut self) -> Result<(), Mistake> {
+    /// Reads a formatter behind its `%`.
+    fn formatter(&mut self) -> Result<(), Unknown> {
         if let Some(inner) = self.rest().strip_prefix('{') {
             // A date's format may have a `%` of its own, but no brace.
             let Some((name, after)) = inner.split_once('}') else {
@@ -122,8 +122,8 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// What stands behind a `$`.
-    fn variable(&mut self) -> Result<(), Mistake> {
+    /// Reads a variable behind its `$`.
+    fn variable(&mut self) -> Result<(), Unknown> {
         let rest = self.rest();
         let name = match rest.strip_prefix('{') {
             Some(inner) => {
@@ -154,7 +154,7 @@ impl<'a> Reading<'a> {
 }
 
 /// Reads what has braces, `kind` being the character behind them.
-fn braced(name: &str, kind: Option<char>) -> Result<Item, Mistake> {
+fn braced(name: &str, kind: Option<char>) -> Result<Item, Unknown> {
     let shown = format!("`%{{{name}}}{}`", kind.map(String::from).unwrap_or_default());
     let wrong = |why: &str| Err((format!("{shown}: {why}"), None));
     match kind {
@@ -177,7 +177,7 @@ fn braced(name: &str, kind: Option<char>) -> Result<Item, Mistake> {
 }
 
 /// Reads what `%{name}x` names.
-fn extended(name: &str, shown: &str) -> Result<Item, Mistake> {
+fn extended(name: &str, shown: &str) -> Result<Item, Unknown> {
     let own = |why: String| (format!("{shown}: {why}"), None);
     match name.split_once(':') {
         Some(("Varnish", "time_firstbyte")) => Ok(Item::FirstByte(Unit::SecondsMicros)),
@@ -211,7 +211,7 @@ fn extended(name: &str, shown: &str) -> Result<Item, Mistake> {
 /// Prefixes of variables that name something else.
 const PREFIXES: [&str; 6] = ["http_", "sent_http_", "upstream_http_", "arg_", "cookie_", "larder_"];
 
-fn variable(name: &str) -> Result<Item, Mistake> {
+fn variable(name: &str) -> Result<Item, Unknown> {
     if let Some(item) = prefixed(name) {
         return item.map_err(|why| (format!("`${name}`: {why}"), None));
     }

@@ -111,10 +111,7 @@ fn variables_of_nginx_say_what_they_say_there() {
             "GET /a?b=c&d=\\x22 /a b=c&d=\\x22 ? cx-",
         ),
         ("$bytes_sent $request_length $request_time", "207 100 1.234"),
-        (
-            "$upstream_addr $upstream_status $upstream_cache_status",
-            "http://127.0.0.2:8080 500 MISS",
-        ),
+        ("$upstream_addr $upstream_status $upstream_cache_status", "127.0.0.2:8080 500 MISS"),
         ("$upstream_header_time $upstream_response_time", "0.001 1.233"),
         ("$scheme $host $server_name $server_protocol", "http example.com example.com HTTP/1.1"),
         ("$time_iso8601 $msec", "2026-11-25T09:46:41+00:00 1795600001.484"),

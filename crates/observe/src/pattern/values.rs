@@ -86,15 +86,6 @@ pub(super) fn value<'a>(
             }
         }
         Item::Status => Value::number(record.status.into()),
-        Item::BodyOut => Value::number(record.body_out),
-        Item::BytesIn => Value::number(u64::from(record.head_in) + record.body_in),
-        Item::BytesOut => Value::number(u64::from(record.head_out) + record.body_out),
-        Item::BytesBoth => Value::number(
-            u64::from(record.head_in)
-                + record.body_in
-                + u64::from(record.head_out)
-                + record.body_out,
-        ),
         Item::Completion if record.flags.has(Flags::CUT_OFF) => Value::word(""),
         Item::Completion => Value::word("OK"),
         Item::HitMiss => Value::word(if is_hit(record.served) { "hit" } else { "miss" }),
@@ -106,7 +97,11 @@ pub(super) fn value<'a>(
         Item::Session if record.session == 0 => Value::NoNumber,
         Item::Session => Value::number(record.session.into()),
         Item::Logged(key) => Value::maybe(logged(record, key)),
-        Item::Server => Value::some(record.server),
+        // nginx has no scheme there.
+        Item::Server => {
+            let scheme = memchr::memmem::find(record.server, b"://").map_or(0, |at| at + 3);
+            Value::some(record.server.get(scheme..).unwrap_or_default())
+        }
         Item::CacheStatus => cache_status(record.served).map_or(Value::NoText, Value::word),
         Item::Site => Value::some(record.site),
         Item::Own(field) => match field.of(record) {
@@ -115,11 +110,24 @@ pub(super) fn value<'a>(
             Seen::Number(number) => Value::Number(number.to_string()),
             Seen::Client(Some(client)) => Value::own(client.to_string()),
         },
-        item => match moment(item, record, back) {
+        item => match moment(item, record, back).or_else(|| bytes(item, record)) {
             Some(value) => value,
             None => of_request(item, record, fields, back),
         },
     }
+}
+
+/// The value of an item that counts bytes; `None` for any other item.
+fn bytes<'a>(item: &Item, record: &Record<'a>) -> Option<Value<'a>> {
+    let bytes_in = u64::from(record.head_in) + record.body_in;
+    let bytes_out = u64::from(record.head_out) + record.body_out;
+    Some(Value::number(match item {
+        Item::BodyOut => record.body_out,
+        Item::BytesIn => bytes_in,
+        Item::BytesOut => bytes_out,
+        Item::BytesBoth => bytes_in + bytes_out,
+        _ => return None,
+    }))
 }
 
 /// The value of an item that is a time; `None` for any other item.
