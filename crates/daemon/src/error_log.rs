@@ -9,7 +9,6 @@ mod repeats;
 
 use std::fmt::Arguments;
 use std::fs::File;
-use std::hash::{BuildHasher, RandomState};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::panic::Location;
 use std::path::PathBuf;
@@ -50,7 +49,6 @@ struct Desk {
     level: AtomicU8,
     equal_rate: AtomicU64,
     kind_rate: AtomicU64,
-    kinds: RandomState,
     /// The counters are written to by whoever holds this.
     repeats: Mutex<(Repeats, Arc<Counters>)>,
     /// Lines that found the queue full and were not told of.
@@ -160,7 +158,6 @@ impl Desk {
             level: AtomicU8::default(),
             equal_rate: AtomicU64::default(),
             kind_rate: AtomicU64::default(),
-            kinds: RandomState::new(),
             repeats: Mutex::new((Repeats::default(), counters)),
             lost: AtomicU64::default(),
             reopen: AtomicBool::default(),
@@ -191,7 +188,7 @@ impl Desk {
             equal: self.equal_rate.load(Ordering::Relaxed),
             kind: self.kind_rate.load(Ordering::Relaxed),
         };
-        let kind = self.kinds.hash_one((kind.file(), kind.line()));
+        let kind = (kind.file(), kind.line());
         let (repeats, counters) = &mut *self.repeats.lock();
         match repeats.hear((rt::now().mono_ms, rates), kind, (priority, text)) {
             Heard::Written => true,

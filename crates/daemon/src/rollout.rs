@@ -207,7 +207,7 @@ impl Follow {
         let version = &next.version;
         match (failed, next.stage) {
             (Some(why), _) => {
-                say_failed(&format!("configuration {version} has failed here: {why}"))
+                say_failed(&format!("configuration {version} has failed here: {why}"));
             }
             (None, Stage::All) => say(&format!("configuration {version} is good, and goes to all")),
             (None, _) => say(&format!("configuration {version} is good on this node")),

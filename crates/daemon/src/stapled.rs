@@ -24,7 +24,7 @@ pub(crate) fn plan(config: &Config, material: &Material) -> Option<Stapling> {
 /// Counts, and tells the operator.
 pub(crate) fn note(counters: &Arc<Counters>, event: &StapleEvent) {
     match event {
-        StapleEvent::Asking => return counters.inc(Counter::OcspFetches),
+        StapleEvent::Asking => counters.inc(Counter::OcspFetches),
         StapleEvent::Stapled { .. } => base::tell!(Notice, "larder: {event}"),
         StapleEvent::Failed { limit, .. } => {
             counters.inc(Counter::OcspFailures);

@@ -25,7 +25,7 @@ pub(super) fn access_log(r: &mut Reader, top: &Table<'_>) -> Option<AccessLog> {
             Some(item) => log_target(r, &item)?,
             None => LogTarget::Stdout,
         };
-        let format = format.unwrap_or(Some(LogFormat::default()))?;
+        let format = format.unwrap_or_else(|| Some(LogFormat::default()))?;
         return Some(AccessLog { target, format, secrets });
     }
     if item.value.as_str() == Some("off") {

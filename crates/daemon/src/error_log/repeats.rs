@@ -2,10 +2,10 @@
 //! told of when its second is over. Pure: time comes from whoever asks.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::Hash;
 
-use base::Limit;
 use base::say::Priority;
+use base::{HashSeed, Limit};
 
 /// The time in which lines are counted together.
 const SECOND_MS: u64 = 1000;
@@ -34,12 +34,16 @@ pub(super) enum Heard {
     LeftOut(Limit, bool),
 }
 
+/// The place in the program that tells a line: file and line.
+pub(super) type LineKind = (&'static str, u32);
+
 /// Lines of the running second.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Repeats {
-    hasher: RandomState,
+    seed: HashSeed,
+    /// By the hashes of their texts.
     equal: HashMap<u64, Second>,
-    kinds: HashMap<u64, Second>,
+    kinds: HashMap<LineKind, Second>,
     /// When it was last looked for seconds that are over.
     looked_ms: u64,
     /// Notes about seconds that are over.
@@ -85,15 +89,27 @@ impl Second {
     }
 }
 
+impl Default for Repeats {
+    fn default() -> Self {
+        Self {
+            seed: HashSeed::random(),
+            equal: HashMap::new(),
+            kinds: HashMap::new(),
+            looked_ms: 0,
+            notes: Vec::new(),
+        }
+    }
+}
+
 impl Repeats {
     /// Counts a line of the kind `kind`.
     pub(super) fn hear(
         &mut self,
         (now_ms, rates): (u64, Rates),
-        kind: u64,
+        kind: LineKind,
         (priority, text): (Priority, &str),
     ) -> Heard {
-        let key = self.hasher.hash_one((kind, text));
+        let key = self.seed.hash(text.as_bytes());
         renew(&mut self.equal, key, now_ms, Limit::ErrorLogRepeats, &mut self.notes);
         renew(&mut self.kinds, kind, now_ms, Limit::ErrorLogLines, &mut self.notes);
         let is_full = self.equal.len() >= LINES_MAX;
@@ -131,19 +147,17 @@ impl Repeats {
 
     fn end_seconds(&mut self, now_ms: u64) {
         self.looked_ms = now_ms;
-        for (seconds, limit) in
-            [(&mut self.equal, Limit::ErrorLogRepeats), (&mut self.kinds, Limit::ErrorLogLines)]
-        {
-            let over = seconds.extract_if(|_, second| second.is_over(now_ms));
-            self.notes.extend(over.filter_map(|(_, second)| second.note(limit)));
-        }
+        let equal = self.equal.extract_if(|_, second| second.is_over(now_ms));
+        self.notes.extend(equal.filter_map(|(_, second)| second.note(Limit::ErrorLogRepeats)));
+        let kinds = self.kinds.extract_if(|_, second| second.is_over(now_ms));
+        self.notes.extend(kinds.filter_map(|(_, second)| second.note(Limit::ErrorLogLines)));
     }
 }
 
 /// Ends the second of `key` if it is over.
-fn renew(
-    seconds: &mut HashMap<u64, Second>,
-    key: u64,
+fn renew<K: Eq + Hash>(
+    seconds: &mut HashMap<K, Second>,
+    key: K,
     now_ms: u64,
     limit: Limit,
     notes: &mut Vec<(Priority, String)>,
@@ -159,8 +173,8 @@ mod tests {
 
     const RATES: Rates = Rates { equal: 2, kind: 3 };
 
-    fn hear(repeats: &mut Repeats, now_ms: u64, kind: u64, text: &str) -> Heard {
-        repeats.hear((now_ms, RATES), kind, (Priority::Warn, text))
+    fn hear(repeats: &mut Repeats, now_ms: u64, line: u32, text: &str) -> Heard {
+        repeats.hear((now_ms, RATES), ("a.rs", line), (Priority::Warn, text))
     }
 
     #[test]
@@ -187,7 +201,7 @@ mod tests {
         }
         let left = Heard::LeftOut(Limit::ErrorLogLines, true);
         assert_eq!(hear(&mut repeats, 0, 1, "d"), left);
-        assert_eq!(hear(&mut repeats, 0, 2, "a"), Heard::Written);
+        assert_eq!(hear(&mut repeats, 0, 2, "z"), Heard::Written);
         // The next line of its kind ends the second, too.
         assert_eq!(hear(&mut repeats, 1000, 1, "e"), Heard::Written);
         let note = "larder: left out 1 lines more such as (limit: error_log_lines): d".to_owned();
@@ -199,7 +213,7 @@ mod tests {
         let mut repeats = Repeats::default();
         let rates = Rates { equal: 0, kind: 0 };
         for _ in 0..5000 {
-            let heard = repeats.hear((0, rates), 1, (Priority::Error, "x"));
+            let heard = repeats.hear((0, rates), ("a.rs", 1), (Priority::Error, "x"));
             assert_eq!(heard, Heard::Written);
         }
     }
@@ -207,7 +221,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn every_line_is_written_or_counted_and_the_rates_hold(
-            lines in proptest::collection::vec((0_u64..700, 0_u64..3, 0_u8..4), 0..200),
+            lines in proptest::collection::vec((0_u64..700, 0_u32..3, 0_u8..4), 0..200),
         ) {
             let (mut repeats, mut now_ms, mut written) = (Repeats::default(), 0, 0);
             let mut told = 0;
@@ -217,13 +231,13 @@ mod tests {
                 };
                 notes.iter().map(number).sum()
             };
-            let mut second: HashMap<(u64, u8), Vec<u64>> = HashMap::new();
+            let mut second: HashMap<u8, Vec<u64>> = HashMap::new();
             for (later, kind, text) in &lines {
                 now_ms += later;
                 let heard = hear(&mut repeats, now_ms, *kind, &text.to_string());
                 if heard == Heard::Written {
                     written += 1;
-                    let times = second.entry((*kind, *text)).or_default();
+                    let times = second.entry(*text).or_default();
                     times.push(now_ms);
                     // Two seconds that touch may have twice the rate between them.
                     let near = times.iter().filter(|at| now_ms - **at < SECOND_MS).count();
@@ -241,10 +255,10 @@ mod tests {
             let mut repeats = Repeats::default();
             let rates = Rates { equal: 1, kind: 0 };
             for n in 0..3 * LINES_MAX {
-                repeats.hear((0, rates), 1, (Priority::Warn, &n.to_string()));
+                repeats.hear((0, rates), ("a.rs", 1), (Priority::Warn, &n.to_string()));
             }
             for text in texts {
-                repeats.hear((0, rates), 1, (Priority::Warn, &text.to_string()));
+                repeats.hear((0, rates), ("a.rs", 1), (Priority::Warn, &text.to_string()));
             }
             proptest::prop_assert_eq!(repeats.equal.len(), LINES_MAX);
         }
