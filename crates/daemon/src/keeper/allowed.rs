@@ -251,6 +251,9 @@ mod tests {
 
         fs::write(&config, text("other")).expect("written");
         assert!(allowed.may(&at("other"), How::Append) && !allowed.may(&at("key"), How::Append));
+        let both = text("other").replacen("access_log", "error_log", 1);
+        fs::write(&config, both).expect("written");
+        assert!(allowed.may(&at("other"), How::Append), "the other log's file is one, too");
         fs::write(&config, "nonsense").expect("written");
         assert!(allowed.may(&at("other"), How::Append), "a wrong file changes nothing");
         fs::write(&config, text("key")).expect("written");
