@@ -59,7 +59,7 @@ impl Audit {
 
     /// Writes a change down.
     pub(crate) async fn note(&self, change: Change) {
-        base::say!("larder: admin: {}", line(&change));
+        base::tell!(Notice, "larder: admin: {}", line(&change));
         let Some(path) = self.file.clone() else { return };
         // Disks take their time.
         let written = rt::blocking(move || {
@@ -68,8 +68,8 @@ impl Audit {
         });
         match written.await {
             Ok(Ok(())) => {}
-            Ok(Err(problem)) => base::say!("larder: {problem}"),
-            Err(error) => base::say!("larder: log of changes: {error}"),
+            Ok(Err(problem)) => base::tell!(Error, "larder: {problem}"),
+            Err(error) => base::tell!(Error, "larder: log of changes: {error}"),
         }
     }
 

@@ -133,7 +133,7 @@ impl<A: Api> Desk<A> {
             answer
         });
         changed.await.map_err(|error| {
-            base::say!("larder: admin: {} {}: {error}", route.verb.token(), route.path);
+            base::tell!(Error, "larder: admin: {} {}: {error}", route.verb.token(), route.path);
             let why = "this has failed: the daemon's log says where";
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why)
         })

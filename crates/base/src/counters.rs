@@ -171,6 +171,7 @@ counters! {
     TraceSpans trace_spans_total Counter "Spans that the collector of traces has taken.";
     TraceDropped trace_spans_dropped_total Counter "Spans that were dropped: too many, or the collector did not take them; and records that were overwritten before they were looked at.";
     LogLost log_lost_total Counter "Access log lines dropped because the writer was behind, or could not be written: the disk is full.";
+    ErrorLogLost error_log_lost_total Counter "Lines of the daemon's own log dropped because the writer was behind, or could not be written.";
     RingLost ring_lost_total Counter "Records that the log ring had no room for: its file system is full.";
 }
 

@@ -164,6 +164,8 @@ limits! {
     VarnishCliIdleTimeout varnish_cli_idle_timeout Ms 300_000, "A connection to the Varnish CLI port without a command, or with a reply that is not taken; then it is closed.";
     LogHeads log_heads Bytes 16 * KIB, "Header fields kept with one transaction's record while a reader asks for them, at most 64 KiB; the rest is left out.";
     LogReaders log_readers Count 16, "Readers of the log that ask for header fields at once; beyond it the next is refused.";
+    ErrorLogRepeats error_log_repeats Count 10, "Equal lines of the log in which the daemon says what happens to it (`error_log`) in a second, once it serves; further ones are left out, and a line tells how many. 0: no limit.";
+    ErrorLogLines error_log_lines Count 100, "The same of lines of one kind, whatever they say: of those that origins write, say. 0: no limit.";
     TraceSpans trace_spans Count 2_000, "Spans handed to the collector of traces every half second; further ones are dropped.";
     TraceTimeout trace_timeout Ms 5_000, "One delivery to the collector of traces; then its spans are dropped.";
     OriginConnections origin_connections Count 1_000, "Connections to one origin server in all; beyond it requests queue.";

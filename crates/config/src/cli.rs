@@ -12,8 +12,8 @@ use policy::Profile;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
-    AcmeConfig, AdminConfig, Admission, CacheStatus, Config, DiskConfig, DiskVolume, HealthConfig,
-    ListenSpec, LogRing, MemoryConfig, NamedFolder, Place, Programs, Run, SiteConfig,
+    AcmeConfig, AdminConfig, Admission, CacheStatus, Config, DiskConfig, DiskVolume, ErrorLog,
+    HealthConfig, ListenSpec, LogRing, MemoryConfig, NamedFolder, Place, Programs, Run, SiteConfig,
 };
 use crate::parse::{
     Presets, WORKERS_MAX, finish, parse_acme, parse_memory, plain_origin, volume_path, volume_size,
@@ -61,8 +61,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let url = origin_url(&options.origin);
     let server = flag(&mut r, "--origin", &options.origin, parse_server(&url));
     check_workers(&mut r, options);
-    let listen: Vec<_> =
-        options.listen.iter().filter_map(|text| one_listen(&mut r, options, text)).collect();
+    let listen = listen_list(&mut r, options);
     let size = options.memory.as_deref().and_then(|text| {
         let size = parse_memory(text);
         flag(&mut r, "--memory", text, size)
@@ -72,10 +71,6 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     check_presets(&mut r, &presets, options);
     let rules = presets.rules(&mut r, options.profile);
     let purge = crate::parse::purge_of_presets(presets.dialects(&mut r));
-    let listen = match options.listen.is_empty() {
-        true => default_listen(options.acme.is_some()),
-        false => listen,
-    };
     let hosts = hosts(&mut r, options);
     let acme = options.acme.as_ref().and_then(|email| acme(&mut r, email, &listen, &hosts));
     let config = server.map(|server| Config {
@@ -106,6 +101,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         limits,
         run: Run::default(),
         access_log: None,
+        error_log: ErrorLog::default(),
         log_ring: Some(LogRing::default()),
         sites: vec![SiteConfig {
             hosts,
@@ -130,6 +126,13 @@ fn check_presets(r: &mut Reader, presets: &Presets, options: &CliOptions) {
     if let (Some(name), Profile::Rfc) = (presets.names().first(), options.profile) {
         r.error_nowhere(format!("--preset {name}: presets count on --profile safe"));
     }
+}
+
+fn listen_list(r: &mut Reader, options: &CliOptions) -> Vec<ListenSpec> {
+    if options.listen.is_empty() {
+        return default_listen(options.acme.is_some());
+    }
+    options.listen.iter().filter_map(|text| one_listen(r, options, text)).collect()
 }
 
 fn check_workers(r: &mut Reader, options: &CliOptions) {

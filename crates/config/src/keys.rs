@@ -61,11 +61,13 @@ macro_rules! keys {
 
 mod cluster;
 mod disk;
+mod logs;
 mod neighbour;
 mod ports;
 
 pub(crate) use cluster::CLUSTER;
 pub(crate) use disk::{DISK, DISK_VOLUME};
+pub(crate) use logs::{ACCESS_LOG, ERROR_LOG, LOG_RING};
 pub(crate) use neighbour::NEIGHBOUR;
 pub(crate) use ports::{HEALTH, HTCP, METRICS, VARNISH_CLI};
 
@@ -96,6 +98,7 @@ pub(crate) const TOP: Section = Section {
             "via", "a string", "\"larder\"", "Pseudonym in Via and Cache-Status.";
             "vcl", "an absolute path", "none", "The VCL that decides for every site which names none itself, in the place of all settings but `host` and `tls`.";
             "access_log", "\"off\", \"stdout\", \"syslog\", a path, or a table", "\"off\"", "Where requests are logged.";
+            "error_log", "\"stderr\", \"syslog\", a path, or a table", "\"stderr\"", "Where the daemon says what happens to it; see `[error_log]`.";
             "log_ring", "\"off\", a size, or a table", "\"32MiB\"", "Memory for records of the last requests, in which `larder log`, `top` and `hist` look; see `[log_ring]`.";
             "memory", TABLE, "none", "See `[memory]`.";
             "disk", TABLE, "none", "A cache on disk below the one in memory: see `[disk]`.";
@@ -274,32 +277,6 @@ pub(crate) const HSTS: Section = Section {
             "max_age", DURATION, "\"2y\"", "How long browsers use HTTPS only.";
             "subdomains", BOOLEAN, "false", "Whether that holds for all hosts below this one.";
             "preload", BOOLEAN, "false", "Whether browsers may have it built in.";
-        }
-    },
-    later: &[],
-};
-
-pub(crate) const ACCESS_LOG: Section = Section {
-    title: "[access_log]",
-    about: "The access log, when more than its path is to be said.",
-    keys: || {
-        keys! {
-            "path", "a path, \"stdout\" or \"syslog\"", "\"stdout\"", "Where it goes; files are appended to. `syslog` is the machine's syslog daemon at `/dev/log`, `syslog:/path` one at another socket, `syslog:192.0.2.1:514` one by UDP.";
-            "format", "\"combined\" or \"json\"", "\"combined\"", "NCSA combined lines, or one JSON object per line.";
-        }
-    },
-    later: &[],
-};
-
-pub(crate) const LOG_RING: Section = Section {
-    title: "[log_ring]",
-    about: "The log ring, when more than its size is to be said. Read when the daemon starts; a reload does not \
-            change it.",
-    keys: || {
-        keys! {
-            "size", "a size such as \"32MiB\"", "\"32MiB\"", "Memory of all cores' rings together, taken as it is written to; a core has at least 1MiB. It comes on top of `[memory] size`.";
-            "folder", "an absolute path", "a folder that goes with the admin socket", "Where it is, open to the daemon's user alone; on a file system in memory (tmpfs), or writing may have to wait for a disk. By default beside the admin socket, or below /dev/shm where that is on a disk.";
-            "headers", TEXTS, "[\"Referer\", \"User-Agent\"]", "Request fields whose values are kept, at most 16.";
         }
     },
     later: &[],
@@ -738,6 +715,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &ACME,
     &EAB,
     &ACCESS_LOG,
+    &ERROR_LOG,
     &LOG_RING,
     &ORIGIN,
     &SERVER,

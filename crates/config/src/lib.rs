@@ -33,7 +33,7 @@ pub use keys::{Key, Section, about};
 pub use model::{
     AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, Admission, CacheStatus,
     Certificates, CliSecret, ClientFiles, ClusterConfig, ClusterCredentials, Config, DiskConfig,
-    DiskVolume, HealthConfig, Htcp, Isolation, ListenSpec, LogFormat, LogRing, LogTarget,
+    DiskVolume, ErrorLog, HealthConfig, Htcp, Isolation, ListenSpec, LogFormat, LogRing, LogTarget,
     MemoryConfig, MemorySize, MetricsConfig, NamedFolder, NeighbourConfig, NeighbourWay, OriginTls,
     PageFile, PairFiles, Place, Programs, Run, SiteConfig, SiteTls, Tracing, VarnishCli,
 };

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::Limits;
+use base::say::Priority;
 use flow::invalidate::Level;
 use flow::invalidate::neighbour::Manner;
 use flow::{Compress, Compression};
@@ -66,6 +67,8 @@ pub struct Config {
     pub run: Run,
     /// Where requests are logged; `None` when they are not.
     pub access_log: Option<AccessLog>,
+    /// Where it is said what happens to the daemon itself.
+    pub error_log: ErrorLog,
     /// The ring of records that `larder log` and others read; `None` when it is off.
     pub log_ring: Option<LogRing>,
     /// Every origin that a site uses, and those that none does.
@@ -587,6 +590,17 @@ pub struct AccessLog {
     pub target: LogTarget,
     /// In what form.
     pub format: LogFormat,
+    /// Values of fields that let somebody in are as they are.
+    pub secrets: bool,
+}
+
+/// Where the daemon says what happens to it, and how much of that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErrorLog {
+    /// Where to; `None` for standard error.
+    pub target: Option<LogTarget>,
+    /// The least weighty that is said.
+    pub level: Priority,
 }
 
 /// As whom the daemon runs that root has started.
@@ -630,13 +644,21 @@ pub enum LogTarget {
 }
 
 /// The form of an access log's lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// NCSA combined, as Apache's and nginx's.
     #[default]
     Combined,
     /// One JSON object per line.
     Json,
+    /// Lines of this format, which is one of [`observe::Pattern`]'s; its values may be escaped for
+    /// JSON.
+    Custom {
+        /// The format.
+        text: String,
+        /// The escaping.
+        json: bool,
+    },
 }
 
 /// Contents of Cache-Status in responses (RFC 9211).

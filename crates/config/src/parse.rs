@@ -11,6 +11,7 @@ mod health;
 mod includes;
 mod limits;
 mod log_ring;
+mod logs;
 mod neighbours;
 mod origins;
 mod ports;

@@ -128,6 +128,21 @@ impl Reader {
         self.further.is_none()
     }
 
+    /// The place of the bytes `part` of `text`, as which `item` reads. Where these are written with
+    /// escapes it is the place of the whole value.
+    pub(crate) fn place_within(&self, item: &Item<'_>, text: &str, part: &Span) -> Span {
+        let (source, span) = self.located(&item.span);
+        let written = source.text.get(span).unwrap_or_default();
+        let (before, part) = (text.get(..part.start), text.get(part.clone()));
+        let found = before.zip(part).and_then(|(before, part)| {
+            let earlier = before.matches(part).count();
+            let (at, _) = written.match_indices(part).nth(earlier)?;
+            let from = item.span.start + at;
+            Some(from..from + part.len())
+        });
+        found.unwrap_or_else(|| item.span.clone())
+    }
+
     /// The file that a place is in, and the place in that file.
     fn located(&self, span: &Span) -> (&Arc<Source>, Span) {
         match &self.further {

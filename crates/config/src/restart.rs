@@ -38,6 +38,7 @@ impl Config {
             ("[cluster]", cluster(self) != cluster(next)),
             ("[tracing]", collector(&self.tracing) != collector(&next.tracing)),
             ("access_log", self.access_log != next.access_log),
+            ("error_log", self.error_log.target != next.error_log.target),
             ("log_ring", self.log_ring != next.log_ring),
             ("[limits] cluster_queue", self.limits.cluster_queue != next.limits.cluster_queue),
             ("[limits] cluster_wait", self.limits.cluster_wait != next.limits.cluster_wait),

@@ -6,6 +6,7 @@ mod diagnostics;
 mod disk;
 mod health;
 mod keys;
+mod logs;
 mod neighbours;
 mod ports;
 mod presets;
@@ -207,6 +208,7 @@ fn every_setting_is_read() {
     let log = AccessLog {
         target: LogTarget::File("/var/log/larder.log".into()),
         format: LogFormat::Json,
+        secrets: false,
     };
     assert_eq!(config.access_log, Some(log));
     let headers = ["Referer", "X-Id"].map(str::to_owned).to_vec();

@@ -11,8 +11,9 @@ use policy::acl::parse_net;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::parse_listen;
 use crate::model::{
-    AdminConfig, Admission, CacheStatus, CliSecret, Config, DiskConfig, DiskVolume, HealthConfig,
-    ListenSpec, LogRing, MemoryConfig, MemorySize, Place, Programs, Run, SiteConfig, VarnishCli,
+    AdminConfig, Admission, CacheStatus, CliSecret, Config, DiskConfig, DiskVolume, ErrorLog,
+    HealthConfig, ListenSpec, LogRing, MemoryConfig, MemorySize, Place, Programs, Run, SiteConfig,
+    VarnishCli,
 };
 use crate::parse::{VOLUMES_MAX, finish, meet, volume_path, volume_size};
 use crate::reader::Reader;
@@ -96,6 +97,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         limits: options.limits.clone(),
         run: Run::default(),
         access_log: None,
+        error_log: ErrorLog::default(),
         log_ring: Some(LogRing::default()),
         origins: Vec::new(),
         origin_tls: Vec::new(),

@@ -54,7 +54,10 @@ impl Account {
         };
         if !geteuid().is_root() {
             if let Some(name) = named.filter(|name| *name != "root") {
-                base::say!("larder: warning: only root can become `{name}`: it runs as it is");
+                base::tell!(
+                    Warn,
+                    "larder: warning: only root can become `{name}`: it runs as it is"
+                );
             }
             return Ok(None);
         }
@@ -66,7 +69,8 @@ impl Account {
             if named.is_some() {
                 return Err(format!("larder: there is no user `{name}` to run as"));
             }
-            base::say!(
+            base::tell!(
+                Warn,
                 "larder: warning: it runs as root: there is no user `{USUAL}`. Make one (useradd \
                  --system --no-create-home --shell /usr/sbin/nologin {USUAL}), or name another: \
                  `[run] user`"

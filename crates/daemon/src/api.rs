@@ -41,7 +41,7 @@ pub(crate) async fn bind(
     };
     let (listeners, problems) = Listeners::bind(&socket, addresses, &tokens_folder(config)).await;
     for problem in problems {
-        base::say!("larder: {problem}");
+        base::tell!(Error, "larder: {problem}");
     }
     let settings =
         Settings { hosts: config.hosts.clone(), open_metrics: config.open_metrics, audit };
@@ -74,7 +74,7 @@ pub(crate) fn serve(
     apart: (Vec<Bound>, Vec<Bound>),
 ) {
     for address in listeners.addresses() {
-        base::say!("larder: admin listening on {address}");
+        base::tell!(Info, "larder: admin listening on {address}");
     }
     let face = Arc::new(Face { daemon: Arc::clone(daemon), live });
     let (health, metrics) = apart;
@@ -95,11 +95,11 @@ fn opened(name: &str, tls: &str, (address, socket): Bound) -> Option<TcpListener
     let listener = socket.and_then(|socket| TcpListener::from_std(socket.into()));
     match listener.and_then(|listener| Ok((listener.local_addr()?, listener))) {
         Ok((bound, listener)) => {
-            base::say!("larder: {name}{tls} listening on {bound}");
+            base::tell!(Info, "larder: {name}{tls} listening on {bound}");
             Some(listener)
         }
         Err(error) => {
-            base::say!("larder: no {name} listener on {address}: {error}");
+            base::tell!(Error, "larder: no {name} listener on {address}: {error}");
             None
         }
     }

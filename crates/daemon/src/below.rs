@@ -45,11 +45,14 @@ pub(crate) fn take_up(shared: &Arc<Shared>, config: &Config, below: OpenedDisk) 
     for (number, volume) in config.disk.iter().flat_map(|disk| disk.volumes.iter().enumerate()) {
         let path = volume.path.display();
         if taken.emptied.contains(&number) {
-            base::say!("larder: the disk cache in {path} was not whole, and is empty now");
+            base::tell!(Warn, "larder: the disk cache in {path} was not whole, and is empty now");
         }
     }
     for why in &taken.not_done {
-        base::say!("larder: a purge of before this start: {why}; what is older stays unused");
+        base::tell!(
+            Warn,
+            "larder: a purge of before this start: {why}; what is older stays unused"
+        );
     }
 }
 
@@ -58,6 +61,9 @@ pub(crate) fn close(shared: &Arc<Shared>, most: Duration) {
     if let Some(resting) = shared.cache.lower().rest(&shared.cache, most)
         && resting.is_cut
     {
-        base::say!("larder: not all that was in memory is on disk: that would have taken too long");
+        base::tell!(
+            Warn,
+            "larder: not all that was in memory is on disk: that would have taken too long"
+        );
     }
 }

@@ -42,14 +42,14 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>, ports: 
         let socket = socket.and_then(|socket| UdpSocket::from_std(socket.into()));
         match socket.and_then(|socket| Ok((socket.local_addr()?, socket))) {
             Ok((bound, socket)) => {
-                base::say!("larder: HTCP listening on {bound}");
+                base::tell!(Info, "larder: HTCP listening on {bound}");
                 let (port, socket) = (Arc::clone(&port), Arc::new(socket));
                 rt::spawn(async move {
                     let serve = || serve(&port, &socket);
                     net::keep(serve, || port.counters.inc(Counter::Panics)).await;
                 });
             }
-            Err(e) => base::say!("larder: no HTCP on {address}: {e}"),
+            Err(e) => base::tell!(Error, "larder: no HTCP on {address}: {e}"),
         }
     }
 }
@@ -141,7 +141,7 @@ async fn purge(port: &HtcpPort, url: &[u8], peer: SocketAddr) -> Option<u64> {
     match shared.invalidate(Some(&live), [one], now, COUNT_MS).await {
         Ok(outcome) => Some(outcome.objects),
         Err(why) => {
-            base::say!("larder: HTCP: {peer}: {why}");
+            base::tell!(Warn, "larder: HTCP: {peer}: {why}");
             None
         }
     }

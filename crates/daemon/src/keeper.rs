@@ -13,7 +13,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -34,6 +34,9 @@ use allowed::Allowed;
 
 /// Longest path (`PATH_MAX`).
 const PATH_MAX: usize = 4096;
+
+/// Permissions of a log that is made: it tells of people.
+const LOG_MODE: u32 = 0o640;
 
 /// The time to wait for an answer: a file may lie on a slow disk.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -65,7 +68,7 @@ impl How {
     fn open(self, path: &Path) -> io::Result<File> {
         match self {
             Self::Read => File::open(path),
-            Self::Append => OpenOptions::new().append(true).create(true).open(path),
+            Self::Append => OpenOptions::new().append(true).create(true).mode(LOG_MODE).open(path),
         }
     }
 }

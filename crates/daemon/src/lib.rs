@@ -15,7 +15,7 @@
 //! ground    5  build programs stapled
 //! ground    4  material node source vcl
 //! ground    3  neighbours secrets varnishd
-//! ground    2  error_pages load records
+//! ground    2  error_log error_pages load records
 //! ground    1  keeper versions
 //! ground    0  account allocator below carried fits given guard holders journal
 //! ground    0  like notify ordered ports process ring servers sharing tended
@@ -31,6 +31,7 @@ mod below;
 mod build;
 mod carried;
 mod dashboard;
+mod error_log;
 mod error_pages;
 mod explain;
 mod fits;

@@ -82,7 +82,7 @@ pub fn read_material(config: &Config) -> Result<Material, String> {
         return Err(render(&found));
     }
     if !found.is_empty() {
-        base::say!("{}", render(&found));
+        base::tell!(Warn, "{}", render(&found));
     }
     Ok(material)
 }

@@ -324,7 +324,7 @@ impl NeighbourLine {
         let mut known = self.unsaid.lock();
         if !known.contains(&unsaid) {
             known.push(unsaid);
-            base::say!("larder: neighbour {self} is not told: {unsaid}");
+            base::tell!(Warn, "larder: neighbour {self} is not told: {unsaid}");
         }
     }
 

@@ -223,7 +223,7 @@ impl Host for Store {
     }
 
     fn say(&self, text: &str) {
-        base::say!("larder: cluster: {text}");
+        base::tell!(Warn, "larder: cluster: {text}");
     }
 }
 

@@ -71,7 +71,7 @@ pub(crate) async fn open(
     config.admin.audit.iter().for_each(|file| account.give(file));
     // Before the change, or it could not open anything either.
     if let Err(error) = keeper(source, &doors).start() {
-        base::say!("larder: warning: what only root may read is not read: {error}");
+        base::tell!(Warn, "larder: warning: what only root may read is not read: {error}");
     }
     account.become_it()?;
     Ok(Opened { doors, ports, console, ring })

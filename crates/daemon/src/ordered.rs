@@ -119,6 +119,10 @@ impl Answers for Responder {
             | Event::NotAll { .. }
             | Event::Aside { .. } => {}
         }
-        base::say!("larder: {event}");
+        if matches!(event, Event::Failed { .. }) {
+            base::tell!(Error, "larder: {event}");
+        } else {
+            base::tell!(Notice, "larder: {event}");
+        }
     }
 }

@@ -40,13 +40,16 @@ struct Exporter {
 pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Tracing>) {
     let Some(config) = config.cloned() else { return };
     let Some(ring) = &daemon.ring else {
-        base::say!("larder: no traces: they are made of what is in the log ring, which is off");
+        base::tell!(
+            Warn,
+            "larder: no traces: they are made of what is in the log ring, which is off"
+        );
         return;
     };
     // At once, so that nothing is left out that clients ask for.
     let follower = match Follower::open(ring.folder(), From::Now) {
         Ok(follower) => follower,
-        Err(e) => return base::say!("larder: no traces: {}: {e}", ring.folder().display()),
+        Err(e) => return base::tell!(Error, "larder: no traces: {}: {e}", ring.folder().display()),
     };
     let (counters, own) = (daemon.shared.counters.register(), Arc::clone(daemon));
     let (folder, mut first) = (ring.folder().to_owned(), Some(follower));
@@ -57,7 +60,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Tracing>) {
         async move {
             match follower {
                 Ok(follower) => exporter.run(follower).await,
-                Err(e) => base::say!("larder: no traces any more: {e}"),
+                Err(e) => base::tell!(Error, "larder: no traces any more: {e}"),
             }
         }
     });
@@ -87,7 +90,7 @@ impl Exporter {
             follower = back;
             match found {
                 Ok(found) => self.deliver(found).await,
-                Err(e) => return base::say!("larder: no more traces: the log ring: {e}"),
+                Err(e) => return base::tell!(Error, "larder: no more traces: the log ring: {e}"),
             }
         }
     }
@@ -115,7 +118,7 @@ impl Exporter {
             && !self.fails
         {
             let config::Tracing { host, port, .. } = &self.config;
-            base::say!("larder: traces do not reach {host}:{port}: {error}");
+            base::tell!(Warn, "larder: traces do not reach {host}:{port}: {error}");
         }
         self.fails = result.is_err();
     }

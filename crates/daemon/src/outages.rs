@@ -35,7 +35,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
             why: status.last_error.map(|(_, why)| why),
         });
         for line in outages.look(rt::now().mono_ms, servers) {
-            base::say!("larder: {line}");
+            base::tell!(Warn, "larder: {line}");
         }
     }
 }

@@ -43,8 +43,10 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
         let before = std::mem::replace(&mut *daemon.unserved.lock(), unserved.clone());
         daemon.shared.trust.set_unserved(is_unserved);
         match (before.is_empty(), is_unserved) {
-            (true, true) => base::say!("larder: not ready: {}", sites(&unserved)),
-            (false, false) => base::say!("larder: ready: something can be served of every site"),
+            (true, true) => base::tell!(Warn, "larder: not ready: {}", sites(&unserved)),
+            (false, false) => {
+                base::tell!(Notice, "larder: ready: something can be served of every site")
+            }
             _ => {}
         }
         rt::time::sleep(LOOK.max(began.elapsed() * SHARE)).await;

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use base::counters::Counters;
 use config::Config;
+use flow::Shared;
 use flow::finish::{Records, Taker};
 use net::AccessLog;
 use observe::record::{SENT, USER};
+use observe::{Pattern, Want};
 
 use crate::keeper::{self, How};
 use crate::ring;
@@ -17,7 +19,7 @@ pub(crate) fn records(
     config: &Config,
     folder: PathBuf,
     cores: usize,
-    counters: Arc<Counters>,
+    (counters, shared): (Arc<Counters>, &Shared),
 ) -> Result<(Records, Option<AccessLog>), String> {
     let mut wanted = config.log_ring.clone();
     if let (Some(ring), Some(_)) = (&mut wanted, &config.tracing) {
@@ -39,7 +41,8 @@ pub(crate) fn records(
                     names.push(name.to_owned());
                 }
             }
-            Some(open_log(log, &names, counters)?)
+            let format = format(log, shared)?;
+            Some(open_log(log, format, &names, counters)?)
         }
         None => None,
     };
@@ -47,8 +50,24 @@ pub(crate) fn records(
     Ok((Records { ring, log: taker, names }, log))
 }
 
+/// The form of the log's lines. What these tell of header fields is kept from now on.
+fn format(log: &config::AccessLog, shared: &Shared) -> Result<net::LogFormat, String> {
+    let pattern = match &log.format {
+        config::LogFormat::Combined => return Ok(net::LogFormat::Combined),
+        config::LogFormat::Json => return Ok(net::LogFormat::Json),
+        config::LogFormat::Custom { text, json } => Pattern::parse(text, *json),
+    };
+    let pattern = pattern.map_err(|why| format!("larder: access log: {why}"))?;
+    let fields = pattern.fields();
+    if !fields.is_empty() {
+        shared.want_always(Want { fields, secrets: log.secrets, ..Want::default() });
+    }
+    Ok(net::LogFormat::Custom(pattern))
+}
+
 fn open_log(
     log: &config::AccessLog,
+    format: net::LogFormat,
     names: &[String],
     counters: Arc<Counters>,
 ) -> Result<AccessLog, String> {
@@ -63,10 +82,6 @@ fn open_log(
         config::LogTarget::SyslogAddress(address) => {
             net::LogTarget::Syslog(net::SyslogAt::Address(*address))
         }
-    };
-    let format = match log.format {
-        config::LogFormat::Combined => net::LogFormat::Combined,
-        config::LogFormat::Json => net::LogFormat::Json,
     };
     let started = AccessLog::start(target, format, names, counters);
     started.map_err(|e| format!("larder: access log: {e}"))

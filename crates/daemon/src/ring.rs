@@ -15,7 +15,8 @@ const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 /// Makes the rings of `cores` cores. A daemon that cannot have any does without and says so.
 pub(crate) fn start(config: &config::LogRing, folder: PathBuf, cores: usize) -> Option<Arc<Ring>> {
     if !is_in_memory(&folder) {
-        base::say!(
+        base::tell!(
+            Warn,
             "larder: warning: the log ring in {} is not in memory, writing to it may wait for a \
              disk: `[log_ring] folder` names another place",
             folder.display()
@@ -34,7 +35,10 @@ pub(crate) fn start(config: &config::LogRing, folder: PathBuf, cores: usize) -> 
         Ok(ring) => Some(Arc::new(ring)),
         Err(error) => {
             let folder = options.folder.display();
-            base::say!("larder: no log ring in {folder}, so nothing for `larder log`: {error}");
+            base::tell!(
+                Error,
+                "larder: no log ring in {folder}, so nothing for `larder log`: {error}"
+            );
             None
         }
     }

@@ -190,7 +190,7 @@ impl Follow {
         if state.good.as_ref() == Some(version)
             && let Err(why) = self.versions.is_good()
         {
-            say(&format!("configuration {version} is in force and cannot be kept: {why}"));
+            say_failed(&format!("configuration {version} is in force and cannot be kept: {why}"));
         }
     }
 
@@ -206,7 +206,9 @@ impl Follow {
     fn tell(&self, next: &RollOut, failed: Option<&str>) {
         let version = &next.version;
         match (failed, next.stage) {
-            (Some(why), _) => say(&format!("configuration {version} has failed here: {why}")),
+            (Some(why), _) => {
+                say_failed(&format!("configuration {version} has failed here: {why}"));
+            }
             (None, Stage::All) => say(&format!("configuration {version} is good, and goes to all")),
             (None, _) => say(&format!("configuration {version} is good on this node")),
         }
@@ -218,7 +220,7 @@ async fn go_back(daemon: &Arc<Daemon>, versions: &Versions) {
     let good = versions.good();
     if versions.version() != good.as_ref().map(|own| own.version()).unwrap_or_default() {
         let put = put_in_force(Arc::clone(daemon), good, "as before").await;
-        put.unwrap_or_else(|why| say(&why));
+        put.unwrap_or_else(|why| say_failed(&why));
     }
 }
 
@@ -274,7 +276,11 @@ async fn put_in_force(
 }
 
 fn say(text: &str) {
-    base::say!("larder: cluster: {text}");
+    base::tell!(Notice, "larder: cluster: {text}");
+}
+
+fn say_failed(text: &str) {
+    base::tell!(Error, "larder: cluster: {text}");
 }
 
 /// A roll-out as an operator wants it.

@@ -98,7 +98,7 @@ impl SecretsHost for Taker {
     }
 
     fn say(&self, text: &str) {
-        base::say!("larder: cluster: {text}");
+        base::tell!(Warn, "larder: cluster: {text}");
     }
 }
 

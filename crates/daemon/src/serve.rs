@@ -58,6 +58,12 @@ impl Signals {
 /// # Errors
 /// Why it cannot be had.
 pub fn run(source: Source) -> Result<(), String> {
+    let ended = serve(source);
+    base::say::finish(ended.as_ref().err().map(String::as_str));
+    ended
+}
+
+fn serve(source: Source) -> Result<(), String> {
     let sockets = Sockets::of_environment()?;
     account::harden();
     let config = source.config()?;
@@ -69,9 +75,10 @@ pub fn run(source: Source) -> Result<(), String> {
     for listen in server.addresses() {
         let tls = if listen.tls { " (TLS)" } else { "" };
         let proxy = if listen.proxy { " (PROXY protocol)" } else { "" };
-        base::say!("larder: listening on {}{tls}{proxy}", listen.at);
+        base::tell!(Info, "larder: listening on {}{tls}{proxy}", listen.at);
     }
     summary::tell(&daemon);
+    daemon.error_log.serves();
     daemon.notify.ready("serving");
     let watchdog = Watchdog::of_environment(server.pulse());
     let pulse = server.pulse();
@@ -90,7 +97,7 @@ pub fn run(source: Source) -> Result<(), String> {
     });
     daemon.notify.stopping();
     daemon.shared.trust.set_stopping();
-    base::say!("larder: finishing requests under way");
+    base::tell!(Info, "larder: finishing requests under way");
     server.drain(Duration::from_millis(daemon.shared.live().limits.drain_time));
     if let Some(node) = daemon.node.lock().take() {
         runtime.block_on(node.leave());
@@ -117,7 +124,10 @@ async fn tell_of_turns(pulse: net::Pulse) {
     loop {
         look.tick().await;
         if let Some((core, ms)) = pulse.take_longest() {
-            base::say!("larder: core {core} did one thing for {ms} ms while its requests waited");
+            base::tell!(
+                Warn,
+                "larder: core {core} did one thing for {ms} ms while its requests waited"
+            );
         }
     }
 }
@@ -216,11 +226,7 @@ impl Daemon {
                     self.renew_certificates();
                     self.vcls.sweep();
                 }
-                _ = reopen.recv() => {
-                    if let Some(log) = &self.log {
-                        log.reopen();
-                    }
-                }
+                _ = reopen.recv() => self.reopen_logs(),
                 // It has said itself what came of it.
                 _ = hangup.recv() => drop(self.reload()),
             }
@@ -252,7 +258,10 @@ pub fn listeners(config: &Config, given: &Sockets) -> Result<Vec<net::Listen>, S
         listen.push(net::Listen { at, tls: true, h2c, proxy, door, peers: true });
     }
     for unused in given.unused(&names) {
-        base::say!("larder: warning: nothing listens on the given socket {unused}: see `listen`");
+        base::tell!(
+            Warn,
+            "larder: warning: nothing listens on the given socket {unused}: see `listen`"
+        );
     }
     Ok(listen)
 }

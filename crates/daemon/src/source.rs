@@ -50,7 +50,7 @@ impl Source {
         let Some(sharing) = sharing else { return self.config_with(None) };
         let kept = Carried::kept(&carried::folder(sharing.storage.as_deref()));
         let kept = kept.unwrap_or_else(|why| {
-            base::say!("larder: what all nodes share is not known: {why}");
+            base::tell!(Warn, "larder: what all nodes share is not known: {why}");
             None
         });
         self.config_with(kept.as_ref())
@@ -68,7 +68,7 @@ impl Source {
                     None => load(path)?,
                 };
                 if !warnings.is_empty() {
-                    base::say!("{warnings}");
+                    base::tell!(Warn, "{warnings}");
                 }
                 Ok(config)
             }

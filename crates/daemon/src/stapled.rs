@@ -24,12 +24,12 @@ pub(crate) fn plan(config: &Config, material: &Material) -> Option<Stapling> {
 /// Counts, and tells the operator.
 pub(crate) fn note(counters: &Arc<Counters>, event: &StapleEvent) {
     match event {
-        StapleEvent::Asking => return counters.inc(Counter::OcspFetches),
-        StapleEvent::Stapled { .. } => {}
+        StapleEvent::Asking => counters.inc(Counter::OcspFetches),
+        StapleEvent::Stapled { .. } => base::tell!(Notice, "larder: {event}"),
         StapleEvent::Failed { limit, .. } => {
             counters.inc(Counter::OcspFailures);
             limit.iter().for_each(|limit| counters.limit(*limit));
+            base::tell!(Warn, "larder: {event}");
         }
     }
-    base::say!("larder: {event}");
 }

@@ -25,6 +25,7 @@ use tls::{Challenges, TicketKeys};
 use tokio::sync::watch;
 
 use crate::carried::Carried;
+use crate::error_log::ErrorLog;
 use crate::guard::Guard;
 use crate::journal::ServerLog;
 use crate::load::{load, load_shared, render};
@@ -59,6 +60,8 @@ pub struct Daemon {
     descriptors: u64,
     cores: usize,
     pub(crate) log: Option<AccessLog>,
+    /// The log of what happens to it.
+    pub(crate) error_log: ErrorLog,
     /// The log ring, if there is one.
     pub ring: Option<Arc<Ring>>,
     /// Programs in VCL, and their parameters.
@@ -167,13 +170,14 @@ impl Daemon {
         let terms = terms.map(|terms| watch::Sender::new(Arc::new(terms)));
         let vcls = source.programs(config);
         let (live, origins) = build::live(config, &[], &material, tls, &reserved, vcls.view());
-        let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
         let cache = build::cache(config, &machine);
         let below = below::open(config, &cache)?;
         let seed = below.as_ref().map_or_else(HashSeed::random, OpenedDisk::seed);
-        let shared = Shared::with_journal(cache, live, seed, journal);
+        let shared = Shared::with_journal(cache, live, seed, ServerLog::shared());
+        let error_log = ErrorLog::start(config, shared.counters.register())?;
+        error_log.listen();
         let lines = shared.counters.register();
-        let (records, log) = records(config, ring, cores, lines)?;
+        let (records, log) = records(config, ring, cores, (lines, &shared))?;
         let ring = records.ring.clone();
         let origins = origins.into_iter().map(|origin| tend(origin, &shared)).collect();
         let plans = watch::Sender::new(material.plan(config));
@@ -193,6 +197,7 @@ impl Daemon {
             descriptors,
             cores,
             log,
+            error_log,
             ring,
             vcls,
             started: Instant::now(),
@@ -254,6 +259,8 @@ impl Daemon {
     /// The faults, rendered.
     pub(crate) fn reload(&self) -> Result<Reloaded, String> {
         self.notify.reloading();
+        // Whatever comes of it: whoever moves logs need not know whether the file is good.
+        self.reopen_logs();
         let reading = self.reading.lock();
         let shared = self.versions.as_ref().and_then(|own| own.in_force());
         let reloaded = self.read_again(shared.as_deref());
@@ -262,14 +269,14 @@ impl Daemon {
         self.versions.iter().for_each(|own| own.try_again());
         match &reloaded {
             Ok(reloaded) => {
-                base::say!("larder: {reloaded}");
+                base::tell!(Notice, "larder: {reloaded}");
                 self.notify.ready(&match reloaded.stays.as_slice() {
                     [] => "serving".to_owned(),
                     stays => format!("serving; these wait for a restart: {}", stays.join(", ")),
                 });
             }
             Err(problems) => {
-                base::say!("{problems}\nlarder: the running configuration stays");
+                base::tell!(Error, "{problems}\nlarder: the running configuration stays");
                 self.notify.ready("serving; the last reload was refused, the log says why");
             }
         }
@@ -304,8 +311,15 @@ impl Daemon {
         keep_back(self.descriptors, config.limits.descriptors_reserve);
         self.plans.send_replace(material.plan(&config));
         let stays = self.first.fixed_changes(&config);
+        self.error_log.configure(&config);
         self.replace(&mut running, config, material, tls);
         Ok(Reloaded { stays })
+    }
+
+    /// Has logs whose files were moved away opened anew, by their paths.
+    pub(crate) fn reopen_logs(&self) {
+        self.log.iter().for_each(AccessLog::reopen);
+        self.error_log.reopen();
     }
 
     /// Settings of `config` that differ from those in use and that only a restart puts in force.
@@ -319,7 +333,7 @@ impl Daemon {
         let mut running = self.running.lock();
         let (renewed, refused) = running.material.renew();
         if !refused.is_empty() {
-            base::say!("{}\nlarder: the certificates in use stay", render(&refused));
+            base::tell!(Error, "{}\nlarder: the certificates in use stay", render(&refused));
         }
         if !renewed {
             return;
@@ -329,9 +343,9 @@ impl Daemon {
                 let config = running.config.clone();
                 let material = std::mem::take(&mut running.material);
                 self.replace(&mut running, config, material, tls);
-                base::say!("larder: certificates renewed");
+                base::tell!(Notice, "larder: certificates renewed");
             }
-            Err(problem) => base::say!("{problem}"),
+            Err(problem) => base::tell!(Error, "{problem}"),
         }
     }
 
@@ -569,7 +583,7 @@ impl Daemon {
         match material.terms(config, is_secure(&self.first), &self.ticket_keys) {
             Ok(Some(new)) => _ = terms.send_replace(Arc::new(new)),
             Ok(None) => {}
-            Err(problem) => base::say!("{problem}"),
+            Err(problem) => base::tell!(Error, "{problem}"),
         }
     }
 

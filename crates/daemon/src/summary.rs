@@ -11,7 +11,7 @@ const NAMED_MAX: usize = 5;
 /// Says what is served.
 pub(crate) fn tell(daemon: &Daemon) {
     daemon.with_config(|config| {
-        base::say!("larder: serving {}", served(config));
+        base::tell!(Info, "larder: serving {}", served(config));
     });
     let memory = mebibytes(daemon.memory().size);
     let disk: Vec<_> = daemon.with_config(|config| {
@@ -21,7 +21,7 @@ pub(crate) fn tell(daemon: &Daemon) {
     let disk = if disk.is_empty() { String::new() } else { format!(", disk {}", list(disk)) };
     let cores = daemon.cores();
     let (admin, log) = (console(daemon), daemon.with_config(|config| log(daemon, config)));
-    base::say!("larder: memory {memory}{disk}, workers {cores}, admin {admin}, log {log}");
+    base::tell!(Info, "larder: memory {memory}{disk}, workers {cores}, admin {admin}, log {log}");
 }
 
 /// Sites, and what they are made of.

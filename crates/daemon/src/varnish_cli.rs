@@ -56,14 +56,14 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, p
         let listener = socket.and_then(|socket| TcpListener::from_std(socket.into()));
         match listener.and_then(|listener| Ok((listener.local_addr()?, listener))) {
             Ok((bound, listener)) => {
-                base::say!("larder: Varnish CLI listening on {bound}");
+                base::tell!(Info, "larder: Varnish CLI listening on {bound}");
                 let port = Arc::clone(&port);
                 rt::spawn(async move {
                     let serve = || serve(&port, &listener);
                     net::keep(serve, || port.counters.inc(Counter::Panics)).await;
                 });
             }
-            Err(e) => base::say!("larder: no Varnish CLI on {address}: {e}"),
+            Err(e) => base::tell!(Error, "larder: no Varnish CLI on {address}: {e}"),
         }
     }
 }
@@ -127,7 +127,7 @@ pub(crate) async fn carry_out(daemon: &Arc<Daemon>, file: &std::path::Path) -> R
         };
         match reply.status {
             Status::Ok | Status::Truncated => {}
-            _ if may_fail => base::say!("larder: -I: {line}: {}", reply.text.trim_end()),
+            _ if may_fail => base::tell!(Warn, "larder: -I: {line}: {}", reply.text.trim_end()),
             _ => return Err(failed(format!("{line}: {}", reply.text.trim_end()))),
         }
     }
@@ -178,7 +178,7 @@ impl CliPort {
             let made = varnishd::own_secret(self.daemon.admin_socket());
             let secret = made.and_then(|path| read(&path));
             secret
-                .map_err(|why| base::say!("{why}: nobody gets into the Varnish CLI"))
+                .map_err(|why| base::tell!(Error, "{why}: nobody gets into the Varnish CLI"))
                 .ok()
                 .map(Arc::from)
         });
@@ -317,7 +317,11 @@ impl<'a> Session<'a> {
                 self.port.counters.inc(Counter::CliRefused);
                 if self.asked.is_some() {
                     self.slow_down().await;
-                    base::say!("larder: Varnish CLI: {}: a wrong answer to the secret", self.peer);
+                    base::tell!(
+                        Warn,
+                        "larder: Varnish CLI: {}: a wrong answer to the secret",
+                        self.peer
+                    );
                 }
                 Reply::new(Status::Close, "")
             }

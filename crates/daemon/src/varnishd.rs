@@ -87,7 +87,8 @@ impl Flags {
         let sizes: Vec<_> = in_memory.filter_map(|storage| storage.bytes).collect();
         if sizes.len() > 1 {
             let all = base::units::Bytes(sizes.iter().sum());
-            base::say!(
+            base::tell!(
+                Notice,
                 "larder: note: -s: {} storages are names for one memory of {all}; none has a part \
                  of its own",
                 sizes.len()
@@ -201,6 +202,6 @@ pub fn own_secret(admin_socket: &Path) -> Result<PathBuf, String> {
     let mut options = std::fs::OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
     writeln!(file, "{text}").map_err(failed)?;
-    base::say!("larder: the CLI's secret is in {}", path.display());
+    base::tell!(Info, "larder: the CLI's secret is in {}", path.display());
     Ok(path)
 }

@@ -118,6 +118,7 @@ pub struct CoreLog {
     counters: Arc<Counters>,
     /// The header fields that readers ask for; none mostly.
     wanted: RefCell<Option<Arc<Wanted>>>,
+    room: RefCell<heads::HeadRoom>,
 }
 
 #[derive(Debug)]
@@ -195,7 +196,8 @@ impl CoreLog {
         let counters = Arc::clone(counters);
         let ring = records.ring.as_ref().and_then(|ring| ring.writer(index).ok());
         if ring.is_none() && records.log.is_none() {
-            return Self { sinks: None, tally, counters, wanted: RefCell::default() };
+            let (wanted, room) = (RefCell::default(), RefCell::default());
+            return Self { sinks: None, tally, counters, wanted, room };
         }
         let core = Sinks {
             ring: ring.map(RefCell::new),
@@ -207,7 +209,8 @@ impl CoreLog {
             batch: RefCell::default(),
             begun: Notify::new(),
         };
-        Self { sinks: Some(core), tally, counters, wanted: RefCell::default() }
+        let (wanted, room) = (RefCell::default(), RefCell::default());
+        Self { sinks: Some(core), tally, counters, wanted, room }
     }
 
     /// Microseconds of the monotonic clock; with nobody to tell them, as coarse as `now`.

@@ -294,6 +294,15 @@ impl Shared {
         true
     }
 
+    /// Has the cores keep with records what a log asks for as long as the daemon runs.
+    pub fn want_always(&self, want: Want) {
+        let mut wanted = self.wanted.lock();
+        let before = wanted.as_deref().cloned().unwrap_or_default();
+        *wanted = Some(Arc::new(before.with_lasting(want)));
+        drop(wanted);
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
     /// Returns the header fields that readers of the log ask for.
     pub(crate) fn wanted(&self) -> Option<Arc<Wanted>> {
         self.wanted.lock().clone()

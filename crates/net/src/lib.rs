@@ -40,7 +40,7 @@ pub use crate::claim::Sharing;
 pub use crate::listener::{At, Given};
 pub use crate::log::{AccessLog, LogFormat, LogTarget, Opener};
 pub use crate::pulse::Pulse;
-pub use crate::syslog::SyslogAt;
+pub use crate::syslog::{Syslog, SyslogAt};
 pub use crate::worker::{BindError, Doors, Listen, Server, Settings};
 
 #[cfg(feature = "simulation")]

@@ -5,13 +5,15 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use base::{Counter, Counters};
 use flow::finish::Taker;
-use observe::Record;
 use observe::format::{self, Fields};
+use observe::pattern::View;
+use observe::{Pattern, Record};
 
 use crate::syslog::{Syslog, SyslogAt};
 
@@ -19,12 +21,14 @@ use crate::syslog::{Syslog, SyslogAt};
 const QUEUE: usize = 256;
 
 /// The format of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum LogFormat {
     /// NCSA combined.
     Combined,
     /// One JSON object.
     Json,
+    /// As the configuration has it.
+    Custom(Pattern),
 }
 
 /// A function that opens a file for writing to its end.
@@ -45,13 +49,16 @@ pub enum LogTarget {
 #[derive(Clone, Debug)]
 pub struct AccessLog {
     sender: SyncSender<Batch>,
+    /// The file is to be opened anew. A message alone could find the queue full.
+    reopen: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
 enum Batch {
     /// Records, one behind the other.
     Records(Vec<u8>),
-    Reopen,
+    /// Nothing: the writer is to look around.
+    Look,
     Sync(SyncSender<()>),
 }
 
@@ -70,15 +77,18 @@ impl AccessLog {
         let (sender, receiver) = sync_channel(QUEUE);
         let sink = open(&target)?;
         let lines = Lines { format, fields: Fields::new(names) };
+        let reopen = Arc::new(AtomicBool::new(false));
+        let writer = Writer { target, sink, lines, counters, reopen: Arc::clone(&reopen) };
         thread::Builder::new()
             .name("access-log".into())
-            .spawn(move || write_lines(&receiver, &target, sink, &lines, &counters))?;
-        Ok(Self { sender })
+            .spawn(move || writer.write_lines(&receiver))?;
+        Ok(Self { sender, reopen })
     }
 
     /// Opens the file anew, after it was moved away; goes to the syslog daemon anew.
     pub fn reopen(&self) {
-        _ = self.sender.try_send(Batch::Reopen);
+        self.reopen.store(true, Ordering::Release);
+        _ = self.sender.try_send(Batch::Look);
     }
 
     /// Waits until everything handed over so far is written.
@@ -136,43 +146,61 @@ impl Lines {
             if !record.is_client() {
                 continue;
             }
-            match self.format {
+            match &self.format {
                 LogFormat::Combined => format::combined(&record, &self.fields, out),
                 LogFormat::Json => format::json(&record, &self.fields, false, out),
+                LogFormat::Custom(own) => own.write(&record, &self.fields, View::Client, out),
             }
         }
     }
 }
 
-fn write_lines(
-    receiver: &Receiver<Batch>,
-    target: &LogTarget,
+/// The thread that writes.
+struct Writer {
+    target: LogTarget,
     sink: Box<dyn Write + Send>,
-    lines: &Lines,
-    counters: &Counters,
-) {
-    let (mut sink, mut out) = (sink, Vec::new());
-    for batch in receiver {
-        match batch {
-            Batch::Records(records) => {
-                out.clear();
-                lines.of(&records, &mut out);
-                // A full disk must not end the log for good: the next batch tries again. A syslog
-                // daemon may have been started anew.
-                let (wrote, left) = write_out(&mut *sink, &out);
-                if left > 0 {
-                    counters.add(Counter::LogLost, left);
-                }
-                if let (Err(_), LogTarget::Syslog(_), Ok(new)) = (wrote, target, open(target)) {
-                    sink = new;
-                }
+    lines: Lines,
+    counters: Arc<Counters>,
+    reopen: Arc<AtomicBool>,
+}
+
+impl Writer {
+    fn write_lines(mut self, receiver: &Receiver<Batch>) {
+        let mut out = Vec::new();
+        for batch in receiver {
+            if self.reopen.swap(false, Ordering::Acquire) {
+                self.open_anew();
             }
-            Batch::Reopen => {
-                if let Ok(new) = open(target) {
-                    sink = new;
+            match batch {
+                Batch::Records(records) => {
+                    out.clear();
+                    self.lines.of(&records, &mut out);
+                    self.write(&out);
                 }
+                Batch::Look => {}
+                Batch::Sync(done) => _ = done.try_send(()),
             }
-            Batch::Sync(done) => _ = done.try_send(()),
+        }
+    }
+
+    /// A full disk must not end the log for good: the next batch tries again. A syslog daemon may
+    /// have been started anew.
+    fn write(&mut self, out: &[u8]) {
+        let (wrote, left) = write_out(&mut *self.sink, out);
+        if left > 0 {
+            self.counters.add(Counter::LogLost, left);
+        }
+        let is_syslog = matches!(self.target, LogTarget::Syslog(_));
+        if let (Err(_), true, Ok(new)) = (wrote, is_syslog, open(&self.target)) {
+            self.sink = new;
+        }
+    }
+
+    /// Goes on where it was if that is not possible.
+    fn open_anew(&mut self) {
+        match open(&self.target) {
+            Ok(new) => self.sink = new,
+            Err(error) => base::tell!(Error, "larder: access log: not opened anew: {error}"),
         }
     }
 }

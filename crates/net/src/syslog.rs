@@ -1,4 +1,4 @@
-//! The access log's way to a syslog daemon: a datagram a line.
+//! The logs' way to a syslog daemon: a datagram a line.
 //!
 //! Over its unix socket (`/dev/log`) in the form that glibc sends and every local daemon reads, the
 //! time left to it; over UDP as RFC 5424 and RFC 5426 have it. A daemon that does not take lines in
@@ -10,8 +10,10 @@ use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Facility local7 at severity info, as nginx's.
-const PRIORITY: u8 = 23 * 8 + 6;
+/// Facility local7, as nginx's.
+const FACILITY: u8 = 23 * 8;
+/// Severity info, which lines of the access log have, as nginx's.
+const INFO: u8 = 6;
 /// Longest message; the rest of a longer line is left out. Receivers take 2 KiB, most take more
 /// (RFC 5426 3.2).
 const MESSAGE_BYTES: usize = 8 * 1024;
@@ -27,13 +29,15 @@ pub enum SyslogAt {
     Address(SocketAddr),
 }
 
+#[derive(Debug)]
 enum SyslogSocket {
     Unix(UnixDatagram),
     Udp(UdpSocket),
 }
 
 /// An open way there.
-pub(crate) struct Syslog {
+#[derive(Debug)]
+pub struct Syslog {
     socket: SyslogSocket,
     head: String,
 }
@@ -43,14 +47,14 @@ impl Syslog {
     ///
     /// # Errors
     /// When nobody is there, as far as that shows.
-    pub(crate) fn open(at: &SyslogAt) -> io::Result<Self> {
+    pub fn open(at: &SyslogAt) -> io::Result<Self> {
         let pid = std::process::id();
         let (socket, head) = match at {
             SyslogAt::Path(path) => {
                 let socket = UnixDatagram::unbound()?;
                 socket.connect(path)?;
                 socket.set_write_timeout(Some(PATIENCE))?;
-                (SyslogSocket::Unix(socket), format!("<{PRIORITY}>larder[{pid}]: "))
+                (SyslogSocket::Unix(socket), format!("larder[{pid}]: "))
             }
             SyslogAt::Address(address) => {
                 let any = match address {
@@ -61,14 +65,24 @@ impl Syslog {
                 socket.connect(address)?;
                 socket.set_write_timeout(Some(PATIENCE))?;
                 // The line itself says when; `-` is for what is not said.
-                (SyslogSocket::Udp(socket), format!("<{PRIORITY}>1 - - larder {pid} - - "))
+                (SyslogSocket::Udp(socket), format!("1 - - larder {pid} - - "))
             }
         };
         Ok(Self { socket, head })
     }
 
-    fn send(&self, line: &[u8], message: &mut Vec<u8>) -> io::Result<()> {
+    /// Sends a line of a severity, as syslog(3) counts them.
+    ///
+    /// # Errors
+    /// When it is not taken.
+    pub fn say(&self, severity: u8, line: &[u8]) -> io::Result<()> {
+        self.send(severity, line, &mut Vec::new())
+    }
+
+    fn send(&self, severity: u8, line: &[u8], message: &mut Vec<u8>) -> io::Result<()> {
+        let priority = FACILITY + severity.min(7);
         message.clear();
+        message.extend_from_slice(format!("<{priority}>").as_bytes());
         message.extend_from_slice(self.head.as_bytes());
         message.extend_from_slice(line);
         message.truncate(MESSAGE_BYTES);
@@ -85,7 +99,7 @@ impl Write for Syslog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut message = Vec::new();
         for line in bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
-            self.send(line, &mut message)?;
+            self.send(INFO, line, &mut message)?;
         }
         Ok(bytes.len())
     }
@@ -125,6 +139,9 @@ mod tests {
         let length = remote.recv(&mut buffer).expect("a message");
         let expected = format!("<190>1 - - larder {pid} - - one");
         assert_eq!(&buffer[..length], expected.as_bytes());
+        syslog.say(3, b"two").expect("sent");
+        let length = remote.recv(&mut buffer).expect("a message");
+        assert!(buffer[..length].starts_with(b"<187>1 - - larder "));
         std::fs::remove_dir_all(&folder).expect("it is there");
     }
 }

@@ -384,7 +384,10 @@ impl Worker {
         if !core.sweep.is_empty() {
             core.flow.counters.limit(Limit::DrainTime);
             let (limit, open) = (Limit::DrainTime.name(), core.sweep.open());
-            base::say!("larder: core {index} ends with {open} connections open (limit: {limit})");
+            base::tell!(
+                Warn,
+                "larder: core {index} ends with {open} connections open (limit: {limit})"
+            );
             rt::time::sleep(LAST_WORDS).await;
         }
         core.flow.log.flush();

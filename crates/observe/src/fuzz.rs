@@ -2,6 +2,7 @@
 
 use crate::access;
 use crate::format::{self, Fields};
+use crate::pattern::{Pattern, View};
 use crate::query::Query;
 use crate::record::Record;
 use crate::visits::{Rules, Visits};
@@ -24,6 +25,33 @@ pub fn query(bytes: &[u8]) {
             assert!(error.span.start <= error.span.end && error.span.end <= text.len());
             assert!(text.get(error.span.clone()).is_some(), "{error:?}");
             assert!(error.to_string().contains(&error.message));
+        }
+    }
+}
+
+/// Any text is a format of lines, or has a mistake that lies within it; a format writes a line, and
+/// its fields have names.
+///
+/// # Panics
+/// When that does not hold.
+pub fn log_format(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    for json in [false, true] {
+        match Pattern::parse(text, json) {
+            Ok(pattern) => {
+                let (record, fields) = (Record::default(), Fields::default());
+                for view in [View::Client, View::Backend] {
+                    let mut line = Vec::new();
+                    pattern.write(&record, &fields, view, &mut line);
+                    assert_eq!(line.last(), Some(&b'\n'));
+                }
+                assert!(pattern.headers().iter().all(|name| !name.is_empty()), "{text}");
+            }
+            Err(error) => {
+                assert!(!error.span.is_empty(), "{error:?}");
+                assert!(text.get(error.span.clone()).is_some(), "{error:?}");
+                assert!(error.to_string().contains(&error.message));
+            }
         }
     }
 }

@@ -153,6 +153,12 @@ impl Heads {
         self.bytes.extend_from_slice(&other.bytes);
     }
 
+    /// Forgets what was written, and keeps its room.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.is_cut = false;
+    }
+
     /// The bytes written so far.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -194,6 +200,7 @@ mod tests {
         heads.add(12, field(Side::Req, b"A", b"1"));
         heads.add(12, field(Side::Req, b"B", b"2"));
         assert_eq!((fields(heads.bytes()).count(), heads.is_cut()), (1, true));
+        other.clear();
         other.add(usize::MAX, field(Side::Req, b"A", &vec![b'a'; 70_000]));
         assert_eq!((other.bytes().len(), other.is_cut()), (0, true));
         let mut both = Heads::default();

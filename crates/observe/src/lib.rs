@@ -21,7 +21,7 @@ pub mod troubles;
 pub mod visits;
 pub mod wanted;
 
-pub use pattern::Pattern;
+pub use pattern::{Pattern, PatternError};
 pub use query::{Query, QueryError};
 pub use record::{DictionaryUse, Flags, Kind, Record, Served};
 pub use wanted::{Want, Wanted, basic_user};

@@ -1,6 +1,6 @@
 //! Formats of log lines as `varnishncsa -F` and nginx's `log_format` have them.
 //!
-//! A text with `%` in it is of the first kind, any other of the second. Times of day are in UTC.
+//! Both can stand in one format. Times of day are in UTC.
 
 mod parse;
 mod time;
@@ -8,6 +8,9 @@ mod values;
 
 #[cfg(test)]
 mod tests;
+
+use std::fmt;
+use std::ops::Range;
 
 use crate::format::Fields;
 use crate::heads::Side;
@@ -22,8 +25,30 @@ use values::Value;
 #[derive(Clone, Debug)]
 pub struct Pattern {
     parts: Vec<Part>,
-    escape: Escape,
 }
+
+/// A mistake in a format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatternError {
+    /// The part of the text that is not known, in bytes.
+    pub span: Range<usize>,
+    /// The mistake, in words.
+    pub message: String,
+    /// A suggestion: a name that may have been meant, or all there are.
+    pub help: Option<String>,
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.help {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for PatternError {}
 
 /// The escaping of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +64,7 @@ enum Escape {
 #[derive(Clone, Debug)]
 enum Part {
     Text(Vec<u8>),
-    Item(Item),
+    Item(Item, Escape),
 }
 
 /// In what a time is told.
@@ -89,9 +114,18 @@ enum Item {
     BodyOut,
     BytesIn,
     BytesOut,
+    /// Those of both.
+    BytesBoth,
+    /// `OK` if the answer reached its end.
+    Completion,
     Took(Unit),
     FirstByte(Unit),
+    /// The last of a head's fields of a name.
     Field(Side, Vec<u8>),
+    /// All of them, as nginx joins them.
+    Joined(Side, Vec<u8>),
+    /// The cookie of a request.
+    Cookie(Vec<u8>),
     HitMiss,
     Handling,
     ClientOrBackend,
@@ -121,26 +155,43 @@ impl Pattern {
     /// Reads a format; with `json` values are written so that they fit between JSON's quotes.
     ///
     /// # Errors
-    /// Returns a message about the part of `text` that is not known.
-    pub fn parse(text: &str, json: bool) -> Result<Self, String> {
-        let (parts, escape) = match text.contains('%') {
-            true => (parse::varnish(text)?, Escape::Varnish),
-            false => (parse::nginx(text)?, Escape::Nginx),
-        };
-        Ok(Self { parts, escape: if json { Escape::Json } else { escape } })
+    /// Returns the part of `text` that is not known.
+    pub fn parse(text: &str, json: bool) -> Result<Self, PatternError> {
+        let mut parts = parse::parts(text)?;
+        if json {
+            parts.iter_mut().for_each(|part| {
+                if let Part::Item(_, escape) = part {
+                    *escape = Escape::Json;
+                }
+            });
+        }
+        Ok(Self { parts })
+    }
+
+    /// The header fields that it tells besides the user who signed in, in small letters, each once.
+    pub fn fields(&self) -> Vec<(Side, String)> {
+        let mut fields: Vec<(Side, String)> = Vec::new();
+        for part in &self.parts {
+            let (side, name): (_, &[u8]) = match part {
+                Part::Item(Item::Field(side, name) | Item::Joined(side, name), _) => (*side, name),
+                Part::Item(Item::Cookie(_), _) => (Side::Req, b"cookie"),
+                Part::Item(Item::RequestUrl, _) => (Side::Req, b"host"),
+                _ => continue,
+            };
+            let field = (side, String::from_utf8_lossy(name).into_owned());
+            if !fields.contains(&field) {
+                fields.push(field);
+            }
+        }
+        fields
     }
 
     /// The names of the header fields that it tells, each once.
     pub fn headers(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        for part in &self.parts {
-            let name: &[u8] = match part {
-                Part::Item(Item::Field(_, name)) => name,
-                Part::Item(Item::User) => b"authorization",
-                Part::Item(Item::RequestUrl) => b"host",
-                _ => continue,
-            };
-            let name = String::from_utf8_lossy(name).into_owned();
+        let user = |part: &Part| matches!(part, Part::Item(Item::User, _));
+        let user = self.parts.iter().any(user).then(|| "authorization".to_owned());
+        for name in self.fields().into_iter().map(|(_, name)| name).chain(user) {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -153,9 +204,9 @@ impl Pattern {
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.extend_from_slice(text),
-                Part::Item(item) => {
+                Part::Item(item, escape) => {
                     let value = values::value(item, record, fields, view);
-                    self.escape.write(item, &value, out);
+                    escape.write(item, &value, out);
                 }
             }
         }

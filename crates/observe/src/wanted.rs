@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use crate::heads::Side;
 use crate::query::Query;
 use crate::record::Record;
 
@@ -29,6 +30,8 @@ const MASK: &[u8] = b"***";
 pub struct Want {
     /// The names of the fields; all when there are none.
     pub names: Vec<String>,
+    /// The same by the heads that they stand in, for whoever needs none of other heads.
+    pub fields: Vec<(Side, String)>,
     /// Of which transactions; all when it is not said.
     pub query: Option<Query>,
     /// The same as it was written, by which a reader that asks again is known.
@@ -40,8 +43,21 @@ pub struct Want {
 impl Want {
     fn is_same(&self, other: &Self) -> bool {
         (&self.names, &self.text, self.secrets) == (&other.names, &other.text, other.secrets)
+            && self.fields == other.fields
+    }
+
+    /// Returns true if it asks for fields called `name` in the heads of `side`.
+    fn asks_for(&self, side: Side, name: &[u8]) -> bool {
+        let is = |own: &String| own.as_bytes().eq_ignore_ascii_case(name);
+        match self.fields.as_slice() {
+            [] => self.names.is_empty() || self.names.iter().any(is),
+            fields => fields.iter().any(|(own, field)| *own == side && is(field)),
+        }
     }
 }
+
+/// The end of a wish that holds as long as the daemon runs.
+const LASTING: u64 = u64::MAX;
 
 /// The fields that all readers ask for, each until some millisecond of the monotonic clock.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +66,13 @@ pub struct Wanted {
 }
 
 impl Wanted {
+    /// Adds a wish that holds as long as the daemon runs, and is no reader's.
+    #[must_use]
+    pub fn with_lasting(mut self, want: Want) -> Self {
+        self.wants.push((want, LASTING));
+        self
+    }
+
     /// Adds `want` until `until_ms`, and leaves out wants that are over at `now_ms`. Returns `None`
     /// if there would be more than `most` readers.
     pub fn with(&self, want: Want, (now_ms, until_ms): (u64, u64), most: usize) -> Option<Self> {
@@ -57,18 +80,33 @@ impl Wanted {
         let others = others.filter(|(own, until)| *until > now_ms && !own.is_same(&want)).cloned();
         let mut wants: Vec<_> = others.collect();
         wants.push((want, until_ms));
-        (wants.len() <= most).then_some(Self { wants })
+        let readers = wants.iter().filter(|(_, until)| *until != LASTING).count();
+        (readers <= most).then_some(Self { wants })
     }
 
-    /// Returns true if no reader asks for anything at `now_ms`.
-    pub fn is_over(&self, now_ms: u64) -> bool {
-        self.wants.iter().all(|(_, until)| *until <= now_ms)
+    /// Returns true if a reader no longer asks at `now_ms`.
+    pub fn has_ended(&self, now_ms: u64) -> bool {
+        self.wants.iter().any(|(_, until)| *until <= now_ms)
     }
 
-    /// Returns true if a reader asks for the field called `name`. First lines have an empty name.
-    pub fn keeps(&self, name: &[u8]) -> bool {
-        let is = |own: &String| own.as_bytes().eq_ignore_ascii_case(name);
-        self.wants.iter().any(|(want, _)| want.names.is_empty() || want.names.iter().any(is))
+    /// The wishes that still hold at `now_ms`; `None` if none does.
+    pub fn rest(&self, now_ms: u64) -> Option<Self> {
+        let wants = self.wants.iter().filter(|(_, until)| *until > now_ms).cloned();
+        let wants: Vec<_> = wants.collect();
+        (!wants.is_empty()).then_some(Self { wants })
+    }
+
+    /// Returns true if somebody asks for the fields called `name` of heads of `side`. First lines
+    /// have an empty name.
+    pub fn keeps(&self, side: Side, name: &[u8]) -> bool {
+        self.wants.iter().any(|(want, _)| want.asks_for(side, name))
+    }
+
+    /// Returns true if somebody asks for anything of heads of `side`.
+    pub fn keeps_any(&self, side: Side) -> bool {
+        self.wants.iter().any(|(want, _)| {
+            want.fields.is_empty() || want.fields.iter().any(|(own, _)| *own == side)
+        })
     }
 
     /// Returns true if a reader asks for `record`.
@@ -77,10 +115,10 @@ impl Wanted {
         self.wants.iter().any(|(want, _)| asks(want))
     }
 
-    /// The part of a value that is kept: all of it, unless it is a secret and no reader asks for
-    /// secrets.
-    pub fn kept<'a>(&self, name: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
-        if self.wants.iter().any(|(want, _)| want.secrets) {
+    /// The part of a value that is kept: all of it, unless it is a secret and nobody asks for it
+    /// who may see secrets.
+    pub fn kept<'a>(&self, (side, name): (Side, &[u8]), value: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.wants.iter().any(|(want, _)| want.secrets && want.asks_for(side, name)) {
             value.into()
         } else {
             mask(name, value)
@@ -159,7 +197,7 @@ mod tests {
             ("Accept", "a=1", "a=1"),
         ] {
             let kept_of = |wanted: &Wanted| {
-                let kept = wanted.kept(name.as_bytes(), value.as_bytes());
+                let kept = wanted.kept((Side::Req, name.as_bytes()), value.as_bytes());
                 String::from_utf8_lossy(&kept).into_owned()
             };
             let wanted = Wanted::default().with(want(&[], false), (0, 1), 9).expect("room");
@@ -174,10 +212,31 @@ mod tests {
         let first = Wanted::default().with(want(&["Host"], false), (0, 10), 1).expect("room");
         let again = first.with(want(&["Host"], false), (5, 15), 1).expect("the same");
         assert!(again.with(want(&[], false), (5, 15), 1).is_none());
-        assert!(!again.is_over(14) && again.is_over(15));
-        assert!(again.keeps(b"host") && !again.keeps(b"accept") && !again.keeps(b""));
+        assert!(!again.has_ended(14) && again.has_ended(15) && again.rest(15).is_none());
+        let keeps = |wanted: &Wanted, name: &[u8]| wanted.keeps(Side::Req, name);
+        assert!(keeps(&again, b"host") && !keeps(&again, b"accept") && !keeps(&again, b""));
         let other = again.with(want(&[], false), (15, 20), 1).expect("the other is over");
-        assert!(other.keeps(b"accept") && other.keeps(b"") && other.matches(&Record::default()));
+        assert!(keeps(&other, b"accept") && keeps(&other, b""));
+        assert!(other.matches(&Record::default()));
+    }
+
+    #[test]
+    fn a_log_asks_for_ever_takes_no_readers_place_and_has_secrets_for_its_own_fields_only() {
+        let fields = vec![(Side::Resp, "set-cookie".to_owned())];
+        let log = Want { fields, secrets: true, ..Want::default() };
+        let lasting = Wanted::default().with_lasting(log);
+        assert!(!lasting.has_ended(u64::MAX - 1));
+        assert!(lasting.keeps(Side::Resp, b"Set-Cookie") && !lasting.keeps(Side::Resp, b""));
+        assert!(!lasting.keeps(Side::Beresp, b"set-cookie"));
+        assert!(lasting.keeps_any(Side::Resp) && !lasting.keeps_any(Side::Req));
+
+        let both = lasting.with(want(&["Cookie"], false), (0, 10), 1).expect("room for a reader");
+        let kept = |side, name: &[u8]| both.kept((side, name), b"a=1").into_owned();
+        assert_eq!(kept(Side::Resp, b"Set-Cookie"), b"a=1");
+        assert_eq!(kept(Side::Req, b"Cookie"), b"a=***");
+        assert!(both.has_ended(10));
+        let rest = both.rest(10).expect("the log");
+        assert!(!rest.keeps(Side::Req, b"cookie") && rest.keeps(Side::Resp, b"set-cookie"));
     }
 
     #[test]

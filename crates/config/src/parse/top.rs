@@ -1,23 +1,18 @@
 //! The top of the file.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use base::units;
 use policy::Profile;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{limits, origins, sites};
+use super::{limits, logs, origins, sites};
 use crate::diagnostic::Severity;
 use crate::keys;
 use crate::listen::{self, ListenError, parse_listen};
-use crate::model::{
-    AccessLog, CacheStatus, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig, MemorySize,
-    Programs, Run,
-};
+use crate::model::{CacheStatus, Config, ListenSpec, MemoryConfig, MemorySize, Programs, Run};
 use crate::reader::{Item, Reader, Table};
-use crate::suggest;
 
 /// Least memory that a cache is of use with.
 const MEMORY_MIN: u64 = 8 << 20;
@@ -80,7 +75,8 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         folders: std::mem::take(&mut r.folders),
         limits,
         run: run(r, &top),
-        access_log: top.item("access_log").and_then(|item| access_log(r, &item)),
+        access_log: logs::access_log(r, &top),
+        error_log: logs::error_log(r, &top),
         log_ring: super::log_ring::log_ring(r, &top),
         origins,
         origin_tls,
@@ -236,60 +232,6 @@ fn health_check(r: &mut Reader, item: &Item<'_>) -> Option<String> {
     let text = r.text(item)?;
     let good = text.starts_with('/') && text.bytes().all(|b| b.is_ascii_graphic() && b != b'?');
     r.check(item, good.then(|| text.to_owned()).ok_or("takes a path such as \"/health\""))
-}
-
-fn access_log(r: &mut Reader, item: &Item<'_>) -> Option<AccessLog> {
-    if item.value.is_table() {
-        let table = r.table(item, &keys::ACCESS_LOG)?;
-        let formats = [("combined", LogFormat::Combined), ("json", LogFormat::Json)];
-        let format = table.item("format").and_then(|item| r.word(&item, &formats));
-        let target = match table.item("path") {
-            Some(item) => log_target(r, &item)?,
-            None => LogTarget::Stdout,
-        };
-        return Some(AccessLog { target, format: format.unwrap_or_default() });
-    }
-    if item.value.as_str() == Some("off") {
-        return None;
-    }
-    Some(AccessLog { target: log_target(r, item)?, format: LogFormat::default() })
-}
-
-fn log_target(r: &mut Reader, item: &Item<'_>) -> Option<LogTarget> {
-    match r.text(item)? {
-        "stdout" => Some(LogTarget::Stdout),
-        "syslog" => Some(LogTarget::SyslogPath(PathBuf::from("/dev/log"))),
-        other if other.starts_with("syslog:") => syslog(r, item, &other["syslog:".len()..]),
-        // A relative path would depend on where the daemon was started from, and is mostly a slip.
-        path if path.starts_with('/') && !path.contains('\0') => {
-            Some(LogTarget::File(PathBuf::from(path)))
-        }
-        other => {
-            let close = suggest::closest(other, ["stdout", "off", "syslog"]);
-            let message =
-                format!("`{}` takes \"stdout\", \"syslog\" or an absolute path", item.name);
-            r.error(item.span.clone(), message).help =
-                close.map(|word| format!("did you mean \"{word}\"?"));
-            None
-        }
-    }
-}
-
-/// A syslog daemon's socket or address.
-fn syslog(r: &mut Reader, item: &Item<'_>, at: &str) -> Option<LogTarget> {
-    if at.starts_with('/') && !at.contains('\0') {
-        return Some(LogTarget::SyslogPath(PathBuf::from(at)));
-    }
-    // 514 is syslog's port (RFC 5426 3.3).
-    let address = at.parse().or_else(|_| at.parse().map(|ip| SocketAddr::new(ip, 514)));
-    if let Ok(address) = address {
-        return Some(LogTarget::SyslogAddress(address));
-    }
-    r.error(item.span.clone(), format!("`{}`: `{at}` is no place of a syslog daemon", item.name))
-        .help = Some(
-        "such as \"syslog\", \"syslog:/run/syslog.sock\" or \"syslog:192.0.2.1:514\"".to_owned(),
-    );
-    None
 }
 
 fn cache_status(r: &mut Reader, item: &Item<'_>) -> Option<CacheStatus> {

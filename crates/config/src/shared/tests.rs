@@ -31,6 +31,7 @@ fn every_key_of_the_file_is_shared_or_a_nodes_own() {
         "admin",
         "cluster",
         "disk",
+        "error_log",
         "health",
         "htcp",
         "listen",

@@ -58,7 +58,8 @@ impl Daemon {
                     .map_err(|error| (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?,
             ),
         };
-        let want = Want { names: names.unwrap_or_default(), query, text, secrets };
+        let want =
+            Want { names: names.unwrap_or_default(), query, text, secrets, ..Want::default() };
         let now_ms = rt::now().mono_ms;
         if !self.shared.want(want, (now_ms, now_ms + LEASE_S * 1000)) {
             self.admin_counts.lock().limit(Limit::LogReaders);

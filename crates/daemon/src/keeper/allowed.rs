@@ -66,10 +66,12 @@ impl Allowed {
             && let Ok((config, _)) = config::load_file(file)
         {
             self.read = named(&config);
-            self.append = match config.access_log.map(|log| log.target) {
-                Some(LogTarget::File(path)) => HashSet::from([path]),
-                _ => HashSet::new(),
+            let logs = [config.access_log.map(|log| log.target), config.error_log.target];
+            let file = |target| match target {
+                LogTarget::File(path) => Some(path),
+                _ => None,
             };
+            self.append = logs.into_iter().flatten().filter_map(file).collect();
         }
     }
 }
@@ -253,6 +255,9 @@ mod tests {
 
         fs::write(&config, text("other")).expect("written");
         assert!(allowed.may(&at("other"), How::Append) && !allowed.may(&at("key"), How::Append));
+        let both = text("other").replacen("access_log", "error_log", 1);
+        fs::write(&config, both).expect("written");
+        assert!(allowed.may(&at("other"), How::Append), "the other log's file is one, too");
         fs::write(&config, "nonsense").expect("written");
         assert!(allowed.may(&at("other"), How::Append), "a wrong file changes nothing");
         fs::write(&config, text("key")).expect("written");

@@ -217,13 +217,13 @@ async fn clear(address: SocketAddr, url: &[u8], pause: Duration) -> io::Result<b
 impl NeighbourLine {
     fn is_in_trouble(&self, why: &str) {
         if !self.is_troubled.swap(true, Ordering::AcqRel) {
-            base::say!("larder: neighbour {self} does not take what it is told: {why}");
+            base::tell!(Warn, "larder: neighbour {self} does not take what it is told: {why}");
         }
     }
 
     fn is_well(&self) {
         if self.is_troubled.swap(false, Ordering::AcqRel) {
-            base::say!("larder: neighbour {self} takes what it is told again");
+            base::tell!(Notice, "larder: neighbour {self} takes what it is told again");
         }
     }
 }

@@ -198,7 +198,7 @@ async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&s
     counters.add(Counter::Invalidations, outcome.objects);
     let more = if outcome.pending { " so far" } else { "" };
     let hit = format!("{} stored responses hit{more}", outcome.objects);
-    base::say!("larder: Varnish CLI: {peer}: ban {text}: {hit}");
+    base::tell!(Notice, "larder: Varnish CLI: {peer}: ban {text}: {hit}");
     Reply::ok(hit)
 }
 

@@ -116,7 +116,7 @@ pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Repl
             }
             Whose::Backend(Backend::None) => {}
         }
-        base::say!("larder: Varnish CLI: {peer}: {vcl}.{name}: {}", order.word());
+        base::tell!(Notice, "larder: Varnish CLI: {peer}: {vcl}.{name}: {}", order.word());
     }
     Reply::ok("")
 }

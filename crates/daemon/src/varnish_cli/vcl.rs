@@ -107,7 +107,7 @@ fn told(daemon: &Daemon, call: &Call, done: Result<Reply, Reply>) -> Result<Repl
         let line: Vec<_> = words.map(|word| word.chars().take(80).collect::<String>()).collect();
         let line = line.join(" ");
         let status = reply.status as u16;
-        base::say!("larder: Varnish CLI: {}: {how} ({status})", line.escape_debug());
+        base::tell!(Notice, "larder: Varnish CLI: {}: {how} ({status})", line.escape_debug());
     }
     done
 }

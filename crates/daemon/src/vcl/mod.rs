@@ -561,7 +561,7 @@ impl Vcls {
             let made = self.make(&files, &name, one.from, prepared.made.len());
             let (instance, said) = made.map_err(|refused| refused.text)?;
             if !said.is_empty() {
-                base::say!("larder: VCL {name}: {}", said.trim_end());
+                base::tell!(Warn, "larder: VCL {name}: {}", said.trim_end());
             }
             let file = one.file.map(std::path::Path::to_owned);
             prepared.made.push(Made { name, instance, file, active: one.active });
@@ -678,6 +678,6 @@ fn seconds(now: base::Now) -> f64 {
 /// Tells what a program has logged without a request.
 fn tell(name: &str, lines: &[(Tag, Box<[u8]>)]) {
     for (_, text) in lines {
-        base::say!("larder: VCL {name}: {}", String::from_utf8_lossy(text).escape_debug());
+        base::tell!(Info, "larder: VCL {name}: {}", String::from_utf8_lossy(text).escape_debug());
     }
 }

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use base::say::Priority;
 use base::{Limit, Limits};
 use bytes::Bytes;
 use flow::Shared;
@@ -38,9 +39,9 @@ pub(super) struct World {
 
 impl Outside for World {
     fn syslog(&self, priority: i64, text: &[u8]) {
-        // The service manager's journal takes the level from this prefix (sd-daemon(3)).
-        let level = priority.rem_euclid(8);
-        base::say!("<{level}>larder: VCL: {}", String::from_utf8_lossy(text).escape_debug());
+        let text = String::from_utf8_lossy(text);
+        let line = format_args!("larder: VCL: {}", text.escape_debug());
+        base::say::tell(Priority::of_syslog(priority), line);
     }
 
     fn env(&self, name: &str) -> Option<Bytes> {
@@ -124,7 +125,7 @@ impl Outside for World {
                 let leaf = [Backend::Leaf(Arc::clone(leaf))];
                 link::warm(&leaf, &self.runtime, shared.journal());
             }
-            Err(why) => base::say!("larder: {why}"),
+            Err(why) => base::tell!(Error, "larder: {why}"),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Header fields on all sides of a transaction, kept with its record while a reader asks for them.
 
+use std::sync::Arc;
+
 use base::Limit;
 use message::{HeaderBlock, HeaderId, Request, Response, Version};
 use observe::heads::{Field, Heads, Side};
@@ -11,24 +13,34 @@ use super::{CoreLog, Sinks, Told};
 use crate::reply::Reply;
 use crate::trace::Trace;
 
+/// Room in which the heads of one transaction after another are put together.
+#[derive(Debug, Default)]
+pub(super) struct HeadRoom {
+    heads: Heads,
+    line: Vec<u8>,
+}
+
 /// Writes heads as far as somebody asks for them.
 pub(super) struct Writer<'a> {
     heads: &'a mut Heads,
+    /// Room for lines and heads that are made to be taken apart.
+    line: &'a mut Vec<u8>,
     wanted: &'a Wanted,
     most: usize,
 }
 
 impl CoreLog {
     /// Takes over what readers ask for.
-    pub(crate) fn want(&self, wanted: Option<std::sync::Arc<Wanted>>) {
+    pub(crate) fn want(&self, wanted: Option<Arc<Wanted>>) {
         *self.wanted.borrow_mut() = wanted;
     }
 
     /// Forgets readers that are gone.
     pub(crate) fn forget(&self, now_ms: u64) {
         let mut wanted = self.wanted.borrow_mut();
-        if wanted.as_ref().is_some_and(|wanted| wanted.is_over(now_ms)) {
-            *wanted = None;
+        if let Some(own) = wanted.as_ref().filter(|wanted| wanted.has_ended(now_ms)) {
+            let rest = own.rest(now_ms).map(Arc::new);
+            *wanted = rest;
         }
     }
 
@@ -39,20 +51,24 @@ impl CoreLog {
 
     /// Notes the head of a request to an origin.
     pub(crate) fn note_bereq(&self, trace: Option<&Trace>, request: &Request, origin: &Origin) {
-        self.note(trace, |writer| writer.bereq(request, origin));
+        self.note(trace, Side::Bereq, |writer| writer.bereq(request, origin));
     }
 
     /// Notes the head of an origin's answer.
     pub(crate) fn note_beresp(&self, trace: Option<&Trace>, response: &Response) {
-        self.note(trace, |writer| writer.response(Side::Beresp, response));
+        self.note(trace, Side::Beresp, |writer| writer.response(Side::Beresp, response));
     }
 
-    fn note(&self, trace: Option<&Trace>, write: impl FnOnce(&mut Writer<'_>)) {
+    fn note(&self, trace: Option<&Trace>, side: Side, write: impl FnOnce(&mut Writer<'_>)) {
         let wanted = self.wanted.borrow();
         let (Some(wanted), Some(trace)) = (&*wanted, trace) else { return };
+        if !wanted.keeps_any(side) {
+            return;
+        }
         let mut heads = trace.heads.borrow_mut();
         let heads = heads.get_or_insert_default();
-        write(&mut Writer { heads, wanted, most: HEADS_MAX });
+        let line = &mut self.room.borrow_mut().line;
+        write(&mut Writer { heads, line, wanted, most: HEADS_MAX });
     }
 
     /// Puts heads behind the record at `at` of the batch, if somebody asks for that.
@@ -69,9 +85,11 @@ impl CoreLog {
         if !record.is_some_and(|(record, _)| wanted.matches(&record)) {
             return;
         }
-        let mut heads = Heads::default();
+        let mut room = self.room.borrow_mut();
+        let HeadRoom { heads, line } = &mut *room;
+        heads.clear();
         let most = usize::try_from(most).unwrap_or(HEADS_MAX).min(HEADS_MAX);
-        write(&mut Writer { heads: &mut heads, wanted, most });
+        write(&mut Writer { heads, line, wanted, most });
         if heads.is_cut() {
             self.counters.limit(Limit::LogHeads);
         }
@@ -82,13 +100,15 @@ impl CoreLog {
 impl Writer<'_> {
     /// Writes the fields that go with the record of a client's transaction.
     pub(super) fn answered(&mut self, reply: &Reply, told: &Told<'_>) {
-        if let Some(request) = told.request {
+        if let Some(request) = told.request.filter(|_| self.wanted.keeps_any(Side::Req)) {
             self.req(request);
         }
         if let Some(trace) = &reply.about.trace {
             self.fetched(trace);
         }
-        self.reply(reply, told);
+        if self.wanted.keeps_any(Side::Resp) {
+            self.reply(reply, told);
+        }
     }
 
     /// Writes the fields that go with the record of a fetch.
@@ -105,15 +125,14 @@ impl Writer<'_> {
             Version::Http11 => b" HTTP/1.1",
             Version::Http2 => b" HTTP/2.0",
         };
-        let line = [request.method.token(), b" ", &request.target, version].concat();
-        self.add(Side::Req, b"", &line);
+        self.add_line(Side::Req, &[request.method.token(), b" ", &request.target, version]);
         self.fields(Side::Req, &request.headers);
     }
 
     /// The request to `origin`, whose Host is written anew when it is sent.
     fn bereq(&mut self, request: &Request, origin: &Origin) {
-        let line = [request.method.token(), b" ", &request.target, b" HTTP/1.1"].concat();
-        self.add(Side::Bereq, b"", &line);
+        let line = [request.method.token(), b" ", &request.target, b" HTTP/1.1"];
+        self.add_line(Side::Bereq, &line);
         let port = request.port.map_or_else(String::new, |port| format!(":{port}"));
         let host = match origin.host_for(request) {
             Some(host) => host.into(),
@@ -126,14 +145,15 @@ impl Writer<'_> {
     }
 
     fn response(&mut self, side: Side, response: &Response) {
-        let line = [response.status.to_string().as_bytes(), b" ", &response.reason[..]].concat();
-        self.add(side, b"", &line);
+        let status = response.status.to_string();
+        self.add_line(side, &[status.as_bytes(), b" ", &response.reason[..]]);
         self.fields(side, &response.headers);
     }
 
     /// The head of the answer to the client, but for what frames its body on the connection.
     fn reply(&mut self, reply: &Reply, told: &Told<'_>) {
-        let mut head = Vec::new();
+        let mut head = std::mem::take(self.line);
+        head.clear();
         reply.write_head(told.live, &mut head);
         let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
         let first = lines.next().unwrap_or_default();
@@ -142,6 +162,18 @@ impl Writer<'_> {
         for line in lines {
             let Some(end) = memchr::memchr(b':', line) else { continue };
             self.add(Side::Resp, &line[..end], line[end + 1..].trim_ascii());
+        }
+        *self.line = head;
+    }
+
+    /// Adds the first line of a head.
+    fn add_line(&mut self, side: Side, parts: &[&[u8]]) {
+        if self.wanted.keeps(side, b"") {
+            let mut line = std::mem::take(self.line);
+            line.clear();
+            parts.iter().for_each(|part| line.extend_from_slice(part));
+            self.add(side, b"", &line);
+            *self.line = line;
         }
     }
 
@@ -152,8 +184,8 @@ impl Writer<'_> {
     }
 
     fn add(&mut self, side: Side, name: &[u8], value: &[u8]) {
-        if self.wanted.keeps(name) {
-            let value = self.wanted.kept(name, value);
+        if self.wanted.keeps(side, name) {
+            let value = self.wanted.kept((side, name), value);
             self.heads.add(self.most, Field { side, name, value: &value });
         }
     }

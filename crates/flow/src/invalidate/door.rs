@@ -220,7 +220,7 @@ impl Shared {
             Ok(())
         });
         if let Err(why) = done {
-            base::say!("larder: cluster: {why}");
+            base::tell!(Error, "larder: cluster: {why}");
         }
         self.trust.doubt(now.mono_ms);
     }
@@ -368,7 +368,10 @@ impl Shared {
                 && let Err(why) = journal.wait()
             {
                 shared.count_refused(1);
-                base::say!("larder: an invalidation may be undone at the next start: {why}");
+                base::tell!(
+                    Error,
+                    "larder: an invalidation may be undone at the next start: {why}"
+                );
             }
         });
         if let Err(error) = waiting.await {

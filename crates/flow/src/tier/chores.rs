@@ -84,12 +84,12 @@ impl Tier {
             self.lost.lock().push(volume);
         }
         match condition {
-            Condition::In => base::say!("larder: disk volume {volume} is in use again"),
+            Condition::In => base::tell!(Notice, "larder: disk volume {volume} is in use again"),
             Condition::Pausing(reason) => {
-                base::say!("larder: disk volume {volume} pauses: {}", reason.word());
+                base::tell!(Warn, "larder: disk volume {volume} pauses: {}", reason.word());
             }
             Condition::Out(reason) => {
-                base::say!("larder: disk volume {volume} is out of use: {}", reason.word());
+                base::tell!(Error, "larder: disk volume {volume} is out of use: {}", reason.word());
             }
         }
     }

@@ -51,6 +51,20 @@ pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
         "larder: origin app, server",
         Listed("tests/origins.rs takes a server away and brings it back"),
     ),
+    (
+        "operating.md",
+        "error: `$hos`",
+        Printed(
+            "printf '[access_log]\\nformat = %s\\n[[site]]\\nhost = \"*\"\\norigin = \"http://a\"\\n' \
+             \"'\\$hos \\\"\\$request\\\"'\" > named.toml; \
+             larder check named.toml 2>&1 | sed s,named.toml,/etc/larder/larder.toml,",
+        ),
+    ),
+    (
+        "operating.md",
+        "[28/Nov/2026:07:40:54 +0000] [notice]",
+        Listed("tests/logs.rs reads such lines from a file"),
+    ),
     ("php-fpm.md", "unix:/run/php", Listed("tests/php.rs has a PHP-FPM that warns")),
     ("purging.md", "req.http.host ==", Taken("larder purge --ban '{}'")),
     (

@@ -1,197 +1,237 @@
 //! From a format's text to its parts.
 
+mod names;
+
+use std::ops::Range;
+
 use super::time::DateFormat;
-use super::{Item, Part, Unit};
+use super::{Escape, Item, Part, PatternError, Unit};
 use crate::heads::Side;
 use crate::query::NamedField;
+use names::{FORMATTERS, VARIABLES, closest};
 
-/// Parts being collected.
-#[derive(Default)]
-struct Parts(Vec<Part>);
+/// A mistake that does not yet know where it stands: its words, and a help.
+type Unknown = (String, Option<String>);
 
-impl Parts {
-    fn text(&mut self, c: char) {
-        if !matches!(self.0.last(), Some(Part::Text(_))) {
-            self.0.push(Part::Text(Vec::new()));
+/// Facts that `%{Varnish:NAME}x` names.
+const FACTS: [&str; 5] = ["time_firstbyte", "hitmiss", "handling", "side", "vxid"];
+
+/// Parts being collected, and how far the text was read.
+struct Reading<'a> {
+    text: &'a str,
+    at: usize,
+    parts: Vec<Part>,
+    /// Formatters of varnishncsa are in it, and with them its escapes of characters.
+    has_formatters: bool,
+}
+
+/// A format of varnishncsa, of nginx, or with parts of both.
+pub(super) fn parts(text: &str) -> Result<Vec<Part>, PatternError> {
+    let has_formatters = text.contains('%');
+    let mut reading = Reading { text, at: 0, parts: Vec::new(), has_formatters };
+    while let Some(c) = reading.rest().chars().next() {
+        let from = reading.at;
+        reading.at += c.len_utf8();
+        let read = match c {
+            '%' => reading.formatter(),
+            '$' => reading.variable(),
+            '\\' if has_formatters => {
+                reading.escaped();
+                Ok(())
+            }
+            c => {
+                reading.literal(c);
+                Ok(())
+            }
+        };
+        read.map_err(|(message, help)| {
+            let span = reading.span_of_mistake(from);
+            PatternError { span, message, help }
+        })?;
+    }
+    Ok(reading.parts)
+}
+
+impl<'a> Reading<'a> {
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// The text from `from` to where reading has come, one character at least.
+    fn span_of_mistake(&self, from: usize) -> Range<usize> {
+        let first = self.text[from..].chars().next().map_or(0, char::len_utf8);
+        from..self.at.max(from + first)
+    }
+
+    fn literal(&mut self, c: char) {
+        if !matches!(self.parts.last(), Some(Part::Text(_))) {
+            self.parts.push(Part::Text(Vec::new()));
         }
-        if let Some(Part::Text(text)) = self.0.last_mut() {
+        if let Some(Part::Text(text)) = self.parts.last_mut() {
             text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
         }
     }
 
-    fn item(&mut self, item: Item) {
-        self.0.push(Part::Item(item));
+    /// Reads the character behind a backslash, as varnishncsa does.
+    fn escaped(&mut self) {
+        let c = match self.rest().chars().next() {
+            Some('n') => '\n',
+            Some('t') => '\t',
+            Some('"') => '"',
+            _ => return self.literal('\\'),
+        };
+        self.at += 1;
+        self.literal(c);
     }
-}
 
-/// A format of `varnishncsa`.
-pub(super) fn varnish(text: &str) -> Result<Vec<Part>, String> {
-    let mut parts = Parts::default();
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let after = &rest[c.len_utf8()..];
-        match c {
-            '%' => {
-                let (item, after) = specifier(after)?;
-                match item {
-                    Some(item) => parts.item(item),
-                    None => parts.text('%'),
-                }
-                rest = after;
-                continue;
-            }
-            '\\' if after.starts_with('n') => parts.text('\n'),
-            '\\' if after.starts_with('t') => parts.text('\t'),
-            '\\' if after.starts_with('"') => parts.text('"'),
-            c => {
-                parts.text(c);
-                rest = after;
-                continue;
-            }
+    /// Reads a formatter behind its `%`.
+    fn formatter(&mut self) -> Result<(), Unknown> {
+        if let Some(inner) = self.rest().strip_prefix('{') {
+            // A date's format may have a `%` of its own, but no brace.
+            let Some((name, after)) = inner.split_once('}') else {
+                let rest = self.rest();
+                self.at = self.text.len();
+                return Err((format!("`%{rest}`: the `}}` is missing"), None));
+            };
+            let kind = after.chars().next();
+            self.at += name.len() + 2 + kind.map_or(0, char::len_utf8);
+            let item = braced(name, kind)?;
+            self.parts.push(Part::Item(item, Escape::Varnish));
+            return Ok(());
         }
-        rest = &after[1..];
+        let Some(c) = self.rest().chars().next() else {
+            return Err(("the format ends with `%`: `%%` is a percent sign".to_owned(), None));
+        };
+        self.at += c.len_utf8();
+        // Apache's `%>s` is the status of the last of several internal redirects.
+        if matches!(c, '>' | '<') && self.rest().starts_with('s') {
+            self.at += 1;
+            self.parts.push(Part::Item(Item::Status, Escape::Varnish));
+            return Ok(());
+        }
+        if c == '%' {
+            self.literal('%');
+            return Ok(());
+        }
+        let Some((_, item)) = FORMATTERS.iter().find(|(own, _)| *own == c) else {
+            let known: Vec<_> = FORMATTERS.iter().map(|(c, _)| format!("%{c}")).collect();
+            let message = format!("`%{c}` is no formatter");
+            return Err((message, Some(format!("there are {}", known.join(" ")))));
+        };
+        self.parts.push(Part::Item(item(), Escape::Varnish));
+        Ok(())
     }
-    Ok(parts.0)
+
+    /// Reads a variable behind its `$`.
+    fn variable(&mut self) -> Result<(), Unknown> {
+        let rest = self.rest();
+        let name = match rest.strip_prefix('{') {
+            Some(inner) => {
+                let Some((name, _)) = inner.split_once('}') else {
+                    self.at = self.text.len();
+                    return Err((format!("`${rest}`: the `}}` is missing"), None));
+                };
+                self.at += name.len() + 2;
+                name
+            }
+            None => {
+                let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                let name = &rest[..rest.find(|c| !is_name(c)).unwrap_or(rest.len())];
+                // Among varnishncsa's formatters a `$` may stand for itself.
+                let is_word = name.starts_with(|c: char| !c.is_ascii_digit());
+                if self.has_formatters && !is_word {
+                    self.literal('$');
+                    return Ok(());
+                }
+                self.at += name.len();
+                name
+            }
+        };
+        let item = variable(name)?;
+        self.parts.push(Part::Item(item, Escape::Nginx));
+        Ok(())
+    }
 }
 
-/// Reads the item behind a `%`, and returns it with the text that follows; `None` for `%%`.
-fn specifier(text: &str) -> Result<(Option<Item>, &str), String> {
-    if let Some(inner) = text.strip_prefix('{') {
-        // A date's format may have braces of its own: `%{%{sec}}t` is none, but `%{sec}t` is.
-        let (name, after) =
-            inner.split_once('}').ok_or_else(|| format!("`%{text}`: the `}}` is missing"))?;
-        let kind = after.chars().next().unwrap_or(' ');
-        let item = braced(name, kind)?;
-        return Ok((Some(item), &after[kind.len_utf8()..]));
-    }
-    let kind = text.chars().next().ok_or("the format ends with `%`: `%%` is a percent sign")?;
-    let item = match kind {
-        '%' => return Ok((None, &text[1..])),
-        'b' => Item::BodyOut,
-        'D' => Item::Took(Unit::Micros),
-        'H' => Item::Protocol,
-        'h' => Item::Address,
-        'I' => Item::BytesIn,
-        'l' => Item::Never,
-        'm' => Item::Method,
-        'O' => Item::BytesOut,
-        'q' => Item::Query,
-        'r' => Item::RequestUrl,
-        's' => Item::Status,
-        't' => Item::Began,
-        'T' => Item::Took(Unit::Seconds),
-        'U' => Item::Path,
-        'u' => Item::User,
-        other => return Err(format!("`%{other}` is no formatter of varnishncsa")),
-    };
-    Ok((Some(item), &text[1..]))
-}
-
-fn braced(name: &str, kind: char) -> Result<Item, String> {
-    let wrong = |why: &str| Err(format!("`%{{{name}}}{kind}`: {why}"));
+/// Reads what has braces, `kind` being the character behind them.
+fn braced(name: &str, kind: Option<char>) -> Result<Item, Unknown> {
+    let shown = format!("`%{{{name}}}{}`", kind.map(String::from).unwrap_or_default());
+    let wrong = |why: &str| Err((format!("{shown}: {why}"), None));
     match kind {
-        'i' => Ok(Item::Field(Side::Req, name.to_ascii_lowercase().into())),
-        'o' => Ok(Item::Field(Side::Resp, name.to_ascii_lowercase().into())),
-        't' => DateFormat::parse(name).map(Item::BeganAs),
-        'T' => match name {
+        Some('i' | 'o' | 'C') if name.is_empty() => wrong("a name belongs into the braces"),
+        Some('i') => Ok(Item::Field(Side::Req, name.to_ascii_lowercase().into())),
+        Some('o') => Ok(Item::Field(Side::Resp, name.to_ascii_lowercase().into())),
+        Some('C') => Ok(Item::Cookie(name.into())),
+        Some('t') => DateFormat::parse(name)
+            .map(Item::BeganAs)
+            .map_err(|why| (format!("{shown}: {why}"), None)),
+        Some('T') => match name {
             "s" => Ok(Item::Took(Unit::Seconds)),
             "ms" => Ok(Item::Took(Unit::Millis)),
             "us" => Ok(Item::Took(Unit::Micros)),
             _ => wrong("a unit belongs here: s, ms or us"),
         },
-        'x' => match name.split_once(':') {
-            Some(("Varnish", "time_firstbyte")) => Ok(Item::FirstByte(Unit::SecondsMicros)),
-            Some(("Varnish", "hitmiss")) => Ok(Item::HitMiss),
-            Some(("Varnish", "handling")) => Ok(Item::Handling),
-            Some(("Varnish", "side")) => Ok(Item::ClientOrBackend),
-            Some(("Varnish", "vxid")) => Ok(Item::Number),
-            Some(("VCL_Log", key)) if !key.is_empty() => Ok(Item::Logged(key.into())),
-            Some(("Larder", field)) => NamedField::named(field).map(Item::Own),
-            Some(("VSL", _)) => wrong(
-                "there are no VSL records here; %{VCL_Log:KEY}x and %{Larder:FIELD}x tell more, \
-                 FIELD being one of a filter's",
-            ),
-            _ => wrong(
-                "there are Varnish:time_firstbyte, Varnish:hitmiss, Varnish:handling, \
-                 Varnish:side, Varnish:vxid, VCL_Log:KEY and Larder:FIELD",
-            ),
-        },
-        _ => wrong("one of i, o, t, T and x belongs behind the braces"),
+        Some('x') => extended(name, &shown),
+        _ => wrong("one of i, o, C, t, T and x belongs behind the braces"),
     }
 }
 
-/// A format of nginx's `log_format`.
-pub(super) fn nginx(text: &str) -> Result<Vec<Part>, String> {
-    let mut parts = Parts::default();
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        rest = &rest[c.len_utf8()..];
-        if c != '$' {
-            parts.text(c);
-            continue;
+/// Reads what `%{name}x` names.
+fn extended(name: &str, shown: &str) -> Result<Item, Unknown> {
+    let own = |why: String| (format!("{shown}: {why}"), None);
+    match name.split_once(':') {
+        Some(("Varnish", "time_firstbyte")) => Ok(Item::FirstByte(Unit::SecondsMicros)),
+        Some(("Varnish", "hitmiss")) => Ok(Item::HitMiss),
+        Some(("Varnish", "handling")) => Ok(Item::Handling),
+        Some(("Varnish", "side")) => Ok(Item::ClientOrBackend),
+        Some(("Varnish", "vxid")) => Ok(Item::Number),
+        Some(("VCL_Log", key)) if !key.is_empty() => Ok(Item::Logged(key.into())),
+        Some(("Larder", field)) => NamedField::named(field).map(Item::Own).map_err(own),
+        Some(("VSL", _)) => Err((
+            format!("{shown}: there are no VSL records here"),
+            Some(
+                "%{VCL_Log:KEY}x and %{Larder:FIELD}x tell more, FIELD being one of a filter's"
+                    .to_owned(),
+            ),
+        )),
+        other => {
+            let close = other.and_then(|(_, fact)| closest(fact, FACTS));
+            let help = match close {
+                Some(close) => format!("did you mean `%{{Varnish:{close}}}x`?"),
+                None => {
+                    let known = FACTS.map(|fact| format!("Varnish:{fact}")).join(", ");
+                    format!("there are {known}, VCL_Log:KEY and Larder:FIELD")
+                }
+            };
+            Err((format!("{shown} is not known"), Some(help)))
         }
-        let name;
-        (name, rest) = match rest.strip_prefix('{') {
-            Some(inner) => {
-                inner.split_once('}').ok_or_else(|| format!("`${rest}`: the `}}` is missing"))?
-            }
-            None => {
-                let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                rest.split_at(rest.find(|c| !is_name(c)).unwrap_or(rest.len()))
-            }
-        };
-        parts.item(variable(name)?);
     }
-    Ok(parts.0)
 }
 
-fn variable(name: &str) -> Result<Item, String> {
+/// Prefixes of variables that name something else.
+const PREFIXES: [&str; 6] = ["http_", "sent_http_", "upstream_http_", "arg_", "cookie_", "larder_"];
+
+fn variable(name: &str) -> Result<Item, Unknown> {
     if let Some(item) = prefixed(name) {
-        return item;
+        return item.map_err(|why| (format!("`${name}`: {why}"), None));
     }
-    let local = || DateFormat::parse("%d/%b/%Y:%H:%M:%S %z");
-    Ok(match name {
-        "remote_addr" => Item::Address,
-        "remote_user" => Item::User,
-        "time_local" => Item::EndedAs(local()?),
-        "time_iso8601" => Item::EndedAs(DateFormat::parse("%Y-%m-%dT%H:%M:%S+00:00")?),
-        "msec" => Item::EndedAs(DateFormat::millis()),
-        "request" => Item::RequestLine,
-        "request_method" => Item::Method,
-        "request_uri" => Item::Target,
-        "uri" | "document_uri" => Item::Path,
-        "args" | "query_string" => Item::Arguments,
-        "is_args" => Item::HasArguments,
-        "status" => Item::Status,
-        "body_bytes_sent" => Item::BodyOut,
-        "bytes_sent" => Item::BytesOut,
-        "request_length" => Item::BytesIn,
-        "request_time" => Item::Took(Unit::SecondsMillis),
-        "server_protocol" => Item::Protocol,
-        "scheme" => Item::Scheme,
-        "https" => Item::Tls,
-        "host" => Item::Host,
-        "server_name" => Item::Site,
-        "request_id" => Item::Number,
-        "connection" => Item::Session,
-        "upstream_addr" => Item::Server,
-        "upstream_status" => Item::OriginStatus,
-        "upstream_response_time" => Item::OriginTook(Unit::SecondsMillis),
-        "upstream_header_time" => Item::OriginFirstByte(Unit::SecondsMillis),
-        "upstream_cache_status" => Item::CacheStatus,
-        "" => return Err("`$` without a name".to_owned()),
-        name => {
-            return Err(format!(
-                "`${name}` is not known; there are remote_addr, remote_user, time_local, \
-                 time_iso8601, msec, request, request_method, request_uri, uri, args, is_args, \
-                 arg_NAME, status, body_bytes_sent, bytes_sent, request_length, request_time, \
-                 server_protocol, scheme, https, host, server_name, request_id, connection, \
-                 http_NAME, sent_http_NAME, upstream_http_NAME, upstream_addr, upstream_status, \
-                 upstream_response_time, upstream_header_time, upstream_cache_status, and \
-                 larder_NAME for each field of a filter"
-            ));
+    if let Some((_, item)) = VARIABLES.iter().find(|(own, _)| *own == name) {
+        return Ok(item());
+    }
+    if name.is_empty() {
+        let help = "a percent sign in the format, as `%%`, lets a `$` stand for itself";
+        return Err(("`$` without a name".to_owned(), Some(help.to_owned())));
+    }
+    let known = || VARIABLES.iter().map(|(name, _)| *name);
+    let help = match closest(name, known()) {
+        Some(close) => format!("did you mean `${close}`?"),
+        None => {
+            let known: Vec<_> = known().collect();
+            let prefixes: Vec<_> = PREFIXES.iter().map(|p| format!("{p}NAME")).collect();
+            format!("there are {}, and {}", known.join(", "), prefixes.join(", "))
         }
-    })
+    };
+    Err((format!("`${name}` is not known"), Some(help)))
 }
 
 /// A variable that names something else; `None` if it is not of those.
@@ -199,13 +239,17 @@ fn prefixed(name: &str) -> Option<Result<Item, String>> {
     if let Some(field) = name.strip_prefix("larder_") {
         return Some(NamedField::named_with_underscores(field).map(Item::Own));
     }
-    if let Some(argument) = name.strip_prefix("arg_") {
-        return Some(Ok(Item::Argument(argument.into())));
+    for (prefix, item) in
+        [("arg_", Item::Argument as fn(Vec<u8>) -> Item), ("cookie_", Item::Cookie)]
+    {
+        if let Some(own) = name.strip_prefix(prefix).filter(|own| !own.is_empty()) {
+            return Some(Ok(item(own.into())));
+        }
     }
     let sides =
         [("http_", Side::Req), ("sent_http_", Side::Resp), ("upstream_http_", Side::Beresp)];
     sides.into_iter().find_map(|(prefix, side)| {
         let field = name.strip_prefix(prefix).filter(|field| !field.is_empty())?;
-        Some(Ok(Item::Field(side, field.to_ascii_lowercase().replace('_', "-").into())))
+        Some(Ok(Item::Joined(side, field.to_ascii_lowercase().replace('_', "-").into())))
     })
 }

@@ -9,6 +9,8 @@ fn heads() -> Vec<u8> {
     for (side, name, value) in [
         (Side::Req, "Host", "Example.com:81"),
         (Side::Req, "Authorization", "Basic dTpw"),
+        (Side::Req, "Cookie", "a=1; ab=3"),
+        (Side::Req, "Cookie", "b=2"),
         (Side::Bereq, "X-Id", "b"),
         (Side::Beresp, "X-Id", "\"1\"\n"),
         (Side::Resp, "X-Cache", "HIT"),
@@ -102,17 +104,14 @@ fn variables_of_nginx_say_what_they_say_there() {
         ),
         (
             "$http_user_agent|$http_referer|$sent_http_x_cache|$upstream_http_x_id",
-            "curl/8|-|MISS|\\x221\\x22\\x0A",
+            "curl/8|-|HIT, MISS|\\x221\\x22\\x0A",
         ),
         (
             "$request_method $request_uri $uri $args $is_args ${arg_b}x$arg_z",
             "GET /a?b=c&d=\\x22 /a b=c&d=\\x22 ? cx-",
         ),
         ("$bytes_sent $request_length $request_time", "207 100 1.234"),
-        (
-            "$upstream_addr $upstream_status $upstream_cache_status",
-            "http://127.0.0.2:8080 500 MISS",
-        ),
+        ("$upstream_addr $upstream_status $upstream_cache_status", "127.0.0.2:8080 500 MISS"),
         ("$upstream_header_time $upstream_response_time", "0.001 1.233"),
         ("$scheme $host $server_name $server_protocol", "http example.com example.com HTTP/1.1"),
         ("$time_iso8601 $msec", "2026-11-25T09:46:41+00:00 1795600001.484"),
@@ -141,20 +140,25 @@ fn json_can_be_made_of_it() {
 #[test]
 fn what_is_not_known_is_named() {
     for (format, part) in [
-        ("%z", "`%z` is no formatter"),
+        ("%z", "`%z` is no formatter; there are %a %b"),
+        ("%{Varnish:hitmis}x", "did you mean `%{Varnish:hitmiss}x`?"),
+        ("%{}i", "a name belongs into the braces"),
         ("%{X", "the `}` is missing"),
-        ("%{X}z", "one of i, o, t, T and x"),
+        ("%{X}z", "one of i, o, C, t, T and x"),
         ("%{Varnish:nope}x", "Varnish:vxid"),
         ("%{VSL:Begin[2]}x", "no VSL records"),
         ("%{Larder:rul}x", "did you mean `rule`"),
         ("%{%Q}t", "`%Q` is no part of a date"),
         ("%", "ends with `%`"),
-        ("$nope", "`$nope` is not known"),
+        ("$nope", "`$nope` is not known; there are remote_addr"),
+        ("%h $remote_adr", "`$remote_adr` is not known; did you mean `$remote_addr`?"),
+        ("$http_", "`$http_` is not known"),
+        ("$larder_rul", "did you mean `rule`"),
         ("${status", "the `}` is missing"),
         ("$", "`$` without a name"),
     ] {
         let said = Pattern::parse(format, false).expect_err(format);
-        assert!(said.contains(part), "{format}: {said}");
+        assert!(said.to_string().contains(part), "{format}: {said}");
     }
 }
 
@@ -164,4 +168,56 @@ fn it_knows_which_fields_it_needs() {
     assert_eq!(of("%h %{X-A}i %{x-a}o %{B}o"), ["x-a", "b"]);
     assert_eq!(of("$http_x_a $remote_user $status"), ["x-a", "authorization"]);
     assert_eq!(of("%r"), ["host"]);
+}
+
+#[test]
+fn both_kinds_stand_in_one_line_and_each_is_escaped_as_its_own() {
+    assert_eq!(
+        of("%h|$remote_addr|%q|$args|$5|%%"),
+        "192.0.2.1|192.0.2.1|?b=c&d=\\\"|b=c&d=\\x22|$5|%"
+    );
+    assert_eq!(of("%>s %a %B %v %V %S"), "404 192.0.2.1 7 example.com example.com 307");
+}
+
+#[test]
+fn fields_of_one_name_are_joined_as_nginx_does_and_the_last_is_varnishncsas() {
+    assert_eq!(of("$sent_http_x_cache %{X-Cache}o"), "HIT, MISS MISS");
+    assert_eq!(of("$cookie_b|$cookie_z|%{a}C"), "2|-|1");
+}
+
+#[test]
+fn a_mistake_says_where_it_stands() {
+    for (format, wrong) in [
+        ("%h %{X}z %s", "%{X}z"),
+        ("%h $hos $host", "$hos"),
+        ("a ${nope}b", "${nope}"),
+        ("%h %\u{e9}", "%\u{e9}"),
+        ("%h %", "%"),
+        ("%h %{X", "%{X"),
+        ("$5", "$5"),
+    ] {
+        let error = Pattern::parse(format, false).expect_err(format);
+        assert_eq!(format.get(error.span), Some(wrong), "{format}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn text_without_signs_is_written_as_it_stands(text in "[^%$\n]{0,40}") {
+        proptest::prop_assert_eq!(of(&text), text);
+    }
+
+    #[test]
+    fn no_text_makes_it_fail(
+        text in "([%$\\\\{}<>]|[a-zA-Z_:-]{1,12}|http_|Varnish:|\\PC){0,12}",
+    ) {
+        crate::fuzz::log_format(text.as_bytes());
+    }
+
+    #[test]
+    fn known_parts_in_any_order_are_a_format(parts: Vec<u8>) {
+        let known = ["%h", "$status", "%{X-A}i", "$http_x_a", "%{ms}T", "%%", "é", " ", "${msec}"];
+        let text: String = parts.iter().map(|n| known[usize::from(*n) % known.len()]).collect();
+        proptest::prop_assert!(Pattern::parse(&text, false).is_ok(), "{}", text);
+    }
 }

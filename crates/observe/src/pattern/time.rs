@@ -73,6 +73,13 @@ impl DateFormat {
         Ok(Self::Parts(parts))
     }
 
+    /// One whose conversions are all known.
+    pub(super) fn parts(text: &'static str) -> Self {
+        let mut parts = Vec::new();
+        _ = conversions(text, &mut parts);
+        Self::Parts(parts)
+    }
+
     /// Seconds since 1970 with three decimals.
     pub(super) fn millis() -> Self {
         Self::Number(Number::SecondsMillis)

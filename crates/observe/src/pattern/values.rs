@@ -66,16 +66,18 @@ pub(super) fn value<'a>(
             None => Value::NoText,
         },
         Item::Never => Value::NoText,
-        Item::User => header(record, fields, Side::Req, b"authorization")
-            .and_then(basic_user)
-            .map_or(Value::NoText, |user| Value::Text(user.into())),
+        Item::User => user(record, fields).map_or(Value::NoText, Value::Text),
         Item::Field(side, name) => {
-            let side = match (side, back) {
-                (Side::Req, true) => Side::Bereq,
-                (Side::Resp, true) => Side::Beresp,
-                (side, _) => *side,
-            };
-            Value::maybe(header(record, fields, side, name))
+            Value::maybe(header(record, fields, seen_from(*side, back), name))
+        }
+        Item::Joined(side, name) => {
+            joined(record, fields, seen_from(*side, back), name).map_or(Value::NoText, Value::Text)
+        }
+        Item::Cookie(name) => {
+            let side = seen_from(Side::Req, back);
+            let cookies = joined(record, fields, side, b"cookie");
+            let found = cookies.and_then(|cookies| cookie(&cookies, name).map(<[u8]>::to_vec));
+            found.map_or(Value::NoText, |value| Value::Text(value.into()))
         }
         Item::Status | Item::OriginStatus if back || matches!(item, Item::OriginStatus) => {
             match record.origin_status {
@@ -84,17 +86,22 @@ pub(super) fn value<'a>(
             }
         }
         Item::Status => Value::number(record.status.into()),
-        Item::BodyOut => Value::number(record.body_out),
-        Item::BytesIn => Value::number(u64::from(record.head_in) + record.body_in),
-        Item::BytesOut => Value::number(u64::from(record.head_out) + record.body_out),
+        Item::Completion if record.flags.has(Flags::CUT_OFF) => Value::word(""),
+        Item::Completion => Value::word("OK"),
         Item::HitMiss => Value::word(if is_hit(record.served) { "hit" } else { "miss" }),
         Item::Handling => Value::word(handling(record)),
         Item::ClientOrBackend => Value::word(if back { "b" } else { "c" }),
         Item::Number if record.xid != 0 => Value::number(record.xid.into()),
         Item::Number => Value::own(format!("{:x}", record.id)),
+        // Sessions have numbers under VCL.
+        Item::Session if record.session == 0 => Value::NoNumber,
         Item::Session => Value::number(record.session.into()),
         Item::Logged(key) => Value::maybe(logged(record, key)),
-        Item::Server => Value::some(record.server),
+        // nginx has no scheme there.
+        Item::Server => {
+            let scheme = memchr::memmem::find(record.server, b"://").map_or(0, |at| at + 3);
+            Value::some(record.server.get(scheme..).unwrap_or_default())
+        }
         Item::CacheStatus => cache_status(record.served).map_or(Value::NoText, Value::word),
         Item::Site => Value::some(record.site),
         Item::Own(field) => match field.of(record) {
@@ -103,11 +110,24 @@ pub(super) fn value<'a>(
             Seen::Number(number) => Value::Number(number.to_string()),
             Seen::Client(Some(client)) => Value::own(client.to_string()),
         },
-        item => match moment(item, record, back) {
+        item => match moment(item, record, back).or_else(|| bytes(item, record)) {
             Some(value) => value,
             None => of_request(item, record, fields, back),
         },
     }
+}
+
+/// The value of an item that counts bytes; `None` for any other item.
+fn bytes<'a>(item: &Item, record: &Record<'a>) -> Option<Value<'a>> {
+    let bytes_in = u64::from(record.head_in) + record.body_in;
+    let bytes_out = u64::from(record.head_out) + record.body_out;
+    Some(Value::number(match item {
+        Item::BodyOut => record.body_out,
+        Item::BytesIn => bytes_in,
+        Item::BytesOut => bytes_out,
+        Item::BytesBoth => bytes_in + bytes_out,
+        _ => return None,
+    }))
 }
 
 /// The value of an item that is a time; `None` for any other item.
@@ -181,6 +201,48 @@ fn of_request<'a>(item: &Item, record: &Record<'a>, fields: &Fields, back: bool)
         Item::Host => Value::some(record.host),
         _ => Value::NoText,
     }
+}
+
+/// The side that is meant where `side` is named.
+fn seen_from(side: Side, back: bool) -> Side {
+    match (side, back) {
+        (Side::Req, true) => Side::Bereq,
+        (Side::Resp, true) => Side::Beresp,
+        (side, _) => side,
+    }
+}
+
+/// The user who signed in by the scheme Basic.
+fn user<'a>(record: &Record<'a>, fields: &Fields) -> Option<Cow<'a, [u8]>> {
+    let told = || header(record, fields, Side::Req, b"authorization").and_then(basic_user);
+    fields.user(record).map(Cow::Borrowed).or_else(|| told().map(Cow::Owned))
+}
+
+/// The values of all fields of a name, as nginx joins them since 1.23.
+fn joined<'a>(
+    record: &Record<'a>,
+    fields: &Fields,
+    side: Side,
+    name: &[u8],
+) -> Option<Cow<'a, [u8]>> {
+    let is_it = |f: &heads::Field<'a>| f.side == side && f.name.eq_ignore_ascii_case(name);
+    let all: Vec<_> = heads::fields(record.heads).filter(is_it).map(|field| field.value).collect();
+    match *all.as_slice() {
+        [] => header(record, fields, side, name).map(Cow::Borrowed),
+        [one] => Some(one.into()),
+        _ => {
+            let between: &[u8] = if name == b"cookie" { b"; " } else { b", " };
+            Some(all.join(between).into())
+        }
+    }
+}
+
+/// The value of the cookie called `name`.
+fn cookie<'a>(cookies: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    cookies.split(|byte| *byte == b';').find_map(|pair| {
+        let (own, value) = pair.trim_ascii().split_at_checked(name.len())?;
+        if own == name { value.strip_prefix(b"=") } else { None }
+    })
 }
 
 /// A field's value, from what was asked for or from what the ring keeps of requests.

@@ -37,6 +37,9 @@ const PAST_RT: &[&str] = &[
 /// Crates whose lines on standard error are a service's log, or stand beside it.
 const SAYS_LINES: &[&str] = &["admin", "daemon", "larder", "net", "tools"];
 
+/// Crates that run in the daemon, whose lines belong in its log.
+const TELLS: &[&str] = &["admin", "daemon", "flow", "net"];
+
 /// Broken rules in a file called `name`, each with its line.
 pub(crate) fn check(name: &str, source: &str) -> Vec<(usize, String)> {
     let masked = mask(source);
@@ -73,6 +76,9 @@ fn calls(name: &str, masked: &Masked) -> Vec<(usize, String)> {
     }
     if SAYS_LINES.contains(&owner) {
         rules.push((&["eprintln!("], "writes a line in pieces; take `base::say!`"));
+    }
+    if TELLS.contains(&owner) {
+        rules.push((&["base::say!("], "is not in the daemon's log; take `base::tell!`"));
     }
     if rules.is_empty() || is_test_file(name) {
         return Vec::new();
