@@ -27,7 +27,7 @@ use origin::{Address, Origin, OriginConfig};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use self::ask::Asked;
+use self::ask::AskedNeighbour;
 use crate::tended::{Tended, tend};
 
 /// The longest time that the daemon's end waits for what is still to be told.
@@ -49,7 +49,7 @@ pub(crate) struct Neighbours {
 struct Set {
     lines: Vec<Arc<NeighbourLine>>,
     /// Those that are asked, too.
-    asked: Vec<Arc<Asked>>,
+    asked: Vec<Arc<AskedNeighbour>>,
     /// The hosts of sites, by the sites' names.
     hosts: BTreeMap<String, Vec<String>>,
 }
@@ -63,8 +63,8 @@ struct NeighbourLine {
     queue: Mutex<VecDeque<Parcel>>,
     /// Parcels that wait, or are under way, or are about to take effect.
     left: AtomicUsize,
-    /// When something was invalidated last of which it does not know, in milliseconds of the
-    /// monotonic clock; 0 for never.
+    /// The last moment at which something was invalidated that it does not know of, in milliseconds
+    /// of the monotonic clock; 0 for never.
     untold_ms: AtomicU64,
     bell: Notify,
     /// A configuration without it is in force.
@@ -139,8 +139,8 @@ impl Neighbours {
                 if let (Way::Htcp(address), Some(at)) = (&line.way, neighbour.ask) {
                     let config = origins[at].config();
                     let same = before.asked.iter().find(|asked| asked.is(&line, config));
-                    let asked =
-                        same.map_or_else(|| Asked::begin(&line, *address, config), Arc::clone);
+                    let asked = same
+                        .map_or_else(|| AskedNeighbour::begin(&line, *address, config), Arc::clone);
                     next.asked.push(asked);
                 }
                 next.lines.push(line);
@@ -406,7 +406,7 @@ impl NeighbourLine {
         }
     }
 
-    /// Notes that something is invalidated of which the neighbour does not know, or may not.
+    /// Notes that something is invalidated that the neighbour does not know of, or may not.
     fn does_not_know(&self) {
         self.untold_ms.fetch_max(rt::now().mono_ms.max(1), Ordering::AcqRel);
     }

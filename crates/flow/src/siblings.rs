@@ -179,7 +179,7 @@ pub(crate) struct AskingSiblings {
 }
 
 impl AskingSiblings {
-    /// The question behind `asked`, a client's request; `None` where there is nobody to ask. `keyed`
+    /// The question behind `asked`, a client's request; `None` where nobody is to be asked. `keyed`
     /// is the same as `key` was made of it.
     pub(crate) fn of(
         core: &Rc<Core>,
@@ -205,7 +205,7 @@ impl AskingSiblings {
         request.headers.write_end_to_end(&mut fields, &UNSELECTING);
         let question = SiblingQuestion { url: &url, fields: &fields };
         let those = self.siblings.of(&self.site.name, request.scheme);
-        let waiting: Vec<_> = those.filter_map(|one| Waiting::begin(one, &question)).collect();
+        let waiting: Vec<_> = those.filter_map(|one| SiblingWait::begin(one, &question)).collect();
         if waiting.is_empty() {
             return None;
         }
@@ -273,20 +273,20 @@ fn to_sibling(request: &Request, url: Vec<u8>) -> Request {
 }
 
 /// A question under way.
-struct Waiting<'a> {
+struct SiblingWait<'a> {
     sibling: &'a Sibling,
     since_ms: u64,
     number: u32,
     answer: oneshot::Receiver<bool>,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for SiblingWait<'_> {
     fn drop(&mut self) {
         self.sibling.port.forget(self.number);
     }
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> SiblingWait<'a> {
     fn begin(sibling: &'a Sibling, question: &SiblingQuestion<'_>) -> Option<Self> {
         let since_ms = sibling.trusted_since()?;
         let (tell, answer) = oneshot::channel();
@@ -296,7 +296,7 @@ impl<'a> Waiting<'a> {
 }
 
 /// The first sibling that has it, and since when it is trusted; `None` if none says so in time.
-async fn first<'a>(fetch: &Fetch, mut waiting: Vec<Waiting<'a>>) -> Option<(&'a Sibling, u64)> {
+async fn first<'a>(fetch: &Fetch, mut waiting: Vec<SiblingWait<'a>>) -> Option<(&'a Sibling, u64)> {
     let patience = Duration::from_millis(fetch.live.limits.sibling_timeout);
     let said = poll_fn(|cx| {
         let mut at = 0;

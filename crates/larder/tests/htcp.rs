@@ -73,7 +73,7 @@ async fn every_variant_goes_and_the_answer_says_whether_something_was_there() {
     assert_eq!(ask("http://larder.test/nothing").await, answer(2));
 }
 
-/// What a program stores has a key that only the program knows.
+/// A program makes keys that only it knows.
 #[tokio::test]
 async fn a_page_of_a_program_is_purged_by_its_url() {
     let (folder, origin) = (Folder::new(), Scripted::start().await.expect("an origin"));

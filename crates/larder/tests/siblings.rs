@@ -385,7 +385,7 @@ async fn what_is_not_for_everybody_no_sibling_is_asked_for() {
     }
 }
 
-/// What is stored and stale is confirmed by its origin, and not replaced by a sibling's.
+/// A stale response is confirmed by its origin, and not replaced by a sibling's.
 #[tokio::test]
 async fn what_is_stale_is_a_question_to_the_origin_alone() {
     for vcl in [false, true] {

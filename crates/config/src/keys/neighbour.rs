@@ -5,7 +5,8 @@ use super::{Section, TEXTS};
 pub(crate) const NEIGHBOUR: Section = Section {
     title: "[[neighbour]]",
     about: "Another cache that is told of what is invalidated here: Varnish, Squid, nginx, a \
-            service with an API. With `ask` it is also asked for what is missing here. The limits `neighbour_queue`, `neighbour_retry` and \
+            service with an API. With `ask` it is also asked for what is missing here. The limits \
+            `neighbour_queue`, `neighbour_retry` and \
             `neighbour_timeout` are its, too.",
     keys: || {
         keys! {

@@ -31,7 +31,7 @@ const LEFT_ALONE_MS: u64 = 10_000;
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// A neighbour that is asked.
-pub(super) struct Asked {
+pub(super) struct AskedNeighbour {
     port: Arc<AskPort>,
     way: Tended,
     /// The settings that the way was made of.
@@ -39,13 +39,13 @@ pub(super) struct Asked {
     work: JoinHandle<()>,
 }
 
-impl Drop for Asked {
+impl Drop for AskedNeighbour {
     fn drop(&mut self) {
         self.work.abort();
     }
 }
 
-impl Asked {
+impl AskedNeighbour {
     /// The neighbour of `line`, whose datagrams go to `address`; `config` is the origin that names
     /// the way to what it has.
     pub(super) fn begin(
@@ -67,7 +67,7 @@ impl Asked {
         Arc::new(Self { port, way, config: config.clone(), work })
     }
 
-    /// Returns true if it is the neighbour that [`Asked::begin`] would begin.
+    /// Returns true if it is the neighbour that [`AskedNeighbour::begin`] would begin.
     pub(super) fn is(&self, line: &Arc<NeighbourLine>, config: &OriginConfig) -> bool {
         Arc::ptr_eq(&self.port.line, line) && self.config == *config
     }
@@ -86,7 +86,7 @@ impl Asked {
 struct AskPort {
     line: Arc<NeighbourLine>,
     address: SocketAddr,
-    /// Its socket, which takes datagrams of that address alone; `None` while there is none.
+    /// Its socket, which takes datagrams of that address alone; `None` while it cannot be had.
     socket: ArcSwapOption<UdpSocket>,
     /// The socket is of no more use.
     is_broken: Notify,

@@ -1,4 +1,4 @@
-//! What is put to siblings, and which of their answers are used.
+//! Questions to siblings, and the answers that are used.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -154,6 +154,6 @@ fn a_question_is_forgotten_however_it_ends_and_each_scheme_has_its_siblings() {
     assert!(sibling.is_for("a", Scheme::Https));
     assert!(!sibling.is_for("a", Scheme::Http) && !sibling.is_for("b", Scheme::Https));
     let question = SiblingQuestion { url: b"https://a/", fields: b"" };
-    drop(Waiting::begin(&sibling, &question).expect("it is asked"));
+    drop(SiblingWait::begin(&sibling, &question).expect("it is asked"));
     assert_eq!(port.0.load(Ordering::Relaxed), 7);
 }

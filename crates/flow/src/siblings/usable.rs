@@ -1,4 +1,4 @@
-//! Which answers of siblings are used: stored responses for everybody, and nothing else that a
+//! The answers of siblings that are used: stored responses for everybody, and nothing else that a
 //! cache may say.
 
 use message::cache_control::{CacheControl, Scope};

@@ -274,8 +274,8 @@ async fn squid_asks_whether_a_page_is_stored_and_takes_it() {
     assert!(sibling.metric("larder_htcp_tests_total").await >= 2);
 }
 
-/// A page that a Squid has comes from there, an accelerator or a proxy, under either policy; what it
-/// was told to forget does not.
+/// A page that a Squid has comes from there, an accelerator or a proxy, under either policy; one
+/// that it was told to forget does not.
 #[tokio::test]
 async fn squid_is_asked_and_what_it_has_is_taken() {
     for (mode, prefix) in [("accel defaultsite=larder.test", ""), ("", "http://larder.test")] {

@@ -181,10 +181,10 @@ mod tests {
 
     #[test]
     fn a_failure_is_told_by_the_place_and_the_message_of_its_panic() {
-        let reason = |output: &str| {
-            Failure { test: "a".to_owned(), output: output.to_owned() }.reason()
-        };
-        let output = "started\n\nthread 'a' (7) panicked at tests/a.rs:3:5:\nnever: it holds\nnote: run\n";
+        let reason =
+            |output: &str| Failure { test: "a".to_owned(), output: output.to_owned() }.reason();
+        let output =
+            "started\n\nthread 'a' (7) panicked at tests/a.rs:3:5:\nnever: it holds\nnote: run\n";
         assert_eq!(reason(output), "tests/a.rs:3:5: never: it holds");
         assert_eq!(reason("Error: refused\n"), "Error: refused");
         assert_eq!(reason(""), "");
