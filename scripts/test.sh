@@ -19,7 +19,7 @@ declare -A running commands
 applications=(wordpress mediawiki django http2-clients dashboard)
 # Steps of many programs that wait for each other. One that fails runs again, alone, as a failed test does; passes it
 # then, it is named as flaky. What a step finds by numbers, seeds or models has no second chance.
-labs=("${applications[@]}" wordpress-restart wordpress-nodes tools experiments)
+labs=("${applications[@]}" wordpress-restart wordpress-nodes tools watchers experiments)
 
 # Counts a finished step: name, exit status, seconds. Status 77 means that its tools cannot be had.
 count() {
@@ -96,7 +96,7 @@ repeat_lab() {
 
 documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items; }
 
-labs_setup() { scripts/setup.sh package "${applications[@]}" experiments || return 77; }
+labs_setup() { scripts/setup.sh package "${applications[@]}" watchers experiments || return 77; }
 
 # The labs with applications share their tools; what they need was installed while the compiler ran.
 application() {

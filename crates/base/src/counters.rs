@@ -97,6 +97,9 @@ counters! {
     PeersHits peers_hits_total Counter "Requests of other nodes that a stored response answered.";
     PeersFetches peers_fetches_total Counter "Requests of other nodes that a response answered which was fetched for them.";
     PeersRefused peers_refused_total Counter "Requests of other nodes that were not answered: the node asked ahead of what is applied here, or there was nothing that nodes share.";
+    SiblingsAsked siblings_asked_total Counter "Misses for which siblings were asked by HTCP whether they have a response.";
+    SiblingsFound siblings_found_total Counter "Of these, those that a sibling's response answered.";
+    SiblingsFalse siblings_false_total Counter "Of these, those for which a sibling said yes and then had nothing that could be used: the origin was asked.";
     RevalidatedAnswers revalidated_answers_total Counter "Answered from a stored response that the origin had just confirmed by a 304.";
     Revalidated revalidated_total Counter "Stored responses made fresh again by a 304, for a client or in the background.";
     DiskHits disk_hits_total Counter "Lookups that found nothing in memory and a response on disk.";

@@ -144,6 +144,7 @@ limits! {
     ClusterSecrets cluster_secrets Count 1_000, "Entries that nodes of the cluster share by `secret_file`: ticket keys, the account, a challenge, certificates; further ones are not taken.";
     ClusterSecretBytes cluster_secret_bytes Bytes 64 * KIB, "One of these; a larger one is not taken.";
     ClusterConfigurationBytes cluster_configuration_bytes Bytes 512 * KIB, "A configuration that nodes of the cluster share, with the VCL files that it names; a larger one is not rolled out, and not taken. NATS takes no message of more than 1MiB unless its `max_payload` says so.";
+    SiblingTimeout sibling_timeout Ms 50, "Wait for siblings (`[[neighbour]] ask`): until one says by HTCP that it has what is asked for, and then until its response begins. Then the origin is asked.";
     PeerTimeout peer_timeout Ms 50, "Wait for another node of the cluster, which owns what is asked for: until its answer begins, or its word that it fetches it. Then the origin is asked.";
     DiskQueueBytes disk_queue_bytes Bytes 64 * MIB, "What waits to be written to one volume of the disk cache; beyond it nothing more goes to disk. Responses that leave memory count in `memory` until they are written, bodies on their way to the disk do not.";
     DiskBodyShare disk_body_share Percent 25, "Share of the disk cache's volumes that one body which is too large for memory may take; a longer one is not stored. 0: none goes to the disk while it comes.";

@@ -109,7 +109,7 @@ pub(crate) const TOP: Section = Section {
             "varnish_cli", TABLE, "none", "See `[varnish_cli]`.";
             "htcp", TABLE, "none", "See `[htcp]`.";
             "cluster", TABLE, "none", "See `[cluster]`.";
-            "neighbour", "a list of tables", "none", "Other caches that are told of what is invalidated here: see `[[neighbour]]`.";
+            "neighbour", "a list of tables", "none", "Other caches that are told of what is invalidated here, and asked for what is missing: see `[[neighbour]]`.";
             "tracing", TABLE, "none", "See `[tracing]`.";
             "compression", TABLE, "none", "See `[compression]`.";
             "tls", TABLE, "none", "See `[tls]`.";

@@ -468,6 +468,9 @@ pub struct Htcp {
 pub struct NeighbourConfig {
     /// The way to it.
     pub way: NeighbourWay,
+    /// The index in `origins` of the way to what it has stored, if it is asked for that: an origin
+    /// with one server. Then it has one address for datagrams, of its own.
+    pub ask: Option<usize>,
     /// The manner in which it is told.
     pub manner: Manner,
 }

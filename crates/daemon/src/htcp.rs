@@ -15,7 +15,7 @@ use flow::purge::Page;
 use flow::reply::Served;
 use flow::{CidrSet, Peer};
 use h1::{Progress, RequestReader};
-use message::{Request, Scheme, class, target};
+use message::{HeaderId, Request, Scheme, class, target};
 use purge::htcp::{DATAGRAM_BYTES, Operation, Question};
 use tokio::net::UdpSocket;
 
@@ -106,6 +106,9 @@ async fn test(port: &HtcpPort, question: &Question<'_>, peer: SocketAddr) -> Opt
     let mut request = Request::new();
     let read = RequestReader::new().read(&head, &live.head_limits, scheme, &mut request);
     let Ok(Progress::Complete(_)) = read else { return None };
+    // A program reads it where a client would have written it.
+    let port_text = own_port.map_or_else(String::new, |port| format!(":{port}"));
+    request.headers.set(HeaderId::Host, &[&host[..], port_text.as_bytes()].concat());
     (request.scheme, request.host, request.port, request.target) = (scheme, host, own_port, target);
     port.counters.inc(Counter::HtcpTests);
     let (shared, client) = (Arc::clone(&port.daemon.shared), Peer::Host(peer.ip()));

@@ -1,18 +1,19 @@
-//! Other caches that are told of what is invalidated here (`[[neighbour]]`). Each server of each
-//! has a line of its own: a queue, and workers that empty it. None holds another up, nor a purge
-//! that does not want to wait for them.
+//! Other caches that are told of what is invalidated here (`[[neighbour]]`), and may be asked for
+//! what is missing. Each server of each has a line of its own: a queue, and workers that empty it.
+//! None holds another up, nor a purge that does not want to wait for them.
 //!
 //! They are told by the node on which an invalidation began, and by no other.
 
+mod ask;
 mod tell;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -20,11 +21,13 @@ use base::{Counter, Counters, Limit};
 use config::{Config, NeighbourWay};
 use flow::Shared;
 use flow::invalidate::neighbour::{Manner, Message, Unsaid, hosts_of};
-use flow::invalidate::{Invalidation, Level, Others, Prepared, Telling};
+use flow::invalidate::{Heard, Invalidation, Level, Others, Prepared, Telling};
+use flow::siblings::Siblings;
 use origin::{Address, Origin, OriginConfig};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use self::ask::AskedNeighbour;
 use crate::tended::{Tended, tend};
 
 /// The longest time that the daemon's end waits for what is still to be told.
@@ -45,6 +48,8 @@ pub(crate) struct Neighbours {
 #[derive(Default)]
 struct Set {
     lines: Vec<Arc<NeighbourLine>>,
+    /// Those that are asked, too.
+    asked: Vec<Arc<AskedNeighbour>>,
     /// The hosts of sites, by the sites' names.
     hosts: BTreeMap<String, Vec<String>>,
 }
@@ -56,8 +61,11 @@ struct NeighbourLine {
     counters: Arc<Counters>,
     shared: Arc<Shared>,
     queue: Mutex<VecDeque<Parcel>>,
-    /// Parcels that wait, or are under way.
+    /// Parcels that wait, or are under way, or are about to take effect.
     left: AtomicUsize,
+    /// The last moment at which something was invalidated that it does not know of, in milliseconds
+    /// of the monotonic clock; 0 for never.
+    untold_ms: AtomicU64,
     bell: Notify,
     /// A configuration without it is in force.
     is_over: AtomicBool,
@@ -104,7 +112,8 @@ impl Neighbours {
     /// Has those of `config` told from now on. `origins` are its origins; those lines that are the
     /// same keep what they are still to tell.
     pub(crate) fn set(&self, config: &Config, origins: &[Arc<Origin>]) {
-        let mut known = self.set.load().lines.clone();
+        let before = self.set.load_full();
+        let mut known = before.lines.clone();
         let mut next = Set::default();
         for site in &config.sites {
             let name = site.hosts.first().cloned().unwrap_or_default();
@@ -127,9 +136,19 @@ impl Neighbours {
                     Some(at) => known.swap_remove(at),
                     None => self.begin(wanted, neighbour.manner.clone()),
                 };
+                if let (Way::Htcp(address), Some(at)) = (&line.way, neighbour.ask) {
+                    let config = origins[at].config();
+                    let same = before.asked.iter().find(|asked| asked.is(&line, config));
+                    let asked = same
+                        .map_or_else(|| AskedNeighbour::begin(&line, *address, config), Arc::clone);
+                    next.asked.push(asked);
+                }
                 next.lines.push(line);
             }
         }
+        let siblings: Vec<_> = next.asked.iter().map(|asked| asked.sibling()).collect();
+        let siblings = (!siblings.is_empty()).then(|| Arc::new(Siblings(siblings)));
+        self.shared.siblings.store(siblings);
         self.set.store(Arc::new(next));
         for line in known {
             line.is_over.store(true, Ordering::Release);
@@ -149,6 +168,7 @@ impl Neighbours {
             shared: Arc::clone(&self.shared),
             queue: Mutex::default(),
             left: Default::default(),
+            untold_ms: AtomicU64::new(0),
             bell: Notify::new(),
             is_over: AtomicBool::new(false),
             is_troubled: AtomicBool::new(false),
@@ -179,6 +199,14 @@ impl Neighbours {
             }
         };
         _ = rt::time::timeout(END, told).await;
+    }
+}
+
+/// The own end of a socket to `address`: any.
+fn own_address(address: SocketAddr) -> (IpAddr, u16) {
+    match address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED.into(), 0),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED.into(), 0),
     }
 }
 
@@ -229,10 +257,16 @@ impl Others for Neighbours {
         for line in &set.lines {
             for invalidation in batch {
                 match line.manner.messages(invalidation, &hosts) {
-                    Ok(messages) if messages.is_empty() => {}
-                    Ok(messages) => parcels.push((Arc::clone(line), messages)),
+                    // Its pages are not meant; or who has told of it may have told others.
+                    Ok(messages) if messages.is_empty() => {
+                        if invalidation.cause.heard != Heard::Here {
+                            line.does_not_know();
+                        }
+                    }
+                    Ok(messages) => parcels.push((Pledge::of(line), messages)),
                     Err(unsaid) => {
                         self.counters.inc(Counter::NeighboursUnsaid);
+                        line.does_not_know();
                         line.leaves_unsaid(unsaid);
                     }
                 }
@@ -244,15 +278,44 @@ impl Others for Neighbours {
     fn begun(&self) -> Option<Box<dyn Telling>> {
         None
     }
+
+    fn pass_by(&self) {
+        self.set.load().lines.iter().for_each(|line| line.does_not_know());
+    }
+}
+
+/// The place of a parcel among those that are left, before it is there: who is asked what it has
+/// must not have been told less than has taken effect.
+struct Pledge(Option<Arc<NeighbourLine>>);
+
+impl Pledge {
+    fn of(line: &Arc<NeighbourLine>) -> Self {
+        line.left.fetch_add(1, Ordering::AcqRel);
+        Self(Some(Arc::clone(line)))
+    }
+
+    /// The line, which has a parcel in that place from now on.
+    fn redeem(mut self) -> Option<Arc<NeighbourLine>> {
+        self.0.take()
+    }
+}
+
+impl Drop for Pledge {
+    fn drop(&mut self) {
+        if let Some(line) = self.0.take() {
+            line.left.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
 }
 
 /// A batch as all neighbours are told of it.
-struct Parcels(Vec<(Arc<NeighbourLine>, Vec<Message>)>);
+struct Parcels(Vec<(Pledge, Vec<Message>)>);
 
 impl Prepared for Parcels {
     fn tell(self: Box<Self>, level: Option<Level>) -> Box<dyn Telling> {
         let mut fates = Vec::new();
-        for (line, messages) in self.0 {
+        for (pledge, messages) in self.0 {
+            let Some(line) = pledge.redeem() else { continue };
             let (fate, told) = oneshot::channel();
             let waits = level == Some(Level::All);
             let fate = waits.then(|| {
@@ -304,16 +367,16 @@ impl Telling for Fates {
 }
 
 impl NeighbourLine {
+    /// Puts a parcel into the place that was pledged to it.
     fn add(&self, parcel: Parcel) {
         let most = usize::try_from(self.shared.live().limits.neighbour_queue).unwrap_or(usize::MAX);
         let mut queue = self.queue.lock();
         if queue.len() >= most {
             drop(queue);
             self.counters.limit(Limit::NeighbourQueue);
-            self.counters.inc(Counter::NeighboursLost);
+            self.done(parcel, Counter::NeighboursLost);
             return;
         }
-        self.left.fetch_add(1, Ordering::AcqRel);
         queue.push_back(parcel);
         drop(queue);
         self.bell.notify_one();
@@ -343,9 +406,17 @@ impl NeighbourLine {
         }
     }
 
+    /// Notes that something is invalidated that the neighbour does not know of, or may not.
+    fn does_not_know(&self) {
+        self.untold_ms.fetch_max(rt::now().mono_ms.max(1), Ordering::AcqRel);
+    }
+
     /// Notes the fate of a parcel.
     fn done(&self, parcel: Parcel, counter: Counter) {
         self.counters.inc(counter);
+        if counter != Counter::NeighboursTold {
+            self.does_not_know();
+        }
         if counter == Counter::NeighboursTold
             && let Some(fate) = parcel.fate
         {

@@ -45,7 +45,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
         match (before.is_empty(), is_unserved) {
             (true, true) => base::tell!(Warn, "larder: not ready: {}", sites(&unserved)),
             (false, false) => {
-                base::tell!(Notice, "larder: ready: something can be served of every site")
+                base::tell!(Notice, "larder: ready: something can be served of every site");
             }
             _ => {}
         }

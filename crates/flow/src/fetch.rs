@@ -32,6 +32,7 @@ use crate::finish::Background;
 use crate::interims::Interims;
 use crate::peers::Asking;
 use crate::recode::Recode;
+use crate::siblings::AskingSiblings;
 use crate::slices::{Edition, Extent};
 use crate::tier::Lead;
 use crate::trace::Trace;
@@ -68,6 +69,8 @@ pub(crate) struct Fetch {
     /// The question to the node that owns its key, which is put before the origin is asked; absent
     /// where no other node may have the response.
     pub(crate) asking: Option<Box<Asking>>,
+    /// The question to siblings, which is put after that one; absent where none may have it.
+    pub(crate) siblings: Option<Box<AskingSiblings>>,
     /// The record of the fetch itself, if no client waits for it.
     pub(crate) background: Option<Box<Background>>,
 }

@@ -36,6 +36,7 @@ mod recode;
 mod refine;
 pub mod reply;
 mod select;
+pub mod siblings;
 mod slices;
 mod slow;
 mod surrogate;

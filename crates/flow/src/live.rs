@@ -25,6 +25,7 @@ use crate::error_pages::ErrorPage;
 use crate::invalidate::Door;
 use crate::peers::Peers;
 use crate::refine::Allowance;
+use crate::siblings::Siblings;
 use crate::slices::SliceMemory;
 use crate::tier::{Cache, Chores};
 use crate::tracing::Tracing;
@@ -195,6 +196,8 @@ pub struct Shared {
     pub trust: Arc<Trust>,
     /// The nodes of a cluster that share what they store, if they do.
     pub peers: ArcSwapOption<Peers>,
+    /// Caches that are asked whether they have something, if there are any.
+    pub siblings: ArcSwapOption<Siblings>,
     /// The way of invalidations to the store.
     pub(crate) door: Door,
     /// Idle connections to origins, of all cores.
@@ -259,6 +262,7 @@ impl Shared {
             tallies: Tallies::default(),
             journal,
             peers: ArcSwapOption::empty(),
+            siblings: ArcSwapOption::empty(),
             door: Door::default(),
             depot: Arc::default(),
             wanted: Mutex::default(),

@@ -5,9 +5,11 @@ mod support;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use support::folder::Folder;
 use support::htcp::mediawikis;
 use support::{PATIENCE, Setup, Stage, is_hit};
-use testkit::origin::Script;
+use testkit::larder::Daemon;
+use testkit::origin::{Script, Scripted};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
@@ -69,6 +71,35 @@ async fn every_variant_goes_and_the_answer_says_whether_something_was_there() {
         assert!(!is_hit(&stage.ask("GET", "/a", fields).await), "{fields}");
     }
     assert_eq!(ask("http://larder.test/nothing").await, answer(2));
+}
+
+/// A program makes keys that only it knows.
+#[tokio::test]
+async fn a_page_of_a_program_is_purged_by_its_url() {
+    let (folder, origin) = (Folder::new(), Scripted::start().await.expect("an origin"));
+    let (host, at) = (origin.addr().ip(), origin.addr().port());
+    let program = format!(
+        "vcl 4.1;\nbackend app {{ .host = \"{host}\"; .port = \"{at}\"; }}\n\
+         sub vcl_deliver {{ if (obj.hits > 0) \
+         {{ set resp.http.cache-status = \"larder; hit\"; }} }}\n"
+    );
+    folder.file("site.vcl", program);
+    let file = format!(
+        "listen = \"127.0.0.1:0\"\nhtcp = {{ listen = \"127.0.0.1:0\" }}\n\
+         [[site]]\nhost = \"*\"\nvcl = \"{}\"\n",
+        folder.path().join("site.vcl").display()
+    );
+    let stage = Stage { origin, daemon: Daemon::start(&file).expect("larder starts") };
+    store(&stage, "/a%c3%a9?x=1").await;
+    store(&stage, "/b").await;
+    let socket = socket("127.0.0.1:0").await;
+    let clear = mediawikis("http://larder.test/a%c3%a9?x=1", 0x40);
+    socket.send_to(&clear, port(&stage)).await.expect("sent");
+    let mut answer = [0; 100];
+    let read = timeout(PATIENCE, socket.recv(&mut answer)).await.expect("in time");
+    assert_eq!(answer[..read.expect("an answer")][6], 4, "it was there");
+    assert!(!is_hit(&stage.get("/a%c3%a9?x=1").await));
+    assert!(is_hit(&stage.get("/b").await));
 }
 
 #[tokio::test]

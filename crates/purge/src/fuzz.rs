@@ -1,14 +1,23 @@
 //! The entry points for fuzzing; nothing else calls them but tests.
 
 use crate::Invalidation;
-use crate::htcp::{Error, Question};
+use crate::htcp::{Error, Operation, Question, cleared, tested};
 
-/// Any bytes are read or refused; what is read lies within them, and its answer is no request.
+/// Any bytes are read or refused, as a request or as the answer to one operation; what is read lies
+/// within them, and its answer is no request.
 pub fn htcp_datagram(data: &[u8]) {
+    assert!(cleared(data).is_none() || tested(data).is_none());
     if let Ok(clear) = Question::read(data) {
         assert!(clear.method.len() + clear.url.len() < data.len());
         for was_there in [true, false] {
-            assert_eq!(Question::read(&clear.answer(was_there)), Err(Error::Other));
+            let answer = clear.answer(was_there);
+            assert_eq!(Question::read(&answer), Err(Error::Other));
+            let read = match clear.operation {
+                Operation::Test => tested(&answer).map(|read| (read, was_there)),
+                Operation::Clear => cleared(&answer).map(|read| (read, true)),
+            };
+            let (read, expected) = read.expect("its own answer");
+            assert_eq!(read, (clear.transaction, expected));
         }
     }
 }

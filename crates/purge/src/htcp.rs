@@ -11,6 +11,9 @@ mod tests;
 /// Longest datagram, by its length's field.
 pub const DATAGRAM_BYTES: usize = u16::MAX as usize;
 
+/// Longest TST that is sent: Squid reads no more of a datagram (`htcpRecv`).
+const TEST_BYTES: usize = 8192;
+
 /// Numbers of operations (RFC 2756 3.2).
 const TST: u8 = 1;
 const CLR: u8 = 4;
@@ -97,19 +100,36 @@ fn counted<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 /// A CLR for an absolute URL, as a datagram that wants an answer; `None` if the URL is too long for
 /// one.
 pub fn clear(url: &[u8], transaction: u32) -> Option<Vec<u8>> {
+    // Reason 0 comes first.
+    request(CLR, &[0, 0], (b"GET", url, b""), transaction)
+}
+
+/// A TST for an absolute URL with these fields, each line with its CRLF; `None` if they are too
+/// long for a datagram that everybody reads.
+pub fn test(method: &[u8], url: &[u8], fields: &[u8], transaction: u32) -> Option<Vec<u8>> {
+    let datagram = request(TST, &[], (method, url, fields), transaction)?;
+    (datagram.len() <= TEST_BYTES).then_some(datagram)
+}
+
+/// A request of this operation that wants an answer. `before` comes before its specifier: method,
+/// URL, version and fields.
+fn request(
+    opcode: u8,
+    before: &[u8],
+    (method, url, fields): (&[u8], &[u8], &[u8]),
+    transaction: u32,
+) -> Option<Vec<u8>> {
     let counted =
         |text: &[u8]| Some([&u16::try_from(text.len()).ok()?.to_be_bytes(), text].concat());
-    // Reason 0, then method, URL, version and no fields.
-    let specifier =
-        [vec![0, 0], counted(b"GET")?, counted(url)?, counted(b"HTTP/1.1")?, counted(b"")?]
-            .concat();
+    let parts = [counted(method)?, counted(url)?, counted(b"HTTP/1.1")?, counted(fields)?];
+    let specifier = [before, &parts.concat()].concat();
     let data = u16::try_from(DATA_HEAD + specifier.len()).ok()?;
     let all = data.checked_add(HEAD as u16 + 2)?;
     let mut out = all.to_be_bytes().to_vec();
     out.extend([0, 1]);
     out.extend(data.to_be_bytes());
-    // CLR; F1 is 0, RR is set.
-    out.extend([CLR << 4, 2]);
+    // F1 is 0, RR is set.
+    out.extend([opcode << 4, 2]);
     out.extend(transaction.to_be_bytes());
     out.extend(specifier);
     out.extend([0, 2]);
@@ -118,23 +138,46 @@ pub fn clear(url: &[u8], transaction: u32) -> Option<Vec<u8>> {
 
 /// Reads the answer to a CLR: its transaction, and whether the neighbour has done it.
 pub fn cleared(datagram: &[u8]) -> Option<(u32, bool)> {
-    let mut rest = datagram;
-    if usize::from(number(&mut rest)?) != datagram.len() {
-        return None;
+    let answer = Answer::read(datagram, CLR)?;
+    // 0: it is gone now; 2: it was not there.
+    Some((answer.transaction, !answer.has_failed && matches!(answer.response, 0 | 2)))
+}
+
+/// Reads the answer to a TST: its transaction, and whether the neighbour has what was asked for.
+pub fn tested(datagram: &[u8]) -> Option<(u32, bool)> {
+    let answer = Answer::read(datagram, TST)?;
+    // 0: it is there, and what is said of it follows; 1: it is not.
+    Some((answer.transaction, !answer.has_failed && answer.response == 0))
+}
+
+/// The part of an answer that all operations have.
+struct Answer {
+    transaction: u32,
+    response: u8,
+    /// The response is about the whole message (F1, MO): it was not understood, or is refused.
+    has_failed: bool,
+}
+
+impl Answer {
+    /// Reads an answer to this operation.
+    fn read(datagram: &[u8], opcode: u8) -> Option<Self> {
+        let mut rest = datagram;
+        if usize::from(number(&mut rest)?) != datagram.len() {
+            return None;
+        }
+        let ([0, minor @ 0..=1], mut rest) = rest.split_first_chunk::<2>()? else { return None };
+        let data = usize::from(number(&mut rest)?);
+        let (code, flags) = (*rest.first()?, *rest.get(1)?);
+        // The flag that says "an answer" tells the two orders of bits apart, as in requests.
+        let (code, response, has_failed) = match (minor, flags & 1 != 0, flags & 0x80 != 0) {
+            (_, true, _) => (code >> 4, code & 0xf, flags & 2 != 0),
+            (0, false, true) => (code & 0xf, code >> 4, flags & 0x40 != 0),
+            _ => return None,
+        };
+        let transaction = rest.get(2..6)?.try_into().ok().map(u32::from_be_bytes)?;
+        let is_it = code == opcode && data >= DATA_HEAD;
+        is_it.then_some(Self { transaction, response, has_failed })
     }
-    let ([0, minor @ 0..=1], mut rest) = rest.split_first_chunk::<2>()? else { return None };
-    let data = usize::from(number(&mut rest)?);
-    let (code, flags) = (*rest.first()?, *rest.get(1)?);
-    // The flag that says "an answer" tells the two orders of bits apart, as in requests.
-    let (code, response, has_failed) = match (minor, flags & 1 != 0, flags & 0x80 != 0) {
-        (_, true, _) => (code >> 4, code & 0xf, flags & 2 != 0),
-        (0, false, true) => (code & 0xf, code >> 4, flags & 0x40 != 0),
-        _ => return None,
-    };
-    let transaction = rest.get(2..6)?.try_into().ok().map(u32::from_be_bytes)?;
-    // 0: it is gone now; 2: it was not there. With F1 (MO) they are about the whole message.
-    let is_done = !has_failed && matches!(response, 0 | 2);
-    (code == CLR && data >= DATA_HEAD).then_some((transaction, is_done))
 }
 
 impl<'a> Question<'a> {

@@ -83,6 +83,9 @@ pub trait Others: Send + Sync {
     /// Everything that they were told so far, at the level that the settings say; `None` if that
     /// waits for nobody.
     fn begun(&self) -> Option<Box<dyn Telling>>;
+
+    /// Takes note that something takes effect which they are not told of from here.
+    fn pass_by(&self) {}
 }
 
 /// Several kinds of others: all are told.
@@ -102,6 +105,10 @@ impl Others for Everyone {
     fn begun(&self) -> Option<Box<dyn Telling>> {
         let all: Vec<_> = self.0.iter().filter_map(|others| others.begun()).collect();
         (!all.is_empty()).then(|| Box::new(TellingAll(all)) as Box<dyn Telling>)
+    }
+
+    fn pass_by(&self) {
+        self.0.iter().for_each(|others| others.pass_by());
     }
 }
 

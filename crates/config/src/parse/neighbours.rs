@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use flow::invalidate::neighbour::{Manner, NeighbourDialect};
+use origin::Protocol;
 
 use super::origins::Origins;
 use crate::keys;
@@ -35,6 +36,10 @@ fn neighbour(
     let dialect = table.item("dialect").and_then(|item| r.word(&item, &words));
     let token = table.item("token").and_then(|item| token(r, &item));
     let path = table.item("path").and_then(|item| path(r, &item));
+    let ask = table.item("ask").map(|item| {
+        let at = origins.find(r, &item);
+        (item, at)
+    });
     let way = match (table.item("origin"), table.item("htcp")) {
         (Some(_), Some(item)) => {
             r.error(item.span, "a neighbour is told over HTTP or by HTCP: `origin` or `htcp`");
@@ -48,6 +53,7 @@ fn neighbour(
             return None;
         }
     };
+    let ask = ask.and_then(|(item, at)| may_ask(r, &item, (&way, at?), origins));
     let (dialect, base) = match &way {
         NeighbourWay::Htcp(_) => {
             for name in ["dialect", "path", "token"] {
@@ -62,7 +68,36 @@ fn neighbour(
             (dialect, base(r, table, dialect, path)?)
         }
     };
-    Some(NeighbourConfig { way, manner: Manner { dialect, base, token, sites } })
+    Some(NeighbourConfig { way, ask, manner: Manner { dialect, base, token, sites } })
+}
+
+/// The origin of index `at`, if it can be the way to what the neighbour has stored.
+fn may_ask(
+    r: &mut Reader,
+    item: &Item<'_>,
+    (way, at): (&NeighbourWay, usize),
+    origins: &Origins<'_>,
+) -> Option<usize> {
+    let NeighbourWay::Htcp(addresses) = way else {
+        r.error(item.span.clone(), "`ask` is for neighbours with `htcp`");
+        return None;
+    };
+    if !matches!(&addresses[..], [one] if !one.ip().is_multicast()) && !r.is_partial {
+        r.error(item.span.clone(), "a neighbour that is asked has one `htcp` address of its own")
+            .help = Some("write a [[neighbour]] for each".to_owned());
+        return None;
+    }
+    let config = origins.config(at)?;
+    if config.servers.len() > 1 {
+        r.error(item.span.clone(), "a neighbour that is asked is one server").help =
+            Some("write a [[neighbour]] for each".to_owned());
+        return None;
+    }
+    if config.servers.iter().any(|server| server.protocol != Protocol::Http) {
+        r.error(item.span.clone(), "a neighbour is asked over HTTP");
+        return None;
+    }
+    Some(at)
 }
 
 /// Sites by their names.

@@ -53,6 +53,11 @@ impl Origins<'_> {
         self.known.get(index).is_some_and(|known| known.config.scripts.is_some())
     }
 
+    /// The settings of the origin of this index.
+    pub(super) fn config(&self, index: usize) -> Option<&OriginConfig> {
+        self.known.get(index).map(|known| &known.config)
+    }
+
     /// The index of the origin that `item` names, or a new one when it is a URL.
     pub(super) fn find(&mut self, r: &mut Reader, item: &Item<'_>) -> Option<usize> {
         let text = r.text(item)?;

@@ -68,10 +68,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         neighbours,
         tracing: super::tracing::tracing(r, &top),
         compression: super::compression::compression(r, &top),
-        vcl: match super::tls::path_of(r, &top, "vcl") {
-            Some((path, place)) => Programs::File(path, place),
-            None => Programs::None,
-        },
+        vcl: programs(r, &top),
         folders: std::mem::take(&mut r.folders),
         limits,
         run: run(r, &top),
@@ -91,6 +88,14 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
             .unwrap_or_default(),
         via: top.item("via").and_then(|item| via(r, &item)).unwrap_or_else(|| "larder".to_owned()),
     })
+}
+
+/// The program that decides for all sites that name none themselves.
+fn programs(r: &mut Reader, top: &Table<'_>) -> Programs {
+    match super::tls::path_of(r, top, "vcl") {
+        Some((path, place)) => Programs::File(path, place),
+        None => Programs::None,
+    }
 }
 
 /// `"safe"` or `"rfc"`.

@@ -30,6 +30,27 @@ fn a_neighbour_is_an_origin_or_addresses() {
 }
 
 #[test]
+fn a_neighbour_that_is_asked_is_one_server() {
+    let config = load(&file("htcp = \"10.0.0.6:4827\"\nask = \"http://10.0.0.6:3128\""));
+    let at = config.neighbours[0].ask.expect("it is asked");
+    assert_eq!(config.origins[at].name, "http://10.0.0.6:3128");
+    assert_eq!(load(&file("htcp = \"10.0.0.6:4827\"")).neighbours[0].ask, None);
+    let named = "htcp = \"10.0.0.6:4827\"\nask = \"edge\"\n[[origin]]\nname = \"edge\"\n";
+    assert_eq!(said(&file(&format!("{named}servers = \"https://10.0.0.6\""))), "");
+    let two = "htcp = [\"10.0.0.6:4827\", \"10.0.0.7:4827\"]\nask = \"http://10.0.0.6:3128\"";
+    for (lines, text) in [
+        ("origin = \"http://a\"\nask = \"http://a:3128\"", "`ask` is for neighbours with `htcp`"),
+        (two, "has one `htcp` address of its own"),
+        ("htcp = \"239.0.0.1:4827\"\nask = \"http://10.0.0.6\"", "has one `htcp` address"),
+        (&format!("{named}servers = [\"http://10.0.0.6\", \"http://10.0.0.7\"]"), "one server"),
+        (&format!("{named}servers = \"fastcgi://10.0.0.6:9000\"\nroot = \"/srv\""), "over HTTP"),
+        ("htcp = \"10.0.0.6:4827\"\nask = \"squid\"", "no origin is called `squid`"),
+    ] {
+        assert!(said(&file(lines)).contains(text), "{lines}: {}", said(&file(lines)));
+    }
+}
+
+#[test]
 fn every_dialect_is_in_the_table_of_keys() {
     let key = crate::keys::NEIGHBOUR.key("dialect").expect("a key");
     for (dialect, name, _) in NeighbourDialect::ALL {

@@ -2,7 +2,7 @@
 //! datagrams.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use origin::{BodySource, Caller, CorePool, Origin, RequestBody, SourceError};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::{NeighbourLine, Parcel, Way};
+use super::{NeighbourLine, Parcel, Way, own_address};
 
 /// Exchanges with one neighbour at the same time.
 const WORKERS: usize = 4;
@@ -181,11 +181,7 @@ impl BodySource for Whole {
 
 /// Sends a datagram until it is answered; whether it was.
 async fn clear(address: SocketAddr, url: &[u8], pause: Duration) -> io::Result<bool> {
-    let own: IpAddr = match address {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = UdpSocket::bind((own, 0)).await?;
+    let socket = UdpSocket::bind(own_address(address)).await?;
     let transaction = fastrand::u32(..);
     // An URL that fits in no datagram is nobody's.
     let Some(datagram) = htcp::clear(url, transaction) else { return Ok(true) };

@@ -36,6 +36,7 @@ use crate::live::Site;
 use crate::pages::Problem;
 use crate::peers::{self, Asking};
 use crate::recode::Recode;
+use crate::siblings::AskingSiblings;
 use crate::slices::{Probe, Shape, may_slice, part_of};
 use crate::surrogate;
 use crate::tags;
@@ -120,6 +121,9 @@ impl ByPolicy {
         (own.fetch.lead, own.fetch.old) = (Some(lead), old);
         if peers::may_have(ask) {
             own.fetch.asking = Asking::of(core, ask.request, None, key.bytes());
+            let (new, both) = (own.fetch.old.is_none(), (ask.request, ask.request));
+            let siblings = new.then(|| AskingSiblings::of(core, ask.site, both, key.bytes()));
+            own.fetch.siblings = siblings.flatten();
         }
         own
     }
@@ -184,6 +188,7 @@ impl ByPolicy {
             passage,
             trace: ask.trace.cloned(),
             asking: None,
+            siblings: None,
             background: None,
         };
         let judge = Self {

@@ -15,6 +15,7 @@ use crate::compression::Compress;
 use crate::forward::{self, Errand};
 use crate::peers;
 use crate::reply::Forward;
+use crate::siblings;
 
 impl Teller<'_> {
     /// Foretells the outcome of a request that goes past the store; `summary` says why.
@@ -54,6 +55,10 @@ impl Teller<'_> {
             if !alone && peers::may_have(ask) {
                 let peers = self.shared.peers.load();
                 self.steps.extend(peers.as_ref().and_then(|peers| peers.foretell(key.bytes())));
+                if old.is_none() {
+                    let both = (ask.request, ask.request);
+                    self.steps.extend(siblings::foretell(self.shared, ask.site, both, key.bytes()));
+                }
             }
             self.ask_origin(ask, &errand, key.hash());
         }

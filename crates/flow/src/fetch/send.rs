@@ -15,7 +15,7 @@ pub(super) enum Sent {
     File(Vec<u8>),
 }
 
-/// Sends `fetch.request`, unless a file beside the scripts answers.
+/// Sends `fetch.request`, unless a file beside the scripts answers, or a sibling.
 ///
 /// # Errors
 /// Why there is no response.
@@ -24,6 +24,11 @@ pub(super) async fn send_to(fetch: &mut Fetch, target: Target) -> Result<Sent, o
         && let Some(name) = fetch.core.pool().file(&target.origin, &fetch.request).await
     {
         return Ok(Sent::File(name));
+    }
+    if let Some(siblings) = fetch.siblings.take()
+        && let Some(exchange) = siblings.ask(fetch).await
+    {
+        return Ok(Sent::Answered(exchange));
     }
     send(fetch, target).await.map(Sent::Answered)
 }

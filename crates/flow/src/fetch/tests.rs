@@ -75,6 +75,7 @@ fn broken(core: &Rc<Core>) -> Box<Job<Broken>> {
         passage: Passage::from(1024),
         trace: None,
         asking: None,
+        siblings: None,
         background: None,
     };
     Job::new(fetch, Broken)

@@ -330,9 +330,13 @@ impl Shared {
         source: BatchSource,
     ) -> Result<Option<Box<dyn Prepared>>, NotDone> {
         let is_own = matches!(source, BatchSource::New | BatchSource::Regardless);
-        let Some(others) = self.door.others.get().filter(|_| is_own && !plans.is_empty()) else {
+        let Some(others) = self.door.others.get().filter(|_| !plans.is_empty()) else {
             return Ok(None);
         };
+        if !is_own {
+            others.pass_by();
+            return Ok(None);
+        }
         let batch: Vec<_> = plans.iter().map(|plan| &plan.invalidation).collect();
         match others.prepare(&batch) {
             Ok(prepared) => Ok(prepared),

@@ -77,7 +77,8 @@ impl Planner<'_> {
             // Whoever purges seldom comes the way readers do.
             for port in [Some(None), url.port.map(Some)].into_iter().flatten() {
                 let (request, notes) = as_read(url, site, scheme, port, self.now);
-                if site.policy.splits_key(&notes) {
+                // Nor can it know what a program makes of a URL.
+                if site.vcl.is_some() || site.policy.splits_key(&notes) {
                     split.push(request.target);
                     continue;
                 }

@@ -22,6 +22,7 @@ use crate::fetch::{self, Fetch, Job, Upload};
 use crate::finish::Background;
 use crate::peers::Asking;
 use crate::reply::stored_head;
+use crate::siblings::AskingSiblings;
 use crate::tier::Lead;
 use crate::trace::Trace;
 
@@ -130,6 +131,10 @@ pub(crate) fn assemble(
     let key = turn.key.bytes();
     let asking = may_ask.then(|| Asking::of(env.stage.core, env.asked, Some(&turn.req), key));
     let asking = asking.flatten();
+    let is_new = may_ask && stale.as_ref().is_none_or(Option::is_none);
+    let siblings =
+        is_new.then(|| AskingSiblings::of(env.stage.core, env.site, (env.asked, &turn.req), key));
+    let siblings = siblings.flatten();
     let fetch = Fetch {
         core: Rc::clone(env.stage.core),
         live: Rc::clone(env.live),
@@ -152,6 +157,7 @@ pub(crate) fn assemble(
         passage: env.front.passage(limits),
         trace: Some(Rc::clone(trace)),
         asking,
+        siblings,
         background: None,
     };
     Job::new(fetch, judge)

@@ -8,6 +8,7 @@ use super::SITE;
 use super::support::folder::Folder;
 use super::support::{PATIENCE, Setup, Stage, eventually, http_date, is_hit, whole};
 use testkit::client::{Pieces, Raw, request};
+use testkit::larder::Daemon;
 use testkit::origin::{Script, Scripted};
 use testkit::reply::Reply;
 
@@ -165,8 +166,13 @@ async fn varnish_is_told_by_url_by_tag_and_of_all() {
 
 /// A Squid as an accelerator, with these peers.
 fn squid(folder: &Path, port: u16, peers: &str) -> Command {
+    squid_as("accel defaultsite=larder.test", folder, port, peers)
+}
+
+/// A Squid whose port is of this mode, or a proxy's where that is empty.
+fn squid_as(mode: &str, folder: &Path, port: u16, peers: &str) -> Command {
     let conf = format!(
-        "http_port 127.0.0.1:{port} accel defaultsite=larder.test\n{peers}\
+        "http_port 127.0.0.1:{port} {mode}\n{peers}\
          http_access allow all\nnever_direct allow all\nudp_incoming_address 127.0.0.1\n\
          cache_mem 16 MB\nicp_port 0\npinger_enable off\naccess_log none\n\
          cache_log {folder}/cache.log\npid_filename {folder}/squid.pid\n\
@@ -266,6 +272,58 @@ async fn squid_asks_whether_a_page_is_stored_and_takes_it() {
     assert_eq!(ask(peer.addr, "GET", "/lacks").await.text(), "a page", "what it lacks is not its");
     assert_eq!(sibling.origin.seen("/lacks"), 0);
     assert!(sibling.metric("larder_htcp_tests_total").await >= 2);
+}
+
+/// A page that a Squid has comes from there, an accelerator or a proxy, under either policy; one
+/// that it was told to forget does not.
+#[tokio::test]
+async fn squid_is_asked_and_what_it_has_is_taken() {
+    for (mode, prefix) in [("accel defaultsite=larder.test", ""), ("", "http://larder.test")] {
+        for vcl in [false, true] {
+            let (origin, htcp) = (origin().await, free());
+            let fields = format!("Cache-Control: max-age=600\r\nDate: {}\r\n", http_date(0));
+            origin.otherwise(Script::ok(&fields, "Squid's page"));
+            let (host, at) = (origin.addr().ip(), origin.addr().port());
+            let peers = format!(
+                "cache_peer {host} parent {at} 0 no-query originserver name=app no-digest\n\
+                 htcp_port {htcp}\nhtcp_access allow all\nhtcp_clr_access allow all\n"
+            );
+            let peer = start("squid", |folder, port| squid_as(mode, folder, port, &peers)).await;
+            let Some(peer) = peer else { return };
+            let stage = asking(vcl, htcp, peer.addr).await;
+            let number = std::cell::Cell::new(0);
+            let target = || format!("/page-{}", number.get());
+            // It may not know its parent at once, and Larder not its neighbour.
+            eventually("a page comes from Squid", async || {
+                number.set(number.get() + 1);
+                ask(peer.addr, "GET", &format!("{prefix}{}", target())).await;
+                stage.get(&target()).await.text() == "Squid's page"
+            })
+            .await;
+            let what = format!("{mode:?}, vcl: {vcl}");
+            assert_eq!((stage.origin.seen(&target()), origin.seen(&target())), (0, 1), "{what}");
+            assert!(is_hit(&stage.get(&target()).await), "{what}: it is stored");
+            assert_eq!(stage.get("/lacks").await.text(), "the origin's page", "{what}");
+            assert_eq!((stage.origin.seen("/lacks"), origin.seen("/lacks")), (1, 0), "{what}");
+            let reply = stage.ask("PURGE", &target(), "Larder-Wait: all\r\n").await;
+            assert_eq!(reply.status, 200, "{what}: {}", reply.text());
+            assert_eq!(stage.get(&target()).await.text(), "the origin's page", "{what}: purged");
+            assert_eq!(stage.metric("larder_siblings_false_total").await, 0, "{what}");
+        }
+    }
+}
+
+/// A Larder that asks a Squid, under either policy.
+async fn asking(vcl: bool, htcp: u16, http: SocketAddr) -> Stage {
+    let folder = Folder::new();
+    let origin = Scripted::start().await.expect("an origin");
+    origin.otherwise(Script::ok("Cache-Control: max-age=600\r\n", "the origin's page"));
+    let site = super::site(&folder, &origin, vcl);
+    let file = format!(
+        "listen = \"127.0.0.1:0\"\n[limits]\nsibling_timeout = \"1m\"\n[[neighbour]]\n\
+         htcp = \"127.0.0.1:{htcp}\"\nask = \"http://{http}\"\n[[site]]\nhost = \"*\"\n{site}\n"
+    );
+    Stage { daemon: Daemon::start(&file).expect("larder starts"), origin }
 }
 
 #[tokio::test]

@@ -125,6 +125,7 @@ proptest::proptest! {
         _ = cleared(&bytes);
         let whole = [&[0, 2 + bytes.len() as u8], &bytes[..]].concat();
         _ = cleared(&whole);
+        crate::fuzz::htcp_datagram(&whole);
     }
 }
 
@@ -157,5 +158,50 @@ fn a_test_has_fields_and_is_answered_with_details_or_without() {
         for len in 0..bytes.len() {
             assert_eq!(Question::read(&bytes[..len]), Err(Error::Malformed), "{len}");
         }
+    }
+}
+
+/// The answer of a Squid 5.7 that has it.
+const SQUIDS_YES: &[u8] = b"\0\x72\0\x01\0\x6c\x10\x01\0\0\0\x4d\0\x08Age: 2\r\n\0\x56\
+    Expires: Sat, 28 Nov 2026 08:42:58 GMT\r\nLast-Modified: Sat, 28 Nov 2026 08:32:58 GMT\r\n\
+    \0\0\0\x02";
+/// Its answer if it has not.
+const SQUIDS_NO: &[u8] = b"\0\x14\0\x01\0\x0e\x11\x01\0\0\0\x4d\0\0\0\0\0\0\0\x02";
+
+#[test]
+fn answers_to_a_test_say_yes_or_no() {
+    assert_eq!(tested(SQUIDS_YES), Some((77, true)));
+    assert_eq!(tested(SQUIDS_NO), Some((77, false)));
+    // About the whole message: it is refused, or not understood.
+    let mut refused = SQUIDS_YES.to_vec();
+    refused[7] |= 2;
+    assert_eq!(tested(&refused), Some((77, false)));
+    assert_eq!(cleared(SQUIDS_YES), None, "another operation");
+    for len in 0..SQUIDS_NO.len() {
+        assert_eq!(tested(&SQUIDS_NO[..len]), None, "{len}");
+    }
+    let datagram = super::test(b"GET", URL.as_bytes(), b"Accept: */*\r\n", 9).expect("it fits");
+    assert_eq!(tested(&datagram), None, "a question is no answer");
+    assert_eq!(super::test(b"GET", &[b'a'; 9000], b"", 9), None, "Squid would not read it");
+}
+
+proptest! {
+    #[test]
+    fn a_test_is_read_as_it_was_written_and_answered_in_either_order_of_bits(
+        url in "http://[a-z]{1,9}/[a-z?=]{0,40}",
+        fields in "([A-Z][a-z]{0,9}: [ -~]{0,20}\r\n){0,5}",
+        transaction: u32,
+        has: bool,
+    ) {
+        let datagram = super::test(b"GET", url.as_bytes(), fields.as_bytes(), transaction);
+        let datagram = datagram.expect("it fits");
+        let read = Question::read(&datagram).expect("a test");
+        prop_assert_eq!(read.operation, Operation::Test);
+        prop_assert_eq!((read.method, read.url), (&b"GET"[..], url.as_bytes()));
+        prop_assert_eq!((read.fields, read.transaction), (fields.as_bytes(), transaction));
+        prop_assert!(read.wants_answer);
+        prop_assert_eq!(tested(&read.answer(has)), Some((transaction, has)));
+        let squids = Question { bits: Bits::Squid, minor: 0, ..read };
+        prop_assert_eq!(tested(&squids.answer(has)), Some((transaction, has)));
     }
 }

@@ -180,6 +180,10 @@ fn fetch(turn: &mut Turn, env: &Scene<'_>, reason: Forward, stale: Option<&Arc<O
     };
     if !private && job::may_ask_node(turn) {
         env.stage.tell_owner(turn.key.bytes());
+        if !confirms {
+            let both = (env.asked, &turn.req);
+            env.stage.tell_siblings(env.site, both, turn.key.bytes());
+        }
     }
     env.stage.tell(facts::backend(env.live, &state, how));
     env.stage.tell(facts::storing(env.live, private));

@@ -23,8 +23,9 @@ use crate::explain::Ending;
 use crate::explain::foreseen::Foreseen;
 use crate::explain::variants::variants;
 use crate::key::select_by;
-use crate::live::{Live, Shared};
+use crate::live::{Live, Shared, Site};
 use crate::reply::{Reply, Served};
+use crate::siblings;
 use crate::vcl::call::{Env, Seen, Stage};
 use crate::vcl::found::{Age, age};
 use crate::vcl::turn::Turn;
@@ -90,6 +91,13 @@ impl<'a> Rehearsal<'a> {
     pub(super) fn tell_owner(&self, key: &[u8]) {
         let peers = self.shared.peers.load();
         if let Some(step) = peers.as_ref().and_then(|peers| peers.foretell(key)) {
+            self.tell(step);
+        }
+    }
+
+    /// Adds the siblings that would be asked.
+    pub(super) fn tell_siblings(&self, site: &Site, both: (&Request, &Request), key: &[u8]) {
+        if let Some(step) = siblings::foretell(self.shared, site, both, key) {
             self.tell(step);
         }
     }

@@ -1,0 +1,359 @@
+//! Siblings: caches beside this one, a Squid perhaps. Who misses asks them by HTCP whether they
+//! have it, and fetches from the first that says so, before the origin is asked.
+//!
+//! What a sibling gives is judged and stored as an origin's response is, its age included. It is
+//! asked for nothing but what it has stored for everybody, under the URL alone.
+//!
+//! No purge is undone by one that is told of purges: it is not asked while it has not confirmed
+//! one. Behind an invalidation that it was not told of, its age shows that a response is younger,
+//! or it is not used.
+
+mod usable;
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use base::{Counter, KeyBuf, Limit, key_fields};
+use message::cache_control::{CacheControl, Scope};
+use message::{HeaderId, Method, Request, Scheme};
+use origin::{Caller, Exchange, Origin, RequestBody};
+use policy::Step;
+use tokio::sync::oneshot;
+
+use self::usable::is_usable;
+use crate::carry::drain;
+use crate::core::Core;
+use crate::decide::only_if_cached;
+use crate::fetch::Fetch;
+use crate::key::begin_key;
+use crate::live::{Shared, Site};
+
+/// Longest rest of an answer that is of no use which is read, so that its connection serves again.
+const REST_BYTES: u64 = 64 << 10;
+
+/// Fields of a request that no cache selects a stored response by that is for everybody.
+const UNSELECTING: [HeaderId; 21] = [
+    HeaderId::Authorization,
+    HeaderId::CacheControl,
+    HeaderId::CdnLoop,
+    HeaderId::Cookie,
+    HeaderId::Expect,
+    HeaderId::Forwarded,
+    HeaderId::Host,
+    HeaderId::IfMatch,
+    HeaderId::IfModifiedSince,
+    HeaderId::IfNoneMatch,
+    HeaderId::IfRange,
+    HeaderId::IfUnmodifiedSince,
+    HeaderId::MaxForwards,
+    HeaderId::Pragma,
+    HeaderId::Priority,
+    HeaderId::Range,
+    HeaderId::Referer,
+    HeaderId::SurrogateCapability,
+    HeaderId::Via,
+    HeaderId::XForwardedFor,
+    HeaderId::XVarnish,
+];
+
+/// A question to siblings: whether a response to this request is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct SiblingQuestion<'a> {
+    /// The absolute URL.
+    pub url: &'a [u8],
+    /// Fields of the request that may select a response, each line with its CRLF.
+    pub fields: &'a [u8],
+}
+
+/// The port of a sibling for questions.
+pub trait SiblingPort: fmt::Debug + Send + Sync {
+    /// The moment since which it has confirmed everything that was invalidated here, in
+    /// milliseconds of the monotonic clock, 0 for always; `None` while it is not to be asked.
+    fn trusted_since(&self) -> Option<u64>;
+    /// Sends a question, and returns the number that [`SiblingPort::forget`] takes; `None` if it
+    /// cannot be sent.
+    fn ask(&self, question: &SiblingQuestion<'_>, answer: oneshot::Sender<bool>) -> Option<u32>;
+    /// Nobody waits for the answer to this question any more.
+    fn forget(&self, number: u32);
+    /// A question was not answered in time.
+    fn was_silent(&self);
+}
+
+/// A sibling.
+#[derive(Debug)]
+pub struct Sibling {
+    /// The way to what it has stored.
+    pub way: Arc<Origin>,
+    /// The names of the sites that it has pages of; empty for all.
+    pub sites: Vec<String>,
+    /// Its port for questions.
+    pub port: Arc<dyn SiblingPort>,
+}
+
+/// All siblings.
+#[derive(Debug, Default)]
+pub struct Siblings(pub Vec<Sibling>);
+
+impl Sibling {
+    /// Returns true if it may have pages of `site`. Pages of the other scheme are others, which it
+    /// would look for in vain.
+    fn is_for(&self, site: &str, scheme: Scheme) -> bool {
+        let is_secure = self.way.config().servers.iter().any(|server| server.tls);
+        is_secure == (scheme == Scheme::Https)
+            && (self.sites.is_empty() || self.sites.iter().any(|own| own == site))
+    }
+
+    /// As [`SiblingPort::trusted_since`], unless its responses are not to be had.
+    fn trusted_since(&self) -> Option<u64> {
+        self.port.trusted_since().filter(|_| self.way.is_healthy())
+    }
+}
+
+impl Siblings {
+    fn of<'a>(&'a self, site: &'a str, scheme: Scheme) -> impl Iterator<Item = &'a Sibling> {
+        self.0.iter().filter(move |sibling| sibling.is_for(site, scheme))
+    }
+}
+
+/// The siblings that would be asked for a page, in words, if there are any; the arguments are those
+/// of [`AskingSiblings::of`].
+pub(crate) fn foretell(
+    shared: &Shared,
+    site: &Site,
+    (asked, keyed): (&Request, &Request),
+    key: &[u8],
+) -> Option<Step> {
+    let siblings = shared.siblings.load_full()?;
+    if !may_have(site, asked, keyed, key) || !is_for_all(keyed) {
+        return None;
+    }
+    let (mut open, mut left) = (Vec::new(), Vec::new());
+    for sibling in siblings.of(&site.name, asked.scheme) {
+        let list = if sibling.trusted_since().is_some() { &mut open } else { &mut left };
+        list.push(sibling.way.name().to_string());
+    }
+    let why = match (open.is_empty(), left.is_empty()) {
+        (true, true) => return None,
+        (true, false) => "no sibling would be asked now whether it has it",
+        (false, _) => "siblings would be asked before the origin whether they have it",
+    };
+    let step = Step::new("siblings", why).fact("asked", open.join(", "));
+    Some(step.fact("left alone", left.join(", ")))
+}
+
+/// Returns true if siblings may have what `asked`, a client's request, wants. `keyed` is the same
+/// as `key` was made of it.
+fn may_have(site: &Site, asked: &Request, keyed: &Request, key: &[u8]) -> bool {
+    asked.method == Method::Get
+        && !asked.headers.contains(HeaderId::Range)
+        // Whoever wants that has asked a sibling himself.
+        && !only_if_cached(asked)
+        && is_of_url(site, keyed, key)
+}
+
+/// Returns true if nothing but its URL is in the key of `request`: a cache that does not know what
+/// else is told apart here would give one for another.
+fn is_of_url(site: &Site, request: &Request, key: &[u8]) -> bool {
+    if site.vcl.is_none() {
+        let mut plain = KeyBuf::new();
+        begin_key(request, &mut plain);
+        return plain.bytes() == key;
+    }
+    let host = request.headers.value(HeaderId::Host);
+    let is_known = |part: &[u8]| {
+        part == request.target || host.is_some_and(|host| part.eq_ignore_ascii_case(host))
+    };
+    // The first one says that a program made it.
+    key_fields(key).skip(1).all(is_known)
+}
+
+/// A miss that siblings may be asked for.
+pub(crate) struct AskingSiblings {
+    siblings: Arc<Siblings>,
+    site: Arc<Site>,
+}
+
+impl AskingSiblings {
+    /// The question behind `asked`, a client's request; `None` where nobody is to be asked. `keyed`
+    /// is the same as `key` was made of it.
+    pub(crate) fn of(
+        core: &Rc<Core>,
+        site: &Arc<Site>,
+        (asked, keyed): (&Request, &Request),
+        key: &[u8],
+    ) -> Option<Box<Self>> {
+        let siblings = core.shared.siblings.load_full()?;
+        let is_any = siblings.of(&site.name, asked.scheme).next().is_some();
+        let may_ask = is_any && may_have(site, asked, keyed, key);
+        may_ask.then(|| Box::new(Self { siblings, site: Arc::clone(site) }))
+    }
+
+    /// Asks the siblings for `fetch.request`, as it would go to its origin, and returns the
+    /// response of one; `None` if the origin is to be asked.
+    pub(crate) async fn ask(self: Box<Self>, fetch: &mut Fetch) -> Option<Box<Exchange>> {
+        let request = &fetch.request;
+        if !is_for_all(request) || !fetch.live.trust.holds(fetch.now().mono_ms) {
+            return None;
+        }
+        let url = url_of(request);
+        let mut fields = Vec::new();
+        request.headers.write_end_to_end(&mut fields, &UNSELECTING);
+        let question = SiblingQuestion { url: &url, fields: &fields };
+        let those = self.siblings.of(&self.site.name, request.scheme);
+        let waiting: Vec<_> = those.filter_map(|one| SiblingWait::begin(one, &question)).collect();
+        if waiting.is_empty() {
+            return None;
+        }
+        let counters = &fetch.core.counters;
+        counters.inc(Counter::SiblingsAsked);
+        let (sibling, since_ms) = first(fetch, waiting).await?;
+        let (asked, started_us) = (to_sibling(request, url), fetch.core.micros());
+        let asked_ms = fetch.now().mono_ms;
+        let answered = send(fetch, &sibling.way, &asked).await;
+        let exchange = match answered {
+            Some(exchange) if is_usable(&exchange.response, asked_ms, since_ms) => exchange,
+            answered => {
+                counters.inc(Counter::SiblingsFalse);
+                // Whoever waits for the origin does not wait for this.
+                let is_short = |length: u64| length <= REST_BYTES;
+                if let Some(exchange) = answered
+                    && exchange.framing.length().is_some_and(is_short)
+                {
+                    rt::spawn_local(drain(*exchange));
+                }
+                return None;
+            }
+        };
+        counters.inc(Counter::SiblingsFound);
+        note(fetch, (&sibling.way, &asked), &exchange, started_us);
+        Some(exchange)
+    }
+}
+
+/// Returns true if `request`, as it would go to an origin, is nobody's own, and takes what is
+/// stored for an answer.
+fn is_for_all(request: &Request) -> bool {
+    let headers = &request.headers;
+    let wishes = CacheControl::parse(headers.values(HeaderId::CacheControl));
+    request.method == Method::Get
+        && !headers.contains_any(&[HeaderId::Authorization, HeaderId::Cookie, HeaderId::Pragma])
+        && wishes.no_cache == Scope::Absent
+        && !wishes.no_store
+        && wishes.max_age != Some(0)
+}
+
+/// The absolute URL of `request`.
+fn url_of(request: &Request) -> Vec<u8> {
+    let scheme: &[u8] = match request.scheme {
+        Scheme::Http => b"http://",
+        Scheme::Https => b"https://",
+    };
+    let authority = match request.headers.value(HeaderId::Host) {
+        Some(host) => host.to_ascii_lowercase(),
+        None => {
+            let port = request.port.map_or_else(String::new, |port| format!(":{port}"));
+            [&request.host[..], port.as_bytes()].concat()
+        }
+    };
+    [scheme, &authority, &request.target].concat()
+}
+
+/// `request` as a sibling gets it: in absolute form, which a Squid takes as an accelerator and as a
+/// proxy, and for nothing that it would have to ask for.
+fn to_sibling(request: &Request, url: Vec<u8>) -> Request {
+    let mut asked = request.clone();
+    asked.target = url;
+    asked.headers.push(HeaderId::CacheControl, b"only-if-cached");
+    asked
+}
+
+/// A question under way.
+struct SiblingWait<'a> {
+    sibling: &'a Sibling,
+    since_ms: u64,
+    number: u32,
+    answer: oneshot::Receiver<bool>,
+}
+
+impl Drop for SiblingWait<'_> {
+    fn drop(&mut self) {
+        self.sibling.port.forget(self.number);
+    }
+}
+
+impl<'a> SiblingWait<'a> {
+    fn begin(sibling: &'a Sibling, question: &SiblingQuestion<'_>) -> Option<Self> {
+        let since_ms = sibling.trusted_since()?;
+        let (tell, answer) = oneshot::channel();
+        let number = sibling.port.ask(question, tell)?;
+        Some(Self { sibling, since_ms, number, answer })
+    }
+}
+
+/// The first sibling that has it, and since when it is trusted; `None` if none says so in time.
+async fn first<'a>(fetch: &Fetch, mut waiting: Vec<SiblingWait<'a>>) -> Option<(&'a Sibling, u64)> {
+    let patience = Duration::from_millis(fetch.live.limits.sibling_timeout);
+    let said = poll_fn(|cx| {
+        let mut at = 0;
+        while let Some(one) = waiting.get_mut(at) {
+            match Pin::new(&mut one.answer).poll(cx) {
+                Poll::Pending => at += 1,
+                Poll::Ready(Ok(true)) => return Poll::Ready(Some((one.sibling, one.since_ms))),
+                // It has not, or cannot be reached.
+                Poll::Ready(_) => drop(waiting.swap_remove(at)),
+            }
+        }
+        if waiting.is_empty() { Poll::Ready(None) } else { Poll::Pending }
+    });
+    match rt::time::timeout(patience, said).await {
+        Ok(said) => said,
+        Err(_) => {
+            fetch.core.counters.limit(Limit::SiblingTimeout);
+            waiting.iter().for_each(|one| one.sibling.port.was_silent());
+            None
+        }
+    }
+}
+
+/// Sends `request` to a sibling, and returns with its answer's head; `None` if it does not come in
+/// time.
+async fn send(fetch: &Fetch, way: &Arc<Origin>, request: &Request) -> Option<Box<Exchange>> {
+    let core = &fetch.core;
+    let caller = Caller { timeouts: None, ..fetch.caller.clone() };
+    let (pool, mut nobody) = (core.pool(), ());
+    let nothing = RequestBody::None;
+    let sent = pool.send(way, request, nothing, fetch.key_hash, &caller, &mut nobody);
+    let patience = Duration::from_millis(fetch.live.limits.sibling_timeout);
+    let Ok(sent) = rt::time::timeout(patience, sent).await else {
+        core.counters.limit(Limit::SiblingTimeout);
+        way.was_late();
+        return None;
+    };
+    sent.ok().map(Box::new)
+}
+
+/// Notes for the record that a sibling has answered, and no origin.
+fn note(fetch: &mut Fetch, sent: (&Origin, &Request), exchange: &Exchange, started_us: u64) {
+    let (way, request) = sent;
+    let core = &fetch.core;
+    let answered_us = core.micros();
+    core.log.note_bereq(fetch.trace.as_deref(), request, way);
+    core.log.note_beresp(fetch.trace.as_deref(), &exchange.response);
+    fetch.note(|trace| {
+        trace.note_begun(started_us);
+        trace.note_answered(exchange, answered_us);
+        trace.origin.set(None);
+        *trace.backend.borrow_mut() = None;
+        *trace.server.borrow_mut() = Some(Arc::clone(way.name()));
+    });
+    // It is not asked for ranges: what it has stored is all that it may be asked for.
+    fetch.asked = None;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Questions to siblings, and the answers that are used.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use message::{Response, Status};
+use proptest::prelude::*;
+
+use super::*;
+
+fn response(status: u16, fields: &[(&str, &str)]) -> Response {
+    let mut response = Response::new(Status::new(status).expect("a status"));
+    for (name, value) in fields {
+        response.headers.push_named(name.as_bytes(), value.as_bytes());
+    }
+    response
+}
+
+#[test]
+fn only_what_was_stored_for_everybody_is_used() {
+    const AGE: (&str, &str) = ("Age", "3");
+    for (status, fields, is_used) in [
+        (200, &[AGE][..], true),
+        (200, &[], true),
+        (404, &[AGE], true),
+        (301, &[AGE], true),
+        // Caches' own: Squid says so of those whom it does not let in.
+        (403, &[], false),
+        (403, &[AGE], false),
+        (404, &[], false),
+        (302, &[], false),
+        (504, &[AGE], false),
+        (503, &[AGE], false),
+        (206, &[AGE], false),
+        (304, &[AGE], false),
+        (401, &[AGE], false),
+        (200, &[("X-Squid-Error", "ERR_ACCESS_DENIED 0")], false),
+        // Somebody's own.
+        (200, &[AGE, ("Set-Cookie", "a=b")], false),
+        (200, &[AGE, ("Cache-Control", "private")], false),
+        (200, &[AGE, ("Cache-Control", "max-age=9, no-store")], false),
+        // Orders that are an origin's to give.
+        (200, &[AGE, ("X-Accel-Redirect", "/secret")], false),
+        (200, &[AGE, ("X-Sendfile", "/etc/passwd")], false),
+    ] {
+        let response = response(status, fields);
+        assert_eq!(is_usable(&response, 9_000, 0), is_used, "{status} {fields:?}");
+    }
+}
+
+#[test]
+fn behind_an_invalidation_that_it_was_not_told_of_a_response_must_be_younger() {
+    for (age, is_used) in [
+        (Some("0"), true),
+        (Some("1"), true),
+        (Some("2"), false),
+        (Some("4"), false),
+        (Some("99999999999999999999999"), false),
+        (Some("-1"), false),
+        (Some("1, 1"), false),
+        (None, false),
+    ] {
+        let fields: Vec<_> = age.map(|age| ("Age", age)).into_iter().collect();
+        // It was at five seconds, and it is nine.
+        assert_eq!(is_usable(&response(200, &fields), 9_000, 5_000), is_used, "{age:?}");
+    }
+}
+
+proptest! {
+    /// Against a plain model: whatever was born before is not used, however the age is cut off.
+    #[test]
+    fn nothing_older_than_an_invalidation_is_used(
+        born_ms in 0..100_000u64,
+        since_ms in 1..100_000u64,
+        asked_ms in 100_000..200_000u64,
+    ) {
+        let age = (asked_ms / 1000) - (born_ms / 1000).min(asked_ms / 1000);
+        for age in [age, (asked_ms - born_ms) / 1000] {
+            let text = age.to_string();
+            let is_used = is_usable(&response(200, &[("Age", &text)]), asked_ms, since_ms);
+            prop_assert!(!is_used || born_ms > since_ms);
+        }
+    }
+}
+
+fn request(text: &str) -> Request {
+    let mut request = Request::new();
+    let limits = h1::HeadLimits::from(&base::Limits::default());
+    let read = h1::RequestReader::new().read(text.as_bytes(), &limits, Scheme::Http, &mut request);
+    assert!(matches!(read, Ok(h1::Progress::Complete(_))), "{text}");
+    request
+}
+
+#[test]
+fn a_question_has_the_url_and_nothing_that_is_the_clients_own() {
+    let request = request(
+        "GET /a?b HTTP/1.1\r\nHost: Example.org:81\r\nAccept-Language: de\r\nVia: 1.1 x\r\n\
+         X-Device: phone\r\nX-Forwarded-For: 192.0.2.1\r\nConnection: close\r\n\r\n",
+    );
+    assert_eq!(url_of(&request), b"http://example.org:81/a?b");
+    let mut fields = Vec::new();
+    request.headers.write_end_to_end(&mut fields, &UNSELECTING);
+    assert_eq!(fields, b"Accept-Language: de\r\nX-Device: phone\r\n");
+    let asked = to_sibling(&request, url_of(&request));
+    assert_eq!(asked.target, b"http://example.org:81/a?b");
+    assert!(only_if_cached(&asked));
+}
+
+#[test]
+fn who_wants_nothing_stored_or_is_somebody_asks_nobody() {
+    for (fields, is_asked) in [
+        ("", true),
+        ("Cache-Control: max-age=60\r\n", true),
+        ("Cache-Control: no-cache\r\n", false),
+        ("Cache-Control: max-age=0\r\n", false),
+        ("Cache-Control: no-store\r\n", false),
+        ("Pragma: no-cache\r\n", false),
+        ("Cookie: a=b\r\n", false),
+        ("Authorization: Basic YTpi\r\n", false),
+    ] {
+        let request = request(&format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+        assert_eq!(is_for_all(&request), is_asked, "{fields}");
+    }
+    assert!(!is_for_all(&request("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")));
+}
+
+/// A port that notes what it is told to forget.
+#[derive(Debug, Default)]
+struct Port(AtomicU64);
+
+impl SiblingPort for Port {
+    fn trusted_since(&self) -> Option<u64> {
+        Some(0)
+    }
+
+    fn ask(&self, _: &SiblingQuestion<'_>, _: oneshot::Sender<bool>) -> Option<u32> {
+        Some(7)
+    }
+
+    fn forget(&self, number: u32) {
+        self.0.fetch_add(number.into(), Ordering::Relaxed);
+    }
+
+    fn was_silent(&self) {}
+}
+
+#[test]
+fn a_question_is_forgotten_however_it_ends_and_each_scheme_has_its_siblings() {
+    let port = Arc::new(Port::default());
+    let server = origin::parse_server("https://192.0.2.1").expect("a server");
+    let config = origin::OriginConfig::with_limits("s", vec![server], &base::Limits::default());
+    let way = Origin::new(config);
+    let sites = vec!["a".to_owned()];
+    let sibling = Sibling { way, sites, port: Arc::clone(&port) as Arc<dyn SiblingPort> };
+    assert!(sibling.is_for("a", Scheme::Https));
+    assert!(!sibling.is_for("a", Scheme::Http) && !sibling.is_for("b", Scheme::Https));
+    let question = SiblingQuestion { url: b"https://a/", fields: b"" };
+    drop(SiblingWait::begin(&sibling, &question).expect("it is asked"));
+    assert_eq!(port.0.load(Ordering::Relaxed), 7);
+}
