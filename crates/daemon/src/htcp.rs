@@ -123,9 +123,9 @@ fn read_url(url: &[u8]) -> Option<Request> {
     if class::skip_target(url, 0) != url.len() {
         return None;
     }
-    let mut request = Request::new();
     let is_secure = url.split_at_checked(6).is_some_and(|(s, _)| s.eq_ignore_ascii_case(b"https:"));
     let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
+    let mut request = Request { scheme, ..Request::new() };
     let is_absolute = target::read(url, scheme, &mut request).ok()?;
     is_absolute.then_some(request)
 }

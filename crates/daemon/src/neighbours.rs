@@ -413,16 +413,17 @@ impl NeighbourLine {
 
     /// Notes the fate of a parcel.
     fn done(&self, parcel: Parcel, counter: Counter) {
-        self.counters.inc(counter);
         if counter != Counter::NeighboursTold {
             self.does_not_know();
         }
+        // Whoever is told of it, or sees it counted, may count on it.
+        self.left.fetch_sub(1, Ordering::AcqRel);
+        self.counters.inc(counter);
         if counter == Counter::NeighboursTold
             && let Some(fate) = parcel.fate
         {
             // Whoever waited may have gone.
             _ = fate.send(());
         }
-        self.left.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use support::console::run;
 use support::folder::Folder;
+use support::tls::{Authority, Kind};
 use support::{PATIENCE, eventually, is_hit, whole};
 use testkit::client::{Pieces, Raw, request};
 use testkit::larder::Daemon;
@@ -523,4 +524,46 @@ async fn two_larders_ask_each_other() {
         eventually("told", async || two.metric("larder_htcp_clears_total").await > told).await;
         assert_eq!(two.get("/nobodys").await, "new", "vcl: {vcl}");
     }
+}
+
+/// Pages over HTTPS come from a sibling over TLS; those over HTTP are others, which it is not asked
+/// for.
+#[tokio::test]
+async fn pages_over_https_come_over_tls() {
+    let authority = Authority::new();
+    authority.sign("site", &["larder.test"], Kind::Elliptic);
+    let tls = format!("tls = {{ {} }}\n", authority.pair("site"));
+    let listen = "listen = [\"127.0.0.1:0\", \"127.0.0.1:0 tls\"]";
+    let place_with = async |top: &str, origin: &str| {
+        let (folder, scripted) = (Folder::new(), Scripted::start().await.expect("an origin"));
+        scripted.otherwise(page(origin));
+        let text = file(false, &folder, &scripted, top, PATIENT)
+            .replacen("listen = \"127.0.0.1:0\"", listen, 1)
+            .replacen("[site.cache]", &format!("{tls}[site.cache]"), 1);
+        let daemon = Daemon::start(&text).expect("larder starts");
+        Place { daemon, origin: scripted, _folder: folder }
+    };
+    let has = place_with("htcp = { listen = \"127.0.0.1:0\" }", "the sibling's page").await;
+    let [_, secure] = has.daemon.addrs() else { panic!("two listeners") };
+    let neighbour = format!(
+        "[[neighbour]]\nhtcp = \"{}\"\nask = \"secure\"\n[[origin]]\nname = \"secure\"\n\
+         servers = \"https://{secure}\"\ntls = {{ ca = \"{}\", sni = \"larder.test\" }}\n",
+        has.daemon.port("HTCP").expect("its port"),
+        authority.path("ca.pem")
+    );
+    let asks = place_with(&neighbour, "the origin's page").await;
+    let [_, own] = asks.daemon.addrs() else { panic!("two listeners") };
+    let (client, number) = (authority.client(), Cell::new(0));
+    let target = || format!("/{}", number.get());
+    eventually("a page comes from the sibling", async || {
+        number.set(number.get() + 1);
+        client.get(*secure, "larder.test", &target()).await;
+        client.get(*own, "larder.test", &target()).await.text() == "the sibling's page"
+    })
+    .await;
+    assert_eq!((has.origin.seen(&target()), asks.origin.seen(&target())), (1, 0));
+    let before = asks.sums().await;
+    has.get("/plain").await;
+    assert_eq!(asks.get("/plain").await, "the origin's page");
+    assert_eq!(asks.sums().await, before);
 }
