@@ -166,9 +166,9 @@ package() {
 for word in "${@:-basic}"; do
   case $word in
     # Each ends with whether something was missing, which is no failure.
-    build | basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | experiments | nats | cluster | bench | package) $word || true ;;
+    build | basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | watchers | experiments | nats | cluster | bench | package) $word || true ;;
     *)
-      echo "usage: setup.sh build|basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|experiments|nats|cluster|bench|package..." >&2
+      echo "usage: setup.sh build|basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|watchers|experiments|nats|cluster|bench|package..." >&2
       exit 2
       ;;
   esac
