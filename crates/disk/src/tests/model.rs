@@ -61,10 +61,19 @@ impl Walk {
             let old = self.lab.invalidations.iter().any(|told| {
                 told.bytes[..] == found.hash.to_le_bytes() && found.order < told.number
             });
+            // It may have moved since it was found.
+            let moved = self.lab.index.moved.lock();
+            let place = moved.iter().fold(
+                found.place,
+                |place, (_, from, to)| {
+                    if place == *from { *to } else { place }
+                },
+            );
+            drop(moved);
             let here = self.lab.index.places.lock().get(&found.hash).cloned().unwrap_or_default();
-            if old || here.first() != Some(&found.place) {
-                self.lab.index.remove(found.hash, found.place);
-                self.lab.disk.forget(found.place);
+            if old || here.first() != Some(&place) {
+                self.lab.index.remove(found.hash, place);
+                self.lab.disk.forget(place);
             }
         }
     }
