@@ -46,7 +46,7 @@ chmod 600 token other
 
 mkdir "$work/site"
 echo page >"$work/site/page"
-start origin here python3 -m http.server --directory "$work/site" --bind 127.0.0.1 8081
+start origin ip netns exec "$near" python3 -m http.server --directory "$work/site" --bind 127.0.0.1 8081
 config() {
   cat <<CONF
 listen = ":$1"
@@ -71,7 +71,7 @@ CONF
 config 8080 6090 6091 "token_file = \"$work/tls/token\"" >"$work/token.toml"
 config 8180 6190 6191 "client_ca = \"$work/tls/ca.pem\"" >"$work/certificate.toml"
 for name in token certificate; do
-  start "$name" here "$larder" serve --config "$work/$name.toml" --admin-socket "$work/run/$name.sock" \
+  start "$name" ip netns exec "$near" "$larder" serve --config "$work/$name.toml" --admin-socket "$work/run/$name.sock" \
     --log-ring "$work/run/$name.ring"
   until_ready "$name" grep -q 'larder: serving' "$work/$name.log"
 done
@@ -98,7 +98,7 @@ scrape_configs:
     tls_config: { ca_file: $work/tls/ca.pem }
     static_configs: [{ targets: ["$at:6191"] }]
 CONF
-start prometheus there "$(command -v prometheus)" --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" \
+start prometheus ip netns exec "$far" "$(command -v prometheus)" --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" \
   --web.listen-address=127.0.0.1:9090
 cat >"$work/haproxy.cfg" <<CONF
 defaults
@@ -113,7 +113,7 @@ backend larder
   option httpchk GET /readyz
   server one $at:8080 check port 6090 inter 200ms fall 2 rise 2
 CONF
-start haproxy there haproxy -db -f "$work/haproxy.cfg"
+start haproxy ip netns exec "$far" haproxy -db -f "$work/haproxy.cfg"
 
 failed=0
 # check WORDS COMMAND...: whether the command succeeds, within half a minute.
