@@ -55,7 +55,11 @@ pub(crate) async fn open(
     if let Some(folder) = socket.parent().filter(|_| !had_folder) {
         account.give(folder);
     }
-    account.give(socket);
+    // Where another daemon answers, the socket is that one's.
+    let own_socket = console.0.has_socket().then_some(socket.as_path());
+    if let Some(socket) = own_socket {
+        account.give(socket);
+    }
     account.give(&socket.with_file_name(varnishd::SECRET));
     let mut folders = vec![api::tokens_folder(&config.admin)];
     folders.extend(config.acme.as_ref().map(|acme| acme.storage.clone()));
@@ -70,7 +74,7 @@ pub(crate) async fn open(
     folders.iter().for_each(|folder| account.give_folder(folder));
     config.admin.audit.iter().for_each(|file| account.give(file));
     // Before the change, or it could not open anything either.
-    if let Err(error) = keeper(source, &doors).start() {
+    if let Err(error) = keeper(source, own_socket, &doors).start() {
         base::tell!(Warn, "larder: warning: what only root may read is not read: {error}");
     }
     account.become_it()?;
@@ -78,8 +82,8 @@ pub(crate) async fn open(
 }
 
 /// The arguments of the keeper, which opens files and takes files away for a daemon that is not
-/// root any more.
-fn keeper(source: &Source, doors: &Doors) -> KeeperArgs {
+/// root any more. `socket` is the admin socket, if it is this daemon's own.
+fn keeper(source: &Source, socket: Option<&Path>, doors: &Doors) -> KeeperArgs {
     let (config, files) = match &source.settings {
         Settings::File(path) => (Some(path.clone()), Vec::new()),
         Settings::Flags(_) => (None, Vec::new()),
@@ -92,8 +96,7 @@ fn keeper(source: &Source, doors: &Doors) -> KeeperArgs {
             (None, programs.chain(flags.secret.clone()).chain(flags.commands.clone()).collect())
         }
     };
-    let clear = [&source.admin_socket].into_iter().chain(&source.pid_file);
-    let clear = clear.map(PathBuf::as_path).chain(doors.files());
+    let clear = socket.into_iter().chain(source.pid_file.as_deref()).chain(doors.files());
     KeeperArgs::new(config, files, clear.map(Path::to_owned).collect())
 }
 

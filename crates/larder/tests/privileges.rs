@@ -221,6 +221,38 @@ async fn one_process_stays_root_opens_only_what_is_named_and_ends_with_the_daemo
     assert!(!socket.exists());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_daemon_leaves_the_admin_socket_of_the_first() {
+    if !is_root() {
+        return;
+    }
+    let first = Scene::start().await;
+    let socket = first.daemon.admin_socket();
+    let owner = || fs::metadata(&socket).map(|found| found.uid()).ok();
+    let owned = owner();
+    // Of another user: what it took for its own would be that user's.
+    let folder = support::folder::Folder::new();
+    let mut command = Command::new(binary().expect("a binary"));
+    command.args(["serve", "--origin", "http://127.0.0.1:1", "--listen", "127.0.0.1:0"]);
+    command.args(["--user", "daemon", "--admin-socket"]).arg(&socket);
+    command.arg("--log-ring").arg(folder.path().join("ring"));
+    let mut second = command.stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut said = BufReader::new(second.stderr.take().expect("a pipe")).lines();
+    let mut all = Vec::new();
+    while !all.iter().any(|line: &String| line.starts_with("larder: listening")) {
+        all.push(said.next().expect("it serves").expect("text"));
+    }
+    assert!(all[0].ends_with("another daemon answers there"), "{all:?}");
+    assert_eq!(owner(), owned, "the socket is still its user's");
+    let pid = Pid::from_raw(second.id() as i32).expect("a process");
+    kill_process(pid, Signal::TERM).expect("told");
+    assert!(second.wait().expect("it ends").success(), "{all:?}");
+    // Its end of standard error closes with its keeper, the last process.
+    assert!(said.all(|line| line.is_ok()));
+    let reply = first.daemon.ask_admin("POST", "/reload").await.expect("an answer");
+    assert_eq!(reply.status, 200, "{}", reply.text());
+}
+
 /// A port that only root may bind, free at the moment.
 fn low_port() -> u16 {
     let is_free = |port: &u16| {
