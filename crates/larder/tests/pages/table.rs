@@ -127,6 +127,7 @@ pub(crate) const LISTED: &[(&str, &str)] = &[
     ("systemctl", "changes the machine's services"),
     ("sudo systemctl", "changes the machine's services"),
     ("systemd-sysusers", "changes the machine's users"),
+    ("sudo usermod", "changes the machine's users; lab/package runs it"),
     ("tar xf", "installs below /usr"),
     ("install -", "installs below /usr"),
     ("cp -r share", "installs below /usr"),
