@@ -97,6 +97,15 @@ await part('what is on every page', async () => {
   { changed: ['/tag/tag-3/', '/post-150/'], word: 'RENAMED-TAG', others: ['/post-121/'] });
   await after('the name of an author', () => php(`wp_update_user(['ID' => 1, 'display_name' => 'PEN-NAME']);`),
     { changed: ['/author/admin/', '/post-121/'], word: 'PEN-NAME', others: ['/comments/feed/'] });
+  await after('words about an author', () => php(`wp_update_user(['ID' => 1, 'description' => 'Writes.']);`),
+    { changed: ['/author/admin/', '/post-121/'] });
+  await after("an author's profile saved by its form", () => php(`do_action('personal_options_update', 1);`), { changed: ['/author/admin/'] });
+  await after('what the block editor keeps of its user', () => {
+    const status = php(`wp_set_current_user(1); $ask = new WP_REST_Request('POST', '/wp/v2/users/me');
+      $ask->set_body_params(['meta' => ['persisted_preferences' => ['core/edit-post' => ['welcomeGuide' => false]]]]);
+      echo rest_do_request($ask)->get_status();`);
+    check('it is kept', status === '200', status);
+  }, { changed: [], others: ['/author/admin/', '/post-121/', '/'] });
 
   // An old kind of theme, with links to the post before and after, a menu and a widget.
   const theme = `${work}/site/wp-content/themes/lab`;

@@ -280,14 +280,37 @@ final class Changes
             $comment = get_comment($id);
             $this->comment('', $comment && $comment->comment_approved === '1' ? 'approved' : '', $comment);
         });
-        foreach (['profile_update', 'delete_user'] as $action) {
-            add_action($action, [$this, 'user']);
-        }
+        $this->watch_people();
         $this->watch_site();
         // Before what is held of the output is sent, so that whoever is answered finds the change made.
         add_action('shutdown', [$this, 'send'], -1000);
         add_action('shutdown', [$this, 'send'], PHP_INT_MAX);
         add_action('larder_again', [$this, 'again'], 10, 3);
+    }
+
+    private function watch_people(): void
+    {
+        // The block editor keeps its preferences by updating its user: nothing that visitors see changes by that.
+        add_action('profile_update', function ($id, $old = null) {
+            $new = get_userdata($id);
+            foreach (['display_name', 'user_nicename', 'user_url', 'user_email'] as $one) {
+                if (!$old || !$new || $old->$one !== $new->$one) {
+                    $this->user($id);
+                    return;
+                }
+            }
+        }, 10, 2);
+        foreach (['added', 'updated', 'deleted'] as $how) {
+            add_action("{$how}_user_meta", function ($ids, $id, $key) {
+                if (in_array($key, ['description', 'nickname', 'first_name', 'last_name'], true)) {
+                    $this->user($id);
+                }
+            }, 10, 3);
+        }
+        // The profile's form, to which others add fields.
+        foreach (['personal_options_update', 'edit_user_profile_update', 'delete_user'] as $action) {
+            add_action($action, [$this, 'user']);
+        }
     }
 
     private function watch_site(): void
