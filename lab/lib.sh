@@ -12,6 +12,8 @@ export PATH=$PATH:/usr/sbin
 lab=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 app=$1
 here=$lab/$app
+# What a check's command begins with: nsenter, where its servers are in a network of their own.
+enter=()
 larder=${LARDER_BIN:-${CARGO_TARGET_DIR:-$lab/../target}/${2:-debug}/larder}
 [ -x "$larder" ] || { echo "no Larder at $larder: build it, or name it with LARDER_BIN" >&2; exit 1; }
 work=$(mktemp -d --suffix="-larder-$app")
@@ -167,7 +169,7 @@ certificate_by_acme() {
   timeout 580 "$lab/pebble.sh" build >"$work/pebble-build.log" 2>&1 || { cat "$work/pebble-build.log" >&2; return 1; }
   read -r directory management dns < <(free_ports 3)
   PORT=$directory MANAGEMENT_PORT=$management DNS_PORT=$dns HTTP_PORT=$http TLS_PORT=$https \
-    quietly pebble "$lab/pebble.sh" start "$work/pebble"
+    quietly pebble "${enter[@]}" "$lab/pebble.sh" start "$work/pebble"
   for name in dns pebble; do pids+=("$(cat "$work/pebble/$name.pid")"); done
   cp "$work/pebble/root.pem" "$work/tls/root.pem"
   certificate="acme = { email = \"ops@example.org\", directory = \"https://127.0.0.1:$directory/dir\", "
@@ -177,7 +179,7 @@ certificate_by_acme() {
 # Trusts the lab's root the way a user would have a browser do it: in a profile of its own.
 trust() {
   local db=$work/home/.pki/nssdb
-  [ ! -e "$db" ] || return 0
+  [ -e "$work/tls/root.pem" ] && [ ! -e "$db" ] || return 0
   mkdir -p "$db"
   certutil -N -d "sql:$db" --empty-password
   certutil -A -d "sql:$db" -n 'Larder lab' -t C,, -i "$work/tls/root.pem"
@@ -191,7 +193,7 @@ checks() {
   trust
   for file in "$@"; do
     HOME=$work/home LAB_URL=${LAB_URL:-https://$host:$https} LAB_HTTP=http://$host:$http LAB_ROOT=$work/tls/root.pem \
-      LAB_SHOTS=${SHOTS:-$lab/../target/lab/$app} LAB_WORK=$work timeout 400 node "$here/$file" || status=1
+      LAB_SHOTS=${SHOTS:-$lab/../target/lab/$app} LAB_WORK=$work timeout 400 "${enter[@]}" node "$here/$file" || status=1
   done
   # PHP's and the application's complaints are no reason to fail, but one wants to see them.
   grep -hE 'PHP (Warning|Fatal|Parse)|panicked' "$work"/*.log | sort | uniq -c | sort -rn | head -n 20 || true

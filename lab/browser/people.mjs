@@ -25,7 +25,7 @@ export async function openBrowser() {
     chromiumSandbox: process.getuid() !== 0,
     args: [
       // Nobody leaves this machine.
-      '--host-resolver-rules=MAP *.localhost 127.0.0.1, EXCLUDE localhost, EXCLUDE 127.0.0.1, MAP * ~NOTFOUND',
+      `--host-resolver-rules=MAP *.localhost 127.0.0.1, MAP ${BASE.hostname} 127.0.0.1, EXCLUDE localhost, EXCLUDE 127.0.0.1, MAP * ~NOTFOUND`,
       '--no-proxy-server',
     ],
   });

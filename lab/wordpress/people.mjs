@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import { check, part, sum } from '../browser/checks.mjs';
 import { Person, openBrowser, strangers, traces } from '../browser/people.mjs';
 import { Visitor, isHit } from '../browser/visitor.mjs';
+import { EDITOR_PICTURES, logIn, write } from '../browser/wordpress.mjs';
 
 // What WordPress puts only into pages of those who are logged in.
 const TRACES = [
@@ -15,16 +16,6 @@ const POST_TEXT = 'Written in the block editor, read by everybody.';
 
 const browser = await openBrowser();
 const enter = (name) => Person.enter(browser, name);
-
-async function logIn(person, login) {
-  await person.open('/wp-login.php');
-  // The page takes the focus to this field a while after it is loaded: what is typed elsewhere by then would end here.
-  await person.page.waitForFunction(() => document.activeElement?.id === 'user_login');
-  await person.page.fill('#user_login', login);
-  await person.page.fill('#user_pass', `${login}-password`);
-  await person.page.click('#wp-submit');
-  await person.page.waitForURL('**/wp-admin/**');
-}
 
 const strangersSee = strangers(browser, TRACES);
 
@@ -49,39 +40,23 @@ await part('anonymous', async () => {
 });
 
 const edith = await enter('Edith, editor');
-// The block editor's welcome has pictures from wordpress.org.
-edith.expected.push(/ https:\/\/s\.w\.org\/images\//);
+edith.expected.push(EDITOR_PICTURES);
 let post;
 
 await part('Edith logs in and writes', async () => {
-  await logIn(edith, 'edith');
+  await logIn(edith, 'edith', 'edith-password');
   await edith.shot('dashboard');
   const own = await edith.open('/post-190/');
   check('logged in: admin bar and edit link', traces(own.html, ['wpadminbar', 'action=edit']).length === 2 && !own.hit);
   await edith.shot('post-logged-in');
-  await edith.open('/wp-admin/post-new.php');
-  const { page } = edith;
-  // The editor's welcome covers it, and may come back once what the editor knows of Edith has arrived.
-  const welcome = page.locator('.components-guide');
-  await page.addLocatorHandler(welcome, guide => guide.getByRole('button', { name: 'Close dialog' }).click());
-  await page.getByRole('textbox', { name: 'Add title' }).fill('From the block editor');
-  await page.getByRole('textbox', { name: 'Add title' }).press('Enter');
-  // Keys that come while the editor makes its first block are lost on a busy machine: the text comes at once.
-  const paragraph = page.locator('p[data-type="core/paragraph"]');
-  await paragraph.fill(POST_TEXT);
-  await paragraph.filter({ hasText: POST_TEXT }).waitFor();
-  await edith.shot('block-editor');
-  await page.getByRole('button', { name: 'Publish', exact: true }).click();
-  await page.locator('.editor-post-publish-panel').getByRole('button', { name: 'Publish', exact: true }).click();
-  const link = page.locator('.post-publish-panel__postpublish-buttons').getByRole('link', { name: 'View Post' });
+  const link = await write(edith, 'From the block editor', POST_TEXT);
   post = new URL(await link.getAttribute('href')).pathname;
   check('the block editor publishes', post === '/from-the-block-editor/', post);
   await edith.shot('published');
   await link.click();
-  await page.waitForURL(`**${post}`);
-  await page.removeLocatorHandler(welcome);
+  await edith.page.waitForURL(`**${post}`);
   check('its author sees the post with edit link',
-    traces(await page.content(), [POST_TEXT, 'wpadminbar', 'action=edit']).length === 3);
+    traces(await edith.page.content(), [POST_TEXT, 'wpadminbar', 'action=edit']).length === 3);
   await edith.shot('post-of-its-author');
 });
 
@@ -141,7 +116,7 @@ await part('comments', async () => {
   await carl.shot('comment-of-carl');
 
   const rita = await enter('Rita, reader');
-  await logIn(rita, 'rita');
+  await logIn(rita, 'rita', 'rita-password');
   await rita.open('/post-189/');
   check('Rita is known by name', await rita.page.getByText('Logged in as Rita Reader').isVisible());
   check('Rita may not edit', !(await rita.page.content()).includes('action=edit'));
