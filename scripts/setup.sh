@@ -3,7 +3,7 @@
 # but what follows, `setup.sh wordpress`, `mediawiki`, `django`, `http2-clients`, `dashboard`, `tools` or `watchers` for these labs,
 # `setup.sh experiments` for the peers and the tools of the experiments, `setup.sh nats` for a cluster,
 # `setup.sh cluster` for its checker, `setup.sh bench` for counting instructions,
-# `setup.sh package` for what looks at packages; several words together too. As root on
+# `setup.sh package` for what looks at packages, and their lab; several words together too. As root on
 # Debian and its kin it installs what is missing; otherwise it says what to install and fails.
 set -euo pipefail
 
@@ -161,6 +161,13 @@ package() {
   missing systemd-analyze && packages+=(systemd)
   missing zsh && packages+=(zsh)
   missing fish && packages+=(fish)
+  # Rooms of the lab: fresh systems that boot, with a WordPress and a browser.
+  missing debootstrap && packages+=(debootstrap)
+  missing systemd-nspawn && packages+=(systemd-container)
+  missing ip && packages+=(iproute2)
+  missing curl && packages+=(curl)
+  [ -d /usr/share/wordpress ] || packages+=(wordpress)
+  browser
 }
 
 for word in "${@:-basic}"; do
