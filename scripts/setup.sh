@@ -3,8 +3,8 @@
 # but what follows, `setup.sh wordpress`, `mediawiki`, `django`, `http2-clients`, `dashboard`, `tools` or `watchers` for these labs,
 # `setup.sh experiments` for the peers and the tools of the experiments, `setup.sh nats` for a cluster,
 # `setup.sh cluster` for its checker, `setup.sh bench` for counting instructions,
-# `setup.sh package` for what looks at packages, and their lab; several words together too. As root on
-# Debian and its kin it installs what is missing; otherwise it says what to install and fails.
+# `setup.sh package` for what looks at packages, `setup.sh rooms` for the lab of packages; several words
+# together too. As root on Debian and its kin it installs what is missing; otherwise it says what to install and fails.
 set -euo pipefail
 
 missing() { ! command -v "$1" >/dev/null 2>&1 && [ ! -x "/usr/sbin/$1" ]; }
@@ -161,7 +161,10 @@ package() {
   missing systemd-analyze && packages+=(systemd)
   missing zsh && packages+=(zsh)
   missing fish && packages+=(fish)
-  # Rooms of the lab: fresh systems that boot, with a WordPress and a browser.
+}
+
+# The lab of packages: fresh systems that boot, with a WordPress and a browser.
+rooms() {
   missing debootstrap && packages+=(debootstrap)
   missing systemd-nspawn && packages+=(systemd-container)
   missing ip && packages+=(iproute2)
@@ -173,9 +176,9 @@ package() {
 for word in "${@:-basic}"; do
   case $word in
     # Each ends with whether something was missing, which is no failure.
-    build | basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | watchers | experiments | nats | cluster | bench | package) $word || true ;;
+    build | basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | watchers | experiments | nats | cluster | bench | package | rooms) $word || true ;;
     *)
-      echo "usage: setup.sh build|basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|watchers|experiments|nats|cluster|bench|package..." >&2
+      echo "usage: setup.sh build|basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|watchers|experiments|nats|cluster|bench|package|rooms..." >&2
       exit 2
       ;;
   esac

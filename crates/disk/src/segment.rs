@@ -132,6 +132,11 @@ impl Segment {
         self.leaves
     }
 
+    /// Returns true if it is being emptied, or is empty and not known to be so after a crash.
+    pub(crate) fn is_emptied(&self) -> bool {
+        self.leaves || self.usage == Usage::Emptied
+    }
+
     /// Returns true if it may be reclaimed.
     pub(crate) fn may_leave(&self) -> bool {
         self.usage == Usage::Sealed && self.coming == 0 && self.held == 0
@@ -147,7 +152,7 @@ impl Segment {
 
     /// True if a record of it may be found after a crash.
     pub(crate) fn counts(&self) -> bool {
-        self.live > 0 || self.usage == Usage::Emptied && self.least_order < u64::MAX
+        self.live > 0 || self.is_emptied() && self.least_order < u64::MAX
     }
 }
 

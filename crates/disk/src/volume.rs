@@ -212,7 +212,7 @@ pub(crate) struct Volume {
     /// The generation of the newest snapshot.
     pub(crate) snapshot_before: AtomicU64,
     /// Invalidations that are needed no more, which the writer tells the journal with a commit: it
-    /// has moved nothing halfway then.
+    /// has moved nothing halfway then, and segments that were being emptied are free.
     pub(crate) needless: Mutex<Vec<u64>>,
     /// Bytes that the journal began with.
     pub(crate) carried: AtomicU64,

@@ -1,7 +1,7 @@
 //! The writer of a volume: takes records from the queue in their order, writes them in runs, and
 //! makes them durable together. What the disk refuses is lost, and costs nobody more than that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -29,7 +29,17 @@ pub(crate) struct Writer {
     freeing: Vec<(u32, u64)>,
     /// Records that are dead when what they were written as anew is durable.
     moved: Vec<Place>,
+    /// Those that wait at present; later ones are looked at after them.
+    needless: Option<Needless>,
     committed_ms: u64,
+}
+
+/// Invalidations that are needed no more once the segments that were being emptied are free: what
+/// they met may have been there, and until then a crash brings it back.
+#[derive(Debug)]
+struct Needless {
+    numbers: Vec<u64>,
+    emptied: Vec<(u32, u64)>,
 }
 
 /// Bytes that follow each other on disk.
@@ -73,7 +83,8 @@ impl Volume {
         self.write_run(&mut writer, &mut run);
         let now_ms = self.shared.now().mono_ms;
         let idle = [writer.dirty.is_empty(), writer.freeing.is_empty(), writer.moved.is_empty()];
-        let waits = idle.contains(&false) || !self.needless.lock().is_empty();
+        let is_needless = writer.needless.is_some() || !self.needless.lock().is_empty();
+        let waits = idle.contains(&false) || is_needless;
         if !waits && (!self.journal.is_waiting() || self.health.is_out()) {
             writer.committed_ms = now_ms;
             return worked;
@@ -285,7 +296,7 @@ impl Volume {
         for (segment, epoch) in &freed {
             self.journal.push(Item::Freed(*segment, *epoch));
         }
-        for number in std::mem::take(&mut *self.needless.lock()) {
+        for number in self.take_needless(writer, &freed, synced) {
             self.journal.push(Item::Needless(number));
         }
         if !self.flush_journal() {
@@ -299,6 +310,35 @@ impl Volume {
                 front.free.insert(segment);
             }
         }
+    }
+
+    /// Numbers of invalidations that are needed no more. After a failure they are kept for longer.
+    fn take_needless(&self, writer: &mut Writer, freed: &[(u32, u64)], synced: bool) -> Vec<u64> {
+        if writer.needless.is_none() {
+            let numbers = std::mem::take(&mut *self.needless.lock());
+            // They are looked at after the numbers are there: what was met is in one of them, or
+            // said to be forgotten.
+            writer.needless = (!numbers.is_empty())
+                .then(|| Needless { numbers, emptied: self.emptied().collect() });
+        }
+        if !synced {
+            writer.needless = None;
+        }
+        let Some(waiting) = &mut writer.needless else { return Vec::new() };
+        let still: BTreeSet<_> = self.emptied().filter(|own| !freed.contains(own)).collect();
+        waiting.emptied.retain(|own| still.contains(own));
+        match waiting.emptied.is_empty() {
+            true => writer.needless.take().map(|ready| ready.numbers).unwrap_or_default(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Segments that are being emptied, or were and are not free yet, with their epochs.
+    fn emptied(&self) -> impl Iterator<Item = (u32, u64)> {
+        (0..).zip(&self.segments).filter_map(|(number, slot)| {
+            let known = slot.lock();
+            known.is_emptied().then_some((number, known.epoch))
+        })
     }
 
     /// Makes what waits for the journal durable; false if that failed, which takes the volume out.

@@ -261,3 +261,55 @@ fn what_clients_read_stays_whatever_comes_and_says_when_that_is_too_much() {
     let newest = lab.index.place(999).unwrap();
     assert!(hold(&newest).is_within() && !lab.disk.hold(newest, 0).unwrap().is_within());
 }
+
+/// A purge that comes while what it would have met is on its way out meets nothing, and is needed
+/// until a crash brings that back no more.
+#[test]
+fn a_purge_of_what_is_being_dropped_is_kept_until_that_is_durable() {
+    const LEN: usize = 60_000;
+    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let config = |vfs: &Memory| Config {
+        queue_bytes: 16 << 20,
+        journal_bytes: 1 << 20,
+        part_bytes: 1 << 20,
+        ..settings(vec![VolumeConfig {
+            segment_bytes: 1 << 20,
+            block_bytes: 1024,
+            ..VolumeConfig::new(Arc::new(vfs.clone()), 32 << 20)
+        }])
+    };
+    let oldest = 1;
+    let is_found = |lab: &Lab| lab.index.found.lock().iter().any(|found| found.hash == oldest);
+    let lab = Lab::open(config(&vfs), &clocks).unwrap();
+    lab.find();
+    // The oldest are written; behind them is more than two turns of the writer take.
+    let mut hash = 0;
+    while lab.disk.takes_bytes() > 0 && lab.stats().puts < 17 * 19 {
+        hash += 1;
+        lab.put(hash, 1, LEN).unwrap();
+        lab.disk.settle();
+    }
+    while lab.put(hash + 1, 1, LEN).is_some() {
+        hash += 1;
+    }
+    assert!(lab.index.place(oldest).is_some() && lab.stats().queued_bytes > 9 << 20);
+    lab.disk.step();
+    assert_eq!(lab.index.place(oldest), None, "its segment is reclaimed");
+
+    let effect = lab.disk.append(Bytes::copy_from_slice(&oldest.to_le_bytes())).unwrap();
+    let number = effect.number();
+    drop(effect);
+    assert_eq!(lab.disk.sealed(), number);
+    lab.disk.drop_invalidations(&[number]);
+    clocks.pass(10_000);
+    lab.disk.step();
+    let crashed = Lab::open(config(&vfs.copy()), &clocks).unwrap();
+    crashed.find();
+    let is_told = crashed.invalidations.iter().any(|told| told.number == number);
+    assert!(is_told || !is_found(&crashed), "a purged record is back");
+    lab.disk.settle();
+    let crashed = Lab::open(config(&vfs.copy()), &clocks).unwrap();
+    crashed.find();
+    assert!(crashed.invalidations.is_empty(), "it is needed no more");
+    assert!(!is_found(&crashed));
+}
