@@ -19,7 +19,7 @@ declare -A running commands
 applications=(wordpress mediawiki django http2-clients dashboard)
 # Steps of many programs that wait for each other. One that fails runs again, alone, as a failed test does; passes it
 # then, it is named as flaky. What a step finds by numbers, seeds or models has no second chance.
-labs=("${applications[@]}" wordpress-restart wordpress-nodes tools watchers experiments)
+labs=("${applications[@]}" wordpress-restart wordpress-nodes tools watchers islands experiments)
 
 # Counts a finished step: name, exit status, seconds. Status 77 means that its tools cannot be had.
 count() {
@@ -125,6 +125,13 @@ experiments() {
   done
 }
 
+# The one of them that needs network namespaces.
+islands() {
+  ip netns add larder-islands && ip netns delete larder-islands || return 77
+  scripts/setup.sh experiments nats cluster || return 77
+  lab/experiments/run.sh islands --smoke
+}
+
 # Every interleaving of waiters and windows, by model checking. It takes a second without optimisation, and the
 # release profile a minute and more to compile.
 loom() {
@@ -219,7 +226,7 @@ if [ "${1:-all}" = all ]; then
     start h2spec lab/h2spec/run.sh
     start tools tools
     start watchers watchers
-    start cluster-faults cluster_faults
+    start_chain cluster-faults:cluster_faults islands:islands
     # Each has a browser, and several at once would only wait for each other.
     chain=()
     for name in "${applications[@]}"; do chain+=("$name:application $name"); done

@@ -47,7 +47,7 @@ class Node:
         return (
             f'listen = "{self.front}:80"\nworkers = {plan["workers"]}\nlog_ring = "off"\n'
             f'[memory]\nsize = "64MiB"\n[run]\nuser = "root"\n{disk}'
-            f'[limits]\ncluster_wait = "3s"\n'
+            f'[limits]\ncluster_wait = "3s"\nkeepalive_requests = 1000000\n'
             f'[cluster]\nservers = {json.dumps(urls)}\nname = "{self.name}"\nreplicas = 3\n'
             f'max_isolation = "{plan["max_isolation_ms"]}ms"\n{shared}{sites}'
         )
