@@ -150,7 +150,8 @@ counters! {
     EsiErrors esi_errors_total Counter "Faults in the instructions of such pages.";
     StoreRefused store_refused_total Counter "Responses not stored for want of room.";
     SliceSets slice_sets_total Counter "Responses that began to be stored in slices.";
-    SlicesFetched slices_fetched_total Counter "Slices of stored responses that origins were asked for one by one.";
+    SlicesFetched slices_fetched_total Counter "Slices of stored responses that were asked for one by one.";
+    SlicesOfNodes slices_of_nodes_total Counter "Of these, those that another node had instead of the origin.";
     SlicesCut slices_cut_total Counter "Slices of stored responses that were cut from a response on its way.";
     SlicesJoined slices_joined_total Counter "Times that a client waited for a slice that was being fetched already.";
     SlicesFailed slices_failed_total Counter "Slices that did not come, or not whole.";

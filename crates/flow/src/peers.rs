@@ -5,6 +5,9 @@
 //! the client had come to it, but for the end: it answers with the stored response itself, not with
 //! what a client gets of it, or not at all. It never asks another node.
 //!
+//! Of what is stored in slices a node gets the part that it asks for, which is bound to one version
+//! as an origin's is: it makes a set of its own of that, and asks for further slices one by one.
+//!
 //! No purge is lost on the way. Who asks says up to where it has applied the cluster's stream, and
 //! asks only if all that it has invalidated itself is in there; an owner that has not applied as
 //! much does not answer. What comes later finds the fetch of who asked under way, as it does with
@@ -18,7 +21,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use base::HashSeed;
-use message::HeaderId;
 use origin::Origin;
 use policy::Step;
 use tls::{ClientAuth, Roster};
@@ -26,7 +28,7 @@ use tls::{ClientAuth, Roster};
 use crate::ask::Ask;
 
 pub(crate) use answer::{Silence, begin, silent, stored, told_only};
-pub(crate) use ask::Asking;
+pub(crate) use ask::{Asking, PeerRecord};
 pub use field::{PeerQuestion, read_question};
 
 /// Exchanges under way with one node that are few, whatever the others have.
@@ -123,10 +125,9 @@ impl Peers {
     }
 }
 
-/// Returns true if another node may have what `ask` is for. Whoever wants a part of what may be
-/// large asks the origin for no more than that.
+/// Returns true if another node may have what `ask` is for.
 pub(crate) fn may_have(ask: &Ask<'_>) -> bool {
-    !ask.for_peer && !ask.notes.personal && !ask.request.headers.contains(HeaderId::Range)
+    !ask.for_peer && !ask.notes.personal
 }
 
 #[cfg(test)]

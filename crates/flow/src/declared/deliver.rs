@@ -73,7 +73,7 @@ fn deliver(
     reader: Option<Reader>,
 ) -> Reply {
     if ask.for_peer {
-        return peers::stored(object, reader, served, ask.now);
+        return peers::stored(ask.request, object, reader, (served, ask.now));
     }
     let freshness = freshness(ask.live, object, ask.now.mono_ms);
     let body = ReplyBody::whole(object, reader).answering(&ask.request.method, object.status());

@@ -6,6 +6,7 @@ use super::collect;
 use super::send::{Sent, send_to};
 use super::{Attempt, Body, Fate, Fetched, Job, Judge};
 use crate::carry::drain;
+use crate::peers::{Asking, PeerRecord};
 use crate::slices::Edition;
 
 impl<J: Judge> Job<J> {
@@ -60,8 +61,7 @@ impl<J: Judge> Job<J> {
         if let Some(asking) = self.fetch.asking.take()
             && let Some(found) = asking.ask(&self.fetch).await
         {
-            let plan = found.plan(self.judge.sinks());
-            return Fate::Store(Body::Exchange(found.exchange), plan);
+            return self.found_there(asking, found);
         }
         let target = match self.judge.ask(&mut self.fetch) {
             Attempt::Send(target) => target,
@@ -75,6 +75,21 @@ impl<J: Judge> Job<J> {
             self.fetch.core.shared.wait_for_records().await;
         }
         fate
+    }
+
+    /// Stores what the key's owner has. Of what is in slices more will be asked for: the owner, or
+    /// the origin.
+    fn found_there(&mut self, asking: Box<Asking>, found: PeerRecord) -> Fate<J> {
+        let plan = found.plan(self.judge.sinks());
+        if found.edition.is_some() {
+            match self.judge.ask(&mut self.fetch) {
+                Attempt::Send(target) => self.fetch.asked = Some(target.origin),
+                Attempt::Fate(fate) => return fate,
+            }
+            (self.fetch.edition, self.fetch.part) = (found.edition, found.part);
+            self.fetch.asking = Some(asking);
+        }
+        Fate::Store(Body::Exchange(found.exchange), plan)
     }
 
     fn judge_sent(&mut self, sent: Result<Sent, origin::Error>) -> Fate<J> {

@@ -58,17 +58,17 @@ pub(crate) fn begin<'a>(
     Some(Ok(Client { peer, near: false, secured: None, line: None }))
 }
 
-/// The answer to a node's request: `object` itself, before anything is made of it for a client.
+/// The answer to a node's request: `object` itself, before anything is made of it for a client; of
+/// one in slices the part that the node asks for.
 pub(crate) fn stored(
+    request: &Request,
     object: &Arc<Object>,
     reader: Option<Reader>,
-    served: Served,
-    now: Now,
+    (served, now): (Served, Now),
 ) -> Reply {
     let is_meant = served != Served::StaleOnError
         && !object.flags().is_mark()
-        && object.trailers().is_none_or(|trailers| trailers.is_empty())
-        && slices::of_object(object).is_none();
+        && object.trailers().is_none_or(|trailers| trailers.is_empty());
     let Some(record) = is_meant.then(|| write_record(object, now)).flatten() else {
         return silent(Silence::Nothing);
     };
@@ -76,7 +76,14 @@ pub(crate) fn stored(
     let told = if is_stored { PeerTold::Stored } else { PeerTold::Fetched };
     let mut response = Response::new(Status::OK);
     response.headers.push_named(RECORD, record.as_bytes());
-    Reply::owned(response, ReplyBody::whole(object, reader), Served::Peer(told))
+    let mut body = ReplyBody::whole(object, reader);
+    if let Some(set) = slices::of_object(object) {
+        match set.show(request, now, &mut response) {
+            Some(range) => body.narrow(&range),
+            None => return silent(Silence::Nothing),
+        }
+    }
+    Reply::owned(response, body, Served::Peer(told))
 }
 
 /// `reply`, if it is for a node; otherwise nothing of it.

@@ -1,22 +1,23 @@
 //! The side of who asks: a miss whose key is another node's.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Counter, Limit, Now};
+use base::{Counter, Limit, Limits, Now};
 use cache::{Record, Sinks};
 use message::store::strip_hop_by_hop;
-use message::{Framing, HeaderId, Method, Request, Response, Upgrade, Version};
+use message::{Framing, HeaderId, Method, Request, Response, Status, Upgrade, Version};
 use origin::{Caller, Events, Exchange, Origin, RequestBody};
 
-use super::Peers;
 use super::field::{PEER, PeerQuestion, RECORD, read_record};
 use crate::carry::{Selected, drain};
 use crate::core::Core;
 use crate::fetch::{Fetch, Plan};
 use crate::key::select_by;
 use crate::recode::Recode;
+use crate::slices::{Edition, Extent, Probe, Shape, part_of};
 
 /// Fields of a request that are about what its client has, or is to get of the whole.
 const CLIENTS: [HeaderId; 7] = [
@@ -30,9 +31,8 @@ const CLIENTS: [HeaderId; 7] = [
 ];
 
 /// A request that the owner of its key may be asked with.
+#[derive(Debug)]
 pub(crate) struct Asking {
-    peers: Arc<Peers>,
-    owner: Arc<Origin>,
     /// As the client has made it.
     request: Request,
     /// As variants are selected by it; `None` for the same.
@@ -44,6 +44,10 @@ pub(crate) struct Asking {
 pub(crate) struct PeerRecord {
     record: Record,
     pub(crate) exchange: Box<Exchange>,
+    /// The version that it has all or a part of, if it is stored in slices.
+    pub(crate) edition: Option<Edition>,
+    /// The part of it that comes, where not the whole does.
+    pub(crate) part: Option<Extent>,
 }
 
 impl Asking {
@@ -55,31 +59,83 @@ impl Asking {
         selecting: Option<&Request>,
         key: &[u8],
     ) -> Option<Box<Self>> {
-        let peers = core.shared.peers.load_full()?;
-        let owner = Arc::clone(peers.owner(key)?.way()?);
+        let peers = core.shared.peers.load();
+        peers.as_ref()?.owner(key)?.way()?;
         let (request, selecting) = (request.clone(), selecting.cloned());
-        Some(Box::new(Self { peers, owner, request, selecting, key: key.into() }))
+        Some(Box::new(Self { request, selecting, key: key.into() }))
     }
 
     /// Asks the key's owner; `None` if the origin is to be asked.
-    pub(crate) async fn ask(self: Box<Self>, fetch: &Fetch) -> Option<PeerRecord> {
-        let applied = self.peers.standing.asks()?;
+    pub(crate) async fn ask(&self, fetch: &Fetch) -> Option<PeerRecord> {
+        let limits = &fetch.live.limits;
+        let probe = match self.request.headers.contains(HeaderId::Range) {
+            true => Some(self.probe(limits)?),
+            false => None,
+        };
         let counters = &fetch.core.counters;
-        counters.inc(Counter::PeersAsked);
-        let (asked, client) = (fetch.now(), fetch.caller.client);
-        let question = PeerQuestion { applied, client, scheme: self.request.scheme };
-        let exchange = send(fetch, &self.owner, &self.question(question)).await?;
-        match self.read(&exchange, asked) {
-            Some(record) => {
-                counters.inc(Counter::PeersFound);
-                Some(PeerRecord { record, exchange })
+        let asked = fetch.now();
+        let whose = (fetch.key_hash, &fetch.caller);
+        let ask = |request: &mut Request| {
+            if let Some(probe) = &probe {
+                probe.ask(request);
             }
-            None => {
-                // It is short, and the connection serves again.
-                drain(*exchange).await;
-                None
-            }
+        };
+        let exchange = self.send(&fetch.core, whose, Some(Counter::PeersAsked), ask).await?;
+        let Some(record) = self.read(&exchange, asked) else {
+            // It is short, and the connection serves again.
+            drain(*exchange).await;
+            return None;
+        };
+        let mut part = None;
+        if exchange.response.status == Status::PARTIAL_CONTENT {
+            part = Some(part_of(&exchange.response, exchange.framing, &probe?)?);
         }
+        let edition = Edition::of(&exchange, limits);
+        if part.is_some() && edition.is_none() {
+            return None;
+        }
+        counters.inc(Counter::PeersFound);
+        Some(PeerRecord { record, exchange, edition, part })
+    }
+
+    /// Asks the key's owner for `range` of the version that is `edition`; `None` if the origin is
+    /// to be asked.
+    pub(crate) async fn ask_for(
+        &self,
+        core: &Core,
+        whose: (u64, &Caller),
+        (range, edition): (&Range<u64>, &Edition),
+    ) -> Option<Box<Exchange>> {
+        let exchange = self.send(core, whose, None, |request| edition.ask(range, request)).await?;
+        // What is something else may be long, and is not read.
+        edition.is_part(&exchange, range).then_some(exchange)
+    }
+
+    /// The part to ask for where the client wants one; `None` if the origin is asked for that.
+    fn probe(&self, limits: &Limits) -> Option<Probe> {
+        // Further parts would be asked for in that name.
+        let is_named = self.request.headers.contains(HeaderId::Authorization);
+        let shape = Shape::of(limits).filter(|_| !is_named)?;
+        Probe::of(&self.request, shape, limits.ranges)
+    }
+
+    /// Sends the question, which `change` makes one for a part, to the key's owner; `None` if no
+    /// answer comes in time.
+    async fn send(
+        &self,
+        core: &Core,
+        (key_hash, caller): (u64, &Caller),
+        counted: Option<Counter>,
+        change: impl FnOnce(&mut Request),
+    ) -> Option<Box<Exchange>> {
+        let peers = core.shared.peers.load_full()?;
+        let owner = Arc::clone(peers.owner(&self.key)?.way()?);
+        let applied = peers.standing.asks()?;
+        counted.inspect(|counter| core.counters.inc(*counter));
+        let (client, scheme) = (caller.client, self.request.scheme);
+        let mut request = self.question(PeerQuestion { applied, client, scheme });
+        change(&mut request);
+        send(core, &owner, &request, (key_hash, caller)).await
     }
 
     /// The client's request as it is put to a node.
@@ -103,6 +159,15 @@ impl Asking {
             && !record.flags().is_mark()
             && record.matches(&mut select_by(&selecting.headers));
         is_it.then_some(record)
+    }
+
+    /// Memory that it takes, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        let of = |request: &Request| {
+            request.headers.memory() + request.target.len() + request.host.len()
+        };
+        let requests = of(&self.request) + self.selecting.as_ref().map_or(0, of);
+        size_of::<Self>() + requests + self.key.len()
     }
 }
 
@@ -132,15 +197,18 @@ impl Events for BeginsThere<'_> {
 
 /// Sends `request` to a node, and returns with its answer's head; `None` if it does not come, or
 /// the node does not even begin in time.
-async fn send(fetch: &Fetch, way: &Arc<Origin>, request: &Request) -> Option<Box<Exchange>> {
-    let core = &fetch.core;
+async fn send(
+    core: &Core,
+    way: &Arc<Origin>,
+    request: &Request,
+    (key_hash, caller): (u64, &Caller),
+) -> Option<Box<Exchange>> {
     let begun = Cell::new(false);
     let (mut events, pool) = (BeginsThere(&begun), core.pool());
-    let caller = Caller { timeouts: None, account: None, ..fetch.caller.clone() };
-    let nothing = RequestBody::None;
-    let sent = pool.send(way, request, nothing, fetch.key_hash, &caller, &mut events);
+    let caller = Caller { timeouts: None, account: None, ..caller.clone() };
+    let sent = pool.send(way, request, RequestBody::None, key_hash, &caller, &mut events);
     let mut sent = std::pin::pin!(sent);
-    let patience = Duration::from_millis(fetch.live.limits.peer_timeout);
+    let patience = Duration::from_millis(core.live().limits.peer_timeout);
     let sent = match rt::time::timeout(patience, &mut sent).await {
         Ok(sent) => sent,
         Err(_) if begun.get() => sent.await,

@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use base::Limits;
+use base::{Limits, Now};
 use message::conditional::is_strong;
-use message::date::parse_http_date;
+use message::date::{DATE_LEN, parse_http_date, write_http_date};
 use message::list::members;
-use message::range::{ContentRange, first_wanted};
+use message::range::{ContentRange, RangePlan, first_wanted, plan, write_content_range};
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status};
 use origin::Exchange;
 
@@ -102,6 +102,51 @@ impl Edition {
         let length = length.filter(|length| *length >= from)?;
         let coding = coding_of(headers).into();
         Some(Self { validator: Validator::of(headers)?, length, coding })
+    }
+
+    /// Says in `response`, which another node gets, what an origin would say of this version. The
+    /// result is the part that `request` asks for; `None` if it asks for none that there is.
+    pub(super) fn show(
+        &self,
+        request: &Request,
+        now: Now,
+        response: &mut Response,
+    ) -> Option<Range<u64>> {
+        let headers = &mut response.headers;
+        match &self.validator {
+            Validator::Etag(tag) => headers.push(HeaderId::Etag, tag),
+            Validator::Modified(date) => {
+                headers.push(HeaderId::LastModified, date);
+                let mut text = [0; DATE_LEN];
+                write_http_date(now.unix_ms / 1000, &mut text);
+                headers.push(HeaderId::Date, &text);
+            }
+        }
+        if !self.coding.is_empty() {
+            headers.push(HeaderId::ContentEncoding, &self.coding);
+        }
+        headers.push(HeaderId::AcceptRanges, b"bytes");
+        let Some(wanted) = request.headers.value(HeaderId::Range) else {
+            return Some(0..self.length);
+        };
+        let RangePlan::Ranges(ranges) = plan(wanted, self.length, 1) else { return None };
+        let range = ranges.first()?.clone();
+        let mut part = Vec::new();
+        write_content_range(&range, self.length, &mut part);
+        headers.push(HeaderId::ContentRange, &part);
+        response.status = Status::PARTIAL_CONTENT;
+        Some(range)
+    }
+
+    /// Makes `request` one for `range` of this version.
+    pub(crate) fn ask(&self, range: &Range<u64>, request: &mut Request) {
+        request.headers.set(HeaderId::Range, range_text(range).as_bytes());
+        request.headers.set(HeaderId::IfRange, self.validator.text());
+    }
+
+    /// Returns true if `exchange` brings `range` of this version.
+    pub(crate) fn is_part(&self, exchange: &Exchange, range: &Range<u64>) -> bool {
+        self.judge((&exchange.response, exchange.framing), range) == SliceVerdict::Slice
     }
 
     /// Judges `response` to a request for `range`.
@@ -276,6 +321,29 @@ mod tests {
         assert_eq!(judge(416, &[(RANGE, "bytes */100")], Framing::None), Nothing);
         assert_eq!(judge(416, &[(RANGE, "bytes */10")], Framing::None), Changed);
         assert_eq!(judge(503, &right, twenty), Nothing);
+    }
+
+    #[test]
+    fn another_node_reads_a_part_as_an_origin_s() {
+        let now = Now { mono_ms: 0, unix_ms: 784_111_777_000 };
+        let date = Validator::Modified((*b"Sun, 06 Nov 1994 08:49:36 GMT").into());
+        for validator in [Validator::Etag((*b"\"a\"").into()), date] {
+            let edition = Edition { validator, length: 100, coding: (*b"br").into() };
+            let mut request = Request::new();
+            let whole = &mut Response::new(Status::OK);
+            assert_eq!(edition.show(&request, now, whole), Some(0..100));
+            assert_eq!(Validator::of(&whole.headers).as_ref(), Some(&edition.validator));
+            assert_eq!((whole.status, coding_of(&whole.headers)), (Status::OK, &b"br"[..]));
+            edition.ask(&(20..40), &mut request);
+            let part = &mut Response::new(Status::OK);
+            assert_eq!(edition.show(&request, now, part), Some(20..40));
+            let verdict = edition.judge((part, Framing::Length(20)), &(20..40));
+            assert_eq!(verdict, SliceVerdict::Slice);
+            for nothing in ["bytes=100-", "bytes=0-1,5-6", "bytes=x"] {
+                request.headers.set(HeaderId::Range, nothing.as_bytes());
+                assert_eq!(edition.show(&request, now, part), None, "{nothing}");
+            }
+        }
     }
 
     #[test]

@@ -74,6 +74,7 @@ impl Cut {
             request,
             key_hash: fetch.key_hash,
             caller: origin::Caller { read_at_most: 0, account: None, ..fetch.caller.clone() },
+            asking: fetch.asking.take(),
         };
         let orders = Desk::orders(&fetch.core);
         let set = SliceSet::new(&fetch.core.shared, shape, (edition, source), sinks, orders);

@@ -8,12 +8,11 @@ use std::sync::atomic::Ordering;
 
 use base::{Account, Counter, Limit};
 use cache::{BeginOptions, Passage, Reader};
-use message::HeaderId;
 use origin::{Caller, Exchange, RequestBody};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{Notify, oneshot};
 
-use super::answer::{SliceVerdict, range_text};
+use super::answer::SliceVerdict;
 use super::set::{SliceSet, new_slice};
 use crate::carry::{End, carry};
 use crate::core::Core;
@@ -157,14 +156,21 @@ async fn raised(
     }
 }
 
-/// Asks the origin for a slice; `None` if the answer is not the slice.
+/// Asks for a slice: the node that owns the response, if that is another one, then the origin.
+/// `None` if the answer is not the slice.
 async fn ask(core: &Rc<Core>, set: &SliceSet, slice: u64) -> Option<Box<Exchange>> {
     let source = &set.source;
     let range = set.range(slice);
-    let mut request = source.request.clone();
-    request.headers.set(HeaderId::Range, range_text(&range).as_bytes());
-    request.headers.set(HeaderId::IfRange, set.edition.validator.text());
     let caller: &Caller = &source.caller;
+    if let Some(asking) = &source.asking {
+        let whose = (source.key_hash, caller);
+        if let Some(exchange) = asking.ask_for(core, whose, (&range, &set.edition)).await {
+            core.counters.inc(Counter::SlicesOfNodes);
+            return Some(exchange);
+        }
+    }
+    let mut request = source.request.clone();
+    set.edition.ask(&range, &mut request);
     let none = &mut Announcer(None);
     let (origin, hash) = (&source.origin, source.key_hash);
     let pool = core.pool();

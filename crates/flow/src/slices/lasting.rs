@@ -148,6 +148,7 @@ pub(crate) fn kept_again(
         request: kept.request(),
         key_hash,
         caller: Caller::default(),
+        asking: None,
     };
     let count = kept.length.div_ceil(kept.slice_bytes);
     let life = life.unwrap_or_else(|| SliceLife::new(&core.shared, kept.id, count));

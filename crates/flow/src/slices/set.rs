@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use base::units::Bytes as Size;
-use base::{HashSeed, KeyBuf, Limits, key_fields};
+use base::{HashSeed, KeyBuf, Limits, Now, key_fields};
 use cache::{Elsewhere, Flags, NewObject, Object, Reading, Record, Sinks, Tags};
-use message::{Request, Status};
+use message::{Request, Response, Status};
 use origin::{Caller, Origin};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -20,6 +20,7 @@ use super::desk::SliceOrder;
 use super::lasting::SliceLife;
 use super::reading::SliceReading;
 use crate::live::Shared;
+use crate::peers::Asking;
 
 /// Slices begin at multiples of it.
 const GRAIN_BYTES: u64 = 64 * 1024;
@@ -59,6 +60,9 @@ pub(super) struct Whence {
     pub(super) key_hash: u64,
     /// The client for which the set was made.
     pub(super) caller: Caller,
+    /// The question to the node that owns the response, and is asked first; absent where the set is
+    /// not from one.
+    pub(super) asking: Option<Box<Asking>>,
 }
 
 /// A set of slices.
@@ -142,6 +146,17 @@ impl SliceSet {
     /// Takes note of the stored response whose body this is.
     pub(crate) fn stands_for(&self, object: &Arc<Object>) {
         _ = self.object.set(Arc::downgrade(object));
+    }
+
+    /// Says in `response`, which another node gets, which version this is. The result is the part
+    /// that `request` asks for; `None` if it asks for none that there is.
+    pub(crate) fn show(
+        &self,
+        request: &Request,
+        now: Now,
+        response: &mut Response,
+    ) -> Option<Range<u64>> {
+        self.edition.show(request, now, response)
     }
 
     /// The number of slices.
@@ -240,7 +255,8 @@ impl Elsewhere for SliceSet {
     fn memory(&self) -> u64 {
         let request = &self.source.request;
         let fields = request.headers.memory() + request.target.len() + request.host.len();
-        (size_of::<Self>() + fields + self.edition.coding.len()) as u64
+        let asking = self.source.asking.as_ref().map_or(0, |asking| asking.memory());
+        (size_of::<Self>() + fields + self.edition.coding.len() + asking) as u64
     }
 
     fn as_any(&self) -> Option<&dyn Any> {

@@ -49,7 +49,7 @@ pub(crate) fn deliver<S: Stage>(
     match source {
         Source::Object { object, reader } if turn.for_peer => {
             let served = served(turn, env, &object, reader.is_some());
-            Ok(peers::stored(&object, reader, served, env.now))
+            Ok(peers::stored(env.asked, &object, reader, (served, env.now)))
         }
         Source::Passing(_) if turn.for_peer => Ok(peers::silent(Silence::Nothing)),
         Source::Object { object, reader } => stored(turn, env, &object, reader),

@@ -1,5 +1,6 @@
 //! Nodes of a cluster: daemons that tell each other, over a NATS server of the test's own.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -51,6 +52,11 @@ pub(crate) const PLAIN: Wanted<'_> = Wanted {
 
 impl Node {
     pub(crate) fn start(name: &str, nats: &Nats, origin: &Scripted, wanted: Wanted<'_>) -> Self {
+        Self::before(origin.addr(), name, nats, wanted)
+    }
+
+    /// A node before the origin at `addr`.
+    pub(crate) fn before(addr: SocketAddr, name: &str, nats: &Nats, wanted: Wanted<'_>) -> Self {
         let folder = Folder::new();
         let disk = match wanted.has_disk {
             true => {
@@ -59,7 +65,7 @@ impl Node {
             }
             false => String::new(),
         };
-        let (addr, url) = (origin.addr(), nats.url());
+        let url = nats.url();
         let site = if wanted.vcl {
             let (host, port) = (addr.ip(), addr.port());
             folder.file(
