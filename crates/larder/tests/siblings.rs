@@ -7,11 +7,14 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde_json::Value;
 use support::console::run;
 use support::folder::Folder;
+use support::nats::Nats;
+use support::nodes::{Node, PLAIN, Wanted, all_joined};
 use support::tls::{Authority, Kind};
 use support::{PATIENCE, eventually, is_hit, whole};
 use testkit::client::{Pieces, Raw, request};
@@ -445,6 +448,45 @@ async fn a_page_that_was_purged_does_not_come_back_from_a_sibling() {
             place.get(&format!("/young/{}", number.get())).await == "the sibling's page"
         })
         .await;
+    }
+}
+
+/// A sibling is told of a purge by the node where it began, and by no other: those ask the sibling
+/// for nothing that is as old as the purge.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_node_has_purged_does_not_come_back_from_a_sibling() {
+    const OLD: u64 = 5;
+    for vcl in [false, true] {
+        let (nats, origin) = (Nats::start(&[]).await, Scripted::start().await.expect("an origin"));
+        origin.otherwise(page("the origin's page"));
+        let sibling = Sibling::start(Says::Yes, stored(OLD)).await;
+        let more = format!("{}[limits]\n{PATIENT}\n", sibling.neighbour());
+        let wanted = Wanted { cluster: &more, vcl, ..PLAIN };
+        let nodes = ["n1", "n2"].map(|name| Node::start(name, &nats, &origin, wanted));
+        all_joined(&nodes).await;
+        let number = Cell::new(0);
+        let is_from_there = async || {
+            number.set(number.get() + 1);
+            let target = format!("/{}", number.get());
+            nodes[1].ask("GET", &target, "").await.text() == "the sibling's page"
+        };
+        // Whoever has just joined does not know what was purged before.
+        let mut rounds = 0;
+        loop {
+            eventually("a page of that age comes from there", is_from_there).await;
+            let (target, began) = (format!("/{}", number.get()), Instant::now());
+            let reply = nodes[0].ask("PURGE", &target, "Larder-Wait: all\r\n").await;
+            assert_eq!(reply.status, 200, "vcl: {vcl}: {}", reply.text());
+            let seen = nodes[1].ask("GET", &target, "").await.text();
+            // A machine that stood still meanwhile has made it younger than the purge.
+            if began.elapsed() < Duration::from_secs(OLD) {
+                assert_eq!(seen, "the origin's page", "vcl: {vcl}");
+                break;
+            }
+            rounds += 1;
+            assert!(rounds < 20, "this machine is too slow to tell");
+        }
+        eventually("what is younger comes from there", is_from_there).await;
     }
 }
 
