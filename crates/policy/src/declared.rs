@@ -124,12 +124,15 @@ impl Declared {
 
 impl Policy for Declared {
     fn asker(&self, request: &Request, peer: Peer) -> Peer {
-        let client =
-            forwarded::client_of(peer, &self.trusted, &self.client_field, &mut request.clone());
+        let client = self.client(request, peer);
         if client == peer && !self.trusted.has(peer) && forged::is_passed_on(&request.headers) {
             return Peer::Unnamed(peer.address());
         }
         client
+    }
+
+    fn client(&self, request: &Request, peer: Peer) -> Peer {
+        forwarded::client_named(peer, &self.trusted, &self.client_field, &request.headers)
     }
 
     fn splits_key(&self, notes: &Notes) -> bool {

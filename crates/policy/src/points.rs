@@ -201,6 +201,9 @@ pub trait Policy: Send + Sync {
     /// a purge. Nobody's ([`Peer::Unnamed`]) when it was passed on by a proxy that is not trusted.
     fn asker(&self, request: &Request, peer: Peer) -> Peer;
 
+    /// On whose behalf `peer` makes a request, as [`Policy::receive`] will note it.
+    fn client(&self, request: &Request, peer: Peer) -> Peer;
+
     /// Returns true if [`Policy::key`] tells apart responses of one URL.
     fn splits_key(&self, _notes: &Notes) -> bool {
         false

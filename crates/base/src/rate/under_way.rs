@@ -170,7 +170,7 @@ mod tests {
         let crowd = Crowd::new(64);
         let come = || (0..50).filter_map(|_| crowd.enter(mark(1), 70)).collect::<Vec<_>>();
         let stays: Vec<Stay> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(&come)).collect();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(come)).collect();
             threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
         });
         assert_eq!((stays.len(), crowd.under_way(mark(1))), (70, 70));
