@@ -135,6 +135,14 @@ impl Policy for Declared {
         forwarded::client_named(peer, &self.trusted, &self.client_field, &request.headers)
     }
 
+    fn routes(&self, request: &Request) -> (u32, Option<u32>) {
+        match self.route(request, &mut None) {
+            Some(routed) => (routed.plan as u32, routed.also.map(|also| also as u32)),
+            // It is refused.
+            None => (0, None),
+        }
+    }
+
     fn splits_key(&self, notes: &Notes) -> bool {
         let plan = self.plan(notes);
         !plan.cookie_key.is_empty() || !plan.header_key.is_empty()

@@ -3,10 +3,11 @@
 
 use base::rate::{Rate, show_rate};
 use base::{ClientId, HashSeed};
-use message::{Request, Status};
+use message::{Request, Status, path};
 
 use crate::acl::{CidrSet, Net};
 use crate::headers::FieldName;
+use crate::pattern::PathPattern;
 use crate::peer::Peer;
 
 /// Who is counted as one.
@@ -22,10 +23,12 @@ pub enum Per {
 }
 
 /// The terms of a limit of either kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Terms {
     /// Who is counted as one.
     pub per: Per,
+    /// The paths that it is for, any of them; empty for every path.
+    pub paths: Vec<PathPattern>,
     /// Clients that are not limited.
     pub exempt: Vec<Net>,
     /// The status of a refusal: 429 or 503; `None` for 429.
@@ -35,7 +38,7 @@ pub struct Terms {
 }
 
 /// A limit on how often requests come.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RateRule {
     /// So many requests, in so many milliseconds.
     pub requests: (u32, u64),
@@ -48,7 +51,7 @@ pub struct RateRule {
 }
 
 /// A limit on how many requests are under way at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CrowdRule {
     /// So many requests.
     pub requests: u32,
@@ -75,10 +78,42 @@ impl RateRule {
     }
 }
 
+impl PartialEq for Terms {
+    fn eq(&self, other: &Self) -> bool {
+        let texts = |terms: &Self| terms.paths.iter().map(ToString::to_string).collect::<Vec<_>>();
+        (&self.per, &self.exempt, self.status, self.dry_run)
+            == (&other.per, &other.exempt, other.status, other.dry_run)
+            && texts(self) == texts(other)
+    }
+}
+
 impl Terms {
     /// Clients that are not limited, to look up.
     pub fn exempted(&self) -> CidrSet {
         CidrSet::new(&self.exempt)
+    }
+
+    /// Returns true if the limit is for requests of this path. Of a path that origins may read in
+    /// several ways each reading counts, and one that has no normal form is limited, too.
+    pub fn are_for(&self, path: &[u8]) -> bool {
+        self.paths.is_empty() || self.name(path) || !path::is_ordinary(path) && self.name_odd(path)
+    }
+
+    fn name(&self, path: &[u8]) -> bool {
+        self.paths.iter().any(|pattern| pattern.matches(path))
+    }
+
+    #[cold]
+    fn name_odd(&self, path: &[u8]) -> bool {
+        let mut normal = Vec::new();
+        let readings = path::normal_form(path, &mut normal)
+            .and_then(|changed| Ok((changed, path::other_reading(path)?)));
+        match readings {
+            Ok((changed, other)) => {
+                changed && self.name(&normal) || other.is_some_and(|other| self.name(&other))
+            }
+            Err(_) => true,
+        }
     }
 }
 
@@ -145,6 +180,17 @@ mod tests {
         request.headers.remove_named(b"x-api-key");
         request.headers.push_named(b"x-api-key", b"two");
         assert_ne!(one, per.mark(&seed, &request, Peer::Local));
+    }
+
+    #[test]
+    fn no_spelling_of_a_path_slips_past() {
+        let paths = ["/login", "/admin/*"].map(|text| PathPattern::parse(text).expect("a pattern"));
+        let terms = Terms { paths: paths.into(), ..Terms::default() };
+        let limited =
+            ["/login", "//login", "/x/../login", "/%6cogin", "/login;a", "/admin/x", "/%zz"];
+        assert!(limited.iter().all(|path| terms.are_for(path.as_bytes())));
+        assert!(["/", "/logins", "/x/login"].iter().all(|path| !terms.are_for(path.as_bytes())));
+        assert!(Terms::default().are_for(b"/"));
     }
 
     #[test]

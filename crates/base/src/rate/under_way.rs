@@ -38,21 +38,34 @@ impl fmt::Debug for Crowd {
 #[derive(Debug)]
 pub struct Stay {
     crowd: Arc<Crowd>,
-    bucket: usize,
-    place: usize,
+    bucket: u32,
+    place: u32,
+    /// The same one in the tables of further limits.
+    and: Option<Box<Self>>,
+}
+
+impl Stay {
+    /// The same with what another limit has given, if it has given something.
+    #[must_use]
+    pub fn with(mut self, other: Option<Self>) -> Self {
+        debug_assert!(self.and.is_none(), "what would be forgotten ends");
+        self.and = other.map(Box::new);
+        self
+    }
 }
 
 impl Drop for Stay {
     fn drop(&mut self) {
+        let bucket = &self.crowd.buckets[self.bucket as usize];
         // The number is not 0: this one is in it.
-        self.crowd.buckets[self.bucket].0[self.place].fetch_sub(1, Ordering::Relaxed);
+        bucket.0[self.place as usize].fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Crowd {
     /// A table with room for at least `clients`, in buckets whose number is a power of two.
     pub fn new(clients: usize) -> Arc<Self> {
-        let buckets = clients.div_ceil(PLACES).max(1).next_power_of_two();
+        let buckets = clients.div_ceil(PLACES).clamp(1, 1 << 30).next_power_of_two();
         Arc::new(Self { buckets: std::iter::repeat_with(Places::default).take(buckets).collect() })
     }
 
@@ -80,7 +93,8 @@ impl Crowd {
             let own = &self.buckets[bucket].0[place];
             let taken = own.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed);
             if taken.is_ok() {
-                return Some(Stay { crowd: Arc::clone(self), bucket, place });
+                let (bucket, place) = (bucket as u32, place as u32);
+                return Some(Stay { crowd: Arc::clone(self), bucket, place, and: None });
             }
         }
     }
