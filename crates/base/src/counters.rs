@@ -106,6 +106,10 @@ counters! {
     DiskLent disk_lent_total Counter "Of the hits on disk those that were answered from there without coming into memory, which is full of what is asked for more.";
     DiskMisses disk_misses_total Counter "Times that the disk was read for a request in vain: what it had was another's, was invalidated, was damaged, or came too late.";
     DiskSpoolsRefused disk_spools_refused_total Counter "Bodies that were to go to the disk while they came, and of which it took no more: they passed to those who had asked for them.";
+    RateLimited rate_limited_total Counter "Requests refused because their client came more often than its site's `rate` allows.";
+    RateQueued rate_queued_total Counter "Requests that waited for their turn by their site's `rate`.";
+    ConcurrencyRefused concurrency_refused_total Counter "Requests refused because as many of their client were under way as its site's `concurrent` allows.";
+    LimitsDryRun limits_dry_run_total Counter "Requests that a `rate` or `concurrent` with `dry_run` would have refused.";
     Files files_total Counter "Answered with a file.";
     Synthetic synthetic_total Counter "Answered by policy or error page.";
     Refused refused_total Counter "Answered with an error before a request was read whole.";

@@ -11,6 +11,7 @@ pub mod hash;
 pub mod html;
 pub mod limits;
 pub mod memory;
+pub mod rate;
 pub mod say;
 pub mod tally;
 pub mod units;

@@ -20,6 +20,7 @@ mod purge;
 mod scripts;
 mod settings;
 mod sites;
+mod throttle;
 mod tls;
 mod top;
 mod tracing;

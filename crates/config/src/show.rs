@@ -8,7 +8,7 @@ use message::store::{StatusMatch, StoreRules};
 use policy::answer::Answer;
 use policy::headers::{FieldName, FieldValue, HeaderOps};
 use policy::rules::{Profile, RouteRules, Settings};
-use policy::{PageCache, StoreIn};
+use policy::{PageCache, StoreIn, Terms};
 
 use crate::model::{Admission, Config, SiteConfig};
 
@@ -97,6 +97,10 @@ fn scope(page: &mut Page, route: &RouteRules) {
 fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Settings) {
     page.list("deny", &settings.deny);
     page.list("allow", &settings.allow);
+    let rates = settings.rate.iter().flat_map(|rules| rules.iter());
+    page.lines("rate", rates.map(|rule| limited(rule.told(), &rule.terms)));
+    let crowds = settings.concurrent.iter().flat_map(|rules| rules.iter());
+    page.lines("at once", crowds.map(|rule| limited(rule.requests, &rule.terms)));
     match &settings.answer {
         Some(Answer::Fixed(fixed)) => {
             page.line("answers", format!("{} with {} bytes", fixed.status, fixed.body.len()));
@@ -147,6 +151,24 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
         changes(page, "to the origin", &settings.request_headers);
     }
     to_client(page, settings);
+}
+
+/// A limit with its terms.
+fn limited(what: impl Display, terms: &Terms) -> String {
+    let mut told = format!("{what} per {}", terms.per.told());
+    for (word, each) in [("for", texts(&terms.paths)), ("but not of", texts(&terms.exempt))] {
+        if !each.is_empty() {
+            told += &format!(", {word} {each}");
+        }
+    }
+    if terms.dry_run {
+        told += " (only counted)";
+    }
+    told
+}
+
+fn texts(values: &[impl Display]) -> String {
+    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 /// Changes to responses, which may hold secrets of the operator's towards others.

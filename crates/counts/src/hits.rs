@@ -153,6 +153,7 @@ pub(crate) fn site() -> Site {
         shows_surrogate_control: false,
         error_pages: Vec::new(),
         includes: policy::Includes::default(),
+        throttles: None,
         compress: flow::Compress::default(),
         hsts: None,
     }

@@ -9,7 +9,7 @@ use files::Root;
 use files::accel::Accel;
 use flow::tier::{Cache, memory_only};
 use flow::tracing::Tracing;
-use flow::{Announce, CertificateFields, Live, Site};
+use flow::{Announce, CertificateFields, Live, Site, Throttles};
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, Reserved, TlsConfig, Try};
 use policy::{Declared, HostTable, SiteRules, acl::CidrSet};
@@ -51,8 +51,10 @@ pub(crate) fn live(
     view: View,
 ) -> (Live, Vec<Arc<Origin>>) {
     let origins = origins(config, running, material, reserved);
+    let limits = view.limits(&config.limits);
     let (mut hsts, mut listed, mut sites) = (Vec::new(), Vec::new(), no_sites());
     for site in &config.sites {
+        let throttles = Throttles::new(&site.rules, &limits);
         let mut built = |rules: SiteRules| {
             let built = Arc::new(Site {
                 name: site.hosts.first().cloned().unwrap_or_default(),
@@ -73,6 +75,7 @@ pub(crate) fn live(
                 error_pages: material.error_pages.of(site),
                 includes: site.includes.clone(),
                 compress: site.compress,
+                throttles: throttles.clone(),
                 certificate_fields: site.tls.client.as_ref().map(fields).unwrap_or_default(),
                 client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
             });
@@ -86,7 +89,6 @@ pub(crate) fn live(
         let of = |host| bare.as_ref().filter(|_| missing(&host)).unwrap_or(&whole);
         site.hosts.iter().for_each(|host| insert(&mut sites, host, of(host)));
     }
-    let limits = view.limits(&config.limits);
     let live = Live {
         sites,
         listed,

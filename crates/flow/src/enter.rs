@@ -64,7 +64,10 @@ impl Core {
                 return self.start_purge(live, site, request, client.peer, now, read);
             }
         };
-        self.enter_site((live, site), request, client, (now, false))
+        match &site.throttles {
+            None => self.enter_site((live, site), request, client, (now, false), false),
+            Some(limits) => self.start_limited(limits, (live, site), request, client, now),
+        }
     }
 
     /// The same for another node's request, which is answered with what is stored or not at all.
@@ -79,7 +82,7 @@ impl Core {
         let silent = || Start::Reply(peers::silent(Silence::Nothing));
         let start = match decide::enter(&self.shared, live, request, client) {
             Entry::Site(site) if site.client_auth.is_none() => {
-                self.enter_site((live, site), request, client, (now, true)).0
+                self.enter_site((live, site), request, client, (now, true), false).0
             }
             _ => silent(),
         };
@@ -91,18 +94,20 @@ impl Core {
         (start, client.peer)
     }
 
-    /// Goes on with a request for `site`.
+    /// Goes on with a request for `site`; `is_later` if it is to be answered later, whatever it is.
     #[inline(always)]
-    fn enter_site(
+    pub(crate) fn enter_site(
         self: &Rc<Self>,
         (live, site): (&LiveRef, &Arc<Site>),
         request: &mut Request,
         client: &Client<'_>,
         (now, for_peer): (Now, bool),
+        is_later: bool,
     ) -> (Start, Peer) {
         if let Some(instance) = &site.vcl {
             let place = (live, site, instance);
-            return (program::start(self, place, request, client, (now, for_peer)), client.peer);
+            let when = (now, is_later);
+            return (program::start(self, place, request, client, when, for_peer), client.peer);
         }
         let mut notes = Notes::default();
         self.keep_cookies(site, request);
@@ -277,6 +282,7 @@ impl Core {
             within: ask.within.cloned(),
             cookies: ask.site.includes.any().then(|| self.cookies.borrow().as_slice().into()),
             for_peer: ask.for_peer,
+            pass: None,
         }))
     }
 

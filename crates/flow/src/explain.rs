@@ -32,6 +32,7 @@ use crate::live::{Live, Shared, Site};
 use crate::pages;
 use crate::purge::{Asked, Refusal};
 use crate::reply::{Reply, Served};
+use crate::throttle::Visit;
 use crate::vcl::foretell::foretell;
 
 pub use foreseen::Foreseen;
@@ -144,6 +145,9 @@ impl Teller<'_> {
             }
         };
         self.steps.push(about_site(live, &site, request));
+        if let Some(refused) = self.limits(&site, request, client.peer, now) {
+            return refused;
+        }
         if let Some(instance) = &site.vcl {
             let told = foretell(self.shared, live, (&site, instance), request, client.peer, now);
             self.steps.extend(told.steps);
@@ -166,6 +170,18 @@ impl Teller<'_> {
         self.decided = Some((Arc::clone(&site), notes));
         let ask = Ask::new(live, &site, (request, notes), now);
         self.follow(&ask, verdict)
+    }
+
+    /// Foretells what the site's limits would say; the outcome if they refuse.
+    fn limits(&mut self, site: &Site, request: &Request, peer: Peer, now: Now) -> Option<Ending> {
+        let throttles = site.throttles.as_deref()?;
+        let (client, routes) = (site.policy.client(request, peer), site.policy.routes(request));
+        let (seed, now_ms) = (&self.shared.seed, now.mono_ms);
+        let visit = Visit { seed, request, client, routes, now_ms };
+        let (steps, refusal) = throttles.foretell(&visit);
+        self.steps.extend(steps);
+        let reply = pages::problem(request, refusal?);
+        Some(answered(&reply, "with a refusal"))
     }
 
     fn follow(&mut self, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Ending {

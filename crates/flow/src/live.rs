@@ -27,6 +27,7 @@ use crate::peers::Peers;
 use crate::refine::Allowance;
 use crate::siblings::Siblings;
 use crate::slices::SliceMemory;
+use crate::throttle::{self, Throttles};
 use crate::tier::{Cache, Chores};
 use crate::tracing::Tracing;
 use crate::trust::Trust;
@@ -73,6 +74,8 @@ pub struct Site {
     pub includes: Includes,
     /// The bodies that are coded here, where its policy decides.
     pub compress: Compress,
+    /// Its limits on how often, and how much at once, clients may ask.
+    pub throttles: Option<Arc<Throttles>>,
     /// Its Strict-Transport-Security, as an index into [`Live::hsts`].
     pub hsts: Option<u16>,
 }
@@ -250,6 +253,7 @@ impl Shared {
     ) -> Self {
         let vcl = crate::vcl::common::Common::default();
         vcl.memory.set_limits(&live.limits);
+        throttle::take_over(&live, None, cache.memory());
         Self {
             trust: Arc::clone(&live.trust),
             cache,
@@ -279,6 +283,7 @@ impl Shared {
     /// Puts `live` in force for every request that begins from now on.
     pub fn replace(&self, mut live: Live) {
         live.trust = Arc::clone(&self.trust);
+        throttle::take_over(&live, Some(&self.live.load()), self.cache.memory());
         self.cache.lower().set_limits(&live.limits);
         self.vcl.memory.set_limits(&live.limits);
         self.live.store(Arc::new(live));

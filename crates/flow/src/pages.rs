@@ -45,6 +45,18 @@ pub enum Problem {
     FileNotAllowed,
     /// No descriptor was left to open a file with.
     TooManyFiles,
+    /// The client comes more often than the site's `rate` allows.
+    TooOften {
+        /// 429, or what the site says instead.
+        status: Status,
+        /// Seconds after which the next request would be let in.
+        after_s: u64,
+    },
+    /// As many requests of the client are under way as the site's `concurrent` allows.
+    TooManyAtOnce {
+        /// 429, or what the site says instead.
+        status: Status,
+    },
     /// An origin could not be asked or did not answer properly.
     Origin {
         /// 502, 503 or 504.
@@ -70,7 +82,9 @@ impl Problem {
             Self::SharedFetchFailed | Self::FileNotAllowed => 502,
             Self::Loop => 508,
             Self::Internal => 500,
-            Self::Origin { status, .. } => status.code(),
+            Self::Origin { status, .. }
+            | Self::TooOften { status, .. }
+            | Self::TooManyAtOnce { status } => status.code(),
         };
         Status::new(code).unwrap_or(Status::OK)
     }
@@ -91,7 +105,20 @@ impl Problem {
             Self::Precondition => "The file is not the one the request was meant for.",
             Self::FileNotAllowed => "The origin named a file that no setting lets it name.",
             Self::TooManyFiles => "Too many files are open.",
+            Self::TooOften { .. } => "Too many requests came from this client (rate).",
+            Self::TooManyAtOnce { .. } => {
+                "Too many requests of this client are under way (concurrent)."
+            }
             Self::Origin { reason, .. } => reason,
+        }
+    }
+
+    /// Seconds after which it is worth while to ask again.
+    fn retry_after_s(&self) -> Option<u64> {
+        match self {
+            Self::TooOften { after_s, .. } => Some(*after_s),
+            Self::TooManyAtOnce { .. } => Some(1),
+            _ => (self.status().code() == 503).then_some(1),
         }
     }
 
@@ -144,8 +171,8 @@ pub fn problem(request: &Request, problem: Problem) -> Reply {
 pub(crate) fn numbered(request: &Request, problem: Problem, number: Option<u64>) -> Reply {
     let status = problem.status();
     let mut response = Response::new(status);
-    if status.code() == 503 {
-        response.headers.push(HeaderId::RetryAfter, b"1");
+    if let Some(after_s) = problem.retry_after_s() {
+        response.headers.push(HeaderId::RetryAfter, after_s.to_string().as_bytes());
     }
     if problem == Problem::OnlyReadable {
         response.headers.push(HeaderId::Allow, b"GET, HEAD");

@@ -374,8 +374,17 @@ impl Reply {
         self.body.length()
     }
 
+    /// Returns true if its request counts as under way until the reply is dropped, which is not to
+    /// be before its last byte has left.
+    pub fn is_counted(&self) -> bool {
+        self.about.stay.is_some()
+    }
+
     /// Returns true if nothing need be awaited to send the reply.
     pub fn is_at_hand(&self) -> bool {
+        if self.is_counted() {
+            return false;
+        }
         match &self.body {
             ReplyBody::Parts(parts @ Parts::Many(_)) => {
                 parts.len() <= GATHERED_BYTES && !parts.has_file()

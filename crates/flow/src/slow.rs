@@ -43,12 +43,36 @@ impl Slow {
         body: Option<Reader>,
         front: Front<'_>,
     ) -> Reply {
+        let pass = match self.pass.take() {
+            None => None,
+            Some(pass) => match Box::pin(pass.wait(core, &self.site, request)).await {
+                Ok(pass) => Some(pass),
+                Err(refusal) => return refusal,
+            },
+        };
+        let mut reply = self.run_on(core, request, body, front).await;
+        if let Some(pass) = pass {
+            pass.mark(&mut reply);
+        }
+        reply
+    }
+
+    /// Waits for the reply once the request's turn has come.
+    async fn run_on(
+        mut self,
+        core: &Rc<Core>,
+        request: &Request,
+        body: Option<Reader>,
+        front: Front<'_>,
+    ) -> Reply {
         if self.for_peer {
             return self.run_for_peer(core, request, front).await;
         }
         let cookies = self.cookies.take();
         let reply = match self.way {
             Way::Assemble(assembly) => return assembly.run(core, front),
+            // It has been signed.
+            Way::Ready(reply) => return *reply,
             _ => self.reply(core, request, body, front).await,
         };
         if reply.page.is_none() {
@@ -136,7 +160,9 @@ impl Slow {
             // Boxed: it is rare, and larger than a fetch.
             Way::Purge(order, answers) => Box::pin(purge(core, ask, *order, answers)).await,
             // Taken out before.
-            Way::Vcl(_) | Way::Assemble(_) => pages::problem(request, Problem::Internal),
+            Way::Vcl(_) | Way::Assemble(_) | Way::Ready(_) => {
+                pages::problem(request, Problem::Internal)
+            }
             _ if let Some(problem) = refusal(request, ask.live) => pages::problem(request, problem),
             Way::Pass(reason) => {
                 fetch_own(core, ask, ByPolicy::pass(core, ask), reason, body).await

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Limit;
+use base::rate::Stay;
 use message::trace_context::TraceContext;
 use observe::heads::Heads;
 use origin::Exchange;
@@ -29,6 +30,8 @@ pub struct About {
     pub told: Option<Box<vcl::told::Told>>,
     /// The way of a request that waited.
     pub trace: Option<Rc<Trace>>,
+    /// The request counts as under way until this ends.
+    pub(crate) stay: Option<Stay>,
 }
 
 impl About {

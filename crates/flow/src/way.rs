@@ -10,6 +10,7 @@ use policy::{Notes, ReceiveVerdict};
 
 use crate::ask::LiveRef;
 use crate::assemble::{Assembly, Within};
+use crate::guard::Pass;
 use crate::live::Site;
 use crate::purge::{Answers, Order};
 use crate::reply::{Forward, Reply};
@@ -37,6 +38,8 @@ pub struct Slow {
     pub(crate) cookies: Option<Box<[u8]>>,
     /// Another node wants the stored response itself.
     pub(crate) for_peer: bool,
+    /// What the limits of its site have said.
+    pub(crate) pass: Option<Box<Pass>>,
 }
 
 /// The way that a request goes.
@@ -60,6 +63,8 @@ pub(crate) enum Way {
     },
     /// To the store, to make something in it untrue.
     Purge(Box<Order>, Answers),
+    /// With this reply, once its turn has come.
+    Ready(Box<Reply>),
     /// With this reply, once the invalidation that it tells of has been recorded.
     Recorded(Box<Reply>),
     /// A page that must wait for some of its pieces.
@@ -81,6 +86,7 @@ impl Slow {
             within: None,
             cookies: None,
             for_peer: false,
+            pass: None,
         }
     }
 

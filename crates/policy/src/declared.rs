@@ -124,12 +124,23 @@ impl Declared {
 
 impl Policy for Declared {
     fn asker(&self, request: &Request, peer: Peer) -> Peer {
-        let client =
-            forwarded::client_of(peer, &self.trusted, &self.client_field, &mut request.clone());
+        let client = self.client(request, peer);
         if client == peer && !self.trusted.has(peer) && forged::is_passed_on(&request.headers) {
             return Peer::Unnamed(peer.address());
         }
         client
+    }
+
+    fn client(&self, request: &Request, peer: Peer) -> Peer {
+        forwarded::client_named(peer, &self.trusted, &self.client_field, &request.headers)
+    }
+
+    fn routes(&self, request: &Request) -> (u32, Option<u32>) {
+        match self.route(request, &mut None) {
+            Some(routed) => (routed.plan as u32, routed.also.map(|also| also as u32)),
+            // It is refused.
+            None => (0, None),
+        }
     }
 
     fn splits_key(&self, notes: &Notes) -> bool {

@@ -121,11 +121,7 @@ pub(crate) fn client_of(
         return peer;
     }
     let headers = &request.headers;
-    let mut entries = match field {
-        ClientField::XForwardedFor => listed(headers, trusted),
-        ClientField::Forwarded => forwarded(headers, trusted),
-        ClientField::Named(name) => named(headers, name, trusted),
-    };
+    let mut entries = entries_in(headers, field, trusted);
     let scheme = match field {
         ClientField::Forwarded => entries.scheme,
         _ => entries_of(headers, HeaderId::XForwardedProto).last().and_then(scheme_of),
@@ -147,6 +143,28 @@ pub(crate) fn client_of(
         }
     }
     client
+}
+
+/// The client that [`client_of`] names, with nothing changed in the request.
+pub(crate) fn client_named(
+    peer: Peer,
+    trusted: &CidrSet,
+    field: &ClientField,
+    headers: &HeaderBlock,
+) -> Peer {
+    if trusted.is_empty() || !trusted.has(peer) {
+        return peer;
+    }
+    entries_in(headers, field, trusted).client(peer)
+}
+
+/// What proxies have written in their field.
+fn entries_in(headers: &HeaderBlock, field: &ClientField, trusted: &CidrSet) -> Entries {
+    match field {
+        ClientField::XForwardedFor => listed(headers, trusted),
+        ClientField::Forwarded => forwarded(headers, trusted),
+        ClientField::Named(name) => named(headers, name, trusted),
+    }
 }
 
 fn scheme_of(text: &[u8]) -> Option<Scheme> {

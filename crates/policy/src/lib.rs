@@ -18,6 +18,7 @@ mod peer;
 pub mod points;
 pub mod purge;
 pub mod rules;
+pub mod throttle;
 pub mod told;
 pub mod value;
 
@@ -31,4 +32,5 @@ pub use points::{
 };
 pub use purge::{Asker, Dialect, Dialects, Purge};
 pub use rules::{Profile, SiteRules};
+pub use throttle::{CrowdRule, Per, RateRule, Terms};
 pub use told::{Place, Places, Step};

@@ -201,6 +201,15 @@ pub trait Policy: Send + Sync {
     /// a purge. Nobody's ([`Peer::Unnamed`]) when it was passed on by a proxy that is not trusted.
     fn asker(&self, request: &Request, peer: Peer) -> Peer;
 
+    /// On whose behalf `peer` makes a request, as [`Policy::receive`] will note it.
+    fn client(&self, request: &Request, peer: Peer) -> Peer;
+
+    /// The route that a request belongs to, as [`Policy::receive`] will note it, and another that
+    /// an origin may take its path for; both by their marks. 0 is the site itself.
+    fn routes(&self, _request: &Request) -> (u32, Option<u32>) {
+        (0, None)
+    }
+
     /// Returns true if [`Policy::key`] tells apart responses of one URL.
     fn splits_key(&self, _notes: &Notes) -> bool {
         false

@@ -4,6 +4,7 @@
 //! [`Declared`](crate::Declared) from it cannot fail.
 
 use std::fmt;
+use std::sync::Arc;
 
 use message::Method;
 use message::store::{StatusMatch, StoreRules};
@@ -15,6 +16,7 @@ use crate::forwarded::ClientField;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::points::{PageCache, StoreIn};
+use crate::throttle::{CrowdRule, RateRule};
 use crate::told::Places;
 use crate::value::ValuePattern;
 
@@ -142,6 +144,10 @@ pub struct Settings {
     pub allow: Vec<Net>,
     /// Clients kept out, even when `allow` lets them in.
     pub deny: Vec<Net>,
+    /// How often clients may ask. Who inherits them counts together with whom they are from.
+    pub rate: Option<Arc<[RateRule]>>,
+    /// How many requests may be under way at once, inherited alike.
+    pub concurrent: Option<Arc<[CrowdRule]>>,
     /// Where all this is written.
     pub places: Places,
 }
@@ -173,6 +179,8 @@ impl Default for Settings {
             upgrade: vec![Protocol::websocket()],
             allow: Vec::new(),
             deny: Vec::new(),
+            rate: None,
+            concurrent: None,
             places: Places::default(),
         }
     }

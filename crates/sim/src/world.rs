@@ -264,6 +264,7 @@ fn site(number: u32, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>) -> Arc<Si
         shows_surrogate_control: false,
         error_pages: Vec::new(),
         includes: policy::Includes::default(),
+        throttles: None,
         compress: flow::Compress::default(),
         hsts: None,
     })

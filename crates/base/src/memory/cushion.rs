@@ -14,7 +14,7 @@ pub struct ClientId(u64);
 
 impl ClientId {
     /// The number as a plain one.
-    pub(super) fn number(self) -> u64 {
+    pub fn number(self) -> u64 {
         self.0
     }
 

@@ -96,6 +96,7 @@ pub(super) fn read(
         }
     }
     note_places(r, table, &["origin", "files", "page_cache"], settings);
+    super::throttle::read(r, table, settings);
     rules(r, table, settings);
     origin.is_some()
 }

@@ -84,7 +84,7 @@ pub(super) fn sites(
             let vcl = super::tls::path_of(r, table, "vcl");
             let decided = vcl.is_some() || whole;
             if decided {
-                only_hosts_and_tls(r, table);
+                only_beside_vcl(r, table);
             }
             let profile = table
                 .item("profile")
@@ -133,12 +133,13 @@ fn is_on(r: &mut Reader, table: &Table<'_>, name: &'static str) -> bool {
 }
 
 /// Says what a VCL leaves no room for.
-fn only_hosts_and_tls(r: &mut Reader, table: &Table<'_>) {
-    const LEFT: [&str; 3] = ["host", "tls", "vcl"];
+fn only_beside_vcl(r: &mut Reader, table: &Table<'_>) {
+    const LEFT: [&str; 5] = ["host", "tls", "vcl", "rate", "concurrent"];
     for (name, span) in table.names() {
         if !LEFT.contains(&name) {
-            r.error(span, format!("`{name}` beside a VCL, which decides it")).help =
-                Some("a site with a VCL has `host` and `tls` only".to_owned());
+            r.error(span, format!("`{name}` beside a VCL, which decides it")).help = Some(
+                "a site with a VCL has `host`, `tls`, `rate` and `concurrent` only".to_owned(),
+            );
         }
     }
 }

@@ -21,17 +21,19 @@ use crate::core::Core;
 use crate::live::Site;
 use crate::way::{Slow, Start, Way};
 
-/// Takes a request as far as it goes without waiting, in the program `instance`.
+/// Takes a request as far as it goes without waiting, in the program `instance`; one that `is_later`
+/// answered, whatever it is, does not begin.
 pub(crate) fn start(
     core: &Rc<Core>,
     (live, site, instance): (&LiveRef, &Arc<Site>, &Arc<Instance>),
     asked: &Request,
     client: &Client<'_>,
-    (now, for_peer): (Now, bool),
+    (now, is_later): (Now, bool),
+    for_peer: bool,
 ) -> Start {
     let made = client.line.is_none().then(|| Line::of(client.peer));
     let line = client.line.or(made.as_ref()).expect("one of the two is there");
-    begin(core, (live, site, instance), asked, (line, None), (now, for_peer))
+    begin(core, (live, site, instance), asked, (line, None), (now, is_later, for_peer))
 }
 
 /// Takes a fragment of a page as far as it goes without waiting.
@@ -45,7 +47,7 @@ pub(crate) fn start_fragment(
     core.counts().inc(Count::EsiReq);
     let made = within.top.line.is_none().then(|| Line::of(within.top.peer));
     let line = within.top.line.as_ref().or(made.as_ref()).expect("one of the two is there");
-    begin(core, place, asked, (line, Some(within)), (now, false))
+    begin(core, place, asked, (line, Some(within)), (now, false, false))
 }
 
 fn begin(
@@ -53,7 +55,7 @@ fn begin(
     (live, site, instance): (&LiveRef, &Arc<Site>, &Arc<Instance>),
     asked: &Request,
     (line, within): (&Line, Option<&Rc<Within>>),
-    (now, for_peer): (Now, bool),
+    (now, is_later, for_peer): (Now, bool, bool),
 ) -> Start {
     let counts = core.counts();
     let front = Front::default();
@@ -69,7 +71,7 @@ fn begin(
     }
     let reads_body = has_body(asked) && instance.program().uses().body.is_some();
     let recorded = core.recorded();
-    let halt = match reads_body {
+    let halt = match reads_body || is_later {
         true => None,
         false => match turn.advance(&env, Step::Start) {
             Halt::Reply(reply) if core.recorded() == recorded => {
@@ -90,6 +92,7 @@ fn begin(
         within: None,
         cookies: None,
         for_peer,
+        pass: None,
     }))
 }
 

@@ -14,7 +14,9 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// Returns true if the request may become a tunnel.
     pub(crate) fn is_upgrade(&self) -> bool {
-        matches!(self.halt, Some(Halt::Pipe)) && self.turn.req.upgrade != message::Upgrade::None
+        // One that has not begun may still come to it.
+        matches!(self.halt, None | Some(Halt::Pipe))
+            && self.turn.req.upgrade != message::Upgrade::None
     }
 
     /// Returns true if nothing that is stored, or will be for others, answers.

@@ -108,6 +108,9 @@ impl H2 {
         reply: &mut Reply,
         now: Now,
     ) -> Option<u64> {
+        if reply.is_counted() {
+            return None;
+        }
         if let Some(Part::File(opened, range)) = reply.body.part()
             && range.end - range.start <= BATCH as u64
         {

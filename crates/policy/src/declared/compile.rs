@@ -31,9 +31,11 @@ pub(super) enum Rule {
     CacheOff,
     Upgrade,
     Files,
+    Rate,
+    Concurrent,
 }
 
-const RULES: [(Rule, &str); 10] = [
+const RULES: [(Rule, &str); 12] = [
     (Rule::Cache, "cache"),
     (Rule::Method, "method"),
     (Rule::MethodRefused, "method refused"),
@@ -44,6 +46,8 @@ const RULES: [(Rule, &str); 10] = [
     (Rule::CacheOff, "cache = false"),
     (Rule::Upgrade, "upgrade"),
     (Rule::Files, "files"),
+    (Rule::Rate, "rate"),
+    (Rule::Concurrent, "concurrent"),
 ];
 
 /// The compiled settings of one route.
@@ -121,6 +125,11 @@ pub(super) struct Refusals {
 }
 
 impl Declared {
+    /// The number of the rule by which requests that come too often are refused.
+    pub const RATE: u32 = Rule::Rate as u32;
+    /// The number of the rule by which requests are refused while too many are under way.
+    pub const CONCURRENT: u32 = Rule::Concurrent as u32;
+
     /// Compiles `rules`.
     pub fn new(rules: SiteRules) -> Self {
         let SiteRules {

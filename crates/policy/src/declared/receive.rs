@@ -33,11 +33,11 @@ pub(super) struct Readings {
 
 /// The plan for a request.
 #[derive(Clone, Copy, Debug)]
-struct Routed {
+pub(super) struct Routed {
     /// The number of the plan.
-    plan: usize,
+    pub(super) plan: usize,
     /// That of the plan whose access rules hold as well: an origin may take the path for its.
-    also: Option<usize>,
+    pub(super) also: Option<usize>,
 }
 
 impl Declared {
@@ -142,7 +142,11 @@ impl Declared {
     /// readings that lead to different routes (path confusion: a request could slip past a rule for
     /// one route by way of the other).
     #[inline(always)]
-    fn route(&self, request: &Request, readings: &mut Option<Readings>) -> Option<Routed> {
+    pub(super) fn route(
+        &self,
+        request: &Request,
+        readings: &mut Option<Readings>,
+    ) -> Option<Routed> {
         let path = request.path();
         if path::is_ordinary(path) {
             return Some(Routed { plan: self.find(path, &request.method), also: None });

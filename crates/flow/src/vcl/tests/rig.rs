@@ -426,6 +426,7 @@ pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         shows_surrogate_control: false,
         error_pages: Vec::new(),
         includes: policy::Includes::default(),
+        throttles: None,
         compress: crate::Compress::default(),
         hsts: None,
     });

@@ -1,0 +1,194 @@
+//! How much of one kind clients have under way at once: a table of fixed size, without locks.
+//!
+//! Mark and number of a place are one word, so that no thread sees one without the other. A place
+//! without anything under way is anybody's. Where all eight places of a bucket are taken by others,
+//! a client shares the one with least under way: both are refused sooner than they need be. What it
+//! began there counts there until its end, also when it has got a place of its own meanwhile.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Places in a bucket: one cache line.
+const PLACES: usize = 8;
+
+/// Bits of a word that count; the others are the client's mark.
+const COUNT_BITS: u32 = 20;
+const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
+
+/// The largest number that may be under way.
+const MOST: u64 = COUNT_MASK - 1;
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Places([AtomicU64; PLACES]);
+
+/// What the clients of one limit have under way.
+pub struct Crowd {
+    buckets: Box<[Places]>,
+}
+
+impl fmt::Debug for Crowd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Crowd").field("buckets", &self.buckets.len()).finish()
+    }
+}
+
+/// One that is under way, until this is dropped.
+#[derive(Debug)]
+pub struct Stay {
+    crowd: Arc<Crowd>,
+    bucket: u32,
+    place: u32,
+    /// The same one in the tables of further limits.
+    and: Option<Box<Self>>,
+}
+
+impl Stay {
+    /// The same with what another limit has given, if it has given something.
+    #[must_use]
+    pub fn with(mut self, other: Option<Self>) -> Self {
+        debug_assert!(self.and.is_none(), "what would be forgotten ends");
+        self.and = other.map(Box::new);
+        self
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        let bucket = &self.crowd.buckets[self.bucket as usize];
+        // The number is not 0: this one is in it.
+        bucket.0[self.place as usize].fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Crowd {
+    /// A table with room for at least `clients`, in buckets whose number is a power of two.
+    pub fn new(clients: usize) -> Arc<Self> {
+        let buckets = clients.div_ceil(PLACES).clamp(1, 1 << 30).next_power_of_two();
+        Arc::new(Self { buckets: std::iter::repeat_with(Places::default).take(buckets).collect() })
+    }
+
+    /// Bytes that a table for `clients` takes.
+    pub fn bytes(clients: usize) -> u64 {
+        let buckets = clients.div_ceil(PLACES).max(1).next_power_of_two() as u64;
+        buckets * PLACES as u64 * 8
+    }
+
+    /// Lets one more of the client of this `mark` in, an even and secret hash of it, if it has
+    /// fewer than `most` under way.
+    pub fn enter(self: &Arc<Self>, mark: u64, most: u32) -> Option<Stay> {
+        let (bucket, mark) = self.place_of(mark);
+        let most = u64::from(most).min(MOST);
+        loop {
+            let (place, word) = self.buckets[bucket].choose(mark);
+            let count = word & COUNT_MASK;
+            if count >= most {
+                return None;
+            }
+            let next = match count {
+                0 => mark | 1,
+                _ => word + 1,
+            };
+            let own = &self.buckets[bucket].0[place];
+            let taken = own.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed);
+            if taken.is_ok() {
+                let (bucket, place) = (bucket as u32, place as u32);
+                return Some(Stay { crowd: Arc::clone(self), bucket, place, and: None });
+            }
+        }
+    }
+
+    /// What counts as under way for the client of this `mark`.
+    pub fn under_way(&self, mark: u64) -> u64 {
+        let (bucket, mark) = self.place_of(mark);
+        self.buckets[bucket].choose(mark).1 & COUNT_MASK
+    }
+
+    /// The bucket of a mark, and what of it a word has.
+    fn place_of(&self, mark: u64) -> (usize, u64) {
+        // The bits that a word leaves out are those by which the bucket is found.
+        (mark as usize & (self.buckets.len() - 1), mark & !COUNT_MASK)
+    }
+}
+
+impl Places {
+    /// The place of `mark` and its word: its own, or a free one, or the one with least under way.
+    fn choose(&self, mark: u64) -> (usize, u64) {
+        let words = || self.0.iter().map(|own| own.load(Ordering::Relaxed)).enumerate();
+        let is_own = |(_, word): &(usize, u64)| word & COUNT_MASK > 0 && word & !COUNT_MASK == mark;
+        let least = || words().min_by_key(|(_, word)| word & COUNT_MASK);
+        words().find(is_own).or_else(least).unwrap_or((0, 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::HashSeed;
+
+    fn mark(client: u64) -> u64 {
+        HashSeed::from_u64(7).hash(&client.to_le_bytes())
+    }
+
+    proptest! {
+        #[test]
+        fn it_counts_as_a_map_would(
+            most in 1_u32..5,
+            clients in 1_u64..40,
+            steps in prop::collection::vec((any::<u64>(), any::<bool>()), 1..400),
+        ) {
+            let (large, small) = (Crowd::new(4096), Crowd::new(8));
+            let mut stays: HashMap<u64, Vec<Stay>> = HashMap::new();
+            let mut few: HashMap<u64, Vec<Stay>> = HashMap::new();
+            for (who, comes) in steps {
+                let who = who % clients;
+                let (own, own_few) = (stays.entry(who).or_default(), few.entry(who).or_default());
+                if comes {
+                    let before = own.len();
+                    prop_assert_eq!(large.under_way(mark(who)), before as u64);
+                    own.extend(large.enter(mark(who), most));
+                    prop_assert_eq!(own.len(), (before + 1).min(most as usize));
+                    own_few.extend(small.enter(mark(who), most));
+                    prop_assert!(own_few.iter().all(|stay| stay.bucket == 0));
+                } else {
+                    own.pop();
+                    own_few.pop();
+                }
+            }
+            drop((stays, few));
+            for table in [&large, &small] {
+                let words = table.buckets.iter().flat_map(|bucket| &bucket.0);
+                let left: u64 = words.map(|own| own.load(Ordering::Relaxed) & COUNT_MASK).sum();
+                prop_assert_eq!(left, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_bucket_is_shared() {
+        let crowd = Crowd::new(8);
+        let stays: Vec<_> = (0..8).filter_map(|who| crowd.enter(mark(who), 2)).collect();
+        let more: Vec<_> = (100..200).filter_map(|who| crowd.enter(mark(who), 2)).collect();
+        assert_eq!((stays.len(), more.len()), (8, 8));
+        drop(more);
+        assert!(crowd.enter(mark(0), 2).is_some());
+    }
+
+    #[test]
+    fn threads_together_let_in_as_many_as_may() {
+        let crowd = Crowd::new(64);
+        let come = || (0..50).filter_map(|_| crowd.enter(mark(1), 70)).collect::<Vec<_>>();
+        let stays: Vec<Stay> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(come)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+        });
+        assert_eq!((stays.len(), crowd.under_way(mark(1))), (70, 70));
+        drop(stays);
+        assert_eq!(crowd.under_way(mark(1)), 0);
+    }
+}

@@ -1,0 +1,162 @@
+//! What a request must pass before it is answered, under both policies: the limits of its site.
+//!
+//! They are asked before the policy or the program is, so that a refusal costs little. A request
+//! that is to wait for its turn has its way prepared at once, so that its connection knows what it
+//! will be; it goes that way when its turn has come. Under a program nothing is prepared: what it
+//! holds others may wait for. Nothing here is asked for purges, fragments of pages, health checks,
+//! challenges, and requests of other nodes.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::rate::Stay;
+use base::{Counters, Now};
+use message::Request;
+use policy::{Declared, Peer};
+
+use crate::ask::{LiveRef, sign};
+use crate::client::Client;
+use crate::core::Core;
+use crate::error_pages;
+use crate::live::Site;
+use crate::pages::{self, Problem};
+use crate::reply::Reply;
+use crate::throttle::{Throttles, Visit, Word};
+use crate::way::{Slow, Start, Way};
+
+/// What the limits have said about a request that goes on.
+pub(crate) struct Pass {
+    /// The client as limits count it, and its routes.
+    visitor: (Peer, (u32, Option<u32>)),
+    /// The wait until its turn, after which it is asked how much is under way.
+    turn: Option<Duration>,
+    stay: Option<Stay>,
+    /// The refusal that a dry run has spared it.
+    spared: Option<Problem>,
+}
+
+impl Core {
+    /// Takes a request for a site with limits as far as it goes without waiting.
+    #[inline(never)]
+    pub(crate) fn start_limited(
+        self: &Rc<Self>,
+        throttles: &Throttles,
+        (live, site): (&LiveRef, &Arc<Site>),
+        request: &mut Request,
+        client: &Client<'_>,
+        now: Now,
+    ) -> (Start, Peer) {
+        let who = site.policy.client(request, client.peer);
+        let visitor = (who, site.policy.routes(request));
+        let visit = self.visit(visitor, request, now);
+        let mut pass = match throttles.come(&visit, &self.counters) {
+            Word::On(turn) => Pass { visitor, turn, stay: None, spared: None },
+            Word::Spared(turn, problem) => {
+                Pass { visitor, turn, stay: None, spared: Some(problem) }
+            }
+            Word::Refused(problem) => {
+                return (Start::Reply(refusal(site, request, problem)), who);
+            }
+        };
+        if pass.turn.is_none()
+            && let Err(problem) = pass.enter(throttles, &visit, &self.counters)
+        {
+            return (Start::Reply(refusal(site, request, problem)), who);
+        }
+        let is_later = pass.turn.is_some();
+        let (start, client) =
+            self.enter_site((live, site), request, client, (now, false), is_later);
+        let start = match start {
+            Start::Reply(reply) if is_later => {
+                let way = Way::Ready(Box::new(reply));
+                let slow = Slow::of_page(Rc::clone(live), Arc::clone(site), way);
+                Start::Slow(Box::new(Slow { pass: Some(Box::new(pass)), ..slow }))
+            }
+            Start::Reply(mut reply) => {
+                pass.mark(&mut reply);
+                Start::Reply(reply)
+            }
+            Start::Slow(mut slow) => {
+                if pass.turn.is_some() || pass.stay.is_some() || pass.spared.is_some() {
+                    slow.pass = Some(Box::new(pass));
+                }
+                Start::Slow(slow)
+            }
+        };
+        (start, client)
+    }
+
+    fn visit<'a>(
+        &'a self,
+        (client, routes): (Peer, (u32, Option<u32>)),
+        request: &'a Request,
+        now: Now,
+    ) -> Visit<'a> {
+        Visit { seed: &self.shared.seed, request, client, routes, now_ms: now.mono_ms }
+    }
+}
+
+impl Pass {
+    /// Waits for the request's turn.
+    ///
+    /// # Errors
+    /// Too many are under way then.
+    pub(crate) async fn wait(
+        mut self: Box<Self>,
+        core: &Rc<Core>,
+        site: &Site,
+        request: &Request,
+    ) -> Result<Box<Self>, Reply> {
+        if let (Some(turn), Some(throttles)) = (self.turn, &site.throttles) {
+            rt::time::sleep(turn).await;
+            let visit = core.visit(self.visitor, request, core.now());
+            self.enter(throttles, &visit, &core.counters)
+                .map_err(|problem| refusal(site, request, problem))?;
+        }
+        Ok(self)
+    }
+
+    /// Has the request be under way.
+    fn enter(
+        &mut self,
+        throttles: &Throttles,
+        visit: &Visit<'_>,
+        counters: &Counters,
+    ) -> Result<(), Problem> {
+        match throttles.enter(visit, counters) {
+            Word::On(stay) => self.stay = stay,
+            Word::Spared(stay, problem) => {
+                (self.stay, self.spared) = (stay, Some(problem));
+            }
+            Word::Refused(problem) => return Err(problem),
+        }
+        Ok(())
+    }
+
+    /// Has the request be under way until its reply ends, and the log tell what it was spared.
+    pub(crate) fn mark(self, reply: &mut Reply) {
+        reply.about.stay = self.stay;
+        if let Some(problem) = self.spared
+            && reply.about.trouble.is_none()
+        {
+            let mut trouble = problem.trouble();
+            trouble.error = format!("dry run: {}", trouble.error).into();
+            reply.about.trouble = Some(Box::new(trouble));
+        }
+    }
+}
+
+/// The page that refuses a request of `site`.
+fn refusal(site: &Site, request: &Request, problem: Problem) -> Reply {
+    let rule = match problem {
+        Problem::TooManyAtOnce { .. } => Declared::CONCURRENT,
+        _ => Declared::RATE,
+    };
+    let mut reply = pages::problem(request, problem);
+    if reply.plain {
+        error_pages::put(&mut reply, &site.error_pages, &request.method);
+    }
+    sign(&mut reply, site, rule, request.scheme);
+    reply
+}

@@ -1,0 +1,409 @@
+//! Limits on how often, and how much at once, a site's clients may ask: `rate` and `concurrent`.
+//!
+//! They decide at once and wait for nothing: a client that may come later is somebody else's to
+//! hold back. What clients have used lasts over reloads, as long as the limit stays the same.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use base::rate::{Admission, Crowd, Left, Rate, RateTable, Stay};
+use base::{Account, Counter, Counters, HashSeed, Held, Limit, Limits, Memory};
+use message::{Request, Status};
+use policy::acl::CidrSet;
+use policy::rules::Settings;
+use policy::{CrowdRule, Peer, Per, RateRule, SiteRules, Step, Terms};
+
+use crate::live::Live;
+use crate::pages::Problem;
+
+/// The limits of a site and of its routes.
+#[derive(Debug)]
+pub struct Throttles {
+    /// Those of the site, then those of its routes in their order.
+    routes: Vec<Throttle>,
+}
+
+/// The limits of one route. Routes that have theirs from the site share them.
+#[derive(Clone, Debug)]
+struct Throttle {
+    rates: Arc<[RateLimit]>,
+    crowds: Arc<[CrowdLimit]>,
+}
+
+/// A limit of either kind.
+#[derive(Debug)]
+struct Limited<R, T> {
+    rule: R,
+    /// The name of the route that it is written in, or `site`.
+    of: Box<str>,
+    exempt: CidrSet,
+    /// The clients that it counts apart.
+    clients: usize,
+    table: OnceLock<Arc<Table<T>>>,
+}
+
+type RateLimit = Limited<(RateRule, Rate), RateTable>;
+type CrowdLimit = Limited<CrowdRule, Arc<Crowd>>;
+
+/// A table, and the memory that it takes.
+#[derive(Debug)]
+struct Table<T> {
+    of: T,
+    _held: Option<Held>,
+}
+
+/// One who asks.
+#[derive(Clone, Copy)]
+pub(crate) struct Visit<'a> {
+    pub(crate) seed: &'a HashSeed,
+    pub(crate) request: &'a Request,
+    /// On whose behalf the request is made.
+    pub(crate) client: Peer,
+    /// The route that it belongs to, and another that an origin may take it for.
+    pub(crate) routes: (u32, Option<u32>),
+    pub(crate) now_ms: u64,
+}
+
+/// The word of limits on rates, or on what is under way.
+pub(crate) enum Word<T> {
+    /// Go on.
+    On(T),
+    /// Go on, although this would be refused if it were no dry run.
+    Spared(T, Problem),
+    Refused(Problem),
+}
+
+impl Throttles {
+    /// The limits of a site with these rules; `None` if it has none.
+    pub fn new(rules: &SiteRules, limits: &Limits) -> Option<Arc<Self>> {
+        let own = std::iter::once(("site", &rules.settings));
+        let routes = rules.routes.iter().map(|route| (route.name.as_str(), &route.settings));
+        let mut made: Vec<(&Settings, Throttle)> = Vec::new();
+        for (name, settings) in own.chain(routes) {
+            let throttle = Throttle::new(name, settings, &made, limits);
+            made.push((settings, throttle));
+        }
+        let routes: Vec<_> = made.into_iter().map(|(_, throttle)| throttle).collect();
+        let limits_any = |route: &Throttle| !route.rates.is_empty() || !route.crowds.is_empty();
+        routes.iter().any(limits_any).then(|| Arc::new(Self { routes }))
+    }
+
+    /// Takes over what clients have used of limits that have not changed, from sites of the same
+    /// name, and reserves memory for the rest.
+    fn take_over<'s>(&self, before: impl Iterator<Item = &'s Self> + Clone, memory: &Arc<Memory>) {
+        for route in &self.routes {
+            let earlier = || before.clone().flat_map(|site| &site.routes);
+            for (nth, limit) in route.rates.iter().enumerate() {
+                let same = earlier().filter_map(|route| route.rates.get(nth));
+                limit.take_over(same, || {
+                    let bytes = RateTable::bytes(limit.clients);
+                    Table { of: RateTable::new(limit.clients), _held: Some(held(memory, bytes)) }
+                });
+            }
+            for (nth, limit) in route.crowds.iter().enumerate() {
+                let same = earlier().filter_map(|route| route.crowds.get(nth));
+                limit.take_over(same, || {
+                    let bytes = Crowd::bytes(limit.clients);
+                    Table { of: Crowd::new(limit.clients), _held: Some(held(memory, bytes)) }
+                });
+            }
+        }
+    }
+
+    fn rates(&self, (route, also): (u32, Option<u32>)) -> impl Iterator<Item = &RateLimit> + Clone {
+        let own = self.of(route);
+        let also = also.map(|also| self.of(also));
+        let also = also.filter(|also| !Arc::ptr_eq(&also.rates, &own.rates));
+        own.rates.iter().chain(also.into_iter().flat_map(|also| also.rates.iter()))
+    }
+
+    fn crowds(
+        &self,
+        (route, also): (u32, Option<u32>),
+    ) -> impl Iterator<Item = &CrowdLimit> + Clone {
+        let own = self.of(route);
+        let also = also.map(|also| self.of(also));
+        let also = also.filter(|also| !Arc::ptr_eq(&also.crowds, &own.crowds));
+        own.crowds.iter().chain(also.into_iter().flat_map(|also| also.crowds.iter()))
+    }
+
+    fn of(&self, route: u32) -> &Throttle {
+        // A route of another configuration would be a bug, and is limited as the site.
+        self.routes.get(route as usize).unwrap_or(&self.routes[0])
+    }
+
+    /// Counts a visit by all rates that are for it, or by none of them if one refuses it; the wait
+    /// until its turn.
+    pub(crate) fn come(&self, visit: &Visit<'_>, counters: &Counters) -> Word<Option<Duration>> {
+        let rates = || self.rates(visit.routes).filter(|limit| limit.is_for(visit));
+        // Of several one may refuse what others would have counted.
+        if rates().nth(1).is_some() {
+            let real = rates().filter(|limit| !limit.rule.0.terms.dry_run);
+            for limit in real {
+                if let (Admission::Refused(after), _) = limit.foresee(visit) {
+                    return Word::Refused(limit.refuse(counters, after));
+                }
+            }
+        }
+        let (mut wait, mut spared) = (None, None);
+        for limit in rates() {
+            let is_dry = limit.rule.0.terms.dry_run;
+            match limit.admit(visit, counters) {
+                Admission::Now => {}
+                Admission::Later(_) if is_dry => {}
+                Admission::Later(turn) => wait = wait.max(Some(turn)),
+                Admission::Refused(after) if is_dry => {
+                    counters.inc(Counter::LimitsDryRun);
+                    spared = Some(limit.problem(after));
+                }
+                Admission::Refused(after) => return Word::Refused(limit.refuse(counters, after)),
+            }
+        }
+        if wait.is_some() {
+            counters.inc(Counter::RateQueued);
+        }
+        match spared {
+            Some(problem) => Word::Spared(wait, problem),
+            None => Word::On(wait),
+        }
+    }
+
+    /// Lets a visit be under way, as long as it keeps what it is given.
+    pub(crate) fn enter(&self, visit: &Visit<'_>, counters: &Counters) -> Word<Option<Stay>> {
+        let (mut stay, mut spared) = (None, None);
+        for limit in self.crowds(visit.routes).filter(|limit| limit.is_for(visit)) {
+            let mark = limit.rule.terms.per.mark(visit.seed, visit.request, visit.client);
+            match limit.table().enter(mark, limit.rule.requests) {
+                Some(own) => stay = Some(own.with(stay)),
+                None => {
+                    let problem = limit.problem();
+                    if !limit.rule.terms.dry_run {
+                        counters.inc(Counter::ConcurrencyRefused);
+                        return Word::Refused(problem);
+                    }
+                    counters.inc(Counter::LimitsDryRun);
+                    spared = Some(problem);
+                }
+            }
+        }
+        match spared {
+            Some(problem) => Word::Spared(stay, problem),
+            None => Word::On(stay),
+        }
+    }
+
+    /// Tells what each limit would say to a visit, without counting it; and the refusal that it
+    /// would meet.
+    pub(crate) fn foretell(&self, visit: &Visit<'_>) -> (Vec<Step>, Option<Problem>) {
+        let (mut steps, mut refusal) = (Vec::new(), None);
+        for limit in self.rates(visit.routes) {
+            let (rule, _) = &limit.rule;
+            let mut step =
+                Step::new("rate", format!("{} per {}", rule.told(), rule.terms.per.told()))
+                    .fact("of", limit.of.to_string());
+            match limit.exception(visit) {
+                Some(why) => step = step.fact("does not count", why.to_owned()),
+                None => {
+                    let (said, Left { at_once, waiting }) = limit.foresee(visit);
+                    let left = match waiting {
+                        0 => format!("{at_once} at once"),
+                        _ => format!("{at_once} at once, {waiting} more would wait"),
+                    };
+                    step = step.fact("left", left);
+                    match said {
+                        Admission::Now => {}
+                        Admission::Later(turn) => {
+                            step = step.fact("would wait", format!("{} ms", turn.as_millis()));
+                        }
+                        Admission::Refused(_) if rule.terms.dry_run => {
+                            step = step.fact("would be refused", "but for dry_run".to_owned());
+                        }
+                        Admission::Refused(after) => {
+                            step = step.decisive();
+                            refusal = refusal.or_else(|| Some(limit.problem(after)));
+                        }
+                    }
+                }
+            }
+            steps.push(step);
+        }
+        for limit in self.crowds(visit.routes) {
+            let CrowdRule { requests, terms } = &limit.rule;
+            let why = format!("{requests} at once per {}", terms.per.told());
+            let mut step = Step::new("concurrent", why).fact("of", limit.of.to_string());
+            match limit.exception(visit) {
+                Some(why) => step = step.fact("does not count", why.to_owned()),
+                None => {
+                    let mark = terms.per.mark(visit.seed, visit.request, visit.client);
+                    let under_way = limit.table().under_way(mark);
+                    step = step.fact("under way", under_way.to_string());
+                    if under_way >= u64::from(*requests) && !terms.dry_run {
+                        step = step.decisive();
+                        refusal = refusal.or_else(|| Some(limit.problem()));
+                    }
+                }
+            }
+            steps.push(step);
+        }
+        (steps, refusal)
+    }
+}
+
+/// Reserves memory for tables of clients.
+fn held(memory: &Arc<Memory>, bytes: u64) -> Held {
+    Account::open(memory, u64::MAX).hold_anyway(bytes)
+}
+
+/// Has the limits of `live` go on from those `before`.
+pub(crate) fn take_over(live: &Live, before: Option<&Live>, memory: &Arc<Memory>) {
+    for (at, site) in live.listed.iter().enumerate() {
+        let Some(throttles) = &site.throttles else { continue };
+        let earlier = before.into_iter().flat_map(|live| &live.listed);
+        let same = live.listed[..at].iter().chain(earlier).filter(|other| other.name == site.name);
+        throttles.take_over(same.filter_map(|other| other.throttles.as_deref()), memory);
+    }
+}
+
+impl Throttle {
+    /// The limits of what is called `name`; those that it has inherited are among `made`.
+    fn new(name: &str, settings: &Settings, made: &[(&Settings, Self)], limits: &Limits) -> Self {
+        let clients = |terms: &Terms| match terms.per {
+            Per::Site => 1,
+            _ => usize::try_from(limits.limited_clients).unwrap_or(usize::MAX).clamp(1, 1 << 24),
+        };
+        let rates = settings.rate.as_ref().map(|rules| {
+            let is_same = |(other, _): &&(&Settings, Self)| {
+                other.rate.as_ref().is_some_and(|other| Arc::ptr_eq(other, rules))
+            };
+            match made.iter().find(is_same) {
+                Some((_, throttle)) => Arc::clone(&throttle.rates),
+                None => rules
+                    .iter()
+                    .map(|rule| {
+                        let rate = rule.rate().with_wait_ms(limits.rate_wait);
+                        Limited::new((rule.clone(), rate), name, &rule.terms, clients(&rule.terms))
+                    })
+                    .collect(),
+            }
+        });
+        let crowds = settings.concurrent.as_ref().map(|rules| {
+            let is_same = |(other, _): &&(&Settings, Self)| {
+                other.concurrent.as_ref().is_some_and(|other| Arc::ptr_eq(other, rules))
+            };
+            match made.iter().find(is_same) {
+                Some((_, throttle)) => Arc::clone(&throttle.crowds),
+                None => rules
+                    .iter()
+                    .map(|rule| Limited::new(rule.clone(), name, &rule.terms, clients(&rule.terms)))
+                    .collect(),
+            }
+        });
+        Self { rates: rates.unwrap_or_default(), crowds: crowds.unwrap_or_default() }
+    }
+}
+
+/// A rule with its terms.
+trait Ruled {
+    fn terms(&self) -> &Terms;
+}
+
+impl Ruled for (RateRule, Rate) {
+    fn terms(&self) -> &Terms {
+        &self.0.terms
+    }
+}
+
+impl Ruled for CrowdRule {
+    fn terms(&self) -> &Terms {
+        &self.terms
+    }
+}
+
+impl<R: Ruled + PartialEq, T> Limited<R, T> {
+    fn new(rule: R, of: &str, terms: &Terms, clients: usize) -> Self {
+        let exempt = terms.exempted();
+        Self { rule, of: of.into(), exempt, clients, table: OnceLock::new() }
+    }
+
+    fn is_for(&self, visit: &Visit<'_>) -> bool {
+        self.exception(visit).is_none()
+    }
+
+    /// Why the limit is not for a visit.
+    fn exception(&self, visit: &Visit<'_>) -> Option<&'static str> {
+        if !self.rule.terms().are_for(visit.request.path()) {
+            return Some("not for this path");
+        }
+        self.exempt.has(visit.client).then_some("this client is exempt")
+    }
+
+    fn mark(&self, visit: &Visit<'_>) -> u64 {
+        self.rule.terms().per.mark(visit.seed, visit.request, visit.client)
+    }
+
+    /// Takes the table of the `same` limit, or a new one, unless it has one already.
+    fn take_over<'s>(
+        &'s self,
+        mut same: impl Iterator<Item = &'s Self>,
+        new: impl FnOnce() -> Table<T>,
+    ) {
+        self.table.get_or_init(|| {
+            let is_same = |other: &&Self| {
+                (&other.of, other.clients) == (&self.of, self.clients) && other.rule == self.rule
+            };
+            let table = same.find(|other| is_same(other) && other.table.get().is_some());
+            table.and_then(|other| other.table.get().cloned()).unwrap_or_else(|| Arc::new(new()))
+        });
+    }
+}
+
+impl RateLimit {
+    fn table(&self) -> &RateTable {
+        let new = || Arc::new(Table { of: RateTable::new(self.clients), _held: None });
+        &self.table.get_or_init(new).of
+    }
+
+    fn admit(&self, visit: &Visit<'_>, counters: &Counters) -> Admission {
+        let admitted = self.table().admit(&self.rule.1, self.mark(visit), visit.now_ms);
+        if admitted.displaced {
+            counters.limit(Limit::LimitedClients);
+        }
+        admitted.admission
+    }
+
+    fn foresee(&self, visit: &Visit<'_>) -> (Admission, Left) {
+        self.table().foresee(&self.rule.1, self.mark(visit), visit.now_ms)
+    }
+
+    /// Counts a refusal.
+    fn refuse(&self, counters: &Counters, after: Duration) -> Problem {
+        counters.inc(Counter::RateLimited);
+        let (rule, rate) = &self.rule;
+        if *rate != rule.rate() {
+            // Without that limit more would wait.
+            counters.limit(Limit::RateWait);
+        }
+        self.problem(after)
+    }
+
+    fn problem(&self, after: Duration) -> Problem {
+        let after_s = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+        Problem::TooOften { status: status(&self.rule.0.terms), after_s: after_s.max(1) }
+    }
+}
+
+impl CrowdLimit {
+    fn table(&self) -> &Arc<Crowd> {
+        let new = || Arc::new(Table { of: Crowd::new(self.clients), _held: None });
+        &self.table.get_or_init(new).of
+    }
+
+    fn problem(&self) -> Problem {
+        Problem::TooManyAtOnce { status: status(&self.rule.terms) }
+    }
+}
+
+/// 429 (RFC 6585 4), unless another is set.
+fn status(terms: &Terms) -> Status {
+    terms.status.or_else(|| Status::new(429)).unwrap_or(Status::OK)
+}

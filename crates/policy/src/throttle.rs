@@ -1,0 +1,201 @@
+//! Limits on how often, and how much at once, a site's clients may ask: as plain data, and who
+//! counts as one client.
+
+use base::rate::{Rate, show_rate};
+use base::{ClientId, HashSeed};
+use message::{Request, Status, path};
+
+use crate::acl::{CidrSet, Net};
+use crate::headers::FieldName;
+use crate::pattern::PathPattern;
+use crate::peer::Peer;
+
+/// Who is counted as one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Per {
+    /// An IPv4 address, or the /64 of an IPv6 address. Clients of unix sockets are one.
+    #[default]
+    Address,
+    /// All together.
+    Site,
+    /// Requests with the same value of a field; without the field by address.
+    Field(FieldName),
+}
+
+/// The terms of a limit of either kind.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// Who is counted as one.
+    pub per: Per,
+    /// The paths that it is for, any of them; empty for every path.
+    pub paths: Vec<PathPattern>,
+    /// Clients that are not limited.
+    pub exempt: Vec<Net>,
+    /// The status of a refusal: 429 or 503; `None` for 429.
+    pub status: Option<Status>,
+    /// What would happen is counted and logged, and does not happen.
+    pub dry_run: bool,
+}
+
+/// A limit on how often requests come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RateRule {
+    /// So many requests, in so many milliseconds.
+    pub requests: (u32, u64),
+    /// So many more at once.
+    pub burst: u32,
+    /// So many beyond that wait.
+    pub queue: u32,
+    /// The terms.
+    pub terms: Terms,
+}
+
+/// A limit on how many requests are under way at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CrowdRule {
+    /// So many requests.
+    pub requests: u32,
+    /// The terms.
+    pub terms: Terms,
+}
+
+impl RateRule {
+    /// The rate.
+    pub fn rate(&self) -> Rate {
+        let (count, per_ms) = self.requests;
+        Rate::new(count, per_ms, (self.burst, self.queue))
+    }
+
+    /// The rate in words.
+    pub fn told(&self) -> String {
+        let mut told = show_rate(self.requests);
+        for (name, count) in [("burst", self.burst), ("queue", self.queue)] {
+            if count > 0 {
+                told += &format!(", {name} {count}");
+            }
+        }
+        told
+    }
+}
+
+impl PartialEq for Terms {
+    fn eq(&self, other: &Self) -> bool {
+        let texts = |terms: &Self| terms.paths.iter().map(ToString::to_string).collect::<Vec<_>>();
+        (&self.per, &self.exempt, self.status, self.dry_run)
+            == (&other.per, &other.exempt, other.status, other.dry_run)
+            && texts(self) == texts(other)
+    }
+}
+
+impl Terms {
+    /// Clients that are not limited, to look up.
+    pub fn exempted(&self) -> CidrSet {
+        CidrSet::new(&self.exempt)
+    }
+
+    /// Returns true if the limit is for requests of this path. Of a path that origins may read in
+    /// several ways each reading counts, and one that has no normal form is limited, too.
+    pub fn are_for(&self, path: &[u8]) -> bool {
+        self.paths.is_empty() || self.name(path) || !path::is_ordinary(path) && self.name_odd(path)
+    }
+
+    fn name(&self, path: &[u8]) -> bool {
+        self.paths.iter().any(|pattern| pattern.matches(path))
+    }
+
+    #[cold]
+    fn name_odd(&self, path: &[u8]) -> bool {
+        let mut normal = Vec::new();
+        let readings = path::normal_form(path, &mut normal)
+            .and_then(|changed| Ok((changed, path::other_reading(path)?)));
+        match readings {
+            Ok((changed, other)) => {
+                changed && self.name(&normal) || other.is_some_and(|other| self.name(&other))
+            }
+            Err(_) => true,
+        }
+    }
+}
+
+impl Per {
+    /// The mark of the one that `request` of `client` counts for: an even and secret hash.
+    pub fn mark(&self, seed: &HashSeed, request: &Request, client: Peer) -> u64 {
+        match self {
+            Self::Address => mark_of(seed, client),
+            Self::Site => 1,
+            Self::Field(name) => match name.values(&request.headers).next() {
+                Some(value) => seed.hash(value),
+                None => mark_of(seed, client),
+            },
+        }
+    }
+
+    /// Who is counted as one, in words.
+    pub fn told(&self) -> String {
+        match self {
+            Self::Address => "address".to_owned(),
+            Self::Site => "site".to_owned(),
+            Self::Field(name) => format!("field {name}"),
+        }
+    }
+}
+
+fn mark_of(seed: &HashSeed, client: Peer) -> u64 {
+    match client.address() {
+        Some(address) => seed.hash(&ClientId::from(address).number().to_le_bytes()),
+        None => seed.hash(b"unix:"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+
+    fn mark(per: &Per, client: &str) -> u64 {
+        let address: IpAddr = client.parse().expect("an address");
+        per.mark(&HashSeed::from_u64(3), &Request::new(), Peer::Host(address))
+    }
+
+    #[test]
+    fn a_client_is_an_address_or_a_network_of_ipv6() {
+        let per = Per::Address;
+        assert_ne!(mark(&per, "192.0.2.1"), mark(&per, "192.0.2.2"));
+        assert_eq!(mark(&per, "192.0.2.1"), mark(&per, "::ffff:192.0.2.1"));
+        assert_eq!(mark(&per, "2001:db8::1"), mark(&per, "2001:db8::2:3"));
+        assert_ne!(mark(&per, "2001:db8::1"), mark(&per, "2001:db8:0:1::1"));
+        assert_eq!(mark(&Per::Site, "192.0.2.1"), mark(&Per::Site, "2001:db8::1"));
+    }
+
+    #[test]
+    fn a_field_counts_where_it_is_and_the_address_elsewhere() {
+        let seed = HashSeed::from_u64(3);
+        let per = Per::Field(FieldName::parse("X-Api-Key").expect("a name"));
+        let mut request = Request::new();
+        assert_eq!(per.mark(&seed, &request, Peer::Local), mark_of(&seed, Peer::Local));
+        request.headers.push_named(b"x-api-key", b"one");
+        let one = per.mark(&seed, &request, Peer::Local);
+        assert_eq!(one, per.mark(&seed, &request, Peer::Unnamed(None)));
+        request.headers.remove_named(b"x-api-key");
+        request.headers.push_named(b"x-api-key", b"two");
+        assert_ne!(one, per.mark(&seed, &request, Peer::Local));
+    }
+
+    #[test]
+    fn no_spelling_of_a_path_slips_past() {
+        let paths = ["/login", "/admin/*"].map(|text| PathPattern::parse(text).expect("a pattern"));
+        let terms = Terms { paths: paths.into(), ..Terms::default() };
+        let limited =
+            ["/login", "//login", "/x/../login", "/%6cogin", "/login;a", "/admin/x", "/%zz"];
+        assert!(limited.iter().all(|path| terms.are_for(path.as_bytes())));
+        assert!(["/", "/logins", "/x/login"].iter().all(|path| !terms.are_for(path.as_bytes())));
+        assert!(Terms::default().are_for(b"/"));
+    }
+
+    #[test]
+    fn a_rate_is_told_as_it_is_set() {
+        let rule = RateRule { requests: (10, 1000), burst: 20, queue: 0, terms: Terms::default() };
+        assert_eq!(rule.told(), "10/s, burst 20");
+    }
+}
