@@ -106,6 +106,11 @@ counters! {
     DiskLent disk_lent_total Counter "Of the hits on disk those that were answered from there without coming into memory, which is full of what is asked for more.";
     DiskMisses disk_misses_total Counter "Times that the disk was read for a request in vain: what it had was another's, was invalidated, was damaged, or came too late.";
     DiskSpoolsRefused disk_spools_refused_total Counter "Bodies that were to go to the disk while they came, and of which it took no more: they passed to those who had asked for them.";
+    GateRemembered gate_remembered_total Counter "Requests that `basic_auth` and `forward_auth` let in by what was remembered.";
+    GateChecked gate_checked_total Counter "Passwords that were checked.";
+    GateAsked gate_asked_total Counter "Requests that the server of a `forward_auth` was asked about.";
+    GateRefused gate_refused_total Counter "Requests that `basic_auth` answered with 401, or the server of a `forward_auth` with its own answer.";
+    GateFailed gate_failed_total Counter "Requests that were refused because the server of a `forward_auth` could not be asked, or did not answer properly.";
     RateLimited rate_limited_total Counter "Requests refused because their client came more often than its site's `rate` allows.";
     RateQueued rate_queued_total Counter "Requests that waited for their turn by their site's `rate`.";
     ConcurrencyRefused concurrency_refused_total Counter "Requests refused because as many of their client were under way as its site's `concurrent` allows.";

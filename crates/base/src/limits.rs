@@ -219,6 +219,12 @@ limits! {
     DirectorNewHosts director_new_hosts Count 200, "Hosts that VCL's `dynamic` directors take on in one second, or look up again after a failure, half of them for one client (IPv4 address or IPv6 /64; on loopback one connection); beyond it they have no backend. Hosts that have been found are looked up again at this rate.";
     GeoipBytes geoip_bytes Bytes 512 << 20, "Bytes of a database of VCL's `geoip2`; a program with a larger one is not loaded.";
     ErrorPageBytes error_page_bytes Bytes 256 * KIB, "One file of `error_pages`, each of which is held in memory; a configuration with a longer one is not loaded.";
+    PasswordChecks password_checks Count 4, "Passwords of one site's `basic_auth` that are checked at once, each by a thread for tens of milliseconds; further ones wait.";
+    PasswordChecksClient password_checks_client Count 2, "Of these, those of one client (IPv4 address or IPv6 /64); beyond it 429.";
+    PasswordKeep password_keep Ms 300_000, "Time for which each core remembers a password that was right. 0: each request has it checked.";
+    GateMemory gate_memory Count 4_096, "Answers of `basic_auth` and `forward_auth` that each core remembers; beyond it what is new is found out at each request.";
+    GateAnswerBytes gate_answer_bytes Bytes 256 * KIB, "Body of an answer of the server that `forward_auth` asks; beyond it 502.";
+    UsersBytes users_bytes Bytes 4 << 20, "One file of users of `basic_auth`; a configuration with a longer one is not loaded.";
     RateWait rate_wait Ms 10_000, "Longest wait of a request that a site's `rate` lets in later (`queue`); whoever would have to wait longer is refused.";
     LimitedClients limited_clients Count 65_536, "Clients that one `rate` or `concurrent` of a site counts apart, at 16 or 8 bytes each. Beyond it a client takes the place of the one that has used least of its rate, and what that has used: nobody is let in more often for it.";
     Ranges ranges Count 32, "Ranges of one request; beyond it the whole representation is sent.";

@@ -61,6 +61,7 @@ macro_rules! keys {
 
 mod cluster;
 mod disk;
+mod entry;
 mod logs;
 mod neighbour;
 mod ports;
@@ -68,6 +69,7 @@ mod throttle;
 
 pub(crate) use cluster::CLUSTER;
 pub(crate) use disk::{DISK, DISK_VOLUME};
+pub(crate) use entry::{BASIC_AUTH, FORWARD_AUTH};
 pub(crate) use logs::{ACCESS_LOG, ERROR_LOG, LOG_RING};
 pub(crate) use neighbour::NEIGHBOUR;
 pub(crate) use ports::{HEALTH, HTCP, METRICS, VARNISH_CLI};
@@ -98,7 +100,7 @@ pub(crate) const TOP: Section = Section {
             "x_cache", BOOLEAN, "false", "Whether responses say `X-Cache: HIT` or `MISS`.";
             "cache_status", "\"on\", \"off\" or \"detail\"", "\"on\"", "The Cache-Status field (RFC 9211) of responses; `detail` also names the rule that decided.";
             "via", "a string", "\"larder\"", "Pseudonym in Via and Cache-Status.";
-            "vcl", "an absolute path", "none", "The VCL that decides for every site which names none itself, in the place of all settings but `host`, `tls`, `rate` and `concurrent`.";
+            "vcl", "an absolute path", "none", "The VCL that decides for every site which names none itself, in the place of all settings but `host`, `tls`, and those that guard it: `rate`, `concurrent`, `basic_auth` and `forward_auth`.";
             "access_log", "\"off\", \"stdout\", \"syslog\", a path, or a table", "\"off\"", "Where requests are logged.";
             "error_log", "\"stderr\", \"syslog\", a path, or a table", "\"stderr\"", "Where the daemon says what happens to it; see `[error_log]`.";
             "log_ring", "\"off\", a size, or a table", "\"32MiB\"", "Memory for records of the last requests, in which `larder log`, `top` and `hist` look; see `[log_ring]`.";
@@ -429,6 +431,8 @@ fn settings() -> Vec<Key> {
         "allow", TEXTS, "everyone", "Addresses or networks let in; others get 403.";
         "deny", TEXTS, "no one", "Addresses or networks kept out with 403, even when `allow` lets them in.";
         "rate", "a table, a list of tables, or false", "none", "How often a client may ask: see `[site.rate]`.";
+        "basic_auth", "a table or false", "none", "Users with passwords who alone are let in: see `[site.basic_auth]`.";
+        "forward_auth", "a table or false", "none", "Another server that is asked who is let in: see `[site.forward_auth]`.";
         "concurrent", "a table, a list of tables, or false", "none", "How many requests of a client may be under way at once: see `[site.concurrent]`.";
     }
 }
@@ -441,7 +445,7 @@ pub(crate) const SITE: Section = Section {
             "host", TEXTS, "required", "Its hosts: `example.com`, `*.example.com` for all below it, `*` for every other.";
             "profile", "\"safe\" or \"rfc\"", "the top's", "Its defaults.";
             "preset", TEXTS, "none", "Rules for a kind of site, `larder preset list` names them. What the site says itself wins, its routes come first; of several presets the later wins, the routes of the earlier come first.";
-            "vcl", "an absolute path", "the top's", "Its VCL, which decides in the place of all settings but `host`, `tls`, `rate` and `concurrent`.";
+            "vcl", "an absolute path", "the top's", "Its VCL, which decides in the place of all settings but `host`, `tls`, and those that guard it: `rate`, `concurrent`, `basic_auth` and `forward_auth`.";
             "route", "a list of tables", "none", "See `[[site.route]]`.";
             "tls", TABLE, "none", "See `[site.tls]`.";
             "purge", "a table or false", "none", "Who may purge it, and how: see `[site.purge]`; `false` for no one, whatever its presets say.";
@@ -524,7 +528,8 @@ pub(crate) const ROUTE: Section = Section {
 };
 
 /// Where answers come from and what visitors there are, which only a site can know.
-const PLACES: [&str; 5] = ["origin", "files", "page_cache", "rate", "concurrent"];
+const PLACES: [&str; 7] =
+    ["origin", "files", "page_cache", "rate", "concurrent", "basic_auth", "forward_auth"];
 
 /// A preset's file: a site without what only a site can know.
 pub(crate) const PRESET: Section = Section {
@@ -735,6 +740,8 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &ROUTE,
     &RATE,
     &CONCURRENT,
+    &BASIC_AUTH,
+    &FORWARD_AUTH,
     &FILES,
     &CACHE,
     &COOKIES,

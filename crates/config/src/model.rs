@@ -721,6 +721,8 @@ pub struct SiteConfig {
     pub shows_surrogate_control: bool,
     /// Its own error pages, each for one status.
     pub error_pages: Vec<PageFile>,
+    /// Files of users that it names, and where.
+    pub users: Vec<(PathBuf, Place)>,
     /// Its pages that are put together of others.
     pub includes: Includes,
     /// Its bodies that are coded here.

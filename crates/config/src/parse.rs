@@ -5,6 +5,7 @@ mod admin;
 mod cluster;
 mod compression;
 mod disk;
+mod entry;
 mod error_pages;
 mod files;
 mod health;

@@ -101,6 +101,13 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
     page.lines("rate", rates.map(|rule| limited(rule.told(), &rule.terms)));
     let crowds = settings.concurrent.iter().flat_map(|rules| rules.iter());
     page.lines("at once", crowds.map(|rule| limited(rule.requests, &rule.terms)));
+    if let Some(basic) = &settings.basic_auth {
+        page.line("users", basic.file.display());
+    }
+    if let Some(forward) = &settings.forward_auth {
+        let origin = config.origins.get(forward.origin).map_or("", |origin| &*origin.name);
+        page.line("asks who enters", format!("{origin}{}", forward.path));
+    }
     match &settings.answer {
         Some(Answer::Fixed(fixed)) => {
             page.line("answers", format!("{} with {} bytes", fixed.status, fixed.body.len()));

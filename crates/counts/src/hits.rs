@@ -154,6 +154,7 @@ pub(crate) fn site() -> Site {
         error_pages: Vec::new(),
         includes: policy::Includes::default(),
         throttles: None,
+        gates: None,
         compress: flow::Compress::default(),
         hsts: None,
     }

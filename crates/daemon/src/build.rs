@@ -1,15 +1,16 @@
 //! From a configuration to what the cores run on.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use base::HashSeed;
+use base::{HashSeed, Limits};
 use config::sizing::Machine;
 use config::{CacheStatus, ClientFiles, Config, Programs, SiteConfig};
 use files::Root;
 use files::accel::Accel;
 use flow::tier::{Cache, memory_only};
 use flow::tracing::Tracing;
-use flow::{Announce, CertificateFields, Live, Site, Throttles};
+use flow::{Announce, CertificateFields, Gates, Live, Site, Throttles};
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, Reserved, TlsConfig, Try};
 use policy::{Declared, HostTable, SiteRules, acl::CidrSet};
@@ -53,32 +54,11 @@ pub(crate) fn live(
     let origins = origins(config, running, material, reserved);
     let limits = view.limits(&config.limits);
     let (mut hsts, mut listed, mut sites) = (Vec::new(), Vec::new(), no_sites());
+    let parts = Parts { config, material, origins: &origins, view: &view, limits: &limits };
     for site in &config.sites {
-        let throttles = Throttles::new(&site.rules, &limits);
         let mut built = |rules: SiteRules| {
-            let built = Arc::new(Site {
-                name: site.hosts.first().cloned().unwrap_or_default(),
-                number: listed.len() as u32,
-                vcl: program(config, site, &view),
-                policy: Arc::new(Declared::new(rules)),
-                origins: site.origins.iter().map(|i| Arc::clone(&origins[*i])).collect(),
-                files: site.files.iter().map(|files| Root::new(files.clone())).collect(),
-                beside_scripts: site.origins.iter().map(|i| beside_scripts(&origins[*i])).collect(),
-                page_caches: site.origins.iter().map(|i| pages(&origins[*i])).collect(),
-                accel: site.origins.iter().map(|i| accel(&origins[*i])).collect(),
-                hsts: site.hsts.as_ref().and_then(|value| index_of(&mut hsts, value)),
-                purge: site.purge.clone(),
-                by_htcp: site.by_htcp,
-                server_timing: site.server_timing,
-                shows_tags: site.shows_tags,
-                shows_surrogate_control: site.shows_surrogate_control,
-                error_pages: material.error_pages.of(site),
-                includes: site.includes.clone(),
-                compress: site.compress,
-                throttles: throttles.clone(),
-                certificate_fields: site.tls.client.as_ref().map(fields).unwrap_or_default(),
-                client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
-            });
+            let hsts = site.hsts.as_ref().and_then(|value| index_of(&mut hsts, value));
+            let built = Arc::new(site_of(&parts, site, rules, (listed.len() as u32, hsts)));
             listed.push(Arc::clone(&built));
             built
         };
@@ -113,6 +93,53 @@ pub(crate) fn live(
         trust: Arc::default(),
     };
     (live, origins)
+}
+
+/// All that sites are made of.
+struct Parts<'a> {
+    config: &'a Config,
+    material: &'a Material,
+    origins: &'a [Arc<Origin>],
+    view: &'a View,
+    limits: &'a Limits,
+}
+
+/// A site with `rules`, and by this number.
+fn site_of(
+    parts: &Parts<'_>,
+    site: &SiteConfig,
+    rules: SiteRules,
+    (number, hsts): (u32, Option<u16>),
+) -> Site {
+    let Parts { config, material, origins, view, limits } = *parts;
+    let name = site.hosts.first().map_or("", String::as_str);
+    let users = |path: &Path| material.users.of(path);
+    let gates = Gates::new((&rules, name), users, origins, limits);
+    let throttles = Throttles::new(&rules, limits);
+    Site {
+        name: site.hosts.first().cloned().unwrap_or_default(),
+        number,
+        vcl: program(config, site, view),
+        policy: Arc::new(Declared::new(rules)),
+        origins: site.origins.iter().map(|i| Arc::clone(&origins[*i])).collect(),
+        files: site.files.iter().map(|files| Root::new(files.clone())).collect(),
+        beside_scripts: site.origins.iter().map(|i| beside_scripts(&origins[*i])).collect(),
+        page_caches: site.origins.iter().map(|i| pages(&origins[*i])).collect(),
+        accel: site.origins.iter().map(|i| accel(&origins[*i])).collect(),
+        hsts,
+        purge: site.purge.clone(),
+        by_htcp: site.by_htcp,
+        server_timing: site.server_timing,
+        shows_tags: site.shows_tags,
+        shows_surrogate_control: site.shows_surrogate_control,
+        error_pages: material.error_pages.of(site),
+        includes: site.includes.clone(),
+        compress: site.compress,
+        throttles,
+        gates,
+        certificate_fields: site.tls.client.as_ref().map(fields).unwrap_or_default(),
+        client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
+    }
 }
 
 /// Names of storages that are disks.

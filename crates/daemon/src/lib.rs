@@ -15,7 +15,7 @@
 //! ground    5  build programs stapled
 //! ground    4  material node source vcl
 //! ground    3  neighbours secrets varnishd
-//! ground    2  error_log error_pages load records
+//! ground    2  error_log error_pages load records users
 //! ground    1  keeper versions
 //! ground    0  account allocator below carried fits given guard holders journal
 //! ground    0  like notify ordered ports process ring servers sharing tended
@@ -74,6 +74,7 @@ mod stats;
 mod summary;
 mod tended;
 mod trial;
+mod users;
 mod varnish_cli;
 mod varnishd;
 mod vcl;

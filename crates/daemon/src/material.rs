@@ -21,6 +21,7 @@ use tls::{
 use crate::error_pages::PageFiles;
 use crate::guard::Guard;
 use crate::load::render;
+use crate::users::UserFiles;
 use crate::{fits, keeper, ordered, secrets};
 
 /// The interval at which files are looked at. A change counts when it has lasted from one look to
@@ -43,6 +44,7 @@ pub struct Material {
     authority: Option<(Upstream, Place)>,
     /// Pages of errors.
     pub(crate) error_pages: PageFiles,
+    pub(crate) users: UserFiles,
     /// The guard of the port that speaks Varnish's CLI, if there is one.
     pub(crate) varnish_cli: Option<Guard>,
     /// The token of those who read figures, if they need one.
@@ -136,6 +138,7 @@ impl Material {
             }
         }
         material.error_pages = PageFiles::read(config, &mut found);
+        material.users = UserFiles::read(config, &mut found);
         found.extend(material.uncovered(config));
         material.read_ordered(config, &mut found);
         // Used when the daemon starts, and looked at wherever the rest is.

@@ -1,6 +1,8 @@
 //! The client that a request comes from, and the check that its connection is good enough for the
 //! site that the request names.
 
+use std::rc::Rc;
+
 use message::HeaderBlock;
 use policy::Peer;
 use tls::{ClientAuth, Secured};
@@ -17,7 +19,7 @@ pub struct Client<'a> {
     /// The connection came from the very address that it went to.
     pub near: bool,
     /// The outcome of the TLS handshake; absent over a plain connection.
-    pub secured: Option<&'a Secured>,
+    pub secured: Option<&'a Rc<Secured>>,
     /// The connection, as programs see it; made up of `peer` where it is absent.
     pub line: Option<&'a Line>,
 }
@@ -26,7 +28,7 @@ impl Client<'_> {
     /// Tells the origin of the client's certificate, in fields of its request. Returns true if the
     /// client has a certificate and the fields say so: the response is for this client alone then.
     pub(crate) fn tell(&self, headers: &mut HeaderBlock, fields: CertificateFields) -> bool {
-        let identity = self.secured.and_then(Secured::identity);
+        let identity = self.secured.and_then(|secured| secured.identity());
         if fields.x_ssl {
             let verify: &[u8] = if identity.is_some() { b"SUCCESS" } else { b"NONE" };
             headers.push_named(b"X-SSL-Client-Verify", verify);

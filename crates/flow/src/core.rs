@@ -16,6 +16,7 @@ use vcl::counts::Counts;
 use crate::ask::{Ask, LiveRef};
 use crate::failing::Failing;
 use crate::finish::{CoreLog, Records};
+use crate::gate::Known;
 use crate::invalidate::{Cause, Haste, Invalidation, NotDone, Outcome, Sites, Target};
 use crate::key::{self, select_by};
 use crate::live::{Live, Shared, Site};
@@ -42,6 +43,8 @@ pub struct Core {
     pub(crate) failing: Failing,
     pub(crate) files: RefCell<Table>,
     pub(crate) desk: Desk,
+    /// The memory of who was let in at gates.
+    pub(crate) known: RefCell<Known>,
     /// This core's records and what goes with them.
     pub log: CoreLog,
 }
@@ -68,6 +71,7 @@ impl Core {
             cookies: RefCell::default(),
             failing: Failing::default(),
             desk: Desk::default(),
+            known: RefCell::default(),
             files: RefCell::default(),
             counts: shared.vcl.counts.register(),
             spare_turn: Cell::new(None),
@@ -130,6 +134,7 @@ impl Core {
         self.pool().sweep(now.mono_ms);
         self.files.borrow_mut().sweep(now.mono_ms);
         self.failing.sweep(now.mono_ms);
+        self.known.borrow_mut().sweep(now.mono_ms);
         self.shared.slices.sweep(&self.shared.cache, &self.shared.seed);
     }
 

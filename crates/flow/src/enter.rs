@@ -17,6 +17,7 @@ use crate::core::Core;
 use crate::decide::{self, Course, Entry, Next, freshness};
 use crate::declared;
 use crate::files as from_files;
+use crate::gate::{Entering, Gates, Looked, Visitor};
 use crate::invalidate::{Sites, Target};
 use crate::live::Site;
 use crate::pages::{self, Problem};
@@ -104,6 +105,68 @@ impl Core {
         (now, for_peer): (Now, bool),
         is_later: bool,
     ) -> (Start, Peer) {
+        match &site.gates {
+            Some(gates) if !for_peer => {
+                self.enter_by(gates, (live, site), request, client, (now, is_later))
+            }
+            _ => self.enter_open((live, site), request, client, (now, is_later), for_peer, None),
+        }
+    }
+
+    /// The same where not everybody may enter.
+    #[inline(never)]
+    fn enter_by(
+        self: &Rc<Self>,
+        gates: &Gates,
+        (live, site): (&LiveRef, &Arc<Site>),
+        request: &mut Request,
+        client: &Client<'_>,
+        (now, is_later): (Now, bool),
+    ) -> (Start, Peer) {
+        let who = site.policy.client(request, client.peer);
+        match self.look((gates, site), request, who, (&[], now)) {
+            Looked::In(entering) => {
+                self.enter_as((live, site), request, client, (now, is_later), entering)
+            }
+            Looked::Refused(refusal) => (Start::Reply(*refusal), who),
+            Looked::Waits(check) => {
+                let way = Way::Gate(Visitor::new(check, request, client, who));
+                let slow = Slow::of_page(Rc::clone(live), Arc::clone(site), way);
+                (Start::Slow(Box::new(slow)), who)
+            }
+        }
+    }
+
+    /// Goes on with a request that may enter.
+    pub(crate) fn enter_as(
+        self: &Rc<Self>,
+        (live, site): (&LiveRef, &Arc<Site>),
+        request: &mut Request,
+        client: &Client<'_>,
+        when: (Now, bool),
+        entering: Entering,
+    ) -> (Start, Peer) {
+        entering.take_off(request);
+        let open = self.enter_open((live, site), request, client, when, false, Some(&entering));
+        let (mut start, who) = open;
+        match &mut start {
+            Start::Reply(reply) => reply.about.user = entering.user,
+            Start::Slow(slow) => slow.user = entering.user,
+        }
+        (start, who)
+    }
+
+    /// Goes on with a request, which has passed the gates if there are any.
+    #[inline(always)]
+    fn enter_open(
+        self: &Rc<Self>,
+        (live, site): (&LiveRef, &Arc<Site>),
+        request: &mut Request,
+        client: &Client<'_>,
+        (now, is_later): (Now, bool),
+        for_peer: bool,
+        entering: Option<&Entering>,
+    ) -> (Start, Peer) {
         if let Some(instance) = &site.vcl {
             let place = (live, site, instance);
             let when = (now, is_later);
@@ -116,6 +179,9 @@ impl Core {
         // Only now is nothing left in its place that the client has sent itself.
         if site.client_auth.is_some() {
             notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
+        }
+        if let Some(entering) = entering {
+            notes.personal |= entering.tell(request);
         }
         let ask = Ask { for_peer, ..Ask::new(live, site, (request, notes), now) };
         let start = self.judged(&ask, verdict);
@@ -283,6 +349,7 @@ impl Core {
             cookies: ask.site.includes.any().then(|| self.cookies.borrow().as_slice().into()),
             for_peer: ask.for_peer,
             pass: None,
+            user: None,
         }))
     }
 

@@ -148,6 +148,9 @@ impl Teller<'_> {
         if let Some(refused) = self.limits(&site, request, client.peer, now) {
             return refused;
         }
+        if let Some(gates) = &site.gates {
+            self.steps.extend(gates.foretell(&site, request));
+        }
         if let Some(instance) = &site.vcl {
             let told = foretell(self.shared, live, (&site, instance), request, client.peer, now);
             self.steps.extend(told.steps);

@@ -56,13 +56,13 @@ impl Core {
                 Pass { visitor, turn, stay: None, spared: Some(problem) }
             }
             Word::Refused(problem) => {
-                return (Start::Reply(refusal(site, request, problem)), who);
+                return (Start::Reply(limited(site, request, problem)), who);
             }
         };
         if pass.turn.is_none()
             && let Err(problem) = pass.enter(throttles, &visit, &self.counters)
         {
-            return (Start::Reply(refusal(site, request, problem)), who);
+            return (Start::Reply(limited(site, request, problem)), who);
         }
         let is_later = pass.turn.is_some();
         let (start, client) =
@@ -112,7 +112,7 @@ impl Pass {
             rt::time::sleep(turn).await;
             let visit = core.visit(self.visitor, request, core.now());
             self.enter(throttles, &visit, &core.counters)
-                .map_err(|problem| refusal(site, request, problem))?;
+                .map_err(|problem| limited(site, request, problem))?;
         }
         Ok(self)
     }
@@ -147,12 +147,17 @@ impl Pass {
     }
 }
 
-/// The page that refuses a request of `site`.
-fn refusal(site: &Site, request: &Request, problem: Problem) -> Reply {
+/// The page that refuses a request of `site` that meets a limit.
+fn limited(site: &Site, request: &Request, problem: Problem) -> Reply {
     let rule = match problem {
         Problem::TooManyAtOnce { .. } => Declared::CONCURRENT,
         _ => Declared::RATE,
     };
+    refusal(site, request, problem, rule)
+}
+
+/// The page that refuses a request of `site` by a rule.
+pub(crate) fn refusal(site: &Site, request: &Request, problem: Problem, rule: u32) -> Reply {
     let mut reply = pages::problem(request, problem);
     if reply.plain {
         error_pages::put(&mut reply, &site.error_pages, &request.method);

@@ -22,6 +22,7 @@ use crate::challenge::Challenges;
 use crate::compression::{Compress, Compression};
 use crate::dictionary::Dictionaries;
 use crate::error_pages::ErrorPage;
+use crate::gate::Gates;
 use crate::invalidate::Door;
 use crate::peers::Peers;
 use crate::refine::Allowance;
@@ -76,6 +77,8 @@ pub struct Site {
     pub compress: Compress,
     /// Its limits on how often, and how much at once, clients may ask.
     pub throttles: Option<Arc<Throttles>>,
+    /// Its gates, if not everybody may enter.
+    pub gates: Option<Arc<Gates>>,
     /// Its Strict-Transport-Security, as an index into [`Live::hsts`].
     pub hsts: Option<u16>,
 }

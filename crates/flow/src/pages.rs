@@ -57,6 +57,10 @@ pub enum Problem {
         /// 429, or what the site says instead.
         status: Status,
     },
+    /// The site is only for users with a password.
+    PasswordNeeded,
+    /// As many passwords of the client are being checked as may be.
+    TooManyPasswords,
     /// An origin could not be asked or did not answer properly.
     Origin {
         /// 502, 503 or 504.
@@ -81,6 +85,8 @@ impl Problem {
             Self::TooManyWaiters | Self::TooManyFiles => 503,
             Self::SharedFetchFailed | Self::FileNotAllowed => 502,
             Self::Loop => 508,
+            Self::PasswordNeeded => 401,
+            Self::TooManyPasswords => 429,
             Self::Internal => 500,
             Self::Origin { status, .. }
             | Self::TooOften { status, .. }
@@ -109,6 +115,10 @@ impl Problem {
             Self::TooManyAtOnce { .. } => {
                 "Too many requests of this client are under way (concurrent)."
             }
+            Self::PasswordNeeded => "This is only for users with a password.",
+            Self::TooManyPasswords => {
+                "Too many passwords of this client are being checked (limit: password_checks_client)."
+            }
             Self::Origin { reason, .. } => reason,
         }
     }
@@ -117,7 +127,7 @@ impl Problem {
     fn retry_after_s(&self) -> Option<u64> {
         match self {
             Self::TooOften { after_s, .. } => Some(*after_s),
-            Self::TooManyAtOnce { .. } => Some(1),
+            Self::TooManyAtOnce { .. } | Self::TooManyPasswords => Some(1),
             _ => (self.status().code() == 503).then_some(1),
         }
     }

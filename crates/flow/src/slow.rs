@@ -50,7 +50,11 @@ impl Slow {
                 Err(refusal) => return refusal,
             },
         };
+        let user = self.user.take();
         let mut reply = self.run_on(core, request, body, front).await;
+        if user.is_some() {
+            reply.about.user = user;
+        }
         if let Some(pass) = pass {
             pass.mark(&mut reply);
         }
@@ -70,6 +74,10 @@ impl Slow {
         }
         let cookies = self.cookies.take();
         let reply = match self.way {
+            Way::Gate(visitor) => {
+                let place = (&self.live, &self.site);
+                return visitor.run(core, place, request, (body, front)).await;
+            }
             Way::Assemble(assembly) => return assembly.run(core, front),
             // It has been signed.
             Way::Ready(reply) => return *reply,
@@ -160,7 +168,7 @@ impl Slow {
             // Boxed: it is rare, and larger than a fetch.
             Way::Purge(order, answers) => Box::pin(purge(core, ask, *order, answers)).await,
             // Taken out before.
-            Way::Vcl(_) | Way::Assemble(_) | Way::Ready(_) => {
+            Way::Vcl(_) | Way::Assemble(_) | Way::Ready(_) | Way::Gate(_) => {
                 pages::problem(request, Problem::Internal)
             }
             _ if let Some(problem) = refusal(request, ask.live) => pages::problem(request, problem),

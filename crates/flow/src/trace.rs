@@ -30,6 +30,8 @@ pub struct About {
     pub told: Option<Box<vcl::told::Told>>,
     /// The way of a request that waited.
     pub trace: Option<Rc<Trace>>,
+    /// The user who asked, as a gate knows it.
+    pub user: Option<Arc<str>>,
     /// The request counts as under way until this ends.
     pub(crate) stay: Option<Stay>,
 }

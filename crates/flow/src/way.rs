@@ -10,6 +10,7 @@ use policy::{Notes, ReceiveVerdict};
 
 use crate::ask::LiveRef;
 use crate::assemble::{Assembly, Within};
+use crate::gate::Visitor;
 use crate::guard::Pass;
 use crate::live::Site;
 use crate::purge::{Answers, Order};
@@ -40,6 +41,8 @@ pub struct Slow {
     pub(crate) for_peer: bool,
     /// What the limits of its site have said.
     pub(crate) pass: Option<Box<Pass>>,
+    /// The user who asks, as a gate knows it.
+    pub(crate) user: Option<Arc<str>>,
 }
 
 /// The way that a request goes.
@@ -63,6 +66,8 @@ pub(crate) enum Way {
     },
     /// To the store, to make something in it untrue.
     Purge(Box<Order>, Answers),
+    /// To its site, once the gates know who asks.
+    Gate(Box<Visitor>),
     /// With this reply, once its turn has come.
     Ready(Box<Reply>),
     /// With this reply, once the invalidation that it tells of has been recorded.
@@ -87,6 +92,7 @@ impl Slow {
             cookies: None,
             for_peer: false,
             pass: None,
+            user: None,
         }
     }
 
@@ -95,6 +101,7 @@ impl Slow {
     pub fn is_upgrade(&self) -> bool {
         match &self.way {
             Way::Upgrade => true,
+            Way::Gate(visitor) => visitor.wants_tunnel(),
             Way::Vcl(waiting) => waiting.is_upgrade(),
             _ => false,
         }

@@ -46,7 +46,7 @@ const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n";
 pub(crate) struct Conn {
     pub(crate) stream: Stream,
     /// Results of the TLS handshake; `None` for a plain connection.
-    secured: Option<Secured>,
+    secured: Option<Rc<Secured>>,
     pub(crate) ends: Ends,
     pub(crate) guard: Rc<Guard>,
     /// Received bytes that no request has used yet; empty while idle.
@@ -166,7 +166,7 @@ impl Conn {
     /// A connection that `held` was received from already.
     pub(crate) fn new(
         stream: Stream,
-        secured: Option<Secured>,
+        secured: Option<Rc<Secured>>,
         ends: Ends,
         guard: Rc<Guard>,
         held: Vec<u8>,

@@ -639,6 +639,7 @@ impl Arrived {
             }
             let now = core.flow.now();
             guard.enter(Phase::New, now.mono_ms);
+            let secured = Rc::new(secured);
             if secured.is_http2() {
                 h2::serve(stream, Some(secured), ends, guard, Vec::new(), core).await;
                 return drop(open);

@@ -67,13 +67,13 @@ impl FieldName {
 
     /// Returns true if `other` is this name, in any case and with `_` for `-`, or the other way
     /// round: some readers do not tell the two apart.
-    pub(crate) fn is_spelt(&self, other: &[u8]) -> bool {
+    pub fn is_spelt(&self, other: &[u8]) -> bool {
         let plain = |b: &u8| if *b == b'_' { b'-' } else { b.to_ascii_lowercase() };
         self.name.iter().map(plain).eq(other.iter().map(plain))
     }
 
     /// Its values in `block`.
-    pub(crate) fn values<'a>(&'a self, block: &'a HeaderBlock) -> impl Iterator<Item = &'a [u8]> {
+    pub fn values<'a>(&'a self, block: &'a HeaderBlock) -> impl Iterator<Item = &'a [u8]> {
         block
             .iter()
             .filter(|f| {

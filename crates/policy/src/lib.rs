@@ -7,6 +7,7 @@
 pub mod acl;
 pub mod answer;
 pub mod declared;
+pub mod entry;
 mod forged;
 pub mod forwarded;
 pub mod headers;
@@ -20,9 +21,11 @@ pub mod purge;
 pub mod rules;
 pub mod throttle;
 pub mod told;
+pub mod users;
 pub mod value;
 
 pub use declared::Declared;
+pub use entry::{BasicAuth, ForwardAuth};
 pub use hosts::HostTable;
 pub use includes::{EsiPages, Includes};
 pub use peer::Peer;
@@ -34,3 +37,4 @@ pub use purge::{Asker, Dialect, Dialects, Purge};
 pub use rules::{Profile, SiteRules};
 pub use throttle::{CrowdRule, Per, RateRule, Terms};
 pub use told::{Place, Places, Step};
+pub use users::{Users, UsersError};

@@ -12,6 +12,7 @@ use message::upgrade::Protocol;
 
 use crate::acl::Net;
 use crate::answer::{Answer, Redirect};
+use crate::entry::{BasicAuth, ForwardAuth};
 use crate::forwarded::ClientField;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
@@ -148,6 +149,10 @@ pub struct Settings {
     pub rate: Option<Arc<[RateRule]>>,
     /// How many requests may be under way at once, inherited alike.
     pub concurrent: Option<Arc<[CrowdRule]>>,
+    /// The users that are let in, by their passwords.
+    pub basic_auth: Option<Arc<BasicAuth>>,
+    /// Another server that is asked who may enter.
+    pub forward_auth: Option<Arc<ForwardAuth>>,
     /// Where all this is written.
     pub places: Places,
 }
@@ -181,6 +186,8 @@ impl Default for Settings {
             deny: Vec::new(),
             rate: None,
             concurrent: None,
+            basic_auth: None,
+            forward_auth: None,
             places: Places::default(),
         }
     }

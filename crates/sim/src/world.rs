@@ -265,6 +265,7 @@ fn site(number: u32, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>) -> Arc<Si
         error_pages: Vec::new(),
         includes: policy::Includes::default(),
         throttles: None,
+        gates: None,
         compress: flow::Compress::default(),
         hsts: None,
     })

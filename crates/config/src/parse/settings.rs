@@ -1,5 +1,6 @@
 //! Settings that a site and a route have in common.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use codec::dictionary::MatchPattern;
@@ -18,6 +19,7 @@ use toml::de::DeValue;
 
 use super::origins::Origins;
 use crate::keys::{self, Section};
+use crate::model;
 use crate::reader::{Item, Reader, Span, Table};
 
 /// The shortest lifetime but none: below it a cache only costs.
@@ -29,11 +31,13 @@ pub(super) struct SiteOrigins<'o, 'l> {
     all: &'o mut Origins<'l>,
     indices: Vec<usize>,
     roots: Vec<files::Config>,
+    /// Files of users, and where they are named.
+    users: Vec<(PathBuf, model::Place)>,
 }
 
 impl<'o, 'l> SiteOrigins<'o, 'l> {
     pub(super) fn new(all: &'o mut Origins<'l>) -> Self {
-        Self { all, indices: Vec::new(), roots: Vec::new() }
+        Self { all, indices: Vec::new(), roots: Vec::new(), users: Vec::new() }
     }
 
     /// The index in the site's list of the origin that `item` names.
@@ -44,6 +48,20 @@ impl<'o, 'l> SiteOrigins<'o, 'l> {
             self.indices.len() - 1
         });
         u32::try_from(at).ok()
+    }
+
+    /// The index among all origins of the one that `item` names; it need not answer for the site.
+    pub(super) fn find_any(&mut self, r: &mut Reader, item: &Item<'_>) -> Option<usize> {
+        let index = self.all.find(r, item)?;
+        if self.all.runs_scripts(index) {
+            r.error(item.span.clone(), "a FastCGI server answers no questions over HTTP");
+            return None;
+        }
+        Some(index)
+    }
+
+    pub(super) fn note_users(&mut self, file: PathBuf, place: model::Place) {
+        self.users.push((file, place));
     }
 
     /// Returns true if the origin of this index in the site's list is a FastCGI one.
@@ -58,9 +76,11 @@ impl<'o, 'l> SiteOrigins<'o, 'l> {
         u32::try_from(self.roots.len() - 1).ok()
     }
 
-    /// The origins, as indices into all, and the roots of files.
-    pub(super) fn into_parts(self) -> (Vec<usize>, Vec<files::Config>) {
-        (self.indices, self.roots)
+    /// The origins, as indices into all, the roots of files, and the files of users.
+    pub(super) fn into_parts(
+        self,
+    ) -> (Vec<usize>, Vec<files::Config>, Vec<(PathBuf, model::Place)>) {
+        (self.indices, self.roots, self.users)
     }
 }
 
@@ -97,6 +117,7 @@ pub(super) fn read(
     }
     note_places(r, table, &["origin", "files", "page_cache"], settings);
     super::throttle::read(r, table, settings);
+    super::entry::read(r, table, settings, origins);
     rules(r, table, settings);
     origin.is_some()
 }

@@ -101,7 +101,7 @@ pub(super) fn sites(
                     == Some(false),
                 ..rules(r, table, profile, &presets, (&mut origins, decided))
             };
-            let (origins, files) = origins.into_parts();
+            let (origins, files, users) = origins.into_parts();
             let (tls, hsts) = (super::tls::site(r, table), super::tls::hsts(r, table));
             let dialects = presets.dialects(r);
             let purge = super::purge::site(r, table, dialects);
@@ -120,6 +120,7 @@ pub(super) fn sites(
                 shows_tags: is_on(r, table, "show_tags"),
                 shows_surrogate_control: is_on(r, table, "show_surrogate_control"),
                 error_pages: super::error_pages::of_site(r, table),
+                users,
                 includes: super::includes::site(r, table),
                 compress: super::compression::of_site(r, table),
             }
@@ -134,11 +135,14 @@ fn is_on(r: &mut Reader, table: &Table<'_>, name: &'static str) -> bool {
 
 /// Says what a VCL leaves no room for.
 fn only_beside_vcl(r: &mut Reader, table: &Table<'_>) {
-    const LEFT: [&str; 5] = ["host", "tls", "vcl", "rate", "concurrent"];
+    const LEFT: [&str; 7] =
+        ["host", "tls", "vcl", "rate", "concurrent", "basic_auth", "forward_auth"];
     for (name, span) in table.names() {
         if !LEFT.contains(&name) {
             r.error(span, format!("`{name}` beside a VCL, which decides it")).help = Some(
-                "a site with a VCL has `host`, `tls`, `rate` and `concurrent` only".to_owned(),
+                "a site with a VCL has `host`, `tls`, and what guards it: `rate`, `concurrent`, \
+                 `basic_auth` and `forward_auth`"
+                    .to_owned(),
             );
         }
     }
@@ -197,6 +201,9 @@ fn rules(
     let has_files = table.item("files").is_some();
     // Its VCL says where it fetches.
     let has_origin = has_origin || decided;
+    if decided {
+        super::entry::check_beside_vcl(r, table, &settings);
+    }
     if !has_origin && !answers && !has_files && table.item("origin").is_none() {
         r.error(table.span.clone(), "a site without origin").help = Some(
             "add `origin = \"http://127.0.0.1:8080\"`, or the name of an [[origin]]".to_owned(),

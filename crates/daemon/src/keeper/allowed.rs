@@ -94,6 +94,7 @@ fn named(config: &Config) -> HashSet<PathBuf> {
         config.sites.iter().filter_map(|site| site.vcl.as_ref()).map(|(path, _)| path.clone()),
     );
     all.extend(config.sites.iter().flat_map(|site| &site.error_pages).map(|p| p.path.clone()));
+    all.extend(config.sites.iter().flat_map(|site| &site.users).map(|(path, _)| path.clone()));
     if let Programs::File(path, _) = &config.vcl {
         all.insert(path.clone());
     }

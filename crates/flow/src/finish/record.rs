@@ -62,13 +62,13 @@ pub(super) fn answered(
         record.target = &request.target;
     }
     record.phases = phases(reply, told, end_us);
-    let headers = request.map(|request| &request.headers);
+    let (headers, user) = (request.map(|request| &request.headers), about.user.as_deref());
     if let Some(told) = &about.told {
         tell_program(told, about.site(live), &mut record, room);
     }
     match &about.trace {
-        Some(trace) => write_with(record, trace, site, (names, headers), out),
-        None => record.flagged().write(values(names, headers), out),
+        Some(trace) => write_with(record, trace, site, (names, headers, user), out),
+        None => record.flagged().write(values(names, headers, user), out),
     }
 }
 
@@ -117,15 +117,19 @@ pub(super) fn fetched(
     if let Some(told) = told {
         tell_program(told, Some(site), &mut record, room);
     }
-    write_with(record, trace, Some(site), (names, Some(&request.headers)), out);
+    write_with(record, trace, Some(site), (names, Some(&request.headers), None), out);
 }
 
-/// The values that a record keeps of a request with `headers`.
+/// The values that a record keeps of a request with `headers`, whose `user` a gate knows.
 fn values<'a>(
     names: &'a [Name],
     headers: Option<&'a HeaderBlock>,
+    user: Option<&'a str>,
 ) -> impl Iterator<Item = Option<Cow<'a, [u8]>>> {
-    names.iter().map(move |name| headers.and_then(|headers| name.value(headers)))
+    names.iter().map(move |name| match (name, user) {
+        (Name::User, Some(user)) => Some(Cow::Borrowed(user.as_bytes())),
+        _ => headers.and_then(|headers| name.value(headers)),
+    })
 }
 
 /// Writes a record with what its `trace` tells of the fetch.
@@ -133,11 +137,11 @@ fn write_with(
     record: Record<'_>,
     trace: &Trace,
     site: Option<&Arc<Site>>,
-    (names, headers): (&[Name], Option<&HeaderBlock>),
+    (names, headers, user): (&[Name], Option<&HeaderBlock>, Option<&str>),
     out: &mut Vec<u8>,
 ) {
     let sent = trace.sent.get().map(|context| context.to_string());
-    let values = names.iter().zip(values(names, headers)).map(|(name, value)| match name {
+    let values = names.iter().zip(values(names, headers, user)).map(|(name, value)| match name {
         Name::Sent => sent.as_ref().map(|sent| Cow::Borrowed(sent.as_bytes())),
         _ => value,
     });

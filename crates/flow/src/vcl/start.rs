@@ -93,6 +93,7 @@ fn begin(
         cookies: None,
         for_peer,
         pass: None,
+        user: None,
     }))
 }
 

@@ -56,7 +56,7 @@ const UNSENT_BYTES: u32 = 128 * 1024;
 /// A connection.
 pub(crate) struct H2 {
     stream: Stream,
-    secured: Option<Secured>,
+    secured: Option<Rc<Secured>>,
     view: View,
     ends: Ends,
     guard: Rc<Guard>,
@@ -139,7 +139,7 @@ pub(crate) async fn begins(
 /// Serves a connection to its end; `received` has come already.
 pub(crate) async fn serve(
     stream: Stream,
-    secured: Option<Secured>,
+    secured: Option<Rc<Secured>>,
     ends: Ends,
     guard: Rc<Guard>,
     received: Vec<u8>,
@@ -158,7 +158,7 @@ pub(crate) async fn serve(
 impl H2 {
     fn new(
         stream: Stream,
-        secured: Option<Secured>,
+        secured: Option<Rc<Secured>>,
         ends: Ends,
         guard: Rc<Guard>,
         held: Vec<u8>,

@@ -33,9 +33,11 @@ pub(super) enum Rule {
     Files,
     Rate,
     Concurrent,
+    BasicAuth,
+    ForwardAuth,
 }
 
-const RULES: [(Rule, &str); 12] = [
+const RULES: [(Rule, &str); 14] = [
     (Rule::Cache, "cache"),
     (Rule::Method, "method"),
     (Rule::MethodRefused, "method refused"),
@@ -48,6 +50,8 @@ const RULES: [(Rule, &str); 12] = [
     (Rule::Files, "files"),
     (Rule::Rate, "rate"),
     (Rule::Concurrent, "concurrent"),
+    (Rule::BasicAuth, "basic_auth"),
+    (Rule::ForwardAuth, "forward_auth"),
 ];
 
 /// The compiled settings of one route.
@@ -129,6 +133,10 @@ impl Declared {
     pub const RATE: u32 = Rule::Rate as u32;
     /// The number of the rule by which requests are refused while too many are under way.
     pub const CONCURRENT: u32 = Rule::Concurrent as u32;
+    /// The number of the rule by which a password is asked for.
+    pub const BASIC_AUTH: u32 = Rule::BasicAuth as u32;
+    /// The number of the rule by which another server refuses a request.
+    pub const FORWARD_AUTH: u32 = Rule::ForwardAuth as u32;
 
     /// Compiles `rules`.
     pub fn new(rules: SiteRules) -> Self {

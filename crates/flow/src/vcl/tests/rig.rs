@@ -427,6 +427,7 @@ pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         error_pages: Vec::new(),
         includes: policy::Includes::default(),
         throttles: None,
+        gates: None,
         compress: crate::Compress::default(),
         hsts: None,
     });

@@ -1,0 +1,58 @@
+//! The files of `basic_auth`, read with the configuration.
+//!
+//! They are read before anything changes: a file that cannot be used is an error of the
+//! configuration, at a start, a reload and a check.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base::units;
+use config::{Config, Diagnostic};
+use policy::Users;
+
+use crate::keeper::{self, How};
+
+/// The users of every file that is named, by its path.
+#[derive(Debug, Default)]
+pub(crate) struct UserFiles(BTreeMap<PathBuf, Arc<Users>>);
+
+impl UserFiles {
+    /// Reads everything that `config` names; what cannot be used is told in `found`.
+    pub(crate) fn read(config: &Config, found: &mut Vec<Diagnostic>) -> Self {
+        let mut read = BTreeMap::new();
+        for (path, place) in config.sites.iter().flat_map(|site| &site.users) {
+            if read.contains_key(path) {
+                continue;
+            }
+            match users(path, config.limits.users_bytes) {
+                Ok(users) if users.is_empty() => {
+                    let why = "there are no users, so nobody is let in";
+                    found.push(place.warning(format!("{}: {why}", path.display())));
+                    read.insert(path.clone(), Arc::new(users));
+                }
+                Ok(users) => _ = read.insert(path.clone(), Arc::new(users)),
+                Err(why) => found.push(place.error(format!("{}: {why}", path.display()))),
+            }
+        }
+        Self(read)
+    }
+
+    /// The users of a file.
+    pub(crate) fn of(&self, path: &Path) -> Option<Arc<Users>> {
+        self.0.get(path).cloned()
+    }
+}
+
+fn users(path: &Path, most: u64) -> Result<Users, String> {
+    let mut text = Vec::new();
+    keeper::open(path, How::Read)
+        .and_then(|open| open.take(most.saturating_add(1)).read_to_end(&mut text))
+        .map_err(|error| error.to_string())?;
+    if text.len() as u64 > most {
+        let most = units::Bytes(most);
+        return Err(format!("the file is longer than {most} (limit: users_bytes)"));
+    }
+    Users::parse(&text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,240 @@
+//! Finding out what a gate does not know yet: a password is checked, which takes a thread some tens
+//! of milliseconds, or another server is asked.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Counter, Limit};
+use bytes::Bytes;
+use message::forwarding::add_via;
+use message::store::strip_hop_by_hop;
+use message::{
+    Framing, HeaderBlock, HeaderId, Method, Request, Response, Scheme, Status, Upgrade, Version,
+};
+use origin::{Caller, Exchange, RequestBody};
+use policy::headers::FieldName;
+use policy::{Declared, Peer, Per};
+
+use super::known::Told;
+use super::{Admitted, Gates, PasswordGate, Proof, WordGate};
+use crate::ask::{LiveRef, sign};
+use crate::body::ReplyBody;
+use crate::core::Core;
+use crate::forward::CONDITIONS;
+use crate::guard::refusal;
+use crate::live::Site;
+use crate::pages::Problem;
+use crate::reply::{Reply, Served};
+
+/// Fields of a client's request that the other server does not get from it.
+const NOT_TOLD: [HeaderId; 7] = [
+    HeaderId::ContentLength,
+    HeaderId::Expect,
+    HeaderId::Forwarded,
+    HeaderId::ProxyAuthorization,
+    HeaderId::XForwardedFor,
+    HeaderId::XForwardedHost,
+    HeaderId::XForwardedProto,
+];
+
+/// Something that is to be found out.
+pub(crate) enum Check {
+    /// A password is that of the user.
+    Password { gate: Arc<PasswordGate>, digest: [u8; 32], user: Vec<u8>, password: Vec<u8> },
+    /// Another server lets the request in. A password that is for the gate alone is not told.
+    Word { gate: Arc<WordGate>, digest: [u8; 32], keeps_password: bool },
+}
+
+impl Check {
+    /// Finds out.
+    ///
+    /// # Errors
+    /// The answer to the request, which may not enter.
+    pub(crate) async fn run(
+        self,
+        core: &Rc<Core>,
+        (gates, site): (&Gates, &Site),
+        live: &LiveRef,
+        request: &Request,
+        client: Peer,
+    ) -> Result<Proof, Box<Reply>> {
+        let (digest, entered, keep_ms) = match self {
+            Self::Password { gate, digest, user, password } => {
+                let name = String::from_utf8_lossy(&user).into();
+                let shown = (&*gate, user, password);
+                check(core, (gates, site), request, client, shown).await?;
+                (digest, Admitted { user: Some(name), ..Admitted::default() }, gates.keep_ms)
+            }
+            Self::Word { gate, digest, keeps_password } => {
+                let question = gate.question(request, client, keeps_password);
+                let fields = ask(core, (live, site), request, client, (&gate, question)).await?;
+                (digest, Admitted { fields, ..Admitted::default() }, gate.rule.keep_ms)
+            }
+        };
+        let now_ms = core.now().mono_ms;
+        let until_ms = now_ms.saturating_add(keep_ms);
+        let most = live.limits.gate_memory;
+        if !core.known.borrow_mut().put(digest, entered.clone(), (now_ms, until_ms), most) {
+            core.counters.limit(Limit::GateMemory);
+        }
+        Ok(Proof { digest, entered })
+    }
+}
+
+/// Checks a password.
+async fn check(
+    core: &Rc<Core>,
+    (gates, site): (&Gates, &Site),
+    request: &Request,
+    client: Peer,
+    (gate, user, password): (&PasswordGate, Vec<u8>, Vec<u8>),
+) -> Result<(), Box<Reply>> {
+    let refused = |problem| Err(Box::new(refusal(site, request, problem, Declared::BASIC_AUTH)));
+    let mark = Per::Address.mark(&core.shared.seed, request, client);
+    let Some(_stay) = gates.clients.enter(mark, gates.each) else {
+        core.counters.limit(Limit::PasswordChecksClient);
+        return refused(Problem::TooManyPasswords);
+    };
+    if gates.places.available_permits() == 0 {
+        core.counters.limit(Limit::PasswordChecks);
+    }
+    let place = gates.places.acquire().await;
+    core.counters.inc(Counter::GateChecked);
+    let users = Arc::clone(&gate.users);
+    let is_right = rt::blocking(move || users.has(&user, &password)).await;
+    drop(place);
+    match is_right {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Box::new(core.ask_for_password(site, request, gate))),
+        Err(_) => {
+            core.counters.inc(Counter::Panics);
+            refused(Problem::Internal)
+        }
+    }
+}
+
+impl WordGate {
+    /// The question about a request of `client`.
+    fn question(&self, request: &Request, client: Peer, keeps_password: bool) -> Request {
+        let mut asked = request.clone();
+        let headers = &mut asked.headers;
+        strip_hop_by_hop(headers);
+        headers.retain(|field| !CONDITIONS.contains(&field.id) && !NOT_TOLD.contains(&field.id));
+        if keeps_password {
+            headers.remove(HeaderId::Authorization);
+        }
+        let scheme: &[u8] = if request.scheme == Scheme::Https { b"https" } else { b"http" };
+        let host = headers.value(HeaderId::Host).unwrap_or(&request.host).to_vec();
+        for (name, value) in [
+            (&b"X-Forwarded-Method"[..], request.method.token()),
+            (b"X-Forwarded-Proto", scheme),
+            (b"X-Forwarded-Host", &host),
+            (b"X-Forwarded-Uri", &request.target),
+        ] {
+            headers.remove_named(name);
+            headers.push_named(name, value);
+        }
+        if let Some(address) = client.address() {
+            headers.push(HeaderId::XForwardedFor, address.to_string().as_bytes());
+        }
+        headers.remove(HeaderId::Host);
+        asked.target = self.rule.path.as_bytes().to_vec();
+        (asked.method, asked.framing) = (Method::Get, Framing::None);
+        (asked.version, asked.upgrade) = (Version::Http11, Upgrade::None);
+        asked.expect_continue = false;
+        asked
+    }
+
+    /// The fields of an answer that are told to the site's origin.
+    fn told(&self, headers: &HeaderBlock) -> Told {
+        let each = |name: &FieldName| {
+            let values: Vec<Box<[u8]>> = name.values(headers).map(Box::from).collect();
+            let name = name.clone();
+            values.into_iter().map(move |value| (name.clone(), value))
+        };
+        self.rule.copy.iter().flat_map(each).collect()
+    }
+}
+
+/// Asks another server, and returns what it tells of the client.
+async fn ask(
+    core: &Rc<Core>,
+    (live, site): (&LiveRef, &Site),
+    request: &Request,
+    client: Peer,
+    (gate, question): (&WordGate, Request),
+) -> Result<Told, Box<Reply>> {
+    core.counters.inc(Counter::GateAsked);
+    let caller = Caller { client: client.address(), ..Caller::default() };
+    let failed = |status, reason, limit| {
+        core.counters.inc(Counter::GateFailed);
+        let problem = Problem::Origin { status, reason, limit };
+        Box::new(refusal(site, request, problem, Declared::FORWARD_AUTH))
+    };
+    let hash = core.shared.seed.hash(&gate.digest);
+    let pool = core.pool();
+    let sent = pool.send(&gate.origin, &question, RequestBody::None, hash, &caller, &mut ()).await;
+    let mut exchange =
+        sent.map_err(|error| failed(error.status(), error.to_string(), error.limit()))?;
+    let most = usize::try_from(live.limits.gate_answer_bytes).unwrap_or(usize::MAX);
+    let body = body_of(&mut exchange, most).await.map_err(|(why, limit)| {
+        limit.inspect(|limit| core.counters.limit(*limit));
+        failed(Status::BAD_GATEWAY, why, limit)
+    })?;
+    let response = std::mem::replace(&mut exchange.response, Response::new(Status::OK));
+    match response.status.code() {
+        200..300 => Ok(gate.told(&response.headers)),
+        300..600 if response.status != Status::NOT_MODIFIED => {
+            core.counters.inc(Counter::GateRefused);
+            Err(Box::new(its_own(live, site, request, (response, body))))
+        }
+        _ => {
+            let reason = "its answer is none to what it was asked".to_owned();
+            Err(failed(Status::BAD_GATEWAY, reason, None))
+        }
+    }
+}
+
+/// The body of an answer, of at most `most` bytes.
+///
+/// # Errors
+/// Why it is not there, and the limit that it met.
+async fn body_of(exchange: &mut Exchange, most: usize) -> Result<Bytes, (String, Option<Limit>)> {
+    let mut body = Vec::new();
+    loop {
+        let mut is_too_long = false;
+        let take = &mut |data: &[u8]| {
+            is_too_long |= body.len() + data.len() > most;
+            if !is_too_long {
+                body.extend_from_slice(data);
+            }
+        };
+        let more = exchange.next(take).await.map_err(|error| (error.to_string(), error.limit()))?;
+        if is_too_long {
+            let limit = Limit::GateAnswerBytes;
+            return Err((format!("its answer is too long (limit: {})", limit.name()), Some(limit)));
+        }
+        if !more {
+            return Ok(body.into());
+        }
+    }
+}
+
+/// The other server's own answer, which is nobody's to store.
+fn its_own(
+    live: &LiveRef,
+    site: &Site,
+    request: &Request,
+    (mut response, body): (Response, Bytes),
+) -> Reply {
+    strip_hop_by_hop(&mut response.headers);
+    for id in [HeaderId::ContentLength, HeaderId::CacheControl, HeaderId::Expires] {
+        response.headers.remove(id);
+    }
+    response.headers.push(HeaderId::CacheControl, b"private, no-store");
+    add_via(&mut response.headers, Version::Http11, &live.pseudonym);
+    let body = ReplyBody::from(body).answering(&request.method, response.status);
+    let mut reply = Reply::owned(response, body, Served::Synthetic);
+    sign(&mut reply, site, Declared::FORWARD_AUTH, request.scheme);
+    reply
+}

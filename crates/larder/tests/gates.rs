@@ -1,0 +1,498 @@
+//! Gates of a site (`basic_auth`, `forward_auth`): under the declared policy and under a program,
+//! over HTTP/1 and HTTP/2.
+
+mod support;
+
+use std::process::Command;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use support::console::run;
+use support::folder::Folder;
+use support::h2::client;
+use support::{PATIENCE, Stage, eventually, is_hit, sent_field, whole};
+use testkit::client::{Pieces, Raw, request};
+use testkit::h2::Request;
+use testkit::larder::{Daemon, binary};
+use testkit::origin::{Script, Scripted};
+use testkit::reply::Reply;
+use tokio::net::TcpSocket;
+
+/// `htpasswd -nbB -C 5 ann secret`, and apr1 and SHA-1 for two others.
+const USERS: &str = "ann:$2y$05$pirA/ZQzb4TZXyVzoFnxVO9xpzbhsxFvsySVXQE3G/voezCDT78bO\n\
+    bob:$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00\n\
+    old:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n";
+
+/// The kind of policy that decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Policy {
+    Declared,
+    Vcl,
+}
+
+const BOTH: [Policy; 2] = [Policy::Declared, Policy::Vcl];
+
+/// The file of a site of either kind, with these keys of its own.
+fn file(policy: Policy, origin: &Scripted, folder: &Folder, top: &str, site: &str) -> String {
+    let addr = origin.addr();
+    let head =
+        format!("listen = \"127.0.0.1:0 h2c\"\nworkers = 1\n{top}\n[[site]]\nhost = \"*\"\n");
+    if policy == Policy::Declared {
+        return format!("{head}origin = \"http://{addr}\"\nupgrade = \"echo\"\n{site}\n");
+    }
+    let (host, port) = (addr.ip(), addr.port());
+    folder.file(
+        "site.vcl",
+        format!(
+            "vcl 4.1;\nbackend app {{ .host = \"{host}\"; .port = \"{port}\"; }}\n\
+             sub vcl_recv {{ if (req.http.upgrade) {{ return (pipe); }} }}\n\
+             sub vcl_pipe {{ set bereq.http.upgrade = req.http.upgrade; \
+             set bereq.http.connection = req.http.connection; }}\n\
+             sub vcl_deliver {{ if (obj.hits > 0) \
+             {{ set resp.http.cache-status = \"larder; hit\"; }} }}\n"
+        ),
+    );
+    let vcl = folder.path().join("site.vcl");
+    format!("{head}vcl = \"{}\"\n{site}\n", vcl.display())
+}
+
+/// A site of either kind, with these keys, whose pages are stored.
+async fn stage(policy: Policy, folder: &Folder, top: &str, site: &str) -> Stage {
+    let origin = Scripted::start().await.expect("an origin");
+    origin.otherwise(Script::cacheable("page"));
+    let daemon = Daemon::start(&file(policy, &origin, folder, top, site)).expect("larder starts");
+    Stage { origin, daemon }
+}
+
+/// A folder with the users, and the keys of a site that is for them.
+fn users(more: &str) -> (Folder, String) {
+    let folder = Folder::new();
+    folder.file("users", USERS);
+    let path = folder.path().join("users");
+    (folder, format!("basic_auth = {{ file = \"{}\"{more} }}\n", path.display()))
+}
+
+fn shown(user: &str, password: &str) -> String {
+    format!("Authorization: Basic {}\r\n", BASE64.encode(format!("{user}:{password}")))
+}
+
+/// All three have it.
+const PASSWORD: &str = "password";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_shows_a_password_gets_what_is_stored_for_all_and_nobody_else_does() {
+    for policy in BOTH {
+        let (folder, site) = users(", realm = \"the cellar\"");
+        let log = folder.path().join("log");
+        let log = format!(
+            "access_log = {{ path = \"{}\", format = \"$remote_user $status\" }}",
+            log.display()
+        );
+        let stage = stage(policy, &folder, &log, &site).await;
+        let wrong = [
+            String::new(),
+            shown("ann", "wrong"),
+            shown("nobody", PASSWORD),
+            shown("ann", ""),
+            "Authorization: Basic !!!\r\n".to_owned(),
+            "Authorization: Bearer x\r\n".to_owned(),
+            shown("ann", PASSWORD) + &shown("ann", PASSWORD),
+        ];
+        for fields in &wrong {
+            let reply = stage.ask("GET", "/page", fields).await;
+            let challenge = reply.field("www-authenticate");
+            let told = "Basic realm=\"the cellar\", charset=\"UTF-8\"";
+            assert_eq!((reply.status, challenge.as_deref()), (401, Some(told)), "{fields}");
+            assert_eq!(reply.field("cache-control").as_deref(), Some("no-store"));
+        }
+        assert_eq!(stage.origin.targets(), [""; 0], "{policy:?}: the origin was not asked");
+        for (n, user) in ["ann", "bob", "old", "ann", "bob"].into_iter().enumerate() {
+            let reply = stage.ask("GET", "/page", &shown(user, PASSWORD)).await;
+            assert_eq!((reply.status, reply.text().as_str()), (200, "page"), "{user}");
+            assert_eq!(is_hit(&reply), n > 0, "{policy:?}: {user}");
+        }
+        assert_eq!(sent_field(&stage.sole_request("/page"), "authorization"), "", "{policy:?}");
+        assert_eq!(stage.ask("GET", "/page", "").await.status, 401, "{policy:?}: stored or not");
+        // The right ones of three users, and two wrong ones of those who look like some.
+        assert_eq!(stage.metric("larder_gate_checked_total").await, 6, "{policy:?}");
+        assert_eq!(stage.metric("larder_gate_remembered_total").await, 2, "{policy:?}");
+        eventually("the users are in the log", async || {
+            let log = std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+            log.lines().filter(|line| *line == "ann 200").count() == 2
+                && log.lines().filter(|line| *line == "bob 200").count() == 2
+                && log.lines().filter(|line| *line == "- 401").count() > 2
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_http2_the_gate_is_the_same() {
+    for policy in BOTH {
+        let (folder, site) = users("");
+        let stage = stage(policy, &folder, "", &site).await;
+        let mut client = client(&stage.daemon).await;
+        let reply = client.get("/page").await.answer("/page");
+        assert_eq!(reply.status, 401, "{policy:?}");
+        assert!(reply.field("www-authenticate").is_some());
+        for (n, user) in ["ann", "bob", "ann"].into_iter().enumerate() {
+            let credentials = format!("Basic {}", BASE64.encode(format!("{user}:{PASSWORD}")));
+            let asked = Request::get("/page").field("authorization", &credentials);
+            let reply = client.fetch(&asked).await.answer("/page");
+            assert_eq!((reply.status, reply.text().as_str()), (200, "page"), "{policy:?}");
+            assert_eq!(
+                reply.field("cache-status").is_some_and(|told| told.contains("; hit")),
+                n > 0,
+                "{policy:?}: {user}"
+            );
+        }
+    }
+}
+
+/// A body that waits behind a gate, a connection that is to be a tunnel, and one that is left.
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_and_tunnels_wait_behind_the_gate() {
+    for policy in BOTH {
+        let (folder, site) = users("");
+        let stage = stage(policy, &folder, "", &site).await;
+        stage.origin.on("/upload", Script::mirror(""));
+        let body = "x".repeat(100_000);
+        let fields = format!(
+            "{}Content-Length: {}\r\nExpect: 100-continue\r\n",
+            shown("ann", PASSWORD),
+            body.len()
+        );
+        let mut raw = stage.connect().await;
+        let whole_request = [&request("POST", "/upload", &fields)[..], body.as_bytes()].concat();
+        raw.send(&whole_request, Pieces::Whole).await.expect("it is taken");
+        let reply = whole(raw.reply("POST").await, "/upload");
+        assert_eq!(reply.status, 200, "{policy:?}");
+        let sent = stage.sole_request("/upload");
+        assert_eq!(sent_field(&sent, "authorization"), "", "{policy:?}");
+        assert!(sent.body == body.as_bytes(), "{policy:?}: another body");
+        // Refused before the body is there.
+        let fields = "Content-Length: 5\r\nExpect: 100-continue\r\n";
+        let reply = stage.ask("POST", "/upload", fields).await;
+        assert_eq!((reply.status, reply.interim.len()), (401, 0), "{policy:?}");
+
+        let agreed = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\
+                      \r\nhello";
+        stage.origin.on("/tunnel", Script::default().send(agreed).close());
+        let wish = format!("Connection: Upgrade\r\nUpgrade: echo\r\n{}", shown("bob", PASSWORD));
+        let mut raw = stage.connect().await;
+        raw.send(&request("GET", "/tunnel", &wish), Pieces::Whole).await.expect("it is taken");
+        let (seen, _) = raw.rest().await;
+        let seen = String::from_utf8_lossy(&seen);
+        assert!(seen.starts_with("HTTP/1.1 101 ") && seen.ends_with("\r\n\r\nhello"), "{seen}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_origin_is_told_of_a_user_is_never_another_s() {
+    let (folder, site) = users(", user_field = \"Remote-User\"");
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    stage.origin.otherwise(Script::mirror("Cache-Control: max-age=600\r\n"));
+    for user in ["ann", "bob", "ann", "bob"] {
+        let forged = "Remote-User: root\r\nremote_user: root\r\n";
+        let reply = stage.ask("GET", "/page", &(shown(user, PASSWORD) + forged)).await;
+        let text = reply.text().to_lowercase();
+        assert!(text.contains(&format!("remote-user: {user}\n")), "{user}: {text}");
+        assert!(!text.contains("root") && !text.contains("authorization"), "{text}");
+        assert!(!is_hit(&reply), "{user}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_key_tells_apart_is_stored_for_each_user() {
+    let (folder, site) = users(", user_field = \"Remote-User\"");
+    let site = format!("{site}cache = {{ key_headers = [\"Remote-User\"] }}\n");
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    stage.origin.otherwise(Script::mirror("Cache-Control: max-age=600\r\n"));
+    for (n, user) in ["ann", "bob", "ann", "bob"].into_iter().enumerate() {
+        let reply = stage.ask("GET", "/page", &shown(user, PASSWORD)).await;
+        let text = reply.text().to_lowercase();
+        assert!(text.contains(&format!("remote-user: {user}\n")), "{user}: {text}");
+        assert_eq!(is_hit(&reply), n > 1, "{user}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_has_gates_of_its_own_whatever_its_path_looks_like() {
+    let (folder, site) = users("");
+    let site = format!(
+        "[[site.route]]\nname = \"inner\"\npath = \"/inner/*\"\n{site}\
+         [[site.route]]\nname = \"open\"\npath = \"/inner-open/*\"\nbasic_auth = false\n"
+    );
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    for (target, status) in
+        [("/page", 200), ("/inner-open/a", 200), ("/inner/a", 401), ("/%69nner/a", 401)]
+    {
+        assert_eq!(stage.get(target).await.status, status, "{target}");
+    }
+    // Spellings that an origin may take for the path inside never come in by another route.
+    for target in ["//inner/a", "/x/../inner/a", "/inner;x/a", "/x/..;/inner/a", "/inner%2fa"] {
+        let status = stage.get(target).await.status;
+        assert!([400, 401, 403].contains(&status), "{target}: {status}");
+    }
+    assert!(stage.origin.targets().iter().all(|target| !target.contains("inner/a")));
+    assert_eq!(stage.ask("GET", "/inner/a", &shown("ann", PASSWORD)).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_takes_other_users_and_keeps_the_old_ones_if_it_cannot() {
+    let (folder, site) = users("");
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    assert_eq!(stage.ask("GET", "/page", &shown("ann", PASSWORD)).await.status, 200);
+    folder.file("users", "bob:plain\n");
+    let (done, out, err) = run(&stage.daemon, &["reload"]).await;
+    assert!(!done && (out + &err).contains("line 1"), "it is told where");
+    assert_eq!(stage.ask("GET", "/page", &shown("ann", PASSWORD)).await.status, 200);
+    folder.file("users", "bob:$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00\n");
+    let (done, _, err) = run(&stage.daemon, &["reload"]).await;
+    assert!(done, "{err}");
+    assert_eq!(stage.ask("GET", "/page", &shown("ann", PASSWORD)).await.status, 401);
+    assert_eq!(stage.ask("GET", "/page", &shown("bob", PASSWORD)).await.status, 200);
+    let (done, out, err) = run(&stage.daemon, &["explain", "http://larder.test/page"]).await;
+    assert!(done && out.contains("basic_auth"), "{out}{err}");
+}
+
+#[test]
+fn a_check_names_what_is_wrong_and_where() {
+    let folder = Folder::new();
+    folder.file("users", USERS);
+    folder.file("plain", "ann:secret\n");
+    let at = folder.path().display().to_string();
+    let vcl = folder.path().join("site.vcl");
+    folder.file("site.vcl", "vcl 4.1;\nbackend a { .host = \"127.0.0.1\"; }\n");
+    for (site, words) in [
+        ("basic_auth = {}", "`basic_auth` without `file`"),
+        ("basic_auth = { file = \"users\" }", "takes an absolute path"),
+        ("basic_auth = { file = \"AT/none\" }", "No such file"),
+        ("basic_auth = { file = \"AT/plain\" }", "line 1: no bcrypt, apr1 or SHA-1 hash"),
+        ("basic_auth = { file = \"AT/users\", realm = \"a\\\"b\" }", "a realm has no quotes"),
+        ("forward_auth = { path = \"/a\" }", "`forward_auth` without `origin`"),
+        ("forward_auth = { origin = \"http://127.0.0.1:1\" }", "`forward_auth` without `path`"),
+        ("forward_auth = { origin = \"nobody\", path = \"/a\" }", "no origin is called `nobody`"),
+        ("forward_auth = { origin = \"http://127.0.0.1:1\", path = \"a\" }", "`a` is no path"),
+        (
+            "forward_auth = { origin = \"http://127.0.0.1:1\", path = \"/a\", copy = \"Host\" }",
+            "the field belongs to",
+        ),
+        (
+            "VCL basic_auth = { file = \"AT/users\", user_field = \"Remote-User\" }",
+            "tells the origin who asks, beside a VCL",
+        ),
+    ] {
+        let origin = match site.strip_prefix("VCL ") {
+            Some(_) => format!("vcl = \"{}\"", vcl.display()),
+            None => "origin = \"http://127.0.0.1:1\"".to_owned(),
+        };
+        let site = site.trim_start_matches("VCL ").replace("AT", &at);
+        let text = format!("listen = \"127.0.0.1:0\"\n[[site]]\nhost = \"*\"\n{origin}\n{site}\n");
+        folder.file("larder.toml", &text);
+        let checked = Command::new(binary().expect("a binary"))
+            .arg("check")
+            .arg(folder.path().join("larder.toml"))
+            .output()
+            .expect("it ran");
+        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+        assert!(!checked.status.success() && said.contains(words), "{site}: {said}");
+    }
+}
+
+/// A server that is asked who may enter: it lets in whom a cookie names.
+async fn gatekeeper() -> Scripted {
+    let keeper = Scripted::start().await.expect("a port");
+    keeper.otherwise(Script::ok("Remote-User: ann\r\nRemote-Groups: staff\r\n", "welcome"));
+    keeper
+}
+
+fn asks(keeper: &Scripted, more: &str) -> String {
+    format!(
+        "forward_auth = {{ origin = \"http://{}\", path = \"/verify?by=larder\"{more} }}\n",
+        keeper.addr()
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_server_lets_in_and_what_is_stored_is_for_all_of_them() {
+    for policy in BOTH {
+        let (folder, keeper) = (Folder::new(), gatekeeper().await);
+        let stage = stage(policy, &folder, "", &asks(&keeper, "")).await;
+        let fields = "Cookie: sid=1\r\nX-Forwarded-Uri: /other\r\nX-Forwarded-For: 192.0.2.9\r\n\
+                      If-None-Match: \"x\"\r\nRange: bytes=0-1\r\n";
+        for n in 1..=3 {
+            let reply = stage.ask("GET", "/page?a=b", fields).await;
+            assert!([200, 206].contains(&reply.status), "{policy:?}: {}", reply.status);
+            assert_eq!(keeper.seen("/verify?by=larder"), n, "{policy:?}: each time");
+        }
+        let recorded = keeper.recorded();
+        let text = String::from_utf8_lossy(&recorded[0].bytes).to_lowercase();
+        let first = text.split("\r\n\r\n").next().unwrap_or_default().to_owned() + "\r\n";
+        for line in [
+            "get /verify?by=larder http/1.1\r\n",
+            "cookie: sid=1\r\n",
+            "x-forwarded-method: get\r\n",
+            "x-forwarded-proto: http\r\n",
+            "x-forwarded-host: larder.test\r\n",
+            "x-forwarded-uri: /page?a=b\r\n",
+            "x-forwarded-for: 127.0.0.1\r\n",
+        ] {
+            assert_eq!(first.matches(line).count(), 1, "{policy:?}: {line}{first}");
+        }
+        for gone in ["/other", "192.0.2.9", "if-none-match", "range:"] {
+            assert!(!first.contains(gone), "{policy:?}: {first}");
+        }
+        let post = [&request("POST", "/page", "Content-Length: 4\r\n")[..], b"body"].concat();
+        assert_eq!(stage.exchange("POST", &post).await.status, 200, "{policy:?}");
+        assert_eq!(stage.metric("larder_gate_asked_total").await, 4, "{policy:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn its_own_answer_goes_to_whom_it_does_not_let_in() {
+    for policy in BOTH {
+        let (folder, keeper) = (Folder::new(), gatekeeper().await);
+        let stage = stage(policy, &folder, "", &asks(&keeper, ", keep = \"1h\"")).await;
+        keeper.otherwise(Script::respond(
+            "HTTP/1.1 302 Found\r\nLocation: https://login.test/?to=%2Fpage\r\n\
+             Set-Cookie: state=1\r\nCache-Control: max-age=600\r\nContent-Length: 5\r\n\r\nlogin",
+        ));
+        for n in 1..=2 {
+            let reply = stage.get("/page").await;
+            assert_eq!((reply.status, reply.text().as_str()), (302, "login"), "{policy:?}");
+            let location = reply.field("location");
+            assert_eq!(location.as_deref(), Some("https://login.test/?to=%2Fpage"));
+            assert_eq!(reply.field("set-cookie").as_deref(), Some("state=1"));
+            assert_eq!(reply.field("cache-control").as_deref(), Some("private, no-store"));
+            assert_eq!(keeper.seen("/verify?by=larder"), n, "{policy:?}: a no is not remembered");
+        }
+        let head = stage.ask("HEAD", "/page", "").await;
+        assert_eq!((head.status, head.body.len()), (302, 0), "{policy:?}");
+        assert_eq!(stage.origin.targets(), [""; 0], "{policy:?}");
+        keeper.otherwise(Script::default().close());
+        assert_eq!(stage.get("/page").await.status, 502, "{policy:?}: it says nothing");
+        keeper.otherwise(Script::respond("HTTP/1.1 304 Not Modified\r\n\r\n"));
+        assert_eq!(stage.get("/page").await.status, 502, "{policy:?}: it says nothing of use");
+        keeper.otherwise(Script::ok("", &"x".repeat(300 << 10)));
+        assert_eq!(stage.get("/page").await.status, 502, "{policy:?}: it says too much");
+        assert_eq!(stage.limit_hits("gate_answer_bytes").await, 1, "{policy:?}");
+        drop(keeper);
+        assert_eq!(stage.get("/page").await.status, 502, "{policy:?}: it is gone");
+        assert_eq!(stage.origin.targets(), [""; 0], "{policy:?}: nobody was let in");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_is_remembered_for_who_shows_the_same() {
+    let (folder, keeper) = (Folder::new(), gatekeeper().await);
+    let site = asks(&keeper, ", keep = \"1h\", keep_for = \"site\"");
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    for (target, cookie, asked) in [
+        ("/a", "sid=1", 1),
+        ("/a", "sid=1", 1),
+        ("/b", "sid=1", 1),
+        ("/a", "sid=2", 2),
+        ("/a", "", 3),
+        ("/a", "", 3),
+    ] {
+        let fields = match cookie {
+            "" => String::new(),
+            cookie => format!("Cookie: {cookie}\r\n"),
+        };
+        assert_eq!(stage.ask("GET", target, &fields).await.status, 200);
+        assert_eq!(keeper.seen("/verify?by=larder"), asked, "{target} {cookie}");
+    }
+    let (folder, keeper) = (Folder::new(), gatekeeper().await);
+    let stage = self::stage(Policy::Vcl, &folder, "", &asks(&keeper, ", keep = \"1h\"")).await;
+    for (method, target, asked) in
+        [("GET", "/a", 1), ("GET", "/a", 1), ("GET", "/b", 2), ("HEAD", "/a", 3)]
+    {
+        assert_eq!(stage.ask(method, target, "").await.status, 200);
+        assert_eq!(keeper.seen("/verify?by=larder"), asked, "{method} {target}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_identity_that_is_copied_is_never_another_s() {
+    let (folder, keeper) = (Folder::new(), gatekeeper().await);
+    let site = asks(&keeper, ", copy = [\"Remote-User\", \"Remote-Groups\"]");
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    stage.origin.otherwise(Script::mirror("Cache-Control: max-age=600\r\n"));
+    for user in ["ann", "bob", "ann"] {
+        keeper.otherwise(Script::ok(&format!("Remote-User: {user}\r\n"), ""));
+        let forged = "Remote-User: root\r\nRemote-Groups: root\r\nremote_groups: root\r\n";
+        let reply = stage.ask("GET", "/page", forged).await;
+        let text = reply.text().to_lowercase();
+        assert!(text.contains(&format!("remote-user: {user}\n")), "{text}");
+        assert!(!text.contains("root") && !text.contains("remote-groups"), "{text}");
+        assert!(!is_hit(&reply));
+    }
+}
+
+/// A password first, then another server, which does not get it.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_gates_stand_behind_each_other() {
+    for policy in BOTH {
+        let (folder, site) = users("");
+        let keeper = gatekeeper().await;
+        let stage = stage(policy, &folder, "", &(site + &asks(&keeper, ""))).await;
+        assert_eq!(stage.get("/page").await.status, 401, "{policy:?}");
+        assert_eq!(keeper.targets(), [""; 0], "{policy:?}");
+        let reply = stage.ask("GET", "/page", &shown("ann", PASSWORD)).await;
+        assert_eq!((reply.status, reply.text().as_str()), (200, "page"), "{policy:?}");
+        let recorded = keeper.recorded();
+        let text = String::from_utf8_lossy(&recorded[0].bytes).to_lowercase();
+        assert!(!text.contains("authorization"), "{policy:?}: {text}");
+    }
+}
+
+/// The decisions of Debian's nginx about the same requests.
+#[tokio::test(flavor = "multi_thread")]
+async fn curl_is_let_in_by_its_user_and_password() {
+    let (folder, site) = users("");
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    for (user, status) in [("ann:password", "200"), ("ann:wrong", "401"), ("x:password", "401")] {
+        let url = format!("http://{}/page", stage.daemon.addr());
+        let said = tokio::task::block_in_place(|| {
+            let args = ["-s", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "60", "-u"];
+            Command::new("curl").args(args).args([user, &url]).output().expect("curl")
+        });
+        assert_eq!(String::from_utf8_lossy(&said.stdout), status, "{user}");
+    }
+}
+
+/// An attacker's many passwords keep nobody else from showing a right one.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_client_has_few_passwords_checked_at_once() {
+    let (folder, site) = users("");
+    // Slow enough that several meet.
+    let hash = "$2y$12$Wq9QhDhVbcmHUN1xnkYNyuS/MWYRLjdFXGO6mDt4Z7FpBDFpyMgEe";
+    folder.file("users", format!("slow:{hash}\nbob:$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00\n"));
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    let mut clients = Vec::new();
+    for n in 0..40 {
+        let mut raw = stage.connect().await;
+        let asked = request("GET", "/page", &shown("slow", &format!("guess {n}")));
+        raw.send(&asked, Pieces::Whole).await.expect("sent");
+        clients.push(raw);
+    }
+    let mut seen = [0; 2];
+    for mut raw in clients {
+        let reply = whole(raw.reply("GET").await, "/page");
+        match reply.status {
+            401 => seen[0] += 1,
+            429 => seen[1] += 1,
+            other => panic!("{other}"),
+        }
+    }
+    assert!(seen[0] >= 2 && seen[1] > 0, "{seen:?}");
+    assert_eq!(stage.limit_hits("password_checks_client").await, seen[1]);
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind("127.0.0.9:0".parse().expect("an address")).expect("it is this machine's");
+    let stream = socket.connect(stage.daemon.addr()).await.expect("a connection");
+    let mut raw = Raw::over(stream).patience(PATIENCE);
+    raw.send(&request("GET", "/page", &shown("bob", PASSWORD)), Pieces::Whole).await.expect("sent");
+    let reply: Reply = whole(raw.reply("GET").await, "/page");
+    assert_eq!(reply.status, 200);
+}
