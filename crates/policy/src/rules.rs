@@ -145,9 +145,10 @@ pub struct Settings {
     pub allow: Vec<Net>,
     /// Clients kept out, even when `allow` lets them in.
     pub deny: Vec<Net>,
-    /// How often clients may ask. Who inherits them counts together with whom they are from.
+    /// Limits on how often clients may ask. Who inherits them counts together with whom they are
+    /// from.
     pub rate: Option<Arc<[RateRule]>>,
-    /// How many requests may be under way at once, inherited alike.
+    /// Limits on the requests that are under way at once, inherited alike.
     pub concurrent: Option<Arc<[CrowdRule]>>,
     /// The users that are let in, by their passwords.
     pub basic_auth: Option<Arc<BasicAuth>>,

@@ -103,7 +103,7 @@ fn terms(r: &mut Reader, table: &Table<'_>) -> Terms {
 
 fn per(r: &mut Reader, item: &Item<'_>) -> Option<Per> {
     let Some(pairs) = item.pairs() else {
-        return r.word(item, &[("address", Words::Address), ("site", Words::Site)]).map(Into::into);
+        return r.word(item, &[("address", Whole::Address), ("site", Whole::Site)]).map(Into::into);
     };
     match pairs.as_slice() {
         [("field", _, field)] => {
@@ -117,18 +117,18 @@ fn per(r: &mut Reader, item: &Item<'_>) -> Option<Per> {
     }
 }
 
-/// The words of `per`.
+/// Those who count as one that `per` has a word for.
 #[derive(Clone, Copy)]
-enum Words {
+enum Whole {
     Address,
     Site,
 }
 
-impl From<Words> for Per {
-    fn from(word: Words) -> Self {
+impl From<Whole> for Per {
+    fn from(word: Whole) -> Self {
         match word {
-            Words::Address => Self::Address,
-            Words::Site => Self::Site,
+            Whole::Address => Self::Address,
+            Whole::Site => Self::Site,
         }
     }
 }
