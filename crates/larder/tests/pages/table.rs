@@ -133,6 +133,7 @@ pub(crate) const LISTED: &[(&str, &str)] = &[
     ("cp -r share", "installs below /usr"),
     ("sudo install -d -m 700 -o larder", "needs a user that the package makes"),
     ("man ", "shows an installed page; crates/manual tests its text"),
+    ("htpasswd ", "asks for a password; tests/gates.rs has files that it has made"),
     ("ssh ", "needs another machine"),
     ("docker", "needs a container engine and an image"),
     ("skopeo", "needs an image"),

@@ -161,6 +161,7 @@ impl World {
             () if name.ends_with(".html") => self.at("here/error.html"),
             () if name.ends_with("secret") => self.at("etc/varnish/secret"),
             () if name.ends_with(".token") => self.at("here/own.token"),
+            () if name.ends_with("users") => self.at("here/ann.users"),
             () if name.contains('.') => return,
             () => return fs::create_dir_all(path).expect("a folder"),
         };
@@ -378,6 +379,8 @@ fn write_files(folder: &Folder, origin: &Scripted) {
     folder.file("here/faulty/default.vcl", format!("{head}{faulty}"));
     folder.file("etc/varnish/secret", SECRET);
     folder.file("here/error.html", "<h1>Down</h1>\n");
+    let hash = "$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00";
+    folder.file("here/ann.users", format!("ann:{hash}\n"));
     folder.file("here/own.token", "0123456789abcdef0123456789abcdef\n");
     let owner = fs::Permissions::from_mode(0o600);
     fs::set_permissions(folder.path().join("here/own.token"), owner).expect("a mode");
