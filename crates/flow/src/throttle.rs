@@ -172,8 +172,7 @@ impl Throttles {
     pub(crate) fn enter(&self, visit: &Visit<'_>, counters: &Counters) -> Word<Option<Stay>> {
         let (mut stay, mut spared) = (None, None);
         for limit in self.crowds(visit.routes).filter(|limit| limit.is_for(visit)) {
-            let mark = limit.rule.terms.per.mark(visit.seed, visit.request, visit.client);
-            match limit.table().enter(mark, limit.rule.requests) {
+            match limit.table().enter(limit.mark(visit), limit.rule.requests) {
                 Some(own) => stay = Some(own.with(stay)),
                 None => {
                     let problem = limit.problem();
@@ -195,57 +194,10 @@ impl Throttles {
     /// Tells what each limit would say to a visit, without counting it; and the refusal that it
     /// would meet.
     pub(crate) fn foretell(&self, visit: &Visit<'_>) -> (Vec<Step>, Option<Problem>) {
-        let (mut steps, mut refusal) = (Vec::new(), None);
-        for limit in self.rates(visit.routes) {
-            let (rule, _) = &limit.rule;
-            let mut step =
-                Step::new("rate", format!("{} per {}", rule.told(), rule.terms.per.told()))
-                    .fact("of", limit.of.to_string());
-            match limit.exception(visit) {
-                Some(why) => step = step.fact("does not count", why.to_owned()),
-                None => {
-                    let (said, Left { at_once, waiting }) = limit.foresee(visit);
-                    let left = match waiting {
-                        0 => format!("{at_once} at once"),
-                        _ => format!("{at_once} at once, {waiting} more would wait"),
-                    };
-                    step = step.fact("left", left);
-                    match said {
-                        Admission::Now => {}
-                        Admission::Later(turn) => {
-                            step = step.fact("would wait", format!("{} ms", turn.as_millis()));
-                        }
-                        Admission::Refused(_) if rule.terms.dry_run => {
-                            step = step.fact("would be refused", "but for dry_run".to_owned());
-                        }
-                        Admission::Refused(after) => {
-                            step = step.decisive();
-                            refusal = refusal.or_else(|| Some(limit.problem(after)));
-                        }
-                    }
-                }
-            }
-            steps.push(step);
-        }
-        for limit in self.crowds(visit.routes) {
-            let CrowdRule { requests, terms } = &limit.rule;
-            let why = format!("{requests} at once per {}", terms.per.told());
-            let mut step = Step::new("concurrent", why).fact("of", limit.of.to_string());
-            match limit.exception(visit) {
-                Some(why) => step = step.fact("does not count", why.to_owned()),
-                None => {
-                    let mark = terms.per.mark(visit.seed, visit.request, visit.client);
-                    let under_way = limit.table().under_way(mark);
-                    step = step.fact("under way", under_way.to_string());
-                    if under_way >= u64::from(*requests) && !terms.dry_run {
-                        step = step.decisive();
-                        refusal = refusal.or_else(|| Some(limit.problem()));
-                    }
-                }
-            }
-            steps.push(step);
-        }
-        (steps, refusal)
+        let rates = self.rates(visit.routes).map(|limit| limit.foretell(visit));
+        let crowds = self.crowds(visit.routes).map(|limit| limit.foretell(visit));
+        let (steps, refusals): (Vec<_>, Vec<_>) = rates.chain(crowds).unzip();
+        (steps, refusals.into_iter().flatten().next())
     }
 }
 
@@ -375,6 +327,33 @@ impl RateLimit {
         self.table().foresee(&self.rule.1, self.mark(visit), visit.now_ms)
     }
 
+    fn foretell(&self, visit: &Visit<'_>) -> (Step, Option<Problem>) {
+        let (rule, _) = &self.rule;
+        let why = format!("{} per {}", rule.told(), rule.terms.per.told());
+        let step = Step::new("rate", why).fact("of", self.of.to_string());
+        if let Some(why) = self.exception(visit) {
+            return (step.fact("does not count", why), None);
+        }
+        let (said, Left { at_once, waiting }) = self.foresee(visit);
+        let step = step.fact(
+            "left",
+            match waiting {
+                0 => format!("{at_once} at once"),
+                _ => format!("{at_once} at once, {waiting} more would wait"),
+            },
+        );
+        match said {
+            Admission::Now => (step, None),
+            Admission::Later(turn) => {
+                (step.fact("would wait", format!("{} ms", turn.as_millis())), None)
+            }
+            Admission::Refused(_) if rule.terms.dry_run => {
+                (step.fact("would be refused", "but for `dry_run`"), None)
+            }
+            Admission::Refused(after) => (step.decisive(), Some(self.problem(after))),
+        }
+    }
+
     /// Counts a refusal.
     fn refuse(&self, counters: &Counters, after: Duration) -> Problem {
         counters.inc(Counter::RateLimited);
@@ -396,6 +375,21 @@ impl CrowdLimit {
     fn table(&self) -> &Arc<Crowd> {
         let new = || Arc::new(Table { of: Crowd::new(self.clients), _held: None });
         &self.table.get_or_init(new).of
+    }
+
+    fn foretell(&self, visit: &Visit<'_>) -> (Step, Option<Problem>) {
+        let CrowdRule { requests, terms } = &self.rule;
+        let why = format!("{requests} at once per {}", terms.per.told());
+        let step = Step::new("concurrent", why).fact("of", self.of.to_string());
+        if let Some(why) = self.exception(visit) {
+            return (step.fact("does not count", why), None);
+        }
+        let under_way = self.table().under_way(self.mark(visit));
+        let step = step.fact("under way", under_way.to_string());
+        match under_way >= u64::from(*requests) && !terms.dry_run {
+            true => (step.decisive(), Some(self.problem())),
+            false => (step, None),
+        }
     }
 
     fn problem(&self) -> Problem {

@@ -27,10 +27,7 @@ pub(crate) const RATE: Section = Section {
         keys.extend(terms());
         keys
     },
-    later: &[(
-        "count",
-        "every request of a client counts, hits too: only a route can tell those that are dear",
-    )],
+    later: &[("count", "every request counts, hits too; a route, or `path`, limits what is dear")],
 };
 
 pub(crate) const CONCURRENT: Section = Section {
