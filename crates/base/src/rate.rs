@@ -31,7 +31,7 @@ pub struct Rate {
     queue_ns: u64,
 }
 
-/// What a rate says to one who comes.
+/// The answer of a rate to one who comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Come in.
@@ -42,7 +42,7 @@ pub enum Admission {
     Refused(Duration),
 }
 
-/// What one client may still do.
+/// The part of a rate that one client has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
     /// So many would be admitted at once.
@@ -84,7 +84,7 @@ impl Rate {
         (Admission::Refused(Duration::from_nanos(debt_ns - most_ns)), owed_ns)
     }
 
-    /// What one may still do at `now_ns` who owes until `owed_ns`.
+    /// Tells what is left at `now_ns` to one who owes until `owed_ns`.
     pub fn left(&self, owed_ns: u64, now_ns: u64) -> Left {
         let debt_ns = owed_ns.saturating_sub(now_ns);
         let within = |most_ns: u64| match most_ns.checked_sub(debt_ns) {
@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// A leaking bucket in whole nanoseconds, told as nginx tells it: what is in it, and since when.
+    /// A leaking bucket in whole nanoseconds, as nginx has it: its content at a moment.
     struct Bucket {
         drops: u128,
         at_ns: u64,
@@ -170,7 +170,7 @@ mod tests {
         #[test]
         fn it_decides_as_a_leaking_bucket(
             rate in rates(),
-            steps_ms in prop::collection::vec(prop_oneof![Just(0_u64), 0..50_u64, 0..200_000_u64], 1..300),
+            steps_ms in prop::collection::vec(prop_oneof![Just(0_u64), 0..50, 0..200_000], 1..300),
         ) {
             let mut bucket = Bucket { drops: 0, at_ns: 0 };
             let (mut owed_ns, mut now_ns) = (0, 0);

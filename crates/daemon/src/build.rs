@@ -54,7 +54,6 @@ pub(crate) fn live(
     let limits = view.limits(&config.limits);
     let (mut hsts, mut listed, mut sites) = (Vec::new(), Vec::new(), no_sites());
     for site in &config.sites {
-        let throttles = Throttles::new(&site.rules, &limits);
         let mut built = |rules: SiteRules| {
             let built = Arc::new(Site {
                 name: site.hosts.first().cloned().unwrap_or_default(),
@@ -75,7 +74,7 @@ pub(crate) fn live(
                 error_pages: material.error_pages.of(site),
                 includes: site.includes.clone(),
                 compress: site.compress,
-                throttles: throttles.clone(),
+                throttles: Throttles::new(&site.rules, &limits),
                 certificate_fields: site.tls.client.as_ref().map(fields).unwrap_or_default(),
                 client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
             });
@@ -84,8 +83,7 @@ pub(crate) fn live(
         };
         let whole = built(site.rules.clone());
         let missing = |host: &&String| material.is_missing(config, host);
-        let without = || SiteRules { redirect_https: None, ..site.rules.clone() };
-        let bare = site.hosts.iter().find(missing).map(|_| built(without()));
+        let bare = site.hosts.iter().find(missing).map(|_| built(without_redirect(site)));
         let of = |host| bare.as_ref().filter(|_| missing(&host)).unwrap_or(&whole);
         site.hosts.iter().for_each(|host| insert(&mut sites, host, of(host)));
     }
@@ -113,6 +111,11 @@ pub(crate) fn live(
         trust: Arc::default(),
     };
     (live, origins)
+}
+
+/// The rules of a site without its redirect to HTTPS.
+fn without_redirect(site: &SiteConfig) -> SiteRules {
+    SiteRules { redirect_https: None, ..site.rules.clone() }
 }
 
 /// Names of storages that are disks.

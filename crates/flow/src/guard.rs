@@ -1,4 +1,5 @@
-//! What a request must pass before it is answered, under both policies: the limits of its site.
+//! Guards that a request must pass before it is answered, under both policies: the limits of its
+//! site.
 //!
 //! They are asked before the policy or the program is, so that a refusal costs little. A request
 //! that is to wait for its turn has its way prepared at once, so that its connection knows what it
@@ -25,7 +26,7 @@ use crate::reply::Reply;
 use crate::throttle::{Throttles, Visit, Word};
 use crate::way::{Slow, Start, Way};
 
-/// What the limits have said about a request that goes on.
+/// The word of the limits on a request that goes on.
 pub(crate) struct Pass {
     /// The client as limits count it, and its routes.
     visitor: (Peer, (u32, Option<u32>)),

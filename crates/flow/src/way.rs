@@ -38,7 +38,7 @@ pub struct Slow {
     pub(crate) cookies: Option<Box<[u8]>>,
     /// Another node wants the stored response itself.
     pub(crate) for_peer: bool,
-    /// What the limits of its site have said.
+    /// The word of its site's limits.
     pub(crate) pass: Option<Box<Pass>>,
 }
 

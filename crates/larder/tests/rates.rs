@@ -397,7 +397,7 @@ async fn none_under_way(stage: &Stage) {
     .await;
 }
 
-/// What `explain` tells of a GET over the admin socket.
+/// Asks what `explain` tells of a GET over the admin socket.
 async fn explain(stage: &Stage, target: &str) -> Value {
     let mut stream = UnixStream::connect(stage.daemon.admin_socket()).await.expect("a socket");
     let body =

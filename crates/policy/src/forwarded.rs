@@ -158,7 +158,7 @@ pub(crate) fn client_named(
     entries_in(headers, field, trusted).client(peer)
 }
 
-/// What proxies have written in their field.
+/// Reads what proxies have written in their field.
 fn entries_in(headers: &HeaderBlock, field: &ClientField, trusted: &CidrSet) -> Entries {
     match field {
         ClientField::XForwardedFor => listed(headers, trusted),

@@ -144,9 +144,9 @@ pub struct Settings {
     pub allow: Vec<Net>,
     /// Clients kept out, even when `allow` lets them in.
     pub deny: Vec<Net>,
-    /// How often clients may ask. Who inherits them counts together with whom they are from.
+    /// Limits on how often clients may ask. A route that inherits them counts with its site.
     pub rate: Option<Arc<[RateRule]>>,
-    /// How many requests may be under way at once, inherited alike.
+    /// Limits on how many requests may be under way at once, inherited alike.
     pub concurrent: Option<Arc<[CrowdRule]>>,
     /// Where all this is written.
     pub places: Places,

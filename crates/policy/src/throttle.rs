@@ -10,7 +10,7 @@ use crate::headers::FieldName;
 use crate::pattern::PathPattern;
 use crate::peer::Peer;
 
-/// Who is counted as one.
+/// The unit that is counted as one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Per {
     /// An IPv4 address, or the /64 of an IPv6 address. Clients of unix sockets are one.
@@ -25,7 +25,7 @@ pub enum Per {
 /// The terms of a limit of either kind.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
-    /// Who is counted as one.
+    /// The unit that is counted as one.
     pub per: Per,
     /// The paths that it is for, any of them; empty for every path.
     pub paths: Vec<PathPattern>,
@@ -33,7 +33,7 @@ pub struct Terms {
     pub exempt: Vec<Net>,
     /// The status of a refusal: 429 or 503; `None` for 429.
     pub status: Option<Status>,
-    /// What would happen is counted and logged, and does not happen.
+    /// Refusals are counted and logged, and do not happen.
     pub dry_run: bool,
 }
 
@@ -130,7 +130,7 @@ impl Per {
         }
     }
 
-    /// Who is counted as one, in words.
+    /// Tells in words who is counted as one.
     pub fn told(&self) -> String {
         match self {
             Self::Address => "address".to_owned(),

@@ -1,17 +1,18 @@
-//! What the clients of one rate owe: a table of fixed size, without locks, that allocates only when
-//! it is made.
+//! Debts of a rate's clients: a table of fixed size, without locks, that allocates only when it is
+//! made.
 //!
 //! A client has its place in one bucket of eight. Who owes nothing any more gives up his place, at
-//! no loss. If all eight owe something, a newcomer takes the place of the one that owes least, **and
-//! what it owes** (as the Space-Saving algorithm counts the frequent): so no place ever owes less
-//! than before, and whoever was displaced finds at least what he owed when he comes again. What
-//! follows, however many addresses an attacker has: none of them, and no other client, is admitted
-//! more often than its rate allows, all of them together no more often than as many clients as there
-//! are places. The price: a newcomer in a full bucket may owe from the beginning what another was
-//! admitted for. Who is limited most stays longest.
+//! no loss. If all eight owe something, a newcomer takes the place of the one that owes least, and
+//! its debt with it (as the Space-Saving algorithm counts the frequent). So no place ever owes less
+//! than before, and whoever was displaced finds at least what he owed when he comes again. However
+//! many addresses an attacker has, each client is admitted no more often than its rate allows, and
+//! all of them together no more often than as many clients as there are places. The price is that
+//! a newcomer in a full bucket may owe from the beginning what another was admitted for. Who is
+//! limited most stays longest.
 //!
-//! Two threads that bring the same new client at the same moment, while its bucket changes, may give
-//! it two places, of which the second is given up later: it gains the few that were counted there.
+//! Two threads that bring the same new client at the same moment, while its bucket changes, may
+//! give it two places. The second is given up later: the client gains the few that were counted
+//! there.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,8 +25,8 @@ const PLACES: usize = 8;
 /// Bytes of one place.
 const PLACE_BYTES: u64 = 16;
 
-/// How often a place is looked for again when another thread has just taken the one that was
-/// chosen. Then it is shared.
+/// The number of looks for a place, where other threads take those that were chosen. Then one is
+/// shared.
 const TRIES: usize = 4;
 
 #[derive(Default)]
@@ -41,7 +42,7 @@ struct Bucket {
     owed_ns: [AtomicU64; PLACES],
 }
 
-/// What the clients of one rate owe.
+/// Debts of the clients of one rate.
 pub struct RateTable {
     buckets: Box<[Bucket]>,
     displaced: AtomicU64,
@@ -56,7 +57,7 @@ impl fmt::Debug for RateTable {
 /// The outcome of [`RateTable::admit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// What the rate says.
+    /// The rate's answer.
     pub admission: Admission,
     /// The client took the place of another that still owed something.
     pub displaced: bool,
@@ -99,7 +100,7 @@ impl RateTable {
         Admitted { admission, displaced }
     }
 
-    /// What [`RateTable::admit`] would say, and what is left; changes nothing.
+    /// Foretells what [`RateTable::admit`] would say, and what is left; changes nothing.
     pub fn foresee(&self, rate: &Rate, mark: u64, now_ms: u64) -> (Admission, Left) {
         let now_ns = moment_ns(now_ms);
         let bucket = self.bucket(mark);

@@ -1,4 +1,4 @@
-//! How much of one kind clients have under way at once: a table of fixed size, without locks.
+//! Counts of what clients have under way at once: a table of fixed size, without locks.
 //!
 //! Mark and number of a place are one word, so that no thread sees one without the other. A place
 //! without anything under way is anybody's. Where all eight places of a bucket are taken by others,
@@ -23,7 +23,7 @@ const MOST: u64 = COUNT_MASK - 1;
 #[repr(align(64))]
 struct Places([AtomicU64; PLACES]);
 
-/// What the clients of one limit have under way.
+/// Counts of what the clients of one limit have under way.
 pub struct Crowd {
     buckets: Box<[Places]>,
 }
@@ -99,7 +99,7 @@ impl Crowd {
         }
     }
 
-    /// What counts as under way for the client of this `mark`.
+    /// The number that counts as under way for the client of this `mark`.
     pub fn under_way(&self, mark: u64) -> u64 {
         let (bucket, mark) = self.place_of(mark);
         self.buckets[bucket].choose(mark).1 & COUNT_MASK

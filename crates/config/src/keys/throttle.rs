@@ -15,9 +15,10 @@ fn terms() -> Vec<Key> {
 
 pub(crate) const RATE: Section = Section {
     title: "[site.rate]",
-    about: "How often clients may ask, counted for each by itself; also in a route. Further requests wait or are \
-            refused with 429 and Retry-After. A list of tables holds all of them: a request comes in when each lets \
-            it in. A route that says nothing counts together with its site; `false` in a route takes the limit off.",
+    about: "How often clients may ask, counted for each by itself; also in a route. Further \
+            requests wait or are refused with 429 and Retry-After. Of a list of tables all hold: a \
+            request comes in when each lets it in. A route that says nothing counts together with \
+            its site; `false` in a route takes the limit off.",
     keys: || {
         let mut keys = keys! {
             "requests", "a rate such as \"10/s\"", "required", "So many in a second (`/s`), a minute (`/m`) or an hour (`/h`), at an even pace: `60/m` lets one in every second.";
@@ -32,9 +33,10 @@ pub(crate) const RATE: Section = Section {
 
 pub(crate) const CONCURRENT: Section = Section {
     title: "[site.concurrent]",
-    about: "How many requests of a client may be under way at once, from their heads to the last bytes of their \
-            answers; also in a route. Further ones are refused with 429. Lists and routes are as for `[site.rate]`. \
-            Connections have a limit of their own, `connections_per_ip`.",
+    about: "How many requests of a client may be under way at once, from their heads to the last \
+            bytes of their answers; also in a route. Further ones are refused with 429. Lists and \
+            routes are as for `[site.rate]`. Connections have a limit of their own, \
+            `connections_per_ip`.",
     keys: || {
         let mut keys = keys! {
             "requests", COUNT, "required", "So many, at least 1. A WebSocket connection is one as long as it lasts.";

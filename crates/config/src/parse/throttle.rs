@@ -103,7 +103,9 @@ fn terms(r: &mut Reader, table: &Table<'_>) -> Terms {
 
 fn per(r: &mut Reader, item: &Item<'_>) -> Option<Per> {
     let Some(pairs) = item.pairs() else {
-        return r.word(item, &[("address", Words::Address), ("site", Words::Site)]).map(Into::into);
+        return r
+            .word(item, &[("address", PerWord::Address), ("site", PerWord::Site)])
+            .map(Into::into);
     };
     match pairs.as_slice() {
         [("field", _, field)] => {
@@ -119,16 +121,16 @@ fn per(r: &mut Reader, item: &Item<'_>) -> Option<Per> {
 
 /// The words of `per`.
 #[derive(Clone, Copy)]
-enum Words {
+enum PerWord {
     Address,
     Site,
 }
 
-impl From<Words> for Per {
-    fn from(word: Words) -> Self {
+impl From<PerWord> for Per {
+    fn from(word: PerWord) -> Self {
         match word {
-            Words::Address => Self::Address,
-            Words::Site => Self::Site,
+            PerWord::Address => Self::Address,
+            PerWord::Site => Self::Site,
         }
     }
 }

@@ -21,8 +21,8 @@ use crate::core::Core;
 use crate::live::Site;
 use crate::way::{Slow, Start, Way};
 
-/// Takes a request as far as it goes without waiting, in the program `instance`; one that `is_later`
-/// answered, whatever it is, does not begin.
+/// Takes a request as far as it goes without waiting, in the program `instance`; one that
+/// `is_later` answered, whatever it is, does not begin.
 pub(crate) fn start(
     core: &Rc<Core>,
     (live, site, instance): (&LiveRef, &Arc<Site>, &Arc<Instance>),
