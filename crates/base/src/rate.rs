@@ -166,11 +166,16 @@ mod tests {
             .prop_map(|(requests, per_ms, beyond)| Rate::new(requests, per_ms, beyond))
     }
 
+    /// Visits at once, soon after each other, and after a while.
+    fn steps() -> impl Strategy<Value = Vec<u64>> {
+        prop::collection::vec(prop_oneof![Just(0_u64), 0_u64..50, 0_u64..200_000], 1..300)
+    }
+
     proptest! {
         #[test]
         fn it_decides_as_a_leaking_bucket(
             rate in rates(),
-            steps_ms in prop::collection::vec(prop_oneof![Just(0_u64), 0..50, 0..200_000], 1..300),
+            steps_ms in steps(),
         ) {
             let mut bucket = Bucket { drops: 0, at_ns: 0 };
             let (mut owed_ns, mut now_ns) = (0, 0);
