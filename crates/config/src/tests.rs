@@ -11,6 +11,7 @@ mod neighbours;
 mod ports;
 mod presets;
 mod purge;
+mod throttle;
 
 use base::Limits;
 use insta::assert_snapshot;
