@@ -29,7 +29,7 @@ async function visitors(ms) {
   }
 }
 
-const browser = await openBrowser();
+let browser = await openBrowser();
 
 async function everyLook(when) {
   for (const [what, options] of looks) {
@@ -52,7 +52,9 @@ async function everyLook(when) {
 
 const coming = visitors(minutes * 60_000 + 90_000);
 await everyLook('first');
+await browser.close();
 await new Promise((resolve) => { setTimeout(resolve, minutes * 60_000); });
+browser = await openBrowser({ keep: true });
 await everyLook('later');
 const picture = path.join(shots, 'later-light.png');
 check('the picture is small', fs.statSync(picture).size < 300_000, fs.statSync(picture).size);
