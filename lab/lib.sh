@@ -186,6 +186,7 @@ trust() {
 }
 
 # checks FILE...: the lab's checks, one Node module after the other, of LAB_URL or the lab's site. Screenshots go to SHOTS.
+# Each has CHECKS_SECONDS, 400 by default.
 checks() {
   local file status=0
   [ -d "$lab/browser/node_modules/playwright-core" ] ||
@@ -193,7 +194,7 @@ checks() {
   trust
   for file in "$@"; do
     HOME=$work/home LAB_URL=${LAB_URL:-https://$host:$https} LAB_HTTP=http://$host:$http LAB_ROOT=$work/tls/root.pem \
-      LAB_SHOTS=${SHOTS:-$lab/../target/lab/$app} LAB_WORK=$work timeout 400 "${enter[@]}" node "$here/$file" || status=1
+      LAB_SHOTS=${SHOTS:-$lab/../target/lab/$app} LAB_WORK=$work timeout "${CHECKS_SECONDS:-400}" "${enter[@]}" node "$here/$file" || status=1
   done
   # PHP's and the application's complaints are no reason to fail, but one wants to see them.
   grep -hE 'PHP (Warning|Fatal|Parse)|panicked' "$work"/*.log | sort | uniq -c | sort -rn | head -n 20 || true

@@ -149,10 +149,10 @@ tools() {
   lab/tools/run.sh
 }
 
-# Prometheus, HAProxy and a kubelet's questions, from another network namespace.
+# Prometheus, HAProxy and a kubelet's questions, from another network namespace; what Grafana's panels say of a load.
 watchers() {
   scripts/setup.sh watchers || return 77
-  lab/watchers/run.sh
+  lab/watchers/run.sh && lab/watchers/panels.sh
 }
 
 # A few clusters with faults: that no promise is broken, however slow the machine is.

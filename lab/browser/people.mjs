@@ -13,8 +13,9 @@ const shots = process.env.LAB_SHOTS;
 let number = 0;
 const inside = new Set();
 
-export async function openBrowser() {
-  fs.rmSync(shots, { recursive: true, force: true });
+// With `keep`, screenshots of an earlier browser stay.
+export async function openBrowser({ keep = false } = {}) {
+  if (!keep) fs.rmSync(shots, { recursive: true, force: true });
   fs.mkdirSync(shots, { recursive: true });
   afterTrouble.push(async (part) => {
     for (const person of inside) await person.shot(`trouble ${part} ${person.name}`);

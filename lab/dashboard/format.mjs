@@ -30,6 +30,15 @@ await part('numbers', async () => {
   }
 });
 
+await part('means of what has no past', async () => {
+  const made = new History();
+  made.start({ columns: ['time_ms', 'hits'], reach_s: 600, minutes: [], rows: [[1_000, 7]] });
+  check('0 before the first look', made.mean('client_errors', 5) === 0, made.mean('client_errors', 5));
+  for (const [time, errors] of [[2_000, 50], [10_000, 2], [11_000, 4]]) made.add(time, { hits: 1, client_errors: errors });
+  check('of the last five seconds', made.mean('client_errors', 5) === 3, made.mean('client_errors', 5));
+  check('as those with a past', made.mean('hits', 5) === 1, made.mean('hits', 5));
+});
+
 // A daemon that is as old as `minutes`, of whose last ten minutes each second is known.
 function history(minutes, reach_s = 86_400) {
   const end = 1_700_000_000_000 - (1_700_000_000_000 % 60_000);

@@ -51,6 +51,8 @@ await part('figures under load', async () => {
   for (const label of ['Sent', 'Origin requests', 'Errors', 'Memory', 'Objects', 'Connections']) {
     await anna.until(label, async () => (await anna.tile(label)).number > 0);
   }
+  const words = await page.innerText('#tiles');
+  check('every figure is a number', !/NaN|undefined|null/.test(words), words.replaceAll('\n', ' '));
   const row = (table, words) => page.locator(`#${table} tbody tr`, { hasText: words }).first();
   for (const [table, words] of [['misses-table', '/passed/'], ['time-table', 'shop.example/'], ['errors-table', '/fail/'],
     ['sites-table', '*'], ['disk-table', '/disk'], ['clients-table', '127.0.0.1'], ['origins-table', 'app'],

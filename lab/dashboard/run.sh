@@ -5,6 +5,8 @@
 #
 #   lab/dashboard/run.sh [PART...]     format live ranges boxes strangers access demo report broken, default all; LARDER_BIN names
 #                                      another binary, SHOTS another folder for screenshots
+#   lab/dashboard/run.sh picture       takes pictures over ten minutes, and makes docs/guide/dashboard.png again;
+#                                      PICTURE_MINUTES is another time, GUIDE another file for the guide's picture
 source "$(dirname "$0")/../lib.sh" dashboard
 
 [ -d "$here/node_modules/axe-core" ] || quietly npm npm --prefix "$here" ci --no-audit --no-fund
@@ -15,13 +17,19 @@ for pair in uPlot.iife.min.js:uplot.js uPlot.min.css:uplot.css; do
 done
 cmp "$here/node_modules/uplot/LICENSE" "$vendor/uplot.LICENSE"
 
+config=larder.toml limit=400
+if [ "${1:-}" = picture ]; then
+  config=picture.toml
+  export GUIDE=${GUIDE:-$lab/../docs/guide/dashboard.png} PICTURE_MINUTES=${PICTURE_MINUTES:-10}
+  limit=$((PICTURE_MINUTES * 60 + 400))
+fi
 start origin node "$here/origin.mjs" "$work/run/origin.sock"
 until_ready origin test -S "$work/run/origin.sock"
 read -r admin nats < <(free_ports 2)
 start nats nats-server -a 127.0.0.1 -p "$nats" -js -sd "$work/nats"
 certificate_in_files
 sed "s|@HTTP@|$http|g; s|@HTTPS@|$https|g; s|@ADMIN@|$admin|g; s|@NATS@|$nats|g; s|@WORK@|$work|g
-  s|@CERTIFICATE@|$certificate|g" "$here/larder.toml" >"$work/larder.toml"
+  s|@CERTIFICATE@|$certificate|g" "$here/$config" >"$work/larder.toml"
 quietly larder-check "$larder" check "$work/larder.toml"
 
 # The part about a stream that breaks ends this Larder and starts another.
@@ -36,7 +44,7 @@ until_ready larder curl --silent --fail --max-time 5 --output /dev/null "http://
 status=0
 shots=${SHOTS:-$lab/../target/lab/dashboard}
 for part in "$@"; do
-  LAB_URL=http://localhost:$admin SHOTS=$shots/$part checks "$part.mjs" || status=1
+  CHECKS_SECONDS=$limit LAB_URL=http://localhost:$admin SHOTS=$shots/$part checks "$part.mjs" || status=1
 done
 # Whatever Larder the last part left.
 pids+=("$(cat "$LAB_PID")")

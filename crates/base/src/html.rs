@@ -1,5 +1,12 @@
 //! Text within HTML and XML.
 
+/// Lines of a head that make a page of ours readable on a telephone and in the dark. They have a
+/// browser fetch nothing.
+pub const LOOK: &str = "<meta name=\"viewport\" content=\"width=device-width\">\n\
+                        <meta name=\"color-scheme\" content=\"light dark\">\n\
+                        <style>body{max-width:40rem;margin:12vh auto;padding:0 1rem;\
+                        font-family:system-ui,sans-serif;line-height:1.5}</style>\n";
+
 /// Text that HTML and XML show as it stands: nothing of it is markup, within quotes neither.
 /// Control characters, which XML has none of, are replaced.
 pub fn escape(text: &str) -> String {

@@ -109,9 +109,12 @@ const explainButton = {
 
 const urlColumn = { title: 'URL', value: (row) => row.key, kind: 'url' };
 
+// Right after opening there may have been some that nobody counted.
+const NO_REQUESTS = 'None counted yet. Requests are counted here while a dashboard is open, and for a minute.';
+
 function urlTable(place, caption, note, first) {
   return new Table(byId(place), {
-    caption, note, key: (row) => row.key, nothing: 'No requests in the last minute.',
+    caption, note, key: (row) => row.key, nothing: NO_REQUESTS,
     columns: [
       urlColumn, first,
       number('Hits', hitsOf, { minor: true }),
@@ -208,7 +211,7 @@ function otherTables() {
       ],
     }),
     clients: new Table(byId('clients-table'), {
-      label: 'Clients', key: (row) => row.key, nothing: 'No requests in the last minute.',
+      label: 'Clients', key: (row) => row.key, nothing: NO_REQUESTS,
       columns: [
         { title: 'Client', value: (row) => row.key, kind: 'words' },
         number('Requests/s', (row) => rate(row.requests)),

@@ -12,6 +12,9 @@ const LEAST_MS = 500;
 // Points that a chart has room for, of rows that are means themselves.
 const POINTS_OF_MEANS = 300;
 
+// Looks of which rates without a column are kept.
+const LATE = 60;
+
 const minuteOf = (row) => Math.floor(row[0] / 60_000);
 
 // One row for many: their means, at the time of the last.
@@ -32,6 +35,8 @@ export class History {
     const last = minutes.at(-1)?.[0] ?? 0;
     // Rows of the minute that is not over.
     this.minute = rows.filter(([time]) => time > last);
+    // What the last rows of this look have besides their columns.
+    this.late = [];
   }
 
   add(time_ms, rates) {
@@ -39,6 +44,8 @@ export class History {
     const row = [time_ms, ...this.columns.slice(1).map((name) => rates[name] ?? 0)];
     this.rows.push(row);
     while (this.rows.length > POINTS) this.rows.shift();
+    this.late.push([time_ms, rates]);
+    while (this.late.length > LATE) this.late.shift();
     this.minute.push(row);
     if (minuteOf(row) === minuteOf(this.minute[0])) return;
     this.minutes.push(meanOf(this.minute));
@@ -102,12 +109,13 @@ export class History {
     return lists;
   }
 
-  // The mean of one rate over the last `seconds`.
+  // The mean of one rate over the last `seconds`; of one without a column, since this page looks.
   mean(name, seconds) {
     const at = this.columns.indexOf(name);
     const now = this.rows.at(-1)?.[0] ?? 0;
-    const late = this.rows.filter((row) => now - row[0] < seconds * 1000);
-    return late.length ? late.reduce((sum, row) => sum + row[at], 0) / late.length : 0;
+    const late = (at < 0 ? this.late : this.rows).filter(([time]) => now - time < seconds * 1000);
+    const sum = late.reduce((sum, row) => sum + (at < 0 ? row[1][name] ?? 0 : row[at]), 0);
+    return late.length ? sum / late.length : 0;
   }
 
   // The highest of what is shown, whatever is drawn as one.

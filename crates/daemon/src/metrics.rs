@@ -238,7 +238,13 @@ pub(crate) fn page(daemon: &Daemon) -> String {
     if let Some(neighbours) = daemon.neighbours.get() {
         by_neighbour(&mut page, &neighbours.figures());
     }
-    let sums = daemon.shared.tallies.sum();
+    let mut sums = daemon.shared.tallies.sum();
+    // A counter that begins at more than 0 hides from Prometheus what came before its first look.
+    let sites: Vec<_> =
+        daemon.with_config(|config| config.sites.iter().filter_map(first_host).collect());
+    for site in sites {
+        sums.sites.entry(site).or_default();
+    }
     by_site(&mut page, &sums);
     by_time(&mut page, &sums);
     by_server(&mut page, &daemon.servers());
@@ -252,6 +258,11 @@ fn process(page: &mut Page) {
         // Writing to a String cannot fail.
         _ = writeln!(page.0, "# HELP {name} {about}\n# TYPE {name} {kind}\n{name} {value}");
     }
+}
+
+/// The host by which a site is counted.
+fn first_host(site: &config::SiteConfig) -> Option<String> {
+    site.hosts.first().cloned()
 }
 
 fn by_site(page: &mut Page, sums: &Sums) {

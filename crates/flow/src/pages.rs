@@ -231,8 +231,9 @@ fn page(request: &Request, mut response: Response, reason: &str, below: Option<&
     let status = response.status;
     let below = below.map(|text| format!("<p>{}</p>\n", base::html::escape(text)));
     let body = format!(
-        "<!doctype html><html><head><title>{status} {phrase}</title></head>\n<body><h1>{status} \
-         {phrase}</h1>\n<p>{reason}</p>\n{below}</body></html>\n",
+        "<!doctype html><html lang=\"en\"><head><title>{status} {phrase}</title>\n{look}</head>\n\
+         <body><h1>{status} {phrase}</h1>\n<p>{reason}</p>\n{below}</body></html>\n",
+        look = base::html::LOOK,
         phrase = status.reason(),
         reason = base::html::escape(reason),
         below = below.unwrap_or_default(),

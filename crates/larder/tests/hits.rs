@@ -98,6 +98,10 @@ async fn a_load_is_counted_alike_everywhere() {
     let stage = stage(&folder).await;
     let mut events = Events::open(&stage, "read").await;
     events.find("figures", |_| true).await;
+    // Prometheus sees no growth of a counter that was not there before.
+    let page = stage.daemon.metrics().await.expect("metrics");
+    let row = page.lines().find(|line| line.starts_with("larder_site_errors_total{site=\""));
+    assert!(row.is_some_and(|row| row.ends_with("\"} 0")), "{row:?}");
     drive(&stage).await;
     counters_and_top(&stage).await;
     of_the_site(&stage).await;

@@ -38,6 +38,9 @@ async fn visitors_see_a_plain_page_and_operators_the_cause_by_its_number() {
     assert_eq!(status, 502);
     let plain = "The server behind this site cannot be reached, or did not answer properly.";
     assert!(page.contains(plain), "{page}");
+    for head in ["name=\"viewport\"", "name=\"color-scheme\"", "<html lang=\"en\">"] {
+        assert!(page.contains(head), "{head}: {page}");
+    }
     let port = address.port().to_string();
     for word in ["127.0.0.1", &port, "refused", "os error", "connect"] {
         assert!(!page.contains(word), "{word}: {page}");

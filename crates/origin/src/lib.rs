@@ -16,6 +16,7 @@ mod balance;
 mod budget;
 mod config;
 mod deadline;
+mod denied;
 mod depot;
 mod error;
 mod exchange;

@@ -161,8 +161,9 @@ pub(crate) fn answer(request: &Request, target: &Target) -> Option<(Response, By
         response.headers.push(HeaderId::Location, &with_slash(request));
     }
     let page = format!(
-        "<!doctype html><html><head><title>{status} {phrase}</title></head>\n<body><h1>{status} \
-         {phrase}</h1>\n<p>{reason}</p>\n</body></html>\n",
+        "<!doctype html><html lang=\"en\"><head><title>{status} {phrase}</title>\n{look}</head>\n\
+         <body><h1>{status} {phrase}</h1>\n<p>{reason}</p>\n</body></html>\n",
+        look = base::html::LOOK,
         phrase = status.reason(),
     );
     let body = if request.method == Method::Head { Bytes::new() } else { page.into() };

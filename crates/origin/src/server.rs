@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 
 use crate::config::{Address, EjectConfig, Hold, Opening, OriginConfig, ServerConfig};
 use crate::deadline::Deadline;
+use crate::denied;
 use crate::depot::{Depot, Lane, Way};
 use crate::error::{Error, Step};
 use crate::health::{Ejection, Order, ProbeWindow, Probed, Standing};
@@ -305,7 +306,7 @@ impl Server {
         if !is_known {
             self.reserved.admit_socket(path)?;
         }
-        let stream = Stream::connect_unix(path)?;
+        let stream = Stream::connect_unix(path).map_err(|error| denied::explained(path, error))?;
         if !is_known {
             self.admitted_until_ms.store(now_ms.saturating_add(ADMITTED_MS), Ordering::Relaxed);
         }
