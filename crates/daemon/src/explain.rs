@@ -105,6 +105,7 @@ impl Asked {
 fn tell(shared: &Arc<Shared>, ring: Option<&Path>, asked: &Asked) -> Result<Value, String> {
     let live = shared.live();
     let Asked { url, method, fields, client, last } = asked;
+    let url = &question::with_scheme(url, live.tls.is_some());
     let question = Question { url, method, fields };
     let request = question.request(&live.head_limits).map_err(|error| error.to_string())?;
     let target = request.target.clone();

@@ -595,7 +595,7 @@ async fn a_request_that_waits_is_told_to_wait() {
 async fn questions_that_make_no_sense_are_refused_in_words() {
     let stage = Stage::new().await;
     for (question, expected) in [
-        (json!({ "url": "a.test" }), "a URL begins with"),
+        (json!({ "url": "ftp://a.test" }), "a URL begins with"),
         (json!({ "url": "http://a.test/", "headers": ["Host: b"] }), "the listener would refuse"),
         (json!({ "url": "http://a.test/", "headers": ["x"] }), "a header field is written"),
         (json!({ "link": "http://a.test/" }), "`link` is not known"),
@@ -627,6 +627,8 @@ async fn the_command_prints_for_people_and_for_tools() {
     let (good, out, _) = run(&["http://a.test/page", "--method", "POST", "--json"]);
     let told: Value = serde_json::from_str(&out).expect("JSON");
     assert!(good && told["outcome"]["served"] == "PASS", "{told}");
-    let (good, _, error) = run(&["a.test/page"]);
+    let (good, out, _) = run(&["a.test/page"]);
+    assert!(good && out.starts_with("GET http://a.test/page\n  HIT: "), "{out}");
+    let (good, _, error) = run(&["ftp://a.test/page"]);
     assert!(!good && error.starts_with("larder: a URL begins with"), "{error}");
 }

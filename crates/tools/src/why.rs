@@ -27,7 +27,8 @@ const BRIEF_MAX: usize = 32;
     larder explain http://example.com/api --method POST --client 192.0.2.7\n  \
     larder explain https://example.com/ --json | jq .outcome")]
 pub struct ExplainArgs {
-    /// The whole URL, such as `https://example.com/shop?page=2`.
+    /// The URL, such as `https://example.com/shop?page=2`; without a scheme it is HTTPS where TLS
+    /// is spoken.
     url: String,
     /// A header field of the request, such as 'Cookie: a=b'; repeatable.
     #[arg(short = 'H', long = "header", value_name = "FIELD")]

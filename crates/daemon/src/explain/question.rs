@@ -90,6 +90,16 @@ impl Question<'_> {
     }
 }
 
+/// `url`, or what it most likely means where it has no scheme, as lists of URLs show them: HTTPS
+/// if that is spoken here, since plain requests are often only sent there.
+pub(super) fn with_scheme(url: &str, is_tls_here: bool) -> String {
+    let scheme = if is_tls_here { "https" } else { "http" };
+    let host = url.split(['/', '?', '#']).next().unwrap_or_default();
+    // `http:` would be a host otherwise.
+    let has_scheme = url.get(host.len()..).is_some_and(|rest| rest.starts_with("//"));
+    if host.is_empty() || has_scheme { url.to_owned() } else { format!("{scheme}://{url}") }
+}
+
 /// Returns the rest of `url` after `scheme`, which may be in any case.
 fn after<'u>(url: &'u str, scheme: &str) -> Option<&'u str> {
     let (first, rest) = url.split_at_checked(scheme.len())?;
@@ -123,6 +133,22 @@ mod tests {
         let post = read("http://a/", "POST", &["Content-Length: 3", "Cookie: a=b"]).expect("one");
         assert_eq!(post.framing, message::Framing::Length(3));
         assert_eq!(post.headers.value(message::HeaderId::Cookie), Some(&b"a=b"[..]));
+    }
+
+    #[test]
+    fn a_url_without_a_scheme_has_the_one_that_is_spoken_here() {
+        for (url, plain, secure) in [
+            ("a.test/x", "http://a.test/x", "https://a.test/x"),
+            ("127.0.0.1:80?b", "http://127.0.0.1:80?b", "https://127.0.0.1:80?b"),
+            ("a.test/x?u=http://b/", "http://a.test/x?u=http://b/", "https://a.test/x?u=http://b/"),
+            ("http://a.test/", "http://a.test/", "http://a.test/"),
+            ("ftp://a/", "ftp://a/", "ftp://a/"),
+            ("/x", "/x", "/x"),
+            ("", "", ""),
+        ] {
+            assert_eq!(with_scheme(url, false), plain);
+            assert_eq!(with_scheme(url, true), secure);
+        }
     }
 
     #[test]
