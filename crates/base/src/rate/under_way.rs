@@ -34,38 +34,44 @@ impl fmt::Debug for Crowd {
     }
 }
 
-/// One that is under way, until this is dropped.
+/// One that is under way, until this is dropped. It is short: replies are moved with it.
 #[derive(Debug)]
-pub struct Stay {
-    crowd: Arc<Crowd>,
-    bucket: u32,
-    place: u32,
-    /// The same one in the tables of further limits.
-    and: Option<Box<Self>>,
+pub struct Stay(#[expect(dead_code, reason = "all that is done with it is to drop it")] Counted);
+
+#[derive(Debug)]
+enum Counted {
+    /// In the place of this number.
+    Once { crowd: Arc<Crowd>, place: u32 },
+    /// By several limits.
+    #[expect(dead_code, reason = "the two are only dropped")]
+    Both(Box<(Stay, Stay)>),
 }
 
 impl Stay {
     /// The same with what another limit has given, if it has given something.
     #[must_use]
-    pub fn with(mut self, other: Option<Self>) -> Self {
-        debug_assert!(self.and.is_none(), "what would be forgotten ends");
-        self.and = other.map(Box::new);
-        self
+    pub fn with(self, other: Option<Self>) -> Self {
+        match other {
+            Some(other) => Self(Counted::Both(Box::new((self, other)))),
+            None => self,
+        }
     }
 }
 
-impl Drop for Stay {
+impl Drop for Counted {
     fn drop(&mut self) {
-        let bucket = &self.crowd.buckets[self.bucket as usize];
-        // The number is not 0: this one is in it.
-        bucket.0[self.place as usize].fetch_sub(1, Ordering::Relaxed);
+        if let Self::Once { crowd, place } = self {
+            let place = *place as usize;
+            // The number is not 0: this one is in it.
+            crowd.buckets[place / PLACES].0[place % PLACES].fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
 impl Crowd {
     /// A table with room for at least `clients`, in buckets whose number is a power of two.
     pub fn new(clients: usize) -> Arc<Self> {
-        let buckets = clients.div_ceil(PLACES).clamp(1, 1 << 30).next_power_of_two();
+        let buckets = clients.div_ceil(PLACES).clamp(1, 1 << 24).next_power_of_two();
         Arc::new(Self { buckets: std::iter::repeat_with(Places::default).take(buckets).collect() })
     }
 
@@ -93,8 +99,9 @@ impl Crowd {
             let own = &self.buckets[bucket].0[place];
             let taken = own.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed);
             if taken.is_ok() {
-                let (bucket, place) = (bucket as u32, place as u32);
-                return Some(Stay { crowd: Arc::clone(self), bucket, place, and: None });
+                // There are fewer than 2^32 places.
+                let place = (bucket * PLACES + place) as u32;
+                return Some(Stay(Counted::Once { crowd: Arc::clone(self), place }));
             }
         }
     }
@@ -154,7 +161,6 @@ mod tests {
                     own.extend(large.enter(mark(who), most));
                     prop_assert_eq!(own.len(), (before + 1).min(most as usize));
                     own_few.extend(small.enter(mark(who), most));
-                    prop_assert!(own_few.iter().all(|stay| stay.bucket == 0));
                 } else {
                     own.pop();
                     own_few.pop();
@@ -167,6 +173,19 @@ mod tests {
                 prop_assert_eq!(left, 0);
             }
         }
+    }
+
+    #[test]
+    fn what_several_limits_count_ends_with_one_stay() {
+        let crowds = [1, 2, 3].map(|_| Crowd::new(8));
+        let stay = crowds.iter().fold(None, |before, crowd| {
+            let own = crowd.enter(mark(1), 1).expect("there is room");
+            Some(own.with(before))
+        });
+        assert!(crowds.iter().all(|crowd| crowd.enter(mark(1), 1).is_none()));
+        drop(stay);
+        assert!(crowds.iter().all(|crowd| crowd.enter(mark(1), 1).is_some()));
+        assert_eq!(size_of::<Option<Stay>>(), 16);
     }
 
     #[test]
