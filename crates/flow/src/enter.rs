@@ -149,9 +149,11 @@ impl Core {
         entering.take_off(request);
         let open = self.enter_open((live, site), request, client, when, false, Some(&entering));
         let (mut start, who) = open;
-        match &mut start {
-            Start::Reply(reply) => reply.about.user = entering.user,
-            Start::Slow(slow) => slow.user = entering.user,
+        if let Some(user) = entering.user {
+            match &mut start {
+                Start::Reply(reply) => reply.about.guarded.note_user(user),
+                Start::Slow(slow) => slow.user = Some(user),
+            }
         }
         (start, who)
     }

@@ -29,6 +29,7 @@ use crate::guard::refusal;
 use crate::live::Site;
 use crate::pages::Problem;
 use crate::reply::{Head, Reply};
+use crate::trace::User;
 
 pub(crate) use self::check::Check;
 pub(crate) use self::known::{Admitted, Known, Proof};
@@ -89,7 +90,7 @@ pub(crate) enum Looked {
 #[derive(Debug, Default)]
 pub(crate) struct Entering {
     /// The user, by the name that the password was shown for.
-    pub(crate) user: Option<Arc<str>>,
+    pub(crate) user: Option<Arc<User>>,
     /// Its responses are for one user alone.
     pub(crate) is_personal: bool,
     /// The password stays here.
@@ -265,7 +266,7 @@ impl PasswordGate {
     fn let_in(&self, entered: Admitted, entering: &mut Entering) {
         if let Some(field) = &self.rule.user_field {
             entering.own.push(field.clone());
-            let user = entered.user.as_deref().unwrap_or_default();
+            let user = entered.user.as_ref().map_or("", |user| &user.0);
             entering.told.push((field.clone(), user.as_bytes().into()));
         }
         entering.user = entered.user;

@@ -136,7 +136,9 @@ impl Pass {
 
     /// Has the request be under way until its reply ends, and the log tell what it was spared.
     pub(crate) fn mark(self, reply: &mut Reply) {
-        reply.about.stay = self.stay;
+        if let Some(stay) = self.stay {
+            reply.about.guarded.note_stay(stay);
+        }
         if let Some(problem) = self.spared
             && reply.about.trouble.is_none()
         {

@@ -377,7 +377,7 @@ impl Reply {
     /// Returns true if its request counts as under way until the reply is dropped, which is not to
     /// be before its last byte has left.
     pub fn is_counted(&self) -> bool {
-        self.about.stay.is_some()
+        self.about.guarded.is_counted()
     }
 
     /// Returns true if nothing need be awaited to send the reply.

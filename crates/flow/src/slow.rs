@@ -52,8 +52,8 @@ impl Slow {
         };
         let user = self.user.take();
         let mut reply = self.run_on(core, request, body, front).await;
-        if user.is_some() {
-            reply.about.user = user;
+        if let Some(user) = user {
+            reply.about.guarded.note_user(user);
         }
         if let Some(pass) = pass {
             pass.mark(&mut reply);

@@ -30,10 +30,59 @@ pub struct About {
     pub told: Option<Box<vcl::told::Told>>,
     /// The way of a request that waited.
     pub trace: Option<Rc<Trace>>,
-    /// The user who asked, as a gate knows it.
-    pub user: Option<Arc<str>>,
+    /// Notes of the site's guards.
+    pub(crate) guarded: Guarded,
+}
+
+/// Notes of a site's guards about a request. They are short, since replies are moved about.
+#[derive(Debug, Default)]
+pub(crate) enum Guarded {
+    #[default]
+    Free,
+    /// A gate knows the user.
+    User(Arc<User>),
     /// The request counts as under way until this ends.
-    pub(crate) stay: Option<Stay>,
+    Stay(Stay),
+    Both(Box<(Arc<User>, Stay)>),
+}
+
+/// The name of a user, as a gate knows it.
+#[derive(Debug)]
+pub(crate) struct User(pub(crate) Box<str>);
+
+impl Guarded {
+    /// Takes note of a user.
+    pub(crate) fn note_user(&mut self, user: Arc<User>) {
+        *self = match std::mem::take(self) {
+            Self::Free | Self::User(_) => Self::User(user),
+            Self::Stay(stay) => Self::Both(Box::new((user, stay))),
+            Self::Both(both) => Self::Both(Box::new((user, both.1))),
+        };
+    }
+
+    /// Has the request count as under way.
+    pub(crate) fn note_stay(&mut self, stay: Stay) {
+        *self = match std::mem::take(self) {
+            Self::Free => Self::Stay(stay),
+            Self::User(user) => Self::Both(Box::new((user, stay))),
+            Self::Stay(other) => Self::Stay(stay.with(Some(other))),
+            Self::Both(both) => Self::Both(Box::new((both.0, stay.with(Some(both.1))))),
+        };
+    }
+
+    /// The user, if a gate knows one.
+    pub(crate) fn user(&self) -> Option<&str> {
+        match self {
+            Self::User(user) => Some(&user.0),
+            Self::Both(both) => Some(&both.0.0),
+            Self::Free | Self::Stay(_) => None,
+        }
+    }
+
+    /// Returns true if the request counts as under way.
+    pub(crate) fn is_counted(&self) -> bool {
+        matches!(self, Self::Stay(_) | Self::Both(_))
+    }
 }
 
 impl About {

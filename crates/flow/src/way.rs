@@ -15,6 +15,7 @@ use crate::guard::Pass;
 use crate::live::Site;
 use crate::purge::{Answers, Order};
 use crate::reply::{Forward, Reply};
+use crate::trace::User;
 use crate::vcl::waiting::Waiting;
 
 /// The outcome of the steps that a request takes without waiting.
@@ -42,7 +43,7 @@ pub struct Slow {
     /// The word of its site's limits.
     pub(crate) pass: Option<Box<Pass>>,
     /// The user who asks, as a gate knows it.
-    pub(crate) user: Option<Arc<str>>,
+    pub(crate) user: Option<Arc<User>>,
 }
 
 /// The way that a request goes.

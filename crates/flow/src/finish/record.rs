@@ -62,7 +62,7 @@ pub(super) fn answered(
         record.target = &request.target;
     }
     record.phases = phases(reply, told, end_us);
-    let (headers, user) = (request.map(|request| &request.headers), about.user.as_deref());
+    let (headers, user) = (request.map(|request| &request.headers), about.guarded.user());
     if let Some(told) = &about.told {
         tell_program(told, about.site(live), &mut record, room);
     }

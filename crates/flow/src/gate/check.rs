@@ -25,6 +25,7 @@ use crate::guard::refusal;
 use crate::live::Site;
 use crate::pages::Problem;
 use crate::reply::{Reply, Served};
+use crate::trace::User;
 
 /// Fields of a client's request that the other server does not get from it.
 const NOT_TOLD: [HeaderId; 7] = [
@@ -60,7 +61,7 @@ impl Check {
     ) -> Result<Proof, Box<Reply>> {
         let (digest, entered, keep_ms) = match self {
             Self::Password { gate, digest, user, password } => {
-                let name = String::from_utf8_lossy(&user).into();
+                let name = Arc::new(User(String::from_utf8_lossy(&user).into()));
                 let shown = (&*gate, user, password);
                 check(core, (gates, site), request, client, shown).await?;
                 (digest, Admitted { user: Some(name), ..Admitted::default() }, gates.keep_ms)

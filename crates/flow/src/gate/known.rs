@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use policy::headers::FieldName;
 
+use crate::trace::User;
+
 /// Fields that a server which was asked has told.
 pub(crate) type Told = Arc<[(FieldName, Box<[u8]>)]>;
 
@@ -12,7 +14,7 @@ pub(crate) type Told = Arc<[(FieldName, Box<[u8]>)]>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Admitted {
     /// The user, by the name that the password was shown for.
-    pub(crate) user: Option<Arc<str>>,
+    pub(crate) user: Option<Arc<User>>,
     /// Fields that the server which was asked has told.
     pub(crate) fields: Told,
 }
@@ -69,13 +71,16 @@ mod tests {
     #[test]
     fn what_is_remembered_ends_and_has_bounds() {
         let mut known = Known::default();
-        let entered = |name: &str| Admitted { user: Some(name.into()), ..Admitted::default() };
+        let entered = |name: &str| Admitted {
+            user: Some(Arc::new(User(name.into()))),
+            ..Admitted::default()
+        };
         assert!(known.put([1; 32], entered("a"), (0, 10), 2));
         assert!(known.put([2; 32], entered("b"), (0, 20), 2));
         assert!(!known.put([3; 32], entered("c"), (5, 30), 2), "there is no room");
         assert!(known.put([2; 32], entered("b"), (5, 25), 2), "it is there");
         let name = |known: &Known, at, now_ms| {
-            known.get(&[at; 32], now_ms).and_then(|entered| entered.user.clone())
+            known.get(&[at; 32], now_ms)?.user.as_ref().map(|user| user.0.to_string())
         };
         assert_eq!(name(&known, 1, 9).as_deref(), Some("a"));
         assert_eq!(name(&known, 1, 10), None, "it is over");
