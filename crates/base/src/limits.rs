@@ -251,6 +251,8 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
         Limit::ErrorPageBytes,
         "a configuration that reaches it is not loaded, and the error names it",
     ),
+    (Limit::UsersBytes, "a configuration that reaches it is not loaded, and the error names it"),
+    (Limit::PasswordKeep, "how long something is believed"),
     (Limit::GeoipBytes, "a program that reaches it is not loaded, and the error names it"),
 ];
 
