@@ -199,7 +199,9 @@ impl Core {
             let proof = proofs.iter().find(|proof| proof.digest == *digest);
             proof.map(|proof| &proof.entered).or_else(|| known.get(digest, now.mono_ms)).cloned()
         };
+        let mut is_any = false;
         for gate in gates.of(site.policy.routes(request)) {
+            is_any |= gate.password.is_some() || gate.word.is_some();
             if let Some(gate) = &gate.password {
                 match gate.look(request, known) {
                     Ok(entered) => gate.let_in(entered, &mut entering),
@@ -226,7 +228,7 @@ impl Core {
                 }
             }
         }
-        if proofs.is_empty() {
+        if is_any && proofs.is_empty() {
             self.counters.inc(Counter::GateRemembered);
         }
         Looked::In(entering)
