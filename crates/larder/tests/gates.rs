@@ -8,6 +8,7 @@ use std::process::Command;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use support::console::run;
+use support::disked::{BOTH, Policy};
 use support::folder::Folder;
 use support::h2::client;
 use support::{PATIENCE, Stage, eventually, is_hit, sent_field, whole};
@@ -22,15 +23,6 @@ use tokio::net::TcpSocket;
 const USERS: &str = "ann:$2y$05$pirA/ZQzb4TZXyVzoFnxVO9xpzbhsxFvsySVXQE3G/voezCDT78bO\n\
     bob:$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00\n\
     old:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n";
-
-/// The kind of policy that decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Policy {
-    Declared,
-    Vcl,
-}
-
-const BOTH: [Policy; 2] = [Policy::Declared, Policy::Vcl];
 
 /// The file of a site of either kind, with these keys of its own.
 fn file(policy: Policy, origin: &Scripted, folder: &Folder, top: &str, site: &str) -> String {

@@ -8,6 +8,7 @@ mod support;
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
+use support::disked::{BOTH, Policy};
 use support::folder::Folder;
 use support::h2::{Plain, client};
 use support::{PATIENCE, Stage, eventually, whole};
@@ -19,15 +20,6 @@ use testkit::reply::Reply;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::time::timeout;
-
-/// The kind of policy that decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Policy {
-    Declared,
-    Vcl,
-}
-
-const BOTH: [Policy; 2] = [Policy::Declared, Policy::Vcl];
 
 const UPGRADED: &str =
     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nhello";
