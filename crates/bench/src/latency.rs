@@ -1,8 +1,7 @@
 //! Latencies of one kind: the histogram itself in HDR's compressed form, beside the figures that
 //! are read most.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
@@ -49,14 +48,15 @@ impl Latency {
             p99_9: histogram.value_at_quantile(0.999),
             p99_99: histogram.value_at_quantile(0.9999),
             max: histogram.max(),
-            hdr: STANDARD.encode(bytes),
+            hdr: BASE64.encode(&bytes),
         })
     }
 
     /// Reads the histogram back.
     pub fn histogram(&self) -> Result<Histogram<u64>, String> {
-        let bytes =
-            STANDARD.decode(&self.hdr).map_err(|error| format!("latency histogram: {error}"))?;
+        let bytes = BASE64
+            .decode(self.hdr.as_bytes())
+            .map_err(|error| format!("latency histogram: {error}"))?;
         Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|error| format!("latency histogram: {error}"))

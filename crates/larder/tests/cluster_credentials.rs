@@ -2,8 +2,7 @@
 
 mod support;
 
-use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use nkeys::KeyPair;
 use serde_json::{Value, json};
 use support::folder::Folder;
@@ -97,7 +96,7 @@ async fn an_nkey_is_known_by_its_public_part() {
 
 /// A token of `issuer` about `subject`, as NATS' accounts use them.
 fn signed(issuer: &KeyPair, subject: &str, about: &Value) -> String {
-    let text = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
+    let text = |value: &Value| BASE64URL_NOPAD.encode(value.to_string().as_bytes());
     let head = text(&json!({ "typ": "JWT", "alg": "ed25519-nkey" }));
     let says = json!({
         "jti": subject, "iat": 1_700_000_000, "iss": issuer.public_key(), "name": "of a test",
@@ -105,7 +104,7 @@ fn signed(issuer: &KeyPair, subject: &str, about: &Value) -> String {
     });
     let said = format!("{head}.{}", text(&says));
     let signature = issuer.sign(said.as_bytes()).expect("it has a seed");
-    format!("{said}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature))
+    format!("{said}.{}", BASE64URL_NOPAD.encode(&signature))
 }
 
 /// A file as `nsc` writes it.

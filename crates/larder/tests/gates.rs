@@ -5,8 +5,7 @@ mod support;
 
 use std::process::Command;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD as BASE64;
+use data_encoding::BASE64;
 use support::console::run;
 use support::disked::{BOTH, Policy};
 use support::folder::Folder;
@@ -65,7 +64,7 @@ fn users(more: &str) -> (Folder, String) {
 }
 
 fn shown(user: &str, password: &str) -> String {
-    format!("Authorization: Basic {}\r\n", BASE64.encode(format!("{user}:{password}")))
+    format!("Authorization: Basic {}\r\n", BASE64.encode(format!("{user}:{password}").as_bytes()))
 }
 
 /// All three have it.
@@ -128,7 +127,8 @@ async fn over_http2_the_gate_is_the_same() {
         assert_eq!(reply.status, 401, "{policy:?}");
         assert!(reply.field("www-authenticate").is_some());
         for (n, user) in ["ann", "bob", "ann"].into_iter().enumerate() {
-            let credentials = format!("Basic {}", BASE64.encode(format!("{user}:{PASSWORD}")));
+            let credentials =
+                format!("Basic {}", BASE64.encode(format!("{user}:{PASSWORD}").as_bytes()));
             let asked = Request::get("/page").field("authorization", &credentials);
             let reply = client.fetch(&asked).await.answer("/page");
             assert_eq!((reply.status, reply.text().as_str()), (200, "page"), "{policy:?}");

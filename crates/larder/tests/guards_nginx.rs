@@ -7,8 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD as BASE64;
+use data_encoding::BASE64;
 use support::folder::Folder;
 use support::{PATIENCE, eventually, whole};
 use testkit::client::{Pieces, Raw, request};
@@ -101,7 +100,7 @@ async fn passwords_and_another_server_s_word_let_in_the_same() {
     ))
     .expect("larder starts");
     let addresses = [daemon.addr(), theirs];
-    let basic = |text: &str| format!("Authorization: Basic {}\r\n", BASE64.encode(text));
+    let basic = |text: &str| format!("Authorization: Basic {}\r\n", BASE64.encode(text.as_bytes()));
     for (fields, status) in [
         (String::new(), 401),
         (basic("ann:password"), 200),

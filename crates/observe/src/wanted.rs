@@ -162,14 +162,13 @@ fn mask<'a>(name: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
 
 /// The user in the credentials of the scheme Basic (RFC 7617), which are masked or as they came.
 pub fn basic_user(credentials: &[u8]) -> Option<Vec<u8>> {
-    use base64::Engine as _;
     let (scheme, rest) = credentials.split_at_checked(6)?;
     if !scheme.eq_ignore_ascii_case(b"basic ") {
         return None;
     }
     let decoded = match rest.contains(&b':') {
         true => rest.to_vec(),
-        false => base64::engine::general_purpose::STANDARD.decode(rest.trim_ascii()).ok()?,
+        false => data_encoding::BASE64.decode(rest.trim_ascii()).ok()?,
     };
     let end = decoded.iter().position(|byte| *byte == b':')?;
     Some(decoded[..end].to_vec()).filter(|user| !user.is_empty())

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD as BASE64;
+use data_encoding::BASE64;
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
@@ -139,7 +138,7 @@ impl Hashed {
             let is_sound = salt.len() <= APR1_SALT && digits.iter().all(is_digit);
             return is_sound.then(|| Self::Apr1 { salt: salt.into(), digits });
         }
-        let sum = BASE64.decode(text.strip_prefix(SHA1)?).ok()?;
+        let sum = BASE64.decode(text.strip_prefix(SHA1)?.as_bytes()).ok()?;
         Some(Self::Sha1(sum.try_into().ok()?))
     }
 

@@ -1,8 +1,7 @@
 //! Identities of clients by their certificates, in the forms that origins are told.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use rustls::pki_types::CertificateDer;
 use x509_parser::objects::{oid_registry, oid2abbrev};
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -47,7 +46,7 @@ impl Identity {
 
     /// The certificate as the value of Client-Cert (RFC 9440 2.1): base64 between colons.
     pub fn client_cert(&self) -> Vec<u8> {
-        format!(":{}:", STANDARD.encode(&self.der)).into_bytes()
+        format!(":{}:", BASE64.encode(&self.der)).into_bytes()
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use base64::Engine;
-use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use data_encoding::{BASE64, BASE64URL_NOPAD};
 
 use crate::keys;
 use crate::model::{
@@ -132,8 +131,8 @@ fn binding(r: &mut Reader, item: &Item<'_>) -> Option<AcmeBinding> {
         let text = r.text(&item)?;
         // Authorities hand it out in either alphabet.
         let bare = text.trim_end_matches('=');
-        let plain = |_| BASE64_STANDARD.decode(text);
-        let decoded = BASE64_URL_SAFE_NO_PAD.decode(bare).or_else(plain).unwrap_or_default();
+        let plain = |_| BASE64.decode(text.as_bytes());
+        let decoded = BASE64URL_NOPAD.decode(bare.as_bytes()).or_else(plain).unwrap_or_default();
         if decoded.is_empty() {
             r.error(item.span, "`hmac` is not base64url");
         }

@@ -6,9 +6,8 @@
 use std::net::IpAddr;
 
 use base::Now;
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
 use cache::Record;
+use data_encoding::BASE64_NOPAD as BASE64;
 use message::Scheme;
 
 use super::Applied;
@@ -77,7 +76,7 @@ fn relative(now: Now) -> Now {
 pub(super) fn write_record(record: &Record, now: Now) -> Option<String> {
     let mut bytes = Vec::new();
     record.encode(relative(now), &mut bytes);
-    (bytes.len() <= RECORD_BYTES).then(|| BASE64.encode(bytes))
+    (bytes.len() <= RECORD_BYTES).then(|| BASE64.encode(&bytes))
 }
 
 /// Reads a record. `asked` is when it was asked for: on its way it grew older, and not younger.

@@ -1,7 +1,6 @@
 //! A client of NATS that says what it likes: its protocol by hand, with no code of Larder's.
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -107,7 +106,7 @@ impl Wire {
         let found = self.ask(&format!("$JS.API.STREAM.MSG.GET.{stream}"), &asked).await;
         ["hdrs", "data"].map(|part| {
             let part = found["message"][part].as_str().unwrap_or_else(|| panic!("{found}"));
-            BASE64_STANDARD.decode(part).expect("base64")
+            BASE64.decode(part.as_bytes()).expect("base64")
         })
     }
 
@@ -116,6 +115,6 @@ impl Wire {
         let asked = json!({ "last_by_subj": subject });
         let found = self.ask(&format!("$JS.API.STREAM.MSG.GET.{stream}"), &asked).await;
         let data = found["message"]["data"].as_str().unwrap_or_else(|| panic!("{found}"));
-        BASE64_STANDARD.decode(data).expect("base64")
+        BASE64.decode(data.as_bytes()).expect("base64")
     }
 }

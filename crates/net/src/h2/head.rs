@@ -1,7 +1,6 @@
 //! Heads of replies for HTTP/2.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use flow::reply::{Fields, Head};
 use flow::{LiveRef, Reply, ReplyBody};
 use h2::Connection;
@@ -96,5 +95,5 @@ pub(crate) fn as_http1_upgrade(request: &mut Request) {
         *half = base::HashSeed::random().hash(b"key").to_le_bytes();
     }
     request.headers.remove_named(b"Sec-WebSocket-Key");
-    request.headers.push_named(b"Sec-WebSocket-Key", STANDARD.encode(key).as_bytes());
+    request.headers.push_named(b"Sec-WebSocket-Key", BASE64.encode(&key).as_bytes());
 }
