@@ -295,13 +295,8 @@ fn month(unix_s: u64) -> String {
 
 /// `2026-11-22` of seconds since 1970.
 pub fn day(unix_s: u64) -> String {
-    let date = message::date::HttpDate::new(unix_s);
-    // `Sun, 06 Nov 1994 08:49:37 GMT`
-    let text = String::from_utf8_lossy(date.as_bytes()).into_owned();
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let month = MONTHS.iter().position(|name| *name == &text[8..11]).map_or(0, |at| at + 1);
-    format!("{}-{month:02}-{}", &text[12..16], &text[5..7])
+    let (year, month, day) = message::date::civil((unix_s / DAY_S).cast_signed());
+    format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// `08:49:37` of seconds since 1970.
