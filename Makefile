@@ -31,12 +31,13 @@ bench:
 	cargo build --release --package larder
 	lab/bench/run.sh
 
-# The articles' experiments with real peers; each writes its page in docs/lab.
+# The experiments with real peers; each writes its page in docs/lab. Namespaces, for islands, take root.
 lab:
-	@scripts/setup.sh experiments
+	@scripts/setup.sh experiments nats cluster
 	cargo build --release --package larder
 	cargo build --release --package testkit --example line
-	for name in mixed-10k second-hop microcache wordpress-https small-and-large-vps stops bodies; do \
+	for name in mixed-10k second-hop microcache wordpress-https small-and-large-vps stops bodies \
+		disk disk-damage share islands; do \
 		lab/experiments/run.sh $$name || exit 1; \
 	done
 
