@@ -287,10 +287,14 @@ impl WordGate {
         if !self.rule.whole_site {
             parts.extend([request.method.token(), &request.target]);
         }
-        for name in &self.rule.by {
-            // Several values, or none, are told apart from one.
-            parts.push(name.as_bytes());
-            parts.extend(name.values(&request.headers));
+        let headers = &request.headers;
+        // Without their number a value could be taken for one of the next field.
+        let counts =
+            self.rule.by.iter().map(|name| (name.values(headers).count() as u64).to_le_bytes());
+        let counts: Vec<_> = counts.collect();
+        for (name, count) in self.rule.by.iter().zip(&counts) {
+            parts.push(count);
+            parts.extend(name.values(headers));
         }
         digest_of(parts)
     }

@@ -408,6 +408,26 @@ async fn a_yes_is_remembered_for_who_shows_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_yes_is_for_values_in_their_own_fields() {
+    let (folder, keeper) = (Folder::new(), gatekeeper().await);
+    let site = asks(&keeper, ", keep = \"1h\", by = [\"x-a\", \"x-b\"]");
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    let all = [
+        "x-b: x-b\r\n",
+        "x-a: x-b\r\n",
+        "x-a: x-b\r\nx-b:\r\n",
+        "x-a:\r\nx-b: x-b\r\n",
+        "x-a: x-b\r\nx-a:\r\n",
+        "",
+    ];
+    for (n, fields) in all.iter().chain(&all).enumerate() {
+        assert_eq!(stage.ask("GET", "/a", fields).await.status, 200);
+        let asked = (n + 1).min(all.len());
+        assert_eq!(keeper.seen("/verify?by=larder"), asked, "{fields}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_identity_that_is_copied_is_never_another_s() {
     let (folder, keeper) = (Folder::new(), gatekeeper().await);
     let site = asks(&keeper, ", copy = [\"Remote-User\", \"Remote-Groups\"]");
