@@ -31,7 +31,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Address of the site.
-    #[arg(long, default_value = "127.0.0.1:6081")]
+    #[arg(long, default_value = "127.0.0.1:8780")]
     listen: String,
     /// End after this many seconds; by default it runs until interrupted.
     #[arg(long, value_name = "N")]
@@ -42,6 +42,13 @@ pub(crate) struct DemoArgs {
 const WORK: Duration = Duration::from_millis(180);
 /// Size of the front page, in bytes.
 const PAGE_BYTES: usize = 58_000;
+
+/// Words of its pages.
+const WORDS: [&str; 32] = [
+    "apples", "at", "barley", "beside", "bread", "butter", "by", "cellar", "cheese", "close",
+    "cool", "fresh", "from", "fruit", "hand", "honey", "in", "jars", "keeps", "larder", "of", "on",
+    "pears", "plums", "shelf", "stays", "stone", "the", "under", "walnuts", "what", "with",
+];
 
 /// Runs the demo.
 pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
@@ -80,8 +87,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
         let token = std::fs::read_to_string(admin::Tokens::file(&tokens, admin::Role::Config));
         println!("  dashboard http://{at}/#token={}", token.unwrap_or_default().trim());
     }
-    println!("  figures   larder stat --admin-socket {}", socket.display());
-    println!("  requests  larder top --admin-socket {}", socket.display());
+    let program = std::env::args().next().unwrap_or_else(|| "larder".to_owned());
+    println!("  figures   {program} stat --admin-socket {}", socket.display());
+    println!("  requests  {program} top --admin-socket {}", socket.display());
     println!();
     for (label, url) in [("first request ", "/"), ("second request", "/"), ("third request ", "/")]
     {
@@ -297,9 +305,19 @@ impl Page {
         encode::response_tail(&mut out, framing, ConnectionHeader::KeepAliveDefault);
         let head =
             b"<!doctype html><title>Larder demo</title><h1>A page that took a while</h1>\n<p>";
-        let words = b"fresh pages, close at hand; ".iter().copied().cycle();
-        let body = head.iter().copied().chain(words).take(self.bytes);
+        let body = head.iter().copied().chain(words()).take(self.bytes);
         out.extend(body);
         out
     }
+}
+
+/// Words without end, always the same ones, in an order that hardly repeats: so a page is about as
+/// compressible as one that somebody has written.
+fn words() -> impl Iterator<Item = u8> {
+    let mut state = 1_u32;
+    let word = move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        WORDS[(state >> 27) as usize]
+    };
+    std::iter::repeat_with(word).flat_map(|word| word.bytes().chain([b' ']))
 }
