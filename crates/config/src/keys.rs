@@ -599,7 +599,7 @@ pub(crate) const CACHE: Section = Section {
     about: "How long responses are good for that do not say so; `[site.route.cache]` for one route.",
     keys: || {
         keys! {
-            "ttl", "a table such as { 200 = \"1s\", 4xx = \"1m\" }", "none", "Lifetime by status, from 100ms up, `2xx` for a class and `any` for all; `0s` for none.";
+            "ttl", "a duration, or a table such as { 200 = \"1s\", 4xx = \"1m\" }", "none", "Lifetime of responses that name none, from 100ms up, by status: `2xx` for a class, `any` for all; `0s` for none. A duration alone is for 200, 301 and 302, as in nginx.";
             "heuristic", DURATION, "\"1d\"", "Longest lifetime guessed from Last-Modified; `0s` for no guess.";
             "stale_while_revalidate", DURATION, "\"10s\"", "How long past its lifetime a response is served while one fetch refreshes it (grace); 0 in the rfc profile.";
             "stale_if_error", DURATION, "\"1d\"", "How long past its lifetime a response stands in for an error of the origin; 0 in the rfc profile.";

@@ -88,6 +88,29 @@ fn the_lab_s_file_is_read() {
     assert_eq!(route.settings.ttl, [(StatusMatch::Exact(Status::OK), 1000)]);
 }
 
+#[test]
+fn a_lifetime_alone_is_for_what_nginx_takes_it_for() {
+    let ttls = |ttl: &str| {
+        let config = load(&format!(
+            "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:9\"\n[site.cache]\nttl = {ttl}\n\
+             [[site.route]]\npath = \"/x\"\ncache = {{ ttl = {{ 302 = \"0s\", 404 = \"1s\" }} }}\n"
+        ));
+        let rules = &config.sites[0].rules;
+        [&rules.settings, &rules.routes[0].settings].map(|settings| {
+            let number = |status: &StatusMatch| match status {
+                StatusMatch::Exact(status) => status.code(),
+                other => panic!("{other:?}"),
+            };
+            settings.ttl.iter().map(|(status, ms)| (number(status), *ms)).collect::<Vec<_>>()
+        })
+    };
+    let [site, route] = ttls("\"10m\"");
+    assert_eq!(site, [(200, 600_000), (301, 600_000), (302, 600_000)]);
+    assert_eq!(route, [(200, 600_000), (301, 600_000), (302, 0), (404, 1000)]);
+    let [site, _] = ttls("0");
+    assert_eq!(site, [(200, 0), (301, 0), (302, 0)]);
+}
+
 const FULL: &str = r#"
 listen = [":80", "[::1]:8080"]
 workers = 4

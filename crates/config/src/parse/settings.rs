@@ -283,9 +283,17 @@ fn store(r: &mut Reader, item: &Item<'_>) -> Option<StoreIn> {
     Some(store)
 }
 
+/// Statuses that a lifetime without any is for: those of nginx's `proxy_cache_valid`.
+const TTL_STATUSES: [u16; 3] = [200, 301, 302];
+
 fn ttl(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
     let Some(pairs) = item.pairs() else {
-        r.wrong_type(item);
+        if let Some(ms) = lifetime(r, item) {
+            for status in TTL_STATUSES.into_iter().filter_map(Status::new) {
+                settings.set_ttl(StatusMatch::Exact(status), ms);
+                settings.places.note(format!("cache.ttl.{status}"), r.place(&item.span));
+            }
+        }
         return;
     };
     for (status, span, item) in pairs {
@@ -294,13 +302,8 @@ fn ttl(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
                 Some("write a status from 200 to 599, a class such as 2xx, or any".to_owned());
             continue;
         };
-        match r.duration(&item) {
-            Some(ms) if ms == 0 || ms >= TTL_MIN_MS => settings.set_ttl(status, ms),
-            Some(_) => {
-                r.error(item.span, "a lifetime is at least 100ms").help =
-                    Some("\"0s\" keeps such responses from being stored".to_owned());
-            }
-            None => {}
+        if let Some(ms) = lifetime(r, &item) {
+            settings.set_ttl(status, ms);
         }
     }
     // The first match counts: what speaks of fewer statuses comes first.
@@ -309,6 +312,16 @@ fn ttl(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
         StatusMatch::Class(_) => 1,
         StatusMatch::Any => 2,
     });
+}
+
+fn lifetime(r: &mut Reader, item: &Item<'_>) -> Option<u64> {
+    let ms = r.duration(item)?;
+    if ms > 0 && ms < TTL_MIN_MS {
+        r.error(item.span.clone(), "a lifetime is at least 100ms").help =
+            Some("\"0s\" keeps such responses from being stored".to_owned());
+        return None;
+    }
+    Some(ms)
 }
 
 fn status_match(text: &str) -> Option<StatusMatch> {

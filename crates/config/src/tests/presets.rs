@@ -197,6 +197,10 @@ fn rules_and_settings_know_the_line_they_are_written_on() {
     ] {
         assert_eq!(place(name), format!("larder.toml:{}", line(wanted)), "{name}");
     }
+    let short = text.replace("{ 200 = \"5s\" }", "\"5s\"");
+    let short = load(&short);
+    let short = &short.sites[0].rules.settings.places;
+    assert_eq!(short.of("cache.ttl.302"), settings.places.of("cache.ttl.200"));
     let preset = crate::preset::find("wordpress").expect("a preset");
     let of_preset = |wanted: &str| {
         let at = preset.text.lines().position(|line| line.contains(wanted));
