@@ -64,7 +64,7 @@ done | sort | xargs`;
 
 export function alive() {
   const processes = inside(PROCESSES).out.trim();
-  const sockets = inside('ss -Hltnx | grep -E "larder|:6081 |:80 |:443 "').out.trim();
+  const sockets = inside('ss -Hltnx | grep -E "larder|:8780 |:80 |:443 "').out.trim();
   return { processes, sockets };
 }
 

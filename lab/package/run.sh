@@ -40,7 +40,7 @@ make_next() {
 install_part() {
   enter_room fresh bare
   cp "$deb" "$room/root/"
-  LAB_URL=http://localhost:6081 checks install.mjs || status=1
+  LAB_URL=http://localhost:8780 checks install.mjs || status=1
   leave_room
 }
 

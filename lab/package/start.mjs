@@ -36,7 +36,7 @@ await part('the README: a WordPress site, without a file', async () => {
   check('it asks the authority for a certificate', asks, asks ? '' : larder.said());
   await larder.end();
   const reloaded = inside('systemctl reload larder');
-  check('the service, which ran beside it, is as before', reloaded.good && get('http://localhost:6081/').includes('Larder runs'), reloaded.all.trim());
+  check('the service, which ran beside it, is as before', reloaded.good && get('http://localhost:8780/').includes('Larder runs'), reloaded.all.trim());
   // The guide has another way.
   for (const command of commands) inside(command.replace('usermod -aG www-data larder', 'gpasswd --delete larder www-data'));
 });

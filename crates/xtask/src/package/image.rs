@@ -114,7 +114,7 @@ fn config(from: &Ingredients<'_>, layer: &str) -> Result<Value, String> {
         "os": "linux",
         "config": {
             "User": format!("{USER}:{USER}"),
-            "ExposedPorts": { "6081/tcp": {} },
+            "ExposedPorts": { "8780/tcp": {} },
             "Env": ["PATH=/usr/bin", "XDG_RUNTIME_DIR=/run/larder"],
             "Entrypoint": ["/usr/bin/larder", "serve"],
             "WorkingDir": "/var/lib/larder",
