@@ -173,6 +173,7 @@ pub(crate) fn harden() {
     }
 }
 
-fn refuse_dumps() {
+/// Has the process leave nothing of its memory, and nobody but root look into it.
+pub(crate) fn refuse_dumps() {
     _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }

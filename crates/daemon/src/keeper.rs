@@ -2,6 +2,9 @@
 //! configuration names and only root may read, such as keys that were renewed, and takes away what
 //! the daemon leaves behind, however that ends.
 //!
+//! A daemon that root has started starts its keeper itself. One that never was root finds it behind
+//! a socket, where the service manager starts a keeper for each daemon that connects.
+//!
 //! The keeper must never open anything else. It reads the configuration file itself and takes the
 //! names of the files from there, not from the daemon. No part of the way to a file may belong to
 //! anybody but root.
@@ -24,16 +27,16 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
-    sockopt,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, recvmsg, sendmsg,
+    socket_with, socketpair, sockopt,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::account;
 use allowed::Allowed;
 
-/// Longest path (`PATH_MAX`).
-const PATH_MAX: usize = 4096;
+/// Longest question: its number, a letter, and a path (`PATH_MAX`).
+const QUESTION_MAX: usize = 4 + 1 + 4096;
 
 /// Permissions of a log that is made: it tells of people.
 const LOG_MODE: u32 = 0o640;
@@ -41,8 +44,19 @@ const LOG_MODE: u32 = 0o640;
 /// The time to wait for an answer: a file may lie on a slow disk.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The daemon's end, once there is one.
-static KEEPER: OnceLock<Mutex<OwnedFd>> = OnceLock::new();
+/// The keeper of this process, once there is one.
+static KEEPER: OnceLock<Mutex<Keeper>> = OnceLock::new();
+
+/// The daemon's end.
+#[derive(Debug)]
+struct Keeper {
+    /// None where the keeper could not be reached yet.
+    socket: Option<OwnedFd>,
+    /// The socket by which another one is reached when this one is gone.
+    path: Option<PathBuf>,
+    /// The number of the latest question. An answer that comes too late is for an earlier one.
+    asked: u32,
+}
 
 /// The purpose for which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,9 +122,28 @@ impl KeeperArgs {
         command.env_clear().process_group(0);
         command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).spawn()?;
         // A second one would have nobody to ask it.
-        _ = KEEPER.set(Mutex::new(own));
+        _ = KEEPER.set(Mutex::new(Keeper { socket: Some(own), path: None, asked: 0 }));
         Ok(())
     }
+}
+
+/// Takes the keeper behind the socket at `path`.
+///
+/// # Errors
+/// The reason why it cannot be reached now; when it is needed it is tried again.
+pub(crate) fn reach(path: &Path) -> io::Result<()> {
+    let mut keeper = Keeper { socket: None, path: Some(path.to_owned()), asked: 0 };
+    let reached = keeper.connect();
+    _ = KEEPER.set(Mutex::new(keeper));
+    Ok(reached?)
+}
+
+fn connect(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(PATIENCE))?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
 }
 
 /// Opens a file: as who this process is, and where that may not, through the keeper.
@@ -120,7 +153,7 @@ impl KeeperArgs {
 pub(crate) fn open(path: &Path, how: How) -> io::Result<File> {
     match (how.open(path), KEEPER.get()) {
         (Err(error), Some(keeper)) if error.kind() == io::ErrorKind::PermissionDenied => {
-            match ask(&keeper.lock(), path, how) {
+            match keeper.lock().open(path, how) {
                 Ok(file) => Ok(file),
                 // Not what it opens: then it is as if there were none.
                 Err(Errno::ACCESS | Errno::PERM) => Err(error),
@@ -155,28 +188,60 @@ pub(crate) fn metadata(path: &Path) -> io::Result<std::fs::Metadata> {
     }
 }
 
-fn ask(keeper: &OwnedFd, path: &Path, how: How) -> Result<File, Errno> {
-    let request = [&[how.letter()], path.as_os_str().as_bytes()].concat();
-    if request.len() > PATH_MAX {
-        return Err(Errno::NAMETOOLONG);
+impl Keeper {
+    fn connect(&mut self) -> Result<(), Errno> {
+        self.socket = self.path.as_deref().map(connect).transpose()?;
+        Ok(())
     }
-    sendmsg(keeper, &[IoSlice::new(&request)], &mut SendAncillaryBuffer::default(), quietly())?;
-    let (mut word, mut space) = ([0; 4], [MaybeUninit::uninit(); SPACE]);
-    let mut passed = RecvAncillaryBuffer::new(&mut space);
-    let into = &mut [IoSliceMut::new(&mut word)];
-    let received = recvmsg(keeper, into, &mut passed, RecvFlags::CMSG_CLOEXEC)?;
-    if received.bytes != word.len() {
-        return Err(Errno::PIPE);
+
+    /// Has it open a file; another one, if this one is gone and there may be another.
+    fn open(&mut self, path: &Path, how: How) -> Result<File, Errno> {
+        if self.socket.is_none() {
+            self.connect()?;
+        }
+        match self.ask(path, how) {
+            Err(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) if self.path.is_some() => {
+                self.connect()?;
+                self.ask(path, how)
+            }
+            answer => answer,
+        }
     }
-    let errno = i32::from_le_bytes(word);
-    if errno != 0 {
-        return Err(Errno::from_raw_os_error(errno));
+
+    fn ask(&mut self, path: &Path, how: How) -> Result<File, Errno> {
+        self.asked = self.asked.wrapping_add(1);
+        let number = self.asked.to_le_bytes();
+        let question = [&number[..], &[how.letter()], path.as_os_str().as_bytes()].concat();
+        if question.len() > QUESTION_MAX {
+            return Err(Errno::NAMETOOLONG);
+        }
+        let socket = self.socket.as_ref().ok_or(Errno::NOTCONN)?;
+        let none = &mut SendAncillaryBuffer::default();
+        sendmsg(socket, &[IoSlice::new(&question)], none, quietly())?;
+        loop {
+            let (mut answered, mut word) = ([0; 4], [0; 4]);
+            let mut space = [MaybeUninit::uninit(); SPACE];
+            let mut passed = RecvAncillaryBuffer::new(&mut space);
+            let into = &mut [IoSliceMut::new(&mut answered), IoSliceMut::new(&mut word)];
+            let flags = RecvFlags::CMSG_CLOEXEC;
+            let received = recvmsg(socket, into, &mut passed, flags)?;
+            if received.bytes != answered.len() + word.len() {
+                return Err(Errno::PIPE);
+            }
+            let files = passed.drain().filter_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+                _ => None,
+            });
+            let file = files.last();
+            if answered != number {
+                continue;
+            }
+            return match i32::from_le_bytes(word) {
+                0 => file.map(File::from).ok_or(Errno::BADF),
+                errno => Err(Errno::from_raw_os_error(errno)),
+            };
+        }
     }
-    let mut files = passed.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
-        _ => None,
-    });
-    files.next().map(File::from).ok_or(Errno::BADF)
 }
 
 /// Room for one descriptor on its way.
@@ -209,9 +274,9 @@ pub fn run(args: &KeeperArgs) -> Result<(), String> {
 }
 
 fn answer_all(daemon: impl AsFd, allowed: &mut Allowed) -> Result<(), Errno> {
-    let mut request = [0; PATH_MAX];
+    let mut question = [0; QUESTION_MAX];
     loop {
-        let into = &mut [IoSliceMut::new(&mut request)];
+        let into = &mut [IoSliceMut::new(&mut question)];
         let none = &mut RecvAncillaryBuffer::default();
         let length = match recvmsg(&daemon, into, none, RecvFlags::empty()) {
             Ok(received) => received.bytes,
@@ -219,7 +284,10 @@ fn answer_all(daemon: impl AsFd, allowed: &mut Allowed) -> Result<(), Errno> {
             Err(Errno::CONNRESET) => return Ok(()),
             Err(error) => return Err(error),
         };
-        let [letter, path @ ..] = &request[..length] else { return Ok(()) };
+        let Some((number, [letter, path @ ..])) = question[..length].split_first_chunk::<4>()
+        else {
+            return Ok(());
+        };
         let path = Path::new(std::ffi::OsStr::from_bytes(path));
         let opened = match How::of(*letter) {
             Some(how) if allowed.may(path, how) => how.open(path),
@@ -235,7 +303,8 @@ fn answer_all(daemon: impl AsFd, allowed: &mut Allowed) -> Result<(), Errno> {
         if let Some(file) = &file {
             passed.push(SendAncillaryMessage::ScmRights(file));
         }
-        match sendmsg(&daemon, &[IoSlice::new(&word)], &mut passed, quietly()) {
+        let answer = [IoSlice::new(number), IoSlice::new(&word)];
+        match sendmsg(&daemon, &answer, &mut passed, quietly()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return Ok(()),
         }
@@ -264,5 +333,81 @@ impl Left {
                 false => std::fs::remove_file(&self.path),
             };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{bind, listen};
+
+    use super::*;
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+            .expect("a pair")
+    }
+
+    fn answer(to: &OwnedFd, number: u32, errno: i32, file: Option<&File>) {
+        let (number, word) = (number.to_le_bytes(), errno.to_le_bytes());
+        let mut space = [MaybeUninit::uninit(); SPACE];
+        let mut passed = SendAncillaryBuffer::new(&mut space);
+        let file = file.map(|file| [file.as_fd()]);
+        if let Some(file) = &file {
+            passed.push(SendAncillaryMessage::ScmRights(file));
+        }
+        let parts = [IoSlice::new(&number), IoSlice::new(&word)];
+        sendmsg(to, &parts, &mut passed, quietly()).expect("it is sent");
+    }
+
+    #[test]
+    fn an_answer_that_comes_too_late_is_not_taken_for_the_next() {
+        let (own, theirs) = pair();
+        let wait = Some(Duration::from_millis(1));
+        sockopt::set_socket_timeout(&own, sockopt::Timeout::Recv, wait).expect("a timeout");
+        let mut keeper = Keeper { socket: Some(own), path: None, asked: 0 };
+        let late = keeper.open(Path::new("/slow"), How::Read);
+        assert!(late.is_err_and(|error| error == Errno::AGAIN));
+        let file = File::open("/proc/self/stat").expect("a file");
+        answer(&theirs, 1, 0, Some(&file));
+        answer(&theirs, 2, Errno::NOENT.raw_os_error(), None);
+        let next = keeper.open(Path::new("/next"), How::Read);
+        assert!(next.is_err_and(|error| error == Errno::NOENT));
+    }
+
+    #[test]
+    fn another_keeper_is_reached_when_one_is_gone() {
+        let folder = std::env::temp_dir().join(format!("larder-keeper-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let (path, named) = (folder.join("socket"), folder.join("named"));
+        std::fs::write(&named, "text").expect("a file");
+        let mut keeper = Keeper { socket: None, path: Some(path.clone()), asked: 0 };
+        let none = keeper.open(&named, How::Read);
+        assert!(none.is_err_and(|error| error == Errno::NOENT), "nobody listens yet");
+        let flags = SocketFlags::CLOEXEC;
+        let door =
+            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("a socket");
+        bind(&door, &SocketAddrUnix::new(&path).expect("an address")).expect("it is bound");
+        listen(&door, 4).expect("it listens");
+        // Each of them answers one question and ends.
+        let keepers = std::thread::spawn(move || {
+            for _ in 0..2 {
+                let daemon = rustix::net::accept(&door).expect("a daemon");
+                let mut question = [0; QUESTION_MAX];
+                let into = &mut [IoSliceMut::new(&mut question)];
+                let none = &mut RecvAncillaryBuffer::default();
+                let asked = recvmsg(&daemon, into, none, RecvFlags::empty()).expect("a question");
+                let (number, rest) = question[..asked.bytes].split_first_chunk().expect("one");
+                let file = File::open(std::ffi::OsStr::from_bytes(&rest[1..])).expect("a file");
+                answer(&daemon, u32::from_le_bytes(*number), 0, Some(&file));
+            }
+        });
+        for _ in 0..2 {
+            let file = keeper.open(&named, How::Read).expect("it is opened");
+            assert_eq!(io::read_to_string(file).expect("text"), "text");
+        }
+        keepers.join().expect("both have answered");
+        let nobody = keeper.open(&named, How::Read);
+        assert!(nobody.is_err_and(|error| error == Errno::CONNREFUSED));
+        std::fs::remove_dir_all(&folder).expect("it goes");
     }
 }

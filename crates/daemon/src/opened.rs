@@ -9,9 +9,9 @@ use admin::{Listeners, Settings as AdminSettings};
 use config::Config;
 use net::{At, BindError, Doors, Listen};
 
-use crate::account::Account;
+use crate::account::{self, Account};
 use crate::holders::{self, Holders};
-use crate::keeper::KeeperArgs;
+use crate::keeper::{self, KeeperArgs};
 use crate::ports::Ports;
 use crate::source::{Settings, Source};
 use crate::varnishd::Program;
@@ -19,6 +19,8 @@ use crate::{api, carried, ring, varnishd};
 
 /// Folders that are the daemon's own, as its unit has them made.
 const OWN: [&str; 2] = ["/run/larder", "/var/lib/larder"];
+
+const NOT_READ: &str = "what only root may read is not read";
 
 /// Ports and listeners that are open.
 pub(crate) struct Opened {
@@ -51,6 +53,14 @@ pub(crate) async fn open(
     let named = config.log_ring.as_ref().and_then(|ring| ring.folder.clone());
     let ring = source.log_ring.clone().or(named);
     let ring = ring.unwrap_or_else(|| ring::usual_folder(socket));
+    if let Some(path) = &source.keeper {
+        account::refuse_dumps();
+        if let Err(error) = keeper::reach(path) {
+            let path = path.display();
+            let why = format!("{NOT_READ}: its keeper at {path}: {error}");
+            base::tell!(Warn, "larder: warning: {why}");
+        }
+    }
     let Some(account) = account else { return Ok(Opened { doors, ports, console, ring }) };
     if let Some(folder) = socket.parent().filter(|_| !had_folder) {
         account.give(folder);
@@ -74,8 +84,10 @@ pub(crate) async fn open(
     folders.iter().for_each(|folder| account.give_folder(folder));
     config.admin.audit.iter().for_each(|file| account.give(file));
     // Before the change, or it could not open anything either.
-    if let Err(error) = keeper(source, own_socket, &doors).start() {
-        base::tell!(Warn, "larder: warning: what only root may read is not read: {error}");
+    if source.keeper.is_none()
+        && let Err(error) = own_keeper(source, own_socket, &doors).start()
+    {
+        base::tell!(Warn, "larder: warning: {NOT_READ}: {error}");
     }
     account.become_it()?;
     Ok(Opened { doors, ports, console, ring })
@@ -83,7 +95,7 @@ pub(crate) async fn open(
 
 /// The arguments of the keeper, which opens files and takes files away for a daemon that is not
 /// root any more. `socket` is the admin socket, if it is this daemon's own.
-fn keeper(source: &Source, socket: Option<&Path>, doors: &Doors) -> KeeperArgs {
+fn own_keeper(source: &Source, socket: Option<&Path>, doors: &Doors) -> KeeperArgs {
     let (config, files) = match &source.settings {
         Settings::File(path) => (Some(path.clone()), Vec::new()),
         Settings::Flags(_) => (None, Vec::new()),

@@ -20,6 +20,9 @@ pub struct Source {
     pub log_ring: Option<PathBuf>,
     /// As whom it is to run.
     pub user: account::RunAs,
+    /// Socket of the process that opens what only root may read; without one, a daemon that root
+    /// has started starts its own.
+    pub keeper: Option<PathBuf>,
     /// The file with the process id.
     pub pid_file: Option<PathBuf>,
     /// Tells whether other daemons may listen on the same addresses.

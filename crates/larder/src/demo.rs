@@ -66,8 +66,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     let socket = left.folder.join("admin.sock");
     let (settings, admin_socket) = (Settings::Flags(options), socket.clone());
     let log_ring = Some(left.ring.clone());
-    let (user, pid_file, sharing) = (RunAs::Same, None, Sharing::Refused);
-    let source = Source { settings, admin_socket, log_ring, user, pid_file, sharing };
+    let (user, sharing) = (RunAs::Same, Sharing::Refused);
+    let source =
+        Source { settings, admin_socket, log_ring, user, keeper: None, pid_file: None, sharing };
     let mut config = source.config()?;
     demo_settings(&mut config);
     let tokens = left.folder.join("tokens");

@@ -56,6 +56,10 @@ pub(crate) struct ServeArgs {
     /// user`, or `larder`.
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
+    /// Not started as root: socket of the process that opens files which only root may read, as the
+    /// service's unit has it.
+    #[arg(long, value_name = "PATH")]
+    keeper: Option<PathBuf>,
     /// Folder of the log ring, in memory; by default it goes with the admin socket.
     #[arg(long, value_name = "DIR")]
     log_ring: Option<PathBuf>,
@@ -223,7 +227,8 @@ fn source_of(args: ServeArgs) -> Result<Source, String> {
                 .to_owned());
         }
     };
-    Ok(Source { settings, admin_socket, log_ring, user, pid_file, sharing })
+    let keeper = args.keeper;
+    Ok(Source { settings, admin_socket, log_ring, user, keeper, pid_file, sharing })
 }
 
 #[cfg(test)]
