@@ -76,12 +76,47 @@ await part('what people look up', async () => {
     check(`${name} is there`, has(`/usr/share/${name}`));
   }
   if (booted) {
-    const [figure] = /`systemd-analyze security` gives (\d+\.\d+)/.exec(new Page('packaging/larder.service').text).slice(1);
-    const analyzed = inside('systemd-analyze security larder.service').out.trim().split('\n').at(-1);
-    check(`systemd-analyze security gives ${figure}, as the unit says`, analyzed.includes(`: ${figure} `), analyzed);
-    const verified = inside('systemd-analyze verify larder.service');
+    const keeper = inside("systemctl list-units --plain --no-legend 'larder-keeper@*' | cut -d' ' -f1").out.trim();
+    for (const [unit, file] of [['larder.service', 'larder.service'], [keeper, 'larder-keeper@.service']]) {
+      const [figure] = /`systemd-analyze security` gives (\d+\.\d+)/.exec(new Page(`packaging/${file}`).text).slice(1);
+      const analyzed = inside(`systemd-analyze security ${unit}`).out.trim().split('\n').at(-1);
+      check(`systemd-analyze security gives ${figure}, as ${file} says`, analyzed.includes(`: ${figure} `), analyzed);
+    }
+    const verified = inside('systemd-analyze verify larder.service larder-keeper.socket larder-keeper@.service');
     check('systemd-analyze verify has nothing to say', verified.good && !verified.all.trim(), verified.all.trim());
+    const rights = inside('grep -h "^Cap[PEB]" /proc/$(pgrep -u larder -x larder)/status').out.trim().split('\n');
+    check('the daemon may open low ports and nothing else of what root may',
+      rights.length === 3 && rights.every((line) => line.endsWith('\t0000000000000400')), rights.join(' '));
   } else skipped('systemd-analyze');
+});
+
+await part('a key that only root may read', async () => {
+  const renew = (name) => inside(`openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=${name} \
+    -keyout /etc/lab-keys/key.pem -out /etc/lab-keys/cert.pem`);
+  const shown = async (name) => {
+    const look = 'openssl s_client -connect localhost:8443 </dev/null | openssl x509 -noout -subject';
+    const seen = await until(() => inside(look).out.includes(`CN = ${name}`));
+    check(`a client sees the certificate "${name}"`, seen, inside(look).all.trim().split('\n').at(-1));
+  };
+  inside(`cp ${CONFIG} /root/kept.toml; install -d -m 700 /etc/lab-keys`);
+  renew('first');
+  check('the daemon may not read it', !inside('runuser -u larder -- cat /etc/lab-keys/key.pem').good);
+  inside(`sed -i 's/^listen = .*/listen = [":8780", ":8443 tls"]/; s#^host = .*#&\\ntls = { cert = "/etc/lab-keys/cert.pem", key = "/etc/lab-keys/key.pem" }#' ${CONFIG}`);
+  const restarted = inside('systemctl restart larder');
+  check('it starts with it', restarted.good, restarted.all.trim());
+  await shown('first');
+  renew('second');
+  const reloaded = inside('systemctl reload larder');
+  check('a reload takes the one that was renewed', reloaded.good, reloaded.all.trim());
+  await shown('second');
+  if (booted) {
+    inside("systemctl kill --signal=KILL 'larder-keeper@*'");
+    renew('third');
+    check('also where the keeper was ended', inside('systemctl reload larder').good);
+    await shown('third');
+  } else skipped('a keeper that was ended');
+  inside(`cp /root/kept.toml ${CONFIG}; rm -r /etc/lab-keys; systemctl restart larder`);
+  check('as before, it serves', await serves());
 });
 
 await part('a reload, and a restart for PHP-FPM as the guide says', async () => {
@@ -155,7 +190,8 @@ await part('purged', async () => {
   check('every file, link, folder, user and group is as before it was installed', differs.length === 0, differs.slice(0, 12).join(' ; '));
   if (booted) {
     const units = inside('systemctl list-units --all --plain --no-legend').out;
-    check('systemd knows no such unit', !inside('systemctl cat larder').good && !units.includes('larder'));
+    const ours = units.split('\n').filter((line) => line.includes('larder')).join(' ');
+    check('systemd knows no such unit', !inside('systemctl cat larder').good && ours === '', ours);
     check('no unit has failed', inside('systemctl --failed --quiet --no-legend').out.trim() === '');
   }
 });

@@ -1,12 +1,12 @@
 #!/bin/bash
-# In a room without systemd, in systemctl's place: does what the units of Larder and PHP-FPM say (directories, commands; of
-# Larder's, as root, which it does not stay), and for others what their init scripts do. Knows the words that the lab and
+# In a room without systemd, in systemctl's place: does what the units of Larder and PHP-FPM say (directories, commands;
+# Larder begins as root, which it does not stay, and so needs no --keeper), and for others what their init scripts do. Knows the words that the lab and
 # the pages say.
 set -eu
 units=/lib/systemd/system
 
 # A unit's setting, without the signs before a command.
-of() { sed -n "s/^$1=[-!@+:]*//p" "$units/$unit.service"; }
+of() { sed -n "s/^$1=[-!@+:]*//p" "$units/$unit.service" | sed 's/ --keeper [^ ]*//'; }
 runs() { [ -s "$pid" ] && kill -0 "$(cat "$pid")" 2>/dev/null; }
 
 begin() {

@@ -127,15 +127,21 @@ impl KeeperArgs {
     }
 }
 
-/// Takes the keeper behind the socket at `path`.
-///
-/// # Errors
-/// The reason why it cannot be reached now; when it is needed it is tried again.
-pub(crate) fn reach(path: &Path) -> io::Result<()> {
+/// Takes the keeper behind the socket at `path`. Where it cannot be reached now, that is tried again
+/// when it is needed.
+pub(crate) fn reach(path: &Path) {
+    // What is read so has been only root's to look at.
+    account::refuse_dumps();
     let mut keeper = Keeper { socket: None, path: Some(path.to_owned()), asked: 0 };
-    let reached = keeper.connect();
+    if let Err(error) = keeper.connect() {
+        tell_of_none(&format!("its keeper, {}: {error}", path.display()));
+    }
     _ = KEEPER.set(Mutex::new(keeper));
-    Ok(reached?)
+}
+
+/// Tells that there is no keeper, and why.
+pub(crate) fn tell_of_none(why: &str) {
+    base::tell!(Warn, "larder: warning: what only root may read is not read: {why}");
 }
 
 fn connect(path: &Path) -> Result<OwnedFd, Errno> {

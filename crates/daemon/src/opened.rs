@@ -9,7 +9,7 @@ use admin::{Listeners, Settings as AdminSettings};
 use config::Config;
 use net::{At, BindError, Doors, Listen};
 
-use crate::account::{self, Account};
+use crate::account::Account;
 use crate::holders::{self, Holders};
 use crate::keeper::{self, KeeperArgs};
 use crate::ports::Ports;
@@ -19,8 +19,6 @@ use crate::{api, carried, ring, varnishd};
 
 /// Folders that are the daemon's own, as its unit has them made.
 const OWN: [&str; 2] = ["/run/larder", "/var/lib/larder"];
-
-const NOT_READ: &str = "what only root may read is not read";
 
 /// Ports and listeners that are open.
 pub(crate) struct Opened {
@@ -53,14 +51,6 @@ pub(crate) async fn open(
     let named = config.log_ring.as_ref().and_then(|ring| ring.folder.clone());
     let ring = source.log_ring.clone().or(named);
     let ring = ring.unwrap_or_else(|| ring::usual_folder(socket));
-    if let Some(path) = &source.keeper {
-        account::refuse_dumps();
-        if let Err(error) = keeper::reach(path) {
-            let path = path.display();
-            let why = format!("{NOT_READ}: its keeper at {path}: {error}");
-            base::tell!(Warn, "larder: warning: {why}");
-        }
-    }
     let Some(account) = account else { return Ok(Opened { doors, ports, console, ring }) };
     if let Some(folder) = socket.parent().filter(|_| !had_folder) {
         account.give(folder);
@@ -87,7 +77,7 @@ pub(crate) async fn open(
     if source.keeper.is_none()
         && let Err(error) = own_keeper(source, own_socket, &doors).start()
     {
-        base::tell!(Warn, "larder: warning: {NOT_READ}: {error}");
+        keeper::tell_of_none(&error.to_string());
     }
     account.become_it()?;
     Ok(Opened { doors, ports, console, ring })

@@ -21,7 +21,7 @@ use crate::source::{Settings, Source};
 use crate::state::{Daemon, Machinery};
 use crate::tended::keep_running;
 use crate::{
-    account, api, below, htcp, node, otlp, outages, pressure, readiness, rollout, summary,
+    account, api, below, htcp, keeper, node, otlp, outages, pressure, readiness, rollout, summary,
     varnish_cli,
 };
 
@@ -66,6 +66,9 @@ pub fn run(source: Source) -> Result<(), String> {
 fn serve(source: Source) -> Result<(), String> {
     let sockets = Sockets::of_environment()?;
     account::harden();
+    if let Some(path) = &source.keeper {
+        keeper::reach(path);
+    }
     let config = source.config()?;
     let runtime = helper_runtime()?;
     let listen = listeners(&config, &sockets)?;

@@ -7,10 +7,14 @@ mod support;
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use support::fleet::Fleet;
 use support::tls::{Authority, Kind, certificate};
@@ -46,8 +50,12 @@ fn row(status: &str, name: &str) -> Vec<String> {
 
 /// Asserts that no thread of the daemon may do more than the user.
 fn assert_lowered(daemon: &Daemon) {
+    assert_lowered_process(daemon.pid());
+}
+
+fn assert_lowered_process(pid: u32) {
     let (uid, gid) = ids();
-    let threads = fs::read_dir(format!("/proc/{}/task", daemon.pid())).expect("threads");
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("threads");
     let mut count = 0;
     for thread in threads {
         let file = thread.expect("an entry").path().join("status");
@@ -63,11 +71,11 @@ fn assert_lowered(daemon: &Daemon) {
         }
     }
     assert!(count > 2, "cores and a helper");
-    let limits = fs::read_to_string(format!("/proc/{}/limits", daemon.pid())).expect("limits");
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).expect("limits");
     let cores = limits.lines().find(|row| row.starts_with("Max core file size")).expect("a row");
     assert_eq!(cores.split_whitespace().nth(4), Some("0"), "{cores}");
     // What cannot be dumped belongs to root.
-    let owner = fs::metadata(format!("/proc/{}/environ", daemon.pid())).expect("a file").uid();
+    let owner = fs::metadata(format!("/proc/{pid}/environ")).expect("a file").uid();
     assert_eq!(owner, 0);
 }
 
@@ -219,6 +227,98 @@ async fn one_process_stays_root_opens_only_what_is_named_and_ends_with_the_daemo
     })
     .await;
     assert!(!socket.exists());
+}
+
+/// A process that ends with its test, however that ends.
+struct Own(Child);
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        // It may have ended.
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+/// Starts a keeper for each daemon that connects, as systemd does by the package's units; the keepers
+/// that there are.
+fn keepers(door: OwnedFd, config: PathBuf) -> Arc<Mutex<Vec<Child>>> {
+    let all = Arc::new(Mutex::new(Vec::new()));
+    let started = Arc::clone(&all);
+    // It ends with the test.
+    std::thread::spawn(move || {
+        while let Ok(daemon) = rustix::net::accept_with(&door, SocketFlags::CLOEXEC) {
+            let mut keeper = Command::new(binary().expect("a binary"));
+            keeper.args(["keeper", "--config"]).arg(&config).stdin(daemon);
+            started.lock().expect("a list").push(keeper.spawn().expect("it starts"));
+        }
+    });
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_never_was_root_has_a_keeper_behind_a_socket() {
+    if !is_root() {
+        return;
+    }
+    let authority = Authority::new();
+    authority.sign("site", &["larder.test"], Kind::Elliptic);
+    fs::set_permissions(&authority.folder, Permissions::from_mode(0o700)).expect("a mode");
+    let origin = Scripted::start().await.expect("an origin");
+    let folder = support::folder::Folder::new();
+    // Only root may read this one, too.
+    let text =
+        config(&authority, &origin, "site").replace(&format!("[run]\nuser = \"{USER}\"\n"), "");
+    folder.file("larder.toml", &text);
+    let file = folder.path().join("larder.toml");
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("a mode");
+    let (uid, gid) = ids();
+    let (uid, gid) = (uid.parse().expect("a number"), gid.parse().expect("a number"));
+    let run = folder.path().join("run");
+    fs::create_dir(&run).expect("a folder");
+    std::os::unix::fs::chown(&run, Some(uid), Some(gid)).expect("given");
+    let socket = folder.path().join("keeper");
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    let door = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None);
+    let door = door.expect("a socket");
+    rustix::net::bind(&door, &SocketAddrUnix::new(&socket).expect("an address")).expect("bound");
+    rustix::net::listen(&door, 8).expect("it listens");
+    std::os::unix::fs::chown(&socket, Some(uid), Some(gid)).expect("given");
+    let keepers = keepers(door, file.clone());
+
+    let mut command = Command::new(binary().expect("a binary"));
+    command.arg("serve").arg("--config").arg(&file).arg("--keeper").arg(&socket);
+    command.arg("--admin-socket").arg(run.join("admin.sock"));
+    command.arg("--log-ring").arg(run.join("ring")).uid(uid).gid(gid);
+    let mut child = Own(command.stderr(Stdio::piped()).spawn().expect("it starts"));
+    let mut said = BufReader::new(child.0.stderr.take().expect("a pipe")).lines();
+    let mut all: Vec<String> = Vec::new();
+    while all.iter().filter(|line| line.starts_with("larder: listening")).count() < 2 {
+        all.push(said.next().unwrap_or_else(|| panic!("{all:?}")).expect("text"));
+    }
+    assert!(!all.iter().any(|line| line.contains("only root")), "{all:?}");
+    let at = all.iter().find_map(|line| {
+        line.strip_prefix("larder: listening on ")?.strip_suffix(" (TLS)")?.parse().ok()
+    });
+    let at: std::net::SocketAddr = at.expect("an address");
+    let shown = async || authority.client().connect(at, "larder.test").await.shown();
+    let of = |file: &str| certificate(&authority.folder.join(file));
+    assert_lowered_process(child.0.id());
+    assert_eq!(shown().await, of("site.crt"));
+
+    // Another keeper is there when one is gone.
+    let mut first = keepers.lock().expect("a list").pop().expect("a keeper");
+    first.kill().expect("it ends");
+    first.wait().expect("it has ended");
+    authority.sign("site", &["larder.test"], Kind::Elliptic);
+    let new = of("site.crt");
+    eventually("the renewed certificate", async || shown().await == new).await;
+
+    let pid = Pid::from_raw(child.0.id() as i32).expect("a process");
+    kill_process(pid, Signal::TERM).expect("told");
+    assert!(child.0.wait().expect("it ends").success(), "{all:?}");
+    let last = keepers.lock().expect("a list").pop();
+    assert!(last.expect("a second keeper").wait().expect("it ends with the daemon").success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

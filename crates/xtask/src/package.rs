@@ -23,6 +23,7 @@ use time::OffsetDateTime;
 use tree::Tree;
 
 /// Where the crates' licence and changes are told in every package.
+const UNITS: [&str; 3] = ["larder.service", "larder-keeper.socket", "larder-keeper@.service"];
 const DOCUMENTS: [&str; 3] = ["LICENSE", "README.md", "CHANGELOG.md"];
 
 /// The words on the command line.
@@ -134,7 +135,8 @@ fn tarball(from: &Ingredients<'_>) -> Result<Vec<u8>, String> {
         add(name, 0o644, from.source(name)?);
     }
     add("sbom.cdx.json", 0o644, from.sbom.clone());
-    for name in ["larder.service", "larder.sysusers", "larder.tmpfiles", "larder.toml"] {
+    let settings = ["larder.sysusers", "larder.tmpfiles", "larder.toml"];
+    for name in UNITS.into_iter().chain(settings) {
         add(&format!("etc/{name}"), 0o644, from.source(&format!("packaging/{name}"))?);
     }
     let html = from.source("packaging/welcome.html")?;

@@ -15,8 +15,12 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// Exposure of the unit, in tenths, that `systemd-analyze security` may come to.
-const EXPOSURE: &str = "23";
+/// The units, and the exposure, in tenths, that `systemd-analyze security` may come to for a service.
+const UNITS: [(&str, Option<&str>); 3] = [
+    ("larder.service", Some("17")),
+    ("larder-keeper.socket", None),
+    ("larder-keeper@.service", Some("11")),
+];
 
 /// The folder of the packages.
 static PACKAGES: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -283,23 +287,35 @@ fn zsh_and_fish_read_their_completions() {
 }
 
 #[test]
-fn systemd_takes_the_unit_and_finds_it_closed() {
+fn systemd_takes_the_units_and_finds_them_closed() {
     if !has("systemd-analyze") {
         return;
     }
-    let text = installed("usr/lib/systemd/system/larder.service");
-    let program = format!("=!{}/usr/bin/larder", ROOT.display());
-    let moved = text.replace("=!/usr/bin/larder", &program);
-    assert!(moved != text && moved.contains("Type=notify\n") && moved.contains("ExecReload="));
-    let unit = scratch("unit").join("larder.service");
-    fs::write(&unit, moved).expect("a file");
-    let mut verify = Command::new("systemd-analyze");
-    let complaint = whole(verify.args(["verify", "--man=no"]).arg(&unit));
-    let ours: Vec<_> = complaint.lines().filter(|line| line.contains("larder.service")).collect();
-    assert!(ours.is_empty(), "{ours:?}");
-    let mut security = Command::new("systemd-analyze");
-    security.args(["security", "--no-pager", "--offline=yes", "--threshold", EXPOSURE]);
-    whole(security.arg(&unit));
+    let folder = scratch("unit");
+    for (name, _) in UNITS {
+        let text = installed(&format!("usr/lib/systemd/system/{name}"));
+        let moved =
+            text.replace("=/usr/bin/larder", &format!("={}/usr/bin/larder", ROOT.display()));
+        assert_eq!(moved != text, name.ends_with(".service"), "{name}");
+        fs::write(folder.join(name), moved).expect("a file");
+    }
+    for (name, exposure) in UNITS {
+        let unit = folder.join(name);
+        let mut verify = Command::new("systemd-analyze");
+        let complaint = whole(verify.args(["verify", "--man=no"]).arg(&unit));
+        let ours: Vec<_> = complaint.lines().filter(|line| line.contains("larder")).collect();
+        assert!(ours.is_empty(), "{ours:?}");
+        if let Some(exposure) = exposure {
+            let mut security = Command::new("systemd-analyze");
+            security.args(["security", "--no-pager", "--offline=yes", "--threshold", exposure]);
+            whole(security.arg(&unit));
+        }
+    }
+    let service = installed("usr/lib/systemd/system/larder.service");
+    let socket = installed("usr/lib/systemd/system/larder-keeper.socket");
+    let at = socket.lines().find_map(|line| line.strip_prefix("ListenSequentialPacket="));
+    let at = at.expect("where it listens");
+    assert!(service.contains(&format!("--keeper {at}\n")) && service.contains("Type=notify\n"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use time::format_description::well_known::Rfc2822;
 
 use super::tree::Tree;
-use super::{DOCUMENTS, Ingredients, gzip, put};
+use super::{DOCUMENTS, Ingredients, UNITS, gzip, put};
 
 /// The package's own number behind the version of what is packaged: a package that a distribution
 /// makes of the same version begins with 1, and takes this one's place.
@@ -70,7 +70,6 @@ fn data(from: &Ingredients<'_>) -> Result<Tree, String> {
     tree.file("usr/bin/larder", 0o755, from.program.clone());
     for (source, place) in [
         ("packaging/larder.toml", "etc/larder/larder.toml"),
-        ("packaging/larder.service", "usr/lib/systemd/system/larder.service"),
         ("packaging/larder.sysusers", "usr/lib/sysusers.d/larder.conf"),
         ("packaging/larder.tmpfiles", "usr/lib/tmpfiles.d/larder.conf"),
         ("packaging/welcome.html", "usr/share/larder/welcome/index.html"),
@@ -78,6 +77,10 @@ fn data(from: &Ingredients<'_>) -> Result<Tree, String> {
         ("packaging/debian/lintian-overrides", "usr/share/lintian/overrides/larder"),
     ] {
         tree.file(place, 0o644, from.source(source)?);
+    }
+    for unit in UNITS {
+        let place = format!("usr/lib/systemd/system/{unit}");
+        tree.file(&place, 0o644, from.source(&format!("packaging/{unit}"))?);
     }
     let documents = "usr/share/doc/larder";
     let [_, readme, changes] = DOCUMENTS;
