@@ -8,55 +8,17 @@ use std::process::Command;
 use observe::format::{self, Fields};
 use observe::ring::{Follower, From};
 use serde_json::{Value, json};
+use support::explain::{explain, fact, put, step};
 use support::folder::Folder;
 use support::{Setup, Stage, eventually, is_full_run};
 use testkit::client::request;
 use testkit::larder::binary;
 use testkit::origin::Script;
-use testkit::reply::{self, End, Reply, Seen};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
-
-/// The answer to a question put to the admin socket.
-async fn put(stage: &Stage, question: &Value) -> Reply {
-    let mut stream = UnixStream::connect(stage.daemon.admin_socket()).await.expect("a socket");
-    let body = question.to_string();
-    let head = format!(
-        "POST /api/v1/explain HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).await.expect("sent");
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).await.expect("an answer");
-    match reply::read_reply(&bytes, "POST", End::Closed) {
-        Some((Seen::Complete(reply), _)) => reply,
-        other => panic!("{other:?}"),
-    }
-}
-
-async fn explain(stage: &Stage, question: &Value) -> Value {
-    let reply = put(stage, question).await;
-    let told = serde_json::from_str(&reply.text()).expect("JSON");
-    assert_eq!(reply.status, 200, "{told}");
-    told
-}
+use testkit::reply::Reply;
 
 /// Returns the explanation of a GET of `target` at `a.test`.
 async fn explain_get(stage: &Stage, target: &str) -> Value {
-    explain(stage, &json!({ "url": format!("http://a.test{target}") })).await
-}
-
-/// The first step of this name.
-fn step<'t>(told: &'t Value, what: &str) -> &'t Value {
-    let steps = told["steps"].as_array().expect("steps");
-    steps.iter().find(|step| step["what"] == what).unwrap_or(&Value::Null)
-}
-
-fn fact<'t>(step: &'t Value, name: &str) -> &'t str {
-    let mut facts = step["facts"].as_array().into_iter().flatten();
-    let fact = facts.find(|fact| fact["name"] == name);
-    fact.and_then(|fact| fact["value"].as_str()).unwrap_or_default()
+    explain(&stage.daemon, &json!({ "url": format!("http://a.test{target}") })).await
 }
 
 fn text<'t>(value: &'t Value, key: &str) -> &'t str {
@@ -219,7 +181,7 @@ async fn what_is_said_of_a_request_is_what_becomes_of_it() {
             "headers": fields,
             "last": 0,
         });
-        let told = explain(&stage, &question).await;
+        let told = explain(&stage.daemon, &question).await;
         let lines: String = fields.iter().map(|line| format!("{line}\r\n")).collect();
         stage.exchange(method, &at_a(&request(method, &target, &lines))).await;
         said.insert(n.to_string(), (question, told));
@@ -275,7 +237,7 @@ async fn explaining_changes_nothing() {
         for method in ["GET", "HEAD", "POST", "PURGE"] {
             let url = format!("http://a.test{target}");
             for _ in 0..5 {
-                explain(&stage, &json!({ "url": url, "method": method })).await;
+                explain(&stage.daemon, &json!({ "url": url, "method": method })).await;
             }
         }
     }
@@ -305,7 +267,7 @@ async fn rules_are_told_with_the_lines_they_are_written_on() {
         "url": "http://a.test/?fbclid=1",
         "headers": ["Cookie: wordpress_logged_in_abc=1; _ga=2"],
     });
-    let told = explain(&stage, &question).await;
+    let told = explain(&stage.daemon, &question).await;
     let rule = step(&told, "rule");
     let preset = config::preset::find("wordpress").expect("a preset");
     let at = preset.text.lines().position(|line| line.trim() == "\"wordpress_*\",");
@@ -514,7 +476,7 @@ async fn variants_and_marks_are_shown() {
         get(&stage, "/vary", &format!("Accept-Language: {language}\r\n")).await;
     }
     let question = json!({ "url": "http://a.test/vary", "headers": ["Accept-Language: fr"] });
-    let told = explain(&stage, &question).await;
+    let told = explain(&stage.daemon, &question).await;
     let stored: Vec<&str> = told["steps"]
         .as_array()
         .expect("steps")
@@ -564,7 +526,8 @@ async fn files_refusals_and_strangers_are_foreseen() {
     let mut said = Vec::new();
     for (id, (method, target, served)) in asked.into_iter().enumerate() {
         let url = format!("http://a.test{target}");
-        let told = explain(&stage, &json!({ "url": url, "method": method, "last": 0 })).await;
+        let told =
+            explain(&stage.daemon, &json!({ "url": url, "method": method, "last": 0 })).await;
         let foreseen = text(&told["outcome"], "served");
         let same = foreseen == served || (foreseen, method) == ("PURGE", "PURGE");
         assert!(same, "{method} {target}: {told:#}");
@@ -600,7 +563,7 @@ async fn questions_that_make_no_sense_are_refused_in_words() {
         (json!({ "url": "http://a.test/", "headers": ["x"] }), "a header field is written"),
         (json!({ "link": "http://a.test/" }), "`link` is not known"),
     ] {
-        let reply = put(&stage, &question).await;
+        let reply = put(&stage.daemon, &question).await;
         let body: Value = serde_json::from_str(&reply.text()).expect("JSON");
         assert_eq!(reply.status, 400);
         assert!(text(&body, "error").starts_with(expected), "{body}");

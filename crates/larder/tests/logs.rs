@@ -3,13 +3,13 @@
 
 mod support;
 
-use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 use support::folder::Folder;
+use support::nginx::{self, Nginx};
 use support::{Setup, Stage, eventually, whole};
 use testkit::client::{Pieces, Raw};
 use testkit::larder::Daemon;
@@ -126,51 +126,15 @@ async fn secrets_are_in_the_file_where_that_is_wanted_and_in_no_other_log() {
     assert_eq!((record.get("bereq"), record.get("beresp")), (None, None));
 }
 
-/// A running nginx.
-struct Nginx {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
-    }
-}
-
-impl Nginx {
-    /// Starts one that caches what `origin` answers, and logs it in `format`.
-    async fn start(folder: &Path, origin: SocketAddr, format: &str) -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
-        drop(listener);
-        let folder = folder.display();
-        let conf = format!(
-            "daemon off;\nmaster_process off;\nworker_processes 1;\npid {folder}/pid;\n\
-             error_log {folder}/error.log;\nevents {{ }}\nhttp {{\n\
-             log_format own '{format}';\naccess_log {folder}/nginx.log own;\n\
-             client_body_temp_path {folder}/body;\nproxy_temp_path {folder}/proxy;\n\
-             fastcgi_temp_path {folder}/fastcgi;\nuwsgi_temp_path {folder}/uwsgi;\n\
-             scgi_temp_path {folder}/scgi;\nproxy_cache_path {folder}/cache keys_zone=pages:1m;\n\
-             server {{ listen {address};\nlocation / {{ proxy_pass http://{origin};\n\
-             proxy_cache pages; proxy_cache_key $host$request_uri; }} }} }}\n"
-        );
-        let file = format!("{folder}/nginx.conf");
-        std::fs::write(&file, conf).expect("written");
-        let mut command = Command::new("nginx");
-        command.args(["-p", &folder.to_string(), "-c", &file]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().expect("it starts");
-        eventually("nginx", async || Raw::connect(address).await.is_ok()).await;
-        Self { child, address }
-    }
+/// nginx's lines for a log in `format`, which is beside its other files.
+fn own_log(folder: &Folder, format: &str) -> String {
+    let at = folder.path().display();
+    format!("log_format own '{format}';\naccess_log {at}/nginx.log own;")
 }
 
 /// Asks `requests` of Larder and of nginx, which log in `format`; the lines of both.
 async fn both(format: &str, requests: &[Vec<u8>]) -> Option<[Vec<String>; 2]> {
-    if Command::new("nginx").arg("-v").stderr(Stdio::null()).status().is_err() {
-        eprintln!("skipped: no nginx");
+    if !nginx::is_here() {
         return None;
     }
     let folder = Folder::new();
@@ -178,7 +142,14 @@ async fn both(format: &str, requests: &[Vec<u8>]) -> Option<[Vec<String>; 2]> {
     let top = own_format(&file, format, ", secrets = true");
     let stage = Setup { top: &top, one_core: true, ..Setup::default() }.start().await;
     furnish(&stage.origin);
-    let nginx = Nginx::start(folder.path(), stage.origin.addr(), format).await;
+    let (at, origin) = (folder.path().display(), stage.origin.addr());
+    let log = own_log(&folder, format);
+    let http = format!("{log}\nproxy_cache_path {at}/cache keys_zone=pages:1m;");
+    let server = format!(
+        "location / {{ proxy_pass http://{origin};\nproxy_cache pages; \
+         proxy_cache_key $host$request_uri; }}"
+    );
+    let nginx = Nginx::start(folder.path(), &http, ("", &server)).await;
     for bytes in requests {
         for address in [stage.daemon.addr(), nginx.address] {
             let mut raw = Raw::connect(address).await.expect("a connection");
@@ -196,7 +167,8 @@ async fn both(format: &str, requests: &[Vec<u8>]) -> Option<[Vec<String>; 2]> {
 async fn lines_of_variables_are_those_of_nginx() {
     let format = "$remote_addr|$remote_user|$request|$request_method|$request_uri|$uri|$args|\
                   $is_args|$arg_a|$status|$body_bytes_sent|$request_length|$server_protocol|\
-                  $scheme|$https|$host|$http_user_agent|$http_x_id|$http_cookie|$cookie_sid|\
+                  $scheme|$https|$host|$http_user_agent|$http_x_id|\
+                  $http_cookie|$cookie_sid|\
                   $content_type|$content_length|$sent_http_x_tag|$sent_http_content_type|\
                   $upstream_http_x_tag|$upstream_status|$upstream_addr|$request_completion";
     let requests = [
