@@ -173,4 +173,16 @@ async fn a_filter_s_misspelt_word_is_refused_with_the_one_that_is_meant() {
     let (done, _, said) =
         console::run(&stage.daemon, &["log", "--once", "-q", "served == hit"]).await;
     assert!(done, "{said}");
+    // Without a daemon a slip is told, too, and its absence only where there is none.
+    let folder = Folder::new();
+    let socket = folder.path().join("admin.sock").display().to_string();
+    for verb in ["log", "hist", "top"] {
+        let with = |filter| [verb, "--admin-socket", &socket, "-q", filter].map(str::to_owned);
+        let (done, said) = ended(&folder, &with("served == hitt").each_ref().map(|a| &**a)).await;
+        assert!(!done && said.contains("did you mean `hit`?"), "{verb}: {said}");
+        assert!(!said.contains("admin.sock"), "{verb}: {said}");
+        let fine = with("req.http.x-own ~ a and served == hit");
+        let (done, said) = ended(&folder, &fine.each_ref().map(|a| &**a)).await;
+        assert!(!done && said.contains("admin.sock"), "{verb}: {said}");
+    }
 }
