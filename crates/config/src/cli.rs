@@ -1,6 +1,5 @@
 //! A configuration without a file: `larder serve --origin URL`.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,8 +57,7 @@ pub(crate) fn default_listen(acme: bool) -> Vec<ListenSpec> {
 pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let mut r = Reader::new(Arc::new(Source { name: String::new(), text: String::new() }));
     let limits = Limits::default();
-    let url = origin_url(&options.origin);
-    let server = flag(&mut r, "--origin", &options.origin, parse_server(&url));
+    let server = flag(&mut r, "--origin", &options.origin, parse_server(&options.origin));
     check_workers(&mut r, options);
     let listen = listen_list(&mut r, options);
     let size = options.memory.as_deref().and_then(|text| {
@@ -140,15 +138,6 @@ fn check_workers(r: &mut Reader, options: &CliOptions) {
         let fits = (1..=WORKERS_MAX).contains(&(workers as u64));
         let why = format!("from 1 to {WORKERS_MAX}; without it there is one per core");
         flag(r, "--workers", &workers.to_string(), fits.then_some(()).ok_or(why));
-    }
-}
-
-/// The URL that `--origin` means: one without a scheme speaks HTTP.
-fn origin_url(text: &str) -> Cow<'_, str> {
-    let text = text.trim();
-    match text.contains("://") || text.contains("unix:") {
-        true => text.into(),
-        false => format!("http://{text}").into(),
     }
 }
 
@@ -362,7 +351,7 @@ mod tests {
             errors.iter().map(|e| e.message.split(':').next().unwrap_or_default()).collect();
         assert_eq!(messages, ["--origin ftp", "--listen 80", "--memory lots", "--preset wordpres"]);
         assert!(
-            errors[0].to_string().starts_with("error: --origin ftp://app: expected http(s)://")
+            errors[0].to_string().starts_with("error: --origin ftp://app: expected [http(s)://]")
         );
     }
 }

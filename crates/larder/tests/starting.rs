@@ -186,3 +186,20 @@ async fn a_filter_s_misspelt_word_is_refused_with_the_one_that_is_meant() {
         assert!(!done && said.contains("admin.sock"), "{verb}: {said}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_without_a_scheme_are_the_same_in_a_file_as_in_a_flag() {
+    let origin = Scripted::start().await.expect("a port for the origin");
+    origin.on("/page", Script::cacheable("page"));
+    let file = Setup::default().file(&origin).replace("http://", "");
+    let daemon = Daemon::start(&file).expect("larder starts");
+    let mut raw = Raw::connect(daemon.addr()).await.expect("a connection");
+    assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").text(), "page");
+    let server = origin.addr();
+    let by_site =
+        format!("listen = \"127.0.0.1:0\"\n[[site]]\nhost = \"*\"\norigin = \"{server}\"\n");
+    let daemon = Daemon::start(&by_site).expect("larder starts");
+    let mut raw = Raw::connect(daemon.addr()).await.expect("a connection");
+    assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").text(), "page");
+    daemon.tells(&format!("larder: serving every host; from {server}")).await;
+}
