@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
     AcmeConfig, AdminConfig, Admission, CacheStatus, Config, DiskConfig, DiskVolume, ErrorLog,
-    HealthConfig, ListenSpec, LogRing, MemoryConfig, NamedFolder, Place, Programs, Run, SiteConfig,
+    HealthConfig, ListenSpec, LogRing, MemoryConfig, NamedPath, Place, Programs, Run, SiteConfig,
 };
 use crate::parse::{
     Presets, WORKERS_MAX, finish, parse_acme, parse_memory, plain_origin, volume_path, volume_size,
@@ -91,7 +91,8 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         neighbours: Vec::new(),
         tracing: None,
         vcl: Programs::None,
-        folders: options.root.iter().map(|root| named_root(root)).collect(),
+        folders: options.root.iter().map(|root| named("--root", root)).collect(),
+        sockets: server.address.socket().map(|path| named("--origin", path)).into_iter().collect(),
         origins: vec![OriginConfig {
             scripts,
             ..OriginConfig::with_limits(&options.origin, vec![server], &limits)
@@ -141,9 +142,8 @@ fn check_workers(r: &mut Reader, options: &CliOptions) {
     }
 }
 
-fn named_root(root: &Path) -> NamedFolder {
-    let setting = "--root".to_owned();
-    NamedFolder { setting, path: root.to_owned(), place: Place::nowhere() }
+fn named(flag: &str, path: &Path) -> NamedPath {
+    NamedPath { setting: flag.to_owned(), path: path.to_owned(), place: Place::nowhere() }
 }
 
 fn one_listen(r: &mut Reader, options: &CliOptions, text: &str) -> Option<ListenSpec> {

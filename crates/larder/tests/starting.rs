@@ -2,8 +2,11 @@
 
 mod support;
 
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Stdio};
 
 use support::folder::Folder;
@@ -202,4 +205,30 @@ async fn servers_without_a_scheme_are_the_same_in_a_file_as_in_a_flag() {
     let mut raw = Raw::connect(daemon.addr()).await.expect("a connection");
     assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").text(), "page");
     daemon.tells(&format!("larder: serving every host; from {server}")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_may_not_be_connected_to_is_told_with_its_place() {
+    let folder = Folder::new();
+    let socket = folder.path().join("php.sock");
+    let _listener = UnixListener::bind(&socket).expect("a socket");
+    // Root becomes the user that the file names; anybody else stays who it is.
+    let toml = format!(
+        "[run]\nuser = \"nobody\"\n[[origin]]\nname = \"php\"\n\
+         servers = \"fastcgi+unix:{}\"\nroot = \"/\"\n\
+         [[site]]\nhost = \"*\"\norigin = \"php\"\n",
+        socket.display()
+    );
+    folder.file("larder.toml", toml);
+    let file = folder.path().join("larder.toml").display().to_string();
+    for (mode, is_shut) in [(0o666, false), (0o000, true)] {
+        fs::set_permissions(&socket, Permissions::from_mode(mode)).expect("a mode");
+        let (done, said) = ended(&folder, &["check", &file]).await;
+        let words = format!("`servers`: {}: ", socket.display());
+        assert!(done && said.contains(&words) == is_shut, "{mode:o}: {said}");
+        if is_shut {
+            assert!(said.contains("may not connect to it"), "{said}");
+            assert!(said.contains("larder.toml:5:11") && said.contains("listen.mode"), "{said}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -227,6 +227,16 @@ pub enum Address {
     },
     /// A unix stream socket.
     Unix(PathBuf),
+}
+
+impl Address {
+    /// The path of a unix socket; `None` for other addresses.
+    pub fn socket(&self) -> Option<&Path> {
+        match self {
+            Self::Unix(path) => Some(path),
+            Self::Tcp { .. } | Self::Fixed { .. } => None,
+        }
+    }
 }
 
 impl fmt::Display for Address {

@@ -70,6 +70,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         compression: super::compression::compression(r, &top),
         vcl: programs(r, &top),
         folders: std::mem::take(&mut r.folders),
+        sockets: std::mem::take(&mut r.sockets),
         limits,
         run: run(r, &top),
         access_log: logs::access_log(r, &top),
