@@ -587,6 +587,8 @@ async fn the_command_prints_for_people_and_for_tools() {
     let (good, out, _) = run(&["http://a.test/page", "-H", "Accept: text/html"]);
     assert!(good && out.starts_with("GET http://a.test/page\n  HIT: "), "{out}");
     assert!(out.lines().all(|line| line.chars().count() <= 80) && !out.contains('\x1b'), "{out}");
+    let (_, end) = out.split_once("\n\nWhat to do:\n").expect("an end");
+    assert!(end.starts_with("  Nothing: the cache answers."), "{end}");
     let (good, out, _) = run(&["http://a.test/page", "--method", "POST", "--json"]);
     let told: Value = serde_json::from_str(&out).expect("JSON");
     assert!(good && told["outcome"]["served"] == "PASS", "{told}");
@@ -594,4 +596,91 @@ async fn the_command_prints_for_people_and_for_tools() {
     assert!(good && out.starts_with("GET http://a.test/page\n  HIT: "), "{out}");
     let (good, _, error) = run(&["ftp://a.test/page"]);
     assert!(!good && error.starts_with("larder: a URL begins with"), "{error}");
+}
+
+/// The advice at the end of an explanation.
+fn advice(told: &Value) -> String {
+    let all = told["advice"].as_array().expect("advice").iter();
+    all.map(|one| one.as_str().expect("a sentence")).collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn what_to_do_is_said_at_the_end() {
+    let site = "preset = \"wordpress\"\n[[site.route]]\npath = \"/off/*\"\ncache = false\n\
+                [[site.route]]\npath = \"/gone\"\nrespond = { status = 410 }\n\
+                [[site.route]]\npath = \"/closed\"\nallow = [\"192.0.2.0/24\"]\n";
+    let stage = Setup { site, ..Setup::default() }.start().await;
+    let html = "Content-Type: text/html\r\n";
+    stage.origin.on("/page", Script::ok(html, "page"));
+    get(&stage, "/page", "").await;
+    for (question, expected) in [
+        (json!({ "url": "http://a.test/page" }), "Nothing: the cache answers."),
+        (json!({ "url": "http://a.test/none" }), "Nothing: the next request finds it stored"),
+        (
+            json!({ "url": "http://a.test/page", "headers": ["Cookie: wordpress_logged_in_1=a"] }),
+            "Nothing, if `wordpress_logged_in_1` says who the visitor is",
+        ),
+        (
+            json!({ "url": "http://a.test/page", "headers": ["Cookie: theme=dark"] }),
+            "One that only scripts in the browser read: `[site.cookies] strip = [\"theme\"]`.",
+        ),
+        (
+            json!({ "url": "http://a.test/page?x=1&y" }),
+            "can be removed: `[site.query] strip = [\"x\", \"y\"]`.",
+        ),
+        (json!({ "url": "http://a.test/page", "method": "POST" }), "Nothing: forms and the like"),
+        (json!({ "url": "http://a.test/off/1" }), "Take `cache = false` out"),
+        (json!({ "url": "http://a.test/gone" }), "Nothing: no origin is asked. `respond` has"),
+        (json!({ "url": "http://a.test/closed" }), "Let 127.0.0.1 in by `allow`"),
+    ] {
+        let told = explain(&stage.daemon, &question).await;
+        assert!(advice(&told).contains(expected), "{question}: {}", told["advice"]);
+    }
+}
+
+#[tokio::test]
+async fn what_to_do_is_known_by_the_answer_before() {
+    for (preset, fields, expected) in [
+        ("wordpress", "Set-Cookie: visitor_id=1\r\n", "`grep -r visitor_id wp-content/plugins`"),
+        ("wordpress", "Cache-Control: no-store\r\n", "a plugin calls `nocache_headers()`"),
+        ("mediawiki", "Cache-Control: private\r\n", "`$wgUseCdn = true` and `$wgCdnMaxAge`"),
+        ("drupal", "Cache-Control: no-cache\r\n", "Browser and proxy cache maximum age"),
+        ("microcache", "Vary: *\r\n", "leave `Vary` out"),
+    ] {
+        let site = format!("preset = \"{preset}\"");
+        let stage = Setup { site: &site, ..Setup::default() }.start().await;
+        stage.origin.on("/page", Script::ok(&format!("Content-Type: text/html\r\n{fields}"), "p"));
+        get(&stage, "/page", "").await;
+        let told = std::cell::RefCell::new(Value::Null);
+        eventually("the record", async || {
+            *told.borrow_mut() = explain_get(&stage, "/page").await;
+            !told.borrow()["past"][0].is_null()
+        })
+        .await;
+        let told = told.into_inner();
+        assert!(advice(&told).contains(expected), "{preset}, {fields}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn equal_requests_of_the_past_are_one_row() {
+    let stage = Stage::new().await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    for _ in 0..4 {
+        get(&stage, "/page", "").await;
+    }
+    let told = std::cell::RefCell::new(Value::Null);
+    eventually("all of them", async || {
+        *told.borrow_mut() = explain_get(&stage, "/page").await;
+        let times = |row: &Value| row["times"].as_u64().expect("a number");
+        told.borrow()["past"].as_array().expect("rows").iter().map(times).sum::<u64>() == 4
+    })
+    .await;
+    let told = told.into_inner();
+    let rows: Vec<_> = told["past"].as_array().expect("rows").iter().collect();
+    assert_eq!(rows.len(), 2, "{told}");
+    assert_eq!((text(rows[0], "why"), &rows[0]["times"]), ("HIT 200", &json!(3)));
+    assert!(fact(rows[0], "times").starts_with("3 since "), "{told}");
+    assert_eq!((text(rows[1], "why"), &rows[1]["times"]), ("MISS 200, stored", &json!(1)));
+    assert_eq!(fact(rows[1], "times"), "");
 }

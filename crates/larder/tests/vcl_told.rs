@@ -157,15 +157,22 @@ async fn explain_names_the_lines_by_which_it_then_goes() {
     );
     assert_eq!(recv["facts"][0], json!({ "name": "line", "value": "return (pass);" }));
     assert_eq!((&recv["decided"], &told["outcome"]["served"]), (&json!(true), &json!("PASS")));
+    let place_of = |line| named("more.vcl", line).as_str().unwrap_or_default().to_owned();
+    let advice = format!("What stands at {} decides: change it there.", place_of(4));
+    assert_eq!(told["advice"], json!([advice]));
     let told = explain("/no").await;
     assert_eq!(step(&told, "recv")["where"], named("default.vcl", 7));
     assert_eq!(told["outcome"]["summary"], "would be answered by vcl_synth, with status 403");
-    assert_eq!(explain("/page").await["outcome"]["served"], "MISS");
+    let told = explain("/page").await;
+    assert_eq!(told["outcome"]["served"], "MISS");
+    let next = "Nothing: the next request finds it stored, unless the answer forbids that.";
+    assert_eq!(told["advice"], json!([next]));
     assert!(stage.received().is_empty(), "nothing was asked");
     stage.get("/page").await;
     records(&stage, 1).await;
     let told = explain("/page").await;
     assert_eq!(told["outcome"]["served"], "HIT");
+    assert_eq!(told["advice"], json!(["Nothing: the cache answers."]));
     let freshness = step(&told, "freshness");
     let from = json!(format!(
         "{}: set beresp.ttl = 1h;",
