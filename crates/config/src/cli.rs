@@ -15,7 +15,8 @@ use crate::model::{
     HealthConfig, ListenSpec, LogRing, MemoryConfig, NamedPath, Place, Programs, Run, SiteConfig,
 };
 use crate::parse::{
-    Presets, WORKERS_MAX, finish, parse_acme, parse_memory, plain_origin, volume_path, volume_size,
+    Presets, WORKERS_MAX, finish, parse_acme, parse_memory, plain_origin, usual_redirect,
+    volume_path, volume_size,
 };
 use crate::reader::Reader;
 
@@ -67,7 +68,9 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let scripts = server.as_ref().and_then(|server| scripts(&mut r, options, server));
     let presets = Presets::named(&mut r, &options.presets);
     check_presets(&mut r, &presets, options);
-    let rules = presets.rules(&mut r, options.profile);
+    let mut rules = presets.rules(&mut r, options.profile);
+    // It waits until there is a certificate.
+    rules.redirect_https = options.acme.as_ref().and_then(|_| usual_redirect(&listen));
     let purge = crate::parse::purge_of_presets(presets.dialects(&mut r));
     let hosts = hosts(&mut r, options);
     let acme = options.acme.as_ref().and_then(|email| acme(&mut r, email, &listen, &hosts));
@@ -241,6 +244,9 @@ fn flag<T>(
 
 #[cfg(test)]
 mod tests {
+    use message::Status;
+    use policy::answer::Redirect;
+
     use super::*;
     use crate::model::MemorySize;
 
@@ -256,6 +262,26 @@ mod tests {
             (&["*".to_owned()][..], &[0][..])
         );
         assert_eq!(config.memory.size, MemorySize::Auto);
+    }
+
+    #[test]
+    fn with_certificates_visitors_are_sent_to_https() {
+        let told = |listen: &[&str], acme: Option<&str>| {
+            let options = CliOptions {
+                origin: "app".into(),
+                hosts: vec!["example.com".into()],
+                listen: listen.iter().map(|text| (*text).to_owned()).collect(),
+                acme: acme.map(str::to_owned),
+                ..CliOptions::default()
+            };
+            from_cli(&options).expect("a configuration").sites.remove(0).rules.redirect_https
+        };
+        let acme = Some("ops@example.com");
+        let to = |port| Redirect::to_https(Status::new(308).expect("a status"), port).ok();
+        assert_eq!(told(&[], acme), to(None));
+        assert_eq!(told(&[":80", ":8443 tls"], acme), to(Some(8443)));
+        assert_eq!(told(&[":80"], acme), None, "nobody here speaks TLS");
+        assert_eq!(told(&[], None), None);
     }
 
     #[test]
