@@ -32,6 +32,10 @@ await part('explaining', async () => {
   await anna.until('a stored page is a hit', async () => await page.isVisible('#explanation .steps') && await outcome() === 'HIT');
   check('steps are told, one decides', await page.locator('#explanation .steps li.decided').count() >= 1);
   check('and what happened before', await page.locator('#explanation ol').count() === 2);
+  const rows = page.locator('#explanation ol').last().locator('li');
+  check('equal requests are in one row', await rows.count() === 2, await rows.count());
+  const advice = await page.locator('#explanation .advice').allInnerTexts();
+  check('what to do is said last', advice.join(' ').startsWith('Nothing: the cache answers.'), advice);
   await anna.shot('explained');
   await explain(`${SITE.origin}/kept/explained`, 'Authorization: Basic eDp5');
   await anna.until('with other header lines it is not', async () => await outcome() !== 'HIT');
@@ -74,7 +78,8 @@ await part('purging', async () => {
 });
 
 await part('servers by hand', async () => {
-  const button = (word) => page.locator('#origins-table button', { hasText: word });
+  const app = page.locator('#origins-table tbody tr', { hasText: 'app' });
+  const button = (word) => app.locator('button', { hasText: word });
   const pressed = async (word) => await button(word).getAttribute('aria-pressed') === 'true';
   await anna.until('as probes say', () => pressed('Auto'));
   await button('Drain').click();
@@ -99,6 +104,10 @@ await part('configuration', async () => {
   await anna.until('a bad one is not taken', () => answered('config', 'stays'));
   check('and what is wrong with it is told', (await page.innerText('#config-output')).includes('orgin'));
   await anna.shot('bad configuration');
+  fs.writeFileSync(file, `workers = 1\n${good}`);
+  await page.click('#config-reload');
+  await page.click('#confirm-yes');
+  await anna.until('what takes a restart is named', () => answered('config', 'a restart is needed for: workers.'));
   fs.writeFileSync(file, good);
   await page.click('#config-reload');
   await page.click('#confirm-yes');

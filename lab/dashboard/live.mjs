@@ -1,10 +1,18 @@
 // Figures that move under load, and stand still without.
 import { hostname } from 'node:os';
+import tls from 'node:tls';
 import { check, part, sum } from '../browser/checks.mjs';
 import { openBrowser } from '../browser/people.mjs';
-import { Watcher, load, tokenOf } from './desk.mjs';
+import { Watcher, get, load, tokenOf } from './desk.mjs';
 
 const browser = await openBrowser();
+
+// One handshake of the old version.
+function shakeHands() {
+  const to = { host: '127.0.0.1', port: process.env.LAB_HTTPS, maxVersion: 'TLSv1.2', rejectUnauthorized: false };
+  const socket = tls.connect(to, () => socket.end());
+  socket.on('error', () => {});
+}
 
 await part('signing in', async () => {
   const anna = await Watcher.enter(browser, 'a stranger');
@@ -64,6 +72,13 @@ await part('figures under load', async () => {
   await anna.until('servers say how long they take', async () => /\d (µs|ms)/.test(await row('origins-table', 'app').innerText()));
   check('the page says on which machine it is', (await page.innerText('#about')).includes(` on ${hostname()}, up `)
     && await page.title() === `${hostname()}: Larder`, await page.title());
+  check('a server nobody answers for', await get('/', { Host: 'dead.example' }) === 502);
+  const dead = () => row('origins-table', 'dead').innerText();
+  await anna.until('its last failure says what and when', async () => /refused[^]*\d\d:\d\d/.test(await dead()));
+  const shaking = setInterval(shakeHands, 200);
+  const connections = page.locator('.tile', { hasText: 'Connections' }).first();
+  await anna.until('handshakes are told, and those of TLS 1.2', async () => /TLS\/s, 100\.0 % of 1\.2/.test(await connections.innerText()));
+  clearInterval(shaking);
   const trusts = async () => (await page.innerText('#cluster-title')).includes('board, trusts what it stores');
   await anna.until('the node trusts what it stores', trusts);
   const first = await anna.tile('Objects');

@@ -33,7 +33,7 @@ sed "s|@HTTP@|$http|g; s|@HTTPS@|$https|g; s|@ADMIN@|$admin|g; s|@NATS@|$nats|g;
 quietly larder-check "$larder" check "$work/larder.toml"
 
 # The part about a stream that breaks ends this Larder and starts another.
-export LAB_LARDER=$larder LAB_PID=$work/larder.pid LAB_TOKENS=$work/tokens LAB_SITE=http://127.0.0.1:$http
+export LAB_LARDER=$larder LAB_PID=$work/larder.pid LAB_TOKENS=$work/tokens LAB_SITE=http://127.0.0.1:$http LAB_HTTPS=$https
 serve=("$larder" serve --config "$work/larder.toml" --admin-socket "$work/run/larder.sock")
 printf '%s\n' "${serve[@]}" >"$work/larder.command"
 start larder "${serve[@]}"

@@ -10,7 +10,9 @@ pub(crate) fn shapes() -> [(&'static str, Value); 3] {
 fn explanation() -> Value {
     json!({
         "type": "object",
-        "required": ["url", "method", "client", "outcome", "steps", "past", "past_note"],
+        "required": [
+            "url", "method", "client", "outcome", "steps", "past", "past_note", "advice",
+        ],
         "properties": {
             "url": { "type": "string" },
             "method": { "type": "string" },
@@ -26,12 +28,17 @@ fn explanation() -> Value {
             "steps": { "type": "array", "items": { "$ref": "#/components/schemas/Step" } },
             "past": {
                 "type": "array",
-                "description": "The last transactions of the URL, the newest first.",
+                "description": "The last transactions of the URL, the newest first; equal ones in one.",
                 "items": { "$ref": "#/components/schemas/Step" },
             },
             "past_note": {
                 "type": ["string", "null"],
                 "description": "Why there is no past.",
+            },
+            "advice": {
+                "type": "array",
+                "description": "What would change the outcome, or why nothing should.",
+                "items": { "type": "string", "description": "A sentence or a few." },
             },
         },
     })
@@ -57,7 +64,7 @@ fn question() -> Value {
                 "type": ["integer", "null"],
                 "minimum": 0,
                 "maximum": 100,
-                "description": "Past transactions told of; 5 if not said.",
+                "description": "Rows of past transactions told of; 5 if not said.",
             },
         },
         "additionalProperties": false,
@@ -91,6 +98,7 @@ fn step() -> Value {
                 "description": "Whether it settled what happens.",
             },
             "time": { "type": "integer", "description": "Of a past one: unix seconds." },
+            "times": { "type": "integer", "description": "Of past ones: how many are alike." },
         },
     })
 }

@@ -1,6 +1,5 @@
 //! A configuration without a file: `larder serve --origin URL`.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,10 +12,11 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
     AcmeConfig, AdminConfig, Admission, CacheStatus, Config, DiskConfig, DiskVolume, ErrorLog,
-    HealthConfig, ListenSpec, LogRing, MemoryConfig, NamedFolder, Place, Programs, Run, SiteConfig,
+    HealthConfig, ListenSpec, LogRing, MemoryConfig, NamedPath, Place, Programs, Run, SiteConfig,
 };
 use crate::parse::{
-    Presets, WORKERS_MAX, finish, parse_acme, parse_memory, plain_origin, volume_path, volume_size,
+    Presets, WORKERS_MAX, finish, parse_acme, parse_memory, plain_origin, usual_redirect,
+    volume_path, volume_size,
 };
 use crate::reader::Reader;
 
@@ -58,8 +58,7 @@ pub(crate) fn default_listen(acme: bool) -> Vec<ListenSpec> {
 pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let mut r = Reader::new(Arc::new(Source { name: String::new(), text: String::new() }));
     let limits = Limits::default();
-    let url = origin_url(&options.origin);
-    let server = flag(&mut r, "--origin", &options.origin, parse_server(&url));
+    let server = flag(&mut r, "--origin", &options.origin, parse_server(&options.origin));
     check_workers(&mut r, options);
     let listen = listen_list(&mut r, options);
     let size = options.memory.as_deref().and_then(|text| {
@@ -69,7 +68,9 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let scripts = server.as_ref().and_then(|server| scripts(&mut r, options, server));
     let presets = Presets::named(&mut r, &options.presets);
     check_presets(&mut r, &presets, options);
-    let rules = presets.rules(&mut r, options.profile);
+    let mut rules = presets.rules(&mut r, options.profile);
+    // It waits until there is a certificate.
+    rules.redirect_https = options.acme.as_ref().and_then(|_| usual_redirect(&listen));
     let purge = crate::parse::purge_of_presets(presets.dialects(&mut r));
     let hosts = hosts(&mut r, options);
     let acme = options.acme.as_ref().and_then(|email| acme(&mut r, email, &listen, &hosts));
@@ -93,7 +94,8 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         neighbours: Vec::new(),
         tracing: None,
         vcl: Programs::None,
-        folders: options.root.iter().map(|root| named_root(root)).collect(),
+        folders: options.root.iter().map(|root| named("--root", root)).collect(),
+        sockets: server.address.socket().map(|path| named("--origin", path)).into_iter().collect(),
         origins: vec![OriginConfig {
             scripts,
             ..OriginConfig::with_limits(&options.origin, vec![server], &limits)
@@ -143,18 +145,8 @@ fn check_workers(r: &mut Reader, options: &CliOptions) {
     }
 }
 
-/// The URL that `--origin` means: one without a scheme speaks HTTP.
-fn origin_url(text: &str) -> Cow<'_, str> {
-    let text = text.trim();
-    match text.contains("://") || text.contains("unix:") {
-        true => text.into(),
-        false => format!("http://{text}").into(),
-    }
-}
-
-fn named_root(root: &Path) -> NamedFolder {
-    let setting = "--root".to_owned();
-    NamedFolder { setting, path: root.to_owned(), place: Place::nowhere() }
+fn named(flag: &str, path: &Path) -> NamedPath {
+    NamedPath { setting: flag.to_owned(), path: path.to_owned(), place: Place::nowhere() }
 }
 
 fn one_listen(r: &mut Reader, options: &CliOptions, text: &str) -> Option<ListenSpec> {
@@ -252,6 +244,9 @@ fn flag<T>(
 
 #[cfg(test)]
 mod tests {
+    use message::Status;
+    use policy::answer::Redirect;
+
     use super::*;
     use crate::model::MemorySize;
 
@@ -267,6 +262,26 @@ mod tests {
             (&["*".to_owned()][..], &[0][..])
         );
         assert_eq!(config.memory.size, MemorySize::Auto);
+    }
+
+    #[test]
+    fn with_certificates_visitors_are_sent_to_https() {
+        let told = |listen: &[&str], acme: Option<&str>| {
+            let options = CliOptions {
+                origin: "app".into(),
+                hosts: vec!["example.com".into()],
+                listen: listen.iter().map(|text| (*text).to_owned()).collect(),
+                acme: acme.map(str::to_owned),
+                ..CliOptions::default()
+            };
+            from_cli(&options).expect("a configuration").sites.remove(0).rules.redirect_https
+        };
+        let acme = Some("ops@example.com");
+        let to = |port| Redirect::to_https(Status::new(308).expect("a status"), port).ok();
+        assert_eq!(told(&[], acme), to(None));
+        assert_eq!(told(&[":80", ":8443 tls"], acme), to(Some(8443)));
+        assert_eq!(told(&[":80"], acme), None, "nobody here speaks TLS");
+        assert_eq!(told(&[], None), None);
     }
 
     #[test]
@@ -362,7 +377,7 @@ mod tests {
             errors.iter().map(|e| e.message.split(':').next().unwrap_or_default()).collect();
         assert_eq!(messages, ["--origin ftp", "--listen 80", "--memory lots", "--preset wordpres"]);
         assert!(
-            errors[0].to_string().starts_with("error: --origin ftp://app: expected http(s)://")
+            errors[0].to_string().starts_with("error: --origin ftp://app: expected [http(s)://]")
         );
     }
 }

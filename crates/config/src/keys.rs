@@ -319,7 +319,7 @@ pub(crate) const ORIGIN: Section = Section {
     keys: || {
         keys! {
             "name", "a string", "required", "What sites call it.";
-            "servers", "a URL, or a list of URLs or { url, weight } tables", "required", "`http://host:port`, `https://host:port`, `unix:/path`, `fastcgi://host:port` or `fastcgi+unix:/path`; `weight` is a server's share relative to the others'. Of what DNS answers for a host, link-local addresses (169.254.169.254) are not used.";
+            "servers", "a URL, or a list of URLs or { url, weight } tables", "required", "`http://host:port`, `https://host:port`, `unix:/path`, `fastcgi://host:port` or `fastcgi+unix:/path`; `host:port` alone means HTTP; `weight` is a server's share relative to the others'. Of what DNS answers for a host, link-local addresses (169.254.169.254) are not used.";
             "root", "a path", "required for FastCGI", "The document root of a FastCGI origin: where its scripts are, and what they are told as DOCUMENT_ROOT.";
             "try_files", TEXTS, "[\"$uri\", \"$uri/\", \"/index.php\"]", "What a path of a FastCGI origin is tried as, in this order: `$uri` a file, `$uri/` a directory with an index, `/path` this script, `=404` this status.";
             "index", TEXTS, "[\"index.php\", \"index.html\"]", "Names of a directory's own file, the most wanted first.";

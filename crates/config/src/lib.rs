@@ -34,7 +34,7 @@ pub use model::{
     AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, Admission, CacheStatus,
     Certificates, CliSecret, ClientFiles, ClusterConfig, ClusterCredentials, Config, DiskConfig,
     DiskVolume, ErrorLog, HealthConfig, Htcp, Isolation, ListenSpec, LogFormat, LogRing, LogTarget,
-    MemoryConfig, MemorySize, MetricsConfig, NamedFolder, NeighbourConfig, NeighbourWay, OriginTls,
+    MemoryConfig, MemorySize, MetricsConfig, NamedPath, NeighbourConfig, NeighbourWay, OriginTls,
     PageFile, PairFiles, Place, Programs, Run, SiteConfig, SiteTls, Tracing, VarnishCli,
 };
 pub use parse::load_str;

@@ -58,7 +58,9 @@ pub struct Config {
     /// Compression, for sites without a VCL.
     pub compression: Compression,
     /// Directories of files and scripts, by all the settings that name one.
-    pub folders: Vec<NamedFolder>,
+    pub folders: Vec<NamedPath>,
+    /// Sockets of origins.
+    pub sockets: Vec<NamedPath>,
     /// The VCL of sites that name none themselves.
     pub vcl: Programs,
     /// Limits in force.
@@ -301,9 +303,9 @@ pub struct MemoryConfig {
     pub place: Place,
 }
 
-/// A directory that the configuration names and that is another's to make.
+/// A directory or a socket that the configuration names and that is another's to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedFolder {
+pub struct NamedPath {
     /// The setting.
     pub setting: String,
     /// An absolute path.

@@ -33,7 +33,7 @@ pub(crate) use presets::Presets;
 #[cfg(test)]
 pub(crate) use presets::said_of_preset;
 pub(crate) use purge::of_presets as purge_of_presets;
-pub(crate) use tls::plain_origin;
+pub(crate) use tls::{plain_origin, usual_redirect};
 pub(crate) use top::{WORKERS_MAX, parse_memory};
 
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::keys::{self, Section};
-use crate::model::{self, NamedFolder};
+use crate::model::{self, NamedPath};
 use crate::suggest;
 
 /// A place in the file, in bytes.
@@ -29,7 +29,9 @@ pub(crate) struct Reader {
     /// Where settings stand that need a disk cache.
     pub(crate) disk_uses: Vec<Span>,
     /// Directories that are named.
-    pub(crate) folders: Vec<NamedFolder>,
+    pub(crate) folders: Vec<NamedPath>,
+    /// Sockets of origins.
+    pub(crate) sockets: Vec<NamedPath>,
     /// The preset that is read, if it is one.
     preset: Option<&'static str>,
     /// A further file, whose places lie behind this byte.
@@ -112,6 +114,7 @@ impl Reader {
             found: Vec::new(),
             disk_uses: Vec::new(),
             folders: Vec::new(),
+            sockets: Vec::new(),
             preset: None,
             further: None,
             is_partial: false,

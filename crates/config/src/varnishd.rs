@@ -94,6 +94,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         tracing: None,
         vcl: Programs::Flags,
         folders: Vec::new(),
+        sockets: Vec::new(),
         limits: options.limits.clone(),
         run: Run::default(),
         access_log: None,

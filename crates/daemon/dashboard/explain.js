@@ -48,6 +48,7 @@ function explanation(told) {
   ];
   if (told.past.length) parts.push(steps('The last requests for this URL', told.past));
   else parts.push(el('p', { class: 'hint' }, told.past_note ? `Not known: ${told.past_note}.` : 'No request for this URL in the log ring.'));
+  parts.push(el('h3', { class: 'past-title' }, 'What to do'), ...told.advice.map((one) => el('p', { class: 'advice' }, one)));
   return parts;
 }
 

@@ -32,6 +32,41 @@ pub enum RunAs {
     Same,
 }
 
+/// The user that a daemon which is started here would run as, and what it is let in as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Runner {
+    pub(crate) name: String,
+    pub(crate) uid: u32,
+    pub(crate) gids: Vec<u32>,
+}
+
+impl Runner {
+    /// The user that `run` means; `None` for root, who is let in everywhere, and for one who
+    /// cannot be found out.
+    pub(crate) fn of(run: &Run) -> Option<Self> {
+        let own = geteuid();
+        let (user, gids) = match own.is_root() {
+            true => {
+                let user = user(run.user.as_deref().unwrap_or(USUAL)).ok()??;
+                let group = |name: &String| Group::from_name(name).ok()?.map(|group| group.gid);
+                let gid = run.group.as_ref().map_or(Some(user.gid), group)?;
+                let name = CString::new(user.name.as_str()).ok()?;
+                let gids = nix::unistd::getgrouplist(&name, gid).ok()?;
+                (user, gids)
+            }
+            false => {
+                let user = User::from_uid(Uid::from_raw(own.as_raw())).ok()??;
+                let mut gids = nix::unistd::getgroups().ok()?;
+                gids.push(nix::unistd::getegid());
+                (user, gids)
+            }
+        };
+        let gids = gids.into_iter().map(Gid::as_raw).collect();
+        let runner = Self { name: user.name, uid: user.uid.as_raw(), gids };
+        (runner.uid != 0).then_some(runner)
+    }
+}
+
 /// Somebody to become.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Account {

@@ -5,33 +5,26 @@
 //! is written, and further facts. All of this is in words: whoever shows the answer need not know
 //! this program.
 
+mod past;
 mod question;
 
-use std::collections::BTreeMap;
-use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use admin::Answer;
-use flow::Shared;
-use flow::explain::{Explanation, explain, not_stored};
+use flow::explain::{Application, Explanation, Foreseen, explain, not_stored_advice};
+use flow::{Forward, Shared};
 use http::StatusCode;
-use message::date::LogDate;
-use observe::ring::{Follower, From};
-use observe::{Flags, Record};
-use policy::told::shown;
 use policy::{Peer, Step};
 use serde_json::{Value, json};
 
+use self::past::{Row, past};
 use self::question::Question;
 use crate::state::Daemon;
 
-/// Transactions told of when nobody says how many.
+/// Rows of past requests when nobody says how many.
 const LAST: usize = 5;
-/// Looks at the ring, each of a megabyte per core at most: more than there is in any but the very
-/// largest, so that a daemon which writes as fast as it is read comes to an end.
-const POLLS_MAX: usize = 1024;
 /// Most that are told of.
 const LAST_MAX: u64 = 100;
 
@@ -52,8 +45,9 @@ pub(crate) async fn answer(daemon: &Daemon, body: &Value) -> Answer {
     };
     let shared = Arc::clone(&daemon.shared);
     let folder = daemon.ring.as_ref().map(|ring| ring.folder().to_owned());
+    let applications = daemon.with_config(applications);
     // It reads a ring of megabytes, and perhaps looks for files.
-    let told = rt::blocking(move || tell(&shared, folder.as_deref(), &asked));
+    let told = rt::blocking(move || tell(&shared, folder.as_deref(), &applications, &asked));
     match told.await {
         Ok(Ok(told)) => Answer::json(&told),
         Ok(Err(why)) => Answer::refusal(StatusCode::BAD_REQUEST, &why),
@@ -102,7 +96,23 @@ impl Asked {
     }
 }
 
-fn tell(shared: &Arc<Shared>, ring: Option<&Path>, asked: &Asked) -> Result<Value, String> {
+/// Sites, by their first hosts, with the application that their presets are for.
+type Applications = Vec<(String, Application)>;
+
+fn applications(config: &config::Config) -> Applications {
+    let of = |site: &config::SiteConfig| {
+        let application = site.presets.iter().find_map(|preset| Application::of(preset))?;
+        Some((site.hosts.first()?.clone(), application))
+    };
+    config.sites.iter().filter_map(of).collect()
+}
+
+fn tell(
+    shared: &Arc<Shared>,
+    ring: Option<&Path>,
+    applications: &Applications,
+    asked: &Asked,
+) -> Result<Value, String> {
     let live = shared.live();
     let Asked { url, method, fields, client, last } = asked;
     let url = &question::with_scheme(url, live.tls.is_some());
@@ -123,6 +133,9 @@ fn tell(shared: &Arc<Shared>, ring: Option<&Path>, asked: &Asked) -> Result<Valu
             Err(error) => (Vec::new(), Some(format!("the log ring cannot be read: {error}"))),
         },
     };
+    let application = applications.iter().find(|(site, _)| Some(site) == told.site.as_ref());
+    let advice = advice(&told, &past, application.map(|(_, application)| *application));
+    let past: Vec<Value> = past.into_iter().map(|row| row.told).collect();
     let mut steps: Vec<Value> = told.steps.iter().map(step).collect();
     tell_of_mark(&mut steps, &past);
     let Explanation { foreseen, summary, .. } = &told;
@@ -134,7 +147,44 @@ fn tell(shared: &Arc<Shared>, ring: Option<&Path>, asked: &Asked) -> Result<Valu
         "steps": steps,
         "past": past,
         "past_note": note,
+        "advice": advice,
     }))
+}
+
+/// Advice on what would change the outcome, or why nothing should: by the steps that decide, or
+/// else by what became of earlier answers.
+fn advice(told: &Explanation, past: &[Row], application: Option<Application>) -> Vec<String> {
+    let decided = || told.steps.iter().filter(|step| step.decided);
+    let own: Vec<String> = decided().filter_map(|step| step.advice.clone()).collect();
+    if !own.is_empty() {
+        return own;
+    }
+    let of_row = |row: &Row| {
+        let (token, evidence) = &row.not_stored;
+        not_stored_advice(token, evidence, application)
+    };
+    let place = decided().find_map(|step| step.place.as_deref());
+    let is_passed = |reason| matches!(reason, Forward::Bypass | Forward::Method);
+    let sentence = match (told.foreseen, place) {
+        (Foreseen::Answer { served, .. }, _) if served.outcome().is_hit() => {
+            "Nothing: the cache answers.".to_owned()
+        }
+        (Foreseen::Fetch { reason, .. }, _) if !is_passed(reason) => {
+            match past.iter().take_while(|row| !row.stored).find_map(of_row) {
+                Some(advice) => advice,
+                None => {
+                    "Nothing: the next request finds it stored, unless the answer forbids that."
+                        .to_owned()
+                }
+            }
+        }
+        (_, Some(place)) if place.starts_with('<') => {
+            "A `return` of the program's own goes before the built-in subroutine's.".to_owned()
+        }
+        (_, Some(place)) => format!("What stands at {place} decides: change it there."),
+        _ => "Nothing: it is no matter of the cache.".to_owned(),
+    };
+    vec![sentence]
 }
 
 /// Adds to what is said of a hit-for-miss mark which answer it is from, if that is still known.
@@ -170,93 +220,6 @@ fn fact(name: &str, value: &str) -> Value {
     json!({ "name": name, "value": value })
 }
 
-/// The last `count` requests in the ring for one of `targets` at the host of what is explained, the
-/// newest first.
-fn past(
-    folder: &Path,
-    told: &Explanation,
-    targets: &[&[u8]],
-    count: usize,
-) -> io::Result<Vec<Value>> {
-    let mut follower = Follower::open(folder, From::Oldest)?;
-    // By their ends; one at most for each transaction that ends.
-    let mut kept: BTreeMap<(u64, u64), Value> = BTreeMap::new();
-    for _ in 0..POLLS_MAX {
-        let polled = follower.poll(&mut |record| {
-            if record.host != told.request.host || !targets.contains(&record.target) {
-                return;
-            }
-            let rule = shown(record.rule);
-            let place = told.place(&rule).map(|place| &**place);
-            kept.insert((record.end_us(), record.id), transaction(record, place));
-            if kept.len() > count {
-                kept.pop_first();
-            }
-        })?;
-        if polled.records == 0 {
-            break;
-        }
-    }
-    Ok(kept.into_values().rev().collect())
-}
-
-/// One transaction as a step; `place` is where the rule that decided is written now.
-fn transaction(record: &Record<'_>, place: Option<&str>) -> Value {
-    let secs = record.start_unix_ms / 1000;
-    let mut facts = Vec::new();
-    let mut add = |name: &str, value: String| {
-        if !value.is_empty() {
-            facts.push(fact(name, &value));
-        }
-    };
-    add("method", shown(record.method));
-    add("client", record.client.map(|client| client.to_string()).unwrap_or_default());
-    add("rule", shown(record.rule));
-    add("not stored", shown(record.not_stored));
-    add("because of", shown(record.evidence));
-    add("dictionary", record.dictionary.to_string());
-    add("origin", shown(record.origin));
-    add("server", shown(record.server));
-    add("error", shown(record.error));
-    add("limit", shown(record.limit));
-    add("age", record.age_s.map(|age| format!("{age} s")).unwrap_or_default());
-    let lines = record.vcl.split(|byte| *byte == b'\n').map(shown);
-    add("vcl", lines.collect::<Vec<_>>().join("; "));
-    add("xid", if record.xid > 0 { record.xid.to_string() } else { String::new() });
-    add("took", format!("{} ms", record.phases.end / 1000));
-    json!({
-        "what": LogDate::new(secs).as_str(),
-        "time": secs,
-        "why": what_happened(record),
-        "where": place,
-        "facts": facts,
-        "decided": false,
-    })
-}
-
-/// Tells in a sentence or two how a request was served and what became of the answer.
-fn what_happened(record: &Record<'_>) -> String {
-    use observe::Served::{Collapsed, HitForMiss, Miss, Pass};
-    let served = format!("{} {}", record.served.word(), record.status);
-    let token = String::from_utf8_lossy(record.not_stored);
-    if token == "pass" {
-        return format!("{served}, past the cache by rule `{}`", shown(record.rule));
-    }
-    if let Some((sentence, rule)) = not_stored(&token) {
-        return format!("{served}, not stored: {} ({rule})", sentence.trim_end_matches('.'));
-    }
-    let fetched = matches!(record.served, Miss | HitForMiss | Collapsed | Pass);
-    if record.flags.has(Flags::STORED) {
-        format!("{served}, stored")
-    } else if !token.is_empty() {
-        format!("{served}, not stored: {token}")
-    } else if fetched && record.served == Collapsed {
-        format!("{served}, by another request's fetch")
-    } else {
-        served
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,31 +243,5 @@ mod tests {
         let asked = Asked::read(&json!({ "url": "http://a/", "method": null })).ok();
         let asked = asked.expect("a question");
         assert_eq!((asked.method.as_str(), asked.last), ("GET", LAST));
-    }
-
-    #[test]
-    fn a_transaction_is_told_with_its_reason() {
-        let record = Record {
-            status: 200,
-            served: observe::Served::Miss,
-            not_stored: b"set-cookie",
-            evidence: b"Set-Cookie: sid",
-            ..Record::default()
-        };
-        let why = what_happened(&record);
-        assert!(why.starts_with("MISS 200, not stored: The response sets a cookie"), "{why}");
-        let told = transaction(&record, Some("larder.toml:3"));
-        assert_eq!(told["where"], "larder.toml:3");
-        assert!(
-            told["facts"].as_array().is_some_and(|facts| {
-                facts.iter().any(|fact| fact["value"] == "Set-Cookie: sid")
-            })
-        );
-        let stored = Record { flags: Flags::STORED, not_stored: b"", ..record };
-        assert_eq!(what_happened(&stored), "MISS 200, stored");
-        let passed = Record { not_stored: b"pass", rule: b"method", ..record };
-        assert_eq!(what_happened(&passed), "MISS 200, past the cache by rule `method`");
-        let strange = Record { not_stored: b"new-token", ..record };
-        assert_eq!(what_happened(&strange), "MISS 200, not stored: new-token");
     }
 }

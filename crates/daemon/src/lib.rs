@@ -16,8 +16,8 @@
 //! ground    4  material node source vcl
 //! ground    3  neighbours secrets varnishd
 //! ground    2  error_log error_pages load records users
-//! ground    1  keeper versions
-//! ground    0  account allocator below carried fits given guard holders journal
+//! ground    1  fits keeper versions
+//! ground    0  account allocator below carried given guard holders journal
 //! ground    0  like notify ordered ports process ring servers sharing tended
 //! ```
 //!

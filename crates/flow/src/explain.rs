@@ -5,6 +5,7 @@
 //! they are only put into words. Must never change anything: nothing is counted, nothing moves in
 //! the store's queues, nothing is fetched or waited for.
 
+mod advice;
 pub(crate) mod below;
 mod fetch;
 pub(crate) mod foreseen;
@@ -35,6 +36,7 @@ use crate::reply::{Reply, Served};
 use crate::throttle::Visit;
 use crate::vcl::foretell::foretell;
 
+pub use advice::{Application, not_stored_advice};
 pub use foreseen::Foreseen;
 pub use words::not_stored;
 
@@ -51,6 +53,8 @@ pub struct Explanation {
     pub request: Request,
     /// Hash of its cache key; 0 when none was made.
     pub key: u64,
+    /// The site that is asked, by its first host; `None` if none is.
+    pub site: Option<String>,
     /// The site, and what its policy noted; `None` where no policy was asked.
     decided: Option<(Arc<Site>, Notes)>,
 }
@@ -93,10 +97,10 @@ fn forecast(
 ) -> (Explanation, Option<pieces::Whole>) {
     let client = Client { peer, near: false, secured: None, line: None };
     let steps = vec![asked(&request)];
-    let mut teller = Teller { shared, steps, key: 0, decided: None, page: None };
+    let mut teller = Teller { shared, steps, key: 0, site: None, decided: None, page: None };
     let (foreseen, summary) = teller.tell(live, &mut request, &client, now);
-    let Teller { steps, key, decided, page, .. } = teller;
-    (Explanation { foreseen, summary, steps, request, key, decided }, page)
+    let Teller { steps, key, site, decided, page, .. } = teller;
+    (Explanation { foreseen, summary, steps, request, key, site, decided }, page)
 }
 
 /// An outcome, and the outcome in words.
@@ -106,6 +110,7 @@ struct Teller<'s> {
     shared: &'s Arc<Shared>,
     steps: Vec<Step>,
     key: u64,
+    site: Option<String>,
     decided: Option<(Arc<Site>, Notes)>,
     /// The page that would be put together.
     page: Option<pieces::Whole>,
@@ -134,8 +139,14 @@ impl Teller<'_> {
                 );
             }
             Entry::Refused(problem) => {
+                let is_unknown = matches!(problem, pages::Problem::NoSite);
                 let reply = pages::problem(request, problem);
-                self.steps.push(Step::new("site", error_of(&reply)).decisive());
+                let mut step = Step::new("site", error_of(&reply)).decisive();
+                if is_unknown {
+                    let host = shown(&request.host);
+                    step = step.advise(format!("Name the host in a site: `host = [\"{host}\"]`."));
+                }
+                self.steps.push(step);
                 return answered(&reply, "with an error page");
             }
             Entry::Purge(site, read) => {
@@ -144,6 +155,7 @@ impl Teller<'_> {
                 return self.purge(&site, read);
             }
         };
+        self.site = Some(site.name.clone());
         self.steps.push(about_site(live, &site, request));
         if let Some(refused) = self.limits(&site, request, client.peer, now) {
             return refused;
@@ -244,7 +256,8 @@ impl Teller<'_> {
     fn found(&mut self, ask: &Ask<'_>, root: &Arc<Root>) -> Option<Reply> {
         let reply = from_files::found(ask, &look(ask, root))?;
         let why = "a file of this path lies beside the scripts, and answers before they do";
-        self.steps.push(Step::new("file", why).decisive());
+        let advice = "Nothing: files need no cache in front of them.";
+        self.steps.push(Step::new("file", why).decisive().advise(advice));
         Some(reply)
     }
 
@@ -272,7 +285,8 @@ impl Teller<'_> {
                 "would be refused: not a purge that this site takes",
             ),
         };
-        self.steps.push(Step::new("purge", why).at(place.as_ref()).decisive());
+        let advice = "`[site.purge]` says who may purge, and in which dialects.";
+        self.steps.push(Step::new("purge", why).at(place.as_ref()).decisive().advise(advice));
         (Foreseen::Purge, summary.to_owned())
     }
 

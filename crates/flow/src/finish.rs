@@ -18,9 +18,9 @@ use base::tally::{Outcome, Tally};
 use base::{Counter, Counters, Limit, Now};
 use message::trace_context::FIELD;
 use message::{HeaderBlock, HeaderId, Request};
-use observe::Wanted;
 use observe::record::{SENT, USER};
 use observe::ring::{BATCH, Ring, Writer};
+use observe::{CipherSuite, Wanted};
 use policy::Peer;
 use tokio::sync::Notify;
 
@@ -49,7 +49,7 @@ pub struct Records {
     pub names: Vec<String>,
 }
 
-/// When a request began, and how far it came before it was answered or had to wait.
+/// When a request began and over what, and how far it came before it was answered or had to wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Started {
     /// When its head was whole, by the clocks that count.
@@ -62,6 +62,8 @@ pub struct Started {
     pub policy_us: u64,
     /// Bytes of its head.
     pub head_bytes: usize,
+    /// The cipher suite of the connection that brought it.
+    pub suite: CipherSuite,
 }
 
 /// Facts about a transaction that its reply does not know.

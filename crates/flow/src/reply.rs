@@ -131,7 +131,7 @@ impl Served {
     }
 
     /// The class in which it is counted by site and by time.
-    pub(crate) fn outcome(self) -> Outcome {
+    pub fn outcome(self) -> Outcome {
         match self {
             Self::Hit => Outcome::Hit,
             Self::Stale | Self::StaleOnError => Outcome::Stale,

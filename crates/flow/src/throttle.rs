@@ -350,7 +350,11 @@ impl RateLimit {
             Admission::Refused(_) if rule.terms.dry_run => {
                 (step.fact("would be refused", "but for `dry_run`"), None)
             }
-            Admission::Refused(after) => (step.decisive(), Some(self.problem(after))),
+            Admission::Refused(after) => {
+                let advice = "Nothing, if it is to be slowed down. Otherwise a higher `rate` or a \
+                              larger `burst`, or `exempt` for its network.";
+                (step.decisive().advise(advice), Some(self.problem(after)))
+            }
         }
     }
 
@@ -387,7 +391,11 @@ impl CrowdLimit {
         let under_way = self.table().under_way(self.mark(visit));
         let step = step.fact("under way", under_way.to_string());
         match under_way >= u64::from(*requests) && !terms.dry_run {
-            true => (step.decisive(), Some(self.problem())),
+            true => {
+                let advice = "Nothing, if it is to wait for its own. Otherwise more `requests` in \
+                              `concurrent`, or `exempt` for its network.";
+                (step.decisive().advise(advice), Some(self.problem()))
+            }
             false => (step, None),
         }
     }

@@ -32,7 +32,7 @@ pub(crate) enum Why {
 }
 
 /// Those that are no [`Why::Rule`].
-const OWN: [Why; 13] = [
+pub(crate) const OWN: [Why; 13] = [
     Why::Pass,
     Why::Beside,
     Why::Framing,

@@ -32,7 +32,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     host: Vec<String>,
     /// Have a certificate for every --host from Let's Encrypt, whose terms of service you agree to
-    /// by this; it may write to this address.
+    /// by this; it may write to this address. Visitors over plain HTTP are sent to HTTPS once it
+    /// is there.
     #[arg(long, value_name = "EMAIL", conflicts_with = "config", requires = "host")]
     acme: Option<String>,
     /// Address to listen on, such as 127.0.0.1:6081 or :80; repeatable.

@@ -6,14 +6,13 @@
 
 mod support;
 
-use std::process::{Command, Stdio};
-
 use serde_json::Value;
 use support::collector::{Collector, attribute};
+use support::console::printed;
 use support::folder::Folder;
 use support::{PATIENCE, Setup, Stage, eventually, sent_field, whole};
 use testkit::client::{Pieces, Raw, request};
-use testkit::larder::{Daemon, binary};
+use testkit::larder::Daemon;
 use testkit::origin::{Script, Scripted};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixListener};
@@ -61,21 +60,10 @@ async fn limited_site(policy: Policy, top: &str, limits: &str) -> (Stage, Folder
     (Stage { origin, daemon: Daemon::start(&file).expect("larder starts") }, folder)
 }
 
-/// Runs a verb that must succeed; returns its output.
-async fn run(stage: &Stage, arguments: &[&str]) -> String {
-    let socket = stage.daemon.admin_socket().display().to_string();
-    let mut command = Command::new(binary().expect("a binary"));
-    command.args(arguments).args(["--admin-socket", &socket]).stdin(Stdio::null());
-    let waited = tokio::task::spawn_blocking(move || command.output()).await;
-    let output = waited.expect("no panic").expect("it starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 /// The records of a target, once there are so many.
 async fn records(stage: &Stage, target: &str, count: usize) -> Vec<Value> {
     let of_target = async || -> Vec<Value> {
-        let text = run(stage, &["log", "--once", "--json"]).await;
+        let text = printed(&stage.daemon, &["log", "--once", "--json"]).await;
         let all = text.lines().map(|line| serde_json::from_str(line).expect("JSON"));
         all.filter(|record: &Value| record["target"] == target).collect()
     };
@@ -187,7 +175,7 @@ async fn log_and_explain_say_why_an_answer_is_not_stored() {
         let why = if policy == Policy::Declared { "private" } else { "uncacheable" };
         assert_eq!(told["not_stored"], why, "{policy:?}: {told}");
         assert_eq!(records(&stage, "/pass", 1).await[0]["not_stored"], "pass", "{policy:?}");
-        let text = run(&stage, &["explain", "http://larder.test/own", "--json"]).await;
+        let text = printed(&stage.daemon, &["explain", "http://larder.test/own", "--json"]).await;
         let told: Value = serde_json::from_str(&text).expect("JSON");
         let past = told["past"].to_string();
         assert!(past.contains("not stored") && past.contains("MISS"), "{policy:?}: {past}");

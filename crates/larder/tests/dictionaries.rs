@@ -5,16 +5,17 @@ mod support;
 
 use std::fmt::Write as _;
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use brotli::enc::StandardAlloc;
 use brotli::{Allocator, Decompressor, SliceWrapperMut};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use support::console::printed;
 use support::folder::Folder;
 use support::tls::{Authority, Client, Kind, Served};
 use support::{eventually, whole};
-use testkit::larder::{Daemon, binary};
+use testkit::larder::Daemon;
 use testkit::origin::{Script, Scripted};
 use testkit::reply::Reply;
 
@@ -108,22 +109,11 @@ impl Rig {
         self.get("/js/app.v2.js", &fields).await
     }
 
-    /// Runs a verb that must succeed; returns its output.
-    async fn cli(&self, arguments: &[&str]) -> String {
-        let socket = self.served.daemon.admin_socket().display().to_string();
-        let mut command = Command::new(binary().expect("a binary"));
-        command.args(arguments).args(["--admin-socket", &socket]).stdin(Stdio::null());
-        let waited = tokio::task::spawn_blocking(move || command.output()).await;
-        let output = waited.expect("no panic").expect("it starts");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
     /// The steps of a forecast for a request with these fields, in JSON.
     async fn explain(&self, url: &str, fields: &str) -> String {
         let mut arguments = vec!["explain", url, "--json"];
         fields.split_terminator("\r\n").for_each(|field| arguments.extend(["-H", field]));
-        let told = self.cli(&arguments).await;
+        let told = printed(&self.served.daemon, &arguments).await;
         let told: Value = serde_json::from_str(&told).expect("JSON");
         told["steps"].to_string()
     }
@@ -358,7 +348,9 @@ async fn explain_and_the_log_say_why_an_answer_goes_by_a_dictionary_or_not() {
             let target = url.strip_prefix(&format!("https://{HOST}")).expect("of this host");
             rig.get(target, &fields).await;
             let query = format!("dictionary == {word}");
-            let found = async || rig.cli(&["log", "--once", "--json", "-q", &query]).await;
+            let found = async || {
+                printed(&rig.served.daemon, &["log", "--once", "--json", "-q", &query]).await
+            };
             eventually(word, async || !found().await.is_empty()).await;
             let line = found().await;
             let record: Value =

@@ -6,6 +6,7 @@ mod support;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
+use support::console::printed;
 use support::disked::{BOTH, Disked, Policy};
 use support::folder::Folder;
 use support::{is_full_run, is_hit, pattern};
@@ -240,18 +241,11 @@ async fn explain_says_that_the_disk_would_be_read_and_after_that_that_it_is_a_hi
         stage.origin.on("/page", Script::cacheable("page"));
         stage.get("/page").await;
         stage.again(Signal::TERM).await;
-        let explain = || {
-            let mut command = Command::new(binary().expect("a binary"));
-            let socket = stage.daemon().admin_socket().display().to_string();
-            let url = "http://larder.test/page";
-            command.args(["explain", url, "--admin-socket", &socket]).stdin(Stdio::null());
-            async move {
-                let ran = tokio::task::spawn_blocking(move || command.output()).await;
-                let output = ran.expect("no panic").expect("it starts");
-                let text = String::from_utf8_lossy(&output.stdout).into_owned();
-                // However its lines are broken.
-                text.split_whitespace().collect::<Vec<_>>().join(" ")
-            }
+        let explain = async || {
+            let arguments = ["explain", "http://larder.test/page"];
+            let text = printed(stage.daemon(), &arguments).await;
+            // However its lines are broken.
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let before = explain().await;
         for words in [

@@ -4,16 +4,16 @@ mod support;
 
 use std::cell::RefCell;
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
 
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::Value;
+use support::console::printed;
 use support::folder::Folder;
 use support::{Setup, Stage, eventually};
 use testkit::client::{Pieces, request};
-use testkit::larder::{Daemon, binary};
+use testkit::larder::Daemon;
 use testkit::origin::{Script, Scripted};
 use testkit::reply::Reply;
 
@@ -441,7 +441,7 @@ async fn explain_and_the_log_tell_of_the_pieces() {
         stage.origin.on("/page", page("<p><esi:include src=\"/a\"/><esi:include src=\"/b\"/></p>"));
         stage.origin.on("/a", Script::cacheable("A"));
         assert_eq!(stage.get("/page").await.text(), "<p>A</p>", "{policy:?}");
-        let told = cli(&stage, &["explain", "http://larder.test/page"]).await;
+        let told = printed(&stage.daemon, &["explain", "http://larder.test/page"]).await;
         for words in [
             "a page with 2 fragments (ESI)",
             "/a: would be answered from the cache",
@@ -450,7 +450,9 @@ async fn explain_and_the_log_tell_of_the_pieces() {
             assert!(told.contains(words), "{policy:?}: {words} in {told}");
         }
         let of_fragments = async || {
-            let log = cli(&stage, &["log", "--once", "--json", "-q", "kind == fragment"]).await;
+            let log =
+                printed(&stage.daemon, &["log", "--once", "--json", "-q", "kind == fragment"])
+                    .await;
             let records = log.lines().map(|line| serde_json::from_str(line).expect("JSON"));
             records.filter(|record: &Value| record["kind"] == "fragment").collect::<Vec<_>>()
         };
@@ -459,17 +461,6 @@ async fn explain_and_the_log_tell_of_the_pieces() {
         assert_eq!(records[0]["target"], "/a", "{policy:?}");
         assert!(records[0]["parent"].is_u64() || records[0]["parent"].is_string(), "{records:?}");
     }
-}
-
-/// Runs a verb that must succeed; returns its output.
-async fn cli(stage: &Stage, arguments: &[&str]) -> String {
-    let socket = stage.daemon.admin_socket().display().to_string();
-    let mut command = Command::new(binary().expect("a binary"));
-    command.args(arguments).args(["--admin-socket", &socket]).stdin(Stdio::null());
-    let waited = tokio::task::spawn_blocking(move || command.output()).await;
-    let output = waited.expect("no panic").expect("it starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[tokio::test]

@@ -8,55 +8,17 @@ use std::process::Command;
 use observe::format::{self, Fields};
 use observe::ring::{Follower, From};
 use serde_json::{Value, json};
+use support::explain::{explain, fact, put, step};
 use support::folder::Folder;
 use support::{Setup, Stage, eventually, is_full_run};
 use testkit::client::request;
 use testkit::larder::binary;
 use testkit::origin::Script;
-use testkit::reply::{self, End, Reply, Seen};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
-
-/// The answer to a question put to the admin socket.
-async fn put(stage: &Stage, question: &Value) -> Reply {
-    let mut stream = UnixStream::connect(stage.daemon.admin_socket()).await.expect("a socket");
-    let body = question.to_string();
-    let head = format!(
-        "POST /api/v1/explain HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).await.expect("sent");
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).await.expect("an answer");
-    match reply::read_reply(&bytes, "POST", End::Closed) {
-        Some((Seen::Complete(reply), _)) => reply,
-        other => panic!("{other:?}"),
-    }
-}
-
-async fn explain(stage: &Stage, question: &Value) -> Value {
-    let reply = put(stage, question).await;
-    let told = serde_json::from_str(&reply.text()).expect("JSON");
-    assert_eq!(reply.status, 200, "{told}");
-    told
-}
+use testkit::reply::Reply;
 
 /// Returns the explanation of a GET of `target` at `a.test`.
 async fn explain_get(stage: &Stage, target: &str) -> Value {
-    explain(stage, &json!({ "url": format!("http://a.test{target}") })).await
-}
-
-/// The first step of this name.
-fn step<'t>(told: &'t Value, what: &str) -> &'t Value {
-    let steps = told["steps"].as_array().expect("steps");
-    steps.iter().find(|step| step["what"] == what).unwrap_or(&Value::Null)
-}
-
-fn fact<'t>(step: &'t Value, name: &str) -> &'t str {
-    let mut facts = step["facts"].as_array().into_iter().flatten();
-    let fact = facts.find(|fact| fact["name"] == name);
-    fact.and_then(|fact| fact["value"].as_str()).unwrap_or_default()
+    explain(&stage.daemon, &json!({ "url": format!("http://a.test{target}") })).await
 }
 
 fn text<'t>(value: &'t Value, key: &str) -> &'t str {
@@ -219,7 +181,7 @@ async fn what_is_said_of_a_request_is_what_becomes_of_it() {
             "headers": fields,
             "last": 0,
         });
-        let told = explain(&stage, &question).await;
+        let told = explain(&stage.daemon, &question).await;
         let lines: String = fields.iter().map(|line| format!("{line}\r\n")).collect();
         stage.exchange(method, &at_a(&request(method, &target, &lines))).await;
         said.insert(n.to_string(), (question, told));
@@ -275,7 +237,7 @@ async fn explaining_changes_nothing() {
         for method in ["GET", "HEAD", "POST", "PURGE"] {
             let url = format!("http://a.test{target}");
             for _ in 0..5 {
-                explain(&stage, &json!({ "url": url, "method": method })).await;
+                explain(&stage.daemon, &json!({ "url": url, "method": method })).await;
             }
         }
     }
@@ -305,7 +267,7 @@ async fn rules_are_told_with_the_lines_they_are_written_on() {
         "url": "http://a.test/?fbclid=1",
         "headers": ["Cookie: wordpress_logged_in_abc=1; _ga=2"],
     });
-    let told = explain(&stage, &question).await;
+    let told = explain(&stage.daemon, &question).await;
     let rule = step(&told, "rule");
     let preset = config::preset::find("wordpress").expect("a preset");
     let at = preset.text.lines().position(|line| line.trim() == "\"wordpress_*\",");
@@ -514,7 +476,7 @@ async fn variants_and_marks_are_shown() {
         get(&stage, "/vary", &format!("Accept-Language: {language}\r\n")).await;
     }
     let question = json!({ "url": "http://a.test/vary", "headers": ["Accept-Language: fr"] });
-    let told = explain(&stage, &question).await;
+    let told = explain(&stage.daemon, &question).await;
     let stored: Vec<&str> = told["steps"]
         .as_array()
         .expect("steps")
@@ -564,7 +526,8 @@ async fn files_refusals_and_strangers_are_foreseen() {
     let mut said = Vec::new();
     for (id, (method, target, served)) in asked.into_iter().enumerate() {
         let url = format!("http://a.test{target}");
-        let told = explain(&stage, &json!({ "url": url, "method": method, "last": 0 })).await;
+        let told =
+            explain(&stage.daemon, &json!({ "url": url, "method": method, "last": 0 })).await;
         let foreseen = text(&told["outcome"], "served");
         let same = foreseen == served || (foreseen, method) == ("PURGE", "PURGE");
         assert!(same, "{method} {target}: {told:#}");
@@ -600,7 +563,7 @@ async fn questions_that_make_no_sense_are_refused_in_words() {
         (json!({ "url": "http://a.test/", "headers": ["x"] }), "a header field is written"),
         (json!({ "link": "http://a.test/" }), "`link` is not known"),
     ] {
-        let reply = put(&stage, &question).await;
+        let reply = put(&stage.daemon, &question).await;
         let body: Value = serde_json::from_str(&reply.text()).expect("JSON");
         assert_eq!(reply.status, 400);
         assert!(text(&body, "error").starts_with(expected), "{body}");
@@ -624,6 +587,8 @@ async fn the_command_prints_for_people_and_for_tools() {
     let (good, out, _) = run(&["http://a.test/page", "-H", "Accept: text/html"]);
     assert!(good && out.starts_with("GET http://a.test/page\n  HIT: "), "{out}");
     assert!(out.lines().all(|line| line.chars().count() <= 80) && !out.contains('\x1b'), "{out}");
+    let (_, end) = out.split_once("\n\nWhat to do:\n").expect("an end");
+    assert!(end.starts_with("  Nothing: the cache answers."), "{end}");
     let (good, out, _) = run(&["http://a.test/page", "--method", "POST", "--json"]);
     let told: Value = serde_json::from_str(&out).expect("JSON");
     assert!(good && told["outcome"]["served"] == "PASS", "{told}");
@@ -631,4 +596,91 @@ async fn the_command_prints_for_people_and_for_tools() {
     assert!(good && out.starts_with("GET http://a.test/page\n  HIT: "), "{out}");
     let (good, _, error) = run(&["ftp://a.test/page"]);
     assert!(!good && error.starts_with("larder: a URL begins with"), "{error}");
+}
+
+/// The advice at the end of an explanation.
+fn advice(told: &Value) -> String {
+    let all = told["advice"].as_array().expect("advice").iter();
+    all.map(|one| one.as_str().expect("a sentence")).collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn what_to_do_is_said_at_the_end() {
+    let site = "preset = \"wordpress\"\n[[site.route]]\npath = \"/off/*\"\ncache = false\n\
+                [[site.route]]\npath = \"/gone\"\nrespond = { status = 410 }\n\
+                [[site.route]]\npath = \"/closed\"\nallow = [\"192.0.2.0/24\"]\n";
+    let stage = Setup { site, ..Setup::default() }.start().await;
+    let html = "Content-Type: text/html\r\n";
+    stage.origin.on("/page", Script::ok(html, "page"));
+    get(&stage, "/page", "").await;
+    for (question, expected) in [
+        (json!({ "url": "http://a.test/page" }), "Nothing: the cache answers."),
+        (json!({ "url": "http://a.test/none" }), "Nothing: the next request finds it stored"),
+        (
+            json!({ "url": "http://a.test/page", "headers": ["Cookie: wordpress_logged_in_1=a"] }),
+            "Nothing, if `wordpress_logged_in_1` says who the visitor is",
+        ),
+        (
+            json!({ "url": "http://a.test/page", "headers": ["Cookie: theme=dark"] }),
+            "One that only scripts in the browser read: `[site.cookies] strip = [\"theme\"]`.",
+        ),
+        (
+            json!({ "url": "http://a.test/page?x=1&y" }),
+            "can be removed: `[site.query] strip = [\"x\", \"y\"]`.",
+        ),
+        (json!({ "url": "http://a.test/page", "method": "POST" }), "Nothing: forms and the like"),
+        (json!({ "url": "http://a.test/off/1" }), "Take `cache = false` out"),
+        (json!({ "url": "http://a.test/gone" }), "Nothing: no origin is asked. `respond` has"),
+        (json!({ "url": "http://a.test/closed" }), "Let 127.0.0.1 in by `allow`"),
+    ] {
+        let told = explain(&stage.daemon, &question).await;
+        assert!(advice(&told).contains(expected), "{question}: {}", told["advice"]);
+    }
+}
+
+#[tokio::test]
+async fn what_to_do_is_known_by_the_answer_before() {
+    for (preset, fields, expected) in [
+        ("wordpress", "Set-Cookie: visitor_id=1\r\n", "`grep -r visitor_id wp-content/plugins`"),
+        ("wordpress", "Cache-Control: no-store\r\n", "a plugin calls `nocache_headers()`"),
+        ("mediawiki", "Cache-Control: private\r\n", "`$wgUseCdn = true` and `$wgCdnMaxAge`"),
+        ("drupal", "Cache-Control: no-cache\r\n", "Browser and proxy cache maximum age"),
+        ("microcache", "Vary: *\r\n", "leave `Vary` out"),
+    ] {
+        let site = format!("preset = \"{preset}\"");
+        let stage = Setup { site: &site, ..Setup::default() }.start().await;
+        stage.origin.on("/page", Script::ok(&format!("Content-Type: text/html\r\n{fields}"), "p"));
+        get(&stage, "/page", "").await;
+        let told = std::cell::RefCell::new(Value::Null);
+        eventually("the record", async || {
+            *told.borrow_mut() = explain_get(&stage, "/page").await;
+            !told.borrow()["past"][0].is_null()
+        })
+        .await;
+        let told = told.into_inner();
+        assert!(advice(&told).contains(expected), "{preset}, {fields}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn equal_requests_of_the_past_are_one_row() {
+    let stage = Stage::new().await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    for _ in 0..4 {
+        get(&stage, "/page", "").await;
+    }
+    let told = std::cell::RefCell::new(Value::Null);
+    eventually("all of them", async || {
+        *told.borrow_mut() = explain_get(&stage, "/page").await;
+        let times = |row: &Value| row["times"].as_u64().expect("a number");
+        told.borrow()["past"].as_array().expect("rows").iter().map(times).sum::<u64>() == 4
+    })
+    .await;
+    let told = told.into_inner();
+    let rows: Vec<_> = told["past"].as_array().expect("rows").iter().collect();
+    assert_eq!(rows.len(), 2, "{told}");
+    assert_eq!((text(rows[0], "why"), &rows[0]["times"]), ("HIT 200", &json!(3)));
+    assert!(fact(rows[0], "times").starts_with("3 since "), "{told}");
+    assert_eq!((text(rows[1], "why"), &rows[1]["times"]), ("MISS 200, stored", &json!(1)));
+    assert_eq!(fact(rows[1], "times"), "");
 }

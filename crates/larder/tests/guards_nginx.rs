@@ -3,13 +3,12 @@
 mod support;
 
 use std::net::SocketAddr;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use data_encoding::BASE64;
 use support::folder::Folder;
-use support::{PATIENCE, eventually, whole};
+use support::nginx::{self, Nginx};
+use support::{PATIENCE, whole};
 use testkit::client::{Pieces, Raw, request};
 use testkit::larder::Daemon;
 use testkit::origin::{Script, Scripted};
@@ -18,49 +17,6 @@ use testkit::origin::{Script, Scripted};
 const USERS: &str = "ann:$2y$05$pirA/ZQzb4TZXyVzoFnxVO9xpzbhsxFvsySVXQE3G/voezCDT78bO\n\
     bob:$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00\n\
     old:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n";
-
-/// A running nginx.
-struct Nginx(Child);
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        _ = self.0.kill();
-        _ = self.0.wait();
-    }
-}
-
-impl Nginx {
-    async fn start(folder: &Path, http: &str, server: &str) -> (Self, SocketAddr) {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
-        drop(listener);
-        let folder = folder.display();
-        let conf = format!(
-            "daemon off;\nmaster_process off;\nworker_processes 1;\npid {folder}/pid;\n\
-             error_log {folder}/error.log;\nevents {{ }}\nhttp {{\naccess_log off;\n\
-             client_body_temp_path {folder}/body;\nproxy_temp_path {folder}/proxy;\n\
-             fastcgi_temp_path {folder}/fastcgi;\nuwsgi_temp_path {folder}/uwsgi;\n\
-             scgi_temp_path {folder}/scgi;\n{http}\n\
-             server {{ listen {address};\n{server} }} }}\n"
-        );
-        let file = format!("{folder}/nginx.conf");
-        std::fs::write(&file, conf).expect("written");
-        let mut command = Command::new("nginx");
-        command.args(["-p", &folder.to_string(), "-c", &file]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = Self(command.spawn().expect("it starts"));
-        eventually("nginx", async || Raw::connect(address).await.is_ok()).await;
-        (child, address)
-    }
-}
-
-fn is_here() -> bool {
-    let found = Command::new("nginx").arg("-v").stderr(Stdio::null()).status().is_ok();
-    if !found {
-        eprintln!("skipped: no nginx");
-    }
-    found
-}
 
 /// The statuses of both for a request.
 async fn both(addresses: [SocketAddr; 2], target: &str, fields: &str) -> [u16; 2] {
@@ -75,7 +31,7 @@ async fn both(addresses: [SocketAddr; 2], target: &str, fields: &str) -> [u16; 2
 
 #[tokio::test]
 async fn passwords_and_another_server_s_word_let_in_the_same() {
-    if !is_here() {
+    if !nginx::is_here() {
         return;
     }
     let folder = Folder::new();
@@ -91,7 +47,7 @@ async fn passwords_and_another_server_s_word_let_in_the_same() {
          location /asked {{ auth_request /verify; proxy_pass http://{site}; }}\n\
          location = /verify {{ internal; proxy_pass http://{asked}/verify; }}\n"
     );
-    let (_nginx, theirs) = Nginx::start(folder.path(), "", &server).await;
+    let theirs = Nginx::start(folder.path(), "access_log off;", ("", &server)).await;
     let daemon = Daemon::start(&format!(
         "listen = \"127.0.0.1:0\"\n[[site]]\nhost = \"*\"\norigin = \"http://{site}\"\n\
          [[site.route]]\npath = \"/named*\"\nbasic_auth = {{ file = \"{users}\" }}\n\
@@ -99,8 +55,9 @@ async fn passwords_and_another_server_s_word_let_in_the_same() {
          forward_auth = {{ origin = \"http://{asked}\", path = \"/verify\" }}\n"
     ))
     .expect("larder starts");
-    let addresses = [daemon.addr(), theirs];
-    let basic = |text: &str| format!("Authorization: Basic {}\r\n", BASE64.encode(text.as_bytes()));
+    let addresses = [daemon.addr(), theirs.address];
+    let basic = |text: &str| format!("Authorization: Basic {}
+", BASE64.encode(text.as_bytes()));
     for (fields, status) in [
         (String::new(), 401),
         (basic("ann:password"), 200),
@@ -135,7 +92,7 @@ async fn passwords_and_another_server_s_word_let_in_the_same() {
 
 #[tokio::test]
 async fn of_a_burst_as_many_are_let_in() {
-    if !is_here() {
+    if !nginx::is_here() {
         return;
     }
     let origin = Scripted::start().await.expect("an origin");
@@ -153,8 +110,8 @@ async fn of_a_burst_as_many_are_let_in() {
                 "limit_req_status 429;\nlocation / {{ limit_req zone=all{nodelay}; \
                  proxy_pass http://{site}; }}\n"
             );
-            let zone = "limit_req_zone $binary_remote_addr zone=all:1m rate=1r/m;";
-            let (_nginx, theirs) = Nginx::start(folder.path(), zone, &server).await;
+            let zone = "access_log off;\nlimit_req_zone $binary_remote_addr zone=all:1m rate=1r/m;";
+            let theirs = Nginx::start(folder.path(), zone, ("", &server)).await;
             let daemon = Daemon::start(&format!(
                 "listen = \"127.0.0.1:0\"\n[[site]]\nhost = \"*\"\norigin = \"http://{site}\"\n\
                  rate = {{ requests = \"1/m\", burst = {burst} }}\n"
@@ -163,7 +120,7 @@ async fn of_a_burst_as_many_are_let_in() {
             let began = Instant::now();
             let mut seen = Vec::new();
             for _ in 0..burst + 3 {
-                seen.push(both([daemon.addr(), theirs], "/page", "").await);
+                seen.push(both([daemon.addr(), theirs.address], "/page", "").await);
             }
             // A machine that stood still for a minute has earned one more.
             if began.elapsed() < Duration::from_secs(55) {

@@ -3,13 +3,15 @@
 
 mod support;
 
-use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
+use rustls::crypto::aws_lc_rs;
 use support::folder::Folder;
+use support::nginx::{self, Nginx};
+use support::tls::{Authority, Kind, Served};
 use support::{Setup, Stage, eventually, whole};
 use testkit::client::{Pieces, Raw};
 use testkit::larder::Daemon;
@@ -126,51 +128,15 @@ async fn secrets_are_in_the_file_where_that_is_wanted_and_in_no_other_log() {
     assert_eq!((record.get("bereq"), record.get("beresp")), (None, None));
 }
 
-/// A running nginx.
-struct Nginx {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
-    }
-}
-
-impl Nginx {
-    /// Starts one that caches what `origin` answers, and logs it in `format`.
-    async fn start(folder: &Path, origin: SocketAddr, format: &str) -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
-        drop(listener);
-        let folder = folder.display();
-        let conf = format!(
-            "daemon off;\nmaster_process off;\nworker_processes 1;\npid {folder}/pid;\n\
-             error_log {folder}/error.log;\nevents {{ }}\nhttp {{\n\
-             log_format own '{format}';\naccess_log {folder}/nginx.log own;\n\
-             client_body_temp_path {folder}/body;\nproxy_temp_path {folder}/proxy;\n\
-             fastcgi_temp_path {folder}/fastcgi;\nuwsgi_temp_path {folder}/uwsgi;\n\
-             scgi_temp_path {folder}/scgi;\nproxy_cache_path {folder}/cache keys_zone=pages:1m;\n\
-             server {{ listen {address};\nlocation / {{ proxy_pass http://{origin};\n\
-             proxy_cache pages; proxy_cache_key $host$request_uri; }} }} }}\n"
-        );
-        let file = format!("{folder}/nginx.conf");
-        std::fs::write(&file, conf).expect("written");
-        let mut command = Command::new("nginx");
-        command.args(["-p", &folder.to_string(), "-c", &file]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().expect("it starts");
-        eventually("nginx", async || Raw::connect(address).await.is_ok()).await;
-        Self { child, address }
-    }
+/// nginx's lines for a log in `format`, which is beside its other files.
+fn own_log(folder: &Folder, format: &str) -> String {
+    let at = folder.path().display();
+    format!("log_format own '{format}';\naccess_log {at}/nginx.log own;")
 }
 
 /// Asks `requests` of Larder and of nginx, which log in `format`; the lines of both.
 async fn both(format: &str, requests: &[Vec<u8>]) -> Option<[Vec<String>; 2]> {
-    if Command::new("nginx").arg("-v").stderr(Stdio::null()).status().is_err() {
-        eprintln!("skipped: no nginx");
+    if !nginx::is_here() {
         return None;
     }
     let folder = Folder::new();
@@ -178,7 +144,14 @@ async fn both(format: &str, requests: &[Vec<u8>]) -> Option<[Vec<String>; 2]> {
     let top = own_format(&file, format, ", secrets = true");
     let stage = Setup { top: &top, one_core: true, ..Setup::default() }.start().await;
     furnish(&stage.origin);
-    let nginx = Nginx::start(folder.path(), stage.origin.addr(), format).await;
+    let (at, origin) = (folder.path().display(), stage.origin.addr());
+    let log = own_log(&folder, format);
+    let http = format!("{log}\nproxy_cache_path {at}/cache keys_zone=pages:1m;");
+    let server = format!(
+        "location / {{ proxy_pass http://{origin};\nproxy_cache pages; \
+         proxy_cache_key $host$request_uri; }}"
+    );
+    let nginx = Nginx::start(folder.path(), &http, ("", &server)).await;
     for bytes in requests {
         for address in [stage.daemon.addr(), nginx.address] {
             let mut raw = Raw::connect(address).await.expect("a connection");
@@ -196,7 +169,8 @@ async fn both(format: &str, requests: &[Vec<u8>]) -> Option<[Vec<String>; 2]> {
 async fn lines_of_variables_are_those_of_nginx() {
     let format = "$remote_addr|$remote_user|$request|$request_method|$request_uri|$uri|$args|\
                   $is_args|$arg_a|$status|$body_bytes_sent|$request_length|$server_protocol|\
-                  $scheme|$https|$host|$http_user_agent|$http_x_id|$http_cookie|$cookie_sid|\
+                  $scheme|$https|$ssl_protocol|$ssl_cipher|$host|$http_user_agent|$http_x_id|\
+                  $http_cookie|$cookie_sid|\
                   $content_type|$content_length|$sent_http_x_tag|$sent_http_content_type|\
                   $upstream_http_x_tag|$upstream_status|$upstream_addr|$request_completion";
     let requests = [
@@ -208,6 +182,72 @@ async fn lines_of_variables_are_those_of_nginx() {
     ];
     let Some([ours, theirs]) = both(format, &requests).await else { return };
     assert_eq!(ours, theirs);
+}
+
+#[tokio::test]
+async fn terms_of_tls_are_told_in_nginxs_words() {
+    const FORMAT: &str = "$https|$scheme|$ssl_protocol|$ssl_cipher|$status";
+    if !nginx::is_here() {
+        return;
+    }
+    let folder = Folder::new();
+    let authority = Authority::new();
+    authority.sign("rsa", &["larder.test"], Kind::Rsa);
+    authority.sign("ec", &["larder.test"], Kind::Elliptic);
+    let path = |file: &str| authority.path(file);
+    let files = [path("rsa.crt"), path("ec.crt"), path("rsa.key"), path("ec.key")];
+    let [rsa, ec, rsa_key, ec_key] = files;
+    let file = folder.path().join("access.log");
+    // Apache's names stand for the same.
+    let format = format!("{FORMAT} %{{SSL_PROTOCOL}}x %{{SSL_CIPHER}}x");
+    let served = Served::start(&format!(
+        "{}\n[[site]]\nhost = \"larder.test\"\norigin = \"app\"\n\
+         tls = {{ cert = [\"{rsa}\", \"{ec}\"], key = [\"{rsa_key}\", \"{ec_key}\"] }}\n",
+        own_format(&file, &format, ""),
+    ))
+    .await;
+    furnish(&served.origin);
+    let origin = served.origin.addr();
+    let server = format!(
+        "ssl_protocols TLSv1.2 TLSv1.3;\nssl_certificate {rsa};\n\
+         ssl_certificate_key {rsa_key};\n\
+         ssl_certificate {ec};\nssl_certificate_key {ec_key};\n\
+         location / {{ proxy_pass http://{origin}; }}"
+    );
+    let http = own_log(&folder, FORMAT);
+    let nginx = Nginx::start(folder.path(), &http, ("ssl", &server)).await;
+    let mut clients: Vec<_> = aws_lc_rs::ALL_CIPHER_SUITES
+        .iter()
+        .map(|suite| authority.client_speaking(*suite))
+        .collect();
+    // A session that goes on from an earlier one has its suite, too.
+    clients.push(clients[0].clone());
+    for client in &clients {
+        for address in [served.addr(), nginx.address] {
+            client.get(address, "larder.test", "/page").await;
+            let mut connection = client.connect(address, "larder.test").await;
+            connection.send(b"NONSENSE\r\n\r\n").await.expect("sent");
+            assert_eq!(whole(connection.reply("GET").await, "nonsense").status, 400);
+        }
+    }
+    let count = 2 * clients.len();
+    let ours = once_there(&file, count).await;
+    let mut theirs = once_there(&folder.path().join("nginx.log"), count).await;
+    let each = ours.iter().map(|line| line.split_once(' ').expect("both"));
+    // Each core tells of its own requests.
+    let mut lines: Vec<_> = each.clone().map(|(line, _)| line.to_owned()).collect();
+    lines.sort_unstable();
+    theirs.sort_unstable();
+    assert_eq!(lines, theirs);
+    for (line, apache) in each {
+        let told: Vec<_> = line.split('|').collect();
+        assert_eq!(told[2..4], apache.split(' ').collect::<Vec<_>>());
+    }
+    assert!(ours.iter().any(|line| line.contains("|TLSv1.3|")), "{ours:?}");
+    assert!(ours.iter().any(|line| line.contains("|TLSv1.2|")), "{ours:?}");
+    let requests = [request("GET /page", "", ""), b"NONSENSE\r\n\r\n".to_vec()];
+    let [ours, theirs] = both(FORMAT, &requests).await.expect("an nginx");
+    assert_eq!(ours, theirs, "without TLS");
 }
 
 #[tokio::test]

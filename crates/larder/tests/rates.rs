@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use support::disked::{BOTH, Policy};
+use support::explain::{fact, step};
 use support::folder::Folder;
 use support::h2::{Plain, client};
 use support::{PATIENCE, Stage, eventually, whole};
@@ -18,7 +19,7 @@ use testkit::larder::Daemon;
 use testkit::origin::{Script, Scripted};
 use testkit::reply::Reply;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream, UnixStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 const UPGRADED: &str =
@@ -384,34 +385,15 @@ async fn a_page_counts_once_whatever_it_is_put_together_of() {
 /// Waits until nothing of this client is under way: an answer may be here before its end is known.
 async fn none_under_way(stage: &Stage) {
     eventually("the end of all", async || {
-        fact(&explain(stage, "/page").await, "concurrent", "under way") == "0"
+        fact(step(&explain(stage, "/page").await, "concurrent"), "under way") == "0"
     })
     .await;
 }
 
-/// Asks what `explain` tells of a GET over the admin socket.
+/// The explanation of a GET.
 async fn explain(stage: &Stage, target: &str) -> Value {
-    let mut stream = UnixStream::connect(stage.daemon.admin_socket()).await.expect("a socket");
-    let body =
-        json!({ "url": format!("http://a.test{target}"), "client": "127.0.0.1" }).to_string();
-    let head = format!(
-        "POST /api/v1/explain HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).await.expect("sent");
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).await.expect("an answer");
-    let text = String::from_utf8_lossy(&bytes);
-    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    serde_json::from_str(body).unwrap_or_else(|why| panic!("{why}: {text}"))
-}
-
-fn fact<'t>(told: &'t Value, what: &str, name: &str) -> &'t str {
-    let steps = told["steps"].as_array().expect("steps");
-    let step = steps.iter().find(|step| step["what"] == what).unwrap_or(&Value::Null);
-    let mut facts = step["facts"].as_array().into_iter().flatten();
-    facts.find(|fact| fact["name"] == name).and_then(|fact| fact["value"].as_str()).unwrap_or("")
+    let question = json!({ "url": format!("http://a.test{target}"), "client": "127.0.0.1" });
+    support::explain::explain(&stage.daemon, &question).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -421,14 +403,14 @@ async fn explain_tells_what_is_left_and_takes_nothing_of_it() {
         let (stage, _folder) = stage(policy, "", site).await;
         for _ in 0..3 {
             let told = explain(&stage, "/page").await;
-            assert_eq!(fact(&told, "rate", "left"), "2 at once", "{policy:?}: {told}");
-            assert_eq!(fact(&told, "concurrent", "under way"), "0", "{policy:?}: {told}");
+            assert_eq!(fact(step(&told, "rate"), "left"), "2 at once", "{policy:?}: {told}");
+            assert_eq!(fact(step(&told, "concurrent"), "under way"), "0", "{policy:?}: {told}");
         }
         stage.get("/page").await;
-        assert_eq!(fact(&explain(&stage, "/page").await, "rate", "left"), "1 at once");
+        assert_eq!(fact(step(&explain(&stage, "/page").await, "rate"), "left"), "1 at once");
         stage.get("/page").await;
         let told = explain(&stage, "/page").await;
-        assert_eq!(fact(&told, "rate", "left"), "0 at once", "{policy:?}: {told}");
+        assert_eq!(fact(step(&told, "rate"), "left"), "0 at once", "{policy:?}: {told}");
         let summary = told["outcome"]["summary"].as_str().unwrap_or_default();
         assert!(summary.contains("429"), "{policy:?}: {summary}");
         assert_refused(&stage.get("/page").await, 429);

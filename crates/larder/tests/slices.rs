@@ -6,6 +6,7 @@ mod support;
 use std::ops::Range;
 
 use rustix::process::{Pid, Signal, kill_process};
+use support::console::printed;
 use support::disked::{BOTH, Policy, patient};
 use support::folder::Folder;
 use support::{PATIENCE, eventually, whole};
@@ -783,11 +784,7 @@ async fn head_tells_the_length_and_explain_the_slices() {
         assert_part(&cinema.part(0..10).await, 0..10, 1, LENGTH, "a part");
         let head = whole(cinema.seen("HEAD", "").await, "HEAD");
         assert_eq!(head.field("content-length"), Some(LENGTH.to_string()), "{policy:?}");
-        let socket = cinema.daemon.admin_socket().display().to_string();
-        let mut command = std::process::Command::new(testkit::larder::binary().expect("a binary"));
-        command.args(["explain", "http://larder.test/film", "--admin-socket", &socket]);
-        let told = tokio::task::spawn_blocking(move || command.output()).await.expect("no panic");
-        let text = String::from_utf8_lossy(&told.expect("it runs").stdout).into_owned();
+        let text = printed(&cinema.daemon, &["explain", "http://larder.test/film"]).await;
         assert!(text.contains("of 17, of 64KiB each"), "{policy:?}: {text}");
     }
 }

@@ -2,8 +2,11 @@
 
 mod support;
 
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Stdio};
 
 use support::folder::Folder;
@@ -173,4 +176,59 @@ async fn a_filter_s_misspelt_word_is_refused_with_the_one_that_is_meant() {
     let (done, _, said) =
         console::run(&stage.daemon, &["log", "--once", "-q", "served == hit"]).await;
     assert!(done, "{said}");
+    // Without a daemon a slip is told, too, and its absence only where there is none.
+    let folder = Folder::new();
+    let socket = folder.path().join("admin.sock").display().to_string();
+    for verb in ["log", "hist", "top"] {
+        let with = |filter| [verb, "--admin-socket", &socket, "-q", filter].map(str::to_owned);
+        let (done, said) = ended(&folder, &with("served == hitt").each_ref().map(|a| &**a)).await;
+        assert!(!done && said.contains("did you mean `hit`?"), "{verb}: {said}");
+        assert!(!said.contains("admin.sock"), "{verb}: {said}");
+        let fine = with("req.http.x-own ~ a and served == hit");
+        let (done, said) = ended(&folder, &fine.each_ref().map(|a| &**a)).await;
+        assert!(!done && said.contains("admin.sock"), "{verb}: {said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_without_a_scheme_are_the_same_in_a_file_as_in_a_flag() {
+    let origin = Scripted::start().await.expect("a port for the origin");
+    origin.on("/page", Script::cacheable("page"));
+    let file = Setup::default().file(&origin).replace("http://", "");
+    let daemon = Daemon::start(&file).expect("larder starts");
+    let mut raw = Raw::connect(daemon.addr()).await.expect("a connection");
+    assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").text(), "page");
+    let server = origin.addr();
+    let by_site =
+        format!("listen = \"127.0.0.1:0\"\n[[site]]\nhost = \"*\"\norigin = \"{server}\"\n");
+    let daemon = Daemon::start(&by_site).expect("larder starts");
+    let mut raw = Raw::connect(daemon.addr()).await.expect("a connection");
+    assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").text(), "page");
+    daemon.tells(&format!("larder: serving every host; from {server}")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_may_not_be_connected_to_is_told_with_its_place() {
+    let folder = Folder::new();
+    let socket = folder.path().join("php.sock");
+    let _listener = UnixListener::bind(&socket).expect("a socket");
+    // Root becomes the user that the file names; anybody else stays who it is.
+    let toml = format!(
+        "[run]\nuser = \"nobody\"\n[[origin]]\nname = \"php\"\n\
+         servers = \"fastcgi+unix:{}\"\nroot = \"/\"\n\
+         [[site]]\nhost = \"*\"\norigin = \"php\"\n",
+        socket.display()
+    );
+    folder.file("larder.toml", toml);
+    let file = folder.path().join("larder.toml").display().to_string();
+    for (mode, is_shut) in [(0o666, false), (0o000, true)] {
+        fs::set_permissions(&socket, Permissions::from_mode(mode)).expect("a mode");
+        let (done, said) = ended(&folder, &["check", &file]).await;
+        let words = format!("`servers`: {}: ", socket.display());
+        assert!(done && said.contains(&words) == is_shut, "{mode:o}: {said}");
+        if is_shut {
+            assert!(said.contains("may not connect to it"), "{said}");
+            assert!(said.contains("larder.toml:5:11") && said.contains("listen.mode"), "{said}");
+        }
+    }
 }

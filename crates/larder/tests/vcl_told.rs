@@ -3,12 +3,11 @@
 
 mod support;
 
-use std::process::{Command, Stdio};
-
 use serde_json::{Value, json};
+use support::console::printed;
 use support::folder::Folder;
 use support::{Stage, eventually};
-use testkit::larder::{Daemon, binary};
+use testkit::larder::Daemon;
 use testkit::origin::{Script, Scripted};
 
 const DEFAULT: &str = r#"vcl 4.1;
@@ -58,21 +57,9 @@ async fn start_with(program: &str, limits: &str) -> (Stage, Folder) {
     (Stage { origin, daemon }, folder)
 }
 
-/// Runs a verb against `stage`; its standard output.
-async fn run(stage: &Stage, arguments: &[&str]) -> String {
-    let socket = stage.daemon.admin_socket().display().to_string();
-    let mut command = Command::new(binary().expect("a binary"));
-    command.args(arguments).args(["--admin-socket", &socket]).stdin(Stdio::null());
-    let waited = tokio::task::spawn_blocking(move || command.output()).await;
-    let output = waited.expect("no panic").expect("it starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {said}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 /// The records so far, once there are `count`, by their numbers.
 async fn records(stage: &Stage, count: usize) -> Vec<Value> {
-    let all = async || run(stage, &["log", "--once", "--json"]).await;
+    let all = async || printed(&stage.daemon, &["log", "--once", "--json"]).await;
     eventually("records", async || all().await.lines().count() == count).await;
     let text = all().await;
     let mut all: Vec<Value> =
@@ -136,10 +123,11 @@ async fn the_log_has_the_lines_that_returned_and_finds_requests_by_them() {
         (&format!("xid == {}", xids[3]), 1),
         ("error", 1),
     ] {
-        let found = run(&stage, &["log", "--once", "-q", query]).await;
+        let found = printed(&stage.daemon, &["log", "--once", "-q", query]).await;
         assert_eq!(found.lines().count(), count, "{query}: {found}");
     }
-    let detail = run(&stage, &["log", "--once", "--detail", "-q", "req.url == \"/pass\""]).await;
+    let detail =
+        printed(&stage.daemon, &["log", "--once", "--detail", "-q", "req.url == \"/pass\""]).await;
     let lines = "-   VCL_Log    class:pass\n-   vcl        recv  more.vcl:4  pass\n";
     assert!(detail.contains(lines), "{detail}");
 }
@@ -149,7 +137,7 @@ async fn explain_names_the_lines_by_which_it_then_goes() {
     let (stage, folder) = start().await;
     let explain = async |target: &str| -> Value {
         let url = format!("http://larder.test{target}");
-        let told = run(&stage, &["explain", &url, "--json"]).await;
+        let told = printed(&stage.daemon, &["explain", &url, "--json"]).await;
         serde_json::from_str(&told).expect("JSON")
     };
     let step = |told: &Value, what: &str| {
@@ -169,15 +157,22 @@ async fn explain_names_the_lines_by_which_it_then_goes() {
     );
     assert_eq!(recv["facts"][0], json!({ "name": "line", "value": "return (pass);" }));
     assert_eq!((&recv["decided"], &told["outcome"]["served"]), (&json!(true), &json!("PASS")));
+    let place_of = |line| named("more.vcl", line).as_str().unwrap_or_default().to_owned();
+    let advice = format!("What stands at {} decides: change it there.", place_of(4));
+    assert_eq!(told["advice"], json!([advice]));
     let told = explain("/no").await;
     assert_eq!(step(&told, "recv")["where"], named("default.vcl", 7));
     assert_eq!(told["outcome"]["summary"], "would be answered by vcl_synth, with status 403");
-    assert_eq!(explain("/page").await["outcome"]["served"], "MISS");
+    let told = explain("/page").await;
+    assert_eq!(told["outcome"]["served"], "MISS");
+    let next = "Nothing: the next request finds it stored, unless the answer forbids that.";
+    assert_eq!(told["advice"], json!([next]));
     assert!(stage.received().is_empty(), "nothing was asked");
     stage.get("/page").await;
     records(&stage, 1).await;
     let told = explain("/page").await;
     assert_eq!(told["outcome"]["served"], "HIT");
+    assert_eq!(told["advice"], json!(["Nothing: the cache answers."]));
     let freshness = step(&told, "freshness");
     let from = json!(format!(
         "{}: set beresp.ttl = 1h;",
@@ -187,7 +182,7 @@ async fn explain_names_the_lines_by_which_it_then_goes() {
     let past = told["past"][0]["facts"].to_string();
     assert!(past.contains("backend_response more.vcl:9 deliver"), "{past}");
     // For people, too.
-    let page = run(&stage, &["explain", "http://larder.test/boom"]).await;
+    let page = printed(&stage.daemon, &["explain", "http://larder.test/boom"]).await;
     assert!(page.contains("vcl_recv failed: on purpose"), "{page}");
 }
 
@@ -218,7 +213,7 @@ async fn a_limit_that_ends_a_program_is_told() {
     let steps = Some("vcl_steps");
     let strings = [Some("vcl_workspace_client"), Some("vcl_workspace_backend")];
     assert_eq!(limits, [&[None, steps, steps][..], &strings].concat());
-    let found = run(&stage, &["log", "--once", "-q", "limit == vcl_steps"]).await;
+    let found = printed(&stage.daemon, &["log", "--once", "-q", "limit == vcl_steps"]).await;
     assert_eq!(found.lines().count(), 2, "{found}");
 }
 
@@ -244,8 +239,11 @@ sub vcl_backend_response {
     };
     let both = async |filter: &str, count: usize| {
         let arguments = ["log", "--once", "--json", "-q", filter];
-        eventually(filter, async || run(&stage, &arguments).await.lines().count() == count).await;
-        let text = run(&stage, &arguments).await;
+        eventually(filter, async || {
+            printed(&stage.daemon, &arguments).await.lines().count() == count
+        })
+        .await;
+        let text = printed(&stage.daemon, &arguments).await;
         let all: Vec<Value> =
             text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         all

@@ -26,6 +26,7 @@ use crate::core::{CoreCtx, Scratch};
 use crate::exchange::{Moved, Note};
 use crate::file;
 use crate::guard::{Guard, Phase};
+use crate::handshake;
 use crate::last::Last;
 use crate::proxied::{Ends, View};
 use crate::segments::{Segments, Tail, copy_range};
@@ -253,7 +254,7 @@ impl Conn {
         while used < bytes.len() && stop.is_none() && work.output.len() < FLUSH_AT {
             let mut partial = self.partial.take();
             let began_us = partial.as_ref().map_or(read_us, |partial| partial.began_us);
-            let begun = Started { at: now, began_us, read_us, policy_us: read_us, head_bytes: 0 };
+            let begun = Started { began_us, ..self.begun(now, read_us) };
             let (reader, request) = match &mut partial {
                 Some(partial) => (&mut partial.reader, &mut partial.request),
                 None => work.fresh(),
@@ -355,8 +356,20 @@ impl Conn {
     /// When the request began whose head is not whole, and what came of it.
     pub(crate) fn half_read(&self, now: Now, now_us: u64) -> Started {
         let began_us = self.partial.as_ref().map_or(now_us, |partial| partial.began_us);
-        let head_bytes = self.held.len();
-        Started { at: now, began_us, read_us: now_us, policy_us: now_us, head_bytes }
+        Started { began_us, head_bytes: self.held.len(), ..self.begun(now, now_us) }
+    }
+
+    /// A request that came as a whole at `now_us`, whose length is still to be said.
+    fn begun(&self, now: Now, now_us: u64) -> Started {
+        let suite = handshake::suite(self.secured.as_ref());
+        Started {
+            at: now,
+            began_us: now_us,
+            read_us: now_us,
+            policy_us: now_us,
+            head_bytes: 0,
+            suite,
+        }
     }
 
     /// Answers `work.request`, or says what it waits for.

@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use base::{Counter, Limit};
 use flow::{Part, pages};
 use message::{Request, Status};
+use observe::CipherSuite;
 use tls::{Handshake, HandshakeError, Secured, Server};
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -104,6 +105,11 @@ pub(crate) async fn shake(
             None
         }
     }
+}
+
+/// The cipher suite of a connection, as logs tell it.
+pub(crate) fn suite(secured: Option<&Rc<Secured>>) -> CipherSuite {
+    CipherSuite(secured.map_or(0, |secured| secured.suite()))
 }
 
 enum Failure {

@@ -17,6 +17,8 @@ pub struct Fields {
     referer: Option<usize>,
     agent: Option<usize>,
     user: Option<usize>,
+    /// Every name is among them.
+    open: bool,
 }
 
 impl Fields {
@@ -24,7 +26,12 @@ impl Fields {
     pub fn new(names: &[String]) -> Self {
         let at = |name: &str| names.iter().position(|own| own.eq_ignore_ascii_case(name));
         let (referer, agent, user) = (at("Referer"), at("User-Agent"), at(USER));
-        Self { names: names.to_vec(), referer, agent, user }
+        Self { names: names.to_vec(), referer, agent, user, open: false }
+    }
+
+    /// For records that are not known yet: any field may turn out to be among theirs.
+    pub fn open() -> Self {
+        Self { open: true, ..Self::default() }
     }
 
     /// Their names.
@@ -34,7 +41,8 @@ impl Fields {
 
     /// Where the values of the field called `name` are, in any case.
     pub fn position(&self, name: &str) -> Option<usize> {
-        self.names.iter().position(|own| own.eq_ignore_ascii_case(name))
+        let found = self.names.iter().position(|own| own.eq_ignore_ascii_case(name));
+        found.or_else(|| self.open.then_some(0))
     }
 
     /// The request's Referer.

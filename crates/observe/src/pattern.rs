@@ -108,6 +108,8 @@ enum Item {
     Scheme,
     /// `on` over TLS.
     Tls,
+    TlsProtocol,
+    TlsSuite,
     Host,
     Site,
     Status,

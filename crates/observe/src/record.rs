@@ -28,6 +28,7 @@
 //! | 160 | 4 + 4 | numbers of the transaction and its session under VCL; 0 without |
 //! | 168 | 8 | number of the transaction that caused it; 0 without one |
 //! | 176 | 1 | whether a dictionary was used, as [`DictionaryUse`] counts |
+//! | 177 | 2 | cipher suite of the client's connection; 0 without TLS |
 //!
 //! Where the flags say so, the [heads](crate::heads) of all sides follow.
 //!
@@ -39,11 +40,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use base::tally::Outcome;
 
+use crate::suite::CipherSuite;
+
 /// Version of the form above. A reader of another version says so instead of guessing.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Bytes of the fixed part.
-pub const FIXED: usize = 177;
+pub const FIXED: usize = 179;
 
 /// Longest text of a record; what is longer is cut and [`Flags::CUT`] set. Limits on targets and
 /// fields are 8 KiB by default.
@@ -302,6 +305,8 @@ pub struct Record<'a> {
     pub flags: Flags,
     /// The client's address; `None` over a unix socket.
     pub client: Option<IpAddr>,
+    /// Cipher suite of the client's connection.
+    pub suite: CipherSuite,
     /// Protocol version, tens major, ones minor: 11 for HTTP/1.1.
     pub version: u8,
     /// Status sent; 499 when the client left before its answer (as nginx logs it).
@@ -469,6 +474,7 @@ impl<'a> Record<'a> {
         out.put(self.session.to_le_bytes());
         out.put(self.parent.to_le_bytes());
         out.put([self.dictionary as u8]);
+        out.put(self.suite.0.to_le_bytes());
     }
 
     fn texts(&self) -> [&'a [u8]; TEXTS] {
@@ -548,6 +554,7 @@ impl<'a> Record<'a> {
             kind: Kind::of(kind)?,
             parent: from.u64(),
             dictionary: DictionaryUse::of(from.take::<1>()[0])?,
+            suite: CipherSuite(u16::from_le_bytes(from.take())),
             origin_status,
             start_unix_ms,
             start_us,

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -229,6 +229,16 @@ pub enum Address {
     Unix(PathBuf),
 }
 
+impl Address {
+    /// The path of a unix socket; `None` for other addresses.
+    pub fn socket(&self) -> Option<&Path> {
+        match self {
+            Self::Unix(path) => Some(path),
+            Self::Tcp { .. } | Self::Fixed { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -408,7 +418,8 @@ fn clamp(limit: u64) -> u32 {
 pub enum ServerUrlError {
     /// TLS over a unix socket, where nobody is in between.
     Https,
-    /// None of `http://`, `https://`, `unix:`, `http+unix:`, `fastcgi://` and `fastcgi+unix:`.
+    /// Another scheme than `http://`, `https://`, `unix:`, `http+unix:`, `fastcgi://` and
+    /// `fastcgi+unix:`, or a path without one.
     Scheme,
     /// No host, or one that is neither a name nor an IP literal.
     Host,
@@ -425,7 +436,7 @@ impl fmt::Display for ServerUrlError {
         f.write_str(match self {
             Self::Https => "a unix socket needs no TLS: write unix:/path",
             Self::Scheme => {
-                "expected http(s)://host:port, unix:/path, fastcgi://host:port or fastcgi+unix:"
+                "expected [http(s)://]host:port, unix:/path, fastcgi://host:port, fastcgi+unix:"
             }
             Self::Host => "expected a host name or an IP address; IPv6 in brackets",
             Self::Port => "expected a port from 1 to 65535",
@@ -444,8 +455,8 @@ const SOCKET_PATH_BYTES: usize = 107;
 const FASTCGI_PORT: u16 = 9000;
 
 /// Reads a server's URL: `http://host`, `https://host:port`, `http://[::1]:8080`, `unix:/path`,
-/// `http+unix:/path`, and the same with `fastcgi` for `http`. The port is the scheme's, or 9000 for
-/// FastCGI, if the URL has none; the weight is 1.
+/// `http+unix:/path`, and the same with `fastcgi` for `http`. `host:port` alone speaks HTTP. The
+/// port is the scheme's, or 9000 for FastCGI, if the URL has none; the weight is 1.
 pub fn parse_server(url: &str) -> Result<ServerConfig, ServerUrlError> {
     let url = url.trim();
     let scheme = |prefix: &str| {
@@ -465,7 +476,9 @@ pub fn parse_server(url: &str) -> Result<ServerConfig, ServerUrlError> {
     } else if let Some(rest) = scheme("https://") {
         (Protocol::Http, parse_authority(rest, 443)?, true)
     } else {
-        let rest = scheme("http://").ok_or(ServerUrlError::Scheme)?;
+        // A path, and another scheme or half of one, are no host's name.
+        let bare = Some(url).filter(|url| !url.starts_with('/') && !url.contains(":/"));
+        let rest = scheme("http://").or(bare).ok_or(ServerUrlError::Scheme)?;
         (Protocol::Http, parse_authority(rest, 80)?, false)
     };
     Ok(ServerConfig { address, protocol, weight: 1, tls })
@@ -539,6 +552,20 @@ mod tests {
     }
 
     #[test]
+    fn without_a_scheme_a_host_speaks_http() {
+        for (url, expected) in [
+            ("127.0.0.1:8080", tcp("127.0.0.1", 8080)),
+            ("localhost", tcp("localhost", 80)),
+            (" [::1]:8080 ", tcp("::1", 8080)),
+            ("unix", tcp("unix", 80)),
+        ] {
+            assert_eq!(address(url), expected, "{url}");
+            let server = parse_server(url).expect("a good URL");
+            assert_eq!((server.protocol, server.tls), (Protocol::Http, false));
+        }
+    }
+
+    #[test]
     fn unix_urls_name_a_path() {
         let socket = Ok(Address::Unix(PathBuf::from("/run/app.sock")));
         for url in ["unix:/run/app.sock", "http+unix:/run/app.sock", "unix:///run/app.sock"] {
@@ -583,7 +610,13 @@ mod tests {
         for (url, error) in [
             ("https+unix:/run/a", ServerUrlError::Https),
             ("ftp://app", ServerUrlError::Scheme),
-            ("app:8080", ServerUrlError::Scheme),
+            ("http:/app:8080", ServerUrlError::Scheme),
+            ("/run/app.sock", ServerUrlError::Scheme),
+            ("", ServerUrlError::Host),
+            ("::1", ServerUrlError::Host),
+            ("app:port", ServerUrlError::Port),
+            ("mailto:app", ServerUrlError::Port),
+            ("app/path", ServerUrlError::Extra),
             ("http://", ServerUrlError::Host),
             ("http://::1", ServerUrlError::Host),
             ("http://[app]:80", ServerUrlError::Host),

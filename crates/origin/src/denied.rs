@@ -16,14 +16,18 @@ pub(crate) fn explained(path: &Path, error: io::Error) -> io::Error {
     }
     let user = fs::metadata("/proc/self").ok().and_then(|own| name("/etc/passwd", own.uid()));
     let user = user.as_deref().unwrap_or("USER");
-    let advice = match fs::metadata(path) {
-        Ok(socket) => {
-            let group = name("/etc/group", socket.gid());
-            advice(group.as_deref(), socket.gid(), socket.mode(), user)
-        }
-        Err(_) => format!("{user} may not enter the directory of the socket"),
-    };
+    let advice = fs::metadata(path).map_or_else(|_| no_way(user), |it| socket_advice(&it, user));
     io::Error::new(error.kind(), format!("{error}: {advice}"))
+}
+
+/// Advice for `user`, who may not connect to the socket.
+pub fn socket_advice(socket: &fs::Metadata, user: &str) -> String {
+    let group = name("/etc/group", socket.gid());
+    advice(group.as_deref(), socket.gid(), socket.mode(), user)
+}
+
+fn no_way(user: &str) -> String {
+    format!("{user} may not enter the directory of the socket")
 }
 
 fn advice(group: Option<&str>, gid: u32, mode: u32, user: &str) -> String {

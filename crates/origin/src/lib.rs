@@ -46,6 +46,7 @@ pub use config::{
     ProbeConfig, Protocol, ProxyHeader, ScriptsConfig, ServerConfig, ServerUrlError, Timeouts,
     TlsConfig, parse_server,
 };
+pub use denied::socket_advice;
 pub use depot::Depot;
 pub use error::{Error, RequestBodyError, SourceError, Step};
 pub use exchange::Exchange;

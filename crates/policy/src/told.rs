@@ -22,6 +22,8 @@ pub struct Step {
     pub facts: Vec<(&'static str, String)>,
     /// The step settles what happens.
     pub decided: bool,
+    /// Whatever would change that, in sentences: a setting, or why nothing should.
+    pub advice: Option<String>,
 }
 
 impl Step {
@@ -51,6 +53,13 @@ impl Step {
     #[must_use]
     pub fn decisive(mut self) -> Self {
         self.decided = true;
+        self
+    }
+
+    /// The same with advice.
+    #[must_use]
+    pub fn advise(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
         self
     }
 }

@@ -105,6 +105,7 @@ pub struct Secured {
     identity: Option<Box<Identity>>,
     resumed: bool,
     tls12: bool,
+    suite: u16,
     http2: bool,
 }
 
@@ -119,6 +120,7 @@ impl Secured {
             http2: connection.alpn_protocol() == Some(b"h2"),
             resumed: connection.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
             tls12: connection.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_2),
+            suite: connection.negotiated_cipher_suite().map_or(0, |suite| suite.suite().into()),
         }
     }
 
@@ -145,6 +147,11 @@ impl Secured {
     /// Returns true if it is of TLS 1.2; otherwise it is of 1.3.
     pub fn is_tls12(&self) -> bool {
         self.tls12
+    }
+
+    /// The cipher suite that was agreed on, by its number at IANA.
+    pub fn suite(&self) -> u16 {
+        self.suite
     }
 
     /// Returns true if a request for `host`, in canonical form, may come over the session, as far

@@ -104,6 +104,8 @@ impl Lease {
 impl FeedArgs {
     /// Opens the daemon's ring.
     pub(crate) fn open(&self, from: From) -> Result<Feed, String> {
+        // A slip is told before a daemon that does not run, and as one.
+        read(self.query.as_deref(), &Fields::open())?;
         let folder = match &self.log_ring {
             Some(folder) => folder.clone(),
             None => find(&self.admin.admin_socket)?,
@@ -121,6 +123,12 @@ impl FeedArgs {
         feed.renew()?;
         Ok(feed)
     }
+}
+
+/// The filter that `text` is for records with `fields`, if there is one.
+fn read(text: Option<&str>, fields: &Fields) -> Result<Option<Query>, String> {
+    let query = text.map(|text| Query::parse(text, fields)).transpose();
+    query.map_err(|error| format!("larder: this filter cannot be used:\n{error}"))
 }
 
 /// Where the ring of the daemon at `socket` is, or was.
@@ -176,13 +184,7 @@ impl Feed {
     /// Takes over the names of fields of the daemon's ring.
     fn renew(&mut self) -> Result<(), String> {
         self.fields = Fields::new(self.follower.names());
-        let parse = |text: &String| Query::parse(text, &self.fields);
-        self.query = self
-            .text
-            .as_ref()
-            .map(parse)
-            .transpose()
-            .map_err(|error| format!("larder: this filter cannot be used:\n{error}"))?;
+        self.query = read(self.text.as_deref(), &self.fields)?;
         Ok(())
     }
 

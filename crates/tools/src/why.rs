@@ -39,7 +39,8 @@ pub struct ExplainArgs {
     /// Address that it is asked from.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     client: IpAddr,
-    /// Number of the last requests for the URL that are told of, from the log ring.
+    /// Rows of the last requests for the URL that are told of, from the log ring; equal requests
+    /// are in one.
     #[arg(long, value_name = "N", default_value_t = 5)]
     last: u8,
     /// Also list the rules and routes that were looked at, and nothing cut short.
@@ -115,7 +116,20 @@ impl Page {
         for one in past {
             page.transaction(one);
         }
+        page.advice(list(&told["advice"]));
         page.text
+    }
+
+    /// Advice at the end, where it is looked for.
+    fn advice(&mut self, advice: &[Value]) {
+        if advice.is_empty() {
+            return;
+        }
+        self.text.push('\n');
+        self.lines("", 0, "What to do:", "1");
+        for one in advice.iter().filter_map(Value::as_str) {
+            self.lines("", 2, &clean(one), "");
+        }
     }
 
     fn step(&mut self, step: &Value) {
@@ -255,6 +269,7 @@ mod tests {
             ],
             "past": [{ "what": "now", "why": "MISS 200", "facts": [] }],
             "past_note": null,
+            "advice": ["Nothing: \x1b[31mthe cache answers."],
         })
     }
 
@@ -269,6 +284,10 @@ mod tests {
         assert!(verbose.contains("every rule") && !page.contains("every rule"), "{page}");
         assert!(!verbose.contains("-v has all"), "{verbose}");
         assert!(page.contains("PASS: would be passed"), "{page}");
+        assert!(
+            page.ends_with("\nWhat to do:\n  Nothing: \u{fffd}[31mthe cache answers.\n"),
+            "{page}"
+        );
         let coloured = Page::of(&told(), false, true);
         assert!(coloured.contains("\x1b[36mlarder.toml:3\x1b[m"));
         assert!(!coloured.contains("\x1b[31m"));

@@ -7,7 +7,7 @@ use origin::{
 
 use super::tls;
 use crate::keys;
-use crate::model::OriginTls;
+use crate::model::{NamedPath, OriginTls};
 use crate::reader::{Item, Reader, Span, Table};
 use crate::suggest;
 
@@ -225,7 +225,12 @@ fn server_url(r: &mut Reader, item: &Item<'_>) -> Option<ServerConfig> {
         return None;
     }
     let server = parse_server(url);
-    r.check(item, server)
+    let server = r.check(item, server)?;
+    if let Some(path) = server.address.socket() {
+        let (setting, path, place) = (item.name.to_owned(), path.to_owned(), r.lasting(&item.span));
+        r.sockets.push(NamedPath { setting, path, place });
+    }
+    Some(server)
 }
 
 fn host(r: &mut Reader, item: &Item<'_>) -> Option<String> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use message::Status;
 use origin::{Protocol, ScriptRules, ScriptsConfig, ServerConfig, Try};
 
-use crate::model::NamedFolder;
+use crate::model::NamedPath;
 use crate::reader::{Item, Reader, Table};
 
 /// Keys that say nothing to HTTP servers.
@@ -54,7 +54,7 @@ pub(super) fn directory(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
     if text.starts_with('/') && !text.chars().any(char::is_control) {
         let (path, setting) = (PathBuf::from(text), item.name.to_owned());
         let place = r.lasting(&item.span);
-        r.folders.push(NamedFolder { setting, path: path.clone(), place });
+        r.folders.push(NamedPath { setting, path: path.clone(), place });
         return Some(path);
     }
     r.error(item.span.clone(), format!("`{}` is an absolute path", item.name));

@@ -1,5 +1,6 @@
 //! `[tls]` and `[site.tls]`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use message::Status;
@@ -130,6 +131,21 @@ fn sni(r: &mut Reader, item: &Item<'_>) -> Option<String> {
     name
 }
 
+/// The port of the first TLS listener, if it is known before it listens.
+pub(super) fn https_port(listen: &[ListenSpec]) -> Option<u16> {
+    let https = listen.iter().find(|spec| spec.tls).and_then(|spec| spec.addresses.first());
+    https.map(SocketAddr::port).filter(|port| *port != 0)
+}
+
+/// The redirect to HTTPS of a site without a file: there where a listener of ours speaks TLS.
+pub(crate) fn usual_redirect(listen: &[ListenSpec]) -> Option<Redirect> {
+    listen.iter().any(|spec| spec.tls).then(|| to_https(308, https_port(listen))).flatten()
+}
+
+fn to_https(code: u16, port: Option<u16>) -> Option<Redirect> {
+    Redirect::to_https(Status::new(code)?, port.filter(|port| *port != 443)).ok()
+}
+
 /// `redirect_https`, to the port of the first TLS listener.
 pub(super) fn redirect(r: &mut Reader, site: &Table<'_>, port: Option<u16>) -> Option<Redirect> {
     let item = site.item("redirect_https")?;
@@ -148,9 +164,8 @@ pub(super) fn redirect(r: &mut Reader, site: &Table<'_>, port: Option<u16>) -> O
             return None;
         }
     };
-    let status = Status::new(u16::try_from(code).ok()?)?;
     // Without a TLS listener of ours a proxy in front ends TLS, and says so in X-Forwarded-Proto.
-    Redirect::to_https(status, port.filter(|port| *port != 443)).ok()
+    to_https(u16::try_from(code).ok()?, port)
 }
 
 /// `hsts`: the field's value.

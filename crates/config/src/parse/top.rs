@@ -1,7 +1,5 @@
 //! The top of the file.
 
-use std::net::SocketAddr;
-
 use base::units;
 use policy::Profile;
 use toml::Spanned;
@@ -29,8 +27,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     let fronts = sites::Fronts::read(r, &top);
     let mut origins = origins::origins(r, &top, &limits);
     let listen = listen_list(r, &top);
-    let https = listen.iter().find(|spec| spec.tls).and_then(|spec| spec.addresses.first());
-    let https_port = https.map(SocketAddr::port).filter(|port| *port != 0);
+    let https_port = super::tls::https_port(&listen);
     check_proxy_listeners(r, &top, &listen);
     let sites = sites::sites(r, &top, profile, &fronts, https_port, &mut origins);
     let neighbours = super::neighbours::neighbours(r, &top, &sites, &mut origins);
@@ -70,6 +67,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         compression: super::compression::compression(r, &top),
         vcl: programs(r, &top),
         folders: std::mem::take(&mut r.folders),
+        sockets: std::mem::take(&mut r.sockets),
         limits,
         run: run(r, &top),
         access_log: logs::access_log(r, &top),

@@ -527,7 +527,7 @@ origin = "ftp://a"
     6 | cache_status = 1
       |                ^
 
-    error: `origin`: expected http(s)://host:port, unix:/path, fastcgi://host:port or fastcgi+unix:
+    error: `origin`: expected [http(s)://]host:port, unix:/path, fastcgi://host:port, fastcgi+unix:
      --> larder.toml:9:10
       |
     9 | origin = "ftp://a"

@@ -10,7 +10,7 @@ use codec::Coding;
 use esi::{Fragment, OnError, Target};
 use message::authority::parse_authority;
 use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, target};
-
+use observe::CipherSuite;
 use vcl::params::Param;
 
 use super::page::{Composed, Dialect};
@@ -257,7 +257,15 @@ pub(super) fn unfold(core: &Core, page: &Composed, coding: Coding, body: &mut Re
 /// Puts a fragment into the log that is answered by a body of `bytes`.
 fn note(core: &Core, page: &Composed, asked: &Asked, reply: &Reply, bytes: u64) {
     let (at, began_us) = (asked.at, asked.began_us);
-    let started = Started { at, began_us, read_us: began_us, policy_us: began_us, head_bytes: 0 };
+    let started = Started {
+        at,
+        began_us,
+        read_us: began_us,
+        policy_us: began_us,
+        head_bytes: 0,
+        // Nobody sent it over a connection.
+        suite: CipherSuite::default(),
+    };
     let ended_us = core.log.fragment(
         reply,
         &Told {

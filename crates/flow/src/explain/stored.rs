@@ -63,7 +63,8 @@ impl Teller<'_> {
         let until_ms = seen.map_or(0, |seen| seen.fresh_until_ms);
         let times = |object: &Object| freshness_until(ask.live, object, until_ms, ask.now.mono_ms);
         let reads_disk = peek.below > 0 && decide::refusal(ask.request, ask.live).is_none();
-        let verdict = about_verdict(ask, seen, &peek, reads_disk);
+        let mut verdict = about_verdict(ask, seen, &peek, reads_disk);
+        verdict.advice = self.advice(ask, seen, &peek);
         self.steps.push(verdict);
         match decide::next(ask, found, times) {
             Next::Deliver(object, served) => {
@@ -139,6 +140,46 @@ impl Teller<'_> {
         (Foreseen::Fetch { reason, stale, waits, reads_disk }, summary)
     }
 
+    /// Advice to those who wonder about the verdict; `None` where it hangs on an earlier answer.
+    fn advice(&self, ask: &Ask<'_>, seen: Option<&Seen>, peek: &Peek) -> Option<String> {
+        let ground = seen.map(|seen| {
+            let times =
+                freshness_until(ask.live, &seen.object, seen.fresh_until_ms, ask.now.mono_ms);
+            (decide::ground(ask, &seen.object, &times), untrusted(ask, seen.fresh_until_ms), times)
+        });
+        let advice = match ground {
+            Some((Ground::Personal, ..)) => return self.advice_on_visitor(),
+            None if ask.notes.personal => return self.advice_on_visitor(),
+            None if peek.is_fetched => "Nothing: that fetch is for all who wait.",
+            None | Some((Ground::Passed, ..)) => return None,
+            Some((Ground::Condition, ..)) => "Nothing: only the origin can judge the condition.",
+            Some((Ground::Unwanted, ..)) => {
+                "Nothing, or let no client's Cache-Control count: `[site.cache] \
+                 request_directives = \"ignore\"`."
+            }
+            Some((Ground::Fresh | Ground::Grace | Ground::MaxStale, ..)) => {
+                "Nothing: the cache answers. `freshness` says for how long, and by whose word."
+            }
+            Some((Ground::Stale, Some(_), _)) => {
+                "Nothing: it is over once this node has caught up."
+            }
+            Some((Ground::Stale, None, times)) if times.must_validate => {
+                "Have the application leave `no-cache` out, or speak to this cache alone: \
+                 `CDN-Cache-Control: max-age=300`."
+            }
+            Some((Ground::Stale, None, _)) => {
+                "A longer life, by `Cache-Control: s-maxage` or `[site.cache] ttl`, or a longer time \
+                 in which the old one answers at once: `[site.cache] stale_while_revalidate`."
+            }
+        };
+        Some(advice.to_owned())
+    }
+
+    /// The policy's advice on what tells visitors apart.
+    fn advice_on_visitor(&self) -> Option<String> {
+        self.steps.iter().find(|step| step.what == "personal")?.advice.clone()
+    }
+
     fn page(
         &mut self,
         ask: &Ask<'_>,
@@ -149,7 +190,8 @@ impl Teller<'_> {
         let reply = from_files::found(ask, &look)?;
         let place = ask.site.policy.place(&ask.notes, "page_cache");
         let why = format!("a plugin has written this page to the disk: {}", shown(path));
-        self.steps.push(Step::new("page cache", why).at(place).decisive());
+        let advice = "Nothing: the plugin's page spares the application.";
+        self.steps.push(Step::new("page cache", why).at(place).decisive().advise(advice));
         Some(reply)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use message::{HeaderBlock, Request, Scheme, Version};
 use observe::record::{Kind, Phases};
-use observe::{Flags, Record};
+use observe::{CipherSuite, Flags, Record};
 use vcl::told;
 
 use super::{Background, Batch, Name, Told};
@@ -36,6 +36,7 @@ pub(super) fn answered(
         start_us: started.began_us,
         flags: flags(reply, told),
         client: told.client.address(),
+        suite: started.suite,
         version: request.map_or(11, version),
         status: reply.status.code(),
         served: served(reply.served),
@@ -209,7 +210,10 @@ fn flags(reply: &Reply, told: &Told<'_>) -> Flags {
     // What grew too large, or broke off, was stored when its head was sent.
     let kept = reply.about.trace.as_ref().is_none_or(|trace| trace.not_stored.get().is_empty());
     let stored = kept && matches!(reply.served, Served::Fetched { stored: true, .. });
-    let tls = told.request.is_some_and(|request| request.scheme == Scheme::Https);
+    let tls = match told.request {
+        Some(request) => request.scheme == Scheme::Https,
+        None => told.started.suite != CipherSuite::default(),
+    };
     Flags::default()
         .with(Flags::TLS, tls)
         .with(Flags::REFUSED, told.request.is_none())

@@ -6,9 +6,10 @@ use testkit::h2::{Client, Frame, PREFACE, Request};
 use testkit::origin::Script;
 use testkit::reply::{End, Seen};
 
+use crate::support::console::printed;
 use crate::support::h2::{client, over_tls, stage};
 use crate::support::tls::{Authority, Kind, Served};
-use crate::support::{PATIENCE, Stage, pattern, whole};
+use crate::support::{PATIENCE, Stage, eventually, pattern, whole};
 
 const TEXT: &str = "0123456789abcdefghij";
 
@@ -76,6 +77,11 @@ async fn a_request_by_tls_is_told_as_such() {
     let stream = client.ask(&request, false).await.expect("sent");
     client.upload(stream, &body).await.expect("taken");
     assert!(client.outcome(stream).await.answer("/mirror").body.ends_with(&body));
+    // As logs tell it.
+    let arguments = ["log", "--once", "-F", "$server_protocol $https $ssl_protocol"];
+    let log = async || printed(&served.daemon, &arguments).await;
+    eventually("two lines", async || log().await.lines().count() == 2).await;
+    assert_eq!(log().await, "HTTP/2.0 on TLSv1.3\n".repeat(2));
 }
 
 /// RFC 9113 9.1.2 and RFC 9110 7.4: a site with its own certificate is not served on a connection

@@ -125,3 +125,10 @@ pub(crate) async fn run(daemon: &Daemon, arguments: &[&str]) -> (bool, String, S
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }
+
+/// Runs `larder` with the daemon's socket, which must succeed; returns what it printed.
+pub(crate) async fn printed(daemon: &Daemon, arguments: &[&str]) -> String {
+    let (done, printed, why) = run(daemon, arguments).await;
+    assert!(done, "{arguments:?}: {why}");
+    printed
+}

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+use rustls::{ClientConfig, RootCertStore, SupportedCipherSuite, SupportedProtocolVersion};
 use testkit::larder::Daemon;
 use testkit::origin::Scripted;
 use testkit::reply::{End, Reply, Seen, read_reply};
@@ -108,7 +110,7 @@ impl Authority {
         let chain = pem("crt");
         let chain = CertificateDer::pem_slice_iter(&chain).collect::<Result<_, _>>().expect("PEM");
         let key = PrivateKeyDer::from_pem_slice(&pem("key")).expect("PEM");
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("versions")
@@ -129,25 +131,31 @@ impl Authority {
         versions: &[&'static SupportedProtocolVersion],
         own: Option<(String, String)>,
     ) -> Client {
-        trusting(&self.root, versions, own)
+        trusting(&self.root, default_provider(), versions, own)
+    }
+
+    /// A client that trusts this authority and speaks one cipher suite only.
+    pub(crate) fn client_speaking(&self, suite: SupportedCipherSuite) -> Client {
+        let provider = CryptoProvider { cipher_suites: vec![suite], ..default_provider() };
+        trusting(&self.root, provider, &[suite.version()], None)
     }
 }
 
 /// A client that trusts the authority in `pem`.
 pub(crate) fn client_of_pem(pem: &str) -> Client {
     let root = CertificateDer::from_pem_slice(pem.as_bytes()).expect("PEM");
-    trusting(&root, rustls::ALL_VERSIONS, None)
+    trusting(&root, default_provider(), rustls::ALL_VERSIONS, None)
 }
 
 fn trusting(
     root: &CertificateDer<'static>,
+    provider: CryptoProvider,
     versions: &[&'static SupportedProtocolVersion],
     own: Option<(String, String)>,
 ) -> Client {
     let mut roots = RootCertStore::empty();
     roots.add(root.clone()).expect("an authority");
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(versions)
         .expect("versions")
         .with_root_certificates(roots);

@@ -44,6 +44,7 @@ use crate::conn::Work;
 use crate::core::{CoreCtx, Scratch};
 use crate::exchange::{self as common, BodyFault, Moved, Note};
 use crate::guard::{Guard, Phase};
+use crate::handshake;
 use crate::proxied::{Ends, View};
 use crate::rate::Behind;
 use crate::stream::Stream;
@@ -279,7 +280,8 @@ impl H2 {
             let Some(event) = event else { break };
             let head_bytes = before - rest.len();
             let (began_us, policy_us) = (read_us, read_us);
-            let started = Started { at: now, began_us, read_us, policy_us, head_bytes };
+            let suite = handshake::suite(self.secured.as_ref());
+            let started = Started { at: now, began_us, read_us, policy_us, head_bytes, suite };
             match event {
                 Event::Request { stream, ends } => {
                     self.request(core, &live, request, (stream, ends), started);

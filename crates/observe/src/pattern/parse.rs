@@ -194,13 +194,17 @@ fn extended(name: &str, shown: &str) -> Result<Item, Unknown> {
                     .to_owned(),
             ),
         )),
+        None if name == "SSL_PROTOCOL" => Ok(Item::TlsProtocol),
+        None if name == "SSL_CIPHER" => Ok(Item::TlsSuite),
         other => {
             let close = other.and_then(|(_, fact)| closest(fact, FACTS));
             let help = match close {
                 Some(close) => format!("did you mean `%{{Varnish:{close}}}x`?"),
                 None => {
                     let known = FACTS.map(|fact| format!("Varnish:{fact}")).join(", ");
-                    format!("there are {known}, VCL_Log:KEY and Larder:FIELD")
+                    format!(
+                        "there are {known}, VCL_Log:KEY, Larder:FIELD, SSL_PROTOCOL and SSL_CIPHER"
+                    )
                 }
             };
             Err((format!("{shown} is not known"), Some(help)))

@@ -3,6 +3,7 @@
 use super::*;
 use crate::heads::{Field, Heads};
 use crate::record::{Phases, Served};
+use crate::suite::CipherSuite;
 
 fn heads() -> Vec<u8> {
     let mut heads = Heads::default();
@@ -29,6 +30,7 @@ fn written(format: &str, json: bool, view: View) -> String {
         status: 404,
         origin_status: 500,
         version: 11,
+        suite: CipherSuite(0x1301),
         served: Served::Miss,
         client: Some([192, 0, 2, 1].into()),
         method: b"GET",
@@ -89,6 +91,7 @@ fn formatters_of_varnishncsa_say_what_they_say_there() {
             "%{%a %A %b %B %e %j %I %p %y %u %D %F %T %%}t",
             "Wed Wednesday Nov November 25 329 09 AM 26 3 11/25/26 2026-11-25 09:46:40 %",
         ),
+        ("%{SSL_PROTOCOL}x %{SSL_CIPHER}x", "TLSv1.3 TLS_AES_128_GCM_SHA256"),
         ("a\\tb\\n%%", "a\tb\n%"),
     ] {
         assert_eq!(of(format), text, "{format}");
@@ -114,6 +117,7 @@ fn variables_of_nginx_say_what_they_say_there() {
         ("$upstream_addr $upstream_status $upstream_cache_status", "127.0.0.2:8080 500 MISS"),
         ("$upstream_header_time $upstream_response_time", "0.001 1.233"),
         ("$scheme $host $server_name $server_protocol", "http example.com example.com HTTP/1.1"),
+        ("$ssl_protocol $ssl_cipher", "TLSv1.3 TLS_AES_128_GCM_SHA256"),
         ("$time_iso8601 $msec", "2026-11-25T09:46:41+00:00 1795600001.484"),
         ("$larder_time_total $larder_rule", "1234567 images"),
     ] {
@@ -125,6 +129,8 @@ fn variables_of_nginx_say_what_they_say_there() {
 fn the_origins_side_has_its_own_values() {
     let format = "%h %s %D %{Varnish:time_firstbyte}x %{Varnish:side}x %{X-Id}i %{X-Id}o";
     let line = written(format, false, View::Backend);
+    // The client's TLS says nothing of the connection to an origin.
+    assert_eq!(written("$ssl_protocol $ssl_cipher", false, View::Backend), "- -\n");
     assert_eq!(line, "127.0.0.2 500 1233567 0.001500 b b \\\"1\\\"\\n\n");
 }
 

@@ -172,6 +172,15 @@ fn of_request<'a>(item: &Item, record: &Record<'a>, fields: &Fields, back: bool)
     let (path, query) = target.split_at(query_at.unwrap_or(target.len()));
     let protocol = version(if back { 11 } else { record.version });
     match item {
+        // Larder's own connections to origins are others.
+        Item::TlsProtocol | Item::TlsSuite if back => Value::NoText,
+        Item::TlsProtocol => record.suite.protocol().map_or(Value::NoText, Value::word),
+        Item::TlsSuite => match record.suite.name() {
+            Some(name) => Value::own(name.into_owned()),
+            None => Value::NoText,
+        },
+        Item::Scheme => Value::word(if record.flags.has(Flags::TLS) { "https" } else { "http" }),
+        Item::Tls => Value::word(if record.flags.has(Flags::TLS) { "on" } else { "" }),
         // Nothing of it could be read.
         _ if record.flags.has(Flags::REFUSED) => match item {
             Item::Query | Item::HasArguments => Value::word(""),
@@ -196,8 +205,6 @@ fn of_request<'a>(item: &Item, record: &Record<'a>, fields: &Fields, back: bool)
         Item::Argument(name) => Value::maybe(argument(query.get(1..).unwrap_or_default(), name)),
         Item::HasArguments => Value::word(if query.len() > 1 { "?" } else { "" }),
         Item::Protocol => Value::word(protocol),
-        Item::Scheme => Value::word(if record.flags.has(Flags::TLS) { "https" } else { "http" }),
-        Item::Tls => Value::word(if record.flags.has(Flags::TLS) { "on" } else { "" }),
         Item::Host => Value::some(record.host),
         _ => Value::NoText,
     }

@@ -46,6 +46,7 @@ fn numbers() -> impl Strategy<Value = Record<'static>> {
             served: Served::ALL[served],
             dictionary: DictionaryUse::ALL[served],
             tries: small[1],
+            suite: CipherSuite(small[0].rotate_left(5)),
             head_in: heads[0],
             head_out: heads[1],
             kind: if small[1] % 2 == 0 { Kind::Client } else { Kind::Background },

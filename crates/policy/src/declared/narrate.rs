@@ -36,7 +36,10 @@ impl Declared {
 
     pub(super) fn tell_https(&self) -> Step {
         let why = "asked over plain HTTP: the site sends such requests to HTTPS";
-        Step::new("answer", why).at(self.plans[0].places.of("redirect_https")).decisive()
+        Step::new("answer", why)
+            .at(self.plans[0].places.of("redirect_https"))
+            .decisive()
+            .advise("Nothing: visitors are sent on. Ask about the https:// URL.")
     }
 
     pub(super) fn tell_route(&self, route: usize) -> Step {
@@ -75,7 +78,8 @@ impl Declared {
             return Step::new("rule", why)
                 .at(plan.places.of(name))
                 .fact("looked at before", short(&before))
-                .decisive();
+                .decisive()
+                .advise(advice(&plan.bypass, rule, request));
         }
         let why = match names.len() {
             0 => "there is no `bypass` rule: it may be looked up".to_owned(),
@@ -108,20 +112,63 @@ fn found(bypass: &BypassRules, rule: u32, request: &Request) -> Option<String> {
     Some(format!("the query is `{}`", shown(request.query()?)))
 }
 
+/// Advice to those who wonder why `rule` has the request go past the cache.
+fn advice(bypass: &BypassRules, rule: u32, request: &Request) -> String {
+    let path = shown(request.path());
+    if bypass.paths.iter().any(|(_, of)| *of == rule) {
+        return format!(
+            "Nothing, if what is there is one visitor's. If it is the same for all, a route of \
+             its own has no such rule: `[[site.route]] path = \"{path}\"`, `bypass = false`."
+        );
+    }
+    if let Some((pattern, _)) = bypass.cookies.iter().find(|(_, of)| *of == rule) {
+        let mut pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
+        let name = pairs.find(|pair| pattern.matches(pair.name)).map(|pair| shown(pair.name));
+        let name = name.unwrap_or_else(|| "*".to_owned());
+        return format!(
+            "Nothing, if `{name}` says who the visitor is, by a login or a cart: such a visitor \
+             gets pages of their own. Pages that show nothing of it can have a route without the \
+             rule: `[[site.route]] path = \"/blog/*\"`, `bypass = false`, `cookies = {{ strip = \
+             [\"{name}\"] }}`."
+        );
+    }
+    if let Some((name, ..)) = bypass.headers.iter().find(|(_, _, of)| *of == rule) {
+        return format!(
+            "Nothing, if the answer is for clients with `{name}` alone. If it is the same for all, \
+             take the field out of `bypass`."
+        );
+    }
+    let names = params::params(request.query().unwrap_or_default()).map(params::name).map(shown);
+    let names: Vec<_> = names.map(|name| format!("\"{name}\"")).collect();
+    format!(
+        "Nothing, if each question has its own answer, as a search has. Parameters that change \
+         nothing can be removed: `[site.query] strip = [{}]`. Those that change the page, and have \
+         few values, can be kept with it: `[[site.route]] path = \"{path}\"`, `bypass = {{ query = \
+         false }}`.",
+        names.join(", ")
+    )
+}
+
 pub(super) fn method_refused(request: &Request) -> Step {
+    let advice = match request.method {
+        Method::Purge | Method::Ban => "`[site] purge` says which purges a site takes, from whom.",
+        _ => "Nothing: no server needs to answer such requests.",
+    };
     let why = match request.method {
         Method::Purge | Method::Ban => {
             format!("{} is for purging, and this site takes no such purge", request.method)
         }
         _ => format!("{} requests are refused everywhere", request.method),
     };
-    Step::new("rule", why).decisive()
+    Step::new("rule", why).decisive().advise(advice)
 }
 
 pub(super) fn ambiguous(request: &Request) -> Step {
     let path = shown(request.path());
     let why = format!("the path `{path}` can be read in two ways that lead to different routes");
-    Step::new("rule", why).decisive()
+    Step::new("rule", why)
+        .decisive()
+        .advise("Nothing here: links are to have the path as it is, not escaped or with dots.")
 }
 
 pub(super) fn access(plan: &Plan, access: &Access, client: Peer) -> Step {
@@ -135,7 +182,8 @@ pub(super) fn access(plan: &Plan, access: &Access, client: Peer) -> Step {
         true => format!("{client} is kept out by `deny`"),
         false => format!("{client} is not among those that `allow` lets in"),
     };
-    Step::new("access", why).at(place).decisive()
+    let advice = format!("Let {client} in by `allow`, or take it out of `deny`, if it may enter.");
+    Step::new("access", why).at(place).decisive().advise(advice)
 }
 
 pub(super) fn answer(plan: &Plan, answer: &Answer) -> Step {
@@ -144,34 +192,45 @@ pub(super) fn answer(plan: &Plan, answer: &Answer) -> Step {
         Answer::Redirect(_) => ("a redirect".to_owned(), "redirect"),
     };
     let why = format!("the configuration itself answers, with {what}");
-    Step::new("answer", why).at(plan.places.of(key)).decisive()
+    let advice = format!("Nothing: no origin is asked. `{key}` has it so.");
+    Step::new("answer", why).at(plan.places.of(key)).decisive().advise(advice)
 }
 
 pub(super) fn files(plan: &Plan) -> Step {
-    Step::new("files", "files answer, not an origin").at(plan.places.of("files")).decisive()
+    Step::new("files", "files answer, not an origin")
+        .at(plan.places.of("files"))
+        .decisive()
+        .advise("Nothing: files need no cache in front of them.")
 }
 
 pub(super) fn upgrade(plan: &Plan, request: &Request) -> Step {
     let wanted = request.headers.value(HeaderId::Upgrade).unwrap_or_default();
     let why = format!("it asks for another protocol that it may have: {}", shown(wanted));
-    Step::new("rule", why).at(plan.places.of("upgrade")).decisive()
+    Step::new("rule", why)
+        .at(plan.places.of("upgrade"))
+        .decisive()
+        .advise("Nothing: there is no page, but a connection that stays.")
 }
 
 /// `rule`: why a request goes past the cache before anything in it is looked at.
 pub(super) fn pass_unread(plan: &Plan, rule: Rule, request: &Request) -> Step {
-    let (why, place) = match rule {
+    let (why, place, advice) = match rule {
         Rule::Method => {
             let method = &request.method;
-            (format!("{method} goes to the origin: the cache answers GET and HEAD only"), None)
+            let why = format!("{method} goes to the origin: the cache answers GET and HEAD only");
+            (why, None, "Nothing: forms and the like are for the application.")
         }
         Rule::RequestBody => {
             let why = "a GET with a body: the body is not in the key, so the cache stays out";
-            (why.to_owned(), None)
+            (why.to_owned(), None, "Have the client ask by the URL alone, without a body.")
         }
-        _ => ("the cache is switched off here: `cache = false`".to_owned(), Some("cache")),
+        _ => {
+            let why = "the cache is switched off here: `cache = false`".to_owned();
+            (why, Some("cache"), "Take `cache = false` out, if answers may be kept.")
+        }
     };
     let place = place.and_then(|key| plan.places.of(key));
-    Step::new("rule", why).at(place).decisive()
+    Step::new("rule", why).at(place).decisive().advise(advice)
 }
 
 /// The cookies of a request before those are removed that say nothing.
@@ -203,7 +262,8 @@ pub(super) fn personal(plan: &Plan, request: &Request, personal: bool) -> Step {
     let authorization = request.headers.contains(HeaderId::Authorization);
     let pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
     let own = pairs.filter(|pair| !plan.cookie_key.iter().any(|key| **key == *pair.name));
-    let mut names: Vec<String> = own.map(|pair| format!("cookie `{}`", shown(pair.name))).collect();
+    let own: Vec<String> = own.map(|pair| shown(pair.name)).collect();
+    let mut names: Vec<String> = own.iter().map(|name| format!("cookie `{name}`")).collect();
     if authorization {
         names.insert(0, "`Authorization`".to_owned());
     }
@@ -212,7 +272,23 @@ pub(super) fn personal(plan: &Plan, request: &Request, personal: bool) -> Step {
          answers it or is stored from it",
         names.join(", ")
     );
-    Step::new("personal", why)
+    Step::new("personal", why).advise(advice_on_visitor(&own))
+}
+
+/// Advice on what makes a request personal: these cookies, or Authorization alone.
+fn advice_on_visitor(cookies: &[String]) -> String {
+    if cookies.is_empty() {
+        return "Nothing, if the answer is for this user. If it is for all, have the application \
+                say so: `Cache-Control: public`, or `s-maxage`."
+            .to_owned();
+    }
+    let list: Vec<_> = cookies.iter().map(|name| format!("\"{name}\"")).collect();
+    let list = list.join(", ");
+    format!(
+        "Say what the cookie is. One that only scripts in the browser read: `[site.cookies] strip \
+         = [{list}]`. One that changes the page and has few values: `[site.cookies] key = \
+         [{list}]`. Nothing, if it is a login: such a visitor gets pages of their own."
+    )
 }
 
 /// The step that tells of the change to a query; `request` still has the query as it came.

@@ -54,6 +54,8 @@ pub(super) const VARIABLES: &[(&str, Make)] = &[
     ("server_protocol", || Item::Protocol),
     ("scheme", || Item::Scheme),
     ("https", || Item::Tls),
+    ("ssl_protocol", || Item::TlsProtocol),
+    ("ssl_cipher", || Item::TlsSuite),
     ("host", || Item::Host),
     ("server_name", || Item::Site),
     ("content_type", || Item::Joined(Side::Req, b"content-type".to_vec())),
