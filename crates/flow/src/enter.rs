@@ -17,7 +17,7 @@ use crate::core::Core;
 use crate::decide::{self, Course, Entry, Next, freshness};
 use crate::declared;
 use crate::files as from_files;
-use crate::gate::{Entering, Gates, Looked, Visitor};
+use crate::gate::{Entering, Gates, Guest, Looked, Visitor};
 use crate::invalidate::{Sites, Target};
 use crate::live::Site;
 use crate::pages::{self, Problem};
@@ -123,16 +123,16 @@ impl Core {
         client: &Client<'_>,
         (now, is_later): (Now, bool),
     ) -> (Start, Peer) {
-        let who = site.policy.client(request, client.peer);
-        match self.look((gates, site), request, who, (&[], now)) {
+        let guest = Guest::of(site, request, client.peer);
+        match self.look((gates, site), request, guest, (&[], now)) {
             Looked::In(entering) => {
                 self.enter_as((live, site), request, client, (now, is_later), entering)
             }
-            Looked::Refused(refusal) => (Start::Reply(*refusal), who),
+            Looked::Refused(refusal) => (Start::Reply(*refusal), guest.who),
             Looked::Waits(check) => {
-                let way = Way::Gate(Visitor::new(check, request, client, who));
+                let way = Way::Gate(Visitor::new(check, request, client, guest));
                 let slow = Slow::of_page(Rc::clone(live), Arc::clone(site), way);
-                (Start::Slow(Box::new(slow)), who)
+                (Start::Slow(Box::new(slow)), guest.who)
             }
         }
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use base::rate::Crowd;
 use base::{Counter, Limits, Now};
-use message::{HeaderId, Request};
+use message::{HeaderId, Request, Scheme};
 use origin::Origin;
 use policy::headers::FieldName;
 use policy::rules::Settings;
@@ -75,6 +75,23 @@ pub(crate) struct WordGate {
     /// A digest of the rule, with the name of its site.
     digest: [u8; 32],
     is_personal: bool,
+}
+
+/// The client of a request, as its site's policy names it.
+#[derive(Clone, Copy)]
+pub(crate) struct Guest {
+    /// On whose behalf the request is made.
+    pub(crate) who: Peer,
+    /// The scheme by which it is.
+    pub(crate) scheme: Scheme,
+}
+
+impl Guest {
+    /// The client of `request`, which `peer` makes for `site`.
+    pub(crate) fn of(site: &Site, request: &Request, peer: Peer) -> Self {
+        let who = site.policy.client(request, peer);
+        Self { who, scheme: site.policy.scheme(request, peer) }
+    }
 }
 
 /// The gates' verdict on a request.
@@ -185,12 +202,12 @@ fn digest_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
 }
 
 impl Core {
-    /// Looks at the gates before `site` for a request of `client`. What `proofs` say is known, too.
+    /// Looks at the gates before `site` for a request of `guest`. What `proofs` say is known, too.
     pub(crate) fn look(
         &self,
         (gates, site): (&Gates, &Site),
         request: &Request,
-        client: Peer,
+        guest: Guest,
         (proofs, now): (&[Proof], Now),
     ) -> Looked {
         let mut entering = Entering::default();
@@ -213,7 +230,7 @@ impl Core {
                 }
             }
             if let Some(gate) = &gate.word {
-                let digest = gate.digest_of(request, client);
+                let digest = gate.digest_of(request, guest);
                 match known(&digest) {
                     Some(entered) => gate.let_in(entered, &mut entering),
                     None => {
@@ -279,11 +296,11 @@ impl PasswordGate {
 
 impl WordGate {
     /// A digest of all that the other server may go by, as far as the rule knows it.
-    fn digest_of(&self, request: &Request, client: Peer) -> [u8; 32] {
-        let client = client.to_string();
+    fn digest_of(&self, request: &Request, guest: Guest) -> [u8; 32] {
+        let client = guest.who.to_string();
         let port = request.port.unwrap_or_default().to_be_bytes();
         let mut parts = vec![&self.digest[..], client.as_bytes(), &request.host, &port];
-        parts.push(if request.scheme == message::Scheme::Https { b"s" } else { b"" });
+        parts.push(if guest.scheme == Scheme::Https { b"s" } else { b"" });
         if !self.rule.whole_site {
             parts.extend([request.method.token(), &request.target]);
         }

@@ -510,3 +510,42 @@ async fn one_client_has_few_passwords_checked_at_once() {
     let reply: Reply = whole(raw.reply("GET").await, "/page");
     assert_eq!(reply.status, 200);
 }
+
+/// Fields of a proxy that only a client has sent: servers that decide go by some of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_let_in_for_what_a_client_says_in_a_proxy_s_name() {
+    for policy in BOTH {
+        let (folder, keeper) = (Folder::new(), gatekeeper().await);
+        let stage = stage(policy, &folder, "", &asks(&keeper, "")).await;
+        let forged = "X-Original-URL: http://larder.test/forged\r\nX-Original-Method: FORGED\r\n\
+                      X-Forwarded-Server: forged\r\nX_Forwarded_Uri: /forged\r\n\
+                      X-Real-IP: forged\r\nRemote-User: forged\r\nClient-Cert: forged\r\n\
+                      X-Own: kept\r\n";
+        assert_eq!(stage.ask("GET", "/page", forged).await.status, 200, "{policy:?}");
+        let asked = text_of(&keeper, 0);
+        assert!(asked.contains("x-own: kept") && !asked.contains("forged"), "{policy:?}: {asked}");
+    }
+}
+
+/// The request that `origin` has got, in lower case.
+fn text_of(origin: &Scripted, nth: usize) -> String {
+    String::from_utf8_lossy(&origin.recorded()[nth].bytes).to_lowercase()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_trusted_proxy_says_of_a_client_is_told_to_the_server_that_decides() {
+    let (folder, keeper) = (Folder::new(), gatekeeper().await);
+    let site = asks(&keeper, ", keep = \"1h\"");
+    let stage = stage(Policy::Declared, &folder, "trusted_proxies = \"127.0.0.0/8\"", &site).await;
+    for (n, scheme) in ["https", "http", "https"].into_iter().enumerate() {
+        let fields = format!("X-Forwarded-For: 192.0.2.9\r\nX-Forwarded-Proto: {scheme}\r\n");
+        assert_eq!(stage.ask("GET", "/page", &fields).await.status, 200);
+        let asked = (n + 1).min(2);
+        assert_eq!(keeper.seen("/verify?by=larder"), asked, "a yes is for one scheme");
+        let text = text_of(&keeper, asked - 1);
+        if n < 2 {
+            assert!(text.contains(&format!("x-forwarded-proto: {scheme}\r\n")), "{text}");
+            assert!(text.contains("x-forwarded-for: 192.0.2.9\r\n"), "{text}");
+        }
+    }
+}
