@@ -124,6 +124,11 @@ impl Core {
         (now, is_later): (Now, bool),
     ) -> (Start, Peer) {
         let guest = Guest::of(site, request, client.peer);
+        if site.policy.wants_https(request, guest.scheme) {
+            // A password would travel in the clear.
+            let when = (now, is_later);
+            return self.enter_open((live, site), request, client, when, false, None);
+        }
         match self.look((gates, site), request, guest, (&[], now)) {
             Looked::In(entering) => {
                 self.enter_as((live, site), request, client, (now, is_later), entering)

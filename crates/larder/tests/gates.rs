@@ -549,3 +549,23 @@ async fn what_a_trusted_proxy_says_of_a_client_is_told_to_the_server_that_decide
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_asked_for_a_password_where_it_would_travel_in_the_clear() {
+    let (folder, site) = users("");
+    let top = "trusted_proxies = \"127.0.0.0/8\"";
+    let site = format!("redirect_https = true\n{site}");
+    let stage = stage(Policy::Declared, &folder, top, &site).await;
+    for fields in [String::new(), shown("ann", PASSWORD), "X-Forwarded-Proto: http\r\n".to_owned()]
+    {
+        let reply = stage.ask("GET", "/page", &fields).await;
+        let to = reply.field("location");
+        assert_eq!((reply.status, to.as_deref()), (308, Some("https://larder.test/page")));
+        assert_eq!(reply.field("www-authenticate"), None, "{fields}");
+    }
+    assert_eq!(stage.metric("larder_gate_checked_total").await, 0);
+    let secure = "X-Forwarded-Proto: https\r\n";
+    assert_eq!(stage.ask("GET", "/page", secure).await.status, 401);
+    let asked = shown("ann", PASSWORD) + secure;
+    assert_eq!(stage.ask("GET", "/page", &asked).await.status, 200);
+}

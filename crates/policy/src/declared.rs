@@ -139,6 +139,10 @@ impl Policy for Declared {
         forwarded::scheme_named(peer, &self.trusted, &self.client_field, request)
     }
 
+    fn wants_https(&self, request: &Request, scheme: Scheme) -> bool {
+        self.redirect_of(request.path(), scheme).is_some()
+    }
+
     fn remove_forged(&self, headers: &mut HeaderBlock) {
         forged::remove(headers, false);
         if let Some(name) = self.client_field.named() {

@@ -207,6 +207,10 @@ pub trait Policy: Send + Sync {
     /// The scheme of a request that `peer` makes, as [`Policy::receive`] will note it.
     fn scheme(&self, request: &Request, peer: Peer) -> Scheme;
 
+    /// Returns true if [`Policy::receive`] will have a request of this scheme come over HTTPS, and
+    /// let it go no further.
+    fn wants_https(&self, request: &Request, scheme: Scheme) -> bool;
+
     /// Removes the fields that speak for a proxy, as [`Policy::receive`] does with a client's.
     fn remove_forged(&self, headers: &mut HeaderBlock);
 
