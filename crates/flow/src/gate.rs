@@ -118,6 +118,14 @@ pub(crate) struct Entering {
     told: Vec<(FieldName, Box<[u8]>)>,
 }
 
+impl RouteGates {
+    /// The fields in which the origin is told of the user.
+    fn fields(&self) -> impl Iterator<Item = &FieldName> {
+        let user = self.password.iter().filter_map(|gate| gate.rule.user_field.as_ref());
+        user.chain(self.word.iter().flat_map(|gate| &gate.rule.copy))
+    }
+}
+
 impl Gates {
     /// The gates of a site with these rules, and by this name; `None` if it has none. `users` finds
     /// the users of a file, `origins` are all there are.
@@ -161,6 +169,11 @@ impl Gates {
     fn of(&self, (route, also): (u32, Option<u32>)) -> impl Iterator<Item = &RouteGates> {
         let of = |route: u32| self.routes.get(route as usize).unwrap_or(&self.routes[0]);
         std::iter::once(of(route)).chain(also.map(of))
+    }
+
+    /// Returns true if a gate tells origins something in a field called `name`.
+    pub(crate) fn speak_in(&self, name: &[u8]) -> bool {
+        self.routes.iter().flat_map(RouteGates::fields).any(|field| field.is_spelt(name))
     }
 
     /// Tells what the gates of a request are, for a forecast.

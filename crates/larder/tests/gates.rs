@@ -569,3 +569,20 @@ async fn nobody_is_asked_for_a_password_where_it_would_travel_in_the_clear() {
     let asked = shown("ann", PASSWORD) + secure;
     assert_eq!(stage.ask("GET", "/page", &asked).await.status, 200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trailer_says_nothing_in_a_gate_s_name() {
+    let (folder, site) = users(", user_field = \"X-User\"");
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    stage.origin.on("/upload", Script::mirror(""));
+    let fields = format!(
+        "{}Transfer-Encoding: chunked\r\nTrailer: X-User, X-Own\r\n",
+        shown("ann", PASSWORD)
+    );
+    let body = b"3\r\nabc\r\n0\r\nX-User: root\r\nX_User: root\r\nX-Own: kept\r\n\r\n";
+    let upload = [&request("POST", "/upload", &fields)[..], body].concat();
+    assert_eq!(stage.exchange("POST", &upload).await.status, 200);
+    let text = text_of(&stage.origin, 0);
+    assert!(text.contains("x-user: ann\r\n") && text.contains("x-own: kept\r\n"), "{text}");
+    assert!(!text.contains("root"), "{text}");
+}
