@@ -229,8 +229,9 @@ impl Core {
             let proof = proofs.iter().find(|proof| proof.digest == *digest);
             proof.map(|proof| &proof.entered).or_else(|| known.get(digest, now.mono_ms)).cloned()
         };
+        let routes = site.policy.routes(request);
         let mut is_any = false;
-        for gate in gates.of(site.policy.routes(request)) {
+        for gate in gates.of(routes) {
             is_any |= gate.password.is_some() || gate.word.is_some();
             if let Some(gate) = &gate.password {
                 match gate.look(request, known) {
@@ -258,6 +259,8 @@ impl Core {
                 }
             }
         }
+        // The key is that of one route, and may lack what the other's gates tell.
+        entering.is_personal |= routes.1.is_some() && !entering.own.is_empty();
         if is_any && proofs.is_empty() {
             self.counters.inc(Counter::GateRemembered);
         }

@@ -586,3 +586,23 @@ async fn a_trailer_says_nothing_in_a_gate_s_name() {
     assert!(text.contains("x-user: ann\r\n") && text.contains("x-own: kept\r\n"), "{text}");
     assert!(!text.contains("root"), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_identity_that_is_in_the_key_of_another_route_is_never_another_s() {
+    let (folder, site) = users(", user_field = \"X-User\"");
+    let site = format!(
+        "{}\n[[site.route]]\npath = \"/inner/*\"\n{site}\
+         cache = {{ key_headers = [\"X-User\"] }}\n",
+        site.replace(", user_field = \"X-User\"", "")
+    );
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    stage.origin.otherwise(Script::mirror("Cache-Control: max-age=600\r\n"));
+    // An origin may take the second for one of the first kind.
+    for target in ["/inner/a", "/inner;x/a"] {
+        for user in ["ann", "bob"] {
+            let reply = stage.ask("GET", target, &shown(user, PASSWORD)).await;
+            let text = reply.text().to_lowercase();
+            assert!(text.contains(&format!("x-user: {user}\n")), "{target}: {text}");
+        }
+    }
+}
