@@ -300,9 +300,8 @@ impl PasswordGate {
 
     fn let_in(&self, entered: Admitted, entering: &mut Entering) {
         if let Some(field) = &self.rule.user_field {
-            entering.own.push(field.clone());
             let user = entered.user.as_ref().map_or("", |user| &user.0);
-            entering.told.push((field.clone(), user.as_bytes().into()));
+            entering.add(field, [user.as_bytes()]);
         }
         entering.user = entered.user;
         entering.keeps_password |= !self.rule.forward;
@@ -333,13 +332,25 @@ impl WordGate {
     }
 
     fn let_in(&self, entered: Admitted, entering: &mut Entering) {
-        entering.own.extend(self.rule.copy.iter().cloned());
-        entering.told.extend(entered.fields.iter().cloned());
+        for field in &self.rule.copy {
+            let values = entered.fields.iter().filter(|(name, _)| name == field);
+            entering.add(field, values.map(|(_, value)| &**value));
+        }
         entering.is_personal |= self.is_personal;
     }
 }
 
 impl Entering {
+    /// Has the origin told these values of `field`, unless another gate has a say in it already: of
+    /// two routes that a path may mean both may have the same gate.
+    fn add<'a>(&mut self, field: &FieldName, values: impl IntoIterator<Item = &'a [u8]>) {
+        if self.own.iter().any(|own| own.is_spelt(field.as_bytes())) {
+            return;
+        }
+        self.own.push(field.clone());
+        self.told.extend(values.into_iter().map(|value| (field.clone(), value.into())));
+    }
+
     /// Takes off `request` what is not for the site, and what only the gates may say.
     pub(crate) fn take_off(&self, request: &mut Request) {
         let headers = &mut request.headers;
