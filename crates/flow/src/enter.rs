@@ -17,7 +17,7 @@ use crate::core::Core;
 use crate::decide::{self, Course, Entry, Next, freshness};
 use crate::declared;
 use crate::files as from_files;
-use crate::gate::{Entering, Gates, Guest, Looked, Visitor};
+use crate::gate::{self, Entering, Gates, Guest, Looked, Visitor};
 use crate::invalidate::{Sites, Target};
 use crate::live::Site;
 use crate::pages::{self, Problem};
@@ -208,9 +208,16 @@ impl Core {
         }
         let mut notes = Notes { client: Some(client), ..Notes::default() };
         self.keep_cookies(site, request);
+        let entering = gate::inherit(site, request);
+        if let Some(entering) = &entering {
+            entering.take_off(request);
+        }
         let mut ctx = ReceiveCtx { request, client, now, notes: &mut notes };
         let verdict = site.policy.receive(&mut ctx);
         notes.personal |= within.top.personal;
+        if let Some(entering) = &entering {
+            notes.personal |= entering.tell(request);
+        }
         let ask = Ask { within: Some(within), ..Ask::new(live, site, (request, notes), now) };
         self.judged(&ask, verdict)
     }

@@ -3,10 +3,12 @@
 //!
 //! Each core remembers for itself what a gate has found out, so that a hit stays one: it costs a
 //! digest and a look into a table. Otherwise the request waits, and enters the site from there. A
-//! gate that cannot find out lets nobody in. What a gate tells the origin of a client takes the
-//! place of what the client says itself.
+//! gate that cannot find out lets nobody in. A fragment of a page comes in with its page, if that
+//! has passed the same gates. What a gate tells the origin of a client takes the place of what the
+//! client says itself.
 
 mod check;
+mod fragment;
 mod known;
 mod visitor;
 
@@ -32,6 +34,7 @@ use crate::reply::{Head, Reply};
 use crate::trace::User;
 
 pub(crate) use self::check::Check;
+pub(crate) use self::fragment::{inherit, leave_behind, may_include};
 pub(crate) use self::known::{Admitted, Known, Proof};
 pub(crate) use self::visitor::Visitor;
 
@@ -123,6 +126,12 @@ impl RouteGates {
     fn fields(&self) -> impl Iterator<Item = &FieldName> {
         let user = self.password.iter().filter_map(|gate| gate.rule.user_field.as_ref());
         user.chain(self.word.iter().flat_map(|gate| &gate.rule.copy))
+    }
+
+    /// Returns true if what the origin is told makes its responses one user's own.
+    fn is_personal(&self) -> bool {
+        self.password.as_ref().is_some_and(|gate| gate.is_personal)
+            || self.word.as_ref().is_some_and(|gate| gate.is_personal)
     }
 }
 

@@ -621,3 +621,83 @@ async fn a_gate_of_two_routes_tells_of_a_user_once() {
     let reply = stage.ask("GET", "/inner;x/a", &shown("ann", PASSWORD)).await;
     assert_eq!(reply.text().to_lowercase().matches("x-user: ann\n").count(), 1);
 }
+
+/// A page in HTML that includes `target`.
+fn including(target: &str) -> Script {
+    let html = format!("<p><esi:include src=\"{target}\"/></p>");
+    Script::ok("Content-Type: text/html\r\nCache-Control: no-store\r\n", &html)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fragment_that_the_origin_makes_for_one_user_is_no_other_s() {
+    for (field, key) in [("X-User", ""), ("X-User", "X-User"), ("Remote-User", "Remote-User")] {
+        let (folder, site) = users(&format!(", user_field = \"{field}\""));
+        let site = format!(
+            "includes = {{ esi = \"html\" }}\n{site}\n[[site.route]]\npath = \"/page\"\n\
+             cache = {{ key_headers = [\"{key}\"] }}\n"
+        );
+        let site = site.replace("cache = { key_headers = [\"\"] }\n", "cache = true\n");
+        let stage = stage(Policy::Declared, &folder, "", &site).await;
+        stage.origin.on("/page", including("/menu"));
+        stage.origin.on("/menu", Script::mirror("Cache-Control: max-age=600\r\n"));
+        for user in ["ann", "bob", "ann"] {
+            let reply = stage.ask("GET", "/page", &shown(user, PASSWORD)).await;
+            let text = reply.text().to_lowercase();
+            let told = format!("{}: {user}\n", field.to_lowercase());
+            assert_eq!(text.matches(&told).count(), 1, "{field} {key}: {text}");
+        }
+    }
+}
+
+/// A page cannot take its reader past a gate that he has not passed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_gets_no_fragment_from_behind_a_gate_that_it_does_not_stand_behind() {
+    let (folder, site) = users("");
+    let site = format!(
+        "includes = {{ esi = \"html\" }}\n\
+         [[site.route]]\nname = \"inner\"\npath = \"/inner/*\"\n{site}"
+    );
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    stage.origin.on("/inner/page", including("/inner/secret"));
+    stage.origin.on("/inner/secret", Script::ok("Cache-Control: max-age=600\r\n", "secret"));
+    for target in ["/inner/secret", "//inner/secret", "/inner;x/secret", "/%69nner/secret"] {
+        stage.origin.on("/page", including(target));
+        let reply = stage.ask("GET", "/page", &shown("ann", PASSWORD)).await;
+        assert!(!reply.text().contains("secret"), "{target}: {}", reply.text());
+    }
+    let reply = stage.ask("GET", "/inner/page", &shown("ann", PASSWORD)).await;
+    assert_eq!(reply.text(), "<p>secret</p>", "both stand behind it");
+    stage.origin.on("/page", including("/inner/secret"));
+    let reply = stage.get("/page").await;
+    assert!(!reply.text().contains("secret"), "stored: {}", reply.text());
+}
+
+/// A program's pages may name any host.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_s_page_gets_no_fragment_from_behind_another_site_s_gate() {
+    let (folder, gate) = users("");
+    let origin = Scripted::start().await.expect("an origin");
+    let addr = origin.addr();
+    folder.file(
+        "site.vcl",
+        format!(
+            "vcl 4.1;\nbackend app {{ .host = \"{}\"; .port = \"{}\"; }}\n\
+             sub vcl_backend_response {{ set beresp.do_esi = true; }}\n",
+            addr.ip(),
+            addr.port()
+        ),
+    );
+    let vcl = format!("vcl = \"{}\"\n", folder.path().join("site.vcl").display());
+    let daemon = Daemon::start(&format!(
+        "listen = \"127.0.0.1:0\"\nworkers = 1\n[[site]]\nhost = \"open.test\"\n{vcl}\
+         [[site]]\nhost = \"shut.test\"\n{vcl}{gate}\
+         [[site]]\nhost = \"inner.test\"\norigin = \"http://{addr}\"\n{gate}"
+    ));
+    let stage = Stage { origin, daemon: daemon.expect("larder starts") };
+    stage.origin.on("/page", including("http://inner.test/secret"));
+    stage.origin.on("/secret", Script::ok("Cache-Control: max-age=600\r\n", "secret"));
+    for (host, text) in [("open.test", "<p></p>"), ("shut.test", "<p>secret</p>")] {
+        let asked = format!("GET /page HTTP/1.1\r\nHost: {host}\r\n{}\r\n", shown("ann", PASSWORD));
+        assert_eq!(stage.exchange("GET", asked.as_bytes()).await.text(), text, "{host}");
+    }
+}
