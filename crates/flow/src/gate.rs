@@ -75,7 +75,7 @@ pub(crate) struct PasswordGate {
 pub(crate) struct WordGate {
     rule: Arc<ForwardAuth>,
     origin: Arc<Origin>,
-    /// A digest of the rule, with the name of its site.
+    /// A digest of the rule, with its server and the name of its site.
     digest: [u8; 32],
     is_personal: bool,
 }
@@ -154,7 +154,11 @@ impl Gates {
             word: settings.forward_auth.as_ref().and_then(|rule| {
                 let is_personal = rule.copy.iter().any(|field| !is_in_key(settings, field));
                 let origin = Arc::clone(origins.get(rule.origin)?);
-                let digest = digest_of([site.as_bytes(), format!("{rule:?}").as_bytes()]);
+                // The rule has only its number, which may be another server's after a reload.
+                let (servers, told) = (origin.servers(), format!("{rule:?}"));
+                let names = servers.iter().map(|server| server.name.as_bytes());
+                let parts = [site.as_bytes(), told.as_bytes(), origin.name().as_bytes()];
+                let digest = digest_of(parts.into_iter().chain(names));
                 Some(Arc::new(WordGate { rule: Arc::clone(rule), origin, digest, is_personal }))
             }),
         };

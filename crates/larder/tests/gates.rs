@@ -701,3 +701,20 @@ async fn a_program_s_page_gets_no_fragment_from_behind_another_site_s_gate() {
         assert_eq!(stage.exchange("GET", asked.as_bytes()).await.text(), text, "{host}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_is_not_another_server_s() {
+    let (folder, keepers) = (Folder::new(), [gatekeeper().await, gatekeeper().await]);
+    let keep = ", keep = \"1h\"";
+    let stage = stage(Policy::Declared, &folder, "", &asks(&keepers[0], keep)).await;
+    for (n, keeper) in keepers.iter().enumerate() {
+        for _ in 0..2 {
+            assert_eq!(stage.get("/page").await.status, 200);
+            assert_eq!(keeper.seen("/verify?by=larder"), 1, "server {n}");
+        }
+        let next = file(Policy::Declared, &stage.origin, &folder, "", &asks(&keepers[1], keep));
+        std::fs::write(stage.daemon.config_file(), next).expect("written");
+        let (done, _, err) = run(&stage.daemon, &["reload"]).await;
+        assert!(done, "{err}");
+    }
+}
