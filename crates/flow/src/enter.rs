@@ -109,8 +109,25 @@ impl Core {
             Some(gates) if !for_peer => {
                 self.enter_by(gates, (live, site), request, client, (now, is_later))
             }
-            _ => self.enter_open((live, site), request, client, (now, is_later), for_peer, None),
+            Some(_) => self.enter_from_peer((live, site), request, client, (now, is_later)),
+            None => self.enter_open((live, site), request, client, (now, is_later), for_peer, None),
         }
+    }
+
+    /// The same with another node's request, which has passed the gates there.
+    #[cold]
+    fn enter_from_peer(
+        self: &Rc<Self>,
+        (live, site): (&LiveRef, &Arc<Site>),
+        request: &mut Request,
+        client: &Client<'_>,
+        when: (Now, bool),
+    ) -> (Start, Peer) {
+        let entering = gate::inherit(site, request);
+        if let Some(entering) = &entering {
+            entering.take_off(request);
+        }
+        self.enter_open((live, site), request, client, when, true, entering.as_ref())
     }
 
     /// The same where not everybody may enter.

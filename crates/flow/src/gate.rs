@@ -8,8 +8,8 @@
 //! client says itself.
 
 mod check;
-mod fragment;
 mod known;
+mod passed;
 mod visitor;
 
 use std::path::Path;
@@ -34,8 +34,8 @@ use crate::reply::{Head, Reply};
 use crate::trace::User;
 
 pub(crate) use self::check::Check;
-pub(crate) use self::fragment::{inherit, leave_behind, may_include};
 pub(crate) use self::known::{Admitted, Known, Proof};
+pub(crate) use self::passed::{inherit, leave_behind, may_include};
 pub(crate) use self::visitor::Visitor;
 
 /// Clients whose passwords are checked that are told apart.

@@ -1,5 +1,6 @@
-//! Fragments of pages behind gates. A page takes them in that stands behind the same gates, for the
-//! user whom it has been told of; nobody is asked again.
+//! Requests that have passed the gates before: fragments of pages, and what another node asks. A
+//! page takes fragments in that stand behind the same gates, for the user whom it has been told of;
+//! nobody is asked again.
 
 use message::Request;
 use policy::headers::FieldName;
@@ -45,7 +46,8 @@ pub(crate) fn leave_behind(page: Place<'_>, site: &Site, request: &mut Request) 
     });
 }
 
-/// The way in which a fragment enters, as its page did: with what `request` has of that.
+/// The way in which a fragment enters, as its page did, or another node's request, as the client's
+/// did there: with what `request` has of that.
 pub(crate) fn inherit(site: &Site, request: &Request) -> Option<Entering> {
     site.gates.as_ref()?;
     let mut entering = Entering::default();
