@@ -17,7 +17,7 @@ use crate::core::Core;
 use crate::decide::{self, Course, Entry, Next, freshness};
 use crate::declared;
 use crate::files as from_files;
-use crate::gate::{Entering, Gates, Looked, Visitor};
+use crate::gate::{self, Entering, Gates, Guest, Looked, Visitor};
 use crate::invalidate::{Sites, Target};
 use crate::live::Site;
 use crate::pages::{self, Problem};
@@ -109,8 +109,25 @@ impl Core {
             Some(gates) if !for_peer => {
                 self.enter_by(gates, (live, site), request, client, (now, is_later))
             }
-            _ => self.enter_open((live, site), request, client, (now, is_later), for_peer, None),
+            Some(_) => self.enter_from_peer((live, site), request, client, (now, is_later)),
+            None => self.enter_open((live, site), request, client, (now, is_later), for_peer, None),
         }
+    }
+
+    /// The same with another node's request, which has passed the gates there.
+    #[cold]
+    fn enter_from_peer(
+        self: &Rc<Self>,
+        (live, site): (&LiveRef, &Arc<Site>),
+        request: &mut Request,
+        client: &Client<'_>,
+        when: (Now, bool),
+    ) -> (Start, Peer) {
+        let entering = gate::inherit(site, request);
+        if let Some(entering) = &entering {
+            entering.take_off(request);
+        }
+        self.enter_open((live, site), request, client, when, true, entering.as_ref())
     }
 
     /// The same where not everybody may enter.
@@ -123,16 +140,21 @@ impl Core {
         client: &Client<'_>,
         (now, is_later): (Now, bool),
     ) -> (Start, Peer) {
-        let who = site.policy.client(request, client.peer);
-        match self.look((gates, site), request, who, (&[], now)) {
+        let guest = Guest::of(site, request, client.peer);
+        if site.policy.wants_https(request, guest.scheme) {
+            // A password would travel in the clear.
+            let when = (now, is_later);
+            return self.enter_open((live, site), request, client, when, false, None);
+        }
+        match self.look((gates, site), request, guest, (&[], now)) {
             Looked::In(entering) => {
                 self.enter_as((live, site), request, client, (now, is_later), entering)
             }
-            Looked::Refused(refusal) => (Start::Reply(*refusal), who),
+            Looked::Refused(refusal) => (Start::Reply(*refusal), guest.who),
             Looked::Waits(check) => {
-                let way = Way::Gate(Visitor::new(check, request, client, who));
+                let way = Way::Gate(Visitor::new(check, request, client, guest));
                 let slow = Slow::of_page(Rc::clone(live), Arc::clone(site), way);
-                (Start::Slow(Box::new(slow)), who)
+                (Start::Slow(Box::new(slow)), guest.who)
             }
         }
     }
@@ -203,9 +225,16 @@ impl Core {
         }
         let mut notes = Notes { client: Some(client), ..Notes::default() };
         self.keep_cookies(site, request);
+        let entering = gate::inherit(site, request);
+        if let Some(entering) = &entering {
+            entering.take_off(request);
+        }
         let mut ctx = ReceiveCtx { request, client, now, notes: &mut notes };
         let verdict = site.policy.receive(&mut ctx);
         notes.personal |= within.top.personal;
+        if let Some(entering) = &entering {
+            notes.personal |= entering.tell(request);
+        }
         let ask = Ask { within: Some(within), ..Ask::new(live, site, (request, notes), now) };
         self.judged(&ask, verdict)
     }

@@ -160,7 +160,10 @@ impl Teller<'_> {
         if let Some(refused) = self.limits(&site, request, client.peer, now) {
             return refused;
         }
-        if let Some(gates) = &site.gates {
+        let scheme = site.policy.scheme(request, client.peer);
+        if let Some(gates) = &site.gates
+            && !site.policy.wants_https(request, scheme)
+        {
             self.steps.extend(gates.foretell(&site, request));
         }
         if let Some(instance) = &site.vcl {

@@ -3,11 +3,13 @@
 //!
 //! Each core remembers for itself what a gate has found out, so that a hit stays one: it costs a
 //! digest and a look into a table. Otherwise the request waits, and enters the site from there. A
-//! gate that cannot find out lets nobody in. What a gate tells the origin of a client takes the
-//! place of what the client says itself.
+//! gate that cannot find out lets nobody in. A fragment of a page comes in with its page, if that
+//! has passed the same gates. What a gate tells the origin of a client takes the place of what the
+//! client says itself.
 
 mod check;
 mod known;
+mod passed;
 mod visitor;
 
 use std::path::Path;
@@ -15,7 +17,7 @@ use std::sync::Arc;
 
 use base::rate::Crowd;
 use base::{Counter, Limits, Now};
-use message::{HeaderId, Request};
+use message::{HeaderId, Request, Scheme};
 use origin::Origin;
 use policy::headers::FieldName;
 use policy::rules::Settings;
@@ -33,6 +35,7 @@ use crate::trace::User;
 
 pub(crate) use self::check::Check;
 pub(crate) use self::known::{Admitted, Known, Proof};
+pub(crate) use self::passed::{inherit, leave_behind, may_include};
 pub(crate) use self::visitor::Visitor;
 
 /// Clients whose passwords are checked that are told apart.
@@ -72,9 +75,26 @@ pub(crate) struct PasswordGate {
 pub(crate) struct WordGate {
     rule: Arc<ForwardAuth>,
     origin: Arc<Origin>,
-    /// A digest of the rule, with the name of its site.
+    /// A digest of the rule, with its server and the name of its site.
     digest: [u8; 32],
     is_personal: bool,
+}
+
+/// The client of a request, as its site's policy names it.
+#[derive(Clone, Copy)]
+pub(crate) struct Guest {
+    /// On whose behalf the request is made.
+    pub(crate) who: Peer,
+    /// The scheme by which it is.
+    pub(crate) scheme: Scheme,
+}
+
+impl Guest {
+    /// The client of `request`, which `peer` makes for `site`.
+    pub(crate) fn of(site: &Site, request: &Request, peer: Peer) -> Self {
+        let who = site.policy.client(request, peer);
+        Self { who, scheme: site.policy.scheme(request, peer) }
+    }
 }
 
 /// The gates' verdict on a request.
@@ -101,6 +121,20 @@ pub(crate) struct Entering {
     told: Vec<(FieldName, Box<[u8]>)>,
 }
 
+impl RouteGates {
+    /// The fields in which the origin is told of the user.
+    fn fields(&self) -> impl Iterator<Item = &FieldName> {
+        let user = self.password.iter().filter_map(|gate| gate.rule.user_field.as_ref());
+        user.chain(self.word.iter().flat_map(|gate| &gate.rule.copy))
+    }
+
+    /// Returns true if what the origin is told makes its responses one user's own.
+    fn is_personal(&self) -> bool {
+        self.password.as_ref().is_some_and(|gate| gate.is_personal)
+            || self.word.as_ref().is_some_and(|gate| gate.is_personal)
+    }
+}
+
 impl Gates {
     /// The gates of a site with these rules, and by this name; `None` if it has none. `users` finds
     /// the users of a file, `origins` are all there are.
@@ -120,7 +154,11 @@ impl Gates {
             word: settings.forward_auth.as_ref().and_then(|rule| {
                 let is_personal = rule.copy.iter().any(|field| !is_in_key(settings, field));
                 let origin = Arc::clone(origins.get(rule.origin)?);
-                let digest = digest_of([site.as_bytes(), format!("{rule:?}").as_bytes()]);
+                // The rule has only its number, which may be another server's after a reload.
+                let (servers, told) = (origin.servers(), format!("{rule:?}"));
+                let names = servers.iter().map(|server| server.name.as_bytes());
+                let parts = [site.as_bytes(), told.as_bytes(), origin.name().as_bytes()];
+                let digest = digest_of(parts.into_iter().chain(names));
                 Some(Arc::new(WordGate { rule: Arc::clone(rule), origin, digest, is_personal }))
             }),
         };
@@ -144,6 +182,11 @@ impl Gates {
     fn of(&self, (route, also): (u32, Option<u32>)) -> impl Iterator<Item = &RouteGates> {
         let of = |route: u32| self.routes.get(route as usize).unwrap_or(&self.routes[0]);
         std::iter::once(of(route)).chain(also.map(of))
+    }
+
+    /// Returns true if a gate tells origins something in a field called `name`.
+    pub(crate) fn speak_in(&self, name: &[u8]) -> bool {
+        self.routes.iter().flat_map(RouteGates::fields).any(|field| field.is_spelt(name))
     }
 
     /// Tells what the gates of a request are, for a forecast.
@@ -185,12 +228,12 @@ fn digest_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
 }
 
 impl Core {
-    /// Looks at the gates before `site` for a request of `client`. What `proofs` say is known, too.
+    /// Looks at the gates before `site` for a request of `guest`. What `proofs` say is known, too.
     pub(crate) fn look(
         &self,
         (gates, site): (&Gates, &Site),
         request: &Request,
-        client: Peer,
+        guest: Guest,
         (proofs, now): (&[Proof], Now),
     ) -> Looked {
         let mut entering = Entering::default();
@@ -199,8 +242,9 @@ impl Core {
             let proof = proofs.iter().find(|proof| proof.digest == *digest);
             proof.map(|proof| &proof.entered).or_else(|| known.get(digest, now.mono_ms)).cloned()
         };
+        let routes = site.policy.routes(request);
         let mut is_any = false;
-        for gate in gates.of(site.policy.routes(request)) {
+        for gate in gates.of(routes) {
             is_any |= gate.password.is_some() || gate.word.is_some();
             if let Some(gate) = &gate.password {
                 match gate.look(request, known) {
@@ -213,7 +257,7 @@ impl Core {
                 }
             }
             if let Some(gate) = &gate.word {
-                let digest = gate.digest_of(request, client);
+                let digest = gate.digest_of(request, guest);
                 match known(&digest) {
                     Some(entered) => gate.let_in(entered, &mut entering),
                     None => {
@@ -228,6 +272,8 @@ impl Core {
                 }
             }
         }
+        // The key is that of one route, and may lack what the other's gates tell.
+        entering.is_personal |= routes.1.is_some() && !entering.own.is_empty();
         if is_any && proofs.is_empty() {
             self.counters.inc(Counter::GateRemembered);
         }
@@ -267,9 +313,8 @@ impl PasswordGate {
 
     fn let_in(&self, entered: Admitted, entering: &mut Entering) {
         if let Some(field) = &self.rule.user_field {
-            entering.own.push(field.clone());
             let user = entered.user.as_ref().map_or("", |user| &user.0);
-            entering.told.push((field.clone(), user.as_bytes().into()));
+            entering.add(field, [user.as_bytes()]);
         }
         entering.user = entered.user;
         entering.keeps_password |= !self.rule.forward;
@@ -279,11 +324,11 @@ impl PasswordGate {
 
 impl WordGate {
     /// A digest of all that the other server may go by, as far as the rule knows it.
-    fn digest_of(&self, request: &Request, client: Peer) -> [u8; 32] {
-        let client = client.to_string();
+    fn digest_of(&self, request: &Request, guest: Guest) -> [u8; 32] {
+        let client = guest.who.to_string();
         let port = request.port.unwrap_or_default().to_be_bytes();
         let mut parts = vec![&self.digest[..], client.as_bytes(), &request.host, &port];
-        parts.push(if request.scheme == message::Scheme::Https { b"s" } else { b"" });
+        parts.push(if guest.scheme == Scheme::Https { b"s" } else { b"" });
         if !self.rule.whole_site {
             parts.extend([request.method.token(), &request.target]);
         }
@@ -300,13 +345,25 @@ impl WordGate {
     }
 
     fn let_in(&self, entered: Admitted, entering: &mut Entering) {
-        entering.own.extend(self.rule.copy.iter().cloned());
-        entering.told.extend(entered.fields.iter().cloned());
+        for field in &self.rule.copy {
+            let values = entered.fields.iter().filter(|(name, _)| name == field);
+            entering.add(field, values.map(|(_, value)| &**value));
+        }
         entering.is_personal |= self.is_personal;
     }
 }
 
 impl Entering {
+    /// Has the origin told these values of `field`, unless another gate has a say in it already: of
+    /// two routes that a path may mean both may have the same gate.
+    fn add<'a>(&mut self, field: &FieldName, values: impl IntoIterator<Item = &'a [u8]>) {
+        if self.own.iter().any(|own| own.is_spelt(field.as_bytes())) {
+            return;
+        }
+        self.own.push(field.clone());
+        self.told.extend(values.into_iter().map(|value| (field.clone(), value.into())));
+    }
+
     /// Takes off `request` what is not for the site, and what only the gates may say.
     pub(crate) fn take_off(&self, request: &mut Request) {
         let headers = &mut request.headers;

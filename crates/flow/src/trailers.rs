@@ -59,6 +59,9 @@ impl Gate {
 
     fn passes(&self, field: Field<'_>) -> bool {
         let ctx = TrailerCtx { field, of_request: self.of_request, notes: &self.notes };
+        if self.of_request && self.site.gates.as_ref().is_some_and(|own| own.speak_in(field.name)) {
+            return false;
+        }
         let mut named = members([&self.nominated[..]]);
         !named.any(|name| name.eq_ignore_ascii_case(field.name))
             && self.site.policy.passes_trailer(&ctx)

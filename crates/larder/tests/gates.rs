@@ -510,3 +510,211 @@ async fn one_client_has_few_passwords_checked_at_once() {
     let reply: Reply = whole(raw.reply("GET").await, "/page");
     assert_eq!(reply.status, 200);
 }
+
+/// Fields of a proxy that only a client has sent: servers that decide go by some of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_let_in_for_what_a_client_says_in_a_proxy_s_name() {
+    for policy in BOTH {
+        let (folder, keeper) = (Folder::new(), gatekeeper().await);
+        let stage = stage(policy, &folder, "", &asks(&keeper, "")).await;
+        let forged = "X-Original-URL: http://larder.test/forged\r\nX-Original-Method: FORGED\r\n\
+                      X-Forwarded-Server: forged\r\nX_Forwarded_Uri: /forged\r\n\
+                      X-Real-IP: forged\r\nRemote-User: forged\r\nClient-Cert: forged\r\n\
+                      X-Own: kept\r\n";
+        assert_eq!(stage.ask("GET", "/page", forged).await.status, 200, "{policy:?}");
+        let asked = text_of(&keeper);
+        assert!(asked.contains("x-own: kept") && !asked.contains("forged"), "{policy:?}: {asked}");
+    }
+}
+
+/// The requests that `origin` has got, in lower case.
+fn text_of(origin: &Scripted) -> String {
+    let recorded = origin.recorded();
+    let texts = recorded.iter().map(|one| String::from_utf8_lossy(&one.bytes).to_lowercase());
+    texts.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_trusted_proxy_says_of_a_client_is_told_to_the_server_that_decides() {
+    let (folder, keeper) = (Folder::new(), gatekeeper().await);
+    let site = asks(&keeper, ", keep = \"1h\"");
+    let stage = stage(Policy::Declared, &folder, "trusted_proxies = \"127.0.0.0/8\"", &site).await;
+    for (n, scheme) in ["https", "http", "https"].into_iter().enumerate() {
+        let fields = format!("X-Forwarded-For: 192.0.2.9\r\nX-Forwarded-Proto: {scheme}\r\n");
+        assert_eq!(stage.ask("GET", "/page", &fields).await.status, 200);
+        let asked = (n + 1).min(2);
+        assert_eq!(keeper.seen("/verify?by=larder"), asked, "a yes is for one scheme");
+        let text = text_of(&keeper);
+        for (line, count) in [
+            ("x-forwarded-proto: https\r\n", 1),
+            ("x-forwarded-proto: http\r\n", asked - 1),
+            ("x-forwarded-for: 192.0.2.9\r\n", asked),
+        ] {
+            assert_eq!(text.matches(line).count(), count, "{line}{text}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_asked_for_a_password_where_it_would_travel_in_the_clear() {
+    let (folder, site) = users("");
+    let top = "trusted_proxies = \"127.0.0.0/8\"";
+    let site = format!("redirect_https = true\n{site}");
+    let stage = stage(Policy::Declared, &folder, top, &site).await;
+    for fields in [String::new(), shown("ann", PASSWORD), "X-Forwarded-Proto: http\r\n".to_owned()]
+    {
+        let reply = stage.ask("GET", "/page", &fields).await;
+        let to = reply.field("location");
+        assert_eq!((reply.status, to.as_deref()), (308, Some("https://larder.test/page")));
+        assert_eq!(reply.field("www-authenticate"), None, "{fields}");
+    }
+    assert_eq!(stage.metric("larder_gate_checked_total").await, 0);
+    let secure = "X-Forwarded-Proto: https\r\n";
+    assert_eq!(stage.ask("GET", "/page", secure).await.status, 401);
+    let asked = shown("ann", PASSWORD) + secure;
+    assert_eq!(stage.ask("GET", "/page", &asked).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trailer_says_nothing_in_a_gate_s_name() {
+    let (folder, site) = users(", user_field = \"X-User\"");
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    stage.origin.on("/upload", Script::mirror(""));
+    let fields = format!(
+        "{}Transfer-Encoding: chunked\r\nTrailer: X-User, X-Own\r\n",
+        shown("ann", PASSWORD)
+    );
+    let body = b"3\r\nabc\r\n0\r\nX-User: root\r\nX_User: root\r\nX-Own: kept\r\n\r\n";
+    let upload = [&request("POST", "/upload", &fields)[..], body].concat();
+    assert_eq!(stage.exchange("POST", &upload).await.status, 200);
+    let text = text_of(&stage.origin);
+    assert!(text.contains("x-user: ann\r\n") && text.contains("x-own: kept\r\n"), "{text}");
+    assert!(!text.contains("root"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_identity_that_is_in_the_key_of_another_route_is_never_another_s() {
+    let (folder, site) = users(", user_field = \"X-User\"");
+    let site = format!(
+        "{}\n[[site.route]]\npath = \"/inner/*\"\n{site}\
+         cache = {{ key_headers = [\"X-User\"] }}\n",
+        site.replace(", user_field = \"X-User\"", "")
+    );
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    stage.origin.otherwise(Script::mirror("Cache-Control: max-age=600\r\n"));
+    // An origin may take the second for one of the first kind.
+    for target in ["/inner/a", "/inner;x/a"] {
+        for user in ["ann", "bob"] {
+            let reply = stage.ask("GET", target, &shown(user, PASSWORD)).await;
+            let text = reply.text().to_lowercase();
+            assert!(text.contains(&format!("x-user: {user}\n")), "{target}: {text}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gate_of_two_routes_tells_of_a_user_once() {
+    let (folder, site) = users(", user_field = \"X-User\"");
+    let site = format!("{site}\n[[site.route]]\npath = \"/inner/*\"\ncache = true\n");
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    stage.origin.otherwise(Script::mirror(""));
+    let reply = stage.ask("GET", "/inner;x/a", &shown("ann", PASSWORD)).await;
+    assert_eq!(reply.text().to_lowercase().matches("x-user: ann\n").count(), 1);
+}
+
+/// A page in HTML that includes `target`.
+fn including(target: &str) -> Script {
+    let html = format!("<p><esi:include src=\"{target}\"/></p>");
+    Script::ok("Content-Type: text/html\r\nCache-Control: no-store\r\n", &html)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fragment_that_the_origin_makes_for_one_user_is_no_other_s() {
+    for (field, key) in [("X-User", ""), ("X-User", "X-User"), ("Remote-User", "Remote-User")] {
+        let (folder, site) = users(&format!(", user_field = \"{field}\""));
+        let site = format!(
+            "includes = {{ esi = \"html\" }}\n{site}\n[[site.route]]\npath = \"/page\"\n\
+             cache = {{ key_headers = [\"{key}\"] }}\n"
+        );
+        let site = site.replace("cache = { key_headers = [\"\"] }\n", "cache = true\n");
+        let stage = stage(Policy::Declared, &folder, "", &site).await;
+        stage.origin.on("/page", including("/menu"));
+        stage.origin.on("/menu", Script::mirror("Cache-Control: max-age=600\r\n"));
+        for user in ["ann", "bob", "ann"] {
+            let reply = stage.ask("GET", "/page", &shown(user, PASSWORD)).await;
+            let text = reply.text().to_lowercase();
+            let told = format!("{}: {user}\n", field.to_lowercase());
+            assert_eq!(text.matches(&told).count(), 1, "{field} {key}: {text}");
+        }
+    }
+}
+
+/// A page cannot take its reader past a gate that he has not passed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_gets_no_fragment_from_behind_a_gate_that_it_does_not_stand_behind() {
+    let (folder, site) = users("");
+    let site = format!(
+        "includes = {{ esi = \"html\" }}\n\
+         [[site.route]]\nname = \"inner\"\npath = \"/inner/*\"\n{site}"
+    );
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    stage.origin.on("/inner/page", including("/inner/secret"));
+    stage.origin.on("/inner/secret", Script::ok("Cache-Control: max-age=600\r\n", "secret"));
+    for target in ["/inner/secret", "//inner/secret", "/inner;x/secret", "/%69nner/secret"] {
+        stage.origin.on("/page", including(target));
+        let reply = stage.ask("GET", "/page", &shown("ann", PASSWORD)).await;
+        assert!(!reply.text().contains("secret"), "{target}: {}", reply.text());
+    }
+    let reply = stage.ask("GET", "/inner/page", &shown("ann", PASSWORD)).await;
+    assert_eq!(reply.text(), "<p>secret</p>", "both stand behind it");
+    stage.origin.on("/page", including("/inner/secret"));
+    let reply = stage.get("/page").await;
+    assert!(!reply.text().contains("secret"), "stored: {}", reply.text());
+}
+
+/// A program's pages may name any host.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_s_page_gets_no_fragment_from_behind_another_site_s_gate() {
+    let (folder, gate) = users("");
+    let origin = Scripted::start().await.expect("an origin");
+    let addr = origin.addr();
+    folder.file(
+        "site.vcl",
+        format!(
+            "vcl 4.1;\nbackend app {{ .host = \"{}\"; .port = \"{}\"; }}\n\
+             sub vcl_backend_response {{ set beresp.do_esi = true; }}\n",
+            addr.ip(),
+            addr.port()
+        ),
+    );
+    let vcl = format!("vcl = \"{}\"\n", folder.path().join("site.vcl").display());
+    let daemon = Daemon::start(&format!(
+        "listen = \"127.0.0.1:0\"\nworkers = 1\n[[site]]\nhost = \"open.test\"\n{vcl}\
+         [[site]]\nhost = \"shut.test\"\n{vcl}{gate}\
+         [[site]]\nhost = \"inner.test\"\norigin = \"http://{addr}\"\n{gate}"
+    ));
+    let stage = Stage { origin, daemon: daemon.expect("larder starts") };
+    stage.origin.on("/page", including("http://inner.test/secret"));
+    stage.origin.on("/secret", Script::ok("Cache-Control: max-age=600\r\n", "secret"));
+    for (host, text) in [("open.test", "<p></p>"), ("shut.test", "<p>secret</p>")] {
+        let asked = format!("GET /page HTTP/1.1\r\nHost: {host}\r\n{}\r\n", shown("ann", PASSWORD));
+        assert_eq!(stage.exchange("GET", asked.as_bytes()).await.text(), text, "{host}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_is_not_another_server_s() {
+    let (folder, keepers) = (Folder::new(), [gatekeeper().await, gatekeeper().await]);
+    let keep = ", keep = \"1h\"";
+    let stage = stage(Policy::Declared, &folder, "", &asks(&keepers[0], keep)).await;
+    for (n, keeper) in keepers.iter().enumerate() {
+        for _ in 0..2 {
+            assert_eq!(stage.get("/page").await.status, 200);
+            assert_eq!(keeper.seen("/verify?by=larder"), 1, "server {n}");
+        }
+        let next = file(Policy::Declared, &stage.origin, &folder, "", &asks(&keepers[1], keep));
+        std::fs::write(stage.daemon.config_file(), next).expect("written");
+        let (done, _, err) = run(&stage.daemon, &["reload"]).await;
+        assert!(done, "{err}");
+    }
+}

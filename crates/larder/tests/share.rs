@@ -7,8 +7,10 @@ use std::cell::Cell;
 use std::process::Command;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use data_encoding::BASE64;
 use rustix::process::Signal;
 use support::console::run;
+use support::folder::Folder;
 use support::nats::Nats;
 use support::nodes::{Node, PLAIN, Wanted, all_joined, origin};
 use support::{eventually, pattern};
@@ -283,4 +285,36 @@ async fn nobody_but_the_nodes_is_let_in_at_their_port() {
     let asked = "Larder-Peer: 2 1 0 - 192.0.2.1 https\r\n";
     let reply = nodes[0].ask("GET", "/page", asked).await;
     assert_eq!((reply.status, reply.field("larder-record")), (200, None));
+}
+
+/// What an origin is told of a user is in the key, and so it is where another node owns that.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_stored_for_a_user_is_shared_among_nodes() {
+    let (nats, origin, folder) = (Nats::start(&[]).await, origin().await, Folder::new());
+    folder.file(
+        "users",
+        "ann:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\nbob:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n",
+    );
+    let site = format!(
+        "[[site.route]]\npath = \"/own/*\"\ncache = {{ key_headers = [\"Remote-User\"] }}\n\
+         basic_auth = {{ file = \"{}\", user_field = \"Remote-User\" }}\n",
+        folder.path().join("users").display()
+    );
+    let wanted = Wanted { site: &site, ..PLAIN };
+    let nodes = ["n1", "n2"].map(|name| node(name, &nats, &origin, wanted));
+    all_share(&nodes).await;
+    for page in 0..10 {
+        let target = format!("/own/{page}");
+        origin.on(&target, Script::mirror("Cache-Control: max-age=600\r\n"));
+        for node in &nodes {
+            for user in ["ann", "bob"] {
+                let shown = BASE64.encode(format!("{user}:password").as_bytes());
+                let fields = format!("Authorization: Basic {shown}\r\nRemote-User: root\r\n");
+                let text = node.ask("GET", &target, &fields).await.text().to_lowercase();
+                assert_eq!(text.matches("remote-user: ").count(), 1, "{text}");
+                assert!(text.contains(&format!("remote-user: {user}\n")), "{text}");
+            }
+        }
+        assert_eq!(origin.seen(&target), 2, "once for each user");
+    }
 }

@@ -17,7 +17,7 @@ use std::fmt;
 
 use base::KeyBuf;
 use message::store::{NotStored, StoreRules};
-use message::{HeaderId, Request, Status, cookie};
+use message::{HeaderBlock, HeaderId, Request, Scheme, Status, cookie};
 
 use crate::acl::CidrSet;
 use crate::answer::Redirect;
@@ -133,6 +133,21 @@ impl Policy for Declared {
 
     fn client(&self, request: &Request, peer: Peer) -> Peer {
         forwarded::client_named(peer, &self.trusted, &self.client_field, &request.headers)
+    }
+
+    fn scheme(&self, request: &Request, peer: Peer) -> Scheme {
+        forwarded::scheme_named(peer, &self.trusted, &self.client_field, request)
+    }
+
+    fn wants_https(&self, request: &Request, scheme: Scheme) -> bool {
+        self.redirect_of(request.path(), scheme).is_some()
+    }
+
+    fn remove_forged(&self, headers: &mut HeaderBlock) {
+        forged::remove(headers, false);
+        if let Some(name) = self.client_field.named() {
+            headers.remove_named(name.as_bytes());
+        }
     }
 
     fn routes(&self, request: &Request) -> (u32, Option<u32>) {

@@ -93,6 +93,14 @@ impl Entries {
         self.add(client, trusted);
     }
 
+    /// The scheme that the client asked with, if proxies that write `field` say so.
+    fn scheme_by(&self, field: &ClientField, headers: &HeaderBlock) -> Option<Scheme> {
+        match field {
+            ClientField::Forwarded => self.scheme,
+            _ => entries_of(headers, HeaderId::XForwardedProto).last().and_then(scheme_of),
+        }
+    }
+
     fn client(&self, peer: Peer) -> Peer {
         let proxy = self.outermost_proxy;
         match self.stranger {
@@ -120,13 +128,8 @@ pub(crate) fn client_of(
     if trusted.is_empty() || !trusted.has(peer) {
         return peer;
     }
-    let headers = &request.headers;
-    let mut entries = entries_in(headers, field, trusted);
-    let scheme = match field {
-        ClientField::Forwarded => entries.scheme,
-        _ => entries_of(headers, HeaderId::XForwardedProto).last().and_then(scheme_of),
-    };
-    if let Some(scheme) = scheme
+    let mut entries = entries_in(&request.headers, field, trusted);
+    if let Some(scheme) = entries.scheme_by(field, &request.headers)
         && scheme != request.scheme
     {
         request.scheme = scheme;
@@ -156,6 +159,20 @@ pub(crate) fn client_named(
         return peer;
     }
     entries_in(headers, field, trusted).client(peer)
+}
+
+/// The scheme that [`client_of`] finds, with nothing changed in the request.
+pub(crate) fn scheme_named(
+    peer: Peer,
+    trusted: &CidrSet,
+    field: &ClientField,
+    request: &Request,
+) -> Scheme {
+    if trusted.is_empty() || !trusted.has(peer) {
+        return request.scheme;
+    }
+    let entries = entries_in(&request.headers, field, trusted);
+    entries.scheme_by(field, &request.headers).unwrap_or(request.scheme)
 }
 
 /// The entries that proxies have written in their field.
@@ -327,7 +344,9 @@ mod tests {
         for (name, value) in fields {
             request.headers.push_named(name.as_bytes(), value.as_bytes());
         }
+        let scheme = scheme_named(peer, &trusted(), &field(name), &request);
         let client = client_of(peer, &trusted(), &field(name), &mut request);
+        assert_eq!(scheme, request.scheme);
         let told = request.headers.value(HeaderId::XForwardedFor).unwrap_or_default();
         (client, request.scheme, String::from_utf8_lossy(told).into_owned())
     }

@@ -6,7 +6,7 @@ use base::{KeyBuf, Now};
 use message::freshness::Freshness;
 use message::header::Field;
 use message::store::StorePlan;
-use message::{Request, Response, Status};
+use message::{HeaderBlock, Request, Response, Scheme, Status};
 
 use crate::peer::Peer;
 use crate::told::{Place, Step};
@@ -203,6 +203,16 @@ pub trait Policy: Send + Sync {
 
     /// On whose behalf `peer` makes a request, as [`Policy::receive`] will note it.
     fn client(&self, request: &Request, peer: Peer) -> Peer;
+
+    /// The scheme of a request that `peer` makes, as [`Policy::receive`] will note it.
+    fn scheme(&self, request: &Request, peer: Peer) -> Scheme;
+
+    /// Returns true if [`Policy::receive`] will have a request of this scheme come over HTTPS, and
+    /// let it go no further.
+    fn wants_https(&self, request: &Request, scheme: Scheme) -> bool;
+
+    /// Removes the fields that speak for a proxy, as [`Policy::receive`] does with a client's.
+    fn remove_forged(&self, headers: &mut HeaderBlock);
 
     /// The route that a request belongs to, as [`Policy::receive`] will note it, and another that
     /// an origin may take its path for; both by their marks. 0 is the site itself.

@@ -124,7 +124,8 @@ impl Per {
             Self::Address => mark_of(seed, client),
             Self::Site => 1,
             Self::Field(name) => match name.values(&request.headers).next() {
-                Some(value) => seed.hash(value),
+                // What is counted by address has such hashes as they are.
+                Some(value) => !seed.hash(value),
                 None => mark_of(seed, client),
             },
         }
@@ -180,6 +181,25 @@ mod tests {
         request.headers.remove_named(b"x-api-key");
         request.headers.push_named(b"x-api-key", b"two");
         assert_ne!(one, per.mark(&seed, &request, Peer::Local));
+    }
+
+    /// Whoever could be counted as another would use up what that one may.
+    #[test]
+    fn no_value_of_a_field_counts_as_an_address() {
+        let (seed, name) = (HashSeed::from_u64(3), FieldName::parse("X-Api-Key").expect("a name"));
+        let per = Per::Field(name);
+        let address: IpAddr = "192.168.200.33".parse().expect("an address");
+        let number = ClientId::from(address).number();
+        for (peer, value) in [
+            (Peer::Host(address), &number.to_le_bytes()[..]),
+            (Peer::Host(address), &number.to_be_bytes()),
+            (Peer::Local, b"unix:"),
+        ] {
+            let mut request = Request::new();
+            let own = per.mark(&seed, &request, peer);
+            request.headers.push_named(b"X-Api-Key", value);
+            assert_ne!(per.mark(&seed, &request, peer), own, "{peer}");
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::body::{Part, ReplyBody};
 use crate::core::Core;
 use crate::finish::{Started, Told};
 use crate::forward::CONDITIONS;
+use crate::gate;
 use crate::live::Site;
 use crate::recode::{Unfolding, decode_limits};
 use crate::reply::{Head, Reply};
@@ -121,6 +122,11 @@ pub(super) fn request(
     if site.vcl.is_none() {
         target::canonical(&mut request);
     }
+    let from = (&*page.site, &page.request);
+    if !gate::may_include(from, (&site, &request)) {
+        return Err(Absent::Target("it stands behind a gate that its page does not stand behind"));
+    }
+    gate::leave_behind(from, &site, &mut request);
     Ok((request, site))
 }
 

@@ -16,7 +16,7 @@ use policy::headers::FieldName;
 use policy::{Declared, Peer, Per};
 
 use super::known::Told;
-use super::{Admitted, Gates, PasswordGate, Proof, WordGate};
+use super::{Admitted, Gates, Guest, PasswordGate, Proof, WordGate};
 use crate::ask::{LiveRef, sign};
 use crate::body::ReplyBody;
 use crate::core::Core;
@@ -27,16 +27,8 @@ use crate::pages::Problem;
 use crate::reply::{Reply, Served};
 use crate::trace::User;
 
-/// Fields of a client's request that the other server does not get from it.
-const NOT_TOLD: [HeaderId; 7] = [
-    HeaderId::ContentLength,
-    HeaderId::Expect,
-    HeaderId::Forwarded,
-    HeaderId::ProxyAuthorization,
-    HeaderId::XForwardedFor,
-    HeaderId::XForwardedHost,
-    HeaderId::XForwardedProto,
-];
+/// Fields about a client's body, which the other server does not get.
+const NOT_TOLD: [HeaderId; 2] = [HeaderId::ContentLength, HeaderId::Expect];
 
 /// Something that is to be found out.
 pub(crate) enum Check {
@@ -57,18 +49,18 @@ impl Check {
         (gates, site): (&Gates, &Site),
         live: &LiveRef,
         request: &Request,
-        client: Peer,
+        guest: Guest,
     ) -> Result<Proof, Box<Reply>> {
         let (digest, entered, keep_ms) = match self {
             Self::Password { gate, digest, user, password } => {
                 let name = Arc::new(User(String::from_utf8_lossy(&user).into()));
                 let shown = (&*gate, user, password);
-                check(core, (gates, site), request, client, shown).await?;
+                check(core, (gates, site), request, guest.who, shown).await?;
                 (digest, Admitted { user: Some(name), ..Admitted::default() }, gates.keep_ms)
             }
             Self::Word { gate, digest, keeps_password } => {
-                let question = gate.question(request, client, keeps_password);
-                let fields = ask(core, (live, site), request, client, (&gate, question)).await?;
+                let question = gate.question((site, request), guest, keeps_password);
+                let fields = ask(core, (live, site), request, guest.who, (&gate, question)).await?;
                 (digest, Admitted { fields, ..Admitted::default() }, gate.rule.keep_ms)
             }
         };
@@ -115,16 +107,23 @@ async fn check(
 }
 
 impl WordGate {
-    /// The question about a request of `client`.
-    fn question(&self, request: &Request, client: Peer, keeps_password: bool) -> Request {
+    /// The question about a request of `guest` for `site`. That server believes what speaks for a
+    /// proxy as origins do: nothing of it is the client's.
+    fn question(
+        &self,
+        (site, request): (&Site, &Request),
+        guest: Guest,
+        keeps_password: bool,
+    ) -> Request {
         let mut asked = request.clone();
         let headers = &mut asked.headers;
         strip_hop_by_hop(headers);
+        site.policy.remove_forged(headers);
         headers.retain(|field| !CONDITIONS.contains(&field.id) && !NOT_TOLD.contains(&field.id));
         if keeps_password {
             headers.remove(HeaderId::Authorization);
         }
-        let scheme: &[u8] = if request.scheme == Scheme::Https { b"https" } else { b"http" };
+        let scheme: &[u8] = if guest.scheme == Scheme::Https { b"https" } else { b"http" };
         let host = headers.value(HeaderId::Host).unwrap_or(&request.host).to_vec();
         for (name, value) in [
             (&b"X-Forwarded-Method"[..], request.method.token()),
@@ -132,10 +131,9 @@ impl WordGate {
             (b"X-Forwarded-Host", &host),
             (b"X-Forwarded-Uri", &request.target),
         ] {
-            headers.remove_named(name);
             headers.push_named(name, value);
         }
-        if let Some(address) = client.address() {
+        if let Some(address) = guest.who.address() {
             headers.push(HeaderId::XForwardedFor, address.to_string().as_bytes());
         }
         headers.remove(HeaderId::Host);

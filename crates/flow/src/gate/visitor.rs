@@ -8,7 +8,7 @@ use message::{Request, Upgrade};
 use policy::Peer;
 use tls::Secured;
 
-use super::{Check, Looked};
+use super::{Check, Guest, Looked};
 use crate::ask::{Front, LiveRef};
 use crate::client::Client;
 use crate::core::Core;
@@ -25,8 +25,7 @@ const CHECKS_MAX: usize = 8;
 /// A request that waits at a gate.
 pub(crate) struct Visitor {
     check: Box<Check>,
-    /// The client as its site's policy names it.
-    who: Peer,
+    guest: Guest,
     peer: Peer,
     near: bool,
     secured: Option<Rc<Secured>>,
@@ -35,16 +34,16 @@ pub(crate) struct Visitor {
 }
 
 impl Visitor {
-    /// The request of `client`, who is `who`, and waits for `check`.
+    /// The request of `client`, who is `guest`, and waits for `check`.
     pub(crate) fn new(
         check: Box<Check>,
         request: &Request,
         client: &Client<'_>,
-        who: Peer,
+        guest: Guest,
     ) -> Box<Self> {
         Box::new(Self {
             check,
-            who,
+            guest,
             peer: client.peer,
             near: client.near,
             secured: client.secured.cloned(),
@@ -66,16 +65,16 @@ impl Visitor {
         request: &Request,
         (body, front): (Option<Reader>, Front<'_>),
     ) -> Reply {
-        let Self { mut check, who, peer, near, secured, line, .. } = *self;
+        let Self { mut check, guest, peer, near, secured, line, .. } = *self;
         let Some(gates) = &site.gates else { return pages::problem(request, Problem::Internal) };
         let place = (&**gates, &**site);
         let mut proofs = Vec::new();
         let entering = loop {
-            match Box::pin(check.run(core, place, live, request, who)).await {
+            match Box::pin(check.run(core, place, live, request, guest)).await {
                 Ok(proof) => proofs.push(proof),
                 Err(refusal) => return *refusal,
             }
-            match core.look(place, request, who, (&proofs, core.now())) {
+            match core.look(place, request, guest, (&proofs, core.now())) {
                 Looked::In(entering) => break entering,
                 Looked::Refused(refusal) => return *refusal,
                 Looked::Waits(_) if proofs.len() >= CHECKS_MAX => {

@@ -1,0 +1,62 @@
+//! Requests that have passed the gates before: fragments of pages, and what another node asks. A
+//! page takes fragments in that stand behind the same gates, for the user whom it has been told of;
+//! nobody is asked again.
+
+use message::Request;
+use policy::headers::FieldName;
+
+use super::{Entering, RouteGates};
+use crate::live::Site;
+
+/// A site, and a request for it.
+type Place<'a> = (&'a Site, &'a Request);
+
+/// The gates that a request passes.
+fn gates<'a>((site, request): Place<'a>) -> impl Iterator<Item = &'a RouteGates> {
+    let gates = site.gates.iter();
+    gates.flat_map(move |gates| gates.of(site.policy.routes(request)))
+}
+
+/// Returns true if `page` stands behind all the gates that `fragment` does.
+pub(crate) fn may_include(page: Place<'_>, fragment: Place<'_>) -> bool {
+    gates(fragment).all(|own| {
+        let password = own.password.as_ref().is_none_or(|own| {
+            gates(page).filter_map(|gate| gate.password.as_ref()).any(|gate| gate.rule == own.rule)
+        });
+        // Another site's yes is another one.
+        let word = own.word.as_ref().is_none_or(|own| {
+            let words = gates(page).filter_map(|gate| gate.word.as_ref());
+            page.0.name == fragment.0.name && words.into_iter().any(|gate| gate.rule == own.rule)
+        });
+        password && word
+    })
+}
+
+/// Takes off `request`, which is for a fragment of `page` in `site`, what the page's gates have
+/// told of the user and the fragment's would not.
+pub(crate) fn leave_behind(page: Place<'_>, site: &Site, request: &mut Request) {
+    if page.0.gates.is_none() {
+        return;
+    }
+    let own: Vec<_> = gates((site, request)).flat_map(RouteGates::fields).cloned().collect();
+    let told: Vec<_> = gates(page).flat_map(RouteGates::fields).collect();
+    request.headers.retain(|field| {
+        let is_of = |name: &FieldName| name.is_spelt(field.name);
+        !told.iter().any(|name| is_of(name)) || own.iter().any(is_of)
+    });
+}
+
+/// The way in which a fragment enters, as its page did, or another node's request, as the client's
+/// did there: with what `request` has of that.
+pub(crate) fn inherit(site: &Site, request: &Request) -> Option<Entering> {
+    site.gates.as_ref()?;
+    let mut entering = Entering::default();
+    for gate in gates((site, request)) {
+        for field in gate.fields() {
+            entering.add(field, field.values(&request.headers));
+        }
+        entering.is_personal |= gate.is_personal();
+    }
+    entering.is_personal |= site.policy.routes(request).1.is_some();
+    (!entering.own.is_empty()).then_some(entering)
+}
