@@ -88,7 +88,11 @@ impl Account {
             RunAs::Same => return Ok(None),
         };
         if !geteuid().is_root() {
-            if let Some(name) = named.filter(|name| *name != "root") {
+            let is_another = |name: &&str| {
+                let found = User::from_name(name).ok().flatten();
+                found.is_none_or(|user| user.uid.as_raw() != geteuid().as_raw())
+            };
+            if let Some(name) = named.filter(|name| *name != "root").filter(is_another) {
                 base::tell!(
                     Warn,
                     "larder: warning: only root can become `{name}`: it runs as it is"
