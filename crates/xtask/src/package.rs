@@ -22,8 +22,10 @@ use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use tree::Tree;
 
-/// Where the crates' licence and changes are told in every package.
+/// The units of the daemon and of the process that opens files for it.
 const UNITS: [&str; 3] = ["larder.service", "larder-keeper.socket", "larder-keeper@.service"];
+
+/// Where the crates' licence and changes are told in every package.
 const DOCUMENTS: [&str; 3] = ["LICENSE", "README.md", "CHANGELOG.md"];
 
 /// The words on the command line.

@@ -15,7 +15,8 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// The units, and the exposure, in tenths, that `systemd-analyze security` may come to for a service.
+/// The units, and for a service the exposure, in tenths, that `systemd-analyze security` may come
+/// to.
 const UNITS: [(&str, Option<&str>); 3] = [
     ("larder.service", Some("17")),
     ("larder-keeper.socket", None),
