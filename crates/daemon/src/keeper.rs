@@ -127,14 +127,14 @@ impl KeeperArgs {
     }
 }
 
-/// Takes the keeper behind the socket at `path`. Where it cannot be reached now, that is tried again
-/// when it is needed.
+/// Takes the keeper behind the socket at `path`. Where it cannot be reached now, that is tried
+/// again when it is needed.
 pub(crate) fn reach(path: &Path) {
     // What is read so has been only root's to look at.
     account::refuse_dumps();
     let mut keeper = Keeper { socket: None, path: Some(path.to_owned()), asked: 0 };
     if let Err(error) = keeper.connect() {
-        tell_of_none(&format!("its keeper, {}: {error}", path.display()));
+        tell_of_none(&keeper.is_away(error));
     }
     _ = KEEPER.set(Mutex::new(keeper));
 }
@@ -148,6 +148,8 @@ fn connect(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(PATIENCE))?;
+    // Where others wait for it, too, the kernel has this one wait before it is connected.
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(PATIENCE))?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket)
 }
@@ -155,15 +157,20 @@ fn connect(path: &Path) -> Result<OwnedFd, Errno> {
 /// Opens a file: as who this process is, and where that may not, through the keeper.
 ///
 /// # Errors
-/// As of opening it.
+/// As of opening it. Where the keeper is away the error is that of this process, and says so.
 pub(crate) fn open(path: &Path, how: How) -> io::Result<File> {
     match (how.open(path), KEEPER.get()) {
         (Err(error), Some(keeper)) if error.kind() == io::ErrorKind::PermissionDenied => {
-            match keeper.lock().open(path, how) {
+            let mut keeper = keeper.lock();
+            match keeper.open(path, how) {
                 Ok(file) => Ok(file),
                 // Not what it opens: then it is as if there were none.
-                Err(Errno::ACCESS | Errno::PERM) => Err(error),
-                Err(other) => Err(other.into()),
+                Err(NotOpened::Told(Errno::ACCESS | Errno::PERM)) => Err(error),
+                Err(NotOpened::Told(other)) => Err(other.into()),
+                Err(NotOpened::Away(why)) => {
+                    let told = format!("Permission denied, and {}", keeper.is_away(why));
+                    Err(io::Error::new(error.kind(), told))
+                }
             }
         }
         (done, _) => done,
@@ -194,19 +201,50 @@ pub(crate) fn metadata(path: &Path) -> io::Result<std::fs::Metadata> {
     }
 }
 
+/// The reason why the keeper has opened no file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotOpened {
+    /// Its answer.
+    Told(Errno),
+    /// It could not be asked, or did not answer.
+    Away(Errno),
+}
+
+impl From<Errno> for NotOpened {
+    fn from(errno: Errno) -> Self {
+        Self::Away(errno)
+    }
+}
+
 impl Keeper {
+    /// Says that it could not be asked, for the reason `why`, and what can be done about it.
+    fn is_away(&self, why: Errno) -> String {
+        match &self.path {
+            Some(path) => format!(
+                "the daemon's keeper cannot be reached (`systemctl start larder-keeper.socket` \
+                 starts it): {}: {why}",
+                path.display()
+            ),
+            None => format!(
+                "the daemon's keeper has ended (a restart of the daemon starts another): {why}"
+            ),
+        }
+    }
+
     fn connect(&mut self) -> Result<(), Errno> {
         self.socket = self.path.as_deref().map(connect).transpose()?;
         Ok(())
     }
 
     /// Has it open a file; another one, if this one is gone and there may be another.
-    fn open(&mut self, path: &Path, how: How) -> Result<File, Errno> {
+    fn open(&mut self, path: &Path, how: How) -> Result<File, NotOpened> {
         if self.socket.is_none() {
             self.connect()?;
         }
         match self.ask(path, how) {
-            Err(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) if self.path.is_some() => {
+            Err(NotOpened::Away(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN))
+                if self.path.is_some() =>
+            {
                 self.connect()?;
                 self.ask(path, how)
             }
@@ -214,12 +252,12 @@ impl Keeper {
         }
     }
 
-    fn ask(&mut self, path: &Path, how: How) -> Result<File, Errno> {
+    fn ask(&mut self, path: &Path, how: How) -> Result<File, NotOpened> {
         self.asked = self.asked.wrapping_add(1);
         let number = self.asked.to_le_bytes();
         let question = [&number[..], &[how.letter()], path.as_os_str().as_bytes()].concat();
         if question.len() > QUESTION_MAX {
-            return Err(Errno::NAMETOOLONG);
+            return Err(NotOpened::Told(Errno::NAMETOOLONG));
         }
         let socket = self.socket.as_ref().ok_or(Errno::NOTCONN)?;
         let none = &mut SendAncillaryBuffer::default();
@@ -232,7 +270,7 @@ impl Keeper {
             let flags = RecvFlags::CMSG_CLOEXEC;
             let received = recvmsg(socket, into, &mut passed, flags)?;
             if received.bytes != answered.len() + word.len() {
-                return Err(Errno::PIPE);
+                return Err(NotOpened::Away(Errno::PIPE));
             }
             let files = passed.drain().filter_map(|message| match message {
                 RecvAncillaryMessage::ScmRights(mut files) => files.next(),
@@ -243,8 +281,8 @@ impl Keeper {
                 continue;
             }
             return match i32::from_le_bytes(word) {
-                0 => file.map(File::from).ok_or(Errno::BADF),
-                errno => Err(Errno::from_raw_os_error(errno)),
+                0 => file.map(File::from).ok_or(NotOpened::Away(Errno::BADF)),
+                errno => Err(NotOpened::Told(Errno::from_raw_os_error(errno))),
             };
         }
     }
@@ -372,12 +410,12 @@ mod tests {
         sockopt::set_socket_timeout(&own, sockopt::Timeout::Recv, wait).expect("a timeout");
         let mut keeper = Keeper { socket: Some(own), path: None, asked: 0 };
         let late = keeper.open(Path::new("/slow"), How::Read);
-        assert!(late.is_err_and(|error| error == Errno::AGAIN));
+        assert!(late.is_err_and(|error| error == NotOpened::Away(Errno::AGAIN)));
         let file = File::open("/proc/self/stat").expect("a file");
         answer(&theirs, 1, 0, Some(&file));
         answer(&theirs, 2, Errno::NOENT.raw_os_error(), None);
         let next = keeper.open(Path::new("/next"), How::Read);
-        assert!(next.is_err_and(|error| error == Errno::NOENT));
+        assert!(next.is_err_and(|error| error == NotOpened::Told(Errno::NOENT)));
     }
 
     #[test]
@@ -388,7 +426,10 @@ mod tests {
         std::fs::write(&named, "text").expect("a file");
         let mut keeper = Keeper { socket: None, path: Some(path.clone()), asked: 0 };
         let none = keeper.open(&named, How::Read);
-        assert!(none.is_err_and(|error| error == Errno::NOENT), "nobody listens yet");
+        assert!(
+            none.is_err_and(|error| error == NotOpened::Away(Errno::NOENT)),
+            "nobody listens yet"
+        );
         let flags = SocketFlags::CLOEXEC;
         let door =
             socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("a socket");
@@ -413,7 +454,7 @@ mod tests {
         }
         keepers.join().expect("both have answered");
         let nobody = keeper.open(&named, How::Read);
-        assert!(nobody.is_err_and(|error| error == Errno::CONNREFUSED));
+        assert!(nobody.is_err_and(|error| error == NotOpened::Away(Errno::CONNREFUSED)));
         std::fs::remove_dir_all(&folder).expect("it goes");
     }
 }

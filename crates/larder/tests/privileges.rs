@@ -7,16 +7,18 @@ mod support;
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::net::SocketAddr;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use support::fleet::Fleet;
+use support::folder::Folder;
 use support::tls::{Authority, Kind, certificate};
 use support::{PATIENCE, eventually, whole};
 use testkit::client::Raw;
@@ -49,11 +51,7 @@ fn row(status: &str, name: &str) -> Vec<String> {
 }
 
 /// Asserts that no thread of the daemon may do more than the user.
-fn assert_lowered(daemon: &Daemon) {
-    assert_lowered_process(daemon.pid());
-}
-
-fn assert_lowered_process(pid: u32) {
+fn assert_lowered(pid: u32) {
     let (uid, gid) = ids();
     let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("threads");
     let mut count = 0;
@@ -123,11 +121,14 @@ impl Scene {
     }
 
     async fn get(&self) {
-        let mut client =
-            Raw::connect(self.daemon.addr()).await.expect("connected").patience(PATIENCE);
-        let reply = whole(client.get("/page").await.expect("sent"), "/page");
-        assert_eq!((reply.status, reply.text().as_str()), (200, "a page"));
+        get(self.daemon.addr()).await;
     }
+}
+
+async fn get(at: SocketAddr) {
+    let mut client = Raw::connect(at).await.expect("connected").patience(PATIENCE);
+    let reply = whole(client.get("/page").await.expect("sent"), "/page");
+    assert_eq!((reply.status, reply.text().as_str()), (200, "a page"));
 }
 
 fn config(authority: &Authority, origin: &Scripted, pair: &str) -> String {
@@ -150,7 +151,7 @@ async fn root_is_given_up_and_renewed_keys_reloads_and_logs_go_on() {
         return;
     }
     let mut scene = Scene::start().await;
-    assert_lowered(&scene.daemon);
+    assert_lowered(scene.daemon.pid());
     scene.get().await;
     let of = |file: &str| certificate(&scene.authority.folder.join(file));
     assert_eq!(scene.shown().await, of("site.crt"));
@@ -174,7 +175,7 @@ async fn root_is_given_up_and_renewed_keys_reloads_and_logs_go_on() {
     eventually("a new log", async || scene.log.exists()).await;
     scene.get().await;
     eventually("a line of the new log", async || lines(&scene.log) == 1).await;
-    assert_lowered(&scene.daemon);
+    assert_lowered(scene.daemon.pid());
 
     let socket = scene.daemon.admin_socket();
     assert!(socket.exists());
@@ -229,31 +230,120 @@ async fn one_process_stays_root_opens_only_what_is_named_and_ends_with_the_daemo
     assert!(!socket.exists());
 }
 
-/// A process that ends with its test, however that ends.
+/// A process that does not outlive its test.
 struct Own(Child);
 
 impl Drop for Own {
     fn drop(&mut self) {
-        // It may have ended.
         _ = self.0.kill();
         _ = self.0.wait();
     }
 }
 
-/// Starts a keeper for each daemon that connects, as systemd does by the package's units; the keepers
-/// that there are.
-fn keepers(door: OwnedFd, config: PathBuf) -> Arc<Mutex<Vec<Child>>> {
-    let all = Arc::new(Mutex::new(Vec::new()));
-    let started = Arc::clone(&all);
-    // It ends with the test.
-    std::thread::spawn(move || {
-        while let Ok(daemon) = rustix::net::accept_with(&door, SocketFlags::CLOEXEC) {
-            let mut keeper = Command::new(binary().expect("a binary"));
-            keeper.args(["keeper", "--config"]).arg(&config).stdin(daemon);
-            started.lock().expect("a list").push(keeper.spawn().expect("it starts"));
+/// A service manager that does as systemd by the package's units: starts the daemon as a user who
+/// never was root, and a keeper for each time that it connects.
+struct Manager {
+    authority: Authority,
+    origin: Scripted,
+    folder: Folder,
+    ids: (u32, u32),
+    keepers: Arc<Mutex<Vec<Own>>>,
+}
+
+impl Manager {
+    /// One whose configuration, keys and log are in folders or files that only root can open.
+    async fn new() -> Self {
+        let authority = Authority::new();
+        authority.sign("site", &["larder.test"], Kind::Elliptic);
+        fs::set_permissions(&authority.folder, Permissions::from_mode(0o700)).expect("a mode");
+        let origin = Scripted::start().await.expect("an origin");
+        let folder = Folder::new();
+        folder.file("larder.toml", config(&authority, &origin, "site"));
+        let file = folder.path().join("larder.toml");
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("a mode");
+        let (uid, gid) = ids();
+        let ids = (uid.parse().expect("a number"), gid.parse().expect("a number"));
+        let manager = Self { authority, origin, folder, ids, keepers: Arc::default() };
+        fs::create_dir(manager.run()).expect("a folder");
+        chown(manager.run(), Some(ids.0), Some(ids.1)).expect("given");
+        manager
+    }
+
+    fn run(&self) -> PathBuf {
+        self.folder.path().join("run")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("keeper")
+    }
+
+    /// Listens for daemons.
+    fn listen(&self) {
+        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let door = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None);
+        let door = door.expect("a socket");
+        let socket = self.socket();
+        rustix::net::bind(&door, &SocketAddrUnix::new(&socket).expect("a path")).expect("bound");
+        rustix::net::listen(&door, 8).expect("it listens");
+        chown(&socket, Some(self.ids.0), Some(self.ids.1)).expect("given");
+        fs::set_permissions(&socket, Permissions::from_mode(0o600)).expect("a mode");
+        let (started, config) = (Arc::clone(&self.keepers), self.folder.path().join("larder.toml"));
+        // It ends with the test.
+        thread::spawn(move || {
+            while let Ok(daemon) = rustix::net::accept_with(&door, SocketFlags::CLOEXEC) {
+                let mut keeper = Command::new(binary().expect("a binary"));
+                keeper.args(["keeper", "--config"]).arg(&config).stdin(daemon);
+                started.lock().expect("a list").push(Own(keeper.spawn().expect("it starts")));
+            }
+        });
+    }
+
+    /// The daemon as it is started.
+    fn daemon(&self) -> Command {
+        let (run, (uid, gid)) = (self.run(), self.ids);
+        let mut command = Command::new(binary().expect("a binary"));
+        command.arg("serve").arg("--config").arg(self.folder.path().join("larder.toml"));
+        command.arg("--keeper").arg(self.socket());
+        command.arg("--admin-socket").arg(run.join("admin.sock"));
+        command.arg("--log-ring").arg(run.join("ring")).uid(uid).gid(gid).stderr(Stdio::piped());
+        command
+    }
+
+    /// The certificate that clients are shown at `at`.
+    async fn shown(&self, at: SocketAddr) -> Vec<u8> {
+        self.authority.client().connect(at, "larder.test").await.shown()
+    }
+
+    /// The certificate that is in the file now.
+    fn signed(&self) -> Vec<u8> {
+        certificate(&self.authority.folder.join("site.crt"))
+    }
+}
+
+/// Where the daemon listens, without and with TLS; and the lines that it has said.
+fn listens(daemon: &mut Own) -> (SocketAddr, SocketAddr, Vec<String>) {
+    let mut said = BufReader::new(daemon.0.stderr.take().expect("a pipe")).lines();
+    let mut all: Vec<String> = Vec::new();
+    let mut at = Vec::new();
+    while at.len() < 2 {
+        let line = said.next().unwrap_or_else(|| panic!("it ended: {all:?}")).expect("text");
+        if let Some(address) = line.strip_prefix("larder: listening on ") {
+            let address = address.strip_suffix(" (TLS)").unwrap_or(address);
+            at.push(address.parse().expect("an address"));
         }
-    });
-    all
+        all.push(line);
+    }
+    // It is heard to the end, or it could write no more.
+    thread::spawn(move || said.for_each(drop));
+    (at[0], at[1], all)
+}
+
+/// Waits until a process has ended, and tells whether it says that all went well.
+async fn ends_well(process: Own) -> bool {
+    let process = Mutex::new(process);
+    let status = || process.lock().expect("a process").0.try_wait().expect("a child");
+    eventually("the end of a process", async || status().is_some()).await;
+    status().is_some_and(|status| status.success())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -261,64 +351,49 @@ async fn a_daemon_that_never_was_root_has_a_keeper_behind_a_socket() {
     if !is_root() {
         return;
     }
-    let authority = Authority::new();
-    authority.sign("site", &["larder.test"], Kind::Elliptic);
-    fs::set_permissions(&authority.folder, Permissions::from_mode(0o700)).expect("a mode");
-    let origin = Scripted::start().await.expect("an origin");
-    let folder = support::folder::Folder::new();
-    // Only root may read this one, too.
-    let text =
-        config(&authority, &origin, "site").replace(&format!("[run]\nuser = \"{USER}\"\n"), "");
-    folder.file("larder.toml", &text);
-    let file = folder.path().join("larder.toml");
-    fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("a mode");
-    let (uid, gid) = ids();
-    let (uid, gid) = (uid.parse().expect("a number"), gid.parse().expect("a number"));
-    let run = folder.path().join("run");
-    fs::create_dir(&run).expect("a folder");
-    std::os::unix::fs::chown(&run, Some(uid), Some(gid)).expect("given");
-    let socket = folder.path().join("keeper");
-    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
-    let door = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None);
-    let door = door.expect("a socket");
-    rustix::net::bind(&door, &SocketAddrUnix::new(&socket).expect("an address")).expect("bound");
-    rustix::net::listen(&door, 8).expect("it listens");
-    std::os::unix::fs::chown(&socket, Some(uid), Some(gid)).expect("given");
-    let keepers = keepers(door, file.clone());
-
-    let mut command = Command::new(binary().expect("a binary"));
-    command.arg("serve").arg("--config").arg(&file).arg("--keeper").arg(&socket);
-    command.arg("--admin-socket").arg(run.join("admin.sock"));
-    command.arg("--log-ring").arg(run.join("ring")).uid(uid).gid(gid);
-    let mut child = Own(command.stderr(Stdio::piped()).spawn().expect("it starts"));
-    let mut said = BufReader::new(child.0.stderr.take().expect("a pipe")).lines();
-    let mut all: Vec<String> = Vec::new();
-    while all.iter().filter(|line| line.starts_with("larder: listening")).count() < 2 {
-        all.push(said.next().unwrap_or_else(|| panic!("{all:?}")).expect("text"));
-    }
-    assert!(!all.iter().any(|line| line.contains("only root")), "{all:?}");
-    let at = all.iter().find_map(|line| {
-        line.strip_prefix("larder: listening on ")?.strip_suffix(" (TLS)")?.parse().ok()
-    });
-    let at: std::net::SocketAddr = at.expect("an address");
-    let shown = async || authority.client().connect(at, "larder.test").await.shown();
-    let of = |file: &str| certificate(&authority.folder.join(file));
-    assert_lowered_process(child.0.id());
-    assert_eq!(shown().await, of("site.crt"));
+    let manager = Manager::new().await;
+    manager.origin.on("/page", Script::cacheable("a page"));
+    manager.listen();
+    let mut daemon = Own(manager.daemon().spawn().expect("it starts"));
+    let (plain, tls, said) = listens(&mut daemon);
+    // Neither of its keeper, nor of `[run]`, which names whom it is already.
+    assert!(!said.iter().any(|line| line.contains("only root")), "{said:?}");
+    assert_lowered(daemon.0.id());
+    assert_eq!(manager.shown(tls).await, manager.signed());
+    get(plain).await;
+    let log = manager.authority.folder.join("access.log");
+    eventually("a line of the log", async || lines(&log) == 1).await;
 
     // Another keeper is there when one is gone.
-    let mut first = keepers.lock().expect("a list").pop().expect("a keeper");
-    first.kill().expect("it ends");
-    first.wait().expect("it has ended");
-    authority.sign("site", &["larder.test"], Kind::Elliptic);
-    let new = of("site.crt");
-    eventually("the renewed certificate", async || shown().await == new).await;
+    drop(manager.keepers.lock().expect("a list").pop().expect("a keeper"));
+    manager.authority.sign("site", &["larder.test"], Kind::Elliptic);
+    let new = manager.signed();
+    eventually("the renewed certificate", async || manager.shown(tls).await == new).await;
 
-    let pid = Pid::from_raw(child.0.id() as i32).expect("a process");
+    let pid = Pid::from_raw(daemon.0.id() as i32).expect("a process");
     kill_process(pid, Signal::TERM).expect("told");
-    assert!(child.0.wait().expect("it ends").success(), "{all:?}");
-    let last = keepers.lock().expect("a list").pop();
-    assert!(last.expect("a second keeper").wait().expect("it ends with the daemon").success());
+    assert!(ends_well(daemon).await);
+    let last = manager.keepers.lock().expect("a list").pop().expect("a second keeper");
+    assert!(ends_well(last).await, "it ends with the daemon");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_finds_no_keeper_says_where_and_how_there_is_one() {
+    if !is_root() {
+        return;
+    }
+    let manager = Manager::new().await;
+    let file = manager.folder.path().join("larder.toml");
+    fs::set_permissions(&file, Permissions::from_mode(0o644)).expect("a mode");
+    let ended = manager.daemon().output().expect("it ends");
+    assert!(!ended.status.success());
+    let said = String::from_utf8_lossy(&ended.stderr);
+    let socket = manager.socket().display().to_string();
+    let refused = |line: &&str| line.contains("site.crt") && !line.contains("warning");
+    let line = said.lines().find(refused).unwrap_or_else(|| panic!("{said}"));
+    for part in ["Permission denied", "systemctl start larder-keeper.socket", socket.as_str()] {
+        assert!(line.contains(part), "{part}: {said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -331,7 +406,7 @@ async fn a_second_daemon_leaves_the_admin_socket_of_the_first() {
     let owner = || fs::metadata(&socket).map(|found| found.uid()).ok();
     let owned = owner();
     // Of another user: what it took for its own would be that user's.
-    let folder = support::folder::Folder::new();
+    let folder = Folder::new();
     let mut command = Command::new(binary().expect("a binary"));
     command.args(["serve", "--origin", "http://127.0.0.1:1", "--listen", "127.0.0.1:0"]);
     command.args(["--user", "daemon", "--admin-socket"]).arg(&socket);
@@ -369,7 +444,7 @@ async fn low_ports_of_other_tools_are_open_before_root_is_given_up() {
     }
     let origin = Scripted::start().await.expect("an origin");
     let port = low_port();
-    let folder = support::folder::Folder::new();
+    let folder = Folder::new();
     folder.file("token", "0123456789abcdef0123456789abcdef");
     let token = folder.path().join("token");
     fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("a mode");
@@ -383,7 +458,7 @@ async fn low_ports_of_other_tools_are_open_before_root_is_given_up() {
         origin.addr()
     );
     let daemon = Daemon::start(&config).expect("it starts");
-    assert_lowered(&daemon);
+    assert_lowered(daemon.pid());
     let ports = [("Varnish CLI", 1), ("HTCP", 1), ("metrics", 2), ("health", 3)];
     for (port_of, host) in ports {
         let line = format!("larder: {port_of} listening on 127.0.0.{host}:{port}");
@@ -400,7 +475,7 @@ fn varnishds_jail_means_it() {
     if !is_root() {
         return;
     }
-    let folder = support::folder::Folder::new();
+    let folder = Folder::new();
     folder.file("default.vcl", "vcl 4.1; backend b none;");
     let vcl = folder.path().join("default.vcl");
     fs::set_permissions(&vcl, Permissions::from_mode(0o600)).expect("a mode");
@@ -429,7 +504,7 @@ async fn who_is_to_be_become_must_exist() {
     if !is_root() {
         return;
     }
-    let folder = support::folder::Folder::new();
+    let folder = Folder::new();
     folder.file("socket/none", "");
     let start = |more: &[&str]| {
         let socket = folder.path().join("socket/admin.sock");
@@ -454,7 +529,7 @@ async fn what_all_nodes_share_is_kept_as_the_users_own_and_opens_nothing_of_root
     let mut fleet = Fleet::start(1).await;
     fleet.nodes[0].end(Signal::TERM).await;
     fleet.nodes[0].begin_as(|own| format!("{own}[run]\nuser = \"{USER}\"\n"));
-    assert_lowered(fleet.nodes[0].daemon());
+    assert_lowered(fleet.nodes[0].daemon().pid());
     fleet.all_know(1).await;
     // The helper that stays root would open these if the node's own file named them.
     let authority = Authority::new();
@@ -470,7 +545,7 @@ async fn what_all_nodes_share_is_kept_as_the_users_own_and_opens_nothing_of_root
     fleet.nats.kill();
     fleet.nodes[0].end(Signal::TERM).await;
     fleet.nodes[0].begin();
-    assert_lowered(fleet.nodes[0].daemon());
+    assert_lowered(fleet.nodes[0].daemon().pid());
     assert_eq!(fleet.nodes[0].in_force().await, version);
     assert_eq!(fleet.nodes[0].mark().await, "one");
 }
