@@ -12,9 +12,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
+use parking_lot::Mutex;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use support::fleet::Fleet;
@@ -293,7 +294,7 @@ impl Manager {
             while let Ok(daemon) = rustix::net::accept_with(&door, SocketFlags::CLOEXEC) {
                 let mut keeper = Command::new(binary().expect("a binary"));
                 keeper.args(["keeper", "--config"]).arg(&config).stdin(daemon);
-                started.lock().expect("a list").push(Own(keeper.spawn().expect("it starts")));
+                started.lock().push(Own(keeper.spawn().expect("it starts")));
             }
         });
     }
@@ -341,7 +342,7 @@ fn listens(daemon: &mut Own) -> (SocketAddr, SocketAddr, Vec<String>) {
 /// Waits until a process has ended, and tells whether it says that all went well.
 async fn ends_well(process: Own) -> bool {
     let process = Mutex::new(process);
-    let status = || process.lock().expect("a process").0.try_wait().expect("a child");
+    let status = || process.lock().0.try_wait().expect("a child");
     eventually("the end of a process", async || status().is_some()).await;
     status().is_some_and(|status| status.success())
 }
@@ -365,7 +366,7 @@ async fn a_daemon_that_never_was_root_has_a_keeper_behind_a_socket() {
     eventually("a line of the log", async || lines(&log) == 1).await;
 
     // Another keeper is there when one is gone.
-    drop(manager.keepers.lock().expect("a list").pop().expect("a keeper"));
+    drop(manager.keepers.lock().pop().expect("a keeper"));
     manager.authority.sign("site", &["larder.test"], Kind::Elliptic);
     let new = manager.signed();
     eventually("the renewed certificate", async || manager.shown(tls).await == new).await;
@@ -373,7 +374,7 @@ async fn a_daemon_that_never_was_root_has_a_keeper_behind_a_socket() {
     let pid = Pid::from_raw(daemon.0.id() as i32).expect("a process");
     kill_process(pid, Signal::TERM).expect("told");
     assert!(ends_well(daemon).await);
-    let last = manager.keepers.lock().expect("a list").pop().expect("a second keeper");
+    let last = manager.keepers.lock().pop().expect("a second keeper");
     assert!(ends_well(last).await, "it ends with the daemon");
 }
 
