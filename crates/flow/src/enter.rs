@@ -66,7 +66,7 @@ impl Core {
             }
         };
         match &site.throttles {
-            None => self.enter_site((live, site), request, client, (now, false), false),
+            None => self.enter_site((live, site), request, client, (now, false)),
             Some(limits) => self.start_limited(limits, (live, site), request, client, now),
         }
     }
@@ -83,7 +83,7 @@ impl Core {
         let silent = || Start::Reply(peers::silent(Silence::Nothing));
         let start = match decide::enter(&self.shared, live, request, client) {
             Entry::Site(site) if site.client_auth.is_none() => {
-                self.enter_site((live, site), request, client, (now, true), false).0
+                self.enter_site((live, site), request, client, (now, true)).0
             }
             _ => silent(),
         };
@@ -95,7 +95,7 @@ impl Core {
         (start, client.peer)
     }
 
-    /// Goes on with a request for `site`; `is_later` if it is to be answered later, whatever it is.
+    /// Goes on with a request for `site`.
     #[inline(always)]
     pub(crate) fn enter_site(
         self: &Rc<Self>,
@@ -103,14 +103,11 @@ impl Core {
         request: &mut Request,
         client: &Client<'_>,
         (now, for_peer): (Now, bool),
-        is_later: bool,
     ) -> (Start, Peer) {
         match &site.gates {
-            Some(gates) if !for_peer => {
-                self.enter_by(gates, (live, site), request, client, (now, is_later))
-            }
-            Some(_) => self.enter_from_peer((live, site), request, client, (now, is_later)),
-            None => self.enter_open((live, site), request, client, (now, is_later), for_peer, None),
+            Some(gates) if !for_peer => self.enter_by(gates, (live, site), request, client, now),
+            Some(_) => self.enter_from_peer((live, site), request, client, now),
+            None => self.enter_open((live, site), request, client, (now, for_peer), None),
         }
     }
 
@@ -121,13 +118,13 @@ impl Core {
         (live, site): (&LiveRef, &Arc<Site>),
         request: &mut Request,
         client: &Client<'_>,
-        when: (Now, bool),
+        now: Now,
     ) -> (Start, Peer) {
         let entering = gate::inherit(site, request);
         if let Some(entering) = &entering {
             entering.take_off(request);
         }
-        self.enter_open((live, site), request, client, when, true, entering.as_ref())
+        self.enter_open((live, site), request, client, (now, true), entering.as_ref())
     }
 
     /// The same where not everybody may enter.
@@ -138,21 +135,18 @@ impl Core {
         (live, site): (&LiveRef, &Arc<Site>),
         request: &mut Request,
         client: &Client<'_>,
-        (now, is_later): (Now, bool),
+        now: Now,
     ) -> (Start, Peer) {
         let guest = Guest::of(site, request, client.peer);
         if site.policy.wants_https(request, guest.scheme) {
             // A password would travel in the clear.
-            let when = (now, is_later);
-            return self.enter_open((live, site), request, client, when, false, None);
+            return self.enter_open((live, site), request, client, (now, false), None);
         }
         match self.look((gates, site), request, guest, (&[], now)) {
-            Looked::In(entering) => {
-                self.enter_as((live, site), request, client, (now, is_later), entering)
-            }
+            Looked::In(entering) => self.enter_as((live, site), request, client, now, entering),
             Looked::Refused(refusal) => (Start::Reply(*refusal), guest.who),
             Looked::Waits(check) => {
-                let way = Way::Gate(Visitor::new(check, request, client, guest));
+                let way = Way::Gate(Visitor::new(Some((check, guest)), request, client));
                 let slow = Slow::of_page(Rc::clone(live), Arc::clone(site), way);
                 (Start::Slow(Box::new(slow)), guest.who)
             }
@@ -165,12 +159,13 @@ impl Core {
         (live, site): (&LiveRef, &Arc<Site>),
         request: &mut Request,
         client: &Client<'_>,
-        when: (Now, bool),
+        now: Now,
         entering: Entering,
     ) -> (Start, Peer) {
         entering.take_off(request);
-        let open = self.enter_open((live, site), request, client, when, false, Some(&entering));
-        let (mut start, who) = open;
+        let place = (live, site);
+        let (mut start, who) =
+            self.enter_open(place, request, client, (now, false), Some(&entering));
         if let Some(user) = entering.user {
             match &mut start {
                 Start::Reply(reply) => reply.about.guarded.note_user(user),
@@ -187,14 +182,13 @@ impl Core {
         (live, site): (&LiveRef, &Arc<Site>),
         request: &mut Request,
         client: &Client<'_>,
-        (now, is_later): (Now, bool),
-        for_peer: bool,
+        (now, for_peer): (Now, bool),
         entering: Option<&Entering>,
     ) -> (Start, Peer) {
         if let Some(instance) = &site.vcl {
             let place = (live, site, instance);
-            let when = (now, is_later);
-            return (program::start(self, place, request, client, when, for_peer), client.peer);
+            let when = (now, for_peer);
+            return (program::start(self, place, request, client, when), client.peer);
         }
         let mut notes = Notes::default();
         self.keep_cookies(site, request);

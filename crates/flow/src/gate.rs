@@ -12,19 +12,21 @@ mod known;
 mod passed;
 mod visitor;
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use base::rate::Crowd;
 use base::{Counter, Limits, Now};
 use message::{HeaderId, Request, Scheme};
 use origin::Origin;
+use parking_lot::Mutex;
 use policy::headers::FieldName;
 use policy::rules::Settings;
 use policy::users::basic_credentials;
 use policy::{BasicAuth, Declared, ForwardAuth, Peer, SiteRules, Step, Users};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::core::Core;
 use crate::guard::refusal;
@@ -52,6 +54,9 @@ pub struct Gates {
     clients: Arc<Crowd>,
     /// Passwords of one client that are checked at once.
     each: u32,
+    /// Those that are checked at present, by digests of what was shown: a browser shows its password
+    /// many times at once, and to several cores.
+    under_way: Mutex<HashMap<[u8; 32], Weak<OnceCell<bool>>>>,
     /// Milliseconds for which a password is remembered.
     keep_ms: u64,
 }
@@ -172,6 +177,7 @@ impl Gates {
                 places: Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))),
                 clients: Crowd::new(CLIENTS),
                 each: u32::try_from(limits.password_checks_client).unwrap_or(u32::MAX).max(1),
+                under_way: Mutex::default(),
                 keep_ms: limits.password_keep,
             })
         })
@@ -182,6 +188,19 @@ impl Gates {
     fn of(&self, (route, also): (u32, Option<u32>)) -> impl Iterator<Item = &RouteGates> {
         let of = |route: u32| self.routes.get(route as usize).unwrap_or(&self.routes[0]);
         std::iter::once(of(route)).chain(also.map(of))
+    }
+
+    /// The verdict on a password by the digest of what was shown, empty until somebody has found
+    /// out; all who show the same meanwhile have the same one.
+    fn verdict(&self, digest: [u8; 32]) -> Arc<OnceCell<bool>> {
+        let mut under_way = self.under_way.lock();
+        if let Some(verdict) = under_way.get(&digest).and_then(Weak::upgrade) {
+            return verdict;
+        }
+        under_way.retain(|_, verdict| verdict.strong_count() > 0);
+        let verdict = Arc::default();
+        under_way.insert(digest, Arc::downgrade(&verdict));
+        verdict
     }
 
     /// Returns true if a gate tells origins something in a field called `name`.

@@ -1,9 +1,8 @@
 //! Limits that a request must pass before it is answered, under both policies: those of its site.
 //!
 //! They are asked before the policy or the program is, so that a refusal costs little. A request
-//! that is to wait for its turn has its way prepared at once, so that its connection knows what it
-//! will be; it goes that way when its turn has come. Under a program nothing is prepared: what it
-//! holds others may wait for. Nothing here is asked for purges, fragments of pages, health checks,
+//! that is to wait for its turn enters its site when that has come: what it held before others
+//! might wait for, or have purged meanwhile. Nothing here is asked for purges, fragments of pages, health checks,
 //! challenges, and requests of other nodes.
 
 use std::rc::Rc;
@@ -19,6 +18,7 @@ use crate::ask::{LiveRef, sign};
 use crate::client::Client;
 use crate::core::Core;
 use crate::error_pages;
+use crate::gate::Visitor;
 use crate::live::Site;
 use crate::pages::{self, Problem};
 use crate::reply::Reply;
@@ -59,26 +59,23 @@ impl Core {
                 return (Start::Reply(limited(site, request, problem)), who);
             }
         };
-        if pass.turn.is_none()
-            && let Err(problem) = pass.enter(throttles, &visit, &self.counters)
-        {
+        if pass.turn.is_some() {
+            let way = Way::Gate(Visitor::new(None, request, client));
+            let slow = Slow::of_page(Rc::clone(live), Arc::clone(site), way);
+            let slow = Slow { pass: Some(Box::new(pass)), ..slow };
+            return (Start::Slow(Box::new(slow)), who);
+        }
+        if let Err(problem) = pass.enter(throttles, &visit, &self.counters) {
             return (Start::Reply(limited(site, request, problem)), who);
         }
-        let is_later = pass.turn.is_some();
-        let (start, client) =
-            self.enter_site((live, site), request, client, (now, false), is_later);
+        let (start, client) = self.enter_site((live, site), request, client, (now, false));
         let start = match start {
-            Start::Reply(reply) if is_later => {
-                let way = Way::Ready(Box::new(reply));
-                let slow = Slow::of_page(Rc::clone(live), Arc::clone(site), way);
-                Start::Slow(Box::new(Slow { pass: Some(Box::new(pass)), ..slow }))
-            }
             Start::Reply(mut reply) => {
                 pass.mark(&mut reply);
                 Start::Reply(reply)
             }
             Start::Slow(mut slow) => {
-                if pass.turn.is_some() || pass.stay.is_some() || pass.spared.is_some() {
+                if pass.stay.is_some() || pass.spared.is_some() {
                     slow.pass = Some(Box::new(pass));
                 }
                 Start::Slow(slow)

@@ -79,8 +79,6 @@ impl Slow {
                 return visitor.run(core, place, request, (body, front)).await;
             }
             Way::Assemble(assembly) => return assembly.run(core, front),
-            // It has been signed.
-            Way::Ready(reply) => return *reply,
             _ => self.reply(core, request, body, front).await,
         };
         if reply.page.is_none() {
@@ -168,7 +166,7 @@ impl Slow {
             // Boxed: it is rare, and larger than a fetch.
             Way::Purge(order, answers) => Box::pin(purge(core, ask, *order, answers)).await,
             // Taken out before.
-            Way::Vcl(_) | Way::Assemble(_) | Way::Ready(_) | Way::Gate(_) => {
+            Way::Vcl(_) | Way::Assemble(_) | Way::Gate(_) => {
                 pages::problem(request, Problem::Internal)
             }
             _ if let Some(problem) = refusal(request, ask.live) => pages::problem(request, problem),

@@ -67,10 +67,8 @@ pub(crate) enum Way {
     },
     /// To the store, to make something in it untrue.
     Purge(Box<Order>, Answers),
-    /// To its site, once the gates know who asks.
+    /// To its site, once its turn has come, or the gates know who asks.
     Gate(Box<Visitor>),
-    /// With this reply, once its turn has come.
-    Ready(Box<Reply>),
     /// With this reply, once the invalidation that it tells of has been recorded.
     Recorded(Box<Reply>),
     /// A page that must wait for some of its pieces.

@@ -718,3 +718,22 @@ async fn a_yes_is_not_another_server_s() {
         assert!(done, "{err}");
     }
 }
+
+/// A browser asks for all that a page needs at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_right_password_that_comes_many_times_at_once_is_checked_once() {
+    let (folder, site) = users("");
+    let stage = stage(Policy::Declared, &folder, "", &site).await;
+    let mut client = client(&stage.daemon).await;
+    for (password, status) in [(PASSWORD, 200), ("wrong", 401)] {
+        let shown = format!("Basic {}", BASE64.encode(format!("ann:{password}").as_bytes()));
+        let get = Request::get("/page").field("authorization", &shown);
+        let streams: Vec<u32> = (0..20).map(|_| client.new_stream()).collect();
+        let all: Vec<u8> = streams.iter().flat_map(|stream| get.bytes(*stream, true)).collect();
+        client.send(&all).await.expect("sent");
+        for stream in streams {
+            assert_eq!(client.outcome(stream).await.answer("/page").status, status);
+        }
+    }
+    assert_eq!(stage.limit_hits("password_checks_client").await, 0);
+}

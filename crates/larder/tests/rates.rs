@@ -6,8 +6,10 @@
 mod support;
 
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use support::console::run;
 use support::disked::{BOTH, Policy};
 use support::explain::{fact, step};
 use support::folder::Folder;
@@ -157,6 +159,32 @@ async fn a_queue_delays_and_answers_all() {
         let queued = stage.metric("larder_rate_queued_total").await;
         assert!((1..=4).contains(&queued), "{policy:?}: {queued}");
         stage.daemon.counted("larder_rate_limited_total", 0).await;
+    }
+}
+
+/// Whoever purges may forget what was there, also while others wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_gets_nothing_that_was_purged_meanwhile() {
+    // Of the three seconds that it waits.
+    let wait = Duration::from_secs(2);
+    for policy in BOTH {
+        // On a machine that was too busy for the purge to come in time it is done again.
+        let mut was_in_time = false;
+        while !was_in_time {
+            let site = "rate = { requests = \"20/m\", queue = 1 }";
+            let (stage, _folder) = stage(policy, "", site).await;
+            let begun = Instant::now();
+            assert_eq!(stage.get("/page").await.text(), "page");
+            let mut raw = stage.connect().await;
+            raw.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("sent");
+            stage.daemon.counted("larder_rate_queued_total", 1).await;
+            stage.origin.on("/page", Script::cacheable("another"));
+            let (done, _, err) = run(&stage.daemon, &["purge", "--all"]).await;
+            assert!(done, "{err}");
+            was_in_time = begun.elapsed() < wait;
+            let reply = whole(raw.reply("GET").await, "/page");
+            assert!(!was_in_time || reply.text() == "another", "{policy:?}: {}", reply.text());
+        }
     }
 }
 

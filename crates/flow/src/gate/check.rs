@@ -54,7 +54,7 @@ impl Check {
         let (digest, entered, keep_ms) = match self {
             Self::Password { gate, digest, user, password } => {
                 let name = Arc::new(User(String::from_utf8_lossy(&user).into()));
-                let shown = (&*gate, user, password);
+                let shown = (&*gate, digest, user, password);
                 check(core, (gates, site), request, guest.who, shown).await?;
                 (digest, Admitted { user: Some(name), ..Admitted::default() }, gates.keep_ms)
             }
@@ -74,35 +74,36 @@ impl Check {
     }
 }
 
-/// Checks a password.
+/// Checks a password, unless that is under way already.
 async fn check(
     core: &Rc<Core>,
     (gates, site): (&Gates, &Site),
     request: &Request,
     client: Peer,
-    (gate, user, password): (&PasswordGate, Vec<u8>, Vec<u8>),
+    (gate, digest, user, password): (&PasswordGate, [u8; 32], Vec<u8>, Vec<u8>),
 ) -> Result<(), Box<Reply>> {
-    let refused = |problem| Err(Box::new(refusal(site, request, problem, Declared::BASIC_AUTH)));
-    let mark = Per::Address.mark(&core.shared.seed, request, client);
-    let Some(_stay) = gates.clients.enter(mark, gates.each) else {
-        core.counters.limit(Limit::PasswordChecksClient);
-        return refused(Problem::TooManyPasswords);
+    let verdict = gates.verdict(digest);
+    let find_out = || async {
+        let mark = Per::Address.mark(&core.shared.seed, request, client);
+        let Some(_stay) = gates.clients.enter(mark, gates.each) else {
+            core.counters.limit(Limit::PasswordChecksClient);
+            return Err(Problem::TooManyPasswords);
+        };
+        if gates.places.available_permits() == 0 {
+            core.counters.limit(Limit::PasswordChecks);
+        }
+        let _place = gates.places.acquire().await;
+        core.counters.inc(Counter::GateChecked);
+        let users = Arc::clone(&gate.users);
+        rt::blocking(move || users.has(&user, &password)).await.map_err(|_| {
+            core.counters.inc(Counter::Panics);
+            Problem::Internal
+        })
     };
-    if gates.places.available_permits() == 0 {
-        core.counters.limit(Limit::PasswordChecks);
-    }
-    let place = gates.places.acquire().await;
-    core.counters.inc(Counter::GateChecked);
-    let users = Arc::clone(&gate.users);
-    let is_right = rt::blocking(move || users.has(&user, &password)).await;
-    drop(place);
-    match is_right {
+    match verdict.get_or_try_init(find_out).await {
         Ok(true) => Ok(()),
         Ok(false) => Err(Box::new(core.ask_for_password(site, request, gate))),
-        Err(_) => {
-            core.counters.inc(Counter::Panics);
-            refused(Problem::Internal)
-        }
+        Err(problem) => Err(Box::new(refusal(site, request, problem, Declared::BASIC_AUTH))),
     }
 }
 

@@ -1,4 +1,5 @@
-//! A request that waits at a gate, and what is kept of its connection meanwhile.
+//! A request that waits before its site, for its turn or at a gate, and what is kept of its
+//! connection meanwhile.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use message::{Request, Upgrade};
 use policy::Peer;
 use tls::Secured;
 
-use super::{Check, Guest, Looked};
+use super::{Check, Entering, Guest, Looked};
 use crate::ask::{Front, LiveRef};
 use crate::client::Client;
 use crate::core::Core;
@@ -22,10 +23,10 @@ use crate::way::Start;
 /// take it for has its own.
 const CHECKS_MAX: usize = 8;
 
-/// A request that waits at a gate.
+/// A request that waits before its site.
 pub(crate) struct Visitor {
-    check: Box<Check>,
-    guest: Guest,
+    /// The check that it waits for at a gate; `None` if it waits for its turn alone.
+    check: Option<(Box<Check>, Guest)>,
     peer: Peer,
     near: bool,
     secured: Option<Rc<Secured>>,
@@ -34,16 +35,14 @@ pub(crate) struct Visitor {
 }
 
 impl Visitor {
-    /// The request of `client`, who is `guest`, and waits for `check`.
+    /// The request of `client`, which waits for `check`.
     pub(crate) fn new(
-        check: Box<Check>,
+        check: Option<(Box<Check>, Guest)>,
         request: &Request,
         client: &Client<'_>,
-        guest: Guest,
     ) -> Box<Self> {
         Box::new(Self {
             check,
-            guest,
             peer: client.peer,
             near: client.near,
             secured: client.secured.cloned(),
@@ -61,35 +60,52 @@ impl Visitor {
     pub(crate) async fn run(
         self: Box<Self>,
         core: &Rc<Core>,
-        (live, site): (&LiveRef, &Arc<Site>),
+        place: (&LiveRef, &Arc<Site>),
         request: &Request,
         (body, front): (Option<Reader>, Front<'_>),
     ) -> Reply {
-        let Self { mut check, guest, peer, near, secured, line, .. } = *self;
-        let Some(gates) = &site.gates else { return pages::problem(request, Problem::Internal) };
-        let place = (&**gates, &**site);
-        let mut proofs = Vec::new();
-        let entering = loop {
-            match Box::pin(check.run(core, place, live, request, guest)).await {
-                Ok(proof) => proofs.push(proof),
+        let Self { check, peer, near, secured, line, .. } = *self;
+        let entering = match check {
+            None => None,
+            Some(check) => match pass(check, core, place, request).await {
+                Ok(entering) => Some(entering),
                 Err(refusal) => return *refusal,
-            }
-            match core.look(place, request, guest, (&proofs, core.now())) {
-                Looked::In(entering) => break entering,
-                Looked::Refused(refusal) => return *refusal,
-                Looked::Waits(_) if proofs.len() >= CHECKS_MAX => {
-                    return pages::problem(request, Problem::Internal);
-                }
-                Looked::Waits(next) => check = next,
-            }
+            },
         };
         let mut request = request.clone();
         let client = Client { peer, near, secured: secured.as_ref(), line: line.as_ref() };
-        let when = (core.now(), false);
-        let (start, _) = core.enter_as((live, site), &mut request, &client, when, entering);
+        let now = core.now();
+        let (start, _) = match entering {
+            None => core.enter_site(place, &mut request, &client, (now, false)),
+            Some(entering) => core.enter_as(place, &mut request, &client, now, entering),
+        };
         match start {
             Start::Reply(reply) => reply,
             Start::Slow(slow) => Box::pin(slow.run(core, &request, body, front)).await,
+        }
+    }
+}
+
+/// Waits until the gates before `site` know, from one check to the next.
+///
+/// # Errors
+/// The answer to the request, which may not enter.
+async fn pass(
+    (mut check, guest): (Box<Check>, Guest),
+    core: &Rc<Core>,
+    (live, site): (&LiveRef, &Arc<Site>),
+    request: &Request,
+) -> Result<Entering, Box<Reply>> {
+    let bug = || Box::new(pages::problem(request, Problem::Internal));
+    let place = (&**site.gates.as_ref().ok_or_else(bug)?, &**site);
+    let mut proofs = Vec::new();
+    loop {
+        proofs.push(Box::pin(check.run(core, place, live, request, guest)).await?);
+        match core.look(place, request, guest, (&proofs, core.now())) {
+            Looked::In(entering) => return Ok(entering),
+            Looked::Refused(refusal) => return Err(refusal),
+            Looked::Waits(_) if proofs.len() >= CHECKS_MAX => return Err(bug()),
+            Looked::Waits(next) => check = next,
         }
     }
 }

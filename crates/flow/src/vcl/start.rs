@@ -21,19 +21,17 @@ use crate::core::Core;
 use crate::live::Site;
 use crate::way::{Slow, Start, Way};
 
-/// Takes a request as far as it goes without waiting, in the program `instance`; one that
-/// `is_later` answered, whatever it is, does not begin.
+/// Takes a request as far as it goes without waiting, in the program `instance`.
 pub(crate) fn start(
     core: &Rc<Core>,
     (live, site, instance): (&LiveRef, &Arc<Site>, &Arc<Instance>),
     asked: &Request,
     client: &Client<'_>,
-    (now, is_later): (Now, bool),
-    for_peer: bool,
+    (now, for_peer): (Now, bool),
 ) -> Start {
     let made = client.line.is_none().then(|| Line::of(client.peer));
     let line = client.line.or(made.as_ref()).expect("one of the two is there");
-    begin(core, (live, site, instance), asked, (line, None), (now, is_later, for_peer))
+    begin(core, (live, site, instance), asked, (line, None), (now, for_peer))
 }
 
 /// Takes a fragment of a page as far as it goes without waiting.
@@ -47,7 +45,7 @@ pub(crate) fn start_fragment(
     core.counts().inc(Count::EsiReq);
     let made = within.top.line.is_none().then(|| Line::of(within.top.peer));
     let line = within.top.line.as_ref().or(made.as_ref()).expect("one of the two is there");
-    begin(core, place, asked, (line, Some(within)), (now, false, false))
+    begin(core, place, asked, (line, Some(within)), (now, false))
 }
 
 fn begin(
@@ -55,7 +53,7 @@ fn begin(
     (live, site, instance): (&LiveRef, &Arc<Site>, &Arc<Instance>),
     asked: &Request,
     (line, within): (&Line, Option<&Rc<Within>>),
-    (now, is_later, for_peer): (Now, bool, bool),
+    (now, for_peer): (Now, bool),
 ) -> Start {
     let counts = core.counts();
     let front = Front::default();
@@ -71,7 +69,7 @@ fn begin(
     }
     let reads_body = has_body(asked) && instance.program().uses().body.is_some();
     let recorded = core.recorded();
-    let halt = match reads_body || is_later {
+    let halt = match reads_body {
         true => None,
         false => match turn.advance(&env, Step::Start) {
             Halt::Reply(reply) if core.recorded() == recorded => {
