@@ -160,12 +160,7 @@ impl Teller<'_> {
         if let Some(refused) = self.limits(&site, request, client.peer, now) {
             return refused;
         }
-        let scheme = site.policy.scheme(request, client.peer);
-        if let Some(gates) = &site.gates
-            && !site.policy.wants_https(request, scheme)
-        {
-            self.steps.extend(gates.foretell(&site, request));
-        }
+        self.gates(&site, request, client.peer);
         if let Some(instance) = &site.vcl {
             let told = foretell(self.shared, live, (&site, instance), request, client.peer, now);
             self.steps.extend(told.steps);
@@ -188,6 +183,14 @@ impl Teller<'_> {
         self.decided = Some((Arc::clone(&site), notes));
         let ask = Ask::new(live, &site, (request, notes), now);
         self.follow(&ask, verdict)
+    }
+
+    /// Foretells what the site's gates are, for a request that comes as far as them.
+    fn gates(&mut self, site: &Site, request: &Request, peer: Peer) {
+        let Some(gates) = &site.gates else { return };
+        if !site.policy.wants_https(request, site.policy.scheme(request, peer)) {
+            self.steps.extend(gates.foretell(site, request));
+        }
     }
 
     /// Foretells what the site's limits would say; the outcome if they refuse.
