@@ -18,7 +18,7 @@ fn gates<'a>((site, request): Passing<'a>) -> impl Iterator<Item = &'a RouteGate
 }
 
 /// Returns true if `page` stands behind all the gates that `fragment` does.
-pub(crate) fn may_include(page: Passing<'_>, fragment: Asked<'_>) -> bool {
+pub(crate) fn may_include(page: Passing<'_>, fragment: Passing<'_>) -> bool {
     gates(fragment).all(|own| {
         let password = own.password.as_ref().is_none_or(|own| {
             gates(page).filter_map(|gate| gate.password.as_ref()).any(|gate| gate.rule == own.rule)
