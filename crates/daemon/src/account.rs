@@ -8,7 +8,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use config::Run;
-use nix::unistd::{Gid, Group, Uid, User, initgroups, setresgid, setresuid};
+use nix::unistd::{
+    Gid, Group, Uid, User, getegid, getgrouplist, getgroups, initgroups, setresgid, setresuid,
+};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chownat, fstat, openat};
 use rustix::process::{
     DumpableBehavior, Resource, Rlimit, geteuid, set_dumpable_behavior, setrlimit,
@@ -32,7 +34,7 @@ pub enum RunAs {
     Same,
 }
 
-/// The user that a daemon which is started here would run as, and what it is let in as.
+/// A user that runs a daemon, and what it is let in as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Runner {
     pub(crate) name: String,
@@ -41,26 +43,28 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// The user that `run` means; `None` for root, who is let in everywhere, and for one who
-    /// cannot be found out.
-    pub(crate) fn of(run: &Run) -> Option<Self> {
-        let own = geteuid();
-        let (user, gids) = match own.is_root() {
-            true => {
-                let user = user(run.user.as_deref().unwrap_or(USUAL)).ok()??;
-                let group = |name: &String| Group::from_name(name).ok()?.map(|group| group.gid);
-                let gid = run.group.as_ref().map_or(Some(user.gid), group)?;
-                let name = CString::new(user.name.as_str()).ok()?;
-                let gids = nix::unistd::getgrouplist(&name, gid).ok()?;
-                (user, gids)
-            }
-            false => {
-                let user = User::from_uid(Uid::from_raw(own.as_raw())).ok()??;
-                let mut gids = nix::unistd::getgroups().ok()?;
-                gids.push(nix::unistd::getegid());
-                (user, gids)
-            }
-        };
+    /// The user of a daemon that is started here as `run` says; `None` for root, who is let in
+    /// everywhere, and for one who cannot be found out.
+    pub(crate) fn foreseen(run: &Run) -> Option<Self> {
+        if !geteuid().is_root() {
+            return Self::own();
+        }
+        let user = user(run.user.as_deref().unwrap_or(USUAL)).ok()??;
+        let group = |name: &String| Group::from_name(name).ok()?.map(|group| group.gid);
+        let gid = run.group.as_ref().map_or(Some(user.gid), group)?;
+        let name = CString::new(user.name.as_str()).ok()?;
+        Self::of(user, getgrouplist(&name, gid).ok()?)
+    }
+
+    /// The user of this process; `None` as for others.
+    pub(crate) fn own() -> Option<Self> {
+        let user = User::from_uid(Uid::effective()).ok()??;
+        let mut gids = getgroups().ok()?;
+        gids.push(getegid());
+        Self::of(user, gids)
+    }
+
+    fn of(user: User, gids: Vec<Gid>) -> Option<Self> {
         let gids = gids.into_iter().map(Gid::as_raw).collect();
         let runner = Self { name: user.name, uid: user.uid.as_raw(), gids };
         (runner.uid != 0).then_some(runner)

@@ -16,8 +16,12 @@ use crate::account::Runner;
 const ENTER: u32 = 0o1;
 const CONNECT: u32 = 0o2;
 
-/// Everything that is missing on `machine`.
-pub(crate) fn unmet(config: &Config, machine: &Machine) -> Vec<Diagnostic> {
+/// Everything that is missing on `machine`, and for `runner`, if that is not root.
+pub(crate) fn unmet(
+    config: &Config,
+    machine: &Machine,
+    runner: Option<&Runner>,
+) -> Vec<Diagnostic> {
     let mut found: Vec<_> = too_much_memory(config, machine).into_iter().collect();
     for folder in &config.folders {
         let why = match std::fs::metadata(&folder.path) {
@@ -30,9 +34,9 @@ pub(crate) fn unmet(config: &Config, machine: &Machine) -> Vec<Diagnostic> {
         let message = format!("`{}`: {}: {why}", folder.setting, folder.path.display());
         found.push(folder.place.warning(message));
     }
-    if let Some(user) = Runner::of(&config.run) {
+    if let Some(user) = runner {
         for socket in &config.sockets {
-            let Some(advice) = shut(&socket.path, &user) else { continue };
+            let Some(advice) = shut(&socket.path, user) else { continue };
             let (setting, path, name) = (&socket.setting, socket.path.display(), &user.name);
             let message = format!("`{setting}`: {path}: {name} may not connect to it");
             let mut told = socket.place.warning(message);
@@ -111,7 +115,7 @@ mod tests {
                     origin = \"app\"\n";
         let (config, _) = config::load_str(&format!("{text}\n{rest}"), "larder.toml").expect(text);
         let machine = Machine { memory_bytes: 1 << 30, cpus: 1 };
-        unmet(&config, &machine).iter().map(ToString::to_string).collect()
+        unmet(&config, &machine, None).iter().map(ToString::to_string).collect()
     }
 
     #[test]

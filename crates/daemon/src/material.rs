@@ -18,6 +18,7 @@ use tls::{
     AuthMode, Challenges, ClientAuth, Domain, MaterialError, Pair, Server, TicketKeys, Upstream,
 };
 
+use crate::account::Runner;
 use crate::error_pages::PageFiles;
 use crate::guard::Guard;
 use crate::load::render;
@@ -75,11 +76,23 @@ impl<F, T> Watched<F, T> {
     }
 }
 
-/// Reads the files that a configuration names; warnings go to standard error, also those about what
-/// the machine has not.
-pub fn read_material(config: &Config) -> Result<Material, String> {
+/// Reads the files that a configuration names, for a daemon that is started here, by whoever that
+/// will be; warnings go to standard error, also those about what the machine has not.
+///
+/// # Errors
+/// What cannot be used.
+pub fn check_material(config: &Config) -> Result<(), String> {
+    read_for(config, Runner::foreseen(&config.run)).map(drop)
+}
+
+/// The same for the daemon that this process is.
+pub(crate) fn read_material(config: &Config) -> Result<Material, String> {
+    read_for(config, Runner::own())
+}
+
+fn read_for(config: &Config, runner: Option<Runner>) -> Result<Material, String> {
     let (material, mut found) = Material::read(config);
-    found.extend(fits::unmet(config, &Machine::read()));
+    found.extend(fits::unmet(config, &Machine::read(), runner.as_ref()));
     if found.iter().any(|problem| problem.severity == config::Severity::Error) {
         return Err(render(&found));
     }

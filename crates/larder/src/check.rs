@@ -16,7 +16,7 @@ pub(crate) fn check(path: &Path, show: bool) -> Result<(), String> {
     if !warnings.is_empty() {
         base::say!("{warnings}");
     }
-    daemon::read_material(&config)?;
+    daemon::check_material(&config)?;
     base::show!(
         "{}: good: {} site{}, {} origin{}",
         path.display(),
