@@ -84,6 +84,9 @@ await part('what people look up', async () => {
     }
     const verified = inside('systemd-analyze verify larder.service larder-keeper.socket larder-keeper@.service');
     check('systemd-analyze verify has nothing to say', verified.good && !verified.all.trim(), verified.all.trim());
+    const uids = inside('grep -h ^Uid: /proc/$(pgrep -u larder -x larder)/status; id -u larder').out.trim().split(/\s+/).slice(1);
+    // Without the capability for it, by what follows, it could not have become who it is.
+    check('the daemon never was root', uids.length === 5 && new Set(uids).size === 1 && uids[0] !== '0', uids.join(' '));
     const rights = inside('grep -h "^Cap[PEB]" /proc/$(pgrep -u larder -x larder)/status').out.trim().split('\n');
     check('the daemon may open low ports and nothing else of what root may',
       rights.length === 3 && rights.every((line) => line.endsWith('\t0000000000000400')), rights.join(' '));
@@ -115,7 +118,24 @@ await part('a key that only root may read', async () => {
     check('also where the keeper was ended', inside('systemctl reload larder').good);
     await shown('third');
   } else skipped('a keeper that was ended');
-  inside(`cp /root/kept.toml ${CONFIG}; rm -r /etc/lab-keys; systemctl restart larder`);
+  inside(`sed -i '1i access_log = "/var/log/lab-access.log"' ${CONFIG}`);
+  inside('systemctl restart larder');
+  const logged = async (what) => {
+    const seen = await until(() => welcome().good && inside('grep -c "GET / " /var/log/lab-access.log').good);
+    check(what, seen, inside('stat -c "%A %U:%G" /var/log/lab-access.log').all.trim());
+  };
+  await logged('a log in a folder of root\'s is made and written');
+  inside('rm /var/log/lab-access.log; kill -USR1 $(pgrep -u larder -x larder)');
+  await logged('and made anew when it was moved');
+  if (booted) {
+    inside('systemctl mask --runtime --now larder-keeper.socket');
+    check('without the keeper it does not start', !inside('systemctl restart larder').good);
+    const said = inside('journalctl --unit=larder --no-pager --output=cat --lines=40').out;
+    const [line] = /.*cert\.pem: Permission denied.*/.exec(said) ?? [''];
+    check('and says which file takes it, and how to start it', line.includes('systemctl start larder-keeper.socket'), line);
+    inside('systemctl unmask --runtime larder-keeper.socket; systemctl reset-failed larder');
+  } else skipped('a start without the keeper');
+  inside(`cp /root/kept.toml ${CONFIG}; rm -r /etc/lab-keys /var/log/lab-access.log; systemctl restart larder`);
   check('as before, it serves', await serves());
 });
 

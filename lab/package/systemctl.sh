@@ -1,7 +1,7 @@
 #!/bin/bash
 # In a room without systemd, in systemctl's place: does what the units of Larder and PHP-FPM say (directories, commands;
-# Larder begins as root, which it does not stay, and so needs no --keeper), and for others what their init scripts do. Knows the words that the lab and
-# the pages say.
+# Larder begins as root, which it does not stay, and so needs no --keeper), and for others what their init scripts do.
+# Knows the words that the lab and the pages say.
 set -eu
 units=/lib/systemd/system
 

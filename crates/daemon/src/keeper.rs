@@ -160,7 +160,7 @@ fn connect(path: &Path) -> Result<OwnedFd, Errno> {
 /// As of opening it. Where the keeper is away the error is that of this process, and says so.
 pub(crate) fn open(path: &Path, how: How) -> io::Result<File> {
     match (how.open(path), KEEPER.get()) {
-        (Err(error), Some(keeper)) if error.kind() == io::ErrorKind::PermissionDenied => {
+        (Err(error), Some(keeper)) if is_refused(&error) => {
             let mut keeper = keeper.lock();
             match keeper.open(path, how) {
                 Ok(file) => Ok(file),
@@ -168,13 +168,25 @@ pub(crate) fn open(path: &Path, how: How) -> io::Result<File> {
                 Err(NotOpened::Told(Errno::ACCESS | Errno::PERM)) => Err(error),
                 Err(NotOpened::Told(other)) => Err(other.into()),
                 Err(NotOpened::Away(why)) => {
-                    let told = format!("Permission denied, and {}", keeper.is_away(why));
+                    let told = format!("{}, and {}", without_code(&error), keeper.is_away(why));
                     Err(io::Error::new(error.kind(), told))
                 }
             }
         }
         (done, _) => done,
     }
+}
+
+/// Tells whether this process may not open the file, but the keeper might. A new file in a folder
+/// that is closed to a service (`ProtectSystem=` of systemd.exec(5)) is one in a read-only system.
+fn is_refused(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// The words of an error of the system's, without its number.
+pub(crate) fn without_code(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
 /// The bytes of a file that is opened so.
@@ -219,16 +231,17 @@ impl From<Errno> for NotOpened {
 impl Keeper {
     /// Says that it could not be asked, for the reason `why`, and what can be done about it.
     fn is_away(&self, why: Errno) -> String {
-        match &self.path {
-            Some(path) => format!(
-                "the daemon's keeper cannot be reached (`systemctl start larder-keeper.socket` \
-                 starts it): {}: {why}",
-                path.display()
-            ),
-            None => format!(
+        let Some(path) = &self.path else {
+            return format!(
                 "the daemon's keeper has ended (a restart of the daemon starts another): {why}"
-            ),
-        }
+            );
+        };
+        let mend = match why {
+            Errno::NOENT | Errno::CONNREFUSED => "`systemctl start larder-keeper.socket` starts it",
+            Errno::ACCESS => "`SocketUser=` of larder-keeper.socket says who may",
+            _ => "`journalctl -u 'larder-keeper@*'` may say why",
+        };
+        format!("the daemon's keeper cannot be reached ({mend}): {}: {why}", path.display())
     }
 
     fn connect(&mut self) -> Result<(), Errno> {
@@ -401,6 +414,22 @@ mod tests {
         }
         let parts = [IoSlice::new(&number), IoSlice::new(&word)];
         sendmsg(to, &parts, &mut passed, quietly()).expect("it is sent");
+    }
+
+    #[test]
+    fn a_keeper_that_is_away_is_told_of_with_what_helps() {
+        let mut keeper = Keeper { socket: None, path: Some("/run/k".into()), asked: 0 };
+        for (why, helps) in [
+            (Errno::NOENT, "systemctl start"),
+            (Errno::CONNREFUSED, "systemctl start"),
+            (Errno::ACCESS, "SocketUser="),
+            (Errno::PIPE, "journalctl"),
+        ] {
+            let told = keeper.is_away(why);
+            assert!(told.contains(helps) && told.ends_with(&format!(": /run/k: {why}")), "{told}");
+        }
+        keeper.path = None;
+        assert!(keeper.is_away(Errno::PIPE).contains("a restart of the daemon"));
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Loader for Files {
                 // Another folder may have it.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
-                    missing = strip_code(&error.to_string());
+                    missing = crate::keeper::without_code(&error);
                     break;
                 }
             }
@@ -129,11 +129,6 @@ impl Loader for Files {
         addresses.dedup();
         Ok(addresses)
     }
-}
-
-/// A system's message without its number.
-fn strip_code(text: &str) -> String {
-    text.split(" (os error").next().unwrap_or(text).to_owned()
 }
 
 /// Tells whether a pattern means `path`, as [`expand`] reads it.
