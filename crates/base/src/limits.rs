@@ -222,7 +222,7 @@ limits! {
     PasswordChecks password_checks Count 4, "Passwords of one site's `basic_auth` that are checked at once, each by a thread for tens of milliseconds; further ones wait.";
     PasswordChecksClient password_checks_client Count 2, "Of these, those of one client (IPv4 address or IPv6 /64); beyond it 429.";
     PasswordKeep password_keep Ms 300_000, "Time for which each core remembers a password that was right. 0: each request has it checked.";
-    GateMemory gate_memory Count 4_096, "Answers of `basic_auth` and `forward_auth` that each core remembers; beyond it what is new is found out at each request.";
+    GateMemory gate_memory Count 4_096, "Answers of `basic_auth` and `forward_auth` that each core remembers; beyond it those leave that nobody has used lately.";
     GateAnswerBytes gate_answer_bytes Bytes 256 * KIB, "Body of an answer of the server that `forward_auth` asks; beyond it 502.";
     UsersBytes users_bytes Bytes 4 << 20, "One file of users of `basic_auth`; a configuration with a longer one is not loaded.";
     RateWait rate_wait Ms 10_000, "Longest wait of a request that a site's `rate` lets in later (`queue`); whoever would have to wait longer is refused.";

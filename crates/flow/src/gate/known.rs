@@ -1,5 +1,7 @@
-//! A core's memory of who was let in.
+//! A core's memory of who was let in. Where it is full, what nobody has used lately leaves: whoever
+//! is let in with much that comes once takes nothing from others.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -27,15 +29,26 @@ pub(crate) struct Proof {
 
 /// A core's memory, by digests of what was shown.
 #[derive(Debug, Default)]
-pub(crate) struct Known(HashMap<[u8; 32], (u64, Admitted)>);
+pub(crate) struct Known(HashMap<[u8; 32], Remembered>);
+
+#[derive(Debug)]
+struct Remembered {
+    until_ms: u64,
+    /// It was used since others had to leave.
+    is_used: Cell<bool>,
+    entered: Admitted,
+}
 
 impl Known {
     /// Finds who has shown this, if it is remembered at `now_ms`.
     pub(crate) fn get(&self, digest: &[u8; 32], now_ms: u64) -> Option<&Admitted> {
-        self.0.get(digest).filter(|(until_ms, _)| now_ms < *until_ms).map(|(_, entered)| entered)
+        let own = self.0.get(digest).filter(|own| now_ms < own.until_ms)?;
+        own.is_used.set(true);
+        Some(&own.entered)
     }
 
-    /// Remembers it until `until_ms`, if fewer than `most` are remembered; false if not.
+    /// Remembers it until `until_ms`, with no more than `most`; false if others had to leave, or
+    /// all others are in use.
     pub(crate) fn put(
         &mut self,
         digest: [u8; 32],
@@ -51,16 +64,19 @@ impl Known {
         if !has_room(self) {
             self.sweep(now_ms);
         }
-        let may = has_room(self);
-        if may {
-            self.0.insert(digest, (until_ms, entered));
+        let had_room = has_room(self);
+        if !had_room {
+            self.0.retain(|_, own| own.is_used.take());
         }
-        may
+        if has_room(self) {
+            self.0.insert(digest, Remembered { until_ms, is_used: Cell::default(), entered });
+        }
+        had_room
     }
 
     /// Forgets what is over.
     pub(crate) fn sweep(&mut self, now_ms: u64) {
-        self.0.retain(|_, (until_ms, _)| now_ms < *until_ms);
+        self.0.retain(|_, own| now_ms < own.until_ms);
     }
 }
 
@@ -77,11 +93,13 @@ mod tests {
         };
         assert!(known.put([1; 32], entered("a"), (0, 10), 2));
         assert!(known.put([2; 32], entered("b"), (0, 20), 2));
-        assert!(!known.put([3; 32], entered("c"), (5, 30), 2), "there is no room");
         assert!(known.put([2; 32], entered("b"), (5, 25), 2), "it is there");
         let name = |known: &Known, at, now_ms| {
             known.get(&[at; 32], now_ms)?.user.as_ref().map(|user| user.0.to_string())
         };
+        assert!([1, 2].iter().all(|at| name(&known, *at, 5).is_some()));
+        assert!(!known.put([3; 32], entered("c"), (5, 30), 2), "both are in use");
+        assert_eq!(name(&known, 3, 5), None);
         assert_eq!(name(&known, 1, 9).as_deref(), Some("a"));
         assert_eq!(name(&known, 1, 10), None, "it is over");
         assert!(known.put([3; 32], entered("c"), (10, 30), 2), "in its place");
@@ -90,5 +108,18 @@ mod tests {
         assert_eq!(name(&known, 4, 10), None);
         known.sweep(25);
         assert_eq!(known.0.len(), 1);
+    }
+
+    #[test]
+    fn what_is_used_stays_and_makes_no_room_for_what_comes_once() {
+        let mut known = Known::default();
+        let entered = Admitted::default;
+        assert!(known.put([0; 32], entered(), (0, 100), 4));
+        for other in 1..200 {
+            assert!(known.get(&[0; 32], 1).is_some(), "it is used all the time");
+            let had_room = known.put([other; 32], entered(), (1, 100), 4);
+            assert!(had_room || other > 3, "{other}: the first three find room");
+            assert!(known.0.contains_key(&[other; 32]) && known.0.len() <= 4);
+        }
     }
 }
