@@ -54,8 +54,8 @@ pub struct Gates {
     clients: Arc<Crowd>,
     /// Passwords of one client that are checked at once.
     each: u32,
-    /// Those that are checked at present, by digests of what was shown: a browser shows its password
-    /// many times at once, and to several cores.
+    /// Those that are checked at present, by digests of what was shown: a browser shows its
+    /// password many times at once, and to several cores.
     under_way: Mutex<HashMap<[u8; 32], Weak<OnceCell<bool>>>>,
     /// Milliseconds for which a password is remembered.
     keep_ms: u64,

@@ -2,8 +2,8 @@
 //!
 //! They are asked before the policy or the program is, so that a refusal costs little. A request
 //! that is to wait for its turn enters its site when that has come: what it held before others
-//! might wait for, or have purged meanwhile. Nothing here is asked for purges, fragments of pages, health checks,
-//! challenges, and requests of other nodes.
+//! might wait for, or have purged meanwhile. Nothing here is asked for purges, fragments of pages,
+//! health checks, challenges, and requests of other nodes.
 
 use std::rc::Rc;
 use std::sync::Arc;
