@@ -287,7 +287,7 @@ async fn nobody_but_the_nodes_is_let_in_at_their_port() {
     assert_eq!((reply.status, reply.field("larder-record")), (200, None));
 }
 
-/// Tells an origin of the user, who is in the key, and so it is where another node owns that.
+/// A user whom an origin is told of is in the key, and so he is where another node owns that.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_stored_for_a_user_is_shared_among_nodes() {
     let (nats, origin, folder) = (Nats::start(&[]).await, origin().await, Folder::new());

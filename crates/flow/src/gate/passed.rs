@@ -9,16 +9,16 @@ use super::{Entering, RouteGates};
 use crate::live::Site;
 
 /// A site, and a request for it.
-type Placed<'a> = (&'a Site, &'a Request);
+type Doorstep<'a> = (&'a Site, &'a Request);
 
 /// The gates that a request passes.
-fn gates<'a>((site, request): Placed<'a>) -> impl Iterator<Item = &'a RouteGates> {
+fn gates<'a>((site, request): Doorstep<'a>) -> impl Iterator<Item = &'a RouteGates> {
     let gates = site.gates.iter();
     gates.flat_map(move |gates| gates.of(site.policy.routes(request)))
 }
 
 /// Returns true if `page` stands behind all the gates that `fragment` does.
-pub(crate) fn may_include(page: Placed<'_>, fragment: Placed<'_>) -> bool {
+pub(crate) fn may_include(page: Doorstep<'_>, fragment: Doorstep<'_>) -> bool {
     gates(fragment).all(|own| {
         let password = own.password.as_ref().is_none_or(|own| {
             gates(page).filter_map(|gate| gate.password.as_ref()).any(|gate| gate.rule == own.rule)
@@ -34,7 +34,7 @@ pub(crate) fn may_include(page: Placed<'_>, fragment: Placed<'_>) -> bool {
 
 /// Takes off `request`, which is for a fragment of `page` in `site`, what the page's gates have
 /// told of the user and the fragment's would not.
-pub(crate) fn leave_behind(page: Placed<'_>, site: &Site, request: &mut Request) {
+pub(crate) fn leave_behind(page: Doorstep<'_>, site: &Site, request: &mut Request) {
     if page.0.gates.is_none() {
         return;
     }
