@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proxyproto::{Header, Progress, read, write_v1, write_v2};
+use proxyproto::{Header, Progress, read, secured, write_v1, write_v2};
 
 const MAX: usize = 512;
 
@@ -13,6 +13,7 @@ fuzz_target!(|data: &[u8]| {
     assert!(cuts.all(|read| Some(read) == first));
     let Some(Ok(Progress::Complete(header, length))) = first else { return };
     assert!(length <= data.len().min(MAX));
+    _ = secured(&data[..length]);
     if let Header::Proxied { source, destination } = header {
         for write in [write_v1, write_v2] {
             let mut written = Vec::new();

@@ -243,6 +243,113 @@ async fn tls_follows_the_header_in_the_same_segment_or_later() {
     }
 }
 
+/// All that `proxy` tells a program, in a response's reason.
+const SAYS: &str = "vcl 4.1;
+import proxy;
+backend none none;
+sub vcl_recv {
+    return (synth(200, proxy.is_ssl() + \"|\" + proxy.alpn() + \"|\" + proxy.authority() + \"|\"
+        + proxy.ssl_version() + \"|\" + proxy.ssl_cipher() + \"|\" + proxy.client_has_cert_conn() + \"|\"
+        + proxy.client_has_cert_sess() + \"|\" + proxy.client_cert_cn() + \"|\"
+        + proxy.ssl_verify_result() + \"|\" + proxy.cert_sign() + \"|\" + proxy.cert_key()));
+}
+sub vcl_synth {
+    set resp.http.said = resp.reason;
+}
+";
+
+/// A header of version 2 with these additional values.
+fn with_values(values: &[(u8, &[u8])]) -> Vec<u8> {
+    let mut header = binary();
+    for (kind, value) in values {
+        header.push(*kind);
+        header.extend(u16::try_from(value.len()).expect("a short one").to_be_bytes());
+        header.extend(*value);
+    }
+    let length = u16::try_from(header.len() - 16).expect("a short one").to_be_bytes();
+    header[14..16].copy_from_slice(&length);
+    header
+}
+
+/// What a program behind `addr` is told after `header`.
+async fn told(addr: SocketAddr, header: &[u8]) -> String {
+    let mut raw = Raw::connect(addr).await.expect("connected").patience(PATIENCE);
+    raw.send(&[header, &request("GET", "/", "")].concat(), Pieces::Whole).await.expect("sent");
+    whole(raw.reply("GET").await, "/").field("said").unwrap_or_default()
+}
+
+/// Headers, and what a program is told then; as a real Varnish tells it, where there is one.
+fn headers() -> Vec<(Vec<u8>, &'static str)> {
+    let tls = |client: u8, verify: u8| {
+        let parts: [(u8, &[u8]); 5] =
+            [(0x21, b"TLSv1.2"), (0x22, b"ann"), (0x23, b"SUITE"), (0x24, b"RSA"), (0x25, b"EC")];
+        let parts = parts
+            .iter()
+            .flat_map(|(kind, text)| [&[*kind, 0, text.len() as u8][..], text].concat());
+        [client, 0, 0, 0, verify].into_iter().chain(parts).collect::<Vec<u8>>()
+    };
+    let all = |tls: &[u8]| with_values(&[(1, b"h2"), (2, b"a.test"), (0x20, tls)]);
+    vec![
+        (binary(), "false|||||false|false||0||"),
+        (line("192.0.2.1"), "false|||||false|false||0||"),
+        (all(&tls(7, 0)), "true|h2|a.test|TLSv1.2|SUITE|true|true|ann|0|RSA|EC"),
+        (all(&tls(1, 10)), "true|h2|a.test|TLSv1.2|SUITE|false|false|ann|10|RSA|EC"),
+        (all(&tls(0, 0)), "false|h2|a.test|TLSv1.2|SUITE|false|false|ann|0|RSA|EC"),
+        (with_values(&[(2, b"b.test")]), "false||b.test|||false|false||0||"),
+    ]
+}
+
+#[tokio::test]
+async fn programs_know_of_tls_what_the_header_tells() {
+    let folder = support::folder::Folder::new();
+    folder.file("says.vcl", SAYS);
+    let vcl = format!("vcl = \"{}\"\n", folder.path().join("says.vcl").display());
+    let daemon = testkit::larder::Daemon::start(&format!(
+        "listen = \"127.0.0.1:0 proxy\"\ntrusted_proxies = [\"127.0.0.1\"]\n{vcl}[[site]]\nhost = \"*\"\n"
+    ))
+    .expect("larder starts");
+    let theirs = free_port();
+    let (work, listens) = (folder.path().join("varnish"), format!("{theirs},PROXY"));
+    let work = work.display().to_string();
+    let arguments = ["-F", "-n", &work, "-a", &listens, "-f"];
+    let varnish = Balancer::start("varnishd", &arguments, |_| SAYS.to_owned());
+    if varnish.is_some() {
+        let is_there = async || TcpStream::connect(theirs).await.is_ok();
+        eventually("Varnish listens", is_there).await;
+    } else {
+        eprintln!("without a Varnish to compare with");
+    }
+    for (header, expected) in headers() {
+        assert_eq!(told(daemon.addr(), &header).await, expected);
+        if varnish.is_some() {
+            assert_eq!(told(theirs, &header).await, expected, "as Varnish has it");
+        }
+    }
+}
+
+#[tokio::test]
+async fn programs_know_of_tls_what_was_agreed_on_here() {
+    let (authority, folder) = (Authority::new(), support::folder::Folder::new());
+    authority.sign("site", &["larder.test"], Kind::Elliptic);
+    folder.file("says.vcl", SAYS);
+    let vcl = folder.path().join("says.vcl");
+    let daemon = testkit::larder::Daemon::start(&format!(
+        "listen = [\"127.0.0.1:0\", \"127.0.0.1:0 tls\"]\nvcl = \"{}\"\n[tls]\n{}\n[[site]]\nhost = \"*\"\n",
+        vcl.display(),
+        authority.pair("site").replace(", ", "\n")
+    ))
+    .expect("larder starts");
+    assert_eq!(told(daemon.addr(), b"").await, "false|||||false|false||0||");
+    let mut client = authority.client().connect(daemon.addrs()[1], "larder.test").await;
+    let said = client.get("larder.test", "/").await.field("said").unwrap_or_default();
+    let parts: Vec<_> = said.split('|').collect();
+    assert_eq!(parts[..4], ["true", "http/1.1", "larder.test", "TLSv1.3"], "{said}");
+    assert!(
+        parts[4].starts_with("TLS_") && parts[5..] == ["false", "false", "", "0", "", ""],
+        "{said}"
+    );
+}
+
 /// A balancer of this test's own, ended with it.
 struct Balancer {
     child: Child,

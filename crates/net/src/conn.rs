@@ -390,8 +390,8 @@ impl Conn {
         }
         let keep = request.keep_alive && may_stay.is_ok() && !core.draining.get();
         let connection = (&mut self.ends, &mut self.stream, &self.guard);
-        let line = self.view.line((core.flow.version(), live), connection);
         let secured = self.secured.as_ref();
+        let line = self.view.line((core.flow.version(), live), connection, secured);
         let client =
             Client { peer: self.ends.peer, near: self.ends.is_near(&self.stream), secured, line };
         let copy_max = if self.stream.is_tls() { SEALED_COPY_MAX } else { COPY_MAX };

@@ -9,9 +9,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use base::Counter;
-use flow::vcl::Line;
+use flow::vcl::{Line, TlsFacts};
 use flow::{Live, Peer};
+use observe::CipherSuite;
 use proxyproto::{Header, Progress};
+use tls::Secured;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::core::CoreCtx;
@@ -24,7 +26,7 @@ use crate::wire::Wire;
 pub(crate) type Pair = (SocketAddr, SocketAddr);
 
 /// The ends of a client's connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
     /// The client, as far as the connection tells.
     pub(crate) peer: Peer,
@@ -38,13 +40,15 @@ pub(crate) struct Ends {
     near: Option<bool>,
     /// The listener's number in [`Live::endpoints`].
     pub(crate) door: u16,
+    /// TLS between the client and a proxy, as that tells it.
+    told: Option<Arc<TlsFacts>>,
 }
 
 impl Ends {
     /// A connection from `remote` itself.
     pub(crate) fn direct(remote: Option<SocketAddr>) -> Self {
         let peer = remote.map_or(Peer::Local, |remote| Peer::Host(remote.ip()));
-        Self { peer, remote, own: None, wire: remote, near: None, door: 0 }
+        Self { peer, remote, own: None, wire: remote, near: None, door: 0, told: None }
     }
 
     /// A connection that the trusted proxy at `remote` made because of what `header` says.
@@ -53,7 +57,7 @@ impl Ends {
             Header::Local => Self::direct(remote),
             Header::Unnamed => {
                 let peer = Peer::Unnamed(remote.map(|remote| remote.ip()));
-                Self { peer, remote, own: None, wire: remote, near: Some(false), door: 0 }
+                Self { peer, near: Some(false), ..Self::direct(remote) }
             }
             Header::Proxied { source, destination } => {
                 let own = Some(destination);
@@ -68,20 +72,21 @@ impl Ends {
         &mut self,
         known: &mut Option<Box<Known>>,
         stream: &mut Stream,
-        (live, guard): (&Live, &Rc<Guard>),
+        (live, guard, secured): (&Live, &Rc<Guard>, Option<&Rc<Secured>>),
     ) {
         let sites = live.listed.iter().filter_map(|site| site.vcl.as_ref());
         let mut programs = sites.chain(live.labels.values()).peekable();
         if programs.peek().is_none() {
             return;
         }
-        let known = known.get_or_insert_with(|| Known::new(self.line(stream, live), guard));
+        let known =
+            known.get_or_insert_with(|| Known::new(self.line(stream, live, secured), guard));
         if programs.any(|one| one.program().uses().socket) {
             stream.hand_to(known);
         }
     }
 
-    fn line(&mut self, stream: &Stream, live: &Live) -> Line {
+    fn line(&mut self, stream: &Stream, live: &Live, secured: Option<&Rc<Secured>>) -> Line {
         let pair = self.pair(stream);
         let local = stream.local_addr();
         let (socket, endpoint) = match live.endpoints.get(usize::from(self.door)) {
@@ -95,6 +100,7 @@ impl Ends {
             local,
             endpoint,
             socket,
+            tls: self.told.clone().or_else(|| secured.map(|own| Arc::new(agreed(own)))),
             owner: stream.owner(),
             ..Line::default()
         }
@@ -132,12 +138,49 @@ impl View {
         &mut self,
         (version, live): (u64, &Live),
         (ends, stream, guard): (&mut Ends, &mut Stream, &Rc<Guard>),
+        secured: Option<&Rc<Secured>>,
     ) -> Option<&Line> {
         if self.version != Some(version) {
             self.version = Some(version);
-            ends.know(&mut self.known, stream, (live, guard));
+            ends.know(&mut self.known, stream, (live, guard, secured));
         }
         self.known.as_ref().map(|known| &known.line)
+    }
+}
+
+/// TLS as a proxy's header tells of it.
+fn told(header: proxyproto::Secured<'_>) -> TlsFacts {
+    let text = |value: Option<&[u8]>| value.map(|text| String::from_utf8_lossy(text).into());
+    TlsFacts {
+        is_tls: header.is_tls,
+        alpn: text(header.alpn),
+        authority: text(header.authority),
+        version: text(header.version),
+        cipher: text(header.cipher),
+        cert_sign: text(header.cert_sign),
+        cert_key: text(header.cert_key),
+        client_cert_cn: text(header.client_cert_cn),
+        has_cert_session: header.has_cert_session,
+        has_cert_connection: header.has_cert_connection,
+        verify_result: i64::from(header.verify_result),
+    }
+}
+
+/// TLS as it was agreed on here. A client's certificate that is not good is none: its handshake
+/// fails.
+fn agreed(secured: &Secured) -> TlsFacts {
+    let suite = CipherSuite(secured.suite());
+    let identity = secured.identity();
+    TlsFacts {
+        is_tls: true,
+        alpn: secured.alpn().map(Into::into),
+        authority: secured.sni().map(Into::into),
+        version: suite.protocol().map(Into::into),
+        cipher: suite.name().map(|name| name.as_ref().into()),
+        client_cert_cn: identity.and_then(|own| own.common_name()).map(Into::into),
+        has_cert_session: identity.is_some(),
+        has_cert_connection: identity.is_some() && !secured.is_resumed(),
+        ..TlsFacts::default()
     }
 }
 
@@ -173,7 +216,8 @@ pub(crate) async fn read(
         match proxyproto::read(&received, max) {
             Ok(Progress::Partial) => {}
             Ok(Progress::Complete(header, length)) => {
-                let ends = Ends::behind(remote, header);
+                let told = proxyproto::secured(&received[..length]).map(|own| Arc::new(told(own)));
+                let ends = Ends { told, ..Ends::behind(remote, header) };
                 let named = matches!(header, Header::Proxied { .. });
                 return Some(Begun { ends, named, rest: received.split_off(length) });
             }

@@ -4,10 +4,11 @@
 //! Pure: it never touches a socket, and never decides who may be believed.
 //!
 //! It is strict: what follows is taken for the client's own bytes, so a header that can be read in
-//! two ways is refused. Additional values (TLVs) are held against the header's length, their
-//! checksum is verified where there is one, and they are skipped.
+//! two ways is refused. Additional values (TLVs) are held against the header's length, and their
+//! checksum is verified where there is one; [`secured`] reads those that tell of TLS.
 
 mod crc;
+mod secured;
 #[cfg(test)]
 mod tests;
 mod v1;
@@ -17,6 +18,7 @@ mod write;
 use std::fmt;
 use std::net::SocketAddr;
 
+pub use secured::{Secured, secured};
 pub use write::{write_local, write_v1, write_v2};
 
 /// The meaning of a header.

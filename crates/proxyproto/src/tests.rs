@@ -62,6 +62,47 @@ fn lines_of_version_1_are_read() {
     }
 }
 
+/// An additional value.
+fn value(kind: u8, bytes: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(bytes.len()).expect("a short value").to_be_bytes();
+    [&[kind][..], &length, bytes].concat()
+}
+
+#[test]
+fn what_a_header_tells_of_tls_is_read() {
+    let parts = [(0x21, "TLSv1.3"), (0x22, "ann"), (0x23, "a suite"), (0x24, "sig"), (0x25, "key")];
+    let parts = parts.map(|(kind, text)| value(kind, text.as_bytes())).concat();
+    let tls = [&[7, 0, 0, 0, 9][..], &parts].concat();
+    let all = [value(4, b"padding"), value(1, b"h2"), value(2, b"a.test"), value(0x20, &tls)];
+    let expected = Secured {
+        alpn: Some(b"h2"),
+        authority: Some(b"a.test"),
+        is_tls: true,
+        has_cert_connection: true,
+        has_cert_session: true,
+        verify_result: 9,
+        version: Some(b"TLSv1.3"),
+        client_cert_cn: Some(b"ann"),
+        cipher: Some(b"a suite"),
+        cert_sign: Some(b"sig"),
+        cert_key: Some(b"key"),
+    };
+    for (family, block) in [(0x11, 12), (0x21, 36), (0x31, 216), (0x00, 0)] {
+        let header = v2(0x21, family, &[vec![0; block], all.concat()].concat());
+        assert_eq!(secured(&header), Some(expected), "{family:x}");
+        // The balancer's own connection is nobody's.
+        assert_eq!(secured(&v2(0x20, family, &header[16..])), None);
+    }
+    // Plain, with what comes without TLS; what is cut off; nothing at all.
+    let after = |values: &[u8]| v2(0x21, 0x11, &[&TCP4_BLOCK[..], values].concat());
+    let named = Secured { authority: Some(b"b.test"), ..Secured::default() };
+    assert_eq!(secured(&after(&value(2, b"b.test"))), Some(named));
+    assert_eq!(secured(&after(&value(0x20, &[1, 0, 0]))), None);
+    assert_eq!(secured(&after(&value(5, b"id"))), None);
+    assert_eq!(secured(&after(&[])), None);
+    assert_eq!(secured(b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n"), None);
+}
+
 #[test]
 fn lines_that_are_not_well_formed_are_refused() {
     for line in [

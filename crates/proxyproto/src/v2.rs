@@ -41,6 +41,19 @@ pub(crate) fn read(bytes: &[u8], max: usize) -> Result<Progress, Error> {
     of_header(header).map(|header| Progress::Complete(header, length))
 }
 
+/// The additional values of a header that is whole and names who its connection is for.
+pub(crate) fn values(header: &[u8]) -> Option<&[u8]> {
+    let fixed = header.first_chunk::<FIXED>().filter(|_| header.starts_with(&SIGNATURE))?;
+    let used = match (fixed[12], fixed[13]) {
+        (PROXY, UNSPECIFIED) => 0,
+        (PROXY, TCP4) => 12,
+        (PROXY, TCP6) => 36,
+        (PROXY, UNIX) => UNIX_BYTES,
+        _ => return None,
+    };
+    header.get(FIXED + used..)
+}
+
 /// Reads a header that is whole.
 fn of_header(header: &[u8]) -> Result<Header, Error> {
     let body = &header[FIXED..];

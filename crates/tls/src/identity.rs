@@ -12,6 +12,7 @@ use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 pub struct Identity {
     der: Box<[u8]>,
     subject: Box<str>,
+    common_name: Option<Box<str>>,
     fingerprint: Box<str>,
 }
 
@@ -23,6 +24,10 @@ impl Identity {
         let fingerprint: String = sum.as_ref().iter().map(|b| format!("{b:02x}")).collect();
         Some(Self {
             subject: distinguished_name(parsed.subject()).into(),
+            common_name: parsed
+                .subject()
+                .iter_common_name()
+                .find_map(|name| Some(name.as_str().ok()?.into())),
             fingerprint: fingerprint.into(),
             der: certificate.as_ref().into(),
         })
@@ -32,6 +37,11 @@ impl Identity {
     /// no printable ASCII is escaped.
     pub fn subject(&self) -> &str {
         &self.subject
+    }
+
+    /// The subject's common name, if it has one (the first, and if it is text).
+    pub fn common_name(&self) -> Option<&str> {
+        self.common_name.as_deref()
     }
 
     /// SHA-1 of the certificate in lower-case hexadecimal (nginx's `$ssl_client_fingerprint`).

@@ -106,7 +106,7 @@ pub struct Secured {
     resumed: bool,
     tls12: bool,
     suite: u16,
-    http2: bool,
+    alpn: Option<&'static str>,
 }
 
 impl Secured {
@@ -117,7 +117,11 @@ impl Secured {
             sni: connection.server_name().map(Into::into),
             shown,
             identity: identity.and_then(Identity::of).map(Box::new),
-            http2: connection.alpn_protocol() == Some(b"h2"),
+            alpn: match connection.alpn_protocol() {
+                Some(b"h2") => Some("h2"),
+                Some(b"http/1.1") => Some("http/1.1"),
+                _ => None,
+            },
             resumed: connection.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
             tls12: connection.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_2),
             suite: connection.negotiated_cipher_suite().map_or(0, |suite| suite.suite().into()),
@@ -136,7 +140,17 @@ impl Secured {
 
     /// Returns true if HTTP/2 was agreed on (RFC 9113 3.3).
     pub fn is_http2(&self) -> bool {
-        self.http2
+        self.alpn == Some("h2")
+    }
+
+    /// The protocol that was agreed on by ALPN (RFC 7301), if one was.
+    pub fn alpn(&self) -> Option<&'static str> {
+        self.alpn
+    }
+
+    /// The name that the client asked for (SNI).
+    pub fn sni(&self) -> Option<&str> {
+        self.sni.as_deref()
     }
 
     /// Returns true if the session resumes an earlier one.

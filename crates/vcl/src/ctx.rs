@@ -206,6 +206,8 @@ pub struct Measured {
 /// TLS on the client's connection, for `proxy`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFacts {
+    /// `proxy.is_ssl`
+    pub is_tls: bool,
     /// `proxy.alpn`
     pub alpn: Option<Box<str>>,
     /// `proxy.authority`

@@ -36,7 +36,7 @@ mod xids;
 pub use common::Common;
 pub use line::Line;
 pub use outside::Outside;
-pub use vcl::ctx::{Connection, Measured, Peer as Owner, Times};
+pub use vcl::ctx::{Connection, Measured, Peer as Owner, Times, TlsFacts};
 pub use vcl::told::{Line as Logged, Ran, Switched, Told};
 pub use world::Sight;
 pub use xids::Xids;

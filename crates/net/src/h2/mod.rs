@@ -334,8 +334,8 @@ impl H2 {
             head::as_http1_upgrade(request);
         }
         let connection = (&mut self.ends, &mut self.stream, &self.guard);
-        let line = self.view.line((core.flow.version(), live), connection);
         let secured = self.secured.as_ref();
+        let line = self.view.line((core.flow.version(), live), connection, secured);
         let client =
             Client { peer: self.ends.peer, near: self.ends.is_near(&self.stream), secured, line };
         let (start, client) = core.flow.start(live, request, &client, now);

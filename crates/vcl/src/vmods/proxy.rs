@@ -38,7 +38,7 @@ const FUNCTIONS: &[Function] = &[
         |ctx, _| text(ctx, |tls| tls.authority.as_deref()),
     ),
     function("is_ssl", "Whether the client's connection is TLS.", Type::Bool, |ctx, _| {
-        Ok(Value::Bool(ctx.session.tls.is_some()))
+        truth(ctx, |tls| tls.is_tls)
     }),
     function(
         "client_has_cert_sess",
