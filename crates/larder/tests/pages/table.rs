@@ -123,7 +123,7 @@ pub(crate) const LISTED: &[(&str, &str)] = &[
     ("until curl", "waits for the installed package"),
     ("apt-get install", "changes the machine; xtask's tests look into the package"),
     ("apt install", "changes the machine; xtask's tests look into the package"),
-    ("curl http://localhost:6081/", "speaks to the installed package"),
+    ("curl http://localhost:8780/", "speaks to the installed package"),
     ("systemctl", "changes the machine's services"),
     ("sudo systemctl", "changes the machine's services"),
     ("systemd-sysusers", "changes the machine's users"),
