@@ -249,7 +249,8 @@ import proxy;
 backend none none;
 sub vcl_recv {
     return (synth(200, proxy.is_ssl() + \"|\" + proxy.alpn() + \"|\" + proxy.authority() + \"|\"
-        + proxy.ssl_version() + \"|\" + proxy.ssl_cipher() + \"|\" + proxy.client_has_cert_conn() + \"|\"
+        + proxy.ssl_version() + \"|\" + proxy.ssl_cipher() + \"|\"
+        + proxy.client_has_cert_conn() + \"|\"
         + proxy.client_has_cert_sess() + \"|\" + proxy.client_cert_cn() + \"|\"
         + proxy.ssl_verify_result() + \"|\" + proxy.cert_sign() + \"|\" + proxy.cert_key()));
 }
@@ -271,7 +272,7 @@ fn with_values(values: &[(u8, &[u8])]) -> Vec<u8> {
     header
 }
 
-/// What a program behind `addr` is told after `header`.
+/// Asks a program behind `addr` what it is told, after `header`.
 async fn told(addr: SocketAddr, header: &[u8]) -> String {
     let mut raw = Raw::connect(addr).await.expect("connected").patience(PATIENCE);
     raw.send(&[header, &request("GET", "/", "")].concat(), Pieces::Whole).await.expect("sent");

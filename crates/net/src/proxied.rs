@@ -166,8 +166,7 @@ fn told(header: proxyproto::Secured<'_>) -> TlsFacts {
     }
 }
 
-/// TLS as it was agreed on here. A client's certificate that is not good is none: its handshake
-/// fails.
+/// TLS as it was agreed on here. A client's certificate that is not good ends its handshake.
 fn agreed(secured: &Secured) -> TlsFacts {
     let suite = CipherSuite(secured.suite());
     let identity = secured.identity();

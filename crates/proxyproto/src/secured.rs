@@ -22,7 +22,7 @@ const CLIENT_CERT_CONN: u8 = 0x02;
 /// It has shown one in this TLS session.
 const CLIENT_CERT_SESS: u8 = 0x04;
 
-/// What a header tells of TLS. Texts are as they came.
+/// TLS as a header tells of it. Texts are as they came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Secured<'a> {
     /// The protocol that ALPN has chosen.
@@ -35,7 +35,7 @@ pub struct Secured<'a> {
     pub has_cert_connection: bool,
     /// It has shown one in this TLS session.
     pub has_cert_session: bool,
-    /// What checking it came to: 0 if it is good.
+    /// The result of checking it: 0 if it is good.
     pub verify_result: u32,
     /// Version of TLS.
     pub version: Option<&'a [u8]>,
@@ -43,7 +43,7 @@ pub struct Secured<'a> {
     pub client_cert_cn: Option<&'a [u8]>,
     /// Cipher suite.
     pub cipher: Option<&'a [u8]>,
-    /// How the server's certificate is signed.
+    /// Signature of the server's certificate.
     pub cert_sign: Option<&'a [u8]>,
     /// Kind of the key of the server's certificate.
     pub cert_key: Option<&'a [u8]>,
