@@ -140,7 +140,7 @@ impl Policy for Declared {
     }
 
     fn wants_https(&self, request: &Request, scheme: Scheme) -> bool {
-        self.redirect_of(request.path(), scheme).is_some()
+        self.redirect_of(request, scheme).is_some()
     }
 
     fn remove_forged(&self, headers: &mut HeaderBlock) {

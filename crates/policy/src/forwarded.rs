@@ -119,15 +119,27 @@ fn append(chain: &mut Chain, address: IpAddr) {
 /// The client on whose behalf `peer` asks. If `peer` is trusted and names one, the scheme of
 /// `request` becomes the one that the client asked with, and its X-Forwarded-For what the origin is
 /// to be told; otherwise no forwarding field is left in it.
+#[inline(always)]
 pub(crate) fn client_of(
     peer: Peer,
     trusted: &CidrSet,
     field: &ClientField,
     request: &mut Request,
 ) -> Peer {
-    if trusted.is_empty() || !trusted.has(peer) {
-        return peer;
+    match trusted.is_empty() || !trusted.has(peer) {
+        true => peer,
+        false => client_behind(peer, trusted, field, request),
     }
+}
+
+/// The same where `peer` is trusted.
+#[inline(never)]
+fn client_behind(
+    peer: Peer,
+    trusted: &CidrSet,
+    field: &ClientField,
+    request: &mut Request,
+) -> Peer {
     let mut entries = entries_in(&request.headers, field, trusted);
     if let Some(scheme) = entries.scheme_by(field, &request.headers)
         && scheme != request.scheme

@@ -64,7 +64,7 @@ impl Declared {
             told.hear(|| narrate::method_refused(ctx.request));
             return ReceiveVerdict::Synth(Arc::clone(refusal));
         }
-        if let Some(redirect) = self.redirect_of(ctx.request.path(), ctx.request.scheme) {
+        if let Some(redirect) = self.redirect_of(ctx.request, ctx.request.scheme) {
             ctx.notes.rule = Rule::Answer as u32;
             told.hear(|| self.tell_https());
             return ReceiveVerdict::Synth(self.redirect(redirect, ctx.request));
@@ -114,11 +114,11 @@ impl Declared {
         verdict
     }
 
-    /// The redirect for a request of this path and scheme that must come over HTTPS.
+    /// The redirect for a request of this scheme that must come over HTTPS.
     #[inline(always)]
-    pub(super) fn redirect_of(&self, path: &[u8], scheme: Scheme) -> Option<&Redirect> {
+    pub(super) fn redirect_of(&self, request: &Request, scheme: Scheme) -> Option<&Redirect> {
         let redirect = self.redirect_https.as_ref()?;
-        (scheme == Scheme::Http && !is_challenge(path)).then_some(redirect)
+        (scheme == Scheme::Http && !is_challenge(request.path())).then_some(redirect)
     }
 
     /// On whose behalf the request is made. What clients say of that is removed, what trusted
