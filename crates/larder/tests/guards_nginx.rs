@@ -56,13 +56,7 @@ async fn passwords_and_another_server_s_word_let_in_the_same() {
     ))
     .expect("larder starts");
     let addresses = [daemon.addr(), theirs.address];
-    let basic = |text: &str| {
-        format!(
-            "Authorization: Basic {}
-",
-            BASE64.encode(text.as_bytes())
-        )
-    };
+    let basic = |text: &str| format!("Authorization: Basic {}\r\n", BASE64.encode(text.as_bytes()));
     for (fields, status) in [
         (String::new(), 401),
         (basic("ann:password"), 200),
