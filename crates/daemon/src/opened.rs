@@ -1,6 +1,6 @@
 //! Ports, the admin socket and folders: a daemon that root has started opens them before it becomes
-//! somebody else. The daemon reads everything later as at a reload, by the
-//! [`keeper`](crate::keeper) where only root may.
+//! somebody else. The daemon reads everything later as at a reload, by the [`keeper`] where only
+//! root may.
 
 use std::io;
 use std::path::{Path, PathBuf};

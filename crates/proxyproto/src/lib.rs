@@ -5,7 +5,7 @@
 //!
 //! It is strict: what follows is taken for the client's own bytes, so a header that can be read in
 //! two ways is refused. Additional values (TLVs) are held against the header's length, and their
-//! checksum is verified where there is one; [`secured`] reads those that tell of TLS.
+//! checksum is verified where there is one; [`secured()`] reads those that tell of TLS.
 
 mod crc;
 mod secured;
