@@ -126,6 +126,7 @@ mod tests {
         assert!(said.contains("memory: 2048 MiB are more than the 1024 MiB"), "{said}");
         assert!(said.contains("larder.toml:2:8"), "{said}");
     }
+
     /// A folder that is gone with its test.
     struct Folder(PathBuf);
 
