@@ -33,15 +33,9 @@ pub(crate) const WINDOW_CHUNK_BYTES: usize = 4096;
 pub struct Passage {
     /// Bytes after which its writer has to wait.
     pub bytes: u64,
-    /// The client for whom they are held; `None` where something else bounds them. A client
-    /// without memory left gets the smallest window, which is counted with its request.
-    pub account: Option<Arc<Account>>,
-}
-
-impl From<u64> for Passage {
-    fn from(bytes: u64) -> Self {
-        Self { bytes, account: None }
-    }
+    /// For whom they are held. A client without memory left gets the smallest window, which is
+    /// counted with its request.
+    pub account: Arc<Account>,
 }
 
 /// The body ended without being complete: the writer failed, or went away.
@@ -368,7 +362,7 @@ impl Fill {
             if !later.is_empty() {
                 let Some((mut tail, short)) = next.take_if(|(tail, _)| tail.spare() >= later.len())
                 else {
-                    let account = state.passage.as_ref().and_then(|it| it.account.clone());
+                    let account = state.passage.as_ref().map(|it| Arc::clone(&it.account));
                     drop(state);
                     next = Some(Tail::of_window(later.len(), account.as_ref()));
                     continue;
@@ -395,7 +389,7 @@ impl Fill {
 
     /// Notes what follows the body of a window; to be said before its end.
     pub(crate) fn trail(&self, trailers: Trailers) {
-        let account = self.state.lock().passage.as_ref().and_then(|it| it.account.clone());
+        let account = self.state.lock().passage.as_ref().map(|it| Arc::clone(&it.account));
         let trailed = Trailed::held_by(trailers, account.as_ref());
         self.state.lock().trailed = Some(Box::new(trailed));
     }
@@ -409,9 +403,8 @@ impl Fill {
     /// Bytes that may come at once: few where the client whose window it is has little memory left.
     pub(crate) fn at_most(&self) -> usize {
         let state = self.state.lock();
-        let account = state.passage.as_ref().and_then(|it| Some((it.account.as_ref()?, it.bytes)));
-        match account {
-            Some((account, bytes)) if account.left() < bytes => WINDOW_CHUNK_BYTES,
+        match &state.passage {
+            Some(Passage { account, bytes }) if account.left() < *bytes => WINDOW_CHUNK_BYTES,
             _ => usize::MAX,
         }
     }

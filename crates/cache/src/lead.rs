@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::Account;
 use bytes::Bytes;
 use message::Trailers;
 
@@ -76,7 +77,8 @@ pub struct Lead<L: Lower = MemoryOnly> {
     cache: Arc<Cache<L>>,
     busy: Arc<Busy>,
     owing: bool,
-    /// The window of a body that is not kept; the configured one when it is not set.
+    /// The window of a body that is not kept; the configured one, held for nobody else, when it is
+    /// not set.
     passage: Option<Passage>,
     /// Where the lower tier had something when the fetch began.
     cold: Box<[L::Place]>,
@@ -266,7 +268,10 @@ impl<L: Lower> Lead<L> {
         record: impl FnOnce(&Self) -> Record,
     ) -> Filling<L> {
         let config = self.cache.config();
-        let passage = self.passage.take().unwrap_or_else(|| config.window_bytes.into());
+        let passage = self.passage.take().unwrap_or_else(|| Passage {
+            bytes: config.window_bytes,
+            account: Account::open(self.cache.memory(), u64::MAX),
+        });
         let bytes_max = config.object_bytes_max.min(config.budget_bytes);
         let fits = length.is_none_or(|length| length <= bytes_max);
         let charge = if fits { self.cache.reserve(cost + BODY_BYTES) } else { None };

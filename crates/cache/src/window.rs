@@ -16,14 +16,14 @@ pub struct Body;
 impl Body {
     /// A window that holds about as much as `passage` says: the writer is told to wait once more is
     /// held.
-    pub fn window(passage: impl Into<Passage>) -> (BodyWriter, Reader) {
+    pub fn window(passage: Passage) -> (BodyWriter, Reader) {
         Self::window_of(passage, None)
     }
 
     /// A window for a body of a known `length`, which the reader can ask for; a writer that pushes
     /// another number of bytes fails.
-    pub fn window_of(passage: impl Into<Passage>, length: Option<u64>) -> (BodyWriter, Reader) {
-        let fill = Arc::new(Fill::new(length, Some(passage.into()), None));
+    pub fn window_of(passage: Passage, length: Option<u64>) -> (BodyWriter, Reader) {
+        let fill = Arc::new(Fill::new(length, Some(passage), None));
         let reader = Reader::of_window(Arc::clone(&fill));
         (BodyWriter { fill, open: true }, reader)
     }

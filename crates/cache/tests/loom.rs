@@ -3,8 +3,9 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p cache --test loom`
 #![cfg(loom)]
 
+use base::{Account, Memory};
 use cache::model::Fetch;
-use cache::{Abandoned, Aborted, Body, BodyWriter, Push, Reader, Waited};
+use cache::{Abandoned, Aborted, Body, BodyWriter, Passage, Push, Reader, Waited};
 use loom::future::block_on;
 
 use loom::thread;
@@ -72,6 +73,10 @@ fn read(mut reader: Reader) -> Result<usize, Aborted> {
     Ok(bytes)
 }
 
+fn passage(bytes: u64) -> Passage {
+    Passage { bytes, account: Account::open(&Memory::new(1 << 20, 1 << 20), u64::MAX) }
+}
+
 fn bounded() -> loom::model::Builder {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
@@ -82,7 +87,7 @@ fn bounded() -> loom::model::Builder {
 fn a_window_carries_everything_and_neither_end_sleeps_through() {
     bounded().check(|| {
         // Every piece fills it, so that both ends wait.
-        let (writer, reader) = Body::window(1);
+        let (writer, reader) = Body::window(passage(1));
         let writing = thread::spawn(move || write(writer, 2));
         assert_eq!(read(reader), Ok(4));
         assert_eq!(writing.join().expect("no panic"), Ok(true));
@@ -92,7 +97,7 @@ fn a_window_carries_everything_and_neither_end_sleeps_through() {
 #[test]
 fn a_writer_is_woken_when_its_reader_leaves() {
     bounded().check(|| {
-        let (writer, reader) = Body::window(1);
+        let (writer, reader) = Body::window(passage(1));
         let writing = thread::spawn(move || write(writer, 2));
         drop(reader);
         assert_eq!(writing.join().expect("no panic"), Err(Abandoned));
@@ -102,7 +107,7 @@ fn a_writer_is_woken_when_its_reader_leaves() {
 #[test]
 fn a_reader_is_woken_when_its_writer_leaves() {
     bounded().check(|| {
-        let (mut writer, reader) = Body::window(10);
+        let (mut writer, reader) = Body::window(passage(10));
         let writing = thread::spawn(move || {
             assert_eq!(writer.push(b"a"), Push::Ok);
             drop(writer);

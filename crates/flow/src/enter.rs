@@ -62,7 +62,7 @@ impl Core {
                 return (Start::Reply(pages::problem(request, problem)), client.peer);
             }
             Entry::Purge(site, read) => {
-                return self.start_purge(live, site, request, client.peer, now, read);
+                return self.start_purge(live, site, request, client, now, read);
             }
         };
         match &site.throttles {
@@ -201,7 +201,8 @@ impl Core {
         if let Some(entering) = entering {
             notes.personal |= entering.tell(request);
         }
-        let ask = Ask { for_peer, ..Ask::new(live, site, (request, notes), now) };
+        let ask = Ask::new(live, site, (request, notes), now, client.account);
+        let ask = Ask { for_peer, ..ask };
         let start = self.judged(&ask, verdict);
         (start, notes.client.unwrap_or(client.peer))
     }
@@ -229,7 +230,8 @@ impl Core {
         if let Some(entering) = &entering {
             notes.personal |= entering.tell(request);
         }
-        let ask = Ask { within: Some(within), ..Ask::new(live, site, (request, notes), now) };
+        let ask = Ask::new(live, site, (request, notes), now, &within.top.account);
+        let ask = Ask { within: Some(within), ..ask };
         self.judged(&ask, verdict)
     }
 
@@ -268,10 +270,11 @@ impl Core {
         live: &LiveRef,
         site: &Arc<Site>,
         request: &mut Request,
-        peer: Peer,
+        client: &Client<'_>,
         now: Now,
         read: Result<Asked, Refusal>,
     ) -> (Start, Peer) {
+        let (peer, account) = (client.peer, client.account);
         let asker = site.policy.asker(request, peer);
         self.keep_cookies(site, request);
         let mut notes = Notes::default();
@@ -282,7 +285,7 @@ impl Core {
                 make_reader(request);
                 let mut ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
                 let verdict = site.policy.receive(&mut ctx);
-                let ask = Ask::new(live, site, (request, notes), now);
+                let ask = Ask::new(live, site, (request, notes), now, account);
                 match verdict {
                     ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ask),
                     verdict => self.follow(&ask, verdict),
@@ -290,7 +293,7 @@ impl Core {
             }
             Ok(Asked::Store(order, answers)) => {
                 notes.client = Some(asker);
-                let ask = Ask::new(live, site, (request, notes), now);
+                let ask = Ask::new(live, site, (request, notes), now, account);
                 self.slow(&ask, Way::Purge(Box::new(order), answers))
             }
         };

@@ -18,7 +18,7 @@ pub(crate) mod words;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::Now;
+use base::{Account, Now};
 use files::{Depth, Look, Root};
 use message::{Request, Scheme};
 use policy::told::shown;
@@ -95,7 +95,9 @@ fn forecast(
     peer: Peer,
     now: Now,
 ) -> (Explanation, Option<pieces::Whole>) {
-    let client = Client { peer, near: false, secured: None, line: None };
+    // Nothing is held for a forecast.
+    let account = &Account::open(shared.cache.memory(), 0);
+    let client = Client { peer, near: false, secured: None, line: None, account };
     let steps = vec![asked(&request)];
     let mut teller = Teller { shared, steps, key: 0, site: None, decided: None, page: None };
     let (foreseen, summary) = teller.tell(live, &mut request, &client, now);
@@ -181,7 +183,7 @@ impl Teller<'_> {
             notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
         }
         self.decided = Some((Arc::clone(&site), notes));
-        let ask = Ask::new(live, &site, (request, notes), now);
+        let ask = Ask::new(live, &site, (request, notes), now, client.account);
         self.follow(&ask, verdict)
     }
 

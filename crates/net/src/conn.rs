@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use base::memory::Full;
-use base::{Counter, Limit, Limits, Now};
+use base::{Account, Counter, Limit, Limits, Now};
 use flow::finish::Started;
 use flow::reply::Head;
 use flow::{Client, LiveRef, Part, Parts, Peer, Reply, ReplyBody, Slow, Start};
@@ -50,6 +50,8 @@ pub(crate) struct Conn {
     secured: Option<Rc<Secured>>,
     pub(crate) ends: Ends,
     pub(crate) guard: Rc<Guard>,
+    /// The account of what its requests hold.
+    pub(crate) account: Arc<Account>,
     /// Received bytes that no request has used yet; empty while idle.
     pub(crate) held: Vec<u8>,
     /// True if `held` may begin with a whole request.
@@ -171,20 +173,21 @@ impl Conn {
         ends: Ends,
         guard: Rc<Guard>,
         held: Vec<u8>,
-        now: Now,
+        core: &CoreCtx,
     ) -> Self {
         Self {
             stream,
             secured,
             ends,
             guard,
+            account: account::open(core),
             unread: !held.is_empty(),
             held,
             partial: None,
             either: false,
             view: View::default(),
             served: 0,
-            opened_ms: now.mono_ms,
+            opened_ms: core.flow.now().mono_ms,
         }
     }
 
@@ -392,8 +395,8 @@ impl Conn {
         let connection = (&mut self.ends, &mut self.stream, &self.guard);
         let secured = self.secured.as_ref();
         let line = self.view.line((core.flow.version(), live), connection, secured);
-        let client =
-            Client { peer: self.ends.peer, near: self.ends.is_near(&self.stream), secured, line };
+        let (peer, near) = (self.ends.peer, self.ends.is_near(&self.stream));
+        let client = Client { peer, near, secured, line, account: &self.account };
         let copy_max = if self.stream.is_tls() { SEALED_COPY_MAX } else { COPY_MAX };
         let (start, client) = core.flow.start(live, request, &client, now);
         started.policy_us = core.flow.log.micros(now);

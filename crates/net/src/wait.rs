@@ -154,7 +154,8 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
     let held = std::mem::take(&mut conn.held);
     let ends = conn.ends.pair(&conn.stream);
     let stream = &RefCell::new(&mut conn.stream);
-    let (account, waits, answer) = hold_memory(core, client, &mut request, answer);
+    let account = Arc::clone(&conn.account);
+    let (waits, answer) = hold_memory(core, &account, client, &mut request, answer);
     let mut upload = Upload::new(request.framing, held, &live, &account, core.flow.now().mono_ms);
     let (is_lost, answer) = hold_ahead(core, &mut upload, answer);
     if let Some(mut before) = before
@@ -183,8 +184,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
         Answer::Slow(_) if upload.refusal().is_some() => upload.refusal(),
         Answer::Slow(slow) => {
             let interims = early.interims();
-            let (interims, account) = (interims.as_ref(), Some(&account));
-            let front = Front { interims, ends, window, account };
+            let front = Front { interims: interims.as_ref(), ends, window, account: &account };
             let answer = pin!(slow.run(&core.flow, &request, body, front));
             let answer = pin!(early.beside(core, stream, answer));
             upload.beside(core, &guard, stream, answer, true).await
@@ -230,22 +230,21 @@ async fn say_continue(guard: &Guard, core: &CoreCtx, stream: &Both<'_>) -> io::R
     write_all(guard, core, stream, &mut Segments::new(CONTINUE.to_vec(), None)).await
 }
 
-/// Opens the account of a request; one that must wait holds memory for that, and is refused if
-/// there is not enough.
+/// A request that must wait holds memory for that, and is refused if there is not enough.
 fn hold_memory(
     core: &CoreCtx,
+    account: &Arc<Account>,
     client: Peer,
     request: &mut Request,
     answer: Answer,
-) -> (Arc<Account>, Option<Held>, Answer) {
-    let account = account::open(core);
+) -> (Option<Held>, Answer) {
     if matches!(answer, Answer::Reply(_)) {
-        return (account, None, answer);
+        return (None, answer);
     }
     request.fit();
-    match account::hold_waiting(&account, client, request) {
-        Ok(held) => (account, Some(held), answer),
-        Err(_) => (account, None, Answer::Reply(account::no_memory(core))),
+    match account::hold_waiting(account, client, request) {
+        Ok(held) => (Some(held), answer),
+        Err(_) => (None, Answer::Reply(account::no_memory(core))),
     }
 }
 

@@ -302,7 +302,9 @@ fn a_window_without_readers_is_abandoned() {
     assert_eq!(filling.push(b"x"), Push::Abandoned);
     assert!(!filling.finish());
     // Nobody ever came: it waits for a reader until it is full.
-    let mut filling = lead(begin(&cache, "/b")).store(head(Some(2 * MIB)), None);
+    let mut lead_of_b = lead(begin(&cache, "/b"));
+    lead_of_b.passes_by(passage(64 * 1024));
+    let mut filling = lead_of_b.store(head(Some(2 * MIB)), None);
     assert_eq!(filling.push(&[1; 60_000]), Push::Ok);
     assert_eq!(filling.push(&[1; 60_000]), Push::Abandoned);
     // A background fetch that outgrows the limit.
@@ -348,7 +350,7 @@ fn chunks_in_a_readers_hand_stay_counted_after_their_object_is_gone() {
 
 #[test]
 fn a_standalone_window_carries_a_body() {
-    let (mut writer, reader) = Body::window(10_000);
+    let (mut writer, reader) = Body::window(passage(10_000));
     let body = pattern(500_000);
     let expected = body.clone();
     let follower = std::thread::spawn(move || read_all(reader).expect("complete") == expected);
@@ -365,7 +367,7 @@ fn a_standalone_window_carries_a_body() {
 
 #[test]
 fn what_passes_a_window_is_handed_over_without_another_copy() {
-    let (mut writer, mut reader) = Body::window(100_000);
+    let (mut writer, mut reader) = Body::window(passage(100_000));
     assert_eq!(writer.push(&[1; 30_000]), Push::Ok);
     let Some(Ok(Some(data))) = read_once(&mut reader) else { panic!("there is data") };
     assert_eq!(data.len(), 30_000);
@@ -374,31 +376,31 @@ fn what_passes_a_window_is_handed_over_without_another_copy() {
 
 #[test]
 fn both_ends_of_a_window_see_the_other_go() {
-    let (mut writer, reader) = Body::window(10);
+    let (mut writer, reader) = Body::window(passage(10));
     assert!(!writer.is_abandoned());
     drop(reader);
     assert!(writer.is_abandoned());
     assert_eq!(writer.push(b"a"), Push::Abandoned);
     assert_eq!(block_on(writer.room()), Err(Abandoned));
 
-    let (mut writer, mut reader) = Body::window(10);
+    let (mut writer, mut reader) = Body::window(passage(10));
     assert_eq!(writer.push(b"a"), Push::Ok);
     drop(writer);
     assert_eq!(read_once(&mut reader), Some(Ok(Some(b"a"[..].into()))));
     assert_eq!(read_once(&mut reader), Some(Err(Aborted)));
 
-    let (writer, mut reader) = Body::window(10);
+    let (writer, mut reader) = Body::window(passage(10));
     writer.abort();
     assert_eq!(read_once(&mut reader), Some(Err(Aborted)));
 }
 
 #[test]
 fn a_standalone_window_keeps_to_its_declared_length() {
-    let (mut writer, reader) = Body::window_of(10, Some(2));
+    let (mut writer, reader) = Body::window_of(passage(10), Some(2));
     assert_eq!(reader.length(), Some(2));
     assert_eq!(writer.push(b"abc"), Push::Overrun);
     assert_eq!(read_all(reader), Err(Aborted));
-    let (mut writer, reader) = Body::window_of(10, Some(2));
+    let (mut writer, reader) = Body::window_of(passage(10), Some(2));
     assert_eq!(writer.push(b"a"), Push::Ok);
     assert!(!writer.finish());
     assert_eq!(read_all(reader), Err(Aborted));
@@ -406,7 +408,7 @@ fn a_standalone_window_keeps_to_its_declared_length() {
 
 #[test]
 fn what_a_reader_passes_over_makes_room_in_a_window() {
-    let (mut writer, mut reader) = Body::window(1000);
+    let (mut writer, mut reader) = Body::window(passage(1000));
     reader.seek(5000);
     for _ in 0..10 {
         assert_eq!(writer.push(&[b'a'; 500]), Push::Ok);
@@ -421,7 +423,7 @@ fn what_a_reader_passes_over_makes_room_in_a_window() {
 #[test]
 fn a_reader_knows_that_nothing_but_the_end_is_left() {
     let cache = cache();
-    let (mut window, from_window) = Body::window(10_000);
+    let (mut window, from_window) = Body::window(passage(10_000));
     let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
     let mut readers = [from_window, filling.object().reader()];
     assert_eq!((window.push(b"abc"), filling.push(b"abc")), (Push::Ok, Push::Ok));

@@ -20,7 +20,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
-use base::{HashSeed, KeyBuf};
+use base::{Account, HashSeed, KeyBuf, Memory};
 use message::Status;
 
 use crate::*;
@@ -68,6 +68,11 @@ fn head(length: Option<u64>) -> NewObject {
         tags: Tags::default(),
         length,
     }
+}
+
+/// A window of so many bytes, on an account with room.
+fn passage(bytes: u64) -> Passage {
+    Passage { bytes, account: Account::open(&Memory::new(64 * MIB, 32 * MIB), u64::MAX) }
 }
 
 /// For keys without Vary.

@@ -196,7 +196,7 @@ fn a_body_elsewhere_stays_there_under_a_new_head_and_gives_its_memory_back() {
 
 #[test]
 fn a_window_does_not_go_back_to_what_it_has_let_go() {
-    let (mut writer, mut reader) = Body::window(1 << 20);
+    let (mut writer, mut reader) = Body::window(passage(1 << 20));
     for piece in [&b"abc"[..], b"def"] {
         assert_eq!(writer.push(piece), Push::Ok);
         assert_eq!(block_on(reader.next()), Ok(Some(Bytes::from_static(piece))));

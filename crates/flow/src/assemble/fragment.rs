@@ -254,7 +254,10 @@ pub(super) fn unfold(core: &Core, page: &Composed, coding: Coding, body: &mut Re
     let unfolding = Unfolding {
         coding,
         limits: decode_limits(limits),
-        passage: Passage { bytes: limits.window_bytes, account: None },
+        passage: Passage {
+            bytes: limits.window_bytes,
+            account: Arc::clone(&page.within.top.account),
+        },
         counters: Arc::clone(&core.counters),
     };
     unfolding.unfold_body(body, None);

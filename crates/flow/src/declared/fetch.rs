@@ -19,7 +19,7 @@ use vcl::told::Told;
 
 use super::includes;
 use super::object::{object_by, plan_by, selected};
-use crate::ask::Ask;
+use crate::ask::{Ask, Front};
 use crate::assemble::Dialect;
 use crate::carry::Carried;
 use crate::compression::Compress;
@@ -182,7 +182,7 @@ impl ByPolicy {
                 client: ask.notes.client.and_then(Peer::address),
                 ends: ask.front.ends,
                 read_at_most: ask.front.window,
-                account: passage.account.clone(),
+                account: Some(Arc::clone(ask.front.account)),
                 timeouts: None,
             },
             passage,
@@ -217,7 +217,8 @@ pub(crate) fn refresh(
     cause: u64,
 ) {
     let trace = Rc::new(Trace::default());
-    let ask = &Ask { trace: Some(&trace), ..*ask };
+    let front = Front::of(&core.background);
+    let ask = &Ask { trace: Some(&trace), front, ..*ask };
     let mut own = ByPolicy::store(core, ask, key, lead, Some(Arc::clone(old)));
     let numbers = (ask.notes.rule, key.hash(), cause);
     let background = Background::begin(core, ask.site, ask.request, numbers, &trace);
@@ -355,7 +356,8 @@ enum Judged {
 impl ByPolicy {
     fn origin_request(&self, fetch: &Fetch) -> Request {
         let asked = (&self.request, self.notes);
-        let ask = Ask::new(&fetch.live, &self.site, asked, fetch.now());
+        let account = &fetch.passage.account;
+        let ask = Ask::new(&fetch.live, &self.site, asked, fetch.now(), account);
         let errand = match (self.own, &fetch.lead) {
             (true, None) if self.upgrade => Errand::Upgrade,
             (true, None) => Errand::Own,

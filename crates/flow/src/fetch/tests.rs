@@ -1,6 +1,7 @@
 //! A policy that breaks off: what becomes of its fetch, and of everybody else.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use base::Counter;
 use cache::{Passage, Sinks};
@@ -72,7 +73,7 @@ fn broken(core: &Rc<Core>) -> Box<Job<Broken>> {
         edition: None,
         part: None,
         caller: Caller { client: None, ends: None, read_at_most: 0, account: None, timeouts: None },
-        passage: Passage::from(1024),
+        passage: Passage { bytes: 1024, account: Arc::clone(&core.background) },
         trace: None,
         asking: None,
         siblings: None,

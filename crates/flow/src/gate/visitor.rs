@@ -73,7 +73,8 @@ impl Visitor {
             },
         };
         let mut request = request.clone();
-        let client = Client { peer, near, secured: secured.as_ref(), line: line.as_ref() };
+        let (secured, line) = (secured.as_ref(), line.as_ref());
+        let client = Client { peer, near, secured, line, account: front.account };
         let now = core.now();
         let (start, _) = match entering {
             None => core.enter_site(place, &mut request, &client, (now, false)),

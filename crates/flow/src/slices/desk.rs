@@ -26,7 +26,7 @@ pub(super) struct SliceOrder {
     pub(super) lead: Lead,
     /// Where the reader goes of whoever ordered it; none of what is ordered ahead.
     pub(super) reply: Option<oneshot::Sender<Reader>>,
-    /// For whom the slice is held, should it not be kept.
+    /// For whom the slice is held, should it not be kept; this core if it is `None`.
     pub(super) account: Option<Arc<Account>>,
 }
 
@@ -99,6 +99,7 @@ async fn fetch(core: &Rc<Core>, order: SliceOrder) {
         core.counters.inc(Counter::SlicesFailed);
         return;
     };
+    let account = account.unwrap_or_else(|| Arc::clone(&core.background));
     let passage = Passage { bytes: core.live().limits.window_bytes, account };
     lead.passes_by(passage);
     let range = set.range(slice);

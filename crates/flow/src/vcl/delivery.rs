@@ -320,7 +320,7 @@ fn put_together<S: Stage>(
     let (place, asked) = ((env.live, env.site), env.asked.clone());
     let mut page = Composed::new(Dialect::Varnish, place, asked, turn.within.as_ref(), || {
         let (peer, line) = (Peer::Unnamed(None), Line::of_session(&turn.session));
-        Top::new(env.live, turn.req.clone(), peer, Some(line))
+        Top::new(env.live, turn.req.clone(), (peer, Some(line)), env.front.account)
     });
     (page.xid, page.instructions) = (turn.state.xid, own.instructions);
     (page.folded, page.verbatim) = (own.is_folded, own.is_verbatim);

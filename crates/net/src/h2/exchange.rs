@@ -58,7 +58,7 @@ impl Task {
     async fn reply(&self, slow: Box<Slow>, body: Option<Reader>) -> Reply {
         let Self { core, asked, ends, window, account, promise } = self;
         let interims = Rc::<Interims>::default();
-        let (interims_to, account) = (Some(&interims), Some(account));
+        let interims_to = Some(&interims);
         let front = Front { interims: interims_to, ends: *ends, window: *window, account };
         let mut run = pin!(slow.run(&core.flow, &asked.request, body, front));
         poll_fn(|cx| {

@@ -336,8 +336,8 @@ impl H2 {
         let connection = (&mut self.ends, &mut self.stream, &self.guard);
         let secured = self.secured.as_ref();
         let line = self.view.line((core.flow.version(), live), connection, secured);
-        let client =
-            Client { peer: self.ends.peer, near: self.ends.is_near(&self.stream), secured, line };
+        let (peer, near) = (self.ends.peer, self.ends.is_near(&self.stream));
+        let client = Client { peer, near, secured, line, account: &self.account };
         let (start, client) = core.flow.start(live, request, &client, now);
         started.policy_us = core.flow.log.micros(now);
         let start = match start {
@@ -430,7 +430,7 @@ impl H2 {
         }
         // We are woken when half of it was taken: long before the client has to stop.
         let window = u64::from(Settings::from(limits).stream_window()) / 4;
-        let passage = Passage { bytes: window, account: Some(Arc::clone(&self.account)) };
+        let passage = Passage { bytes: window, account: Arc::clone(&self.account) };
         let (writer, reader) = cache::Body::window(passage);
         let now_ms = core.flow.now().mono_ms;
         let gathers = limits.body_buffer_bytes > 0 && request.upgrade == Change::None && !late;
