@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Counter, KeyBuf, Limit};
-use cache::{BeginOptions, Object, Reader, Ticket, Waited};
+use cache::{BeginOptions, Object, Reader, Select, Ticket, Waited};
 use message::{Request, Response, Status};
 use policy::ReceiveVerdict;
 
@@ -24,6 +24,7 @@ use crate::peers::{self, Silence};
 use crate::purge::{Answers, Order, Share};
 use crate::reply::{Forward, Reply, Served};
 use crate::trace::Trace;
+use crate::verdict::Again;
 use crate::wait::{self, FetchPart, Role, Verdict};
 use crate::way::{Slow, Start, Way};
 
@@ -254,7 +255,8 @@ async fn take_part(
                 (_, false) => Verdict::End(Met::Beside),
             });
         if let Role::Below(below) = role {
-            match below.raise(core, &mut select_by(&ask.request.headers)).await {
+            let seek = (&mut select_by(&ask.request.headers) as &mut Select<'_>, Again::of(&ask));
+            match below.raise(core, seek).await {
                 Ok(lent) => {
                     part.take_lent(lent);
                     ask.now = core.now();
@@ -397,6 +399,11 @@ async fn fetch_own(
             return declared::fetched(core, ask, &object, served(stored), reader);
         }
         Fetched::Confirmed(object) => {
+            return declared::stored(Some(core), ask, &object, Served::Revalidated);
+        }
+        // What is for this client only is for no other node.
+        Fetched::ConfirmedOnce(_) if ask.for_peer => return peers::silent(Silence::Nothing),
+        Fetched::ConfirmedOnce(object) => {
             return declared::stored(Some(core), ask, &object, Served::Revalidated);
         }
         Fetched::Passing(passing) => return declared::passing(ask, *passing, served(false)),
