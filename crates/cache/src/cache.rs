@@ -507,7 +507,7 @@ impl<L: Lower> Cache<L> {
     }
 
     /// Returns true if memory is not full: there is more room than evicting for what comes makes.
-    pub(crate) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         self.memory().left_to_store() > self.memory().budget() / ROOM_PARTS
     }
 

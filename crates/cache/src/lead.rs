@@ -431,6 +431,34 @@ impl<L: Lower> Lead<L> {
         (object, has_room)
     }
 
+    /// Puts `new` with this complete body, which has `plain` bytes without its coding, in the place
+    /// of `old`: the same response in another form. `old` has no trailers. False if `old` has left
+    /// the index, if this fetch was invalidated meanwhile, or if there is no memory.
+    pub fn refit(
+        mut self,
+        old: &Arc<Object>,
+        new: &NewObject,
+        (body, plain): (Vec<u8>, u64),
+    ) -> bool {
+        let (body, vary) = (body.into_boxed_slice(), old.vary());
+        let cost = Object::cost(new, &self.busy.key, vary);
+        let charge = self.cache.reserve(cost + size::class(body.len()) + Complete::OTHER_BYTES);
+        let Some(charge) = charge else {
+            self.leave();
+            self.conclude(Waited::Refused);
+            return false;
+        };
+        let record = Record::new(new, &self.busy.key, vary, self.busy.began);
+        let object = self.make(record, Some(charge), None);
+        object.complete(Complete::formed(body));
+        object.note_plain_length(plain);
+        object.set_sinks(old.sinks());
+        object.count_on(old);
+        let is_put = self.admit(&object, Some(old), None).is_ok();
+        self.conclude(if is_put { Waited::Ready(object) } else { Waited::Refused });
+        is_put
+    }
+
     /// The object; without a charge it gives nothing back, and must not come into the index.
     fn make(&self, record: Record, charge: Option<Charge>, fill: Option<Arc<Fill>>) -> Arc<Object> {
         let standing = Standing::new(self.cache.next_id(), charge.map(Charge::into_ledger));

@@ -183,17 +183,19 @@ pub(crate) const TRACING: Section = Section {
 
 pub(crate) const COMPRESSION: Section = Section {
     title: "[compression]",
-    about: "Compression of stored responses, for all sites without a VCL: each is stored once, coded \
-            where that is worth it, and every client gets it in a coding that it takes. A site's \
-            `compress` says for which bodies. A VCL has `beresp.do_gzip` and parameters.",
+    about: "Compression of stored responses, for all sites without a VCL: each is stored once, as it \
+            came, coded forms are made of what clients ask for in a coding, and every client gets \
+            the best that is there and that it takes. A site's `compress` says for which bodies. A \
+            VCL has `beresp.do_gzip` and parameters.",
     keys: || {
         keys! {
             "types", TEXTS, "text, JSON, XML, scripts, fonts and the like", "Media types of responses that are coded: `text/css`, `text/*`, `*+json`, or `*` for all.";
             "min_bytes", SIZE, "\"512\"", "Length below which a response is left as it is, where its length is known before its end.";
-            "level", COUNT, "6", "Level of gzip, in which responses are stored: from 1, fast, to 9, small.";
+            "level", COUNT, "6", "Level of gzip: from 1, fast, to 9, small.";
+            "gzip_hits", COUNT, "1", "Hits after which a response that came without a coding is coded in gzip, behind the requests, for clients that take it. The first hit is the second request.";
             "ask", "`gzip`, `br`, `zstd`, or a list of them", "[\"gzip\"]", "Codings that origins are asked for where the answer may be stored; of all of them each client gets one that it takes. With an empty list origins are asked for none.";
             "forms", "`gzip`, `br`, `zstd`, or a list of them", "[\"br\", \"zstd\"]", "Further codings in which responses that are asked for often are kept beside the stored one, for clients that take them; the most wanted first. They are made behind requests, within the limit `coding_time`.";
-            "warm_hits", COUNT, "8", "Hits after which such a form is made, quickly.";
+            "warm_hits", COUNT, "8", "Hits after which such a form is made, quickly; and a copy without a coding of what an origin has coded, for clients that take none.";
             "hot_hits", COUNT, "200", "Hits after which it is made as small as it can be.";
             "dictionaries", BOOLEAN, "true", "Whether stored responses with `Use-As-Dictionary` serve as dictionaries (RFC 9842): clients that have one get newer responses as what differs from it, in `dcz` or `dcb`. Sites with a VCL, too.";
         }

@@ -145,8 +145,18 @@ pub(crate) fn lookup_variant(rounds: u32) {
 
 /// Fetches and stores a response of 1 KiB in a full store, so that another one is evicted.
 pub(crate) fn fill(rounds: u32) {
+    fill_with(rounds, object());
+}
+
+/// Fetches and stores a text of 1 KiB, of which coded forms may be made, in a full store.
+pub(crate) fn fill_text(rounds: u32) {
+    let mut new = object();
+    new.flags.negotiated = true;
+    fill_with(rounds, new);
+}
+
+fn fill_with(rounds: u32, new: NewObject) {
     let cache = store(FULL_BYTES);
-    let new = object();
     let seed = samples::seed();
     let mut key = KeyBuf::new();
     for page in 0..rounds {

@@ -166,7 +166,7 @@ fn at_hand(
                 None => text.part(range).into_iter().for_each(|part| stitch.add_plain(part)),
             },
             Slot::Part(part) => stitch.add_plain(part),
-            Slot::Gzip(object, cut) => stitch.add_coded(object, cut),
+            Slot::Gzip(cut) => stitch.add_coded(&cut),
             _ => {}
         }
     }

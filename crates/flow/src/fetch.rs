@@ -23,7 +23,7 @@ use origin::{Caller, Exchange, Origin, Timeouts};
 use tokio::sync::oneshot;
 
 pub(crate) use self::send::send;
-pub(crate) use self::store::{Times, new_object};
+pub(crate) use self::store::{Times, head_to_store, new_object};
 pub(crate) use self::upload::Upload;
 use crate::ask::LiveRef;
 use crate::body::ReplyBody;
@@ -98,6 +98,9 @@ pub(crate) trait Judge: Sized + 'static {
     type Pending;
     /// The policy's report to the request that caused the fetch.
     type Report;
+
+    /// Hits of a response that is confirmed are counted on; else they begin anew.
+    const COUNTS_ON: bool;
 
     /// Tells whether the fetch ends when its client leaves: nobody else gains by its response.
     fn ends_with_client(&self, fetch: &Fetch) -> bool;

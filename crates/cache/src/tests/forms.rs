@@ -119,3 +119,28 @@ fn without_memory_there_are_no_forms() {
     assert!(!cache.put_form((&object, key("/a").hash()), (1, 1), vec![0; 2 << 20]));
     assert_eq!(form(&object, 1), None);
 }
+
+#[test]
+fn another_form_takes_the_place_of_a_body_in_one_step() {
+    let cache = cache();
+    let object = put_formed(&cache, "/a", 1000);
+    assert!(!object.is_plain_asked());
+    object.note_plain_length(7);
+    object.note_plain_asked();
+    assert_eq!((object.plain_length(), object.is_plain_asked()), (Some(7), true));
+    let before = cache.stats().bytes;
+    let lead = cache.begin_refresh(&key("/a"), &object).expect("nobody fetches");
+    assert!(lead.refit(&object, &object.renewed(), (b"coded".to_vec(), 1000)));
+    assert!(!object.is_live());
+    let stored = found(&cache, "/a").expect("it is there");
+    assert_eq!(bytes_of(&stored).expect("complete"), b"coded");
+    assert_eq!((stored.plain_length(), stored.is_plain_asked()), (Some(1000), false));
+    assert!(stored.wants_form(1, 1), "it may have forms");
+    drop(object);
+    assert!(cache.stats().bytes < before);
+    // What is invalidated meanwhile does not come back.
+    let lead = cache.begin_refresh(&key("/a"), &stored).expect("nobody fetches");
+    cache.invalidate(&key("/a"));
+    assert!(!lead.refit(&stored, &stored.renewed(), (b"late".to_vec(), 1000)));
+    assert!(found(&cache, "/a").is_none());
+}

@@ -29,8 +29,8 @@ pub(super) enum Slot {
     Text(Range<u64>),
     /// A part that is at hand.
     Part(Part),
-    /// A stored body that is at hand in gzip, and can be put into a page in gzip.
-    Gzip(Arc<Object>, GzipSegment),
+    /// A body that is at hand in gzip, and can be put into a page in gzip.
+    Gzip(GzipSegment),
     /// A body that comes. If the flag is set, the page goes on when it breaks off.
     Body(Reader, bool),
     /// A fragment that must wait.
@@ -238,7 +238,7 @@ impl<'a> Beginning<'a> {
 /// Adds the pieces of a fragment's body. The page may go on when one breaks off.
 pub(super) fn add_body(body: Came, goes_on: bool, slots: &mut Slots) {
     match body {
-        Came::Gzip(object, cut) => slots.push(Slot::Gzip(object, cut)),
+        Came::Gzip(cut) => slots.push(Slot::Gzip(cut)),
         Came::Body(ReplyBody::Parts(Parts::One(part))) if !part.is_empty() => {
             slots.push(Slot::Part(part));
         }

@@ -5,11 +5,10 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use base::Limit;
-use cache::{BodyWriter, Object, Passage, Reader};
+use cache::{BodyWriter, Passage, Reader};
 use codec::Coding;
 use esi::{Document, Fragment, Node, Op, Run};
 use tokio::sync::mpsc::{self, Sender};
@@ -23,8 +22,9 @@ use super::environment::Question;
 use super::fragment::{self, Absent, Asked, Came, Gap};
 use super::hand_on::{HandOn, PageCoder};
 use super::page::Composed;
+use super::stitch::GzipSegment;
 use crate::ask::Front;
-use crate::body::{Part, ReplyBody};
+use crate::body::{Part, Parts, ReplyBody};
 use crate::core::Core;
 use crate::reply::Reply;
 
@@ -303,9 +303,12 @@ impl Feed {
         self.pieces(slots)
     }
 
-    /// A stored body in gzip without its coding.
-    fn unfolded(&self, object: &Arc<Object>) -> Arrival {
-        let mut body = ReplyBody::whole(object, None);
+    /// A body in gzip without its coding.
+    fn unfolded(&self, cut: GzipSegment) -> Arrival {
+        let mut body = match cut.into_plain() {
+            Ok(plain) => return Arrival::Part(plain),
+            Err(part) => ReplyBody::Parts(Parts::One(part)),
+        };
         fragment::unfold(&self.core, &self.page, Coding::Gzip, &mut body);
         match body {
             ReplyBody::Stream { reader, .. } => Arrival::Body(reader, false),
@@ -375,7 +378,7 @@ impl Feed {
     fn piece(&self, slot: Slot) -> Arrival {
         match slot {
             Slot::Text(range) => Arrival::Part(self.text.part(range).unwrap_or_else(Part::empty)),
-            Slot::Gzip(object, _) => self.unfolded(&object),
+            Slot::Gzip(cut) => self.unfolded(cut),
             Slot::Part(part) => Arrival::Part(part),
             Slot::Body(reader, goes_on) => Arrival::Body(reader, goes_on),
             Slot::Waits(begun) => self.wait_for(*begun),

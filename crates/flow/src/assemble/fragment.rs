@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, Limit, Now};
-use cache::{Object, Passage};
+use cache::Passage;
 use codec::Coding;
 use esi::{Fragment, OnError, Target};
 use message::authority::parse_authority;
@@ -15,7 +15,7 @@ use vcl::params::Param;
 
 use super::page::{Composed, Dialect};
 use super::stitch::GzipSegment;
-use crate::body::{Part, ReplyBody};
+use crate::body::ReplyBody;
 use crate::core::Core;
 use crate::finish::{Started, Told};
 use crate::forward::CONDITIONS;
@@ -185,8 +185,8 @@ fn is_of_certificate(name: &[u8]) -> bool {
 pub(super) enum Came {
     /// Without a coding.
     Body(ReplyBody),
-    /// Stored in gzip so that it can be put into a page in gzip.
-    Gzip(Arc<Object>, GzipSegment),
+    /// In gzip that can be put into a page in gzip.
+    Gzip(GzipSegment),
 }
 
 /// The body of a fragment's `reply` if the page takes it.
@@ -237,12 +237,11 @@ fn decoded(
     if coding == Coding::Identity {
         return Ok(Came::Body(body));
     }
-    if let Some(Part::Stored(object, range)) = body.part()
+    if let (Head::Stored(object), Some(part)) = (&reply.head, body.part())
         && page.gzip
-        && range.end - range.start == object.length().unwrap_or(0)
-        && let Some(cut) = GzipSegment::of(object)
+        && let Some(cut) = GzipSegment::of(object, part)
     {
-        return Ok(Came::Gzip(Arc::clone(object), cut));
+        return Ok(Came::Gzip(cut));
     }
     unfold(core, page, coding, &mut body);
     Ok(Came::Body(body))

@@ -87,9 +87,6 @@ fn deliver(
             return reply;
         };
         negotiated |= page.negotiated;
-        if let Some(core) = core.filter(|_| page.negotiated) {
-            refine::fold_page(core, ask.live, object);
-        }
     }
     if let Some(core) = core {
         dictionary::note(core, occasion(ask), object);
@@ -133,7 +130,7 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
         (reply.dictionary, delta) = (sought.used, sought.form);
     }
     let is_delta = delta.is_some();
-    let (Choice { coding, from, wanted }, delta) = chosen(ask, object, delta);
+    let (Choice { coding, from, wanted, lacks_gzip }, delta) = chosen(ask, object, delta);
     let is_other = !is_delta && coding != object.flags().coding;
     let selects = ask.request.headers.contains_any(&SELECTORS);
     let mut sent = delta.or_else(|| (selects && is_other).then(|| form::sent(object, coding)));
@@ -149,12 +146,19 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
             sent = Some(had);
         }
     }
+    if coding == Coding::Identity && !lacks_gzip && !is_delta && core.is_some() {
+        object.note_plain_asked();
+    }
     let whole = reply.status == object.status();
     match (from, core) {
         (Given::Beside(bytes), _) if whole => {
-            form::put_beside(bytes, &mut reply.body);
             let counter = if is_delta { Counter::DeltasSent } else { Counter::FormsSent };
-            core.inspect(|core| core.counters.inc(counter));
+            let spared = object.length().unwrap_or(0).saturating_sub(bytes.len() as u64);
+            form::put_beside(bytes, &mut reply.body);
+            if let Some(core) = core {
+                core.counters.inc(counter);
+                core.counters.add(Counter::FormsSpared, spared);
+            }
         }
         (Given::Decoded, Some(core)) if whole => {
             let unfolding = Unfolding {
@@ -172,11 +176,9 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
     }
     give((is_other && !selects).then_some(coding), sent, reply);
     reply.by_dictionary = dictionary::goes_by(ask.request, object);
-    let made = (!is_delta).then(|| wanted.unwrap_or(coding));
-    if let Some((core, made)) = core.zip(made)
-        && made != object.flags().coding
-    {
-        refine::demand(core, (ask.live, ask.now.mono_ms), object, made);
+    let made = wanted.unwrap_or(coding);
+    if let Some(core) = core.filter(|_| !is_delta && made != object.flags().coding) {
+        refine::demand(core, (ask.live, ask.now.mono_ms), object, (made, lacks_gzip));
     }
 }
 
@@ -189,7 +191,8 @@ fn chosen(
     if let Some(delta) = delta {
         let (bytes, sent) = *delta;
         let from = Given::Beside(bytes);
-        return (Choice { coding: Coding::Identity, from, wanted: None }, Some(sent));
+        let coding = Coding::Identity;
+        return (Choice { coding, from, wanted: None, lacks_gzip: false }, Some(sent));
     }
     (form::choose(object, ask.request, &ask.live.compression), None)
 }

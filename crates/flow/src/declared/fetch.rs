@@ -234,6 +234,8 @@ impl Judge for ByPolicy {
     type Pending = std::convert::Infallible;
     type Report = ();
 
+    const COUNTS_ON: bool = true;
+
     fn ends_with_client(&self, _: &Fetch) -> bool {
         self.own && self.request.method.is_safe()
     }
@@ -534,20 +536,18 @@ impl ByPolicy {
         let framing = exchange.framing;
         let has_body = !matches!(framing, Framing::None | Framing::Length(0));
         let (compress, settings) = (self.site.compress, &fetch.live.compression);
-        let memory = fetch.core.shared.cache.memory();
         let body = (framing.length(), has_body);
         let dialect = includes::dialect(&self.site, &exchange.response);
         let gate = Gate::of_response(&self.site, self.notes, &exchange.response.headers);
         let form = match dialect {
             Some(_) => form::keep_page(&mut exchange.response, body, compress, settings),
-            None => form::keep(&mut exchange.response, body, compress, settings, memory),
+            None => form::keep(&mut exchange.response, body, compress, settings),
         };
         let selected = selected(&exchange.response, &self.request, form.is_one);
         forward::keepable(&mut exchange.response, &self.site, now.unix_secs());
         let note = surrogate::set_aside(&mut exchange.response.headers, &self.site);
         let mut new = NewObject { tags, note, ..object_by(&exchange.response, plan, now) };
         (new.flags.coding, new.flags.negotiated) = (form.coding, form.negotiated);
-        new.flags.coded_here = form.coded_here;
         let is_dictionary = exchange.response.headers.contains(HeaderId::UseAsDictionary);
         new.flags.dictionary = is_dictionary && dialect.is_none();
         includes::marks(&self.site, dialect, &mut new.flags);

@@ -145,7 +145,9 @@ fn compress(ask: &Ask<'_>) -> String {
     match ask.site.compress {
         Compress::Off => "off".to_owned(),
         Compress::Stored | Compress::All => {
-            format!("{} {}", settings.stored.coding().token(), settings.stored.level())
+            let (gzip, hits) = (settings.gzip, settings.gzip_hits);
+            let (token, level) = (gzip.coding().token(), gzip.level());
+            format!("{token} {level}, after {hits} hits of clients that take it")
         }
     }
 }

@@ -122,6 +122,9 @@ impl Judge for ByProgram {
     type Pending = Answer;
     type Report = Report;
 
+    // `obj.hits`, as Varnish counts.
+    const COUNTS_ON: bool = false;
+
     fn ends_with_client(&self, fetch: &Fetch) -> bool {
         self.is_private(fetch) && self.original.method.is_safe()
     }
