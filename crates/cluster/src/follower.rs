@@ -199,7 +199,9 @@ impl Follower {
 
     /// Returns true if a question that was put at `asked_ms` can begin trust.
     fn counts(&self, asked_ms: u64) -> bool {
-        !self.has_left && !self.is_displaced && self.back_ms.is_none_or(|back_ms| asked_ms > back_ms)
+        !self.has_left
+            && !self.is_displaced
+            && self.back_ms.is_none_or(|back_ms| asked_ms > back_ms)
     }
 
     /// Takes the answer to a question that was put at `asked_ms`, after the node's card was durable

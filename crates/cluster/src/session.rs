@@ -28,7 +28,6 @@ use crate::entry::{Entry, EntryId};
 use crate::error::Error;
 use crate::follower::{Course, Facts, Loss};
 use crate::members::{Card, MEMBERS_MAX, Word};
-use crate::outbox::Letter;
 use crate::position::{Epoch, Position, Stamp};
 use crate::progress::Progress;
 use crate::settings::question_ms;
@@ -147,23 +146,25 @@ impl Cluster {
 
     /// Looks which run of this node's name was shown last. One that was displaced has its name
     /// again once no other has been shown since it said so.
-    async fn look_at_name(self: &Arc<Self>, context: &Context, cards: &Stream) -> Result<(), Error> {
+    async fn look_at_name(
+        self: &Arc<Self>,
+        context: &Context,
+        cards: &Stream,
+    ) -> Result<(), Error> {
         let name = &self.settings.name;
-        let last = match cards.get_last_raw_message_by_subject(&self.settings.card_subject(name)).await
-        {
-            Ok(message) => Card::decode(name, &message.payload),
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => None,
-            Err(error) => return Err(Error::link(error)),
-        };
+        let last =
+            match cards.get_last_raw_message_by_subject(&self.settings.card_subject(name)).await {
+                Ok(message) => Card::decode(name, &message.payload),
+                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => None,
+                Err(error) => return Err(Error::link(error)),
+            };
         let is_ended = |card: &Card| card.left || self.settings.before == Some(card.run);
         let other = last.filter(|card| card.run != self.run && !is_ended(card));
-        let mut state = self.state.lock();
-        let now_ms = rt::now().mono_ms;
-        if other.is_some() && state.follower.is_displaced() {
-            drop(state);
+        if other.is_some() && self.state.lock().follower.is_displaced() {
             self.give_way(context).await;
             return Err(Error::Name(name.clone()));
         }
+        let (now_ms, mut state) = (rt::now().mono_ms, self.state.lock());
         state.follower.take_name(now_ms);
         state.displaces = other.map(|card| (card.run, now_ms.saturating_add(card.patience_ms())));
         Ok(())
@@ -569,7 +570,9 @@ impl Session {
             return Err(Error::Name(card.name));
         }
         let has_ended = is_own && card.left;
-        if has_ended && state.displaces.take_if(|(run, _)| *run == card.run).is_some() && card.displaced
+        if has_ended
+            && state.displaces.take_if(|(run, _)| *run == card.run).is_some()
+            && card.displaced
         {
             let why = "give each node a name of its own, as `[cluster] name` or as its host's name";
             cluster.host.say(&format!("another node has the name `{}`, too: {why}", card.name));

@@ -190,7 +190,8 @@ mod tests {
     /// An entry of this run that is on its way.
     fn sends(cluster: &Cluster, number: u64) -> Vec<u8> {
         let id = EntryId { run: cluster.run, number };
-        let entry = Entry { id, node: "a".to_owned(), level: Level::Local, invalidations: vec![vec![1]] };
+        let entry =
+            Entry { id, node: "a".to_owned(), level: Level::Local, invalidations: vec![vec![1]] };
         let bytes = entry.encode().expect("small");
         let letter = Letter::new(id, bytes.clone().into());
         cluster.state.lock().in_flight.insert(number, letter);
