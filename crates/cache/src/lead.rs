@@ -482,7 +482,7 @@ impl<L: Lower> Lead<L> {
         object.note_plain_length(plain);
         object.set_sinks(old.sinks());
         object.count_on(old);
-        let is_put = self.admit(&object, Some(old), None).is_ok();
+        let is_put = self.admit_as(&object, Before::Confirmed(old), None).is_ok();
         self.conclude(if is_put { Waited::Ready(object) } else { Waited::Refused });
         is_put
     }

@@ -81,7 +81,7 @@ impl Volumes {
     /// Bytes that knowing what is there may take, if a configuration says so.
     fn index_most(&self) -> Option<u64> {
         let (config, _) = self.path.is_empty().then(|| daemon::load(&self.config).ok())??;
-        Some(config::Machine::read().disk_index_bytes(config.limits.disk_index_bytes))
+        Some(config::sizing::Machine::read().disk_index_bytes(config.limits.disk_index_bytes))
     }
 }
 
