@@ -13,7 +13,7 @@ use message::reference::same_origin;
 use message::store::{self, NotStored, Permit, StorePlan};
 use message::trailers::are_taken;
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status};
-use origin::{Caller, Exchange, Origin, Protocol, Tunnel};
+use origin::{Caller, Exchange, Origin, Protocol, Timeouts, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
 use vcl::told::Told;
 
@@ -269,7 +269,7 @@ impl Judge for ByPolicy {
         fetch.note(|trace| trace.origin.set(Some(self.notes.origin)));
         Attempt::Send(Target {
             origin: Arc::clone(origin),
-            timeouts: None,
+            timeouts: self.timeouts(origin),
             with_body: true,
             beside_scripts: self.site.beside_scripts.get(number).is_some_and(Option::is_some),
         })
@@ -686,6 +686,12 @@ impl ByPolicy {
         let Some(mut lead) = fetch.lead.take() else { return };
         self.older(fetch).inspect(|older| lead.renews(older));
         lead.supersede(hit_for_miss_until_ms);
+    }
+
+    /// The times that the site's rules give an exchange with `origin`.
+    fn timeouts(&self, origin: &Origin) -> Option<Timeouts> {
+        let first_byte_ms = self.site.policy.first_byte_ms(&self.notes)?;
+        Some(Timeouts { first_byte_ms, ..origin.config().timeouts })
     }
 
     /// Tells whether bodies are stored whose end is their connection's.
