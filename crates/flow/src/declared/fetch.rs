@@ -186,6 +186,7 @@ impl ByPolicy {
                 read_at_most: ask.front.window,
                 account: Some(Arc::clone(ask.front.account)),
                 timeouts: None,
+                once: false,
             },
             passage,
             trace: ask.trace.cloned(),
@@ -272,6 +273,7 @@ impl Judge for ByPolicy {
             timeouts: self.timeouts(origin),
             with_body: true,
             beside_scripts: self.site.beside_scripts.get(number).is_some_and(Option::is_some),
+            once: false,
         })
     }
 
