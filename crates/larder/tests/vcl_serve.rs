@@ -3,7 +3,7 @@
 
 mod support;
 
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use support::PATIENCE;
 use support::cli::varnishadm;

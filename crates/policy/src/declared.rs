@@ -215,7 +215,7 @@ impl Policy for Declared {
             ctx.response.headers.remove(HeaderId::SetCookie);
         }
         let status = ctx.response.status;
-        if ctx.plan.store.is_ok() && plan.not_stored.iter().any(|of| of.matches(status)) {
+        if ctx.plan.verdict().is_ok() && plan.not_stored.iter().any(|of| of.matches(status)) {
             ctx.plan.refuse(NotStored::Status, status);
         }
         if forwarded::is_varied_by(&ctx.response.headers, &self.client_field) {
