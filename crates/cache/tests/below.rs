@@ -18,7 +18,8 @@ use cache::{
 };
 use disk::vfs::Real;
 use disk::{Answer, Ask, Body, Condition, Disk, Entry, Found, Opened, Owner, Place, VolumeConfig};
-use message::Status;
+use message::store::{Permit, Ruling};
+use message::{HeaderBlock, Status};
 
 /// Responses in the suite.
 const OBJECTS: u64 = 30_000;
@@ -172,9 +173,15 @@ fn put(cache: &Arc<Cache<Below>>, n: u64) {
         note: Box::default(),
         length: Some(BODY.len() as u64),
     };
-    let mut filling = lead.store(new, None);
+    let mut filling = lead.store(permit(), new, None);
     assert_eq!((filling.refused(), filling.push(&BODY)), (None, Push::Ok));
     assert!(filling.finish());
+}
+
+/// The permission to store what nothing forbids to be stored.
+fn permit() -> Permit {
+    let ruling = Ruling { passed: false, uncacheable: false, findable: true };
+    Permit::by_program(ruling, &HeaderBlock::new()).expect("nothing forbids it")
 }
 
 /// Stores so many responses, and lets all of them go to the disk.

@@ -350,9 +350,7 @@ impl Candidate {
             key,
             blocks: Blocks { bytes: superblock.block_bytes },
             files,
-            segments: segments
-                .map(|_| Mutex::new(Segment::new(Usage::Unknown, room)))
-                .collect(),
+            segments: segments.map(|_| Mutex::new(Segment::new(Usage::Unknown, room))).collect(),
             superblock,
             front: Mutex::new(Front::default()),
             wake: Condvar::new(),

@@ -237,9 +237,8 @@ pub(crate) fn demand(
     (coding, lacks_gzip): (Coding, bool),
 ) {
     let (hits, settings) = (object.hits(), &live.compression);
-    let wants = |(coding, effort): (Coding, Effort)| {
-        object.wants_form(form::number(coding), effort as u8)
-    };
+    let wants =
+        |(coding, effort): (Coding, Effort)| object.wants_form(form::number(coding), effort as u8);
     let gzip = (Coding::Gzip, Effort::Warm);
     if lacks_gzip && hits >= settings.gzip_hits && wants(gzip) {
         return begin(core, (live, now_ms), object, gzip);

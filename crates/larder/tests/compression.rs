@@ -328,10 +328,9 @@ async fn ranges_are_of_the_form_that_is_sent() {
     let first = stage.ask("GET", "/page", &format!("{GZIP}{first}")).await;
     assert!((first.status, &first.body[..]) == (200, page.as_bytes()), "of another form");
     let coded = folded(&stage, "/page").await.body;
-    for (accept, whole, tag, others) in [
-        (GZIP, &coded[..], "\"e-gzip\"", "\"e\""),
-        (NONE, page.as_bytes(), "\"e\"", "\"e-gzip\""),
-    ] {
+    for (accept, whole, tag, others) in
+        [(GZIP, &coded[..], "\"e-gzip\"", "\"e\""), (NONE, page.as_bytes(), "\"e\"", "\"e-gzip\"")]
+    {
         let ask = async |more: &str| {
             stage.ask("GET", "/page", &format!("{accept}Range: bytes=10-29\r\n{more}")).await
         };

@@ -18,11 +18,8 @@ struct HeadTags {
     field: &'static str,
 }
 
-const REQ: HeadTags = HeadTags {
-    side: Side::Req,
-    first: ["ReqMethod", "ReqURL", "ReqProtocol"],
-    field: "ReqHeader",
-};
+const REQ: HeadTags =
+    HeadTags { side: Side::Req, first: ["ReqMethod", "ReqURL", "ReqProtocol"], field: "ReqHeader" };
 const RESP: HeadTags = HeadTags {
     side: Side::Resp,
     first: ["RespProtocol", "RespStatus", "RespReason"],
@@ -261,11 +258,7 @@ fn fields<'a>(record: &Record<'a>, tags: &HeadTags, lines: &mut Vec<Line<'a>>) {
 }
 
 /// What a program has run and logged, of the subroutines that `is` says.
-fn steps_of<'a>(
-    record: &Record<'a>,
-    lines: &mut Vec<Line<'a>>,
-    is: impl Fn(&[u8]) -> bool,
-) {
+fn steps_of<'a>(record: &Record<'a>, lines: &mut Vec<Line<'a>>, is: impl Fn(&[u8]) -> bool) {
     // Lines of a subroutine stand before it.
     let mut logged = Vec::new();
     for step in steps::steps(record.vcl) {

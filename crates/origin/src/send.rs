@@ -272,8 +272,7 @@ impl Sender<'_, '_> {
     /// The look that a kept connection needs. Where the request can be sent again over another
     /// connection, the socket need not be asked.
     fn look(&self) -> Look {
-        let repeats =
-            self.request.method.is_idempotent() && !self.upload.has_body() && !self.once;
+        let repeats = self.request.method.is_idempotent() && !self.upload.has_body() && !self.once;
         if repeats { Look::AsNoticed } else { Look::Sure }
     }
 

@@ -1,10 +1,10 @@
 //! A connection's socket.
 
+use std::ffi::OsStr;
 use std::io::Write as _;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr};
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;

@@ -175,7 +175,9 @@ fn vsl(record: &Record<'_>, grouping: Grouping, kinds: Kinds, out: &mut Vec<u8>)
         };
         if grouping != Grouping::Raw {
             let stars = "*".repeat(level);
-            out.extend_from_slice(format!("{stars:<3} << {kind:<8} >> {:<10}\n", record.xid).as_bytes());
+            out.extend_from_slice(
+                format!("{stars:<3} << {kind:<8} >> {:<10}\n", record.xid).as_bytes(),
+            );
         }
         for (tag, text) in vsl::lines(record, view) {
             let begin = match grouping {

@@ -169,7 +169,8 @@ impl Building {
                 }
             }
             // `fold(-report)` has Varnish be silent about what it joins, as this always is.
-            let is_known = |own: &ast::AclFlag| &*name.text == "fold" && &*own.name.text == "report";
+            let is_known =
+                |own: &ast::AclFlag| &*name.text == "fold" && &*own.name.text == "report";
             if let Some(other) = inner.iter().find(|own| !is_known(own)) {
                 let message = format!("`{}` has no flag `{}`", name.text, other.name.text);
                 self.fault(other.name.span, message).help =

@@ -40,7 +40,8 @@ fn with_dictionary((bytes, sent): (Bytes, SentForm)) -> Step {
 
 /// Tells of the form that is chosen by Accept-Encoding alone.
 fn chosen(ask: &Ask<'_>, object: &Object) -> Step {
-    let Choice { coding, from, wanted, lacks_gzip } = form::choose(object, ask.request, &ask.live.compression);
+    let Choice { coding, from, wanted, lacks_gzip } =
+        form::choose(object, ask.request, &ask.live.compression);
     let why = match (from, coding) {
         (Given::Stored, Coding::Identity) => "as it is stored, without a coding".to_owned(),
         (Given::Stored, coding) => format!("as it is stored, in {}", coding.token()),

@@ -294,9 +294,8 @@ fn what_later_releases_refuse_is_refused() {
         ("backend a { .path = \"@\"; }", "must be absolute"),
         ("probe p { .expect_close = 1; }", "wrong kind"),
     ] {
-        let text = format!(
-            "vcl 4.1; import std; backend default {{ .host = \"127.0.0.1\"; }} {text}"
-        );
+        let text =
+            format!("vcl 4.1; import std; backend default {{ .host = \"127.0.0.1\"; }} {text}");
         let said = match crate::testing::compile_all(&text) {
             Ok(compiled) => compiled.warnings,
             Err(said) => said,

@@ -125,7 +125,11 @@ fn setting_has_varnishs_effects() {
         ("set req.max_age = 5s;", "req.ttl", Some("5.000")),
         ("set req.ttl = 5s; unset req.max_age;", "req.ttl", Some("-1.000")),
         ("set req.grace = 5s; unset req.grace;", "req.grace", Some("-1.000")),
-        ("set sess.timeout_idle = 5s; unset sess.timeout_idle;", "sess.timeout_idle", Some("0.000")),
+        (
+            "set sess.timeout_idle = 5s; unset sess.timeout_idle;",
+            "sess.timeout_idle",
+            Some("0.000"),
+        ),
         ("set sess.timeout_idle = -5s;", "sess.timeout_idle", Some("0.000")),
         ("set client.identity = req.http.nope;", "client.identity", Some("")),
         ("set req.url = \"\";", "req.url", None),

@@ -159,18 +159,20 @@ const FUNCTIONS: &[Function] = &[
     }),
     real!(j0 of x),
     real!(j1 of x),
-    function("jn", "jn(3).", Type::Real, &[must("x", Type::Int), must("y", Type::Real)], |_, args| {
-        Ok(Value::Real(libm::jn(order(args), real(args, 1))))
-    }),
+    function(
+        "jn",
+        "jn(3).",
+        Type::Real,
+        &[must("x", Type::Int), must("y", Type::Real)],
+        |_, args| Ok(Value::Real(libm::jn(order(args), real(args, 1)))),
+    ),
     function("ldexp", "ldexp(3).", Type::Real, X_E, scaled),
     real!(lgamma of x),
     real!(log of x),
     real!(log10 of x),
     real!(log1p of x),
     real!(log2 of x),
-    function("logb", "logb(3).", Type::Real, X, |_, args| {
-        Ok(Value::Real(exponent(real(args, 0))))
-    }),
+    function("logb", "logb(3).", Type::Real, X, |_, args| Ok(Value::Real(exponent(real(args, 0))))),
     function("lrint", "lrint(3). Fails for what no INT can hold.", Type::Int, X, |_, args| {
         whole("lrint", libm::rint(real(args, 0)))
     }),
@@ -199,9 +201,13 @@ const FUNCTIONS: &[Function] = &[
     real!(trunc of x),
     real!(y0 of x),
     real!(y1 of x),
-    function("yn", "yn(3).", Type::Real, &[must("n", Type::Int), must("x", Type::Real)], |_, args| {
-        Ok(Value::Real(libm::yn(order(args), real(args, 1))))
-    }),
+    function(
+        "yn",
+        "yn(3).",
+        Type::Real,
+        &[must("n", Type::Int), must("x", Type::Real)],
+        |_, args| Ok(Value::Real(libm::yn(order(args), real(args, 1)))),
+    ),
 ];
 
 const X_E: &[Parameter] = &[must("x", Type::Real), must("e", Type::Int)];

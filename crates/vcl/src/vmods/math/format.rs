@@ -12,9 +12,9 @@ pub(super) fn write(format: &[u8], number: f64) -> Option<String> {
     let digits = match rest {
         [] => None,
         [b'.', digits @ ..] if digits.iter().all(u8::is_ascii_digit) => {
-            let n = digits.iter().fold(0_usize, |n, b| {
-                n.saturating_mul(10).saturating_add(usize::from(b - b'0'))
-            });
+            let n = digits
+                .iter()
+                .fold(0_usize, |n, b| n.saturating_mul(10).saturating_add(usize::from(b - b'0')));
             Some(n.min(DIGITS_MAX))
         }
         _ => return None,
