@@ -95,7 +95,7 @@ pub(super) fn sites(
                 .unwrap_or(profile);
             let presets = Presets::read(r, table, profile);
             let mut own_origins = SiteOrigins::new(origins);
-            let rules = SiteRules {
+            let mut rules = SiteRules {
                 trusted_proxies: fronts.trusted.clone(),
                 client_field: fronts.field.clone(),
                 forwarded: fronts.forwarded,
@@ -104,6 +104,7 @@ pub(super) fn sites(
                     == Some(false),
                 ..rules(r, table, profile, &presets, (&mut own_origins, decided))
             };
+            rules.scripts = own_origins.script_ends();
             let (indices, files, users) = own_origins.into_parts();
             origins.bar(&indices, &presets.no_scripts(r));
             let (tls, hsts) = (super::tls::site(r, table), super::tls::hsts(r, table));

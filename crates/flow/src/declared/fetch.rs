@@ -149,6 +149,7 @@ impl ByPolicy {
         let key_hash = core.shared.seed.hash(&ask.request.target);
         let mut own = Self::bare(core, ask, key_hash);
         own.judge.own = true;
+        own.fetch.caller.owner = ask.owner().cloned();
         own
     }
 
@@ -185,6 +186,7 @@ impl ByPolicy {
                 ends: ask.front.ends,
                 read_at_most: ask.front.window,
                 account: Some(Arc::clone(ask.front.account)),
+                owner: None,
                 timeouts: None,
                 once: false,
             },

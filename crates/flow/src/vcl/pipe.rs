@@ -15,7 +15,7 @@ use vcl::backend::Leaf;
 use vcl::counts::Count;
 use vcl::ctx::{Bereq, BereqState};
 use vcl::params::Param;
-use vcl::rules::heads::{self, Fate, OneHop, Purpose, has_body};
+use vcl::rules::heads::{self, Fate, Purpose, has_body};
 use vcl::sub::{Action, Sub};
 
 use super::call::{Env, Seen, Stage};
@@ -34,7 +34,7 @@ use crate::trace::Trace;
 /// The backend request that `vcl_pipe` sees.
 pub(super) fn bereq<S: Stage>(turn: &Turn, env: &Env<'_, S>) -> (Request, BereqState) {
     let mut bereq = turn.req.clone();
-    heads::bereq(&mut bereq, env.asked, Purpose::Pipe, false);
+    heads::bereq(&mut bereq, Purpose::Pipe, false);
     bereq.headers.push(HeaderId::XVarnish, turn.state.xid.to_string().as_bytes());
     bereq.headers.set(HeaderId::Connection, b"close");
     let state = BereqState {
@@ -124,7 +124,7 @@ fn answer(
 ) -> Reply {
     let served = Served::Fetched { reason: Forward::Bypass, stored: false, collapsed: false };
     let mut response = exchange.response.clone();
-    heads::beresp(&mut response.headers, &OneHop::of(&exchange.response.headers), Fate::Passed);
+    heads::beresp(&mut response.headers, Fate::Passed);
     if let Some(mut tunnel) = exchange.take_tunnel() {
         let since_ms = rt::now().mono_ms.saturating_sub(env.now.mono_ms);
         tunnel.end_after(deadline_ms.map(|ms| ms.saturating_sub(since_ms)));
