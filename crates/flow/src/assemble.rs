@@ -77,6 +77,10 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
     let Some(page) = reply.page.take() else { return Start::Reply(reply) };
     let mut page = *page;
     core.counters.add(Counter::EsiPages, u64::from(!page.verbatim));
+    if cookies.is_some() {
+        let left = page.request.headers.value(HeaderId::Cookie);
+        page.cookies_left = Some(left.unwrap_or_default().into());
+    }
     match cookies {
         Some([]) => page.request.headers.remove(HeaderId::Cookie),
         Some(cookies) => page.request.headers.set(HeaderId::Cookie, cookies),

@@ -17,6 +17,7 @@ pub(super) fn site(r: &mut Reader, site: &Table<'_>) -> Includes {
         esi: esi.unwrap_or_default(),
         ssi: table.item("ssi").and_then(|item| r.boolean(&item)).unwrap_or(false),
         hosts: table.item("hosts").map(|item| hosts(r, &item)).unwrap_or_default(),
+        cookies: table.item("cookies").map(|item| cookies(r, &item)).unwrap_or_default(),
         breaks: breaks.unwrap_or(false),
     }
 }
@@ -46,6 +47,20 @@ fn breaks(r: &mut Reader, item: &Item<'_>) -> Option<bool> {
             None
         }
     }
+}
+
+fn cookies(r: &mut Reader, item: &Item<'_>) -> Vec<Box<[u8]>> {
+    let mut names = Vec::new();
+    for (text, item) in r.texts(item) {
+        // A token (RFC 6265 4.1.1).
+        if message::header::is_token(text.as_bytes()) {
+            names.push(text.as_bytes().into());
+        } else {
+            r.error(item.span, format!("`{text}` is not the name of a cookie")).help =
+                Some("write each name as the application sets it, such as \"group\"".to_owned());
+        }
+    }
+    names
 }
 
 fn hosts(r: &mut Reader, item: &Item<'_>) -> Vec<Box<[u8]>> {

@@ -39,6 +39,8 @@ pub(crate) struct Composed {
     pub(super) site: Arc<Site>,
     /// The request that the page answers, as its client or the page above sent it.
     pub(super) request: Request,
+    /// The cookies that policy has left of the request's, where that has them all for fragments.
+    pub(super) cookies_left: Option<Box<[u8]>>,
     /// The surroundings of its fragments.
     pub(super) within: Rc<Within>,
     /// The number of the request in its program; 0 without one.
@@ -142,6 +144,7 @@ impl Composed {
             live,
             site,
             request,
+            cookies_left: None,
             within,
             xid: 0,
             instructions: None,
