@@ -10,6 +10,7 @@ use cache::Object;
 use esi::{OnError, Op};
 use message::Request;
 use policy::Peer;
+use vcl::params::Param;
 
 use super::document::Instructions;
 use super::environment::Question;
@@ -18,7 +19,7 @@ use super::{document, fragment};
 use crate::ask::LiveRef;
 use crate::core::Core;
 use crate::live::Site;
-use crate::trace::Trace;
+use crate::trace::{Trace, Trouble};
 use crate::vcl::line::Line;
 
 /// The language that a page's instructions are in.
@@ -111,13 +112,16 @@ impl Top {
         (peer, line): (Peer, Option<Line>),
         account: &Arc<Account>,
     ) -> Self {
+        // A page of a program has a line.
+        let wished = line.as_ref().map(|_| live.params.number(Param::EsiParallel));
+        let wished = wished.filter(|most| *most > 0);
         Self {
             request,
             peer,
             line,
             account: Arc::clone(account),
             personal: false,
-            places: Places::new(live.limits.esi_parallel),
+            places: Places::new(&live.limits, wished),
             begun: Cell::new(0),
             bytes: Cell::new(0),
         }
@@ -211,7 +215,7 @@ impl Composed {
         let Within { level, top } = &*self.within;
         top.begun.set(top.begun.get() + 1);
         let deepest = match self.dialect {
-            Dialect::Varnish => self.live.params.number(vcl::params::Param::MaxEsiDepth),
+            Dialect::Varnish => self.live.params.number(Param::MaxEsiDepth),
             Dialect::Esi | Dialect::Ssi => self.live.limits.esi_depth,
         };
         let limit = match u64::from(*level) > deepest {
@@ -221,6 +225,13 @@ impl Composed {
         };
         core.counters.limit(limit);
         Err(limit)
+    }
+
+    /// Takes note that the page ends before it is whole, and by which limit.
+    pub(super) fn note_ended(&self, limit: Limit) {
+        let error = format!("the page ended before it was whole (limit: {})", limit.name()).into();
+        let limit = Some(limit);
+        self.trace.trouble.borrow_mut().get_or_insert(Trouble { error, limit });
     }
 
     /// Takes note of `bytes` more; false when the page becomes too large by them.
