@@ -132,6 +132,7 @@ limits! {
     EsiDepth esi_depth Count 5, "Levels of fragments within a page that is put together of others (ESI, SSI); what lies deeper is left out. Under VCL the parameter `max_esi_depth`.";
     EsiIncludes esi_includes Count 1000, "Fragments of a page in all, those of its fragments included; what comes after them is left out.";
     EsiParallel esi_parallel Count 64, "Fragments of a page that are asked for at the same time; others wait until one of them is answered.";
+    EsiStillTime esi_still_time Ms 120_000, "A page that is put together and waits for its next piece, while its client would take it; then the page ends, and is not whole.";
     EsiBytes esi_bytes Bytes 64 * MIB, "Bytes of a page's fragments in all; what comes after them is left out, and a page that has begun to be sent ends its connection.";
     EsiNodes esi_nodes Count 10_000, "Instructions and texts of one page; what comes after them is sent as it is.";
     DiskReadTimeout disk_read_timeout Ms 500, "Reading from the disk cache before anything of a response has come; then the origin is asked instead.";

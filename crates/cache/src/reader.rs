@@ -32,6 +32,8 @@ enum Link {
     None,
     /// The fill that brings the body, and the reader's place there.
     Fill(Arc<Fill>, u32),
+    /// The object's fill, but no place there until the reader's turn comes.
+    Parked,
     /// A window whose beginning was gone before the reader came, or a body elsewhere that was.
     Behind,
     /// A body elsewhere that is not opened before it is read: as much is read as may be.
@@ -45,6 +47,7 @@ impl std::fmt::Debug for Link {
         match self {
             Self::None => f.write_str("None"),
             Self::Fill(fill, place) => f.debug_tuple("Fill").field(fill).field(place).finish(),
+            Self::Parked => f.write_str("Parked"),
             Self::Behind => f.write_str("Behind"),
             Self::Beyond => f.write_str("Beyond"),
             Self::Read(opened) => f.debug_tuple("Read").field(&opened.reading).finish(),
@@ -134,6 +137,32 @@ impl Reader {
     /// fetch it anew should, before the reader is asked for any of it.
     pub fn is_beyond(&self) -> bool {
         matches!(self.link, Link::Beyond)
+    }
+
+    /// Gives the reader's place up until its turn comes, [`Reader::unpark`]. A body that becomes a
+    /// window while it comes waits for the slowest of its readers: one that does not read yet, and
+    /// perhaps waits for another, would hold all of them up. Nothing may have been read.
+    pub fn park(&mut self) {
+        let has_place = self.fill().is_some_and(|fill| !fill.is_for_one());
+        if has_place && self.object.is_some() && self.cursor.at == 0 {
+            self.leave();
+            self.link = Link::Parked;
+        }
+    }
+
+    /// Takes a place again. False if the body's beginning has passed by meanwhile, or nobody was
+    /// left to take it: fetch it anew.
+    pub fn unpark(&mut self) -> bool {
+        if matches!(self.link, Link::Parked)
+            && let Some(object) = self.object.take()
+        {
+            let account = self.account.take();
+            *self = Self::of_object(object);
+            self.account = account;
+            let is_lost = self.fill().is_some_and(|fill| fill.has_aborted());
+            return !is_lost && !self.is_behind();
+        }
+        true
     }
 
     /// Returns true if the reader can go back: the body is complete.

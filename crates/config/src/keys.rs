@@ -493,6 +493,7 @@ pub(crate) const INCLUDES: Section = Section {
             "esi", "\"announced\", \"html\" or false", "\"announced\"", "Pages that are read for Edge Side Includes (`<esi:include src=\"/cart\"/>`): those of which the origin says so (`Surrogate-Control: content=\"ESI/1.0\"`), also every page in HTML, or none. Origins are told that they may say so by `Surrogate-Capability`.";
             "ssi", BOOLEAN, "false", "Whether pages in HTML have server-side includes as nginx reads them (`<!--# include virtual=\"/cart\" -->`).";
             "hosts", TEXTS, "none", "Hosts of other sites of this configuration that a page may name. Cookies and credentials are not sent there. A server that is no site's origin is never asked.";
+            "cookies", TEXTS, "none", "Names of cookies that variables of a page may tell (`$(HTTP_COOKIE{group})`, SSI's `$cookie_group`), as far as the site's `cookies` leave them. No page can read any other, whoever has written it.";
             "on_error", "\"leave_out\" or \"break\"", "\"leave_out\"", "Where a fragment is missing that has no `alt` and no `onerror`: the page goes on without it, or ends there, its connection with it.";
         }
     },

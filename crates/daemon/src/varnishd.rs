@@ -131,7 +131,6 @@ pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
         (Param::HttpReqSize, &mut limits.header_bytes, params.number(Param::HttpReqSize)),
         // The request line may be all of it.
         (Param::HttpReqSize, &mut limits.target_bytes, params.number(Param::HttpReqSize)),
-        (Param::EsiParallel, &mut limits.esi_parallel, params.number(Param::EsiParallel)),
         (Param::HttpReqHdrLen, &mut limits.header_field_bytes, params.number(Param::HttpReqHdrLen)),
         (
             Param::HttpRespSize,

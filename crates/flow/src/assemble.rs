@@ -29,7 +29,7 @@ use codec::Coding;
 use hand_on::PageCoder;
 use message::HeaderId;
 
-use begin::{Slot, Slots, Text};
+use begin::{ComingBody, Slot, Slots, Text};
 use document::ReadPage;
 use stitch::{Clip, PAGE_BYTES, Stitch};
 
@@ -41,6 +41,10 @@ use crate::way::{Slow, Start, Way};
 
 pub(crate) use document::{Instructions, plain};
 pub(crate) use page::{Composed, Dialect, Top, Within};
+
+/// Bytes without a coding that are put into a page in gzip at once. Each of them is summed (CRC-32),
+/// and no one else has the core meanwhile: of more it is a task's business, which gives way.
+const SUMMED_BYTES: u64 = 1 << 20;
 
 /// A page whose pieces are not all at hand.
 pub(crate) struct Assembly {
@@ -64,7 +68,9 @@ impl Supply {
     fn verbatim(body: ReplyBody) -> Self {
         let slot = match body {
             ReplyBody::Parts(parts) => Slots::from_iter(parts.map(Slot::Part)),
-            ReplyBody::Stream { reader, .. } => vec![Slot::Body(reader, false)],
+            ReplyBody::Stream { reader, .. } => {
+                vec![Slot::Body(ComingBody::own(reader))]
+            }
             _ => Slots::new(),
         };
         Self::Slots(slot, Text::None)
@@ -77,6 +83,10 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
     let Some(page) = reply.page.take() else { return Start::Reply(reply) };
     let mut page = *page;
     core.counters.add(Counter::EsiPages, u64::from(!page.verbatim));
+    if cookies.is_some() {
+        let left = page.request.headers.value(HeaderId::Cookie);
+        page.cookies_left = Some(left.unwrap_or_default().into());
+    }
     match cookies {
         Some([]) => page.request.headers.remove(HeaderId::Cookie),
         Some(cookies) => page.request.headers.set(HeaderId::Cookie, cookies),
@@ -141,9 +151,14 @@ fn at_hand(
     page: &Composed,
     (read, text): (&ReadPage, &Text),
 ) -> Result<VecDeque<Part>, Slots> {
+    let mut summed = 0;
     let is_there = |slot: &Slot| match slot {
         Slot::Text(_) | Slot::Gzip(..) => true,
-        Slot::Part(part) => !page.gzip || !part.is_file(),
+        Slot::Part(part) if page.gzip => {
+            summed += part.len();
+            !part.is_file() && summed <= SUMMED_BYTES
+        }
+        Slot::Part(_) => true,
         _ => false,
     };
     let is_long = page.gzip && text.length() > PAGE_BYTES;
@@ -184,7 +199,8 @@ impl Assembly {
     /// Has the pieces come, and returns the reply, whose body they become.
     pub(crate) fn run(self, core: &Rc<Core>, front: Front<'_>) -> Reply {
         let Self { mut reply, page, source } = self;
-        let passage = front.passage(&page.live.limits);
+        let mut passage = front.passage(&page.live.limits);
+        passage.bytes = passage.bytes.min(places::part_of(&passage.account));
         reply.about.trace = Some(Rc::clone(&page.trace));
         let (writer, reader) = cache::Body::window(passage.clone());
         let coder = if page.gzip { PageCoder::begin(&passage) } else { None };

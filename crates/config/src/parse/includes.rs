@@ -15,11 +15,13 @@ pub(super) fn site(r: &mut Reader, site: &Table<'_>, of_presets: Includes) -> In
     let ssi = table.item("ssi").and_then(|item| r.boolean(&item));
     let breaks = table.item("on_error").and_then(|item| breaks(r, &item));
     let hosts = table.item("hosts").map(|item| hosts(r, &item));
+    let cookies = table.item("cookies").map(|item| cookies(r, &item));
     Includes {
         esi: esi.unwrap_or(of_presets.esi),
         ssi: ssi.unwrap_or(of_presets.ssi),
         hosts: hosts.unwrap_or(of_presets.hosts),
         breaks: breaks.unwrap_or(of_presets.breaks),
+        cookies: cookies.unwrap_or(of_presets.cookies),
     }
 }
 
@@ -48,6 +50,20 @@ fn breaks(r: &mut Reader, item: &Item<'_>) -> Option<bool> {
             None
         }
     }
+}
+
+fn cookies(r: &mut Reader, item: &Item<'_>) -> Vec<Box<[u8]>> {
+    let mut names = Vec::new();
+    for (text, item) in r.texts(item) {
+        // A token (RFC 6265 4.1.1).
+        if message::header::is_token(text.as_bytes()) {
+            names.push(text.as_bytes().into());
+        } else {
+            r.error(item.span, format!("`{text}` is not the name of a cookie")).help =
+                Some("write each name as the application sets it, such as \"group\"".to_owned());
+        }
+    }
+    names
 }
 
 fn hosts(r: &mut Reader, item: &Item<'_>) -> Vec<Box<[u8]>> {

@@ -88,7 +88,9 @@ pub(super) async fn coded(
     };
     let mut body = Gathered::new(fetch.core.shared.cache.memory(), None).map_err(no_memory)?;
     let mut turns = Strides::default();
-    for piece in plain.chunks(STEP_BYTES) {
+    // An empty body has a form in the coding, too.
+    let empty = plain.is_empty().then_some(plain);
+    for piece in plain.chunks(STEP_BYTES).chain(empty) {
         coder.take(piece);
         // The coder knows by the length which piece is the last.
         while let Some(out) = coder.step(false).map_err(|error| flaw(fetch, error))? {

@@ -121,8 +121,9 @@ params! {
         "How long beyond ttl and grace a response is kept, for conditional requests to the backend.";
     DefaultTtl "default_ttl" Seconds, "120.000" Some("0.000"), None, "seconds", &["obj_sticky"],
         "Lifetime of a response, where it does not say so itself.";
-    EsiParallel "esi_parallel" Number, "64" Some("1"), None, "fragments", &[],
-        "Fragments of a page that are asked for at the same time. Larder's own: 1 has them asked for one after the other, as Varnish does.";
+    EsiParallel "esi_parallel" Number, "0" Some("0"), None, "fragments", &[],
+        "Of Larder: fragments of a page that are asked for at the same time. With 1 they are asked for \
+         one after the other, as Varnish does; 0 leaves it to the limit `esi_parallel`.";
     Experimental "experimental" Flags(EXPERIMENTAL), "none" None, None, "", &[],
         "Accepted, and without effect: these are switches for Varnish's own developers.";
     Feature "feature" Flags(FEATURES), "+validate_headers" None, None, "", &[],
