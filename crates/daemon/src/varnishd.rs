@@ -121,7 +121,7 @@ pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
     let ms = |param: Param| (params.seconds(param) * 1000.0).round() as u64;
     // What SO_SNDTIMEO makes of it (socket(7)).
     let for_ever = |ms: u64| if ms == 0 { u64::MAX >> 1 } else { ms };
-    let rules: [(Param, &mut u64, u64); 15] = [
+    let rules: [(Param, &mut u64, u64); 14] = [
         (Param::TimeoutIdle, &mut limits.idle_timeout, ms(Param::TimeoutIdle)),
         // A connection is idle until a whole head has come.
         (Param::TimeoutIdle, &mut limits.header_timeout, ms(Param::TimeoutIdle)),
