@@ -97,7 +97,7 @@ impl Owner for Index {
     }
 
     fn dropped(&self, hash: u64, place: Place) {
-        self.cache().is_some_and(|cache| cache.drop_cold(hash, place));
+        _ = self.cache().is_some_and(|cache| cache.drop_cold(hash, place));
     }
 
     fn changed(&self, _: usize, condition: Condition) {

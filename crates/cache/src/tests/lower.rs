@@ -678,7 +678,8 @@ fn what_is_below_is_lent_where_there_is_no_memory_to_know_of_the_fetch() {
     let [place] = *lead.cold() else { panic!("it has sunk") };
     cache.memory().release(4_000);
     let (record, body) = attic.read(place).expect("kept");
-    let lent = lead.lend(place, record, (Loan::Whole(vec![body]), None)).expect("its key");
+    let lent =
+        lead.lend(permit(), place, record, (Loan::Whole(vec![body]), None)).expect("its key");
     assert_eq!(bytes_of(&lent.expect("it is there")).as_deref(), Some(&b"body"[..]));
     assert_eq!(cache.stats().markers, 0);
 }
