@@ -509,8 +509,8 @@ impl Fill {
         Some(state.followers.insert(Follower { chunk: 0, waker: None }))
     }
 
-    /// Returns true if a reader that leaves holds nobody up: it is the only one, and the body passes
-    /// through a window.
+    /// Returns true if a reader that leaves holds no other up: it is the only one, and the body
+    /// passes through a window.
     pub(crate) fn is_for_one(&self) -> bool {
         let state = self.state.lock();
         state.window.is_some() && state.followers.len() == 1

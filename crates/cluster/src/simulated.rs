@@ -42,7 +42,7 @@ enum ToServer {
     Subscribe(u64),
     Word(EntryId),
     Check(EntryId),
-    /// Which run of the node's name was shown last.
+    /// Asks which run of the node's name was shown last.
     Name,
 }
 

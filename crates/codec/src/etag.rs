@@ -96,8 +96,8 @@ impl<'a> FormTags<'a> {
     /// * The identity has the tag that the stored one is a form's of. An origin's tag that is not
     ///   spelled like one is made weak, as Varnish does, and nginx when it codes: the origin's form
     ///   and ours are not the same bytes.
-    /// * gzip of a body that came without a coding is as strong as the stored tag: it is made at one
-    ///   level, of the whole body, which gives the same bytes each time.
+    /// * gzip of a body that came without a coding is as strong as the stored tag: it is made at
+    ///   one level, of the whole body, which gives the same bytes each time.
     /// * Other forms have weak tags. They may be made again with other bytes, and ranges of the two
     ///   must not be put together (RFC 9110 13.1.5).
     pub fn write(&self, coding: Coding, out: &mut Vec<u8>) {

@@ -69,7 +69,7 @@ pub(crate) fn hit_text(rounds: u32) {
     hit_with(rounds, PLAIN_REQUEST, as_text, None);
 }
 
-/// A browser's hit on text of which no coded form has been made yet.
+/// A browser's hit on text that has no coded form yet.
 pub(crate) fn hit_text_browser(rounds: u32) {
     hit_with(rounds, BROWSER_REQUEST, as_text, None);
 }

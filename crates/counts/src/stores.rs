@@ -149,7 +149,7 @@ pub(crate) fn fill(rounds: u32) {
     fill_with(rounds, object());
 }
 
-/// Fetches and stores a text of 1 KiB, of which coded forms may be made, in a full store.
+/// Fetches and stores a text of 1 KiB that may get coded forms, in a full store.
 pub(crate) fn fill_text(rounds: u32) {
     let mut new = object();
     new.flags.negotiated = true;

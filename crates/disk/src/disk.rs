@@ -344,8 +344,8 @@ impl Disk {
     /// are made durable together. Its effect is to be carried out before the first of what is
     /// returned is dropped.
     ///
-    /// If no volume takes it, whoever waits is told so. If nothing that they have will ever be found,
-    /// there is no need to write.
+    /// If no volume takes it, the one who waits is told so. If nothing that they have will ever be
+    /// found, there is no need to write.
     ///
     /// # Errors
     /// [`Error::Journal`] if it is too long.

@@ -89,7 +89,8 @@ pub fn take(headers: &mut HeaderBlock, accel: Option<&Accel>, now_s: u64) -> Sai
     said
 }
 
-/// The lifetime that X-Accel-Expires names. Who forbids to keep a response is heard before all others.
+/// The lifetime that X-Accel-Expires names. A value that forbids to keep a response is heard before
+/// all others.
 fn told_lifetime(headers: &HeaderBlock, now_s: u64) -> Option<u64> {
     let told = || headers.values_named(EXPIRES).filter_map(|value| lifetime(value, now_s));
     told().find(|seconds| *seconds == 0).or_else(|| told().next())

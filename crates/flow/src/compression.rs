@@ -17,7 +17,7 @@ pub enum Compress {
 /// Compression, the same for all sites with a declared policy.
 #[derive(Clone, Debug)]
 pub struct Compression {
-    /// The responses of which coded forms are made.
+    /// The responses that get coded forms.
     pub worth: Worth,
     /// gzip, and its level.
     pub gzip: EncodeSettings,

@@ -27,7 +27,7 @@ pub(crate) struct Choice {
     pub(crate) from: Given,
     /// A further form that would be sent if there were one.
     pub(crate) wanted: Option<Coding>,
-    /// There is none that the client likes as much as one in gzip, which can soon be there.
+    /// No form is there that the client likes as much as one in gzip, which can soon be there.
     pub(crate) lacks_gzip: bool,
 }
 
@@ -263,8 +263,8 @@ pub(crate) fn code_head(headers: &mut HeaderBlock, coding: Coding) {
     headers.remove(HeaderId::ContentLength);
 }
 
-/// The response of `object`, whose body has no coding, with a head for that body in gzip. `None` for
-/// a damaged one.
+/// The response of `object`, whose body has no coding, with a head for that body in gzip. `None`
+/// for a damaged one.
 pub(crate) fn folded(object: &Record) -> Option<NewObject> {
     let mut response = stored_head(object)?;
     code_head(&mut response.headers, Coding::Gzip);

@@ -1,6 +1,6 @@
 //! Further forms of stored bodies, made behind the requests that would rather have them: in gzip
 //! once a response has been hit again, then harder the hotter it is; within a share of one core's
-//! time, of which requests take what they need first. Nothing is coded for clients that ask for no
+//! time; requests take what they need of it first. Nothing is coded for clients that ask for no
 //! coding.
 
 use std::rc::Rc;
@@ -57,7 +57,7 @@ impl Effort {
         }
     }
 
-    /// How `coding` is made; `None` for none.
+    /// The settings by which `coding` is made; `None` if it is not made.
     fn settings(self, coding: Coding, gzip: EncodeSettings) -> Option<EncodeSettings> {
         let level = match (coding, self) {
             (Coding::Identity, _) => return None,

@@ -1,4 +1,4 @@
-//! What the language has had since Varnish 7.2, on a daemon under varnishd's flags. Debian's
+//! The language as it is since Varnish 7.2, on a daemon under varnishd's flags. Debian's
 //! varnishd, 7.1, cannot judge it: the manuals and release notes of 7.2 to 9.0 do.
 
 mod support;

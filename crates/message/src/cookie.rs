@@ -34,8 +34,9 @@ fn pair(crumb: &[u8]) -> Pair<'_> {
     }
 }
 
-/// Returns true if a cookie of this name is one that scripts in the browser alone read, for analytics,
-/// advertising, chats, and banners that ask about all that: no server's answer depends on it.
+/// Returns true if a cookie of this name is one that scripts in the browser alone read, for
+/// analytics, advertising, chats, and banners that ask about all that: no server's answer depends
+/// on it.
 pub fn is_tracking(name: &[u8]) -> bool {
     known::reader(name) == Some(ReadBy::Script)
 }

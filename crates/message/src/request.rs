@@ -189,8 +189,8 @@ pub struct Request {
     /// True if its trailers and those of the answer pass. TE and Trailer, if they are there, are
     /// then for the next hop. Set for requests to origins alone.
     pub passes_trailers: bool,
-    /// Parameters that were taken out of the query, as written, with `&` between them: the origin does
-    /// not see them, and its redirects lack them.
+    /// Parameters that were taken out of the query, as written, with `&` between them: the origin
+    /// does not see them, and its redirects lack them.
     pub taken: Vec<u8>,
 }
 

@@ -257,7 +257,7 @@ fn fields<'a>(record: &Record<'a>, tags: &HeadTags, lines: &mut Vec<Line<'a>>) {
     }
 }
 
-/// What a program has run and logged, of the subroutines that `is` says.
+/// The steps that a program has run and logged, of the subroutines that `is` says.
 fn steps_of<'a>(record: &Record<'a>, lines: &mut Vec<Line<'a>>, is: impl Fn(&[u8]) -> bool) {
     // Lines of a subroutine stand before it.
     let mut logged = Vec::new();

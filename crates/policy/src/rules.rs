@@ -133,7 +133,7 @@ pub struct Settings {
     pub match_headers: Vec<FieldName>,
     /// Statuses of responses that are never stored.
     pub not_stored: Vec<StatusMatch>,
-    /// What clients may do with responses that are for all.
+    /// The use that clients may make of responses that are for all.
     pub browsers: Browsers,
     /// Where responses are kept.
     pub store: StoreIn,
@@ -229,10 +229,10 @@ impl Settings {
     }
 }
 
-/// What clients may do with responses that are for all.
+/// The use that clients may make of responses that are for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Browsers {
-    /// What the response says.
+    /// The use that the response allows.
     #[default]
     AsSaid,
     /// They may not store them: this cache is told of changes, and they are not.
@@ -294,8 +294,8 @@ pub struct CookieRules {
     pub strip_tracking: Option<bool>,
     /// Names of cookies whose values are part of the key; they do not make a request personal.
     pub key: Vec<String>,
-    /// If there are any: no other cookies count, and those are removed from requests that are looked
-    /// up.
+    /// If there are any: no other cookies count, and those are removed from requests that are
+    /// looked up.
     pub keep: Vec<NamePattern>,
 }
 

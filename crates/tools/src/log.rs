@@ -72,7 +72,10 @@ pub struct LogArgs {
     exclude: Vec<String>,
     /// Requests as varnishlog shows them, with its tags: `raw`, or in groups, `vxid` (a transaction
     /// each), `request` or `session` (a client's request with its fetch).
-    #[arg(short = 'g', long, value_name = "GROUPING", value_enum, conflicts_with_all = ["json", "detail", "format"])]
+    #[arg(
+        short = 'g', long, value_name = "GROUPING", value_enum,
+        conflicts_with_all = ["json", "detail", "format"]
+    )]
     group: Option<Grouping>,
     /// Only the last N requests that are still in the ring. What is no number is a daemon's `-n`,
     /// the folder with its admin socket.

@@ -243,8 +243,8 @@ impl Params {
         self.bits(Param::Feature) & bit(FEATURES, word) != 0
     }
 
-    /// Returns true if the word `trace` of `feature` is switched on. This is asked for each request,
-    /// so no word is looked for.
+    /// Returns true if the word `trace` of `feature` is switched on. This is asked for each
+    /// request, so no word is looked for.
     pub fn is_traced(&self) -> bool {
         self.bits(Param::Feature) >> TRACE & 1 == 1
     }

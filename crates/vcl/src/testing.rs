@@ -326,7 +326,7 @@ pub struct Memory {
     pub purges: RefCell<Vec<(Vec<u8>, Purging)>>,
     /// Purges by surrogate keys, soft ones marked.
     pub key_purges: RefCell<Vec<(Vec<Vec<u8>>, bool)>>,
-    /// How often the clock was looked at.
+    /// The number of looks at the clock.
     pub looks: Cell<u32>,
     /// The answer to every call of `random`.
     pub random: f64,

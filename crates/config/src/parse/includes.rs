@@ -6,7 +6,8 @@ use toml::de::DeValue;
 use crate::keys;
 use crate::reader::{Item, Reader, Table};
 
-/// Reads which pages of a site are put together of others; `of_presets` holds where it says nothing.
+/// Reads which pages of a site are put together of others; `of_presets` holds where it says
+/// nothing.
 pub(super) fn site(r: &mut Reader, site: &Table<'_>, of_presets: Includes) -> Includes {
     let Some(table) = site.item("includes").and_then(|item| r.table(&item, &keys::INCLUDES)) else {
         return of_presets;

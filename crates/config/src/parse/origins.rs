@@ -62,7 +62,8 @@ impl Origins<'_> {
         self.known.get(index).is_some_and(|known| known.config.scripts.is_some())
     }
 
-    /// Returns true if the origin of this index says itself how long its servers may take for a head.
+    /// Returns true if the origin of this index says itself how long its servers may take for a
+    /// head.
     pub(super) fn times_heads(&self, index: usize) -> bool {
         self.known.get(index).is_some_and(|known| known.times_heads)
     }

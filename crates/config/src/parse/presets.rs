@@ -95,7 +95,7 @@ impl Presets {
         dialects
     }
 
-    /// Which pages of their applications are put together of others.
+    /// The pages of their applications that are put together of others.
     pub(crate) fn includes(&self, r: &mut Reader) -> Includes {
         let mut all = Includes::default();
         for chosen in &self.chosen {

@@ -48,7 +48,7 @@ impl Fronts {
     }
 }
 
-/// How long an origin may take for a head.
+/// The time that an origin may take for a head.
 const HEAD_TIME: &str = "first_byte_timeout";
 
 /// Says that there is no site, unless they come with what all nodes share.
@@ -95,13 +95,13 @@ pub(super) fn sites(
                 .unwrap_or(profile);
             let presets = Presets::read(r, table, profile);
             let mut own_origins = SiteOrigins::new(origins);
+            let opaque = table.item("guard_spellings").and_then(|item| r.boolean(&item));
             let mut rules = SiteRules {
                 trusted_proxies: fronts.trusted.clone(),
                 client_field: fronts.field.clone(),
                 forwarded: fronts.forwarded,
                 redirect_https: super::tls::redirect(r, table, https_port),
-                opaque_spellings: table.item("guard_spellings").and_then(|item| r.boolean(&item))
-                    == Some(false),
+                opaque_spellings: opaque == Some(false),
                 ..rules(r, table, profile, &presets, (&mut own_origins, decided))
             };
             rules.scripts = own_origins.script_ends();

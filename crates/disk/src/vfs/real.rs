@@ -44,8 +44,8 @@ impl Real {
         Self { path: path.to_owned(), directory: OnceLock::new(), mount: None }
     }
 
-    /// The same, which cannot be opened before a file system is mounted at `mount`: without it, what
-    /// is there is another disk's.
+    /// As before, and it cannot be opened before a file system is mounted at `mount`: without it,
+    /// what is there is another disk's.
     #[must_use]
     pub fn below_mount(self, mount: PathBuf) -> Self {
         Self { mount: Some(mount), ..self }

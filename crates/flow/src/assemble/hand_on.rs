@@ -73,7 +73,7 @@ impl HandOn {
         }
     }
 
-    /// The next piece. While there is none, what begins has its turn at once.
+    /// The next piece. Until one comes, what begins has its turn at once.
     async fn next(&self, pieces: &mut Receiver<Arrival>) -> Option<Arrival> {
         if let Ok(piece) = pieces.try_recv() {
             return Some(piece);

@@ -1,8 +1,8 @@
 //! Parameters of a campaign come back into an origin's redirects.
 //!
-//! They are removed before a request is looked up (`utm_*`, `gclid`), so the origin does not see them and
-//! cannot hand them on when it sends a visitor to another URL of its site. They are put in on the way to
-//! each client, from its own request: what is stored has nobody's.
+//! They are removed before a request is looked up (`utm_*`, `gclid`), so the origin does not see
+//! them and cannot hand them on when it sends a visitor to another URL of its site. They are put in
+//! on the way to each client, from its own request: what is stored has no client's.
 
 use message::query::{name, params};
 use message::{HeaderBlock, HeaderId, Request, Status};
@@ -13,8 +13,8 @@ pub(super) fn is_due(request: &Request, status: Status) -> bool {
     !request.taken.is_empty() && matches!(status.code(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// Adds to a Location of the request's own site the parameters that were taken from the request and that
-/// it lacks.
+/// Adds to a Location of the request's own site the parameters that were taken from the request and
+/// that it lacks.
 pub(super) fn give_back(request: &Request, headers: &mut HeaderBlock) {
     if let Some(whole) = sole(headers).and_then(|location| with_taken(request, location)) {
         headers.set(HeaderId::Location, &whole);
@@ -49,8 +49,8 @@ fn with_taken(request: &Request, location: &[u8]) -> Option<Vec<u8>> {
     Some([address, between, &lacking.join(&b'&'), fragment].concat())
 }
 
-/// Returns true if a Location leads to `host`, with or without `www.`, over HTTP or HTTPS, at any port.
-/// Browsers read a backslash as a slash: where one could make it another host, it is another one.
+/// Returns true if a Location leads to `host`, with or without `www.`, over HTTP or HTTPS, at any
+/// port. Browsers read a backslash as a slash: where one could make it another host, it is another one.
 fn is_of_site(host: &[u8], location: &[u8]) -> bool {
     let end = location.iter().position(|b| matches!(b, b'?' | b'#')).unwrap_or(location.len());
     let address = &location[..end];

@@ -56,7 +56,7 @@ impl Queue {
     /// Waits for a place among at most `most` who wait, no longer than `wait`.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why no place came.
     pub(crate) async fn place(
         self: &Arc<Self>,
         standing: Standing,
@@ -147,7 +147,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(3600);
 
-    /// Who comes next, as each gives its place back.
+    /// The order in which they come, as each gives its place back.
     async fn order(queue: &Arc<Queue>, held: Place, all: &[(&str, Standing)]) -> Vec<String> {
         let mut waiting: Vec<_> = all
             .iter()

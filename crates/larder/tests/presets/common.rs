@@ -41,7 +41,7 @@ const DISGUISES: &[&str] = &[
     "/x.css?v=1",
 ];
 
-/// Poisoning, P1 to P19. `cookies` is the rule for a cookie that nobody knows, where the origin says
+/// Poisoning, P1 to P19. `cookies` is the rule for an unknown cookie, where the origin says
 /// `Vary: Cookie`.
 pub(crate) fn poisoning(cookies: Rule) -> Vec<Probe> {
     use Rule::{Apart, Clean};

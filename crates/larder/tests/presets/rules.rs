@@ -33,7 +33,7 @@ pub(crate) struct Play {
     pub(crate) unlike: Option<&'static str>,
 }
 
-/// What must come of two requests.
+/// The outcome of two requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Want {
     /// One answer for both.

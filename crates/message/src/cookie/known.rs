@@ -1,19 +1,21 @@
 //! Names of cookies that a visitor has on every site alike, and on which no page depends: one list, for
 //! the `safe` profile and all presets.
 //!
-//! A name is here if it is set for every visitor, by a script or by a machine on the way, and if the
-//! application that makes the pages does not read it. So some names that look alike are not here:
+//! A name is here if it is set for every visitor, by a script or by a machine on the way, and if
+//! the application that makes the pages does not read it. So some names that look alike are not
+//! here:
 //! consent that PHP reads (`wp_consent_*`, `wpl_user_preference`), languages and currencies
 //! (`pll_language`, `wcml_client_currency`), experiments that servers take part in (`mbox`,
-//! `optimizelyEndUserId`, `ph_*`), names that mean something else elsewhere (`route`, `visitor_id`).
+//! `optimizelyEndUserId`, `ph_*`), names that mean something else elsewhere (`route`,
+//! `visitor_id`).
 
 /// The reader of a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadBy {
     /// Scripts in the browser, and nobody else.
     Script,
-    /// A machine on the way, a balancer or a guard against robots. It may stand before this cache or
-    /// behind it, where it sends a visitor to the server that has their session.
+    /// A machine on the way, a balancer or a guard against robots. It may stand before this cache
+    /// or behind it, where it sends a visitor to the server that has their session.
     Way,
 }
 
@@ -30,8 +32,8 @@ pub struct Known {
     pub source: &'static str,
 }
 
-/// Known cookies. Sorted without the stars, and no starred name begins another one: so the last name
-/// not after the one looked for is the only one that can match.
+/// Known cookies. Sorted without the stars, and no starred name begins another one: so the last
+/// name not after the one looked for is the only one that can match.
 pub const KNOWN: &[Known] = &[
     row("ABTasty", ReadBy::Script, "AB Tasty", "docs.abtasty.com"),
     row("ABTastySession", ReadBy::Script, "AB Tasty", "docs.abtasty.com"),

@@ -191,7 +191,7 @@ fn what_was_meant_is_told_once() {
     }
 }
 
-/// What Varnish 7.2 to 9.0 have added to the language, by their release notes.
+/// The additions of Varnish 7.2 to 9.0 to the language, by their release notes.
 #[test]
 fn the_language_of_later_releases_is_taken() {
     const STATEMENTS: &[(&str, &[&str])] = &[

@@ -180,7 +180,7 @@ pub fn takes_gzip(headers: &HeaderBlock) -> bool {
     })
 }
 
-/// Tells whether a weight is above 0; `None` for a parameter that is none. As in Varnish what is no
+/// Tells whether a weight is above 0; `None` for another parameter. As in Varnish what is no
 /// number is 0, and what stands behind a number does not count.
 fn weighs_something(parameter: &[u8]) -> Option<bool> {
     let value = parameter.strip_prefix(b"q")?.trim_ascii_start().strip_prefix(b"=")?;
