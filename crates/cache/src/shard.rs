@@ -83,7 +83,7 @@ impl Place {
 #[derive(Debug)]
 pub(crate) struct Shard<L: Lower> {
     table: Table,
-    /// What the lower tier has, beside the budget.
+    /// Entries of the lower tier, beside the budget.
     cold: Pages<L::Place>,
     small: Queue,
     main: Queue,

@@ -1,8 +1,8 @@
-//! Many small responses over a disk: none of them takes anything of the budget, all are found again,
-//! and an index that is full stops nothing. What it took is printed, not judged. In the suite they
-//! are few; `OBJECTS=20000000 cargo test --profile quick -p cache --test below -- --nocapture` has
-//! as many as 256 MiB of memory are to have below them, and takes about 8 GB of the disk for
-//! temporary files.
+//! Many small responses over a disk: none of them takes anything of the budget, all are found
+//! again, and an index that is full stops nothing. What it took is printed, not judged. In the
+//! suite they are few; `OBJECTS=20000000 cargo test --profile quick -p cache --test below --
+//! --nocapture` has as many as 256 MiB of memory are to have below them, and takes about 8 GB of
+//! the disk for temporary files.
 #![cfg(not(loom))]
 
 use std::fs::{read_to_string, remove_dir_all};

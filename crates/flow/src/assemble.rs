@@ -43,7 +43,8 @@ pub(crate) use document::{Instructions, plain};
 pub(crate) use page::{Composed, Dialect, Top, Within};
 
 /// Bytes without a coding that are put into a page in gzip at once. Each of them is summed
-/// (CRC-32), and no one else has the core meanwhile: of more it is a task's business, which gives way.
+/// (CRC-32), and no one else has the core meanwhile: of more it is a task's business, which gives
+/// way.
 const SUMMED_BYTES: u64 = 1 << 20;
 
 /// A page whose pieces are not all at hand.

@@ -79,8 +79,8 @@ pub struct StoreRules {
 }
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-/// A deployment changes pages without their URLs, and visitors are to see it. nginx guesses nothing,
-/// and Varnish keeps what names no lifetime for two minutes.
+/// A deployment changes pages without their URLs, and visitors are to see it. nginx guesses
+/// nothing, and Varnish keeps what names no lifetime for two minutes.
 const HTML_MS: u64 = 10 * 60 * 1000;
 /// The default of the limit `hit_for_miss_ttl`, which is also Varnish's.
 const HIT_FOR_MISS_MS: u64 = 120_000;

@@ -1,5 +1,5 @@
-//! A transaction as records of Varnish's log (vsl(7)): tags and texts, in their order. They are made
-//! of what is known of it, so tags that tell of Varnish's own inside are not among them.
+//! A transaction as records of Varnish's log (vsl(7)): tags and texts, in their order. They are
+//! made of what is known of it, so tags that tell of Varnish's own inside are not among them.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::record::Record;
 use crate::steps::{self, Step};
 
 /// A record: its tag, and its text.
-pub type Line<'a> = (&'static str, Cow<'a, [u8]>);
+pub type VslLine<'a> = (&'static str, Cow<'a, [u8]>);
 
 /// Tags of the fields of a head, and of the parts of its first line.
 struct HeadTags {
@@ -37,7 +37,7 @@ const BERESP: HeadTags = HeadTags {
 };
 
 /// The records of one transaction, from the client's side or from the backend's.
-pub fn lines<'a>(record: &Record<'a>, view: View) -> Vec<Line<'a>> {
+pub fn lines<'a>(record: &Record<'a>, view: View) -> Vec<VslLine<'a>> {
     let mut lines = Vec::new();
     match view {
         View::Client => client(record, &mut lines),
@@ -50,7 +50,7 @@ pub fn lines<'a>(record: &Record<'a>, view: View) -> Vec<Line<'a>> {
 /// with; its word number `field`, counted from 1, if one is asked for (varnishncsa's
 /// `%{VSL:tag:prefix[field]}x`).
 pub fn find<'a>(
-    lines: &[Line<'a>],
+    lines: &[VslLine<'a>],
     tag: &str,
     prefix: Option<&[u8]>,
     field: Option<usize>,
@@ -173,7 +173,7 @@ pub fn side(tag: &str) -> Option<Side> {
     heads.iter().find(of).map(|head| head.side)
 }
 
-fn client<'a>(record: &Record<'a>, lines: &mut Vec<Line<'a>>) {
+fn client<'a>(record: &Record<'a>, lines: &mut Vec<VslLine<'a>>) {
     lines.push(("Begin", own(format!("req {} rxreq", record.session))));
     moment(lines, record, "Start", 0);
     moment(lines, record, "Req", 0);
@@ -198,7 +198,7 @@ fn client<'a>(record: &Record<'a>, lines: &mut Vec<Line<'a>>) {
     lines.push(("End", b""[..].into()));
 }
 
-fn backend<'a>(record: &Record<'a>, lines: &mut Vec<Line<'a>>) {
+fn backend<'a>(record: &Record<'a>, lines: &mut Vec<VslLine<'a>>) {
     let (sent, head) = (record.phases.fetch.map(u64::from), record.phases.head.map(u64::from));
     lines.push(("Begin", own(format!("bereq {} fetch", record.xid))));
     moment(lines, record, "Start", sent.unwrap_or_default());
@@ -216,14 +216,14 @@ fn backend<'a>(record: &Record<'a>, lines: &mut Vec<Line<'a>>) {
 }
 
 /// `Timestamp Label: since 1970, since the beginning, since the last one`.
-fn moment(lines: &mut Vec<Line<'_>>, record: &Record<'_>, label: &str, at_us: u64) {
+fn moment(lines: &mut Vec<VslLine<'_>>, record: &Record<'_>, label: &str, at_us: u64) {
     let unix_us = record.start_unix_ms * 1000 + at_us;
     let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
     let text = format!("{label}: {} {} {}", seconds(unix_us), seconds(at_us), seconds(at_us));
     lines.push(("Timestamp", own(text)));
 }
 
-fn request<'a>(record: &Record<'a>, tags: &HeadTags, lines: &mut Vec<Line<'a>>) {
+fn request<'a>(record: &Record<'a>, tags: &HeadTags, lines: &mut Vec<VslLine<'a>>) {
     let [method, url, protocol] = tags.first;
     let line = first_line(record, tags.side);
     let mut words = line.unwrap_or_default().split(|byte| *byte == b' ');
@@ -234,7 +234,7 @@ fn request<'a>(record: &Record<'a>, tags: &HeadTags, lines: &mut Vec<Line<'a>>) 
     fields(record, tags, lines);
 }
 
-fn response<'a>(record: &Record<'a>, tags: &HeadTags, status: u16, lines: &mut Vec<Line<'a>>) {
+fn response<'a>(record: &Record<'a>, tags: &HeadTags, status: u16, lines: &mut Vec<VslLine<'a>>) {
     let [protocol, code, reason] = tags.first;
     lines.push((protocol, b"HTTP/1.1"[..].into()));
     lines.push((code, own(status.to_string())));
@@ -250,7 +250,7 @@ fn first_line<'a>(record: &Record<'a>, side: Side) -> Option<&'a [u8]> {
     own.find(|field| field.name.is_empty()).map(|field| field.value)
 }
 
-fn fields<'a>(record: &Record<'a>, tags: &HeadTags, lines: &mut Vec<Line<'a>>) {
+fn fields<'a>(record: &Record<'a>, tags: &HeadTags, lines: &mut Vec<VslLine<'a>>) {
     let own = heads::fields(record.heads).filter(|field| field.side == tags.side);
     for field in own.filter(|field| !field.name.is_empty()) {
         lines.push((tags.field, [field.name, b": ", field.value].concat().into()));
@@ -258,7 +258,7 @@ fn fields<'a>(record: &Record<'a>, tags: &HeadTags, lines: &mut Vec<Line<'a>>) {
 }
 
 /// The steps that a program has run and logged, of the subroutines that `is` says.
-fn steps_of<'a>(record: &Record<'a>, lines: &mut Vec<Line<'a>>, is: impl Fn(&[u8]) -> bool) {
+fn steps_of<'a>(record: &Record<'a>, lines: &mut Vec<VslLine<'a>>, is: impl Fn(&[u8]) -> bool) {
     // Lines of a subroutine stand before it.
     let mut logged = Vec::new();
     for step in steps::steps(record.vcl) {
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_record_is_found_by_tag_prefix_and_word() {
-        let lines: Vec<Line<'_>> = vec![
+        let lines: Vec<VslLine<'_>> = vec![
             ("VCL_Log", b"a: one two"[..].into()),
             ("VCL_Log", b"b:three"[..].into()),
             ("Timestamp", b"Resp: 5.0 1.5 0.5"[..].into()),

@@ -141,8 +141,7 @@ impl Origins<'_> {
                 let name = &known.config.name;
                 let message = format!("`{name}` runs scripts wherever they are below its `root`");
                 r.warning(span.clone(), message).help = Some(
-                    "name the folders that visitors can upload to, `no_scripts = [\"/uploads\"]`, or a \
-                     `preset` that knows them; `no_scripts = false` if there are none"
+                    "`no_scripts = [\"/uploads\"]`, or a `preset`; `no_scripts = false` without uploads"
                         .to_owned(),
                 );
             }

@@ -108,8 +108,7 @@ pub(super) fn sites(
             let (indices, files, users) = own_origins.into_parts();
             origins.bar(&indices, &presets.no_scripts(r));
             let (tls, hsts) = (super::tls::site(r, table), super::tls::hsts(r, table));
-            let dialects = presets.dialects(r);
-            let of_presets = presets.includes(r);
+            let (dialects, of_presets) = (presets.dialects(r), presets.includes(r));
             let purge = super::purge::site(r, table, dialects);
             SiteConfig {
                 vcl,

@@ -50,7 +50,8 @@ fn with_taken(request: &Request, location: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns true if a Location leads to `host`, with or without `www.`, over HTTP or HTTPS, at any
-/// port. Browsers read a backslash as a slash: where one could make it another host, it is another one.
+/// port. Browsers read a backslash as a slash: where one could make it another host, it is
+/// another one.
 fn is_of_site(host: &[u8], location: &[u8]) -> bool {
     let end = location.iter().position(|b| matches!(b, b'?' | b'#')).unwrap_or(location.len());
     let address = &location[..end];

@@ -1,5 +1,6 @@
-//! The rules of applications, as the guide's tables have them, each with exchanges that play it: before a
-//! site with the preset, and where there is a VCL for the application, before varnishd too.
+//! The rules of applications, as the guide's tables have them, each with exchanges that play it:
+//! before a site with the preset, and where there is a VCL for the application, before varnishd
+//! too.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

@@ -1,5 +1,5 @@
-//! Names of cookies that a visitor has on every site alike, and on which no page depends: one list, for
-//! the `safe` profile and all presets.
+//! Names of cookies that a visitor has on every site alike, and on which no page depends: one list,
+//! for the `safe` profile and all presets.
 //!
 //! A name is here if it is set for every visitor, by a script or by a machine on the way, and if
 //! the application that makes the pages does not read it. So some names that look alike are not

@@ -1,5 +1,5 @@
-//! `obj`: what was found in the cache, and `obj_stale`: what a backend has confirmed. Neither can be
-//! changed.
+//! `obj`: what was found in the cache, and `obj_stale`: what a backend has confirmed. Neither can
+//! be changed.
 
 use super::{Borrow, Get, Var};
 use crate::ctx::{Ctx, Obj};

@@ -1,5 +1,5 @@
-//! `tls`: TLS on the client's connection, in the words of Varnish 9. Backends of programs are spoken
-//! to without TLS, so of a backend's connection there is nothing to tell.
+//! `tls`: TLS on the client's connection, in the words of Varnish 9. Backends of programs are
+//! spoken to without TLS, so of a backend's connection there is nothing to tell.
 
 use crate::ctx::{Ctx, TlsFacts};
 use crate::sub::{Side, Sub, Subs};

@@ -158,7 +158,7 @@ fn an_origin_that_runs_uploads_is_warned_of() {
     2 | name = "php"
       |        ^^^^^
       |
-      = help: name the folders that visitors can upload to, `no_scripts = ["/uploads"]`, or a `preset` that knows them; `no_scripts = false` if there are none
+      = help: `no_scripts = ["/uploads"]`, or a `preset`; `no_scripts = false` without uploads
     "#);
     for good in ["no_scripts = \"/uploads\"", "no_scripts = false", "try_files = \"/app.php\""] {
         assert_eq!(origin(&format!("{keys}\n{good}")), "", "{good}");
