@@ -94,7 +94,7 @@ fn words_of_a_client_are_text_in_a_page_and_one_part_of_an_address() {
             "{/f?x=%21%22%23%24%25%26%27%28%29%2A%2B%2C-.%2F%3A%3B%3C%3D%3E%3F%40%5B%5C%5D%5E_\
              %60%7B%7C%7D~&y=1}",
         ),
-        ("<esi:include src='/f?$(QUERY_STRING)'/>", "{/f?x=xv&y=a%20b}"),
+        ("<esi:include src='/f?$(QUERY_STRING)'/>", "{/f?x=xv&y=a%20b&e=&n=10}"),
         // A comparison is of the words themselves.
         (
             "<esi:choose><esi:when test=\"$(HTTP_HEADER{x-foo})=='bar'\">y</esi:when></esi:choose>",
