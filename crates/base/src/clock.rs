@@ -107,7 +107,7 @@ impl StoodStill {
         Self {
             ahead_ms: AtomicI64::new(i64::MIN),
             missed_ms: AtomicU64::new(0),
-            looks: parking_lot::const_mutex(()),
+            looks: Mutex::new(()),
         }
     }
 

@@ -72,10 +72,10 @@ pub fn take(headers: &mut HeaderBlock, accel: Option<&Accel>, now_s: u64) -> Sai
     let may_last = accel.is_some_and(|accel| accel.expires);
     said.lifetime_s = told_lifetime(headers, now_s).filter(|seconds| may_last || *seconds == 0);
     if let Some(accel) = accel {
-        if accel.expires {
-            if let Some(charset) = headers.value_named(CHARSET).map(<[u8]>::to_vec) {
-                add_charset(headers, &charset);
-            }
+        if accel.expires
+            && let Some(charset) = headers.value_named(CHARSET).map(<[u8]>::to_vec)
+        {
+            add_charset(headers, &charset);
         }
         if !accel.redirects.is_empty() {
             said.file = headers.value_named(REDIRECT).map(redirect);

@@ -141,7 +141,7 @@ impl Teller<'_> {
                     "by health_check",
                 );
             }
-            Entry::Refused(problem) => return self.refused(request, problem),
+            Entry::Refused(problem) => return self.turned_away(request, problem),
             Entry::Purge(site, read) => {
                 let site = Arc::clone(site);
                 self.steps.push(about_site(live, &site, request));
@@ -187,7 +187,7 @@ impl Teller<'_> {
     }
 
     /// Foretells the error page of a request that enters no site.
-    fn refused(&mut self, request: &Request, problem: pages::Problem) -> Ending {
+    fn turned_away(&mut self, request: &Request, problem: pages::Problem) -> Ending {
         let is_unknown = matches!(problem, pages::Problem::NoSite);
         let reply = pages::problem(request, problem);
         let mut step = Step::new("site", error_of(&reply)).decisive();

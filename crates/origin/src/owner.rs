@@ -122,7 +122,7 @@ mod tests {
     fn a_hold_is_one_owner_s_and_ends_with_it() {
         let (owner, other) = (Owner::default(), Owner::default());
         let hold = owner.hold(&Request::new());
-        assert!(hold.is_of(&owner) && hold.is_of(&owner.clone()) && !hold.is_of(&other));
+        assert!(hold.is_of(&owner) && !hold.is_of(&other));
         assert!(!owner.has_logged_in(), "it was asked to, and has not done so");
         drop(owner);
         assert!(!hold.lasts());

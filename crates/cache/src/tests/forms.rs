@@ -152,7 +152,7 @@ fn a_form_that_is_made_while_the_origin_confirms_its_body_is_put_beside_it() {
     assert!(cache.begin_form(&object, 1, 1));
     let lead = cache.begin_refresh(&key("/a"), &object).expect("nobody fetches");
     let new = NewObject { flags: object.flags(), ..head(None) };
-    let confirmed = lead.freshen(&object, new, None);
+    let confirmed = lead.freshen(permit(), &object, new, None);
     assert!(!object.is_live() && confirmed.is_live());
     assert!(cache.put_form((&object, key("/a").hash()), (1, 1), b"coded".to_vec()));
     assert_eq!(form(&confirmed, 1), Some(b"coded".to_vec()));

@@ -165,7 +165,7 @@ impl Lowering<'_> {
     fn path(&mut self, field: &Field) -> Option<Box<str>> {
         let path = self.text(field)?;
         // What is behind an `@` is the name of an abstract socket (unix(7)).
-        if !path.starts_with('/') && !(path.starts_with('@') && path.len() > 1) {
+        if !(path.starts_with('/') || path.starts_with('@') && path.len() > 1) {
             let span = span_of(&field.value, field.name.span);
             self.report
                 .error(span, "the path of a socket must be absolute")

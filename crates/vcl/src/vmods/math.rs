@@ -118,7 +118,7 @@ const FUNCTIONS: &[Function] = &[
     }),
     holds!("isless", X_Y, |x, y| x < y),
     holds!("islessequal", X_Y, |x, y| x <= y),
-    holds!("islessgreater", X_Y, |x, y| x < y || x > y),
+    holds!("islessgreater", X_Y, |x, y| x.partial_cmp(&y).is_some_and(|order| order.is_ne())),
     holds!("isnan", X, |x, _| x.is_nan()),
     holds!("isnormal", X, |x, _| x.is_normal()),
     holds!("isunordered", X_Y, |x, y| x.is_nan() || y.is_nan()),
@@ -319,7 +319,7 @@ fn scaled(_: &mut crate::ctx::Ctx<'_>, args: &[Value]) -> Result<Value, Failure>
 /// The exponent of `x` as a number.
 fn exponent(x: f64) -> f64 {
     match x {
-        x if x == 0.0 => f64::NEG_INFINITY,
+        0.0 => f64::NEG_INFINITY,
         x if x.is_nan() => x,
         x if x.is_infinite() => f64::INFINITY,
         x => libm::ilogb(x).into(),
