@@ -57,7 +57,7 @@ impl Check {
             Self::Password { gate, digest, user, password } => {
                 let name = Arc::new(User(String::from_utf8_lossy(&user).into()));
                 let mark = Per::Address.mark(&core.shared.seed, request, guest.who);
-                let shown = (&*gate, (digest, mark), user, password);
+                let shown = (&*gate, (digest, mark), (user, password));
                 check(core, (gates, site), request, shown).await?;
                 let now_ms = core.now().mono_ms;
                 let until_ms = now_ms.saturating_add(gates.keep_ms);
@@ -92,12 +92,15 @@ impl Core {
     }
 }
 
+/// A user's name and password, as a client has sent them.
+type Credentials = (Vec<u8>, Vec<u8>);
+
 /// Checks a password, unless that is under way already.
 async fn check(
     core: &Rc<Core>,
     (gates, site): (&Arc<Gates>, &Site),
     request: &Request,
-    (gate, (digest, mark), user, password): (&PasswordGate, ([u8; 32], u64), Vec<u8>, Vec<u8>),
+    (gate, (digest, mark), (user, password)): (&PasswordGate, ([u8; 32], u64), Credentials),
 ) -> Result<(), Box<Reply>> {
     let verdict = gates.verdict(digest);
     let find_out = || async {

@@ -105,7 +105,7 @@ impl Tier {
         }
         match condition {
             Condition::In => {
-                base::tell!(Notice, "larder: the disk cache in {name} is in use again")
+                base::tell!(Notice, "larder: the disk cache in {name} is in use again");
             }
             Condition::Pausing(reason) => {
                 let why = reason.about();

@@ -18,6 +18,7 @@ impl ByProgram {
     ///
     /// # Errors
     /// It confirms nothing, or the program wants it otherwise: what comes of the fetch.
+    #[expect(clippy::result_large_err, reason = "a fate is made once in a fetch, and moved on")]
     pub(super) fn refresh(
         &mut self,
         fetch: &mut Fetch,

@@ -92,7 +92,7 @@ fn a_status_that_is_never_stored_is_not_whatever_it_says() {
 
 #[test]
 fn cookies_of_balancers_stay_with_their_visitors_and_make_no_variants() {
-    let mut settings =
+    let settings =
         Settings { bypass: vec![Bypass::Cookie(cookie_name("login"))], ..Settings::default() };
     let policy = site(settings);
     for (cookies, verdict, personal, left) in [
