@@ -59,7 +59,7 @@ pub(crate) async fn live(world: Rc<World>, number: u64) {
         match done {
             Ok(outcome) => world.book.note(format_args!("client {number}: {outcome}")),
             Err(_) if leaves => {
-                world.left.set(world.left.get() + 1);
+                world.left.set(world.left.get() + line.under_way);
                 line = Line::default();
                 world.book.note(format_args!("client {number} leaves"))
             }
