@@ -352,7 +352,7 @@ pub(crate) const RULES: &[Row] = &[
         plays: &[
             play("GET /p", PAGE, "GET /p | Cookie: borlabs-cookie=a; moove_gdpr_popup=b", One),
             play("GET /p", PAGE, "GET /p | Cookie: real_cookie_banner-v=a; euconsent-v2=b", One),
-            play("GET /p", PAGE, "GET /p | Cookie: intercom-id-x=1; _vwo_uuid=2; MUID=3", One),
+            play("GET /p", PAGE, "GET /p | Cookie: intercom-id-x=1; _vwo_uuid=2; _clck=3", One),
             play("GET /p", PAGE, "GET /p | Cookie: AWSALB=1; __cf_bm=2; SERVERID=3", One),
             play(
                 "GET /p | Cookie: ARRAffinity=1; __kla_id=2; ajs_anonymous_id=3",
