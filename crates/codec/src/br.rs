@@ -60,7 +60,7 @@ pub(crate) const fn decoder_bytes(window_bits: u8) -> usize {
 /// The bytes of memory that a decoder takes before it knows its window; as measured, rounded up.
 pub(crate) const FIRST_BYTES: usize = 128 << 10;
 /// The bytes that it takes beside the window with as many types as pages have.
-const BESIDE_BYTES: usize = 512 << 10;
+const BESIDE_BYTES: usize = 640 << 10;
 
 /// The bytes after which an encoder ends a metablock. The library goes on to twice the window, and
 /// then codes all of it at once; this costs two bytes in a thousand, and takes half as long, and

@@ -188,7 +188,7 @@ mod tests {
         }
         assert!(page.contains(
             "- **`beresp.ttl`** (DURATION): How long it is fresh from now on. Read in \
-             `vcl_backend_response`, `vcl_backend_error`. Set in"
+             `vcl_backend_refresh`, `vcl_backend_response`, `vcl_backend_error`. Set in"
         ));
         let page = modules_markdown();
         assert!(page.contains(

@@ -122,7 +122,11 @@ fn the_window_of_a_stream_is_known_before_it_is_taken() {
                 let wanted = decoder.wanted_memory(&coded);
                 assert!(wanted <= limits.most_memory(coding), "{coding:?} {bits}: {wanted}");
                 let step = decoder.step(&coded, &mut output).expect("well-formed");
-                assert!(step.taken > 0 && decoder.memory() <= wanted, "{coding:?} {bits}");
+                let taken = decoder.memory();
+                assert!(
+                    step.taken > 0 && taken <= wanted,
+                    "{coding:?} {bits}: {taken} of {wanted}"
+                );
             }
         }
     }

@@ -39,14 +39,18 @@ const fn function(
 /// A REAL of one or two REALs, by the function's name in the manual, which is that in `libm`.
 macro_rules! real {
     ($name:ident of x) => {
-        function(stringify!($name), concat!(stringify!($name), "(3)."), Type::Real, X, |_, args| {
-            Ok(Value::Real(libm::$name(real(args, 0))))
-        })
+        function(
+            stringify!($name),
+            concat!("The C library's ", stringify!($name), "(3)."),
+            Type::Real,
+            X,
+            |_, args| Ok(Value::Real(libm::$name(real(args, 0)))),
+        )
     };
     ($name:ident of $params:ident) => {
         function(
             stringify!($name),
-            concat!(stringify!($name), "(3)."),
+            concat!("The C library's ", stringify!($name), "(3)."),
             Type::Real,
             $params,
             |_, args| Ok(Value::Real(libm::$name(real(args, 0), real(args, 1)))),
@@ -145,7 +149,7 @@ const FUNCTIONS: &[Function] = &[
     real!(floor of x),
     function(
         "fma",
-        "fma(3).",
+        "The C library's fma(3).",
         Type::Real,
         &[must("x", Type::Real), must("y", Type::Real), must("z", Type::Real)],
         |_, args| Ok(Value::Real(libm::fma(real(args, 0), real(args, 1), real(args, 2)))),
@@ -154,35 +158,37 @@ const FUNCTIONS: &[Function] = &[
     real!(fmin of X_Y),
     real!(fmod of X_Y),
     real!(hypot of X_Y),
-    function("ilogb", "ilogb(3).", Type::Int, X, |_, args| {
+    function("ilogb", "The C library's ilogb(3).", Type::Int, X, |_, args| {
         Ok(Value::Int(libm::ilogb(real(args, 0)).into()))
     }),
     real!(j0 of x),
     real!(j1 of x),
     function(
         "jn",
-        "jn(3).",
+        "The C library's jn(3).",
         Type::Real,
         &[must("x", Type::Int), must("y", Type::Real)],
         |_, args| Ok(Value::Real(libm::jn(order(args), real(args, 1)))),
     ),
-    function("ldexp", "ldexp(3).", Type::Real, X_E, scaled),
+    function("ldexp", "The C library's ldexp(3).", Type::Real, X_E, scaled),
     real!(lgamma of x),
     real!(log of x),
     real!(log10 of x),
     real!(log1p of x),
     real!(log2 of x),
-    function("logb", "logb(3).", Type::Real, X, |_, args| Ok(Value::Real(exponent(real(args, 0))))),
+    function("logb", "The C library's logb(3).", Type::Real, X, |_, args| {
+        Ok(Value::Real(exponent(real(args, 0))))
+    }),
     function("lrint", "lrint(3). Fails for what no INT can hold.", Type::Int, X, |_, args| {
         whole("lrint", libm::rint(real(args, 0)))
     }),
     function("lround", "lround(3). Fails for what no INT can hold.", Type::Int, X, |_, args| {
         whole("lround", libm::round(real(args, 0)))
     }),
-    function("nan", "nan(3).", Type::Real, &[must("tag", Type::String)], |_, _| {
+    function("nan", "The C library's nan(3).", Type::Real, &[must("tag", Type::String)], |_, _| {
         Ok(Value::Real(f64::NAN))
     }),
-    function("nearbyint", "nearbyint(3).", Type::Real, X, |_, args| {
+    function("nearbyint", "The C library's nearbyint(3).", Type::Real, X, |_, args| {
         Ok(Value::Real(libm::rint(real(args, 0))))
     }),
     real!(nextafter of X_Y),
@@ -190,8 +196,8 @@ const FUNCTIONS: &[Function] = &[
     real!(remainder of X_Y),
     real!(rint of x),
     real!(round of x),
-    function("scalbln", "scalbln(3).", Type::Real, X_E, scaled),
-    function("scalbn", "scalbn(3).", Type::Real, X_N, scaled),
+    function("scalbln", "The C library's scalbln(3).", Type::Real, X_E, scaled),
+    function("scalbn", "The C library's scalbn(3).", Type::Real, X_N, scaled),
     real!(sin of x),
     real!(sinh of x),
     real!(sqrt of x),
@@ -203,7 +209,7 @@ const FUNCTIONS: &[Function] = &[
     real!(y1 of x),
     function(
         "yn",
-        "yn(3).",
+        "The C library's yn(3).",
         Type::Real,
         &[must("n", Type::Int), must("x", Type::Real)],
         |_, args| Ok(Value::Real(libm::yn(order(args), real(args, 1)))),
