@@ -110,7 +110,7 @@ impl Volume {
                 budget -= u64::from(row.room());
             }
         }
-        self.move_parts((segment, epoch), &rows, is_little, &mut budget);
+        let dropped = self.move_parts((segment, epoch), &rows, is_little, &mut budget);
         let left: Vec<(Place, Row)> = {
             let mut known = self.segments[segment as usize].lock();
             let live = known.rows.iter().filter(|row| row.is(LIVE));
@@ -128,7 +128,7 @@ impl Volume {
         add(&self.tallies.reclaimed, 1);
         self.front.lock().jobs.push_back(Job::Release { segment, epoch });
         self.wake.notify_one();
-        left.len() as u64
+        dropped + left.len() as u64
     }
 
     /// Writes a record anew, with another list of parts if there is one; false if it stays where it
@@ -163,11 +163,12 @@ impl Volume {
     }
 
     /// Parts in the segment: those of a body that was asked for, or of every one, move on, with a
-    /// new list; without them the others are worth nothing.
-    fn move_parts(&self, from: (u32, u64), rows: &[Row], every: bool, budget: &mut u64) {
+    /// new list; without them the others are worth nothing. Returns how many bodies were dropped.
+    fn move_parts(&self, from: (u32, u64), rows: &[Row], every: bool, budget: &mut u64) -> u64 {
         let (segment, epoch) = from;
+        let mut dropped = 0;
         if !rows.iter().any(|row| row.is(PART)) {
-            return;
+            return dropped;
         }
         let is_here = |part: &Part| part.place.segment() == segment;
         let touched: Vec<(Place, Box<[Part]>)> = {
@@ -194,6 +195,7 @@ impl Volume {
             if let Some(row) = self.kill(place) {
                 self.bury(place, row);
                 self.tell_dropped(place, &row);
+                dropped += 1;
             }
         }
         debug_assert_eq!(
@@ -201,6 +203,7 @@ impl Volume {
             epoch,
             "nobody else opens it"
         );
+        dropped
     }
 
     /// The parts, with copies of those that `moves` says; `None` if one cannot be had.

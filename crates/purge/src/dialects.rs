@@ -243,7 +243,9 @@ impl Reading {
         if self.of.has(Dialect::Purge) && (is_by_regex(request) || target.ends_with(b".*")) {
             return Ok(many(What::terms(self.of_site(request, matches(Field::Url, target)?)?)));
         }
+        // `.*` is another's expression here, and no star.
         if self.of.any(&[Dialect::Purge, Dialect::NginxHelper])
+            && !target.ends_with(b".*")
             && let Some(what) = self.below(request, target)?
         {
             return Ok(many(what));
