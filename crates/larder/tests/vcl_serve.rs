@@ -9,6 +9,7 @@ use support::PATIENCE;
 use support::cli::varnishadm;
 use support::folder::Folder;
 use support::serve::{Serve, vcl};
+use support::tls::{Authority, Kind};
 use testkit::larder::binary;
 use testkit::origin::{Script, Scripted};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -59,6 +60,29 @@ async fn the_line_of_debians_defaults_serves_pages_and_ends_cleanly() {
     assert_eq!(written.trim(), serve.child.id().to_string());
     assert!(serve.end().success());
     assert!(!pid.exists());
+}
+
+#[tokio::test]
+async fn an_address_with_https_shows_the_certificates_of_the_file() {
+    let origin = Scripted::start().await.expect("an origin");
+    origin.on("/page", Script::ok("Cache-Control: max-age=60\r\n", "a page"));
+    let authority = Authority::new();
+    authority.sign("a", &["a.test"], Kind::Elliptic);
+    let (cert, key) = (authority.path("a.crt"), authority.path("a.key"));
+    let pair = format!("pem-file = {{\n  cert = \"{cert}\"\n  private-key = \"{key}\"\n}}\n");
+    authority.put("tls.conf", &pair);
+    let program = "import tls; sub vcl_deliver { set resp.http.X-Version = tls.version(); }";
+    let file = authority.path("tls.conf");
+    let mut serve = Serve::start(&vcl(&origin, program), &["-a", "127.0.0.1:0,https", "-A", &file]);
+    let line = serve.until("(TLS)");
+    let address = line.split("listening on ").nth(1).and_then(|rest| rest.split(' ').next());
+    let address = address.and_then(|address| address.parse().ok()).expect("an address");
+    let reply = authority.client().get(address, "a.test", "/page").await;
+    assert_eq!((reply.status, reply.text()), (200, "a page".into()));
+    assert_eq!(reply.field("x-version").as_deref(), Some("TLSv1.3"));
+    // The other address speaks no TLS.
+    let plain = serve.get("/page").await;
+    assert!(plain.starts_with("HTTP/1.1 200 ") && plain.ends_with("a page"), "{plain}");
 }
 
 #[tokio::test]

@@ -178,22 +178,6 @@ fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Returns true if a client takes gzip: Accept-Encoding lists it, and not with a weight of 0.
-pub(crate) fn takes_gzip(headers: &HeaderBlock) -> bool {
-    headers.values(HeaderId::AcceptEncoding).flat_map(|value| value.split(|b| *b == b',')).any(
-        |coding| {
-            let mut parts = coding.split(|b| *b == b';').map(<[u8]>::trim_ascii);
-            let name = parts.next().unwrap_or_default();
-            (name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip"))
-                && !parts.any(|p| matches!(p, [b'q', b'=', b'0', rest @ ..] if is_zero(rest)))
-        },
-    )
-}
-
-fn is_zero(fraction: &[u8]) -> bool {
-    fraction.iter().all(|b| matches!(b, b'.' | b'0'))
-}
-
 /// The protocol as VCL writes it.
 pub(crate) fn version(version: Version) -> &'static [u8] {
     match version {

@@ -7,6 +7,7 @@ use super::{Var, missing, number, text};
 use crate::backend::Backend;
 use crate::ctx::{Ctx, Req, ReqState};
 use crate::headers;
+use crate::rules::heads;
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
 use crate::value::{Failure, Place, Value};
@@ -40,7 +41,7 @@ pub(super) const REQ: &[Var] = &[
         "req.can_gzip",
         Type::Bool,
         Subs::CLIENT,
-        |ctx| Value::Bool(req(ctx).is_some_and(|req| headers::takes_gzip(&req.head.headers))),
+        |ctx| Value::Bool(req(ctx).is_some_and(|req| heads::takes_gzip(&req.head.headers))),
         "Whether Accept-Encoding has `gzip` or `x-gzip`.",
     ),
     Var::read(

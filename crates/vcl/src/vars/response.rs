@@ -9,7 +9,7 @@ use super::{Get, Set, Var, missing, text};
 use crate::backend::Backend;
 use crate::ctx::{Beresp, BerespState, Ctx, Resp, RespState, Tag};
 use crate::headers;
-use crate::rules::filters;
+use crate::rules::{filters, heads};
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
 use crate::value::{Failure, Place, Value};
@@ -429,7 +429,7 @@ fn deliver_filters(ctx: &Ctx<'_>) -> Bytes {
     let req = ctx.req.as_ref().map(|req| &*req.head);
     let coding = resp.head.headers.value(HeaderId::ContentEncoding);
     if coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"))
-        && !req.is_some_and(|req| headers::takes_gzip(&req.headers))
+        && !req.is_some_and(|req| heads::takes_gzip(&req.headers))
     {
         filters.push_str(" gunzip");
     }
