@@ -98,6 +98,12 @@ pub trait Reading: fmt::Debug + Send + Sync {
     fn goes_back(&self) -> bool {
         true
     }
+    /// As [`Reader::park`](crate::Reader::park), for what it reads itself.
+    fn park(&mut self) {}
+    /// As [`Reader::unpark`](crate::Reader::unpark), for what it reads itself.
+    fn unpark(&mut self) -> bool {
+        true
+    }
     /// The way in which its bytes come.
     fn making(&self) -> Making {
         Making::None

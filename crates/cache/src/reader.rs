@@ -148,6 +148,9 @@ impl Reader {
     /// window while it comes waits for the slowest of its readers: one that does not read yet, and
     /// perhaps waits for another, would hold all of them up. Nothing may have been read.
     pub fn park(&mut self) {
+        if let Link::Read(opened) = &mut self.link {
+            return opened.reading.park();
+        }
         let has_place = self.fill().is_some_and(|fill| !fill.is_for_one());
         if has_place && self.object.is_some() && self.cursor.at == 0 {
             self.leave();
@@ -158,6 +161,9 @@ impl Reader {
     /// Takes a place again. False if the body's beginning has passed by meanwhile, or nobody was
     /// left to take it: fetch it anew.
     pub fn unpark(&mut self) -> bool {
+        if let Link::Read(opened) = &mut self.link {
+            return opened.reading.unpark();
+        }
         if matches!(self.link, Link::Parked)
             && let Some(object) = self.object.take()
         {

@@ -250,6 +250,16 @@ impl Reading for Unfolded {
         false
     }
 
+    fn park(&mut self) {
+        if let Folded::Read(reader) = &mut self.folded {
+            reader.park();
+        }
+    }
+
+    fn unpark(&mut self) -> bool {
+        if let Folded::Read(reader) = &mut self.folded { reader.unpark() } else { true }
+    }
+
     fn making(&self) -> Making {
         self.making
     }
