@@ -8,7 +8,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use support::serve::{Serve, vcl};
 use testkit::origin::{Script, Scripted};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 
 /// The value of a field of a response.
 fn field<'r>(reply: &'r str, name: &str) -> Option<&'r str> {
@@ -248,9 +248,20 @@ async fn a_kept_connection_that_has_ended_is_not_replaced_where_a_program_says_s
             assert!(read > 0);
             stream.write_all(body).await.expect("answered");
         };
+        // Over one connection, so that the same core has both: each keeps connections of its own.
         let pair = async {
-            assert!(serve.get("/first").await.ends_with("ok"));
-            serve.get(url).await
+            let mut stream = TcpStream::connect(serve.clients[0]).await.expect("a connection");
+            let first = b"GET /first HTTP/1.1\r\nHost: a.test\r\n\r\n";
+            stream.write_all(first).await.expect("written");
+            let mut reply = Vec::new();
+            while !reply.ends_with(b"\r\n\r\nok") {
+                assert!(stream.read_buf(&mut reply).await.expect("read") > 0);
+            }
+            let second = format!("GET {url} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
+            stream.write_all(second.as_bytes()).await.expect("written");
+            reply.clear();
+            stream.read_to_end(&mut reply).await.expect("read");
+            String::from_utf8_lossy(&reply).into_owned()
         };
         let reply = match status {
             "200" => {
