@@ -63,6 +63,8 @@ impl Threads {
         let own_name = name.to_owned();
         let work = move || {
             let _leaving = leaving;
+            // It gives up what it works on before it counts as gone: a volume is locked until then.
+            let (work, panicked) = (work, panicked);
             while catch_unwind(AssertUnwindSafe(&work)).is_err() {
                 base::tell!(Error, "larder: disk: the thread {own_name} panicked, and goes on");
                 panicked();
