@@ -41,906 +41,418 @@ pub struct Known {
 /// Known cookies. Sorted without the stars, and no starred name begins another one: so the last
 /// name not after the one looked for is the only one that can match.
 pub const KNOWN: &[Known] = &[
-    row("ABTasty", ReadBy::Script, "AB Tasty", "docs.abtasty.com/client-side/tag/tag-cookies"),
-    row(
-        "ABTastySession",
-        ReadBy::Script,
-        "AB Tasty",
-        "docs.abtasty.com/client-side/tag/tag-cookies",
-    ),
-    row("AKA_A2", ReadBy::Way, "Akamai", "techdocs.akamai.com"),
-    row(
-        "AMCVS_*",
-        ReadBy::Script,
-        "Adobe Analytics",
-        "experienceleague.adobe.com/en/docs/core-services/interface/data-collection/cookies",
-    ),
-    row(
-        "AMCV_*",
-        ReadBy::Script,
-        "Adobe Analytics",
-        "experienceleague.adobe.com/en/docs/core-services/interface/data-collection/cookies/web-sdk",
-    ),
-    row(
-        "AMP_*",
-        ReadBy::Script,
-        "Amplitude",
-        "amplitude.com/docs/sdks/analytics/browser/cookies-and-consent-management",
-    ),
-    row(
-        "ARRAffinity*",
-        ReadBy::Way,
-        "Azure App Service",
-        "learn.microsoft.com/azure/app-service/reference-app-settings",
-    ),
-    row(
-        "ASLBSA",
-        ReadBy::Way,
-        "Azure Front Door",
-        "learn.microsoft.com/azure/frontdoor/routing-methods",
-    ),
-    row(
-        "ASLBSACORS",
-        ReadBy::Way,
-        "Azure Front Door",
-        "learn.microsoft.com/azure/frontdoor/routing-methods",
-    ),
-    row(
-        "AWSALB",
-        ReadBy::Way,
-        "AWS Elastic Load Balancing",
-        "docs.aws.amazon.com/elasticloadbalancing/latest/application/sticky-sessions.html",
-    ),
-    row(
-        "AWSALBAPP*",
-        ReadBy::Way,
-        "AWS Elastic Load Balancing",
-        "docs.aws.amazon.com/elasticloadbalancing/latest/application/sticky-sessions.html",
-    ),
-    row(
-        "AWSALBCORS",
-        ReadBy::Way,
-        "AWS Elastic Load Balancing",
-        "docs.aws.amazon.com/elasticloadbalancing/latest/application/sticky-sessions.html",
-    ),
-    row(
-        "AWSALBTG",
-        ReadBy::Way,
-        "AWS Elastic Load Balancing",
-        "docs.aws.amazon.com/elasticloadbalancing/latest/application/sticky-sessions.html",
-    ),
-    row(
-        "AWSALBTGCORS",
-        ReadBy::Way,
-        "AWS Elastic Load Balancing",
-        "docs.aws.amazon.com/elasticloadbalancing/latest/application/sticky-sessions.html",
-    ),
-    row(
-        "AWSELB",
-        ReadBy::Way,
-        "AWS Elastic Load Balancing",
-        "docs.aws.amazon.com/elasticloadbalancing/latest/classic/elb-sticky-sessions.html",
-    ),
-    row(
-        "AWSELBCORS",
-        ReadBy::Way,
-        "AWS Elastic Load Balancing",
-        "docs.aws.amazon.com/elasticloadbalancing/latest/classic/elb-sticky-sessions.html",
-    ),
-    row(
-        "ApplicationGatewayAffinity*",
-        ReadBy::Way,
-        "Azure Application Gateway",
-        "learn.microsoft.com/azure/application-gateway/configuration-http-settings",
-    ),
-    row("BIGipServer*", ReadBy::Way, "F5 BIG-IP", "my.f5.com/manage/s/article/K6917"),
-    row(
-        "FPAU",
-        ReadBy::Way,
-        "Google Tag Manager (server container)",
-        "developers.google.com/tag-platform/tag-manager/server-side",
-    ),
-    row(
-        "FPGCLAW",
-        ReadBy::Way,
-        "Google Tag Manager (server container)",
-        "developers.google.com/tag-platform/tag-manager/server-side",
-    ),
-    row(
-        "FPID",
-        ReadBy::Way,
-        "Google Tag Manager (server container)",
-        "developers.google.com/tag-platform/tag-manager/server-side",
-    ),
-    row(
-        "FPLC",
-        ReadBy::Script,
-        "Google Tag Manager (server container)",
-        "developers.google.com/tag-platform/tag-manager/server-side",
-    ),
-    row(
-        "GCILB",
-        ReadBy::Way,
-        "Google Cloud Load Balancing",
-        "cloud.google.com/load-balancing/docs/https/request-distribution",
-    ),
-    row(
-        "GCLB",
-        ReadBy::Way,
-        "Google Cloud Load Balancing",
-        "cloud.google.com/load-balancing/docs/https/request-distribution",
-    ),
-    row(
-        "INGRESSCOOKIE",
-        ReadBy::Way,
-        "Ingress-NGINX",
-        "kubernetes.github.io/ingress-nginx/examples/affinity/cookie",
-    ),
-    row(
-        "LPSID-*",
-        ReadBy::Script,
-        "LivePerson",
-        "knowledge.liveperson.com/liveperson-browser-cookies-storage",
-    ),
-    row(
-        "LPVID",
-        ReadBy::Script,
-        "LivePerson",
-        "knowledge.liveperson.com/liveperson-browser-cookies-storage",
-    ),
-    row(
-        "OTAdditionalConsentString",
-        ReadBy::Script,
-        "OneTrust",
-        "my.onetrust.com/articles/en_US/Knowledge/UUID-2dc719a8-4be5-8d16-1dc8-c7b4147b88e0",
-    ),
-    row(
-        "OptanonAlertBoxClosed",
-        ReadBy::Script,
-        "OneTrust",
-        "my.onetrust.com/articles/en_US/Knowledge/UUID-2dc719a8-4be5-8d16-1dc8-c7b4147b88e0",
-    ),
-    row(
-        "OptanonConsent",
-        ReadBy::Script,
-        "OneTrust",
-        "my.onetrust.com/articles/en_US/Knowledge/UUID-2dc719a8-4be5-8d16-1dc8-c7b4147b88e0",
-    ),
-    row("SERVERID", ReadBy::Way, "HAProxy", "docs.haproxy.org, cookie"),
-    row(
-        "TawkConnectionTime",
-        ReadBy::Script,
-        "tawk.to",
-        "help.tawk.to/article/what-are-tawkto-cookies-and-what-do-they-do",
-    ),
-    row("__adroll*", ReadBy::Script, "AdRoll", "help.adroll.com"),
-    row("__ar_v4", ReadBy::Script, "AdRoll", "help.adroll.com"),
-    row(
-        "__cf_bm",
-        ReadBy::Way,
-        "Cloudflare",
-        "developers.cloudflare.com/fundamentals/reference/policies-compliances/cloudflare-cookies",
-    ),
-    row(
-        "__cflb",
-        ReadBy::Way,
-        "Cloudflare",
-        "developers.cloudflare.com/fundamentals/reference/policies-compliances/cloudflare-cookies",
-    ),
-    row(
-        "__cfruid",
-        ReadBy::Way,
-        "Cloudflare",
-        "developers.cloudflare.com/fundamentals/reference/policies-compliances/cloudflare-cookies",
-    ),
-    row(
-        "__cfseq*",
-        ReadBy::Way,
-        "Cloudflare",
-        "developers.cloudflare.com/fundamentals/reference/policies-compliances/cloudflare-cookies",
-    ),
-    row(
-        "__cfwaitingroom",
-        ReadBy::Way,
-        "Cloudflare",
-        "developers.cloudflare.com/fundamentals/reference/policies-compliances/cloudflare-cookies",
-    ),
-    row("__eoi", ReadBy::Script, "Google Ads", "business.safety.google/adscookies"),
-    row("__gads", ReadBy::Script, "Google Ads", "business.safety.google/adscookies"),
-    row("__gpi", ReadBy::Script, "Google Ads", "business.safety.google/adscookies"),
-    row("__gpi_optout", ReadBy::Script, "Google Ads", "business.safety.google/adscookies"),
-    row("__gsas", ReadBy::Script, "Google Ads", "business.safety.google/adscookies"),
-    row(
-        "__hs_cookie_cat_pref",
-        ReadBy::Script,
-        "HubSpot",
-        "knowledge.hubspot.com/privacy-and-consent/what-cookies-does-hubspot-set-in-a-visitor-s-browser",
-    ),
-    row(
-        "__hs_do_not_track",
-        ReadBy::Script,
-        "HubSpot",
-        "knowledge.hubspot.com/privacy-and-consent/what-cookies-does-hubspot-set-in-a-visitor-s-browser",
-    ),
-    row(
-        "__hs_gpc_banner_dismiss",
-        ReadBy::Script,
-        "HubSpot",
-        "knowledge.hubspot.com/privacy-and-consent/what-cookies-does-hubspot-set-in-a-visitor-s-browser",
-    ),
-    row(
-        "__hs_initial_opt_in",
-        ReadBy::Script,
-        "HubSpot",
-        "knowledge.hubspot.com/privacy-and-consent/what-cookies-does-hubspot-set-in-a-visitor-s-browser",
-    ),
-    row(
-        "__hs_opt_out",
-        ReadBy::Script,
-        "HubSpot",
-        "knowledge.hubspot.com/privacy-and-consent/what-cookies-does-hubspot-set-in-a-visitor-s-browser",
-    ),
-    row(
-        "__hssc",
-        ReadBy::Script,
-        "HubSpot",
-        "knowledge.hubspot.com/privacy-and-consent/what-cookies-does-hubspot-set-in-a-visitor-s-browser",
-    ),
-    row(
-        "__hssrc",
-        ReadBy::Script,
-        "HubSpot",
-        "knowledge.hubspot.com/privacy-and-consent/what-cookies-does-hubspot-set-in-a-visitor-s-browser",
-    ),
-    row(
-        "__hstc",
-        ReadBy::Script,
-        "HubSpot",
-        "knowledge.hubspot.com/privacy-and-consent/what-cookies-does-hubspot-set-in-a-visitor-s-browser",
-    ),
-    row("__kla_id", ReadBy::Script, "Klaviyo", "help.klaviyo.com/hc/en-us/articles/360034666712"),
-    row("__lc_cid", ReadBy::Script, "LiveChat", "livechat.com/help"),
-    row("__lc_cst", ReadBy::Script, "LiveChat", "livechat.com/help"),
-    row(
-        "__pxvid",
-        ReadBy::Way,
-        "HUMAN (PerimeterX)",
-        "docs.humansecurity.com/applications-and-accounts/docs/cookies",
-    ),
-    row("__qca", ReadBy::Script, "Quantcast", "quantcast.com/privacy"),
-    row("__ss", ReadBy::Script, "SharpSpring", "sharpspring.com"),
-    row("__ss_referrer", ReadBy::Script, "SharpSpring", "sharpspring.com"),
-    row("__ss_tk", ReadBy::Script, "SharpSpring", "sharpspring.com"),
-    row(
-        "__stripe_mid",
-        ReadBy::Script,
-        "Stripe, on every page that has its script",
-        "stripe.com/legal/cookies-policy",
-    ),
-    row(
-        "__stripe_sid",
-        ReadBy::Script,
-        "Stripe, on every page that has its script",
-        "stripe.com/legal/cookies-policy",
-    ),
-    row(
-        "__utm*",
-        ReadBy::Script,
-        "Google Analytics (classic)",
-        "developers.google.com/analytics/devguides/collection/analyticsjs/cookie-usage",
-    ),
-    row(
-        "__zlcmid",
-        ReadBy::Script,
-        "Zendesk",
-        "support.zendesk.com/hc/en-us/articles/4408828505754",
-    ),
-    row(
-        "__zlcprivacy",
-        ReadBy::Script,
-        "Zendesk",
-        "support.zendesk.com/hc/en-us/articles/4408828505754",
-    ),
-    row("_abck", ReadBy::Way, "Akamai", "techdocs.akamai.com"),
-    row(
-        "_cb",
-        ReadBy::Script,
-        "Chartbeat",
-        "help.chartbeat.com/hc/en-us/articles/360044659014-Chartbeat-Cookies",
-    ),
-    row(
-        "_cb_*",
-        ReadBy::Script,
-        "Chartbeat",
-        "help.chartbeat.com/hc/en-us/articles/360044659014-Chartbeat-Cookies",
-    ),
-    row("_ce.*", ReadBy::Script, "Crazy Egg", "support.crazyegg.com"),
-    row(
-        "_cfuvid",
-        ReadBy::Way,
-        "Cloudflare",
-        "developers.cloudflare.com/fundamentals/reference/policies-compliances/cloudflare-cookies",
-    ),
-    row(
-        "_chartbeat*",
-        ReadBy::Script,
-        "Chartbeat",
-        "help.chartbeat.com/hc/en-us/articles/360044659014-Chartbeat-Cookies",
-    ),
-    row(
-        "_clck",
-        ReadBy::Script,
-        "Microsoft Clarity",
-        "learn.microsoft.com/clarity/setup-and-installation/cookie-list",
-    ),
-    row(
-        "_clsk",
-        ReadBy::Script,
-        "Microsoft Clarity",
-        "learn.microsoft.com/clarity/setup-and-installation/cookie-list",
-    ),
-    row("_conv_*", ReadBy::Script, "Convert", "docs.developers.convert.com/v1.0-web/docs/cookies"),
-    row("_cs_c", ReadBy::Script, "Contentsquare", "docs.contentsquare.com/en/web/cookies"),
-    row("_cs_cvars", ReadBy::Script, "Contentsquare", "docs.contentsquare.com/en/web/cookies"),
-    row("_cs_ep", ReadBy::Script, "Contentsquare", "docs.contentsquare.com/en/web/cookies"),
-    row("_cs_ex", ReadBy::Script, "Contentsquare", "docs.contentsquare.com/en/web/cookies"),
-    row("_cs_i", ReadBy::Script, "Contentsquare", "docs.contentsquare.com/en/web/cookies"),
-    row("_cs_id", ReadBy::Script, "Contentsquare", "docs.contentsquare.com/en/web/cookies"),
-    row("_cs_mk_aa", ReadBy::Script, "Contentsquare", "docs.contentsquare.com/en/web/cookies"),
-    row("_cs_mk_ga", ReadBy::Script, "Contentsquare", "docs.contentsquare.com/en/web/cookies"),
-    row("_cs_optout", ReadBy::Script, "Contentsquare", "docs.contentsquare.com/en/web/cookies"),
-    row("_cs_s", ReadBy::Script, "Contentsquare", "docs.contentsquare.com/en/web/cookies"),
-    row("_cs_s_ctx", ReadBy::Script, "Contentsquare", "docs.contentsquare.com/en/web/cookies"),
-    row("_dc_gtm_*", ReadBy::Script, "Google Tag Manager", "support.google.com/tagmanager"),
-    row(
-        "_derived_epik",
-        ReadBy::Script,
-        "Pinterest",
-        "help.pinterest.com/en/business/article/pinterest-tag-parameters-and-cookies",
-    ),
-    row(
-        "_epik",
-        ReadBy::Script,
-        "Pinterest",
-        "help.pinterest.com/en/business/article/pinterest-tag-parameters-and-cookies",
-    ),
-    row(
-        "_fbc",
-        ReadBy::Script,
-        "Meta",
-        "developers.facebook.com/docs/marketing-api/conversions-api/parameters/fbp-and-fbc",
-    ),
-    row(
-        "_fbp",
-        ReadBy::Script,
-        "Meta",
-        "developers.facebook.com/docs/marketing-api/conversions-api/parameters/fbp-and-fbc",
-    ),
-    row("_fw_crm_v", ReadBy::Script, "Freshchat", "support.freshchat.com"),
-    row(
-        "_ga",
-        ReadBy::Script,
-        "Google Analytics",
-        "developers.google.com/analytics/devguides/collection/gtagjs/cookie-usage",
-    ),
-    row(
-        "_ga_*",
-        ReadBy::Script,
-        "Google Analytics",
-        "developers.google.com/analytics/devguides/collection/gtagjs/cookie-usage",
-    ),
-    row("_gac_*", ReadBy::Script, "Google Ads", "business.safety.google/adscookies"),
-    row(
-        "_gat",
-        ReadBy::Script,
-        "Google Analytics",
-        "developers.google.com/analytics/devguides/collection/gtagjs/cookie-usage",
-    ),
-    row(
-        "_gat_*",
-        ReadBy::Script,
-        "Google Analytics",
-        "developers.google.com/analytics/devguides/collection/gtagjs/cookie-usage",
-    ),
-    row("_gcl_*", ReadBy::Script, "Google Ads", "business.safety.google/adscookies"),
-    row(
-        "_gid",
-        ReadBy::Script,
-        "Google Analytics",
-        "developers.google.com/analytics/devguides/collection/gtagjs/cookie-usage",
-    ),
-    row("_hj*", ReadBy::Script, "Hotjar", "help.hotjar.com/hc/en-us/articles/6952777582999"),
-    row("_hp2_*", ReadBy::Script, "Heap", "docs.contentsquare.com/en/web/cookies"),
-    row("_hp5_*", ReadBy::Script, "Heap", "docs.contentsquare.com/en/web/cookies"),
-    row("_lfa", ReadBy::Script, "Leadfeeder", "help.leadfeeder.com"),
-    row(
-        "_lo_uid",
-        ReadBy::Script,
-        "Lucky Orange",
-        "developers.luckyorange.com/libraries/browser/cookies-storage",
-    ),
-    row(
-        "_lo_v",
-        ReadBy::Script,
-        "Lucky Orange",
-        "developers.luckyorange.com/libraries/browser/cookies-storage",
-    ),
-    row(
-        "_lorid",
-        ReadBy::Script,
-        "Lucky Orange",
-        "developers.luckyorange.com/libraries/browser/cookies-storage",
-    ),
-    row("_mkto_trk", ReadBy::Script, "Marketo", "experienceleague.adobe.com/docs/marketo"),
-    row("_ok", ReadBy::Script, "Olark", "olark.com/help/cookies"),
-    row("_okac", ReadBy::Script, "Olark", "olark.com/help/cookies"),
-    row("_okbk", ReadBy::Script, "Olark", "olark.com/help/cookies"),
-    row("_okck", ReadBy::Script, "Olark", "olark.com/help/cookies"),
-    row("_okdetect", ReadBy::Script, "Olark", "olark.com/help/cookies"),
-    row("_okgid", ReadBy::Script, "Olark", "olark.com/help/cookies"),
-    row("_okla", ReadBy::Script, "Olark", "olark.com/help/cookies"),
-    row("_oklv", ReadBy::Script, "Olark", "olark.com/help/cookies"),
-    row("_parsely_*", ReadBy::Script, "Parse.ly", "docs.parse.ly/privacy/cookies"),
-    row(
-        "_pcid",
-        ReadBy::Script,
-        "Piano Analytics",
-        "developers.piano.io/analytics/data-collection/general/cookie-storage",
-    ),
-    row(
-        "_pctx",
-        ReadBy::Script,
-        "Piano Analytics",
-        "developers.piano.io/analytics/data-collection/general/cookie-storage",
-    ),
-    row(
-        "_pin_unauth",
-        ReadBy::Script,
-        "Pinterest",
-        "help.pinterest.com/en/business/article/pinterest-tag-parameters-and-cookies",
-    ),
-    row(
-        "_pinterest_ct*",
-        ReadBy::Script,
-        "Pinterest",
-        "help.pinterest.com/en/business/article/pinterest-tag-parameters-and-cookies",
-    ),
-    row("_pk_*", ReadBy::Script, "Matomo", "matomo.org/faq/general/faq_146"),
-    row(
-        "_pprv",
-        ReadBy::Script,
-        "Piano Analytics",
-        "developers.piano.io/analytics/data-collection/general/cookie-storage",
-    ),
-    row(
-        "_px",
-        ReadBy::Way,
-        "HUMAN (PerimeterX)",
-        "docs.humansecurity.com/applications-and-accounts/docs/cookies",
-    ),
-    row(
-        "_px2",
-        ReadBy::Way,
-        "HUMAN (PerimeterX)",
-        "docs.humansecurity.com/applications-and-accounts/docs/cookies",
-    ),
-    row(
-        "_px3",
-        ReadBy::Way,
-        "HUMAN (PerimeterX)",
-        "docs.humansecurity.com/applications-and-accounts/docs/cookies",
-    ),
-    row(
-        "_pxde",
-        ReadBy::Way,
-        "HUMAN (PerimeterX)",
-        "docs.humansecurity.com/applications-and-accounts/docs/cookies",
-    ),
-    row(
-        "_pxff_*",
-        ReadBy::Way,
-        "HUMAN (PerimeterX)",
-        "docs.humansecurity.com/applications-and-accounts/docs/cookies",
-    ),
-    row(
-        "_pxhd",
-        ReadBy::Way,
-        "HUMAN (PerimeterX)",
-        "docs.humansecurity.com/applications-and-accounts/docs/cookies",
-    ),
-    row(
-        "_pxmvid",
-        ReadBy::Way,
-        "HUMAN (PerimeterX)",
-        "docs.humansecurity.com/applications-and-accounts/docs/cookies",
-    ),
-    row(
-        "_pxvid",
-        ReadBy::Way,
-        "HUMAN (PerimeterX)",
-        "docs.humansecurity.com/applications-and-accounts/docs/cookies",
-    ),
-    row("_rdt_uuid", ReadBy::Script, "Reddit", "business.reddithelp.com"),
-    row("_scid*", ReadBy::Script, "Snapchat", "businesshelp.snapchat.com"),
-    row("_scor_uid", ReadBy::Script, "comScore", "scorecardresearch.com"),
-    row(
-        "_sp_id.*",
-        ReadBy::Script,
-        "Snowplow",
-        "docs.snowplow.io/docs/sources/web-trackers/cookies-and-local-storage",
-    ),
-    row(
-        "_sp_ses.*",
-        ReadBy::Script,
-        "Snowplow",
-        "docs.snowplow.io/docs/sources/web-trackers/cookies-and-local-storage",
-    ),
-    row(
-        "_t_tests",
-        ReadBy::Script,
-        "Chartbeat",
-        "help.chartbeat.com/hc/en-us/articles/360044659014-Chartbeat-Cookies",
-    ),
-    row(
-        "_tawkuuid",
-        ReadBy::Script,
-        "tawk.to",
-        "help.tawk.to/article/what-are-tawkto-cookies-and-what-do-they-do",
-    ),
-    row(
-        "_tt_enable_cookie",
-        ReadBy::Script,
-        "TikTok",
-        "ads.tiktok.com/help/article/using-cookies-with-tiktok-pixel",
-    ),
-    row(
-        "_ttp",
-        ReadBy::Script,
-        "TikTok",
-        "ads.tiktok.com/help/article/using-cookies-with-tiktok-pixel",
-    ),
-    row("_twpid", ReadBy::Script, "X", "help.x.com"),
-    row(
-        "_uet*",
-        ReadBy::Script,
-        "Microsoft Advertising",
-        "help.ads.microsoft.com/apex/index/3/en/53056",
-    ),
-    row(
-        "_v__cb_cp",
-        ReadBy::Script,
-        "Chartbeat",
-        "help.chartbeat.com/hc/en-us/articles/360044659014-Chartbeat-Cookies",
-    ),
-    row(
-        "_v__chartbeat3",
-        ReadBy::Script,
-        "Chartbeat",
-        "help.chartbeat.com/hc/en-us/articles/360044659014-Chartbeat-Cookies",
-    ),
-    row("_vis_opt_*", ReadBy::Script, "VWO", "help.vwo.com/hc/en-us/articles/360033990873"),
-    row("_vwo_*", ReadBy::Script, "VWO", "help.vwo.com/hc/en-us/articles/360033990873"),
-    row(
-        "_ym_*",
-        ReadBy::Script,
-        "Yandex Metrica",
-        "yandex.com/support/metrica/general/cookie-usage.html",
-    ),
-    row("acw_tc", ReadBy::Way, "Alibaba Cloud", "alibabacloud.com/help"),
-    row(
-        "addtl_consent",
-        ReadBy::Script,
-        "Google, additional consent",
-        "support.google.com/admanager/answer/9681920",
-    ),
-    row(
-        "ajs_anonymous_id",
-        ReadBy::Script,
-        "Segment",
-        "support.twilio.com/hc/en-us/articles/51556786109083",
-    ),
-    row(
-        "ajs_group_id",
-        ReadBy::Script,
-        "Segment",
-        "support.twilio.com/hc/en-us/articles/51556786109083",
-    ),
-    row(
-        "ajs_user_id",
-        ReadBy::Script,
-        "Segment",
-        "support.twilio.com/hc/en-us/articles/51556786109083",
-    ),
-    row("ak_bmsc", ReadBy::Way, "Akamai", "techdocs.akamai.com"),
-    row(
-        "amplitude_id*",
-        ReadBy::Script,
-        "Amplitude",
-        "amplitude.com/docs/sdks/analytics/browser/cookies-and-consent-management-javascript-sdk",
-    ),
-    row(
-        "aws-waf-token",
-        ReadBy::Way,
-        "AWS WAF",
-        "docs.aws.amazon.com/waf/latest/developerguide/waf-tokens.html",
-    ),
-    row(
-        "axeptio_*",
-        ReadBy::Script,
-        "Axeptio",
-        "support.axeptio.eu/en/articles/274085-what-cookies-does-axeptio-set",
-    ),
-    row("bm_mi", ReadBy::Way, "Akamai", "techdocs.akamai.com"),
-    row("bm_s", ReadBy::Way, "Akamai", "techdocs.akamai.com"),
-    row("bm_so", ReadBy::Way, "Akamai", "techdocs.akamai.com"),
-    row("bm_ss", ReadBy::Way, "Akamai", "techdocs.akamai.com"),
-    row("bm_sv", ReadBy::Way, "Akamai", "techdocs.akamai.com"),
-    row("bm_sz", ReadBy::Way, "Akamai", "techdocs.akamai.com"),
-    row("borlabs-cookie", ReadBy::Script, "Borlabs Cookie", "borlabs.io"),
-    row(
-        "cc_cookie",
-        ReadBy::Script,
-        "Cookie Consent (orestbida)",
-        "github.com/orestbida/cookieconsent",
-    ),
-    row(
-        "cf_chl_rc_*",
-        ReadBy::Way,
-        "Cloudflare",
-        "developers.cloudflare.com/fundamentals/reference/policies-compliances/cloudflare-cookies",
-    ),
-    row(
-        "cf_clearance",
-        ReadBy::Way,
-        "Cloudflare",
-        "developers.cloudflare.com/fundamentals/reference/policies-compliances/cloudflare-cookies",
-    ),
-    row(
-        "cf_ob_info",
-        ReadBy::Way,
-        "Cloudflare",
-        "developers.cloudflare.com/fundamentals/reference/policies-compliances/cloudflare-cookies",
-    ),
-    row(
-        "cf_use_ob",
-        ReadBy::Way,
-        "Cloudflare",
-        "developers.cloudflare.com/fundamentals/reference/policies-compliances/cloudflare-cookies",
-    ),
-    row("citrix_ns_id*", ReadBy::Way, "NetScaler", "docs.netscaler.com"),
-    row("cmapi_*", ReadBy::Script, "TrustArc", "trustarc.com"),
-    row(
-        "cmplz_*",
-        ReadBy::Script,
-        "Complianz",
-        "complianz.io/does-complianz-work-with-caching-plugins",
-    ),
-    row("cookiefirst-*", ReadBy::Script, "CookieFirst", "support.cookiefirst.com"),
-    row("cookieyes-consent", ReadBy::Script, "CookieYes", "cookieyes.com"),
-    row(
-        "crisp-client*",
-        ReadBy::Script,
-        "Crisp",
-        "help.crisp.chat/en/article/crisp-cookie-policy-1147xor",
-    ),
-    row("cto_bidid", ReadBy::Script, "Criteo", "criteo.com/privacy"),
-    row("cto_bundle", ReadBy::Script, "Criteo", "criteo.com/privacy"),
-    row("datadome", ReadBy::Way, "DataDome", "docs.datadome.co/docs/cookie-session-storage"),
-    row(
-        "didomi_dcs",
-        ReadBy::Script,
-        "Didomi",
-        "developers.didomi.io/cmp/web-sdk/consent-notice/cookies",
-    ),
-    row(
-        "didomi_token",
-        ReadBy::Script,
-        "Didomi",
-        "developers.didomi.io/cmp/web-sdk/consent-notice/cookies",
-    ),
-    row("drift_aid", ReadBy::Script, "Drift", "gethelp.drift.com"),
-    row("drift_campaign_refresh", ReadBy::Script, "Drift", "gethelp.drift.com"),
-    row("driftt_aid", ReadBy::Script, "Drift", "gethelp.drift.com"),
-    row(
-        "euconsent",
-        ReadBy::Script,
-        "IAB Transparency and Consent Framework",
-        "github.com/InteractiveAdvertisingBureau/GDPR-Transparency-and-Consent-Framework",
-    ),
-    row(
-        "euconsent-v2",
-        ReadBy::Script,
-        "IAB Transparency and Consent Framework",
-        "github.com/InteractiveAdvertisingBureau/GDPR-Transparency-and-Consent-Framework",
-    ),
-    row(
-        "eupubconsent-v2",
-        ReadBy::Script,
-        "OneTrust",
-        "my.onetrust.com/articles/en_US/Knowledge/UUID-2dc719a8-4be5-8d16-1dc8-c7b4147b88e0",
-    ),
-    row("fs_cid", ReadBy::Script, "FullStory", "help.fullstory.com/hc/en-us/articles/360020829513"),
-    row("fs_lua", ReadBy::Script, "FullStory", "help.fullstory.com/hc/en-us/articles/360020829513"),
-    row("fs_uid", ReadBy::Script, "FullStory", "help.fullstory.com/hc/en-us/articles/360020829513"),
-    row(
-        "has_js",
-        ReadBy::Script,
-        "Drupal 7: a sign of scripting",
-        "api.drupal.org/api/drupal/misc%21drupal.js/7.x",
-    ),
-    row("hblid", ReadBy::Script, "Olark", "olark.com/help/cookies"),
-    row(
-        "hs-messages-*",
-        ReadBy::Script,
-        "HubSpot",
-        "knowledge.hubspot.com/privacy-and-consent/what-cookies-does-hubspot-set-in-a-visitor-s-browser",
-    ),
-    row(
-        "hubspotutk",
-        ReadBy::Script,
-        "HubSpot",
-        "knowledge.hubspot.com/privacy-and-consent/what-cookies-does-hubspot-set-in-a-visitor-s-browser",
-    ),
-    row("incap_ses_*", ReadBy::Way, "Imperva", "docs.imperva.com"),
-    row("intercom-*", ReadBy::Script, "Intercom", "intercom.com/help/en/articles/2361922"),
-    row("klaro", ReadBy::Script, "Klaro", "klaro.org"),
-    row("li_fat_id", ReadBy::Script, "LinkedIn", "linkedin.com/legal/l/cookie-table"),
-    row("ln_or", ReadBy::Script, "LinkedIn", "linkedin.com/legal/l/cookie-table"),
-    row(
-        "lo-opt-out",
-        ReadBy::Script,
-        "Lucky Orange",
-        "developers.luckyorange.com/libraries/browser/cookies-storage",
-    ),
-    row(
-        "lo-uid",
-        ReadBy::Script,
-        "Lucky Orange",
-        "developers.luckyorange.com/libraries/browser/cookies-storage",
-    ),
-    row(
-        "lo-visits",
-        ReadBy::Script,
-        "Lucky Orange",
-        "developers.luckyorange.com/libraries/browser/cookies-storage",
-    ),
-    row(
-        "messagesUtk",
-        ReadBy::Script,
-        "HubSpot",
-        "knowledge.hubspot.com/privacy-and-consent/what-cookies-does-hubspot-set-in-a-visitor-s-browser",
-    ),
-    row(
-        "mf_user",
-        ReadBy::Script,
-        "Mouseflow",
-        "help.mouseflow.com/en/articles/4282966-what-is-your-cookie-policy",
-    ),
-    row(
-        "moove_gdpr_popup",
-        ReadBy::Script,
-        "GDPR Cookie Compliance (Moove)",
-        "wordpress.org/plugins/gdpr-cookie-compliance",
-    ),
-    row("mtm_consent*", ReadBy::Script, "Matomo", "matomo.org/faq/general/faq_146"),
-    row("mtm_cookie_consent", ReadBy::Script, "Matomo", "matomo.org/faq/general/faq_146"),
-    row("nlbi_*", ReadBy::Way, "Imperva", "docs.imperva.com"),
-    row("notice_behavior", ReadBy::Script, "TrustArc", "trustarc.com"),
-    row("notice_gdpr_prefs", ReadBy::Script, "TrustArc", "trustarc.com"),
-    row("notice_preferences", ReadBy::Script, "TrustArc", "trustarc.com"),
-    row("olfsk", ReadBy::Script, "Olark", "olark.com/help/cookies"),
-    row("osano_consentmanager*", ReadBy::Script, "Osano", "docs.osano.com"),
-    row(
-        "pa_privacy",
-        ReadBy::Script,
-        "Piano Analytics",
-        "developers.piano.io/analytics/data-collection/general/cookie-storage",
-    ),
-    row(
-        "pa_vid",
-        ReadBy::Script,
-        "Piano Analytics",
-        "developers.piano.io/analytics/data-collection/general/cookie-storage",
-    ),
-    row(
-        "pxcts",
-        ReadBy::Way,
-        "HUMAN (PerimeterX)",
-        "docs.humansecurity.com/applications-and-accounts/docs/cookies",
-    ),
-    row(
-        "real_cookie_banner*",
-        ReadBy::Script,
-        "Real Cookie Banner",
-        "devowl.io/rcb/data-processing",
-    ),
-    row(
-        "s_cc",
-        ReadBy::Script,
-        "Adobe Analytics",
-        "experienceleague.adobe.com/en/docs/core-services/interface/data-collection/cookies/analytics",
-    ),
-    row(
-        "s_ecid",
-        ReadBy::Script,
-        "Adobe Analytics",
-        "experienceleague.adobe.com/en/docs/core-services/interface/data-collection/cookies/analytics",
-    ),
-    row(
-        "s_fid",
-        ReadBy::Script,
-        "Adobe Analytics",
-        "experienceleague.adobe.com/en/docs/core-services/interface/data-collection/cookies/analytics",
-    ),
-    row(
-        "s_sq",
-        ReadBy::Script,
-        "Adobe Analytics",
-        "experienceleague.adobe.com/en/docs/core-services/interface/data-collection/cookies/analytics",
-    ),
-    row(
-        "s_vi",
-        ReadBy::Script,
-        "Adobe Analytics",
-        "experienceleague.adobe.com/en/docs/core-services/interface/data-collection/cookies/analytics",
-    ),
-    row(
-        "sbjs_*",
-        ReadBy::Script,
-        "Sourcebuster: order attribution of WooCommerce, by script, since 8.5",
-        "woocommerce.com/document/order-attribution-tracking",
-    ),
-    row(
-        "srv_id",
-        ReadBy::Way,
-        "nginx, sticky cookie",
-        "nginx.org/en/docs/http/ngx_http_upstream_module.html#sticky",
-    ),
-    row("ssupp.*", ReadBy::Script, "Smartsupp", "help.smartsupp.com"),
-    row("tarteaucitron", ReadBy::Script, "tarteaucitron.js", "github.com/AmauriC/tarteaucitron.js"),
-    row(
-        "tawkUUID",
-        ReadBy::Script,
-        "tawk.to",
-        "help.tawk.to/article/what-are-tawkto-cookies-and-what-do-they-do",
-    ),
-    row(
-        "tawk_uuid_*",
-        ReadBy::Script,
-        "tawk.to",
-        "help.tawk.to/article/what-are-tawkto-cookies-and-what-do-they-do",
-    ),
-    row("tk_ai", ReadBy::Script, "Jetpack and WooCommerce, Tracks", "jetpack.com/support/cookies"),
-    row("tk_lr", ReadBy::Script, "Jetpack and WooCommerce, Tracks", "automattic.com/cookies"),
-    row("tk_or", ReadBy::Script, "Jetpack and WooCommerce, Tracks", "automattic.com/cookies"),
-    row("tk_qs", ReadBy::Script, "Jetpack and WooCommerce, Tracks", "automattic.com/cookies"),
-    row("tk_r3d", ReadBy::Script, "Jetpack and WooCommerce, Tracks", "automattic.com/cookies"),
-    row("tk_tc", ReadBy::Script, "Jetpack and WooCommerce, Tracks", "automattic.com/cookies"),
-    row(
-        "ttcsid*",
-        ReadBy::Script,
-        "TikTok",
-        "ads.tiktok.com/help/article/using-cookies-with-tiktok-pixel",
-    ),
-    row(
-        "twk_*",
-        ReadBy::Script,
-        "tawk.to",
-        "help.tawk.to/article/what-are-tawkto-cookies-and-what-do-they-do",
-    ),
-    row(
-        "usprivacy",
-        ReadBy::Script,
-        "IAB US Privacy",
-        "github.com/InteractiveAdvertisingBureau/USPrivacy",
-    ),
-    row("visid_incap_*", ReadBy::Way, "Imperva", "docs.imperva.com"),
-    row("wcsid", ReadBy::Script, "Olark", "olark.com/help/cookies"),
+    row("ABTasty", ReadBy::Script, AB_TASTY),
+    row("ABTastySession", ReadBy::Script, AB_TASTY),
+    row("AKA_A2", ReadBy::Way, AKAMAI),
+    row("AMCVS_*", ReadBy::Script, ADOBE_ANALYTICS),
+    row("AMCV_*", ReadBy::Script, ADOBE_ANALYTICS_SDK),
+    row("AMP_*", ReadBy::Script, AMPLITUDE),
+    row("ARRAffinity*", ReadBy::Way, AZURE_APP_SERVICE),
+    row("ASLBSA", ReadBy::Way, AZURE_FRONT_DOOR),
+    row("ASLBSACORS", ReadBy::Way, AZURE_FRONT_DOOR),
+    row("AWSALB", ReadBy::Way, AWS_ELASTIC_LOAD_BALANCING),
+    row("AWSALBAPP*", ReadBy::Way, AWS_ELASTIC_LOAD_BALANCING),
+    row("AWSALBCORS", ReadBy::Way, AWS_ELASTIC_LOAD_BALANCING),
+    row("AWSALBTG", ReadBy::Way, AWS_ELASTIC_LOAD_BALANCING),
+    row("AWSALBTGCORS", ReadBy::Way, AWS_ELASTIC_LOAD_BALANCING),
+    row("AWSELB", ReadBy::Way, AWS_ELASTIC_LOAD_BALANCING_HTML),
+    row("AWSELBCORS", ReadBy::Way, AWS_ELASTIC_LOAD_BALANCING_HTML),
+    row("ApplicationGatewayAffinity*", ReadBy::Way, AZURE_APPLICATION_GATEWAY),
+    row("BIGipServer*", ReadBy::Way, F5_BIG_IP),
+    row("FPAU", ReadBy::Way, GOOGLE_TAG_MANAGER_SERVER),
+    row("FPGCLAW", ReadBy::Way, GOOGLE_TAG_MANAGER_SERVER),
+    row("FPID", ReadBy::Way, GOOGLE_TAG_MANAGER_SERVER),
+    row("FPLC", ReadBy::Script, GOOGLE_TAG_MANAGER_SERVER),
+    row("GCILB", ReadBy::Way, GOOGLE_CLOUD_LOAD_BALANCING),
+    row("GCLB", ReadBy::Way, GOOGLE_CLOUD_LOAD_BALANCING),
+    row("INGRESSCOOKIE", ReadBy::Way, INGRESS_NGINX),
+    row("LPSID-*", ReadBy::Script, LIVEPERSON),
+    row("LPVID", ReadBy::Script, LIVEPERSON),
+    row("OTAdditionalConsentString", ReadBy::Script, ONETRUST),
+    row("OptanonAlertBoxClosed", ReadBy::Script, ONETRUST),
+    row("OptanonConsent", ReadBy::Script, ONETRUST),
+    row("SERVERID", ReadBy::Way, HAPROXY),
+    row("TawkConnectionTime", ReadBy::Script, TAWK_TO),
+    row("__adroll*", ReadBy::Script, ADROLL),
+    row("__ar_v4", ReadBy::Script, ADROLL),
+    row("__cf_bm", ReadBy::Way, CLOUDFLARE),
+    row("__cflb", ReadBy::Way, CLOUDFLARE),
+    row("__cfruid", ReadBy::Way, CLOUDFLARE),
+    row("__cfseq*", ReadBy::Way, CLOUDFLARE),
+    row("__cfwaitingroom", ReadBy::Way, CLOUDFLARE),
+    row("__eoi", ReadBy::Script, GOOGLE_ADS),
+    row("__gads", ReadBy::Script, GOOGLE_ADS),
+    row("__gpi", ReadBy::Script, GOOGLE_ADS),
+    row("__gpi_optout", ReadBy::Script, GOOGLE_ADS),
+    row("__gsas", ReadBy::Script, GOOGLE_ADS),
+    row("__hs_cookie_cat_pref", ReadBy::Script, HUBSPOT),
+    row("__hs_do_not_track", ReadBy::Script, HUBSPOT),
+    row("__hs_gpc_banner_dismiss", ReadBy::Script, HUBSPOT),
+    row("__hs_initial_opt_in", ReadBy::Script, HUBSPOT),
+    row("__hs_opt_out", ReadBy::Script, HUBSPOT),
+    row("__hssc", ReadBy::Script, HUBSPOT),
+    row("__hssrc", ReadBy::Script, HUBSPOT),
+    row("__hstc", ReadBy::Script, HUBSPOT),
+    row("__kla_id", ReadBy::Script, KLAVIYO),
+    row("__lc_cid", ReadBy::Script, LIVECHAT),
+    row("__lc_cst", ReadBy::Script, LIVECHAT),
+    row("__pxvid", ReadBy::Way, HUMAN),
+    row("__qca", ReadBy::Script, QUANTCAST),
+    row("__ss", ReadBy::Script, SHARPSPRING),
+    row("__ss_referrer", ReadBy::Script, SHARPSPRING),
+    row("__ss_tk", ReadBy::Script, SHARPSPRING),
+    row("__stripe_mid", ReadBy::Script, STRIPE),
+    row("__stripe_sid", ReadBy::Script, STRIPE),
+    row("__utm*", ReadBy::Script, GOOGLE_ANALYTICS_CLASSIC),
+    row("__zlcmid", ReadBy::Script, ZENDESK),
+    row("__zlcprivacy", ReadBy::Script, ZENDESK),
+    row("_abck", ReadBy::Way, AKAMAI),
+    row("_cb", ReadBy::Script, CHARTBEAT),
+    row("_cb_*", ReadBy::Script, CHARTBEAT),
+    row("_ce.*", ReadBy::Script, CRAZY_EGG),
+    row("_cfuvid", ReadBy::Way, CLOUDFLARE),
+    row("_chartbeat*", ReadBy::Script, CHARTBEAT),
+    row("_clck", ReadBy::Script, MICROSOFT_CLARITY),
+    row("_clsk", ReadBy::Script, MICROSOFT_CLARITY),
+    row("_conv_*", ReadBy::Script, CONVERT),
+    row("_cs_c", ReadBy::Script, CONTENTSQUARE),
+    row("_cs_cvars", ReadBy::Script, CONTENTSQUARE),
+    row("_cs_ep", ReadBy::Script, CONTENTSQUARE),
+    row("_cs_ex", ReadBy::Script, CONTENTSQUARE),
+    row("_cs_i", ReadBy::Script, CONTENTSQUARE),
+    row("_cs_id", ReadBy::Script, CONTENTSQUARE),
+    row("_cs_mk_aa", ReadBy::Script, CONTENTSQUARE),
+    row("_cs_mk_ga", ReadBy::Script, CONTENTSQUARE),
+    row("_cs_optout", ReadBy::Script, CONTENTSQUARE),
+    row("_cs_s", ReadBy::Script, CONTENTSQUARE),
+    row("_cs_s_ctx", ReadBy::Script, CONTENTSQUARE),
+    row("_dc_gtm_*", ReadBy::Script, GOOGLE_TAG_MANAGER),
+    row("_derived_epik", ReadBy::Script, PINTEREST),
+    row("_epik", ReadBy::Script, PINTEREST),
+    row("_fbc", ReadBy::Script, META),
+    row("_fbp", ReadBy::Script, META),
+    row("_fw_crm_v", ReadBy::Script, FRESHCHAT),
+    row("_ga", ReadBy::Script, GOOGLE_ANALYTICS),
+    row("_ga_*", ReadBy::Script, GOOGLE_ANALYTICS),
+    row("_gac_*", ReadBy::Script, GOOGLE_ADS),
+    row("_gat", ReadBy::Script, GOOGLE_ANALYTICS),
+    row("_gat_*", ReadBy::Script, GOOGLE_ANALYTICS),
+    row("_gcl_*", ReadBy::Script, GOOGLE_ADS),
+    row("_gid", ReadBy::Script, GOOGLE_ANALYTICS),
+    row("_hj*", ReadBy::Script, HOTJAR),
+    row("_hp2_*", ReadBy::Script, HEAP),
+    row("_hp5_*", ReadBy::Script, HEAP),
+    row("_lfa", ReadBy::Script, LEADFEEDER),
+    row("_lo_uid", ReadBy::Script, LUCKY_ORANGE),
+    row("_lo_v", ReadBy::Script, LUCKY_ORANGE),
+    row("_lorid", ReadBy::Script, LUCKY_ORANGE),
+    row("_mkto_trk", ReadBy::Script, MARKETO),
+    row("_ok", ReadBy::Script, OLARK),
+    row("_okac", ReadBy::Script, OLARK),
+    row("_okbk", ReadBy::Script, OLARK),
+    row("_okck", ReadBy::Script, OLARK),
+    row("_okdetect", ReadBy::Script, OLARK),
+    row("_okgid", ReadBy::Script, OLARK),
+    row("_okla", ReadBy::Script, OLARK),
+    row("_oklv", ReadBy::Script, OLARK),
+    row("_parsely_*", ReadBy::Script, PARSE_LY),
+    row("_pcid", ReadBy::Script, PIANO_ANALYTICS),
+    row("_pctx", ReadBy::Script, PIANO_ANALYTICS),
+    row("_pin_unauth", ReadBy::Script, PINTEREST),
+    row("_pinterest_ct*", ReadBy::Script, PINTEREST),
+    row("_pk_*", ReadBy::Script, MATOMO),
+    row("_pprv", ReadBy::Script, PIANO_ANALYTICS),
+    row("_px", ReadBy::Way, HUMAN),
+    row("_px2", ReadBy::Way, HUMAN),
+    row("_px3", ReadBy::Way, HUMAN),
+    row("_pxde", ReadBy::Way, HUMAN),
+    row("_pxff_*", ReadBy::Way, HUMAN),
+    row("_pxhd", ReadBy::Way, HUMAN),
+    row("_pxmvid", ReadBy::Way, HUMAN),
+    row("_pxvid", ReadBy::Way, HUMAN),
+    row("_rdt_uuid", ReadBy::Script, REDDIT),
+    row("_scid*", ReadBy::Script, SNAPCHAT),
+    row("_scor_uid", ReadBy::Script, COMSCORE),
+    row("_sp_id.*", ReadBy::Script, SNOWPLOW),
+    row("_sp_ses.*", ReadBy::Script, SNOWPLOW),
+    row("_t_tests", ReadBy::Script, CHARTBEAT),
+    row("_tawkuuid", ReadBy::Script, TAWK_TO),
+    row("_tt_enable_cookie", ReadBy::Script, TIKTOK),
+    row("_ttp", ReadBy::Script, TIKTOK),
+    row("_twpid", ReadBy::Script, X),
+    row("_uet*", ReadBy::Script, MICROSOFT_ADVERTISING),
+    row("_v__cb_cp", ReadBy::Script, CHARTBEAT),
+    row("_v__chartbeat3", ReadBy::Script, CHARTBEAT),
+    row("_vis_opt_*", ReadBy::Script, VWO),
+    row("_vwo_*", ReadBy::Script, VWO),
+    row("_ym_*", ReadBy::Script, YANDEX_METRICA),
+    row("acw_tc", ReadBy::Way, ALIBABA_CLOUD),
+    row("addtl_consent", ReadBy::Script, GOOGLE),
+    row("ajs_anonymous_id", ReadBy::Script, SEGMENT),
+    row("ajs_group_id", ReadBy::Script, SEGMENT),
+    row("ajs_user_id", ReadBy::Script, SEGMENT),
+    row("ak_bmsc", ReadBy::Way, AKAMAI),
+    row("amplitude_id*", ReadBy::Script, AMPLITUDE_SDK),
+    row("aws-waf-token", ReadBy::Way, AWS_WAF),
+    row("axeptio_*", ReadBy::Script, AXEPTIO),
+    row("bm_mi", ReadBy::Way, AKAMAI),
+    row("bm_s", ReadBy::Way, AKAMAI),
+    row("bm_so", ReadBy::Way, AKAMAI),
+    row("bm_ss", ReadBy::Way, AKAMAI),
+    row("bm_sv", ReadBy::Way, AKAMAI),
+    row("bm_sz", ReadBy::Way, AKAMAI),
+    row("borlabs-cookie", ReadBy::Script, BORLABS_COOKIE),
+    row("cc_cookie", ReadBy::Script, COOKIE_CONSENT),
+    row("cf_chl_rc_*", ReadBy::Way, CLOUDFLARE),
+    row("cf_clearance", ReadBy::Way, CLOUDFLARE),
+    row("cf_ob_info", ReadBy::Way, CLOUDFLARE),
+    row("cf_use_ob", ReadBy::Way, CLOUDFLARE),
+    row("citrix_ns_id*", ReadBy::Way, NETSCALER),
+    row("cmapi_*", ReadBy::Script, TRUSTARC),
+    row("cmplz_*", ReadBy::Script, COMPLIANZ),
+    row("cookiefirst-*", ReadBy::Script, COOKIEFIRST),
+    row("cookieyes-consent", ReadBy::Script, COOKIEYES),
+    row("crisp-client*", ReadBy::Script, CRISP),
+    row("cto_bidid", ReadBy::Script, CRITEO),
+    row("cto_bundle", ReadBy::Script, CRITEO),
+    row("datadome", ReadBy::Way, DATADOME),
+    row("didomi_dcs", ReadBy::Script, DIDOMI),
+    row("didomi_token", ReadBy::Script, DIDOMI),
+    row("drift_aid", ReadBy::Script, DRIFT),
+    row("drift_campaign_refresh", ReadBy::Script, DRIFT),
+    row("driftt_aid", ReadBy::Script, DRIFT),
+    row("euconsent", ReadBy::Script, IAB_TRANSPARENCY_AND_CONSENT_FRAMEWORK),
+    row("euconsent-v2", ReadBy::Script, IAB_TRANSPARENCY_AND_CONSENT_FRAMEWORK),
+    row("eupubconsent-v2", ReadBy::Script, ONETRUST),
+    row("fs_cid", ReadBy::Script, FULLSTORY),
+    row("fs_lua", ReadBy::Script, FULLSTORY),
+    row("fs_uid", ReadBy::Script, FULLSTORY),
+    row("has_js", ReadBy::Script, DRUPAL_7),
+    row("hblid", ReadBy::Script, OLARK),
+    row("hs-messages-*", ReadBy::Script, HUBSPOT),
+    row("hubspotutk", ReadBy::Script, HUBSPOT),
+    row("incap_ses_*", ReadBy::Way, IMPERVA),
+    row("intercom-*", ReadBy::Script, INTERCOM),
+    row("klaro", ReadBy::Script, KLARO),
+    row("li_fat_id", ReadBy::Script, LINKEDIN),
+    row("ln_or", ReadBy::Script, LINKEDIN),
+    row("lo-opt-out", ReadBy::Script, LUCKY_ORANGE),
+    row("lo-uid", ReadBy::Script, LUCKY_ORANGE),
+    row("lo-visits", ReadBy::Script, LUCKY_ORANGE),
+    row("messagesUtk", ReadBy::Script, HUBSPOT),
+    row("mf_user", ReadBy::Script, MOUSEFLOW),
+    row("moove_gdpr_popup", ReadBy::Script, GDPR_COOKIE_COMPLIANCE),
+    row("mtm_consent*", ReadBy::Script, MATOMO),
+    row("mtm_cookie_consent", ReadBy::Script, MATOMO),
+    row("nlbi_*", ReadBy::Way, IMPERVA),
+    row("notice_behavior", ReadBy::Script, TRUSTARC),
+    row("notice_gdpr_prefs", ReadBy::Script, TRUSTARC),
+    row("notice_preferences", ReadBy::Script, TRUSTARC),
+    row("olfsk", ReadBy::Script, OLARK),
+    row("osano_consentmanager*", ReadBy::Script, OSANO),
+    row("pa_privacy", ReadBy::Script, PIANO_ANALYTICS),
+    row("pa_vid", ReadBy::Script, PIANO_ANALYTICS),
+    row("pxcts", ReadBy::Way, HUMAN),
+    row("real_cookie_banner*", ReadBy::Script, REAL_COOKIE_BANNER),
+    row("s_cc", ReadBy::Script, ADOBE_ANALYTICS_ANALYTICS),
+    row("s_ecid", ReadBy::Script, ADOBE_ANALYTICS_ANALYTICS),
+    row("s_fid", ReadBy::Script, ADOBE_ANALYTICS_ANALYTICS),
+    row("s_sq", ReadBy::Script, ADOBE_ANALYTICS_ANALYTICS),
+    row("s_vi", ReadBy::Script, ADOBE_ANALYTICS_ANALYTICS),
+    row("sbjs_*", ReadBy::Script, SOURCEBUSTER),
+    row("srv_id", ReadBy::Way, NGINX),
+    row("ssupp.*", ReadBy::Script, SMARTSUPP),
+    row("tarteaucitron", ReadBy::Script, TARTEAUCITRON_JS),
+    row("tawkUUID", ReadBy::Script, TAWK_TO),
+    row("tawk_uuid_*", ReadBy::Script, TAWK_TO),
+    row("tk_ai", ReadBy::Script, JETPACK_AND_WOOCOMMERCE),
+    row("tk_lr", ReadBy::Script, JETPACK_AND_WOOCOMMERCE_COOKIES),
+    row("tk_or", ReadBy::Script, JETPACK_AND_WOOCOMMERCE_COOKIES),
+    row("tk_qs", ReadBy::Script, JETPACK_AND_WOOCOMMERCE_COOKIES),
+    row("tk_r3d", ReadBy::Script, JETPACK_AND_WOOCOMMERCE_COOKIES),
+    row("tk_tc", ReadBy::Script, JETPACK_AND_WOOCOMMERCE_COOKIES),
+    row("ttcsid*", ReadBy::Script, TIKTOK),
+    row("twk_*", ReadBy::Script, TAWK_TO),
+    row("usprivacy", ReadBy::Script, IAB_US_PRIVACY),
+    row("visid_incap_*", ReadBy::Way, IMPERVA),
+    row("wcsid", ReadBy::Script, OLARK),
 ];
 
-const fn row(name: &'static str, by: ReadBy, of: &'static str, source: &'static str) -> Known {
+const fn row(name: &'static str, by: ReadBy, (of, source): Owner) -> Known {
     Known { name, by, of, source }
 }
+
+/// An owner, and where it speaks of its cookies.
+type Owner = (&'static str, &'static str);
+
+const AB_TASTY: Owner = ("AB Tasty", "docs.abtasty.com/client-side/tag/tag-cookies");
+const ADOBE_ANALYTICS: Owner = (
+    "Adobe Analytics",
+    "experienceleague.adobe.com/en/docs/core-services/interface/data-collection/cookies",
+);
+const ADOBE_ANALYTICS_ANALYTICS: Owner = (
+    "Adobe Analytics",
+    "experienceleague.adobe.com/en/docs/core-services/interface/data-collection/cookies/analytics",
+);
+const ADOBE_ANALYTICS_SDK: Owner = (
+    "Adobe Analytics",
+    "experienceleague.adobe.com/en/docs/core-services/interface/data-collection/cookies/web-sdk",
+);
+const ADROLL: Owner = ("AdRoll", "help.adroll.com");
+const AKAMAI: Owner = ("Akamai", "techdocs.akamai.com");
+const ALIBABA_CLOUD: Owner = ("Alibaba Cloud", "alibabacloud.com/help");
+const AMPLITUDE: Owner =
+    ("Amplitude", "amplitude.com/docs/sdks/analytics/browser/cookies-and-consent-management");
+const AMPLITUDE_SDK: Owner = (
+    "Amplitude",
+    "amplitude.com/docs/sdks/analytics/browser/cookies-and-consent-management-javascript-sdk",
+);
+const AWS_ELASTIC_LOAD_BALANCING: Owner = (
+    "AWS Elastic Load Balancing",
+    "docs.aws.amazon.com/elasticloadbalancing/latest/application/sticky-sessions.html",
+);
+const AWS_ELASTIC_LOAD_BALANCING_HTML: Owner = (
+    "AWS Elastic Load Balancing",
+    "docs.aws.amazon.com/elasticloadbalancing/latest/classic/elb-sticky-sessions.html",
+);
+const AWS_WAF: Owner = ("AWS WAF", "docs.aws.amazon.com/waf/latest/developerguide/waf-tokens.html");
+const AXEPTIO: Owner =
+    ("Axeptio", "support.axeptio.eu/en/articles/274085-what-cookies-does-axeptio-set");
+const AZURE_APPLICATION_GATEWAY: Owner = (
+    "Azure Application Gateway",
+    "learn.microsoft.com/azure/application-gateway/configuration-http-settings",
+);
+const AZURE_APP_SERVICE: Owner =
+    ("Azure App Service", "learn.microsoft.com/azure/app-service/reference-app-settings");
+const AZURE_FRONT_DOOR: Owner =
+    ("Azure Front Door", "learn.microsoft.com/azure/frontdoor/routing-methods");
+const BORLABS_COOKIE: Owner = ("Borlabs Cookie", "borlabs.io");
+const CHARTBEAT: Owner =
+    ("Chartbeat", "help.chartbeat.com/hc/en-us/articles/360044659014-Chartbeat-Cookies");
+const CLOUDFLARE: Owner = (
+    "Cloudflare",
+    "developers.cloudflare.com/fundamentals/reference/policies-compliances/cloudflare-cookies",
+);
+const COMPLIANZ: Owner = ("Complianz", "complianz.io/does-complianz-work-with-caching-plugins");
+const COMSCORE: Owner = ("comScore", "scorecardresearch.com");
+const CONTENTSQUARE: Owner = ("Contentsquare", "docs.contentsquare.com/en/web/cookies");
+const CONVERT: Owner = ("Convert", "docs.developers.convert.com/v1.0-web/docs/cookies");
+const COOKIEFIRST: Owner = ("CookieFirst", "support.cookiefirst.com");
+const COOKIEYES: Owner = ("CookieYes", "cookieyes.com");
+const COOKIE_CONSENT: Owner = ("Cookie Consent (orestbida)", "github.com/orestbida/cookieconsent");
+const CRAZY_EGG: Owner = ("Crazy Egg", "support.crazyegg.com");
+const CRISP: Owner = ("Crisp", "help.crisp.chat/en/article/crisp-cookie-policy-1147xor");
+const CRITEO: Owner = ("Criteo", "criteo.com/privacy");
+const DATADOME: Owner = ("DataDome", "docs.datadome.co/docs/cookie-session-storage");
+const DIDOMI: Owner = ("Didomi", "developers.didomi.io/cmp/web-sdk/consent-notice/cookies");
+const DRIFT: Owner = ("Drift", "gethelp.drift.com");
+const DRUPAL_7: Owner =
+    ("Drupal 7: a sign of scripting", "api.drupal.org/api/drupal/misc%21drupal.js/7.x");
+const F5_BIG_IP: Owner = ("F5 BIG-IP", "my.f5.com/manage/s/article/K6917");
+const FRESHCHAT: Owner = ("Freshchat", "support.freshchat.com");
+const FULLSTORY: Owner = ("FullStory", "help.fullstory.com/hc/en-us/articles/360020829513");
+const GDPR_COOKIE_COMPLIANCE: Owner =
+    ("GDPR Cookie Compliance (Moove)", "wordpress.org/plugins/gdpr-cookie-compliance");
+const GOOGLE: Owner = ("Google, additional consent", "support.google.com/admanager/answer/9681920");
+const GOOGLE_ADS: Owner = ("Google Ads", "business.safety.google/adscookies");
+const GOOGLE_ANALYTICS: Owner = (
+    "Google Analytics",
+    "developers.google.com/analytics/devguides/collection/gtagjs/cookie-usage",
+);
+const GOOGLE_ANALYTICS_CLASSIC: Owner = (
+    "Google Analytics (classic)",
+    "developers.google.com/analytics/devguides/collection/analyticsjs/cookie-usage",
+);
+const GOOGLE_CLOUD_LOAD_BALANCING: Owner = (
+    "Google Cloud Load Balancing",
+    "cloud.google.com/load-balancing/docs/https/request-distribution",
+);
+const GOOGLE_TAG_MANAGER: Owner = ("Google Tag Manager", "support.google.com/tagmanager");
+const GOOGLE_TAG_MANAGER_SERVER: Owner = (
+    "Google Tag Manager (server container)",
+    "developers.google.com/tag-platform/tag-manager/server-side",
+);
+const HAPROXY: Owner = ("HAProxy", "docs.haproxy.org, cookie");
+const HEAP: Owner = ("Heap", "docs.contentsquare.com/en/web/cookies");
+const HOTJAR: Owner = ("Hotjar", "help.hotjar.com/hc/en-us/articles/6952777582999");
+const HUBSPOT: Owner = (
+    "HubSpot",
+    "knowledge.hubspot.com/privacy-and-consent/what-cookies-does-hubspot-set-in-a-visitor-s-browser",
+);
+const HUMAN: Owner =
+    ("HUMAN (PerimeterX)", "docs.humansecurity.com/applications-and-accounts/docs/cookies");
+const IAB_TRANSPARENCY_AND_CONSENT_FRAMEWORK: Owner = (
+    "IAB Transparency and Consent Framework",
+    "github.com/InteractiveAdvertisingBureau/GDPR-Transparency-and-Consent-Framework",
+);
+const IAB_US_PRIVACY: Owner =
+    ("IAB US Privacy", "github.com/InteractiveAdvertisingBureau/USPrivacy");
+const IMPERVA: Owner = ("Imperva", "docs.imperva.com");
+const INGRESS_NGINX: Owner =
+    ("Ingress-NGINX", "kubernetes.github.io/ingress-nginx/examples/affinity/cookie");
+const INTERCOM: Owner = ("Intercom", "intercom.com/help/en/articles/2361922");
+const JETPACK_AND_WOOCOMMERCE: Owner =
+    ("Jetpack and WooCommerce, Tracks", "jetpack.com/support/cookies");
+const JETPACK_AND_WOOCOMMERCE_COOKIES: Owner =
+    ("Jetpack and WooCommerce, Tracks", "automattic.com/cookies");
+const KLARO: Owner = ("Klaro", "klaro.org");
+const KLAVIYO: Owner = ("Klaviyo", "help.klaviyo.com/hc/en-us/articles/360034666712");
+const LEADFEEDER: Owner = ("Leadfeeder", "help.leadfeeder.com");
+const LINKEDIN: Owner = ("LinkedIn", "linkedin.com/legal/l/cookie-table");
+const LIVECHAT: Owner = ("LiveChat", "livechat.com/help");
+const LIVEPERSON: Owner =
+    ("LivePerson", "knowledge.liveperson.com/liveperson-browser-cookies-storage");
+const LUCKY_ORANGE: Owner =
+    ("Lucky Orange", "developers.luckyorange.com/libraries/browser/cookies-storage");
+const MARKETO: Owner = ("Marketo", "experienceleague.adobe.com/docs/marketo");
+const MATOMO: Owner = ("Matomo", "matomo.org/faq/general/faq_146");
+const META: Owner =
+    ("Meta", "developers.facebook.com/docs/marketing-api/conversions-api/parameters/fbp-and-fbc");
+const MICROSOFT_ADVERTISING: Owner =
+    ("Microsoft Advertising", "help.ads.microsoft.com/apex/index/3/en/53056");
+const MICROSOFT_CLARITY: Owner =
+    ("Microsoft Clarity", "learn.microsoft.com/clarity/setup-and-installation/cookie-list");
+const MOUSEFLOW: Owner =
+    ("Mouseflow", "help.mouseflow.com/en/articles/4282966-what-is-your-cookie-policy");
+const NETSCALER: Owner = ("NetScaler", "docs.netscaler.com");
+const NGINX: Owner =
+    ("nginx, sticky cookie", "nginx.org/en/docs/http/ngx_http_upstream_module.html#sticky");
+const OLARK: Owner = ("Olark", "olark.com/help/cookies");
+const ONETRUST: Owner = (
+    "OneTrust",
+    "my.onetrust.com/articles/en_US/Knowledge/UUID-2dc719a8-4be5-8d16-1dc8-c7b4147b88e0",
+);
+const OSANO: Owner = ("Osano", "docs.osano.com");
+const PARSE_LY: Owner = ("Parse.ly", "docs.parse.ly/privacy/cookies");
+const PIANO_ANALYTICS: Owner =
+    ("Piano Analytics", "developers.piano.io/analytics/data-collection/general/cookie-storage");
+const PINTEREST: Owner =
+    ("Pinterest", "help.pinterest.com/en/business/article/pinterest-tag-parameters-and-cookies");
+const QUANTCAST: Owner = ("Quantcast", "quantcast.com/privacy");
+const REAL_COOKIE_BANNER: Owner = ("Real Cookie Banner", "devowl.io/rcb/data-processing");
+const REDDIT: Owner = ("Reddit", "business.reddithelp.com");
+const SEGMENT: Owner = ("Segment", "support.twilio.com/hc/en-us/articles/51556786109083");
+const SHARPSPRING: Owner = ("SharpSpring", "sharpspring.com");
+const SMARTSUPP: Owner = ("Smartsupp", "help.smartsupp.com");
+const SNAPCHAT: Owner = ("Snapchat", "businesshelp.snapchat.com");
+const SNOWPLOW: Owner =
+    ("Snowplow", "docs.snowplow.io/docs/sources/web-trackers/cookies-and-local-storage");
+const SOURCEBUSTER: Owner = (
+    "Sourcebuster: order attribution of WooCommerce, by script, since 8.5",
+    "woocommerce.com/document/order-attribution-tracking",
+);
+const STRIPE: Owner =
+    ("Stripe, on every page that has its script", "stripe.com/legal/cookies-policy");
+const TARTEAUCITRON_JS: Owner = ("tarteaucitron.js", "github.com/AmauriC/tarteaucitron.js");
+const TAWK_TO: Owner =
+    ("tawk.to", "help.tawk.to/article/what-are-tawkto-cookies-and-what-do-they-do");
+const TIKTOK: Owner = ("TikTok", "ads.tiktok.com/help/article/using-cookies-with-tiktok-pixel");
+const TRUSTARC: Owner = ("TrustArc", "trustarc.com");
+const VWO: Owner = ("VWO", "help.vwo.com/hc/en-us/articles/360033990873");
+const X: Owner = ("X", "help.x.com");
+const YANDEX_METRICA: Owner =
+    ("Yandex Metrica", "yandex.com/support/metrica/general/cookie-usage.html");
+const ZENDESK: Owner = ("Zendesk", "support.zendesk.com/hc/en-us/articles/4408828505754");
 
 /// The reader of the cookie of this name, if it is known. Names match exactly: cookies are
 /// case-sensitive.
