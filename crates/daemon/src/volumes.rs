@@ -26,7 +26,7 @@ impl Volume {
             Condition::In => "in use".to_owned(),
             Condition::Pausing(reason) => format!("pauses: {}", reason.about()),
             Condition::Out(reason) => {
-                format!("out of use: {}", self.absence.as_deref().unwrap_or(reason.about()))
+                format!("out of use: {}", self.absence.as_deref().unwrap_or_else(|| reason.about()))
             }
         }
     }

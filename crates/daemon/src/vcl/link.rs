@@ -119,7 +119,7 @@ fn origin_of(
         opening: Opening { preamble, proxy },
         max_connections: spec.max_connections,
         client_share_percent: 100,
-        queue: spec.wait_limit.unwrap_or(clamp(params.number(Param::BackendWaitLimit))),
+        queue: spec.wait_limit.unwrap_or_else(|| clamp(params.number(Param::BackendWaitLimit))),
         queue_timeout_ms: ms(spec
             .wait_timeout
             .unwrap_or_else(|| params.seconds(Param::BackendWaitTimeout))),

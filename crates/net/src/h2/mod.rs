@@ -533,7 +533,7 @@ impl H2 {
 
     /// Has bodies that are made go on where the client's windows are open to them; no more of them
     /// at once than leave together, unless they may have to wait for what still comes.
-    fn open_feeds(&mut self) {
+    fn open_feeds(&self) {
         if self.made == 0 {
             return;
         }
