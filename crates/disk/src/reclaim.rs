@@ -49,7 +49,7 @@ impl Volume {
         // A small volume cannot spare as many. One more is for what moves on.
         let spare = self.shared.config.spare_segments as usize;
         let is_short = free <= spare.min(self.segments.len() / SPARED);
-        let knows_much = !is_short && self.knows_much();
+        let knows_much = self.knows_much();
         if !is_short && !knows_much {
             return false;
         }
@@ -58,7 +58,7 @@ impl Volume {
             // Somebody has just begun to need it.
             return true;
         }
-        let dropped = self.empty_segment(segment, epoch);
+        let dropped = self.empty_segment((segment, epoch), knows_much);
         add(&self.tallies.dropped, dropped);
         add(&self.tallies.dropped_index, if knows_much { dropped } else { 0 });
         true
@@ -90,8 +90,9 @@ impl Volume {
         Some((least.1.segment, least.1.epoch))
     }
 
-    /// Empties a segment; returns how many records were dropped.
-    fn empty_segment(&self, segment: u32, epoch: u64) -> u64 {
+    /// Empties a segment; returns how many records were dropped. Where that is to free memory at
+    /// least half of it goes: what moves on takes as much as before.
+    fn empty_segment(&self, (segment, epoch): (u32, u64), frees_memory: bool) -> u64 {
         let rows: Vec<Row> = {
             let known = self.segments[segment as usize].lock();
             known.rows.iter().filter(|row| row.is(LIVE)).copied().collect()
@@ -102,7 +103,10 @@ impl Volume {
         let now_s = self.shared.now().unix_ms / 1000;
         let is_good = |row: &&Row| row.is(PART) || u64::from(row.expires_s) > now_s;
         let good: u64 = rows.iter().filter(is_good).map(|row| u64::from(row.room())).sum();
-        let is_little = good <= budget;
+        let is_little = good <= budget && !frees_memory;
+        if frees_memory {
+            budget = budget.min(good / 2);
+        }
         for row in rows.iter().filter(is_good) {
             let place = self.place(segment, epoch, row);
             let wanted = (row.is(ASKED) || is_little) && !row.is(PART);

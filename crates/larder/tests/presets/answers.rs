@@ -156,6 +156,9 @@ async fn p21_nothing_in_an_answer_makes_it_ask_for_more() {
         targets.dedup();
         let own: &[&str] = if reads_all { &["/inner", "/page"] } else { &["/page"] };
         assert_eq!(targets, own, "{preset}: its own site alone");
+        if reads_all {
+            continue;
+        }
         // Only an origin that asks for it has its pages read, and then for its own site alone.
         let announced = fields.replace("max-age=60", "content=\"ESI/1.0\", max-age=60");
         stage.origin.on("/read", Script::ok(&announced, &body));
