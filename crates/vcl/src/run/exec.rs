@@ -53,12 +53,13 @@ fn block(steps: &[Step], ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
     Ok(Flow::Next)
 }
 
+#[inline(always)]
 fn statement(step: &Step, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
     ctx.step()?;
     operation(&step.op, ctx)
 }
 
-#[inline]
+#[inline(always)]
 fn operation(op: &Op, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
     match op {
         Op::Block(steps) => return block(steps, ctx),
@@ -104,6 +105,9 @@ fn operation(op: &Op, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
     Ok(Flow::Next)
 }
 
+/// Runs `inner`, which is seldom met, apart from the statements that make up programs.
+#[cold]
+#[inline(never)]
 fn ending(inner: &Op, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
     match operation(inner, ctx)? {
         Flow::Next if ctx.task.action.is_some() => Ok(Flow::Done),
