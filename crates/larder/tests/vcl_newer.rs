@@ -167,7 +167,7 @@ async fn a_program_says_under_which_fields_a_confirmed_page_goes_on() {
         assert!(reply.starts_with("HTTP/1.1 200 OK\r\n") && reply.ends_with("page"), "{reply}");
         assert_eq!(field(&reply, "X-Old").is_some(), has_old, "{url}: {reply}");
         assert_eq!(field(&reply, "X-New").is_some(), has_new, "{url}: {reply}");
-        // What is kept of the first page has the field still, what was confirmed without it has not.
+        // The first page has the field, what was confirmed without it has none.
         let seen = match field(&reply, "X-Seen") {
             Some("200 304  true true") if url == "/beresp" => Some("200 304 old true true"),
             other => other,

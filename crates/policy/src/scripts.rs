@@ -24,8 +24,8 @@ impl ScriptNames {
         Self(all.map(|end| end.to_ascii_lowercase().into()).collect())
     }
 
-    /// Returns true if `path` may run a script with the rest of it. No [plain](message::path::is_plain)
-    /// path does.
+    /// Returns true if `path` may run a script with the rest of it. No path does that is
+    /// [plain](message::path::is_plain).
     pub(crate) fn are_in(&self, path: &[u8]) -> bool {
         self.of(path).next().is_some()
     }
