@@ -3,8 +3,9 @@
 mod support;
 
 use serde_json::Value;
-use support::console::run;
+use support::console::{Ask, run};
 use support::events::{Events, bearer};
+use support::explain::explain;
 use support::nats::Nats;
 use support::{PATIENCE, Setup, Stage, eventually, whole};
 use testkit::client::{Pieces, Raw};
@@ -82,6 +83,39 @@ async fn whoever_looks_sees_what_happened_before_and_what_happens() {
     let figures = events.find("figures", missed).await;
     let columns = figures["ring"]["latency"]["hits"].as_array().expect("columns");
     assert!(columns.iter().any(|rate| rate.as_f64().is_some_and(|rate| rate > 0.0)));
+}
+
+/// A request for `target` as a browser sends it that has come by the daemon's own port; its host and
+/// port.
+async fn by_port(stage: &Stage, target: &str) -> String {
+    let authority = format!("larder.test:{}", stage.daemon.addr().port());
+    let asked = format!("GET {target} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
+    stage.exchange("GET", asked.as_bytes()).await;
+    authority
+}
+
+#[tokio::test]
+async fn what_the_tables_name_can_be_explained_and_purged() {
+    let stage = Setup { top: TOP, ..Setup::default() }.start().await;
+    stage.origin.on("/kept", Script::cacheable("a page"));
+    stage.origin.on("/cut", Script::default().close());
+    let mut events = Events::open(&stage, "read").await;
+    events.find("figures", |data| data["ring"].is_object()).await;
+    by_port(&stage, "/kept").await;
+    let authority = by_port(&stage, "/cut").await;
+    let (kept, cut) = (format!("{authority}/kept"), format!("{authority}/cut"));
+    let named = |data: &Value| {
+        let rows = data["ring"]["urls_by_misses"].as_array().into_iter().flatten();
+        rows.filter(|row| row["key"] == *kept).count() == 1
+    };
+    let figures = events.find("figures", named).await;
+    assert_eq!(figures["ring"]["errors"][0]["url"], *cut);
+    let url = format!("http://{kept}");
+    let told = explain(&stage.daemon, &serde_json::json!({ "url": url })).await;
+    assert_eq!(told["outcome"]["served"], "HIT", "{told:#}");
+    let purge = Ask::post("/api/v1/purge", &serde_json::json!({ "url": url }));
+    let reply = purge.send_locally(&stage.daemon).await;
+    assert!(reply.text().contains("\"purged\":1"), "{}", reply.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]

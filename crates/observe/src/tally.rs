@@ -47,7 +47,7 @@ macro_rules! words {
 words! {
     /// By which field records are added up.
     By {
-        Url "url" 'u' "Host and path, with the query.";
+        Url "url" 'u' "Host, port where it is not the scheme's own, and path with the query.";
         Client "client" 'c' "Client.";
         Agent "agent" 'a' "User-Agent.";
         Referer "referer" 'f' "Referer.";
@@ -228,7 +228,11 @@ impl Tally {
 
 fn write_key(by: By, record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) {
     let parts: [&[u8]; 3] = match by {
-        By::Url => [record.host, record.target, b""],
+        By::Url if record.port == 0 => [record.host, record.target, b""],
+        By::Url => {
+            out.extend_from_slice(&record.address());
+            return;
+        }
         By::Agent => [fields.agent(record).unwrap_or_default(), b"", b""],
         By::Referer => [fields.referer(record).unwrap_or_default(), b"", b""],
         By::Served => [record.served.word().as_bytes(), b"", b""],

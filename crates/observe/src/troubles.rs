@@ -75,7 +75,7 @@ impl Troubles {
         if !went_wrong(record) {
             return;
         }
-        let url = joined(record.host, b"", record.target);
+        let url = kept(&record.address());
         let (error, limit) = (kept(record.error), kept(record.limit));
         let alike = |row: &Trouble| {
             row.status == record.status
