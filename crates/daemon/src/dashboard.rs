@@ -43,6 +43,7 @@ const FILES: &[File] = files! {
     "/format.js" SCRIPT "format.js";
     "/history.js" SCRIPT "history.js";
     "/icon.svg" IMAGE "icon.svg";
+    "/news.js" SCRIPT "news.js";
     "/origins.js" SCRIPT "origins.js";
     "/purge.js" SCRIPT "purge.js";
     "/tables.js" SCRIPT "tables.js";

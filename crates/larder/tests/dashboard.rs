@@ -43,6 +43,14 @@ async fn the_page_is_for_everyone_and_runs_nothing_but_its_own_files() {
     for file in files {
         assert_eq!(ask(&stage, file, "").await.status, 200, "{file}");
     }
+    // And what scripts import of each other.
+    for script in ["/app.js", "/board.js", "/charts.js"] {
+        let text = ask(&stage, script, "").await.text();
+        let names = text.split("from './").skip(1).filter_map(|rest| rest.split('\'').next());
+        for name in names {
+            assert_eq!(ask(&stage, &format!("/{name}"), "").await.status, 200, "{name}");
+        }
+    }
     assert_eq!(ask(&stage, "/api/v1/live", "").await.status, 401);
     let wrong = "Authorization: Bearer none-of-this-daemon\r\n";
     assert_eq!(ask(&stage, "/api/v1/live", wrong).await.status, 401);
@@ -106,16 +114,46 @@ async fn what_the_tables_name_can_be_explained_and_purged() {
     let (kept, cut) = (format!("{authority}/kept"), format!("{authority}/cut"));
     let named = |data: &Value| {
         let rows = data["ring"]["urls_by_misses"].as_array().into_iter().flatten();
-        rows.filter(|row| row["key"] == *kept).count() == 1
+        let has_kept = rows.filter(|row| row["key"] == *kept).count() == 1;
+        has_kept && data["ring"]["errors"][0]["url"] == *cut
     };
-    let figures = events.find("figures", named).await;
-    assert_eq!(figures["ring"]["errors"][0]["url"], *cut);
+    events.find("figures", named).await;
     let url = format!("http://{kept}");
     let told = explain(&stage.daemon, &serde_json::json!({ "url": url })).await;
     assert_eq!(told["outcome"]["served"], "HIT", "{told:#}");
     let purge = Ask::post("/api/v1/purge", &serde_json::json!({ "url": url }));
     let reply = purge.send_locally(&stage.daemon).await;
     assert!(reply.text().contains("\"purged\":1"), "{}", reply.text());
+}
+
+#[tokio::test]
+async fn reasons_for_not_caching_are_summed_up_with_their_urls() {
+    let stage = Setup { top: TOP, site: "bypass = { path = [\"/admin*\"] }", ..Setup::default() };
+    let stage = stage.start().await;
+    stage.origin.on("/own", Script::ok("Cache-Control: no-store\r\n", "own"));
+    stage.origin.on("/admin", Script::cacheable("admin"));
+    stage.origin.on("/kept", Script::cacheable("a page"));
+    let mut events = Events::open(&stage, "read").await;
+    events.find("figures", |data| data["ring"].is_object()).await;
+    for target in ["/own", "/own", "/own", "/admin", "/kept", "/kept"] {
+        stage.get(target).await;
+    }
+    let all =
+        |data: &Value| data["ring"]["not_cached"].as_array().is_some_and(|all| all.len() == 2);
+    let figures = events.find("figures", all).await;
+    let [first, second] = &figures["ring"]["not_cached"].as_array().expect("rows")[..] else {
+        panic!("two reasons")
+    };
+    assert_eq!(
+        (&first["reason"], &first["rule"]),
+        (&"no-store".into(), &"RFC 9111 5.2.2.5".into())
+    );
+    assert_eq!(first["about"], "The response says no-store.");
+    assert!(first["share"].as_f64().is_some_and(|share| share > 0.5), "{first}");
+    let urls = first["urls"].as_array().expect("rows");
+    assert_eq!((urls.len(), &urls[0]["key"]), (1, &"larder.test/own".into()));
+    assert!(second["reason"].as_str().is_some_and(|it| it.starts_with("pass bypass")), "{second}");
+    assert_eq!(second["urls"][0]["key"], "larder.test/admin");
 }
 
 #[tokio::test(flavor = "multi_thread")]
