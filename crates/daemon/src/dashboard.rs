@@ -76,7 +76,6 @@ pub(crate) fn live(daemon: &Daemon, live: &Arc<Live>, caller: Caller) -> Answer 
     let hello = json!({
         "role": caller.role.map(admin::Role::word),
         "version": env!("CARGO_PKG_VERSION"),
-        "tls": now.tls.is_some(),
         "host": rustix::system::uname().nodename().to_string_lossy(),
     });
     let (events, sent) = mpsc::channel(UNDER_WAY);

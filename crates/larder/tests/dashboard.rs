@@ -114,7 +114,8 @@ async fn what_the_tables_name_can_be_explained_and_purged() {
     let (kept, cut) = (format!("{authority}/kept"), format!("{authority}/cut"));
     let named = |data: &Value| {
         let rows = data["ring"]["urls_by_misses"].as_array().into_iter().flatten();
-        let has_kept = rows.filter(|row| row["key"] == *kept).count() == 1;
+        let is_kept = |row: &&Value| row["key"] == *kept && row["secure"] == false;
+        let has_kept = rows.filter(is_kept).count() == 1;
         has_kept && data["ring"]["errors"][0]["url"] == *cut
     };
     events.find("figures", named).await;

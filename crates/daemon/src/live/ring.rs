@@ -176,6 +176,7 @@ fn rows(tally: &Tally, sort: Sort) -> Vec<Value> {
 fn row(key: &[u8], sums: &Sums, per_second: f64) -> Value {
     json!({
         "key": Printable(key).to_string(),
+        "secure": sums.secure * 2.0 > sums.requests,
         "requests": sums.requests * per_second,
         "waited": sums.waited * per_second,
         "errors": sums.errors * per_second,
@@ -194,6 +195,7 @@ fn trouble(row: &Trouble) -> Value {
         "served": row.served,
         "method": row.method,
         "url": row.url,
+        "secure": row.secure,
         "error": row.error,
         "limit": row.limit,
         "server": row.server,
