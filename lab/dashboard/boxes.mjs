@@ -40,6 +40,14 @@ await part('explaining', async () => {
   await explain(`${SITE.origin}/kept/explained`, 'Authorization: Basic eDp5');
   await anna.until('with other header lines it is not', async () => await outcome() !== 'HIT');
   await page.fill('#explain-headers', '');
+  for (let n = 0; n < 5; n += 1) await get('/passed/explained');
+  const row = page.locator('#misses-table tbody tr', { hasText: '/passed/explained' });
+  await anna.until('the table has it with its port', async () => await row.count() === 1
+    && (await row.innerText()).includes(`${SITE.host}/passed/explained`));
+  await row.locator('button').click();
+  const asked = await page.inputValue('#explain-url');
+  check('the button of a row asks for what the row is', asked === `${SITE.origin}/passed/explained`, asked);
+  await anna.until('and is answered', async () => (await page.innerText('#explanation')).includes('/passed/explained'));
   anna.expected.push(/^4\d\d POST .*\/api\/v1\/explain/);
   await explain('no url at all');
   await anna.until('what is no URL is said', async () => (await page.innerText('#explain-answer')).length > 5);

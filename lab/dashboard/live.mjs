@@ -64,7 +64,7 @@ await part('figures under load', async () => {
   const row = (table, words) => page.locator(`#${table} tbody tr`, { hasText: words }).first();
   for (const [table, words] of [['misses-table', '/passed/'], ['time-table', 'shop.example/'], ['errors-table', '/fail/'],
     ['sites-table', '*'], ['disk-table', '/disk'], ['clients-table', '127.0.0.1'], ['origins-table', 'app'],
-    ['cluster-table', 'ready']]) {
+    ['cluster-table', 'ready'], ['reasons-table', 'no-store']]) {
     await anna.until(`${table} has ${words}`, () => row(table, words).isVisible());
   }
   await anna.until('certificates say how long they are good for', async () => /\b(19|20) days/.test(
@@ -72,7 +72,16 @@ await part('figures under load', async () => {
   await anna.until('servers say how long they take', async () => /\d (µs|ms)/.test(await row('origins-table', 'app').innerText()));
   check('the page says on which machine it is', (await page.innerText('#about')).includes(` on ${hostname()}, up `)
     && await page.title() === `${hostname()}: Larder`, await page.title());
+  await row('reasons-table', 'no-store').locator('button').click();
+  await anna.until('a reason has its URLs, each with its button', () => row('reason-urls-table', '/passed/').locator('button').isVisible());
+  await row('reasons-table', 'no-store').locator('button').click();
+  await anna.until('and they go again', async () => !await page.isVisible('#reason-urls-table'));
+  check('no bad news so far', !await page.isVisible('#news'), await page.innerText('#news'));
   check('a server nobody answers for', await get('/', { Host: 'dead.example' }) === 502);
+  await anna.until('is bad news, on top', async () => {
+    await get('/', { Host: 'dead.example' });
+    return (await page.innerText('#news')).includes('Origin dead is down since ');
+  });
   const dead = () => row('origins-table', 'dead').innerText();
   await anna.until('its last failure says what and when', async () => /refused[^]*\d\d:\d\d/.test(await dead()));
   const shaking = setInterval(shakeHands, 200);

@@ -451,6 +451,7 @@ pub const TABLE: &[Route] = &[
     page("/format.js", SCRIPT),
     page("/history.js", SCRIPT),
     page("/icon.svg", "image/svg+xml"),
+    page("/news.js", SCRIPT),
     page("/origins.js", SCRIPT),
     page("/purge.js", SCRIPT),
     page("/tables.js", SCRIPT),

@@ -233,6 +233,10 @@ fn state() -> [Named; 4] {
         "healthy": flag("Whether it gets requests."),
         "order": text("An operator's word: `auto`, `up`, `drain` or `down`."),
         "probed": text("What probes say: `unknown`, `healthy` or `sick`."),
+        "down_since_ms": maybe(
+            number("When it fell out of service, in milliseconds since 1970."),
+            "integer",
+        ),
         "ejected_ms": number("How long it is still left alone for having failed requests."),
         "failures": number("Failed requests since its last answer."),
         "requests": number("Exchanges begun with it."),

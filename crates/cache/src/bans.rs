@@ -25,6 +25,12 @@ const KEEP_MS: u64 = 60_000;
 pub trait Test: fmt::Debug + Send + Sync {
     /// Returns true if the response of this record is to be invalidated.
     fn matches(&self, record: &Record) -> bool;
+
+    /// Returns false if it never matches a response of this key. A mark, which is no response and
+    /// has nothing else to be tested by, ends by what this does not exclude.
+    fn may_match(&self, _key: &[u8]) -> bool {
+        true
+    }
 }
 
 /// Selects stored responses. An object matches if it has one of `tags` and passes `test`; an absent
@@ -42,6 +48,10 @@ impl Which {
         let tagged = |tags: &Tags| record.stored_tags().is_some_and(|theirs| tags.meets(theirs));
         self.tags.as_ref().is_none_or(tagged)
             && self.test.as_ref().is_none_or(|test| test.matches(record))
+    }
+
+    fn may_have(&self, key: &[u8]) -> bool {
+        self.test.as_ref().is_none_or(|test| test.may_match(key))
     }
 }
 
@@ -249,6 +259,15 @@ impl Bans {
     /// about it; `None` if some of those are no longer known, which counts as a hard one.
     pub(crate) fn foresee(&self, record: &Record) -> Option<Vec<Arc<Ban>>> {
         Some(self.list().met(record, record.passed())?.map(Arc::clone).collect())
+    }
+
+    /// Returns true if no ban later than number `from` is meant for responses of `key`, as far as
+    /// the key says.
+    pub(crate) fn spare(&self, key: &[u8], from: u32) -> bool {
+        let list = self.list();
+        let at = list.bans.partition_point(|ban| ban.number <= from);
+        from >= list.newest
+            || from >= list.forgotten && !list.bans.range(at..).any(|ban| ban.which.may_have(key))
     }
 
     /// Tests a response against the bans it has not passed. One in the index is counted with the

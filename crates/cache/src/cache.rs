@@ -254,7 +254,10 @@ impl<L: Lower> Cache<L> {
             let Some(slot) = shard.find(place.h32, key.bytes()) else { return Found::Nothing };
             match choose(slot.variants(), variant, |_, _| {}) {
                 Some(at) => Arc::clone(&slot.variants()[at]),
-                None if slot.is_hit_for_miss(now_ms) => return Found::HitForMiss,
+                // Where a ban has come since, the miss path knows more.
+                None if slot.is_hit_for_miss(now_ms, self.bans.newest()) => {
+                    return Found::HitForMiss;
+                }
                 None => return Found::Nothing,
             }
         };
@@ -330,6 +333,7 @@ impl<L: Lower> Cache<L> {
         let began = self.bans.newest();
         let mut shape = Shape::default();
         let mut shared = options.coalesce;
+        shard.test_marker(place.h32, key.bytes(), &self.bans);
         if let Some(slot) = shard.find(place.h32, key.bytes()) {
             let best = choose(slot.variants(), variant, |spec, sig| shape.note(spec, sig));
             if let Some(object) = best.map(|at| &slot.variants()[at]).filter(|o| !is_rejected(o)) {
@@ -340,7 +344,7 @@ impl<L: Lower> Cache<L> {
                     Err(object)
                 };
             }
-            shared &= !slot.is_hit_for_miss(now_ms);
+            shared &= !slot.is_hit_for_miss(now_ms, began);
             if shared && let Some(busy) = fetch_for(slot, &shape) {
                 charge.shrink_to(TICKET_BYTES);
                 let waiters_max = self.waiters_max.load(Ordering::Relaxed);
@@ -616,11 +620,12 @@ impl<L: Lower> Cache<L> {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A hit-for-miss marker until `until_ms`, or for the configured time.
-    pub(crate) fn marker(&self, until_ms: Option<u64>) -> Marker {
+    /// A hit-for-miss marker until `until_ms`, or for the configured time, by the answer of a fetch
+    /// that began when ban `passed` was the newest.
+    pub(crate) fn marker(&self, until_ms: Option<u64>, passed: u32) -> Marker {
         let now_ms = self.seen_ms.load(Ordering::Relaxed);
         let usual_ms = now_ms.saturating_add(self.hit_for_miss_ms.load(Ordering::Relaxed));
-        Marker { until_ms: until_ms.unwrap_or(usual_ms), id: self.next_id() }
+        Marker { until_ms: until_ms.unwrap_or(usual_ms), passed, id: self.next_id() }
     }
 
     /// A fetch the index does not know: nobody waits for it, and it stores nothing.

@@ -248,7 +248,7 @@ impl<L: Lower> Filling<L> {
     fn withdraw(&self, marked: bool) {
         if !self.window {
             let place = self.cache.place(self.hash);
-            let marker = marked.then(|| self.cache.marker(None));
+            let marker = marked.then(|| self.cache.marker(None, self.object.passed()));
             let mut dead = Dead::new();
             self.cache.shard(place.shard).withdraw(place.h32, &self.object, marker, &mut dead);
         }

@@ -368,6 +368,14 @@ impl<L: Lower> Lead<L> {
         self.refuse_for(hit_for_miss_until_ms.map(Some), true);
     }
 
+    /// As [`Lead::refuse`], by an answer that says that the next one may be stored: requests wait
+    /// for each other again.
+    pub fn unmark(mut self) {
+        let place = self.cache.place(self.busy.hash);
+        self.cache.shard(place.shard).unmark(place.h32, &self.busy.key);
+        self.refuse_for(None, false);
+    }
+
     /// The fetch failed; those who wait are told so.
     pub fn fail(mut self) {
         self.give_up();
@@ -567,7 +575,7 @@ impl<L: Lower> Lead<L> {
     /// Refuses, with a marker for the given or for the configured time if there is to be one. What
     /// the fetch was to renew leaves the index if that `ends`.
     fn refuse_for(&mut self, marked: Option<Option<u64>>, ends: bool) {
-        let marker = marked.map(|until_ms| self.cache.marker(until_ms));
+        let marker = marked.map(|until_ms| self.cache.marker(until_ms, self.busy.began));
         self.strike(marker, ends);
         self.conclude(Waited::Refused);
     }

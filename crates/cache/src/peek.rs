@@ -58,7 +58,10 @@ impl<L: Lower> Cache<L> {
             choose(slot.variants(), variant, |spec, signature| shape.note(spec, signature));
             let peek = Peek {
                 below,
-                marked_until_ms: slot.marked_until_ms(),
+                marked_until_ms: slot
+                    .marker()
+                    .filter(|marker| self.bans.spare(key.bytes(), marker.passed))
+                    .map(|marker| marker.until_ms),
                 is_fetched: fetch_for(slot, &shape).is_some(),
                 ..Peek::default()
             };

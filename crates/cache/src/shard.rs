@@ -27,6 +27,7 @@ use hashbrown::hash_table::OccupiedEntry;
 use self::pages::Pages;
 use self::queue::{Queue, Token};
 use self::table::Table;
+use crate::bans::Bans;
 use crate::busy::{Busy, NewFetch};
 use crate::content::Complete;
 use crate::ledger::{Charge, Ledger, count, discount};
@@ -246,14 +247,39 @@ impl<L: Lower> Shard<L> {
         left
     }
 
-    /// Marks a key that has a [`More`], if there is memory for the marker's token.
+    /// Takes the marker of a key away if a ban since it was made may be meant for the key.
+    pub(crate) fn test_marker(&mut self, h32: u32, key: &[u8], bans: &Bans) {
+        let newest = bans.newest();
+        let Some(Slot::Many(_, more)) = self.find_mut(h32, key) else { return };
+        let Some(marker) = &mut more.marker else { return };
+        if marker.passed >= newest {
+            return;
+        }
+        if bans.spare(key, marker.passed) {
+            marker.passed = newest;
+        } else {
+            self.unmark(h32, key);
+        }
+    }
+
+    /// Takes the marker of a key away, if it has one.
+    pub(crate) fn unmark(&mut self, h32: u32, key: &[u8]) {
+        let Some(mut entry) = self.occupied(h32, key) else { return };
+        let Slot::Many(_, more) = entry.get_mut() else { return };
+        if more.marker.take().is_some() {
+            settle(entry);
+            self.unmarked(key.len());
+        }
+    }
+
+    /// Marks a key that has a [`More`], if there is memory for the marker's token. One that is
+    /// there stays as it is: what is not stored again does not make it last longer.
     fn mark(&mut self, h32: u32, key: &[u8], marker: Marker) {
         if !self.try_room() {
             return;
         }
         let Some(Slot::Many(_, more)) = self.find_mut(h32, key) else { return };
-        if let Some(old) = &mut more.marker {
-            old.until_ms = old.until_ms.max(marker.until_ms);
+        if more.marker.is_some() {
             return;
         }
         more.marker = Some(marker);
@@ -468,6 +494,7 @@ impl<L: Lower> Shard<L> {
     /// Ends the freshness of all objects of a key, and of those that its fetches in flight will
     /// bring. Responses in the lower tier leave.
     pub(crate) fn expire(&mut self, h32: u32, key: &[u8], now_ms: i64) -> usize {
+        self.unmark(h32, key);
         let cold = self.forget_cold(h32, Leaving::All);
         let Some(slot) = self.find(h32, key) else { return cold };
         for object in slot.variants() {

@@ -65,6 +65,8 @@ pub(crate) struct More {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Marker {
     pub(crate) until_ms: u64,
+    /// The newest ban that it is known to outlive: none since may be meant for its key.
+    pub(crate) passed: u32,
     /// Its token in the small queue.
     pub(crate) id: u32,
 }
@@ -137,20 +139,19 @@ impl Slot {
         matches!(self, Self::Many(_, more) if !more.leads.is_empty())
     }
 
-    /// Returns true if a hit-for-miss marker is in force at `now_ms`.
-    pub(crate) fn is_hit_for_miss(&self, now_ms: u64) -> bool {
+    /// The hit-for-miss marker, which a ban or its time may have ended.
+    pub(crate) fn marker(&self) -> Option<&Marker> {
         match self {
-            Self::One(..) => false,
-            Self::Many(_, more) => more.marker.is_some_and(|marker| now_ms < marker.until_ms),
+            Self::One(..) => None,
+            Self::Many(_, more) => more.marker.as_ref(),
         }
     }
 
-    /// Until when a hit-for-miss marker is in force, if there is one.
-    pub(crate) fn marked_until_ms(&self) -> Option<u64> {
-        match self {
-            Self::One(..) => None,
-            Self::Many(_, more) => more.marker.map(|marker| marker.until_ms),
-        }
+    /// Returns true if a hit-for-miss marker is in force at `now_ms`, and is known to outlive the
+    /// bans up to `newest`.
+    pub(crate) fn is_hit_for_miss(&self, now_ms: u64, newest: u32) -> bool {
+        let holds = |marker: &Marker| now_ms < marker.until_ms && marker.passed >= newest;
+        self.marker().is_some_and(holds)
     }
 
     /// Returns true if the queue token `id` belongs to something here.

@@ -43,10 +43,9 @@ function signOut(problem = '') {
   byId('token').focus();
 }
 
-function welcome({ role, version, tls, host }) {
+function welcome({ role, version, host }) {
   Object.assign(board, { version, host });
   document.title = `${host}: Larder`;
-  explain.scheme = tls ? 'https' : 'http';
   for (const part of parts) part.allow(role);
   text(byId('role'), role);
   byId('role').title = { read: 'may look and explain', purge: 'may look, explain and purge', config: 'may do everything' }[role];
@@ -130,8 +129,7 @@ byId('pause').addEventListener('click', () => {
 byId('board').addEventListener('click', (event) => {
   const button = event.target.closest('button[data-action="explain"]');
   if (!button) return;
-  const row = button.closest('tr').larderRow;
-  explain.about(row.key ?? row.url);
+  explain.about(button.closest('tr').larderRow);
 });
 
 document.addEventListener('visibilitychange', () => {

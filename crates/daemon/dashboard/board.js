@@ -3,7 +3,8 @@ import { Charts } from './charts.js';
 import { Cluster } from './cluster.js';
 import { byId, el, show, text } from './dom.js';
 import { bytes, bytesIn, count, duration, moment, percent, rate, time } from './format.js';
-import { Table, twoLines } from './tables.js';
+import { News } from './news.js';
+import { Table, rowOf, twoLines } from './tables.js';
 
 // Rates in tiles are means of so many seconds: a figure that jumps cannot be read.
 const CALM_S = 5;
@@ -124,6 +125,44 @@ function urlTable(place, caption, note, first) {
   });
 }
 
+// Reasons for which answers are not stored, and the URLs of the one that was chosen.
+class NotCached {
+  constructor() {
+    this.reasons = new Table(byId('reasons-table'), {
+      label: 'Not cached, by reason', key: (row) => row.reason, nothing: 'Nothing that was not stored, in the last while.',
+      columns: [
+        { title: 'Reason', kind: 'words', fill: (cell, row) => twoLines(cell, row.about, row.rule) },
+        number('Share', (row) => percent(row.share)),
+        number('Requests/s', (row) => rate(row.requests)),
+        { title: 'Which?', fill: (cell, row) => this.#button(cell, row) },
+      ],
+    });
+    this.urls = urlTable('reason-urls-table', 'Its URLs', 'most requests first', number('Requests/s', (row) => rate(row.requests)));
+    byId('reasons-table').addEventListener('click', (event) => {
+      if (event.target.closest('button')) this.#choose(rowOf(event.target).reason);
+    });
+  }
+
+  #button(cell, row) {
+    if (!cell.childElementCount) cell.append(el('button', { type: 'button', class: 'small' }, 'URLs'));
+    cell.firstElementChild.setAttribute('aria-label', `URLs: ${row.about}`);
+    cell.firstElementChild.setAttribute('aria-pressed', String(row.reason === this.chosen));
+  }
+
+  #choose(reason) {
+    this.chosen = this.chosen === reason ? undefined : reason;
+    this.fill(this.rows);
+  }
+
+  fill(rows) {
+    this.rows = rows;
+    this.reasons.fill(rows);
+    const chosen = rows.find((row) => row.reason === this.chosen);
+    show(byId('reason-urls'), Boolean(this.chosen));
+    this.urls.fill(chosen ? chosen.urls : []);
+  }
+}
+
 function reason(row) {
   if (row.limit) return [`limit ${row.limit}`, row.error];
   return [row.error || `status ${row.status}`, row.server && `origin ${row.server}`];
@@ -232,6 +271,8 @@ export class Board {
     this.tiles = new Tiles(byId('tiles'));
     this.charts = new Charts(byId('charts'));
     this.cluster = new Cluster();
+    this.news = new News(byId('news'));
+    this.notCached = new NotCached();
     this.tables = {
       misses: urlTable('misses-table', 'Most misses', 'that waited for an origin',
         number('Waits/s', (row) => rate(row.waited))),
@@ -261,6 +302,7 @@ export class Board {
     this.tiles.fill(figures, mean);
     text(byId('purges-lost'), lostPurges(figures.now.purges_lost));
     text(byId('about'), `${this.version} on ${this.host}, up ${duration(figures.uptime_s)}`);
+    this.news.fill(figures);
     this.tables.sites.fill(figures.sites);
     this.tables.limits.fill(figures.limits);
     this.cluster.fill(figures.cluster);
@@ -274,6 +316,7 @@ export class Board {
     for (const element of document.querySelectorAll('.with-ring')) show(element, Boolean(ring));
     for (const element of document.querySelectorAll('.needs-ring')) show(element, !ring);
     if (!ring) return;
+    this.notCached.fill(ring.not_cached);
     this.tables.misses.fill(ring.urls_by_misses);
     this.tables.time.fill(ring.urls_by_time);
     this.tables.errors.fill(ring.errors);

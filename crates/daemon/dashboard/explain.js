@@ -8,13 +8,12 @@ export class Explain {
       event.preventDefault();
       this.#explain();
     });
-    this.scheme = 'http';
   }
 
-  // Asks about a URL that a table has without its scheme.
-  about(hostAndPath) {
+  // Asks about the URL of a table's row, which has the scheme apart.
+  about({ key, url, secure }) {
     byId('explain-method').value = 'GET';
-    byId('explain-url').value = `${this.scheme}://${hostAndPath}`;
+    byId('explain-url').value = `${secure ? 'https' : 'http'}://${key ?? url}`;
     byId('explain').scrollIntoView();
     byId('explain-url').focus({ preventScroll: true });
     this.#explain();

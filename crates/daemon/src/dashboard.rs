@@ -43,6 +43,7 @@ const FILES: &[File] = files! {
     "/format.js" SCRIPT "format.js";
     "/history.js" SCRIPT "history.js";
     "/icon.svg" IMAGE "icon.svg";
+    "/news.js" SCRIPT "news.js";
     "/origins.js" SCRIPT "origins.js";
     "/purge.js" SCRIPT "purge.js";
     "/tables.js" SCRIPT "tables.js";
@@ -75,7 +76,6 @@ pub(crate) fn live(daemon: &Daemon, live: &Arc<Live>, caller: Caller) -> Answer 
     let hello = json!({
         "role": caller.role.map(admin::Role::word),
         "version": env!("CARGO_PKG_VERSION"),
-        "tls": now.tls.is_some(),
         "host": rustix::system::uname().nodename().to_string_lossy(),
     });
     let (events, sent) = mpsc::channel(UNDER_WAY);

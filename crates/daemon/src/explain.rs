@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use admin::Answer;
-use flow::explain::{Application, Explanation, Foreseen, explain, not_stored_advice};
+use flow::explain::{Application, Explanation, Foreseen, OF_MARK, explain, not_stored_advice};
 use flow::{Forward, Shared};
 use http::StatusCode;
 use policy::{Peer, Step};
@@ -184,7 +184,10 @@ fn advice(told: &Explanation, past: &[Row], application: Option<Application>) ->
         (_, Some(place)) => format!("What stands at {place} decides: change it there."),
         _ => "Nothing: it is no matter of the cache.".to_owned(),
     };
-    vec![sentence]
+    match told.foreseen {
+        Foreseen::Fetch { reason: Forward::HitForMiss, .. } => vec![sentence, OF_MARK.to_owned()],
+        _ => vec![sentence],
+    }
 }
 
 /// Adds to what is said of a hit-for-miss mark which answer it is from, if that is still known.

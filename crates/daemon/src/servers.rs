@@ -17,6 +17,7 @@ pub(crate) fn server(status: &ServerStatus) -> Value {
         "healthy": status.healthy,
         "order": status.order.word(),
         "probed": probed,
+        "down_since_ms": status.down_since_ms,
         "ejected_ms": status.ejected_ms,
         "failures": status.failures,
         "requests": status.requests,

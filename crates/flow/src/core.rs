@@ -14,7 +14,6 @@ use policy::Notes;
 use vcl::counts::Counts;
 
 use crate::ask::{Ask, LiveRef};
-use crate::failing::Failing;
 use crate::finish::{CoreLog, Records};
 use crate::gate::Known;
 use crate::invalidate::{Cause, Haste, Invalidation, NotDone, Outcome, Sites, Target};
@@ -40,7 +39,6 @@ pub struct Core {
     pub(crate) key: RefCell<KeyBuf>,
     /// The cookies of the request that is being judged, as they came.
     pub(crate) cookies: RefCell<Vec<u8>>,
-    pub(crate) failing: Failing,
     pub(crate) files: RefCell<Table>,
     pub(crate) desk: Desk,
     /// The account of what this core holds for no client: of fetches in the background, and of
@@ -72,7 +70,6 @@ impl Core {
             version: Cell::new(version),
             key: RefCell::new(KeyBuf::new()),
             cookies: RefCell::default(),
-            failing: Failing::default(),
             desk: Desk::default(),
             background: Account::open(shared.cache.memory(), u64::MAX),
             known: RefCell::new(Known::new(Account::open(shared.cache.memory(), u64::MAX))),
@@ -137,7 +134,7 @@ impl Core {
         drop(self.spare_turn.take());
         self.pool().sweep(now.mono_ms);
         self.files.borrow_mut().sweep(now.mono_ms);
-        self.failing.sweep(now.mono_ms);
+        self.shared.failing.sweep(now.mono_ms);
         self.known.borrow_mut().sweep(now.mono_ms);
         self.shared.slices.sweep(&self.shared.cache, &self.shared.seed);
     }
@@ -194,7 +191,7 @@ impl Core {
 
     /// Notes what a fetch for the store came to: `Some(unreachable)` when it failed.
     pub(crate) fn note_fetch(&self, key_hash: u64, failed: Option<bool>) {
-        self.failing.note(key_hash, failed, self.now().mono_ms);
+        self.shared.failing.note(key_hash, failed, self.now().mono_ms);
     }
 }
 

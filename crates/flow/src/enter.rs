@@ -466,7 +466,7 @@ impl Core {
         key: &KeyBuf,
         object: &Arc<Object>,
     ) -> Option<Option<Rc<Trace>>> {
-        let due = self.failing.stands_in(
+        let due = self.shared.failing.stands_in(
             key.hash(),
             &freshness(ask.live, object, ask.now.mono_ms),
             ask.now.mono_ms,

@@ -7,6 +7,7 @@
 
 mod advice;
 pub(crate) mod below;
+mod failing;
 mod fetch;
 pub(crate) mod foreseen;
 mod form;
@@ -37,7 +38,7 @@ use crate::reply::{Reply, Served};
 use crate::throttle::Visit;
 use crate::vcl::foretell::foretell;
 
-pub use advice::{Application, not_stored_advice};
+pub use advice::{Application, OF_MARK, not_stored_advice};
 pub use foreseen::Foreseen;
 pub use words::not_stored;
 

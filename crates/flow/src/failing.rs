@@ -1,10 +1,11 @@
 //! Keys whose last fetch failed while a stale response could stand in: for a second nobody repeats
 //! the fetch.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use message::freshness::Freshness;
+use parking_lot::RwLock;
 
 /// Milliseconds for which a failed fetch is not repeated while a stale response stands in.
 const RETRY_MS: u64 = 1_000;
@@ -12,50 +13,87 @@ const RETRY_MS: u64 = 1_000;
 const KEYS_MAX: usize = 100_000;
 
 /// The last failed fetch of a key.
-#[derive(Clone, Copy)]
 struct LastFailure {
     /// The origin could not be reached; otherwise it answered with an error.
     unreachable: bool,
+    /// Monotonic milliseconds of the first failure since the last answer.
+    since_ms: u64,
     /// Monotonic milliseconds of the next try.
-    retry_ms: u64,
+    retry_ms: AtomicU64,
 }
 
-/// One core's failing keys, by their hash.
+impl LastFailure {
+    fn may_stand_in(&self, times: &Freshness, now_ms: u64) -> bool {
+        match self.unreachable {
+            true => times.may_serve_unreachable(now_ms),
+            false => times.may_serve_on_error(now_ms),
+        }
+    }
+}
+
+/// The failing keys, by their hash.
 #[derive(Default)]
-pub(crate) struct Failing(RefCell<HashMap<u64, LastFailure>>);
+pub(crate) struct Failing {
+    keys: RwLock<HashMap<u64, LastFailure>>,
+    /// How many there are: usually none, and then nobody asks further.
+    len: AtomicUsize,
+}
 
 impl Failing {
     /// Notes the end of a fetch for the store at `now_ms`: `Some(unreachable)` when it failed.
     pub(crate) fn note(&self, key_hash: u64, failed: Option<bool>, now_ms: u64) {
-        let mut failing = self.0.borrow_mut();
+        if failed.is_none() && self.is_empty() {
+            return;
+        }
+        let mut keys = self.keys.write();
         match failed {
-            Some(unreachable) if failing.len() < KEYS_MAX => {
-                failing.insert(key_hash, LastFailure { unreachable, retry_ms: now_ms + RETRY_MS });
+            Some(unreachable) if keys.len() < KEYS_MAX => {
+                let since_ms = keys.get(&key_hash).map_or(now_ms, |failure| failure.since_ms);
+                let retry_ms = AtomicU64::new(now_ms + RETRY_MS);
+                keys.insert(key_hash, LastFailure { unreachable, since_ms, retry_ms });
             }
             Some(_) => {}
-            None => _ = failing.remove(&key_hash),
+            None => _ = keys.remove(&key_hash),
         }
+        self.len.store(keys.len(), Ordering::Relaxed);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len.load(Ordering::Relaxed) == 0
     }
 
     /// Tells whether a response with these times stands in for the failing key without a wait.
     /// `Some(true)` asks the caller to try the fetch again behind the answer, once a second.
     pub(crate) fn stands_in(&self, key_hash: u64, times: &Freshness, now_ms: u64) -> Option<bool> {
-        let mut failing = self.0.borrow_mut();
-        let failure = failing.get_mut(&key_hash)?;
-        let may = match failure.unreachable {
-            true => times.may_serve_unreachable(now_ms),
-            false => times.may_serve_on_error(now_ms),
-        };
-        let due = may && now_ms >= failure.retry_ms;
-        if due {
-            failure.retry_ms = now_ms + RETRY_MS;
+        if self.is_empty() {
+            return None;
         }
-        may.then_some(due)
+        let keys = self.keys.read();
+        let failure = keys.get(&key_hash)?;
+        let may = failure.may_stand_in(times, now_ms);
+        let retry_ms = failure.retry_ms.load(Ordering::Relaxed);
+        let next_ms = now_ms + RETRY_MS;
+        let (success, or) = (Ordering::Relaxed, Ordering::Relaxed);
+        let claim = || failure.retry_ms.compare_exchange(retry_ms, next_ms, success, or).is_ok();
+        may.then(|| now_ms >= retry_ms && claim())
+    }
+
+    /// The verdict of [`Failing::stands_in`], without a claim to the next try: since when the key
+    /// fails, if a response with these times stands in for it.
+    pub(crate) fn foresee(&self, key_hash: u64, times: &Freshness, now_ms: u64) -> Option<u64> {
+        let keys = self.keys.read();
+        let failure = keys.get(&key_hash)?;
+        failure.may_stand_in(times, now_ms).then_some(failure.since_ms)
     }
 
     /// Forgets keys that nobody has asked for during the last minute: their origin may be back.
     pub(crate) fn sweep(&self, now_ms: u64) {
-        self.0.borrow_mut().retain(|_, failure| now_ms < failure.retry_ms + 60 * RETRY_MS);
+        if self.is_empty() {
+            return;
+        }
+        let mut keys = self.keys.write();
+        keys.retain(|_, failure| now_ms < *failure.retry_ms.get_mut() + 60 * RETRY_MS);
+        self.len.store(keys.len(), Ordering::Relaxed);
     }
 }
 
@@ -79,6 +117,8 @@ mod tests {
         let failing = Failing::default();
         assert_eq!(failing.stands_in(7, &times(), 10), None);
         failing.note(7, Some(true), 10);
+        failing.note(7, Some(true), 10);
+        assert_eq!(failing.foresee(7, &times(), 500), Some(10));
         assert_eq!(failing.stands_in(7, &times(), 11), Some(false));
         assert_eq!(failing.stands_in(7, &times(), 1_010), Some(true));
         assert_eq!(failing.stands_in(7, &times(), 1_011), Some(false));

@@ -257,6 +257,8 @@ pub(crate) enum Mark {
     None,
     /// Requests do not wait for each other until this time, in monotonic milliseconds.
     HitForMiss(u64),
+    /// The mark that there is ends: the next response may be stored.
+    Ends,
     /// This object without a body.
     Object(Box<NewObject>, Option<Selected>),
 }

@@ -220,6 +220,8 @@ pub struct Shared {
     pub(crate) dictionaries: Dictionaries,
     /// The memory of responses in slices.
     pub(crate) slices: SliceMemory,
+    /// Keys whose last fetch failed.
+    pub(crate) failing: crate::failing::Failing,
     /// Passwords that were right.
     pub(crate) right: crate::gate::RightPasswords,
     /// Looks for what is of no more use.
@@ -280,6 +282,7 @@ impl Shared {
             allowance: Allowance::default(),
             dictionaries: Dictionaries::default(),
             slices: SliceMemory::default(),
+            failing: crate::failing::Failing::default(),
             right: crate::gate::RightPasswords::default(),
             rounds: Arc::default(),
             chores: Arc::default(),

@@ -2,6 +2,8 @@
 //!
 //! The origin is a site as people have them: its front page takes 180 ms of work and weighs 58 KB,
 //! and `/gen/<KB>?as=<n>` gives pages of a size that are cacheable exactly when `as` is there.
+//! `/cart` begins a session, whose cookie keeps it out of the cache. Visitors of the demo's own ask
+//! for all of these for two minutes, so that there is something to see.
 
 use std::fs::DirBuilder;
 use std::io::{Read, Write};
@@ -33,6 +35,9 @@ pub(crate) struct DemoArgs {
     /// Address of the site.
     #[arg(long, default_value = "127.0.0.1:8780")]
     listen: String,
+    /// Visitors of its own, for two minutes; 0 for none.
+    #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u16).range(..=100))]
+    visitors: u16,
     /// End after this many seconds; by default it runs until interrupted.
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
@@ -42,6 +47,20 @@ pub(crate) struct DemoArgs {
 const WORK: Duration = Duration::from_millis(180);
 /// Size of the front page, in bytes.
 const PAGE_BYTES: usize = 58_000;
+
+/// Time for which the visitors stay.
+const VISIT: Duration = Duration::from_secs(120);
+/// Pause of a visitor between two pages.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Pages that visitors ask for without a pause for thought, the usual ones more often.
+const ROUND: [&str; 8] =
+    ["/", "/gen/20?as=1", "/", "/gen/20", "/gen/20?as=2", "/", "/cart", "/gen/5?as=3"];
+/// URLs that are worth an explanation, and what becomes of them.
+const TOLD: [(&str, &str); 3] = [
+    ("/", "names no lifetime, and gets one second here"),
+    ("/gen/20", "says `no-store`"),
+    ("/cart", "begins a session"),
+];
 
 /// Words of its pages.
 const WORDS: [&str; 32] = [
@@ -99,8 +118,16 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
             Err(e) => println!("  {label}  failed: {e}"),
         }
     }
-    println!("\n  {:>10} {:>9} {:>14} {:>12}", "requests/s", "hits", "origin pages", "memory");
-    show(&runtime, &daemon.shared, &pages, args.seconds);
+    println!("\n  why, and why not?");
+    for (target, what) in TOLD {
+        let url = format!("http://{address}{target}");
+        println!("    {program} explain --admin-socket {} {url}  # {what}", socket.display());
+    }
+    let visitors = Visitors { count: args.visitors, until: Instant::now() + VISIT };
+    visitors.come(&runtime, address);
+    println!("\n  Ctrl-C ends the demo. Requests of {}:\n", visitors.words());
+    println!("  {:>10} {:>9} {:>14} {:>12}", "requests/s", "hits", "origin pages", "memory");
+    show(&runtime, &daemon.shared, &pages, (args.seconds, &visitors));
     println!();
     server.drain(Duration::from_secs(2));
     if let Some(ring) = &daemon.ring {
@@ -175,12 +202,60 @@ fn visit(address: SocketAddr, target: &str) -> std::io::Result<(Duration, String
     Ok((took, verdict.unwrap_or_default().to_owned()))
 }
 
-/// A line of figures a second, until interrupted or for `seconds`.
+/// The demo's own visitors.
+struct Visitors {
+    count: u16,
+    until: Instant,
+}
+
+impl Visitors {
+    /// Has them ask for pages until their time is over.
+    fn come(&self, runtime: &tokio::runtime::Runtime, address: SocketAddr) {
+        for number in 0..usize::from(self.count) {
+            runtime.spawn(stroll(address, number, self.until));
+        }
+    }
+
+    /// Who asks, in words.
+    fn words(&self) -> String {
+        let left = self.until.saturating_duration_since(Instant::now()).as_secs();
+        match self.count {
+            0 => "yours alone".to_owned(),
+            _ if left == 0 => "yours: the visitors have left".to_owned(),
+            count => format!("{count} visitors, for another {left} s, and yours"),
+        }
+    }
+}
+
+/// One visitor, who asks for a page after the other.
+async fn stroll(address: SocketAddr, number: usize, until: Instant) {
+    for target in ROUND.iter().cycle().skip(number) {
+        if Instant::now() >= until {
+            return;
+        }
+        // A page that does not come is no reason to leave.
+        _ = read_page(address, target).await;
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn read_page(address: SocketAddr, target: &str) -> std::io::Result<u64> {
+    let mut stream = tokio::net::TcpStream::connect(address).await?;
+    let asked = format!(
+        "GET {target} HTTP/1.1\r\nHost: {address}\r\nUser-Agent: larder-demo\r\n\
+         Connection: close\r\n\r\n"
+    );
+    stream.write_all(asked.as_bytes()).await?;
+    tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
+}
+
+/// A line of figures a second, until interrupted or for `seconds`. A terminal has one line, which is
+/// written anew.
 fn show(
     runtime: &tokio::runtime::Runtime,
     shared: &Shared,
     pages: &AtomicU64,
-    seconds: Option<u64>,
+    (seconds, visitors): (Option<u64>, &Visitors),
 ) {
     let live = std::io::IsTerminal::is_terminal(&std::io::stdout());
     runtime.block_on(async {
@@ -210,7 +285,7 @@ fn show(
             );
             last = requests;
             if live {
-                print!("\r{line}");
+                print!("\r{line}  {}\x1b[K", visitors.words());
                 _ = std::io::stdout().flush();
             } else {
                 println!("{line}");
@@ -276,14 +351,20 @@ struct Page {
     bytes: usize,
     work: Duration,
     cache_control: Option<&'static str>,
+    /// It begins a session.
+    session: bool,
 }
 
 impl Page {
     fn of(request: &Request) -> Self {
         let path = String::from_utf8_lossy(request.path());
+        if path == "/cart" {
+            let cache_control = Some("max-age=60");
+            return Self { bytes: 5_000, work: WORK / 4, cache_control, session: true };
+        }
         let Some(kilobytes) = path.strip_prefix("/gen/").and_then(|n| n.parse::<usize>().ok())
         else {
-            return Self { bytes: PAGE_BYTES, work: WORK, cache_control: None };
+            return Self { bytes: PAGE_BYTES, work: WORK, cache_control: None, session: false };
         };
         let query = String::from_utf8_lossy(request.query().unwrap_or_default());
         let cacheable = query.split('&').any(|p| p.starts_with("as="));
@@ -291,6 +372,7 @@ impl Page {
             bytes: kilobytes.min(10_000) * 1000,
             work: Duration::ZERO,
             cache_control: Some(if cacheable { "max-age=60" } else { "no-store" }),
+            session: false,
         }
     }
 
@@ -299,6 +381,9 @@ impl Page {
         fields.push(HeaderId::ContentType, b"text/html; charset=utf-8");
         if let Some(value) = self.cache_control {
             fields.push(HeaderId::CacheControl, value.as_bytes());
+        }
+        if self.session {
+            fields.push(HeaderId::SetCookie, b"demo_session=1; Path=/; HttpOnly");
         }
         let mut out = Vec::with_capacity(self.bytes + 256);
         encode::stored_head(&mut out, Status::OK, b"", &fields);

@@ -6,6 +6,8 @@ mod support;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+use support::console::Ask;
 use support::folder::Folder;
 use support::{
     PATIENCE, Setup, Stage, eventually, is_full_run, is_hit, pattern, pause, sent_field, whole,
@@ -207,6 +209,64 @@ async fn a_page_that_becomes_cacheable_again_is_stored_in_spite_of_the_marker() 
     stage.origin.on("/page", Script::cacheable("page"));
     assert!(!is_hit(&stage.get("/page").await));
     assert!(is_hit(&stage.get("/page").await));
+}
+
+/// The `Cache-Status` of an answer.
+async fn said(stage: &Stage, method: &str, target: &str) -> String {
+    let reply = stage.exchange(method, &request(method, target, "")).await;
+    reply.field("Cache-Status").unwrap_or_default()
+}
+
+#[tokio::test]
+async fn hit_for_miss_ends_with_a_purge_of_any_kind() {
+    let purges = [
+        json!({ "url": "http://larder.test/page" }),
+        json!({ "url": "http://larder.test/page", "soft": true }),
+        json!({ "prefix": "http://larder.test/pa" }),
+        json!({ "host": "larder.test" }),
+        json!({ "tags": "a" }),
+        json!({ "ban": "req.url == \"/page\"" }),
+        json!({ "all": true }),
+    ];
+    let stage = Stage::new().await;
+    stage.origin.on("/page", Script::ok("Cache-Control: no-store\r\n", "page"));
+    for purge in purges {
+        for _ in 0..2 {
+            said(&stage, "GET", "/page").await;
+        }
+        assert!(said(&stage, "GET", "/page").await.contains("hit-for-miss"), "before {purge}");
+        let reply = Ask::post("/api/v1/purge", &purge).send_locally(&stage.daemon).await;
+        assert_eq!(reply.status, 200, "{purge}: {}", reply.text());
+        assert!(!said(&stage, "GET", "/page").await.contains("hit-for-miss"), "after {purge}");
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_could_be_stored_ends_hit_for_miss() {
+    let stage = Stage::new().await;
+    stage.origin.on("/page", Script::ok("Cache-Control: no-store\r\n", "page"));
+    said(&stage, "GET", "/page").await;
+    for _ in 0..2 {
+        assert!(said(&stage, "HEAD", "/page").await.contains("hit-for-miss"));
+    }
+    stage.origin.on("/page", Script::cacheable("page"));
+    let head = said(&stage, "HEAD", "/page").await;
+    assert!(head.contains("hit-for-miss"), "of this one it was still said: {head}");
+    assert!(!said(&stage, "HEAD", "/page").await.contains("hit-for-miss"), "and not any more");
+    assert!(is_hit(&stage.get("/page").await), "the second HEAD has asked as a GET does");
+}
+
+#[tokio::test]
+async fn what_is_not_stored_does_not_make_hit_for_miss_last_longer() {
+    let limits = "hit_for_miss_ttl = \"2s\"";
+    let stage = Setup { limits, ..Setup::default() }.start().await;
+    stage.origin.on("/page", Script::ok("Cache-Control: no-store\r\n", "page"));
+    said(&stage, "GET", "/page").await;
+    eventually("it ends, although it is asked for all the time", async || {
+        pause(50).await;
+        !said(&stage, "GET", "/page").await.contains("hit-for-miss")
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -3,8 +3,9 @@
 mod support;
 
 use serde_json::Value;
-use support::console::run;
+use support::console::{Ask, run};
 use support::events::{Events, bearer};
+use support::explain::explain;
 use support::nats::Nats;
 use support::{PATIENCE, Setup, Stage, eventually, whole};
 use testkit::client::{Pieces, Raw};
@@ -41,6 +42,14 @@ async fn the_page_is_for_everyone_and_runs_nothing_but_its_own_files() {
     let files = text.split('"').skip(1).step_by(2).filter(|part| part.starts_with('/'));
     for file in files {
         assert_eq!(ask(&stage, file, "").await.status, 200, "{file}");
+    }
+    // And what scripts import of each other.
+    for script in ["/app.js", "/board.js", "/charts.js"] {
+        let text = ask(&stage, script, "").await.text();
+        let names = text.split("from './").skip(1).filter_map(|rest| rest.split('\'').next());
+        for name in names {
+            assert_eq!(ask(&stage, &format!("/{name}"), "").await.status, 200, "{name}");
+        }
     }
     assert_eq!(ask(&stage, "/api/v1/live", "").await.status, 401);
     let wrong = "Authorization: Bearer none-of-this-daemon\r\n";
@@ -82,6 +91,70 @@ async fn whoever_looks_sees_what_happened_before_and_what_happens() {
     let figures = events.find("figures", missed).await;
     let columns = figures["ring"]["latency"]["hits"].as_array().expect("columns");
     assert!(columns.iter().any(|rate| rate.as_f64().is_some_and(|rate| rate > 0.0)));
+}
+
+/// A request for `target` as a browser sends it that has come by the daemon's own port; its host and
+/// port.
+async fn by_port(stage: &Stage, target: &str) -> String {
+    let authority = format!("larder.test:{}", stage.daemon.addr().port());
+    let asked = format!("GET {target} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
+    stage.exchange("GET", asked.as_bytes()).await;
+    authority
+}
+
+#[tokio::test]
+async fn what_the_tables_name_can_be_explained_and_purged() {
+    let stage = Setup { top: TOP, ..Setup::default() }.start().await;
+    stage.origin.on("/kept", Script::cacheable("a page"));
+    stage.origin.on("/cut", Script::default().close());
+    let mut events = Events::open(&stage, "read").await;
+    events.find("figures", |data| data["ring"].is_object()).await;
+    by_port(&stage, "/kept").await;
+    let authority = by_port(&stage, "/cut").await;
+    let (kept, cut) = (format!("{authority}/kept"), format!("{authority}/cut"));
+    let named = |data: &Value| {
+        let rows = data["ring"]["urls_by_misses"].as_array().into_iter().flatten();
+        let is_kept = |row: &&Value| row["key"] == *kept && row["secure"] == false;
+        let has_kept = rows.filter(is_kept).count() == 1;
+        has_kept && data["ring"]["errors"][0]["url"] == *cut
+    };
+    events.find("figures", named).await;
+    let url = format!("http://{kept}");
+    let told = explain(&stage.daemon, &serde_json::json!({ "url": url })).await;
+    assert_eq!(told["outcome"]["served"], "HIT", "{told:#}");
+    let purge = Ask::post("/api/v1/purge", &serde_json::json!({ "url": url }));
+    let reply = purge.send_locally(&stage.daemon).await;
+    assert!(reply.text().contains("\"purged\":1"), "{}", reply.text());
+}
+
+#[tokio::test]
+async fn reasons_for_not_caching_are_summed_up_with_their_urls() {
+    let stage = Setup { top: TOP, site: "bypass = { path = [\"/admin*\"] }", ..Setup::default() };
+    let stage = stage.start().await;
+    stage.origin.on("/own", Script::ok("Cache-Control: no-store\r\n", "own"));
+    stage.origin.on("/admin", Script::cacheable("admin"));
+    stage.origin.on("/kept", Script::cacheable("a page"));
+    let mut events = Events::open(&stage, "read").await;
+    events.find("figures", |data| data["ring"].is_object()).await;
+    for target in ["/own", "/own", "/own", "/admin", "/kept", "/kept"] {
+        stage.get(target).await;
+    }
+    let all =
+        |data: &Value| data["ring"]["not_cached"].as_array().is_some_and(|all| all.len() == 2);
+    let figures = events.find("figures", all).await;
+    let [first, second] = &figures["ring"]["not_cached"].as_array().expect("rows")[..] else {
+        panic!("two reasons")
+    };
+    assert_eq!(
+        (&first["reason"], &first["rule"]),
+        (&"no-store".into(), &"RFC 9111 5.2.2.5".into())
+    );
+    assert_eq!(first["about"], "The response says no-store.");
+    assert!(first["share"].as_f64().is_some_and(|share| share > 0.5), "{first}");
+    let urls = first["urls"].as_array().expect("rows");
+    assert_eq!((urls.len(), &urls[0]["key"]), (1, &"larder.test/own".into()));
+    assert!(second["reason"].as_str().is_some_and(|it| it.starts_with("pass bypass")), "{second}");
+    assert_eq!(second["urls"][0]["key"], "larder.test/admin");
 }
 
 #[tokio::test(flavor = "multi_thread")]

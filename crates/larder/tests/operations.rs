@@ -529,6 +529,36 @@ async fn a_demo_has_a_link_that_signs_in_and_leaves_nothing_however_it_ends() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demo_has_visitors_of_its_own_and_urls_worth_explaining() {
+    let mut demo = Demo::start().await;
+    assert!(demo.said.contains("Requests of 8 visitors, for another "), "{}", demo.said);
+    let socket = demo.word("--admin-socket ").to_owned();
+    let explains = demo.said.lines().filter(|line| line.contains(" explain --admin-socket "));
+    let urls: Vec<&str> = explains
+        .filter_map(|line| line.split_whitespace().find(|word| word.starts_with("http://")))
+        .collect();
+    assert_eq!(urls.len(), 3, "{}", demo.said);
+    for (url, served, advice) in [
+        (urls[0], &["HIT", "STALE"][..], "the cache answers"),
+        (urls[1], &["HIT-FOR-MISS"], "The application decides"),
+        (urls[2], &["HIT-FOR-MISS"], "`demo_session`"),
+    ] {
+        // Nobody but the visitors asks for it.
+        eventually(url, async || {
+            let output = run(&["explain", "--json", "--admin-socket", &socket, url]).await;
+            let told: serde_json::Value =
+                serde_json::from_slice(&output.stdout).unwrap_or_default();
+            let word = told["outcome"]["served"].as_str().unwrap_or_default();
+            served.contains(&word) && told["advice"].to_string().contains(advice)
+        })
+        .await;
+    }
+    kill_process(Pid::from_raw(demo.child.id() as i32).expect("a process"), Signal::TERM)
+        .expect("a signal");
+    demo.child.wait().expect("it ends");
+}
+
 /// Where a daemon says its log ring is.
 async fn ring_of(socket: &mut tokio::net::UnixStream) -> PathBuf {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -268,6 +268,8 @@ struct Facts {
     /// `control` comes from a targeted field.
     targeted: bool,
     age_ms: u64,
+    /// The Date alone makes it so old.
+    aged_by_date: bool,
     lifetime_ms: u64,
     source: LifetimeSource,
     has_validator: bool,
@@ -282,10 +284,12 @@ impl Facts {
             targeted.unwrap_or_else(|| CacheControl::parse(headers.values(HeaderId::CacheControl)));
         let now_secs = exchange.response_ms / 1000;
         let date_secs = single_date(headers, HeaderId::Date, now_secs).unwrap_or(now_secs);
+        let (age_ms, aged_by_date) = initial_age_ms(headers, date_secs, exchange);
         let mut facts = Self {
             control,
             targeted: targeted.is_some(),
-            age_ms: initial_age_ms(headers, date_secs, exchange),
+            age_ms,
+            aged_by_date,
             lifetime_ms: 0,
             source: LifetimeSource::None,
             has_validator: headers.contains(HeaderId::Etag)
@@ -446,7 +450,14 @@ fn useful(status: Status, facts: &Facts) -> Result<(), NotStored> {
     if facts.is_fresh() || facts.has_validator || facts.has_stale_window() {
         return Ok(());
     }
-    Err(if named { NotStored::NoValidator } else { NotStored::NoLifetime })
+    Err(match named {
+        false => NotStored::NoLifetime,
+        true if facts.lifetime_ms == 0 || facts.control.no_cache == Scope::Whole => {
+            NotStored::NoValidator
+        }
+        true if facts.aged_by_date => NotStored::OldDate,
+        true => NotStored::OldAge,
+    })
 }
 
 fn hit_for_miss_ms(why: NotStored, status: Status) -> u64 {
@@ -467,11 +478,13 @@ fn setting(status: Status, rules: &StoreRules) -> Option<(u64, LifetimeSource)> 
     Some((*ms, LifetimeSource::Setting))
 }
 
-/// RFC 9111 4.2.3. A Date is only good to the second, so the apparent age is too.
-fn initial_age_ms(headers: &HeaderBlock, date_secs: u64, exchange: Exchange) -> u64 {
+/// RFC 9111 4.2.3, and whether it is the Date that says so. A Date is only good to the second, so
+/// the apparent age is too.
+fn initial_age_ms(headers: &HeaderBlock, date_secs: u64, exchange: Exchange) -> (u64, bool) {
     let apparent_ms = (exchange.response_ms / 1000).saturating_sub(date_secs).saturating_mul(1000);
     let delay_ms = exchange.response_ms.saturating_sub(exchange.request_ms);
-    apparent_ms.max(secs_ms(age_secs(headers)).saturating_add(delay_ms))
+    let corrected_ms = secs_ms(age_secs(headers)).saturating_add(delay_ms);
+    (apparent_ms.max(corrected_ms), apparent_ms > corrected_ms)
 }
 
 /// The Age a response came with. Of a list, on one line or on several, the first member counts; a

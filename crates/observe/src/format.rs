@@ -267,8 +267,8 @@ fn request(record: &Record<'_>) -> String {
         return format!("could not be read{colon}{target}");
     }
     let scheme = if record.flags.has(Flags::TLS) { "https" } else { "http" };
-    let (method, host) = (Printable(record.method), Printable(record.host));
-    format!("{method} {scheme}://{host}{target}")
+    let (method, address) = (Printable(record.method), record.address());
+    format!("{method} {scheme}://{}", Printable(&address))
 }
 
 fn write_detail(

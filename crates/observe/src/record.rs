@@ -29,6 +29,7 @@
 //! | 168 | 8 | number of the transaction that caused it; 0 without one |
 //! | 176 | 1 | whether a dictionary was used, as [`DictionaryUse`] counts |
 //! | 177 | 2 | cipher suite of the client's connection; 0 without TLS |
+//! | 179 | 2 | port of the host; 0 where it is the scheme's own |
 //!
 //! Where the flags say so, the [heads](crate::heads) of all sides follow.
 //!
@@ -43,10 +44,10 @@ use base::tally::Outcome;
 use crate::suite::CipherSuite;
 
 /// Version of the form above. A reader of another version says so instead of guessing.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// Bytes of the fixed part.
-pub const FIXED: usize = 179;
+pub const FIXED: usize = 181;
 
 /// Longest text of a record; what is longer is cut and [`Flags::CUT`] set. Limits on targets and
 /// fields are 8 KiB by default.
@@ -337,6 +338,8 @@ pub struct Record<'a> {
     pub method: &'a [u8],
     /// Host, lower case.
     pub host: &'a [u8],
+    /// Port that was asked for with it; 0 where it is the scheme's own.
+    pub port: u16,
     /// Path and query, as the policy left them.
     pub target: &'a [u8],
     /// The site that was asked.
@@ -475,6 +478,7 @@ impl<'a> Record<'a> {
         out.put(self.parent.to_le_bytes());
         out.put([self.dictionary as u8]);
         out.put(self.suite.0.to_le_bytes());
+        out.put(self.port.to_le_bytes());
     }
 
     fn texts(&self) -> [&'a [u8]; TEXTS] {
@@ -555,6 +559,7 @@ impl<'a> Record<'a> {
             parent: from.u64(),
             dictionary: DictionaryUse::of(from.take::<1>()[0])?,
             suite: CipherSuite(u16::from_le_bytes(from.take())),
+            port: u16::from_le_bytes(from.take()),
             origin_status,
             start_unix_ms,
             start_us,
@@ -614,6 +619,16 @@ impl<'a> Record<'a> {
     /// told.
     pub fn end_us(&self) -> u64 {
         self.start_us.saturating_add(self.phases.end)
+    }
+
+    /// Host and target, and between them the port if it is not the scheme's own: as URLs have them.
+    pub fn address(&self) -> Vec<u8> {
+        let mut address = self.host.to_vec();
+        if self.port != 0 {
+            address.extend_from_slice(format!(":{}", self.port).as_bytes());
+        }
+        address.extend_from_slice(self.target);
+        address
     }
 
     /// Until its answer was ready to be sent, in microseconds: the time to the first byte. Of a

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use base::tally::{Outcome, hit_ratio};
 
 use crate::format::Fields;
-use crate::record::Record;
+use crate::record::{Flags, Record};
 
 /// Keys that are counted at once. Beyond it the least asked for are forgotten, so that a scan over
 /// random URLs costs no memory.
@@ -47,7 +47,7 @@ macro_rules! words {
 words! {
     /// By which field records are added up.
     By {
-        Url "url" 'u' "Host and path, with the query.";
+        Url "url" 'u' "Host, port where it is not the scheme's own, and path with the query.";
         Client "client" 'c' "Client.";
         Agent "agent" 'a' "User-Agent.";
         Referer "referer" 'f' "Referer.";
@@ -82,6 +82,8 @@ pub struct Sums {
     pub waited: f64,
     /// Of these, answered with a 5xx status.
     pub errors: f64,
+    /// Of these, that asked for `https`.
+    pub secure: f64,
     /// Bytes sent, heads too.
     pub bytes: f64,
     /// Microseconds until they were sent.
@@ -96,12 +98,13 @@ impl Sums {
         self.outcomes[record.outcome() as usize] += 1.0;
         self.waited += one(waited);
         self.errors += one(record.status >= 500);
+        self.secure += one(record.flags.has(Flags::TLS));
         self.bytes += record.body_out as f64 + f64::from(record.head_out);
         self.time_us += record.phases.end as f64;
     }
 
     fn scale(&mut self, by: f64) {
-        let others = [&mut self.requests, &mut self.waited, &mut self.errors];
+        let others = [&mut self.requests, &mut self.waited, &mut self.errors, &mut self.secure];
         let sums = [&mut self.bytes, &mut self.time_us];
         for number in others.into_iter().chain(sums).chain(&mut self.outcomes) {
             *number *= by;
@@ -228,7 +231,11 @@ impl Tally {
 
 fn write_key(by: By, record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) {
     let parts: [&[u8]; 3] = match by {
-        By::Url => [record.host, record.target, b""],
+        By::Url if record.port == 0 => [record.host, record.target, b""],
+        By::Url => {
+            out.extend_from_slice(&record.address());
+            return;
+        }
         By::Agent => [fields.agent(record).unwrap_or_default(), b"", b""],
         By::Referer => [fields.referer(record).unwrap_or_default(), b"", b""],
         By::Served => [record.served.word().as_bytes(), b"", b""],

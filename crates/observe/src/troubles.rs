@@ -27,6 +27,8 @@ pub struct Trouble {
     pub method: String,
     /// Host and target.
     pub url: String,
+    /// It was asked for with `https`.
+    pub secure: bool,
     /// The error that occurred.
     pub error: String,
     /// The limit that was reached.
@@ -75,7 +77,7 @@ impl Troubles {
         if !went_wrong(record) {
             return;
         }
-        let url = joined(record.host, b"", record.target);
+        let url = kept(&record.address());
         let (error, limit) = (kept(record.error), kept(record.limit));
         let alike = |row: &Trouble| {
             row.status == record.status
@@ -96,6 +98,7 @@ impl Troubles {
             served: record.served.word(),
             method: kept(record.method),
             url,
+            secure: record.flags.has(Flags::TLS),
             error,
             limit,
             server: joined(record.origin, between, record.server),

@@ -15,6 +15,8 @@ pub(crate) struct Ejection {
     failures: AtomicU32,
     /// Monotonic milliseconds until which the server is left alone; 0 when it is not ejected.
     until_ms: AtomicU64,
+    /// Monotonic milliseconds of the first of these failures.
+    since_ms: AtomicU64,
 }
 
 /// The standing of a server by its own failures: it may get a request, or not.
@@ -63,6 +65,9 @@ impl Ejection {
             .failures
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| Some(n.saturating_add(1)))
             .unwrap_or_else(|unchanged| unchanged);
+        if before == 0 {
+            self.since_ms.store(now_ms, Ordering::Relaxed);
+        }
         if config.failures == 0 || before.saturating_add(1) < config.failures {
             return false;
         }
@@ -72,6 +77,13 @@ impl Ejection {
     /// Failures since the last answer.
     pub(crate) fn failures(&self) -> u32 {
         self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Monotonic milliseconds of the first failure since the last answer, if an ejection is not
+    /// over: a trial still has to succeed.
+    pub(crate) fn since_ms(&self) -> Option<u64> {
+        let is_over = self.until_ms.load(Ordering::Relaxed) == 0;
+        (!is_over).then(|| self.since_ms.load(Ordering::Relaxed))
     }
 
     /// Milliseconds it will still be left alone.

@@ -79,8 +79,8 @@ impl Origin {
 
     /// One row per server, as the admin page shows them.
     pub fn servers(&self) -> Vec<ServerStatus> {
-        let now_ms = rt::now().mono_ms;
-        self.servers.iter().map(|server| ServerStatus::of(server, now_ms)).collect()
+        let now = rt::now();
+        self.servers.iter().map(|server| ServerStatus::of(server, now)).collect()
     }
 
     /// The server that a request of this hash would go to at `now_ms` (of the monotonic clock), if
@@ -153,6 +153,9 @@ pub struct ServerStatus {
     pub history: ProbeHistory,
     /// When its health, or an operator's word about it, changed last, in milliseconds since 1970.
     pub changed_ms: u64,
+    /// When it fell out of service, in milliseconds since 1970; `None` while it is in service. One
+    /// that was ejected is back when a request has succeeded.
+    pub down_since_ms: Option<u64>,
     /// Milliseconds for which it will still get no requests for having failed some; 0 when it is
     /// not ejected.
     pub ejected_ms: u64,
@@ -177,7 +180,8 @@ pub struct ServerStatus {
 }
 
 impl ServerStatus {
-    fn of(server: &Server, now_ms: u64) -> Self {
+    fn of(server: &Server, now: base::Now) -> Self {
+        let now_ms = now.mono_ms;
         Self {
             name: Arc::clone(&server.name),
             addresses: server.addresses(),
@@ -188,6 +192,7 @@ impl ServerStatus {
             probes: server.probes.as_ref().map_or(0, ProbeWindow::bits),
             history: server.probes.as_ref().map(ProbeWindow::history).unwrap_or_default(),
             changed_ms: server.changed_ms(),
+            down_since_ms: server.down_since_ms(now),
             ejected_ms: server.ejection.left_ms(now_ms),
             failures: server.ejection.failures(),
             requests: server.requests(),

@@ -399,6 +399,16 @@ impl Server {
         }
     }
 
+    /// Milliseconds since 1970 when it fell out of service, by an order, by probes, or by failures
+    /// after which no trial has succeeded yet; `None` while it is in service.
+    pub(crate) fn down_since_ms(&self, now: base::Now) -> Option<u64> {
+        if self.is_sick() {
+            return Some(self.changed_ms());
+        }
+        let since_ms = self.ejection.since_ms().filter(|_| self.order() != Order::Up)?;
+        Some(now.unix_ms.saturating_sub(now.mono_ms.saturating_sub(since_ms)))
+    }
+
     pub(crate) fn claim_trial(&self, now_ms: u64) -> bool {
         self.ejection.claim_trial(self.eject, now_ms)
     }

@@ -1,15 +1,17 @@
 //! A dashboard's view of the log ring: times that requests take, URLs, clients, and requests that
 //! went wrong.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use observe::Flags;
+use flow::explain::not_stored;
 use observe::format::Fields;
 use observe::histogram::{DECADES, Histogram, Pair, quantiles};
 use observe::ring::{Follower, From};
 use observe::tally::{By, Sort, Sums, Tally};
 use observe::text::Printable;
 use observe::troubles::{Trouble, Troubles};
+use observe::{Flags, Record};
 use serde_json::{Value, json};
 
 /// After so many seconds a request weighs a third, as in `larder top` and `larder hist`.
@@ -18,6 +20,8 @@ const PERIOD_S: f64 = 30.0;
 const STEPS: usize = 10;
 /// Rows of a table.
 const ROWS: usize = 10;
+/// Reasons for which answers are not stored.
+const REASONS: usize = 32;
 /// Requests that went wrong.
 const TROUBLES: usize = 50;
 /// Reads in one look, each of a megabyte per core at most.
@@ -33,6 +37,8 @@ pub(super) struct RingView {
     times: Pair,
     urls: Tally,
     clients: Tally,
+    /// The URLs whose answers are not stored, by the token of the reason, or by `pass` and a rule.
+    reasons: BTreeMap<Vec<u8>, Tally>,
     troubles: Troubles,
     lost: u64,
 }
@@ -48,6 +54,7 @@ impl RingView {
             times: Pair::default(),
             urls: Tally::new(By::Url, Some(PERIOD_S)),
             clients: Tally::new(By::Client, Some(PERIOD_S)),
+            reasons: BTreeMap::new(),
             troubles: Troubles::new(TROUBLES),
             lost: 0,
         })
@@ -55,7 +62,8 @@ impl RingView {
 
     /// Takes in what was written since the last look; false when the ring is gone.
     pub(super) fn look(&mut self) -> bool {
-        let Self { follower, fields, opened_us, times, urls, clients, troubles, .. } = self;
+        let Self { follower, fields, opened_us, times, urls, clients, reasons, .. } = self;
+        let troubles = &mut self.troubles;
         for _ in 0..POLLS {
             let polled = follower.poll(&mut |record| {
                 troubles.add(record, fields);
@@ -66,6 +74,7 @@ impl RingView {
                     }
                     urls.add(record, fields);
                     clients.add(record, fields);
+                    note_reason(reasons, record, fields);
                 }
             });
             match polled {
@@ -86,6 +95,10 @@ impl RingView {
         self.times.fade((-seconds / PERIOD_S).exp());
         self.urls.pass(seconds);
         self.clients.pass(seconds);
+        self.reasons.retain(|_, urls| {
+            urls.pass(seconds);
+            urls.rows(Sort::Requests, 1).len() == 1
+        });
     }
 
     /// The figures that viewers are shown.
@@ -102,9 +115,49 @@ impl RingView {
             },
             "urls_by_misses": rows(&self.urls, Sort::Misses),
             "urls_by_time": rows(&self.urls, Sort::Time),
+            "not_cached": self.not_cached(per_second),
             "clients": rows(&self.clients, Sort::Requests),
             "errors": self.troubles.latest().map(trouble).collect::<Vec<_>>(),
         })
+    }
+
+    /// The reasons for which answers are not stored, each with the URLs that it is most often for.
+    fn not_cached(&self, per_second: f64) -> Vec<Value> {
+        let all: f64 = self.reasons.values().map(|urls| urls.all().requests).sum();
+        let mut reasons: Vec<_> = self.reasons.iter().collect();
+        reasons.sort_by(|(_, a), (_, b)| b.all().requests.total_cmp(&a.all().requests));
+        let told = |(reason, urls): (&Vec<u8>, &Tally)| {
+            let reason = Printable(reason).to_string();
+            let (about, rule) = match reason.strip_prefix("pass ") {
+                Some(rule) => ("A rule sends it past the cache.", rule),
+                None => not_stored(&reason).unwrap_or_default(),
+            };
+            let rows = urls.rows(Sort::Requests, ROWS).into_iter();
+            json!({
+                "reason": reason,
+                "about": about,
+                "rule": rule,
+                "requests": urls.all().requests * per_second,
+                "share": urls.all().requests / all.max(f64::MIN_POSITIVE),
+                "urls": rows.map(|(key, sums)| row(key, sums, per_second)).collect::<Vec<_>>(),
+            })
+        };
+        reasons.into_iter().map(told).collect()
+    }
+}
+
+/// Counts a request whose answer was not stored under its reason.
+fn note_reason(reasons: &mut BTreeMap<Vec<u8>, Tally>, record: &Record<'_>, fields: &Fields) {
+    let reason = match record.not_stored {
+        b"" => return,
+        b"pass" => [b"pass ", record.rule].concat(),
+        token => token.to_vec(),
+    };
+    if let Some(urls) = reasons.get_mut(&reason) {
+        urls.add(record, fields);
+    } else if reasons.len() < REASONS {
+        let urls = reasons.entry(reason).or_insert_with(|| Tally::new(By::Url, Some(PERIOD_S)));
+        urls.add(record, fields);
     }
 }
 
@@ -123,6 +176,7 @@ fn rows(tally: &Tally, sort: Sort) -> Vec<Value> {
 fn row(key: &[u8], sums: &Sums, per_second: f64) -> Value {
     json!({
         "key": Printable(key).to_string(),
+        "secure": sums.secure * 2.0 > sums.requests,
         "requests": sums.requests * per_second,
         "waited": sums.waited * per_second,
         "errors": sums.errors * per_second,
@@ -141,6 +195,7 @@ fn trouble(row: &Trouble) -> Value {
         "served": row.served,
         "method": row.method,
         "url": row.url,
+        "secure": row.secure,
         "error": row.error,
         "limit": row.limit,
         "server": row.server,

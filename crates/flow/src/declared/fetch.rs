@@ -12,7 +12,7 @@ use message::freshness::Freshness;
 use message::reference::same_origin;
 use message::store::{self, NotStored, Permit, StorePlan};
 use message::trailers::are_taken;
-use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status};
+use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status};
 use origin::{Caller, Exchange, Origin, Protocol, Timeouts, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
 use vcl::told::Told;
@@ -566,7 +566,11 @@ impl ByPolicy {
         let why = self.why_passing(fetch, plan);
         fetch.note(|trace| trace.note_why(why));
         self.note_evidence(fetch, &exchange.response, plan);
-        let mark = self.marked_until_ms(fetch, plan).map_or(Mark::None, Mark::HitForMiss);
+        let mark = match self.marked_until_ms(fetch, plan) {
+            Some(until_ms) => Mark::HitForMiss(until_ms),
+            None if self.foretells_storing(fetch, &exchange) => Mark::Ends,
+            None => Mark::None,
+        };
         let ends = plan.ends_older(exchange.response.status);
         let left = Left { mark, over: self.older(fetch).filter(|_| ends).cloned() };
         self.invalidate_after(fetch, &exchange.response);
@@ -715,6 +719,24 @@ impl ByPolicy {
             Err(_) => plan.hit_for_miss_ms.min(longest),
         };
         (ms > 0).then(|| fetch.now().mono_ms + ms)
+    }
+
+    /// Returns true if an answer to HEAD says that the answer to GET can be stored.
+    fn foretells_storing(&self, fetch: &Fetch, exchange: &Exchange) -> bool {
+        if fetch.request.method != Method::Head || fetch.lead.is_none() {
+            return false;
+        }
+        let mut request = fetch.request.clone();
+        request.method = Method::Get;
+        let mut response = exchange.response.clone();
+        let (request_ms, response_ms) = (self.sent.unix_ms, fetch.now().unix_ms);
+        let times = store::Exchange { request_ms, response_ms };
+        let rules = self.site.policy.store_rules(&self.notes);
+        let mut plan = store::plan(&request, self.notes.personal, &response, times, rules);
+        let (request, response, notes) = (&request, &mut response, &self.notes);
+        let mut ctx = ResponseCtx { request, response, plan: &mut plan, notes };
+        let verdict = self.site.policy.response(&mut ctx);
+        verdict == BackendResponse::Deliver && plan.verdict().is_ok()
     }
 
     /// Invalidates what a successful request that is not safe makes untrue: the stored responses of

@@ -27,7 +27,30 @@ const FOR_SOME: &str = "`[site.cookies] strip` removes cookies that only scripts
     a page for each value of one; `Cache-Control: public` says that a page is for all. Nothing, if \
     it is not.";
 
+/// Session cookies that frameworks set, with what begins a session there.
+const SESSIONS: [(&str, &str); 8] = [
+    ("PHPSESSID", "`session_start()`"),
+    ("JSESSIONID", "`getSession()`; in a JSP page `session=\"false\"` leaves it out"),
+    ("ASP.NET_SessionId", "a value put into `Session`"),
+    (".AspNetCore.Session", "a value put into `Session`"),
+    ("laravel_session", "the middleware `StartSession` (group `web`)"),
+    ("connect.sid", "`express-session`; `saveUninitialized: false` leaves it out"),
+    ("sessionid", "a value put into `request.session`"),
+    ("ci_session", "the library `session`"),
+];
+
+/// The Expires that PHP sends with a session (`session.cache_limiter`).
+const PHP_EXPIRES: &str = "Thu, 19 Nov 1981 08:52:00 GMT";
+
+const PHP_SESSION: &str = "A PHP session was begun, and PHP itself sends these fields with it \
+    (`session.cache_limiter`). Find the `session_start()` that runs for strangers too, and begin a \
+    session only where it is needed. ";
+
 const NEVER: &str = "Nothing: such an answer is never kept.";
+
+/// Advice on a hit-for-miss mark, after that on the answer that left it.
+pub const OF_MARK: &str = "Once the answer can be stored, the next GET stores it and ends \
+    hit-for-miss, and so does a HEAD that says so; `larder purge URL` ends it at once.";
 
 impl Application {
     /// The application that a preset is for.
@@ -98,6 +121,19 @@ pub fn not_stored_advice(
 }
 
 fn of_rule(reason: NotStored, evidence: &str, application: Option<Application>) -> String {
+    let is_php = evidence.contains(PHP_EXPIRES);
+    let forbidden = matches!(reason, NotStored::NoStore | NotStored::Private);
+    if is_php && (forbidden || reason == NotStored::NoValidator) {
+        let cookie = names_of(evidence).contains(&"PHPSESSID");
+        let how = match cookie {
+            true => {
+                "If the page is the same for all: `header(\"CDN-Cache-Control: max-age=300\")` and \
+                 `[site.cache] drop_set_cookie = true` together; one alone is not enough."
+            }
+            false => FOR_THIS_CACHE,
+        };
+        return format!("{PHP_SESSION}{how}");
+    }
     let settings = application.map(Application::lifetimes);
     match reason {
         NotStored::NoStore | NotStored::Private | NotStored::NoValidator => match settings {
@@ -113,6 +149,19 @@ fn of_rule(reason: NotStored, evidence: &str, application: Option<Application>) 
             }
         }
         NotStored::SetCookie => set_cookie(evidence, application),
+        NotStored::OldDate => {
+            "Set the origin's clock (NTP): compare `date -u` there and here. Where it cannot be set, \
+             have the origin, or a proxy before it, send no `Date`, or a longer `max-age`."
+                .to_owned()
+        }
+        NotStored::OldAge => {
+            "Ask the origin itself and not the cache before it, or give that cache a shorter time \
+             than `s-maxage` gives this one."
+                .to_owned()
+        }
+        NotStored::Method => {
+            "Measure with a GET, whose answer can be stored: `curl -so /dev/null -D - URL`.".to_owned()
+        }
         NotStored::Personal => FOR_SOME.to_owned(),
         NotStored::Authorization => {
             "Nothing, if the answer is for this user. If it is for all, have the application say \
@@ -141,10 +190,23 @@ fn of_rule(reason: NotStored, evidence: &str, application: Option<Application>) 
     }
 }
 
-/// `evidence` is `Set-Cookie: ` and the names.
+/// The names of the cookies that are set, by the last part of the evidence.
+fn names_of(evidence: &str) -> Vec<&str> {
+    let names = evidence.rsplit_once("Set-Cookie: ").map_or("", |(_, names)| names);
+    names.split(", ").filter(|name| !name.is_empty()).collect()
+}
+
 fn set_cookie(evidence: &str, application: Option<Application>) -> String {
-    let names = evidence.strip_prefix("Set-Cookie: ").unwrap_or_default();
-    let first = names.split(", ").next().filter(|name| !name.is_empty()).unwrap_or("the cookie");
+    let names = names_of(evidence);
+    let sessions = || SESSIONS.iter().find(|(name, _)| names.contains(name));
+    if let Some((name, begins)) = sessions() {
+        return format!(
+            "`{name}` is a session, begun by {begins}: begin it only where it is needed, not for \
+             every visitor. If the page is the same for all, have it say so \
+             (`CDN-Cache-Control: max-age=300`), with `[site.cache] drop_set_cookie = true`."
+        );
+    }
+    let first = names.first().copied().unwrap_or("the cookie");
     let place = match application {
         Some(Application::WordPress) => format!(" (`grep -r {first} wp-content/plugins`)"),
         _ => String::new(),
@@ -187,5 +249,23 @@ mod tests {
         assert!(of("no-lifetime", "wordpress").starts_with("A lifetime for answers"));
         assert!(of("no-validator", "microcache").starts_with("The application decides. If the"));
         assert!(!of("too-large", "drupal").contains("Drupal"));
+    }
+
+    #[test]
+    fn a_session_of_php_is_no_plugins_doing() {
+        let fields = "Cache-Control: no-store, no-cache, must-revalidate, \
+                      Expires: Thu, 19 Nov 1981 08:52:00 GMT";
+        let wordpress = Application::of("wordpress");
+        let of =
+            |token, evidence: &str| not_stored_advice(token, evidence, wordpress).expect("advice");
+        let advice = of("no-store", &format!("{fields}, Set-Cookie: PHPSESSID"));
+        assert!(advice.starts_with("A PHP session was begun"), "{advice}");
+        assert!(!advice.contains("nocache_headers") && advice.contains("together"), "{advice}");
+        let advice = of("private", fields);
+        assert!(advice.contains("`session_start()`") && !advice.contains("together"), "{advice}");
+        let advice = of("set-cookie", "Set-Cookie: PHPSESSID, b");
+        assert!(advice.starts_with("`PHPSESSID` is a session"), "{advice}");
+        let own = "Cache-Control: no-cache, no-store, Expires: Wed, 11 Jan 1984 05:00:00 GMT";
+        assert!(of("no-store", own).contains("`nocache_headers()`"));
     }
 }

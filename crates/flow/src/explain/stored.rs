@@ -15,7 +15,7 @@ use policy::{Place, Step, told::shown};
 use super::below;
 use super::form::about_form;
 use super::pieces::Whole;
-use super::variants::variants;
+use super::variants::{self, variants};
 use super::words::duration;
 use super::{Ending, Foreseen, Teller, answered};
 use crate::ask::Ask;
@@ -82,6 +82,10 @@ impl Teller<'_> {
                 self.pass(ask, Forward::Bypass, why.to_owned())
             }
             Next::Fetch(old) => {
+                let stands_in = old.as_ref().and_then(|old| self.stand_in(ask, &key, old));
+                if let Some(ending) = stands_in {
+                    return ending;
+                }
                 let alone = decide::goes_alone(ask.request, ask.live);
                 let waits = peek.is_fetched && !marked && !alone;
                 let reason = match old {
@@ -151,7 +155,8 @@ impl Teller<'_> {
             Some((Ground::Personal, ..)) => return self.advice_on_visitor(),
             None if ask.notes.personal => return self.advice_on_visitor(),
             None if peek.is_fetched => "Nothing: that fetch is for all who wait.",
-            None | Some((Ground::Passed, ..)) => return None,
+            None => return variants::advice(ask, peek),
+            Some((Ground::Passed, ..)) => return None,
             Some((Ground::Condition, ..)) => "Nothing: only the origin can judge the condition.",
             Some((Ground::Unwanted, ..)) => {
                 "Nothing, or let no client's Cache-Control count: `[site.cache] \
@@ -197,12 +202,13 @@ impl Teller<'_> {
 }
 
 /// Foretells the answer that a client gets from a stored response.
-fn deliver_stored(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Ending {
+pub(super) fn deliver_stored(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Ending {
     // A body that is still coming would take note of a reader.
     let complete = !object.is_filling();
     let status = complete.then(|| declared::stored(None, ask, object, served).status);
     let from = match served {
         Served::Stale => "from the cache, stale, while one fetch refreshes it",
+        Served::StaleOnError => "from the cache, stale, since its origin fails",
         _ => "from the cache",
     };
     let summary = match status {

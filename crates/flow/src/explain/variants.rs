@@ -1,5 +1,8 @@
 //! Stored responses under a key, variant by variant: the same words under both policies.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
 use cache::{Object, Peek, Seen};
 use codec::Coding;
 use message::HeaderId;
@@ -30,6 +33,16 @@ pub(crate) fn variants(ask: &Ask<'_>, peek: &Peek) -> Vec<Step> {
         steps.push(step.fact("limit hit_for_miss_ttl", longest));
     }
     let on_disk = on_disk(peek);
+    if peek.variants.len() > 1 {
+        let fields = told_apart(peek);
+        let all: Vec<_> =
+            fields.iter().map(|(name, values)| format!("`{name}` ({values} values)")).collect();
+        if !all.is_empty() {
+            let why = format!("{} are kept, by {}", peek.variants.len(), all.join(", "));
+            let most = ask.live.limits.variants.to_string();
+            steps.push(Step::new("variants", why).fact("limit variants", most));
+        }
+    }
     if peek.variants.is_empty() {
         let why = match on_disk {
             Some(_) => "nothing is in memory under this key",
@@ -48,6 +61,64 @@ pub(crate) fn variants(ask: &Ask<'_>, peek: &Peek) -> Vec<Step> {
     }
     steps.extend(on_disk);
     steps
+}
+
+/// Values of one field from which on it counts as one that has many.
+const MANY_VALUES: usize = 4;
+
+/// Fields that differ from client to client.
+const OF_CLIENTS: [HeaderId; 4] =
+    [HeaderId::UserAgent, HeaderId::Cookie, HeaderId::Referer, HeaderId::AcceptLanguage];
+
+/// Advice where nothing that is stored under a key fits a request, since what is stored goes by a
+/// field of many values.
+pub(crate) fn advice(ask: &Ask<'_>, peek: &Peek) -> Option<String> {
+    let fields = told_apart(peek);
+    let (first, values) = fields.first().filter(|_| peek.found.is_none())?;
+    let id = HeaderId::of(first.as_bytes());
+    if *values < MANY_VALUES && !OF_CLIENTS.contains(&id) {
+        return None;
+    }
+    let what = match id {
+        HeaderId::Cookie => {
+            "leave it out of `Vary`, and name the cookies that change the page in `[site.cookies] \
+             key`"
+        }
+        HeaderId::UserAgent => {
+            "leave it out of `Vary`: hardly two browsers say the same, and hardly a page differs by \
+             it"
+        }
+        _ => "leave it out of `Vary`, or vary by a field that has few values",
+    };
+    let (kept, most) = (peek.variants.len(), ask.live.limits.variants);
+    let forms = if kept == 1 { "form" } else { "forms" };
+    Some(format!(
+        "The page is kept once for each `{first}` ({kept} {forms} so far, at most {most}: limit \
+         `variants`), so hardly a request finds its own. Have the application {what}."
+    ))
+}
+
+/// The fields that what is stored under a key varies by, with how many values of each are there;
+/// those of many values first.
+fn told_apart(peek: &Peek) -> Vec<(String, usize)> {
+    let mut fields: Vec<(String, BTreeSet<Option<&[u8]>>)> = Vec::new();
+    for seen in peek.variants.iter().filter(|seen| !seen.is_banned) {
+        let Some(vary) = seen.object.vary() else { continue };
+        for (name, value) in signature_values(vary.spec, vary.signature) {
+            let name = match HeaderId::of(name) {
+                HeaderId::Other => shown(name),
+                id => id.name().to_owned(),
+            };
+            match fields.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, values)) => _ = values.insert(value),
+                None => fields.push((name, BTreeSet::from([value]))),
+            }
+        }
+    }
+    let mut counted: Vec<_> =
+        fields.into_iter().map(|(name, values)| (name, values.len())).collect();
+    counted.sort_by_key(|(_, values)| Reverse(*values));
+    counted
 }
 
 fn about_variant(ask: &Ask<'_>, seen: &Seen, (number, all): (usize, usize), found: bool) -> Step {

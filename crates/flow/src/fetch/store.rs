@@ -223,6 +223,7 @@ fn leave(fetch: &mut Fetch, Left { mark, over }: Left) {
     let until_ms = match mark {
         Mark::None => None,
         Mark::HitForMiss(until_ms) => Some(until_ms),
+        Mark::Ends => return lead.unmark(),
         Mark::Object(new, selected) => {
             over.inspect(|over| lead.renews(over));
             return lead.mark(*new, selected.as_ref().map(Selected::variant));

@@ -60,6 +60,7 @@ pub(super) fn answered(
     if let Some(request) = request {
         record.method = request.method.token();
         record.host = &request.host;
+        record.port = request.port.unwrap_or(0);
         record.target = &request.target;
     }
     record.phases = phases(reply, told, end_us);
@@ -101,6 +102,7 @@ pub(super) fn fetched(
         rule: site.policy.rule_name(fetch.rule).as_bytes(),
         method: request.method.token(),
         host: &request.host,
+        port: request.port.unwrap_or(0),
         target: &request.target,
         error: trouble.as_ref().map_or(&b""[..], |trouble| trouble.error.as_bytes()),
         phases: Phases {

@@ -26,7 +26,12 @@ impl<'a> Under<'a> {
     /// that, in a note of its own.
     pub(crate) fn of(object: &'a Record) -> Self {
         let asked = crate::vcl::note::asked(object.note());
-        let mut fields = key_fields(asked.unwrap_or_else(|| object.key()));
+        Self::of_key(asked.unwrap_or_else(|| object.key()))
+    }
+
+    /// As a declared site's key says.
+    fn of_key(key: &'a [u8]) -> Self {
+        let mut fields = key_fields(key);
         let mut next = || fields.next().unwrap_or_default();
         let (scheme, host, port, target) = (next(), next(), next(), next());
         let port = port.first_chunk().map(|port| u16::from_be_bytes(*port));
@@ -157,6 +162,18 @@ impl Test for Meant {
                 let now_ms = self.now_ms;
                 expression.matches(&Facts { object, under, authority, now_ms, head })
             }
+        }
+    }
+
+    fn may_match(&self, key: &[u8]) -> bool {
+        // Marks are of declared sites: a program's are objects.
+        let under = Under::of_key(key);
+        if self.scope.as_ref().is_some_and(|scope| !scope.has(&under)) {
+            return false;
+        }
+        match &self.matcher {
+            Matcher::All | Matcher::Expression(_) => true,
+            Matcher::Listed(regex) => regex.is_match(&under.souin_key()),
         }
     }
 }

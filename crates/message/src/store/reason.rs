@@ -71,6 +71,12 @@ reasons! {
     NoValidator "no-validator" "RFC 9111 4.2"
         "It is stale at once (no-cache, max-age=0, an Expires in the past), without grace and with \
          nothing to validate it by.";
+    OldDate "old-date" "RFC 9111 4.2.3"
+        "By its Date it was older than its lifetime when it came: the origin's clock is behind, or \
+         something before it keeps answers.";
+    OldAge "old-age" "RFC 9111 4.2.3"
+        "By its Age it was older than its lifetime when it came: a cache before the origin keeps it \
+         too long.";
     OtherKey "other-key" "`cookies.key`, `cache.match_headers`"
         "It belongs to another key than its request's: it sets a cookie that is part of the key, or \
          has another value of a field that must be the same.";
@@ -107,7 +113,21 @@ pub fn evidence(
         NotStored::NotUnderstood => {
             format!("{}, status {}", line(headers, control), response.status)
         }
-        NotStored::NoStore | NotStored::Private => line(headers, control),
+        NotStored::NoStore | NotStored::Private => {
+            // Who says so is often known by a field beside it.
+            let beside = [HeaderId::Expires, HeaderId::SetCookie];
+            let beside = beside.into_iter().filter(|id| headers.contains(*id)).map(|id| match id {
+                HeaderId::SetCookie => cookies_set(headers),
+                id => line(headers, id),
+            });
+            std::iter::once(line(headers, control)).chain(beside).collect::<Vec<_>>().join(", ")
+        }
+        NotStored::OldDate | NotStored::OldAge => {
+            let aged = if why == NotStored::OldDate { HeaderId::Date } else { HeaderId::Age };
+            let ids = [control, HeaderId::Expires, aged];
+            let lines = ids.iter().filter(|id| headers.contains(**id)).map(|id| line(headers, *id));
+            lines.collect::<Vec<_>>().join(", ")
+        }
         NotStored::RequestNoStore => {
             format!("request's {}", line(&request.headers, HeaderId::CacheControl))
         }
@@ -255,6 +275,21 @@ mod tests {
             (NotStored::Personal, &[], "request's Cookie: sid, theme"),
             (NotStored::RequestNoStore, &[], "request's Cache-Control: no-store"),
             (NotStored::VaryAny, &[(Id::Vary, "*")], "Vary: *"),
+            (
+                NotStored::NoStore,
+                &[(Id::CacheControl, "no-store"), (Id::Expires, "0"), (Id::SetCookie, "a=secret")],
+                "Cache-Control: no-store, Expires: 0, Set-Cookie: a",
+            ),
+            (
+                NotStored::OldDate,
+                &[(Id::CacheControl, "max-age=60"), (Id::Date, "then"), (Id::Age, "9")],
+                "Cache-Control: max-age=60, Date: then",
+            ),
+            (
+                NotStored::OldAge,
+                &[(Id::CacheControl, "max-age=60"), (Id::Date, "then"), (Id::Age, "99")],
+                "Cache-Control: max-age=60, Age: 99",
+            ),
             (NotStored::NoLifetime, &[], "status 200"),
             (
                 NotStored::NoValidator,

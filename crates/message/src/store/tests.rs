@@ -343,7 +343,21 @@ mod storing {
         let stale = ("Cache-Control", "max-age=0, stale-while-revalidate=60");
         assert_eq!(rfc(200, &[stale]).store, Ok(()));
         let old = [("Cache-Control", "max-age=60"), ("Age", "60")];
-        assert_eq!(rfc(200, &old).store, Err(NotStored::NoValidator));
+        assert_eq!(rfc(200, &old).store, Err(NotStored::OldAge));
+    }
+
+    #[test]
+    fn what_is_too_old_when_it_comes_is_told_by_what_says_so() {
+        let sixty = ("Cache-Control", "max-age=60");
+        let behind = ("Date", "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(rfc(200, &[sixty, behind]).store, Err(NotStored::OldDate));
+        // Whichever says more.
+        assert_eq!(rfc(200, &[sixty, behind, ("Age", "70")]).store, Err(NotStored::OldDate));
+        assert_eq!(rfc(200, &[sixty, ("Age", "70")]).store, Err(NotStored::OldAge));
+        let zero = [("Cache-Control", "max-age=0"), behind];
+        assert_eq!(rfc(200, &zero).store, Err(NotStored::NoValidator));
+        let no_cache = [("Cache-Control", "max-age=60, no-cache"), behind];
+        assert_eq!(rfc(200, &no_cache).store, Err(NotStored::NoValidator));
     }
 
     #[test]

@@ -47,6 +47,7 @@ fn numbers() -> impl Strategy<Value = Record<'static>> {
             dictionary: DictionaryUse::ALL[served],
             tries: small[1],
             suite: CipherSuite(small[0].rotate_left(5)),
+            port: small[1].rotate_left(3),
             head_in: heads[0],
             head_out: heads[1],
             kind: if small[1] % 2 == 0 { Kind::Client } else { Kind::Background },

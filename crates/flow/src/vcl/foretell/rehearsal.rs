@@ -21,7 +21,7 @@ use crate::body::ReplyBody;
 use crate::dictionary::{self, Sought};
 use crate::explain::Ending;
 use crate::explain::foreseen::Foreseen;
-use crate::explain::variants::variants;
+use crate::explain::variants::{self, variants};
 use crate::key::select_by;
 use crate::live::{Live, Shared, Site};
 use crate::reply::{Reply, Served};
@@ -263,7 +263,13 @@ impl Stage for Rehearsal<'_> {
         stage.steps.borrow_mut().extend(variants(&ask, &peek));
         stage.is_fetched.set(peek.is_fetched);
         stage.may_be_below.set(peek.below > 0);
-        let Some(object) = stage.found(turn, &peek) else { return Found::Nothing };
+        let Some(object) = stage.found(turn, &peek) else {
+            if let Some(advice) = variants::advice(&ask, &peek) {
+                let why = "nothing that is stored is for this request";
+                stage.tell(Step::new("verdict", why).decisive().advise(advice));
+            }
+            return Found::Nothing;
+        };
         let flags = object.flags();
         stage.tell(match age(turn, env, &object) {
             Age::Fresh if flags.hit_for_pass => {
