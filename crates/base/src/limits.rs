@@ -100,7 +100,7 @@ limits! {
     SendRateLeeway send_rate_leeway Ms 60_000, "How long a response may be taken more slowly than send_min_rate.";
     LingerTime linger_time Ms 30_000, "Reading off what a client still sends after the last response of a connection, in all; then the connection is closed.";
     HalfCloseTimeout half_close_timeout Ms 5_000, "Wait for the response to a client that has ended its sending side within a second of its request; then it counts as gone.";
-    LingerTimeout linger_timeout Ms 5_000, "The same without a new byte; then the connection is closed.";
+    LingerTimeout linger_timeout Ms 5_000, "The same without a new byte; then the connection is closed. Over HTTP/2 also the wait until a client has read a response that came before its request's end; then it is asked to end the request.";
     DrainBytes drain_bytes Bytes 64 * KIB, "Unread request body read off to keep a connection; beyond it the connection ends with the response. An HTTP/2 connection that has ended is read off as long, and for one window more.";
     KeepaliveRequests keepalive_requests Count 10_000, "Requests of one client connection; the last one is answered with `Connection: close`.";
     ConnectionLifetime connection_lifetime Ms 3_600_000, "Age of a client connection beyond which the next response closes it.";
