@@ -109,7 +109,8 @@ limits! {
     ConnectionsPerIp connections_per_ip Count 256, "Client connections of one IPv4 address or IPv6 /64, loopback apart; beyond it new ones are closed at once. 0: no limit.";
     RequestBodyBytes request_body_bytes Bytes GIB, "One request body; beyond it 413.";
     BodyBufferBytes body_buffer_bytes Bytes 16 * KIB, "Request body received before an origin connection is taken for it; what is longer streams from there on. 0: none.";
-    SpoolBytes spool_bytes Bytes MIB, "A request body of unknown length, kept in memory until its length can be told to a FastCGI server; beyond it 413.";
+    SpoolBytes spool_bytes Bytes MIB, "A request body of unknown length, kept in memory until its length can be told to a FastCGI server; beyond it a file keeps it.";
+    SpoolFileBytes spool_file_bytes Bytes 2 * GIB, "Files of all such bodies together, in the folder that the environment's `TMPDIR` names, or else in `/var/tmp`; a longer body gets 413, one that finds no room 503. 0: no files, and 413 beyond `spool_bytes`.";
     BlockingThreads blocking_threads Count 64, "Threads of one core for what blocks, such as reading files and testing stored responses against bans, counted at the start; beyond it such work queues.";
     ScriptLookups script_lookups Count 10_000, "Paths per origin and core whose script is remembered, each for a second; beyond it all are looked up anew.";
     OpenFiles open_files Count 1_000, "Paths per core of which is known what file they mean, files held open; beyond it those not asked for lately are closed. 0: every request looks anew.";
