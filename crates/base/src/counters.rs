@@ -106,6 +106,7 @@ counters! {
     DiskLent disk_lent_total Counter "Of the hits on disk those that were answered from there without coming into memory, which is full of what is asked for more.";
     DiskMisses disk_misses_total Counter "Times that the disk was read for a request in vain: what it had was another's, was invalidated, was damaged, or came too late.";
     DiskSpoolsRefused disk_spools_refused_total Counter "Bodies that were to go to the disk while they came, and of which it took no more: they passed to those who had asked for them.";
+    SpooledToFiles spooled_to_files_total Counter "Request bodies of unknown length that went to a file until their length could be told to a FastCGI server.";
     GateRemembered gate_remembered_total Counter "Requests that `basic_auth` and `forward_auth` let in by what was remembered.";
     GateChecked gate_checked_total Counter "Passwords that were checked.";
     GateAsked gate_asked_total Counter "Requests that the server of a `forward_auth` was asked about.";

@@ -100,7 +100,7 @@ limits! {
     SendRateLeeway send_rate_leeway Ms 60_000, "How long a response may be taken more slowly than send_min_rate.";
     LingerTime linger_time Ms 30_000, "Reading off what a client still sends after the last response of a connection, in all; then the connection is closed.";
     HalfCloseTimeout half_close_timeout Ms 5_000, "Wait for the response to a client that has ended its sending side within a second of its request; then it counts as gone.";
-    LingerTimeout linger_timeout Ms 5_000, "The same without a new byte; then the connection is closed.";
+    LingerTimeout linger_timeout Ms 5_000, "The same without a new byte; then the connection is closed. Over HTTP/2 also the wait until a client has read a response that came before its request's end; then it is asked to end the request.";
     DrainBytes drain_bytes Bytes 64 * KIB, "Unread request body read off to keep a connection; beyond it the connection ends with the response. An HTTP/2 connection that has ended is read off as long, and for one window more.";
     KeepaliveRequests keepalive_requests Count 10_000, "Requests of one client connection; the last one is answered with `Connection: close`.";
     ConnectionLifetime connection_lifetime Ms 3_600_000, "Age of a client connection beyond which the next response closes it.";
@@ -109,7 +109,8 @@ limits! {
     ConnectionsPerIp connections_per_ip Count 256, "Client connections of one IPv4 address or IPv6 /64, loopback apart; beyond it new ones are closed at once. 0: no limit.";
     RequestBodyBytes request_body_bytes Bytes GIB, "One request body; beyond it 413.";
     BodyBufferBytes body_buffer_bytes Bytes 16 * KIB, "Request body received before an origin connection is taken for it; what is longer streams from there on. 0: none.";
-    SpoolBytes spool_bytes Bytes MIB, "A request body of unknown length, kept in memory until its length can be told to a FastCGI server; beyond it 413.";
+    SpoolBytes spool_bytes Bytes MIB, "A request body of unknown length, kept in memory until its length can be told to a FastCGI server; beyond it a file keeps it.";
+    SpoolFileBytes spool_file_bytes Bytes 2 * GIB, "Files of all such bodies together, in the folder that the environment's `TMPDIR` names, or else in `/var/tmp`; a longer body gets 413, one that finds no room 503. 0: no files, and 413 beyond `spool_bytes`.";
     BlockingThreads blocking_threads Count 64, "Threads of one core for what blocks, such as reading files and testing stored responses against bans, counted at the start; beyond it such work queues.";
     ScriptLookups script_lookups Count 10_000, "Paths per origin and core whose script is remembered, each for a second; beyond it all are looked up anew.";
     OpenFiles open_files Count 1_000, "Paths per core of which is known what file they mean, files held open; beyond it those not asked for lately are closed. 0: every request looks anew.";

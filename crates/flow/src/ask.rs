@@ -16,7 +16,7 @@ use crate::assemble::Within;
 use crate::error_pages;
 use crate::interims::Interims;
 use crate::live::{Live, Site};
-use crate::reply::Reply;
+use crate::reply::{Head, Made, Reply};
 use crate::trace::{Decided, Trace};
 
 /// The configuration a request began with, shared cheaply within its core.
@@ -110,10 +110,29 @@ impl Ask<'_> {
     /// Adds to the reply what goes with every one of the site: Strict-Transport-Security, and who
     /// decided. The page of an error becomes the site's own.
     pub(crate) fn sign(&self, reply: &mut Reply) {
-        if reply.plain {
-            error_pages::put(reply, &self.site.error_pages, &self.request.method);
-        }
+        complete(reply, self.site, self.request, &self.notes);
         sign(reply, self.site, self.notes.rule, self.request.scheme);
+    }
+}
+
+/// Adds to a reply that was made here the fields of its site, and puts the site's own page of an
+/// error into it.
+#[inline]
+pub(crate) fn complete(reply: &mut Reply, site: &Site, request: &Request, notes: &Notes) {
+    let made = std::mem::replace(&mut reply.made, Made::No);
+    if made != Made::No {
+        complete_made(reply, made, site, (request, notes));
+    }
+}
+
+#[cold]
+fn complete_made(reply: &mut Reply, made: Made, site: &Site, asked: (&Request, &Notes)) {
+    let (request, notes) = asked;
+    if made == Made::Plain {
+        error_pages::put(reply, &site.error_pages, &request.method);
+    }
+    if let Head::Owned(response) = &mut reply.head {
+        site.policy.complete(notes, &mut response.headers);
     }
 }
 

@@ -12,12 +12,11 @@ use std::time::Duration;
 use base::rate::Stay;
 use base::{Counters, Now};
 use message::Request;
-use policy::{Declared, Peer};
+use policy::{Declared, Notes, Peer};
 
-use crate::ask::{LiveRef, sign};
+use crate::ask::{LiveRef, complete, sign};
 use crate::client::Client;
 use crate::core::Core;
-use crate::error_pages;
 use crate::gate::Visitor;
 use crate::live::Site;
 use crate::pages::{self, Problem};
@@ -158,9 +157,8 @@ fn limited(site: &Site, request: &Request, problem: Problem) -> Reply {
 /// The page that refuses a request of `site` by a rule.
 pub(crate) fn refusal(site: &Site, request: &Request, problem: Problem, rule: u32) -> Reply {
     let mut reply = pages::problem(request, problem);
-    if reply.plain {
-        error_pages::put(&mut reply, &site.error_pages, &request.method);
-    }
+    // Its route is not known yet.
+    complete(&mut reply, site, request, &Notes::default());
     sign(&mut reply, site, rule, request.scheme);
     reply
 }

@@ -9,7 +9,7 @@ use policy::Synthetic;
 
 use crate::body::ReplyBody;
 use crate::invalidate::Outcome;
-use crate::reply::{Reply, Served};
+use crate::reply::{Head, Made, Reply, Served};
 use crate::trace::{About, Trouble};
 use crate::trust::Readiness;
 
@@ -220,7 +220,12 @@ pub(crate) fn with_slash(request: &Request) -> Reply {
     }
     let mut response = Response::new(Status::MOVED_PERMANENTLY);
     response.headers.push(HeaderId::Location, &location);
-    error_page(request, response, "Here is a directory.")
+    let mut reply = error_page(request, response, "Here is a directory.");
+    if let Head::Owned(head) = &mut reply.head {
+        // Directories come and go.
+        head.headers.set(HeaderId::CacheControl, b"no-store");
+    }
+    reply
 }
 
 /// The page for a request that could not be read; the connection ends after it.
@@ -233,6 +238,11 @@ pub fn refused(status: Status, reason: &str) -> Reply {
 
 fn error_page(request: &Request, response: Response, reason: &str) -> Reply {
     page(request, response, reason, None)
+}
+
+/// Returns true for a redirect that clients may remember (RFC 9110 15.4.2 and 15.4.9).
+fn is_for_good(response: &Response) -> bool {
+    matches!(response.status.code(), 301 | 308) && response.headers.contains(HeaderId::Location)
 }
 
 /// A page of one sentence, and a line below it.
@@ -248,9 +258,11 @@ fn page(request: &Request, mut response: Response, reason: &str, below: Option<&
         below = below.unwrap_or_default(),
     );
     response.headers.push(HeaderId::ContentType, b"text/html; charset=utf-8");
-    response.headers.push(HeaderId::CacheControl, b"no-store");
+    if !is_for_good(&response) {
+        response.headers.push(HeaderId::CacheControl, b"no-store");
+    }
     let mut reply = own(request, response, Bytes::from(body));
-    reply.plain = true;
+    reply.made = Made::Plain;
     reply
 }
 
@@ -292,7 +304,7 @@ fn json(request: &Request, mut response: Response, body: String) -> Reply {
     }
     response.headers.push(HeaderId::CacheControl, b"no-store");
     let mut reply = own(request, response, Bytes::from(body));
-    reply.served = Served::Purge;
+    (reply.served, reply.made) = (Served::Purge, Made::No);
     reply
 }
 
@@ -315,7 +327,7 @@ pub(crate) fn purge_refused(request: &Request, status: Status, reason: &str) -> 
         response.headers.push(HeaderId::Allow, policy::ALLOW);
     }
     let mut reply = error_page(request, response, reason);
-    (reply.served, reply.plain) = (Served::Purge, false);
+    (reply.served, reply.made) = (Served::Purge, Made::No);
     reply.about.trouble = Some(Box::new(Trouble { error: reason.into(), limit: None }));
     reply
 }
@@ -348,7 +360,9 @@ pub(crate) fn options(request: &Request) -> Reply {
 
 fn own(request: &Request, response: Response, body: Bytes) -> Reply {
     let body = ReplyBody::from(body).answering(&request.method, response.status);
-    Reply::owned(response, body, Served::Synthetic)
+    let mut reply = Reply::owned(response, body, Served::Synthetic);
+    reply.made = Made::Here;
+    reply
 }
 
 #[cfg(test)]

@@ -228,6 +228,17 @@ impl SentCoding {
 /// A body of several parts is sent with its head in one go if it is no longer.
 const GATHERED_BYTES: u64 = 64 * 1024;
 
+/// A reply's origin, as far as its site's settings for replies that are made here go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// It was not made here, or says all that it is to say.
+    No,
+    /// It was made here: it lacks the site's fields.
+    Here,
+    /// The same, with the plain page of an error: a site may have its own.
+    Plain,
+}
+
 /// A reply.
 #[derive(Debug)]
 pub struct Reply {
@@ -259,8 +270,8 @@ pub struct Reply {
     pub dictionary: DictionaryUse,
     /// The connection ends after the reply.
     pub close: bool,
-    /// The body is the plain page of an error that was made here: a site may have its own.
-    pub(crate) plain: bool,
+    /// The part of a site's settings that a reply which was made here still lacks.
+    pub(crate) made: Made,
     /// The reply has a whole body because more ranges were asked for than may be.
     pub(crate) too_many_ranges: bool,
     /// The body is a page that is to be put together first.
@@ -321,7 +332,7 @@ impl Reply {
             by_dictionary: false,
             dictionary: DictionaryUse::NotNamed,
             close: false,
-            plain: false,
+            made: Made::No,
             too_many_ranges: false,
             page: None,
             about: About::default(),

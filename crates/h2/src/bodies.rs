@@ -104,6 +104,10 @@ impl Connection {
         now_ms: u64,
     ) -> Result<Option<Event<'a>>, Fatal> {
         let stream = self.streams.get_mut(at.place);
+        if stream.over.is_some() {
+            self.used_in_all(bytes.len(), out);
+            return Ok(None);
+        }
         stream.held += bytes.len() as u32;
         if let Some(due) = &mut stream.due {
             match due.checked_sub(bytes.len() as u64) {
@@ -131,6 +135,10 @@ impl Connection {
             return self.wrong_length(at, out, now_ms).map(Some);
         }
         stream.receives = false;
+        if stream.over.is_some() {
+            self.forget(at, Was::Ended);
+            return Ok(None);
+        }
         Ok(stream.takes.then_some(Event::End { stream: at, trailers }))
     }
 
@@ -180,7 +188,7 @@ impl Connection {
         let stream = self.streams.get_mut(place);
         stream.used += bytes as u32;
         // Half of it at once: a frame for every piece would cost more than it helps.
-        if stream.receives && stream.used >= most / 2 {
+        if stream.receives && stream.over.is_none() && stream.used >= most / 2 {
             let more = std::mem::take(&mut stream.used);
             stream.receive_window += i64::from(more);
             frame::write(out, kind::WINDOW_UPDATE, 0, stream.id, &more.to_be_bytes());

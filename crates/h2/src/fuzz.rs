@@ -98,7 +98,9 @@ pub fn connection(data: &[u8]) {
                 }
             }
         }
-        assert!(input.is_empty() && open.len() == engine.streams());
+        let is_over = |place: &usize| engine.streams.get(*place).over.is_some();
+        let over = engine.streams.places().filter(is_over).count();
+        assert!(input.is_empty() && open.len() + over == engine.streams());
         said.take(&mut out);
         sent.clear();
         let Some((step, after)) = rest.split_first() else { return };
@@ -149,6 +151,7 @@ fn step_of<'a>(
             engine.reset(at, Code::Cancel, out);
         }
         (6, Some(at)) => engine.refuse_body(at, out),
+        (7, _) if *a == 0 => _ = engine.tire(u64::from(*b) * 100, 5_000, out),
         (7, _) => _ = engine.announce_end(out),
         _ => {}
     }

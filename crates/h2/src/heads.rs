@@ -154,6 +154,7 @@ impl Connection {
             ends: false,
             trailed: false,
             queued: false,
+            over: None,
             priority,
         });
         StreamAt { place, id: open.id }

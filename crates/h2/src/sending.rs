@@ -6,7 +6,7 @@ use crate::connection::{Connection, Farewell, StreamAt};
 use crate::encode::Block;
 use crate::error::{Code, Fatal};
 use crate::frame::{self, FrameHead, HEAD_BYTES, PAYLOAD_BYTES, flag, kind};
-use crate::streams::{Priority, Stream, Was};
+use crate::streams::{Over, Priority, Stream, Was};
 
 /// Bytes of a stream's body that are to be sent next, behind the head of a frame that is written
 /// already.
@@ -23,7 +23,7 @@ pub struct Grant {
 impl Connection {
     /// Returns true if a stream is still there to be answered.
     pub fn has(&self, at: StreamAt) -> bool {
-        self.streams.id_at(at.place) == at.id
+        self.streams.of(at).is_some()
     }
 
     /// Begins a response's head, or an interim one's. Between this and [`Connection::end_head`]
@@ -192,16 +192,56 @@ impl Connection {
         Grant { stream: at, bytes, ends }
     }
 
-    /// Says that all bytes of a grant with `ends` were written: the stream is over, and a request
-    /// that has not come to its end is told that nobody waits for it (RFC 9113 8.1).
+    /// Says that all bytes of a grant with `ends` were written: the stream is over. A client that
+    /// has not ended its request is asked to (RFC 9113 8.1), but not before it has read the
+    /// response, which a PING behind it tells: some clients that read RST_STREAM along with a
+    /// response take it for a failure (curl before 8.0). Until then what comes is dropped, and no
+    /// more of it is let through than the client may send already.
     pub fn sent_all(&mut self, at: StreamAt, out: &mut Vec<u8>) {
-        let Some(stream) = self.streams.of(at) else { return };
+        let Some(stream) = self.streams.of_mut(at) else { return };
         if stream.receives {
-            Self::say_reset(at.id, Code::None, out);
-            self.forget(at, Was::Reset);
+            (stream.takes, stream.due) = (false, None);
+            (stream.offered, stream.made, stream.ends) = (0, false, false);
+            self.owed += std::mem::take(&mut stream.held);
+            stream.over = Some(Over::default());
+            frame::write(out, kind::PING, 0, 0, &over_mark(at.id));
         } else {
             self.forget(at, Was::Ended);
         }
+        self.give_back(out);
+    }
+
+    /// A PING was answered: true if it was that of a response that is over, whose client has read
+    /// it and is asked to end its request.
+    pub(crate) fn was_read(&mut self, payload: &[u8], out: &mut Vec<u8>) -> bool {
+        let over = |place: &usize| {
+            let stream = self.streams.get(*place);
+            stream.over.is_some() && over_mark(stream.id) == payload
+        };
+        let Some(place) = self.streams.places().find(over) else { return false };
+        self.ask_to_end(place, out);
+        true
+    }
+
+    /// Asks clients to end their requests that have not said for `wait_ms` that they have read the
+    /// responses to them; returns their number. To be called now and then.
+    pub fn tire(&mut self, now_ms: u64, wait_ms: u64, out: &mut Vec<u8>) -> usize {
+        let mut tired = Vec::new();
+        for place in self.streams.places().collect::<Vec<_>>() {
+            let Some(over) = &mut self.streams.get_mut(place).over else { continue };
+            let seen_ms = *over.seen_ms.get_or_insert(now_ms);
+            if now_ms.saturating_sub(seen_ms) >= wait_ms {
+                tired.push(place);
+            }
+        }
+        tired.iter().for_each(|place| self.ask_to_end(*place, out));
+        tired.len()
+    }
+
+    fn ask_to_end(&mut self, place: usize, out: &mut Vec<u8>) {
+        let id = self.streams.id_at(place);
+        Self::say_reset(id, Code::None, out);
+        self.forget(StreamAt { place, id }, Was::Reset);
         self.give_back(out);
     }
 
@@ -247,7 +287,7 @@ impl Connection {
     pub(crate) fn requeue(&mut self, place: usize) {
         let stream = self.streams.get_mut(place);
         let may = stream.offered > 0 && stream.send_window > 0;
-        if stream.queued || !(may || stream.ends && stream.offered == 0) {
+        if stream.over.is_some() || stream.queued || !(may || stream.ends && stream.offered == 0) {
             return;
         }
         stream.queued = true;
@@ -327,6 +367,13 @@ impl Connection {
         self.farewell = Farewell::Said;
         goaway(out, self.last, fatal.code);
     }
+}
+
+/// The data of the PING behind a response that is over.
+fn over_mark(stream: u32) -> [u8; 8] {
+    let mut mark = *b"over....";
+    mark[4..].copy_from_slice(&stream.to_be_bytes());
+    mark
 }
 
 /// Cuts what of a head is beyond its first frame, at `at`, into CONTINUATION frames.

@@ -49,7 +49,16 @@ pub(crate) struct Stream {
     pub(crate) trailed: bool,
     /// It stands in one of the queues of those that have something to send.
     pub(crate) queued: bool,
+    /// Its response is whole, and the client has not ended its request.
+    pub(crate) over: Option<Over>,
     pub(crate) priority: Priority,
+}
+
+/// A response that left before its request was whole, on its way to the client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Over {
+    /// When it was first looked at.
+    pub(crate) seen_ms: Option<u64>,
 }
 
 impl Stream {
@@ -121,14 +130,16 @@ impl Streams {
         self.ids.get(place).copied().unwrap_or(0)
     }
 
-    /// A stream, if it is still there; its place may be gone, too.
+    /// A stream, if it is still there to be answered; its place may be gone, too.
     pub(crate) fn of(&self, at: StreamAt) -> Option<&Stream> {
-        self.streams.get(at.place).filter(|stream| stream.id == at.id)
+        let stream = self.streams.get(at.place);
+        stream.filter(|stream| stream.id == at.id && stream.over.is_none())
     }
 
     /// The same, to be changed.
     pub(crate) fn of_mut(&mut self, at: StreamAt) -> Option<&mut Stream> {
-        self.streams.get_mut(at.place).filter(|stream| stream.id == at.id)
+        let stream = self.streams.get_mut(at.place);
+        stream.filter(|stream| stream.id == at.id && stream.over.is_none())
     }
 
     pub(crate) fn get(&self, at: usize) -> &Stream {

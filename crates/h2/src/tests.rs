@@ -380,15 +380,73 @@ fn what_was_sent_to_a_stream_before_it_was_known_to_be_reset_is_let_pass() {
     assert_eq!(held, i64::from(server.engine.used), "everything is given back");
 }
 
-#[test]
-fn an_answer_before_the_requests_end_tells_the_client_to_stop() {
+/// A client that has asked to upload more and was answered at once; the PING that tells when it has
+/// read the answer.
+fn answered_early() -> (Server, Vec<u8>) {
     let mut server = Server::ready();
-    server.read(&post(1, &[])).expect("a request");
+    server.read(&post(1, &[("content-length", "40000")])).expect("a request");
+    server.read(&data(1, b"some", false)).expect("data");
     server.answer(1, 0);
-    let frames = server.frames();
-    assert_eq!(frames[1].0.kind, kind::RST_STREAM);
-    assert_eq!(frames[1].1, [0, 0, 0, 0]);
+    let mut frames = server.frames();
+    let kinds: Vec<_> = frames.iter().map(|(head, _)| (head.kind, head.stream)).collect();
+    assert_eq!(kinds, [(kind::HEADERS, 1), (kind::PING, 0)]);
+    (server, frames.pop().expect("a PING").1)
+}
+
+#[test]
+fn a_client_that_has_read_an_answer_before_its_requests_end_is_asked_to_stop() {
+    let (mut server, mark) = answered_early();
+    assert_eq!(server.read(&data(1, &[b'x'; 16_000], false)), Ok(vec![]), "nobody wants it");
+    assert_eq!((server.kinds(), server.engine.streams()), (vec![], 1), "nor lets more come");
+    let ack = framed(kind::PING, flag::ACK, 0, &mark);
+    assert_eq!(server.read(&ack), Ok(vec![]));
+    assert_eq!(server.frames(), [(FrameHead::read(&[0, 0, 4, 3, 0, 0, 0, 0, 1]), vec![0; 4])]);
+    assert_eq!(server.engine.streams(), 0);
     assert_eq!(server.read(&data(1, b"more", true)), Ok(vec![]));
+    server.read(&ack).expect("a PING of another's");
+    assert_eq!(server.kinds(), []);
+    let held = i64::from(server.engine.settings.connection_window) - server.engine.receive_window;
+    assert_eq!(held, i64::from(server.engine.used), "everything is given back");
+}
+
+#[test]
+fn a_client_that_ends_its_request_behind_the_answer_is_not_asked_to_stop() {
+    for last in [
+        data(1, b"of another length", true),
+        framed(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8]),
+        framed(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, 1, &literal("x-sum", "1")),
+    ] {
+        let (mut server, mark) = answered_early();
+        server.read(&last).expect("its end");
+        assert_eq!(server.engine.streams(), 0);
+        server.read(&framed(kind::PING, flag::ACK, 0, &mark)).expect("an answer to a PING");
+        assert_eq!(server.kinds(), []);
+    }
+}
+
+#[test]
+fn a_client_that_does_not_say_that_it_has_read_an_answer_is_asked_to_stop_after_a_time() {
+    let (mut server, _) = answered_early();
+    let mut tire = |now_ms| {
+        let tired = server.engine.tire(now_ms, 5_000, &mut server.out);
+        (tired, server.kinds())
+    };
+    assert_eq!((tire(1_000), tire(5_999)), ((0, vec![]), (0, vec![])));
+    assert_eq!((tire(6_000), tire(9_000)), ((1, vec![(kind::RST_STREAM, 1)]), (0, vec![])));
+}
+
+#[test]
+fn answers_to_our_own_pings_are_no_flood() {
+    let mut server = Server::ready();
+    let most = limits().h2_control_frames as u32;
+    for n in 0..=most {
+        let id = 2 * n + 1;
+        server.read(&post(id, &[])).expect("a request");
+        server.answer(id, 0);
+        let (_, mark) = server.frames().pop().expect("a PING");
+        assert_eq!(server.read(&framed(kind::PING, flag::ACK, 0, &mark)), Ok(vec![]));
+        assert_eq!(server.kinds(), [(kind::RST_STREAM, id)]);
+    }
 }
 
 #[test]

@@ -302,7 +302,8 @@ async fn uploads_of_every_kind_arrive_whole() {
 
 #[tokio::test]
 async fn a_body_of_unknown_length_is_kept_within_its_limit() {
-    let stage = Setup { limits: "spool_bytes = \"10\"", ..Setup::default() }.start().await;
+    let limits = "spool_bytes = \"10\"\nspool_file_bytes = \"0\"";
+    let stage = Setup { limits, ..Setup::default() }.start().await;
     stage.app.otherwise(Program::answer(format!("{HEAD}ok")));
     let head = request("POST", "/form", "Transfer-Encoding: chunked\r\n");
     for (body, status) in
@@ -313,6 +314,33 @@ async fn a_body_of_unknown_length_is_kept_within_its_limit() {
     }
     assert_eq!(stage.app.asked().len(), 1);
     stage.daemon.limit_counted("spool_bytes", 1).await;
+}
+
+/// As the Finder of macOS and `curl -T -` upload.
+#[tokio::test]
+async fn a_long_body_of_unknown_length_arrives_by_a_file() {
+    let limits = "spool_file_bytes = \"9MB\"";
+    let stage = Setup { limits, ..Setup::default() }.start().await;
+    stage.app.otherwise(Program::answer(format!("{HEAD}ok")));
+    let head = request("PUT", "/dav/film", "Transfer-Encoding: chunked\r\n");
+    for (length, status) in [(8_000_000, 200), (9_500_000, 413), (8_999_999, 200)] {
+        let body = pattern(length);
+        let mut bytes = head.clone();
+        for chunk in body.chunks(100_000) {
+            bytes.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
+            bytes.extend([chunk, b"\r\n"].concat());
+        }
+        bytes.extend(b"0\r\n\r\n");
+        let reply = whole(stage.seen("PUT", &bytes).await, "an upload");
+        assert_eq!(reply.status, status, "{length}: {}", reply.text());
+        if status == 200 {
+            let asked = stage.app.last();
+            assert_eq!(asked.param("CONTENT_LENGTH"), length.to_string());
+            assert!(asked.stdin == body, "{length}");
+        }
+    }
+    stage.daemon.limit_counted("spool_file_bytes", 1).await;
+    assert_eq!(stage.metric("larder_spooled_to_files_total", "").await, 3);
 }
 
 #[tokio::test]

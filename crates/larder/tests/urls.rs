@@ -36,6 +36,51 @@ async fn spellings_of_a_path_are_one_page_for_readers_origins_and_purges() {
     assert!(!is_hit(&stage.get(&format!("{path}?q=%C3~")).await));
 }
 
+/// As nginx's `add_header ... always`.
+#[tokio::test]
+async fn every_answer_of_a_site_has_its_fields() {
+    let folder = Folder::new();
+    folder.file("users", "anna:$2y$04$abcdefghijklmnopqrstuuJ3JqO7QKPpxyFKR9u3dCz1Ppc2lX0yC\n");
+    let users = folder.path().join("users");
+    let site = format!(
+        "response_headers = {{ set = {{ X-Frame-Options = \"DENY\" }} }}\n\
+         purge = {{ dialects = [\"purge\"] }}\n\
+         [[site.route]]\npath = \"/old\"\nredirect = {{ to = \"/new\", status = 301 }}\n\
+         [[site.route]]\npath = \"/moved\"\nredirect = \"/for-now\"\n\
+         [[site.route]]\npath = \"/said\"\nrespond = {{ body = \"hello\" }}\n\
+         response_headers = {{ set = {{ X-Route = \"said\" }} }}\n\
+         [[site.route]]\npath = \"/kept-out\"\ndeny = \"127.0.0.1\"\n\
+         [[site.route]]\npath = \"/members\"\nbasic_auth = {{ file = \"{}\" }}\n\
+         [[site.route]]\npath = \"/files/*\"\nfiles = \"{}\"\n",
+        users.display(),
+        folder.path().display(),
+    );
+    let stage = Setup { site: &site, ..Setup::default() }.start().await;
+    stage.origin.on("/broken", Script::respond("").close());
+    stage.origin.on("/page", Script::ok(CACHED, "a page"));
+    for (path, status) in [
+        ("/page", 200),
+        ("/page", 200),
+        ("/old", 301),
+        ("/moved", 302),
+        ("/said", 200),
+        ("/kept-out", 403),
+        ("/members", 401),
+        ("/files/none", 404),
+        ("/broken", 502),
+    ] {
+        let reply = stage.get(path).await;
+        assert_eq!(reply.status, status, "{path}");
+        assert_eq!(reply.field("x-frame-options").as_deref(), Some("DENY"), "{path}");
+        // Clients remember what has moved for good.
+        let stored = reply.field("cache-control").is_none_or(|value| !value.contains("no-store"));
+        assert_eq!(stored, status < 302, "{path}");
+    }
+    assert_eq!(stage.get("/said").await.field("x-route").as_deref(), Some("said"));
+    let purged = stage.ask("PURGE", "/page", "").await;
+    assert!(purged.field("x-frame-options").is_none(), "it is of the interface");
+}
+
 #[tokio::test]
 async fn utf_8_that_is_not_escaped_is_refused_where_that_is_set_and_other_bytes_always() {
     let stage = Stage::new().await;

@@ -18,6 +18,7 @@ use crate::owner::{Owner, OwnerHold};
 use crate::pool::Link;
 use crate::reserved::Reserved;
 use crate::server::Server;
+use crate::spool::Space;
 use crate::stream::Look;
 
 /// Where a connection leads, and all that makes it other than another one to the same place.
@@ -73,9 +74,15 @@ impl Way {
 #[derive(Debug, Default)]
 pub struct Depot {
     lanes: Mutex<HashMap<Way, Weak<Lane>>>,
+    space: Arc<Space>,
 }
 
 impl Depot {
+    /// The files of request bodies that are kept until their length is known.
+    pub(crate) fn space(&self) -> &Arc<Space> {
+        &self.space
+    }
+
     /// The lane of `way`.
     pub(crate) fn lane(&self, way: Way) -> Arc<Lane> {
         let mut lanes = self.lanes.lock();

@@ -158,9 +158,13 @@ pub enum RequestBodyError {
     TooShort,
     /// It went on after its length was reached.
     TooLong,
-    /// It is of unknown length, its length must be told beforehand, and it is too long to be kept
-    /// until that is known.
-    TooLarge,
+    /// It is of unknown length, its length must be told beforehand, and it is too long by this
+    /// limit to be kept until that is known.
+    TooLarge(Limit),
+    /// Others of its kind leave no room in files for it.
+    NoFileSpace,
+    /// The file to keep it in could not be made or written.
+    File(io::Error),
     /// There is no memory to hold it whole.
     NoMemory,
     /// Its source failed: as a rule the client went away.
@@ -176,8 +180,12 @@ impl Error {
     /// asked, 400 or 413 for the request's own body, else 502.
     pub fn status(&self) -> Status {
         let code = match self {
-            Self::RequestBody(RequestBodyError::TooLarge) => 413,
-            Self::RequestBody(RequestBodyError::NoMemory) => 503,
+            Self::RequestBody(RequestBodyError::TooLarge(_)) => 413,
+            Self::RequestBody(
+                RequestBodyError::NoMemory
+                | RequestBodyError::NoFileSpace
+                | RequestBodyError::File(_),
+            ) => 503,
             Self::NoAnswer { protocol: fastcgi::Protocol::Overloaded, .. } => 503,
             Self::RequestBody(_) => 400,
             Self::Resolve { .. }
@@ -199,7 +207,8 @@ impl Error {
             Self::Response { source, .. } => source.limit().map(of_response),
             Self::Body { source, .. } => source.limit(),
             Self::ScriptHead { source, .. } => source.limit().map(of_response),
-            Self::RequestBody(RequestBodyError::TooLarge) => Some(Limit::SpoolBytes),
+            Self::RequestBody(RequestBodyError::TooLarge(limit)) => Some(*limit),
+            Self::RequestBody(RequestBodyError::NoFileSpace) => Some(Limit::SpoolFileBytes),
             Self::RequestBody(RequestBodyError::NoMemory) => Some(Limit::ClientMemory),
             _ => None,
         }
@@ -384,11 +393,20 @@ impl fmt::Display for RequestBodyError {
         match self {
             Self::TooShort => f.write_str("shorter than announced"),
             Self::TooLong => f.write_str("longer than announced"),
-            Self::TooLarge => write!(
+            Self::TooLarge(limit) => write!(
                 f,
                 "of unknown length and too long to be kept until it is known ({})",
-                limit_name(Limit::SpoolBytes),
+                limit_name(*limit),
             ),
+            Self::NoFileSpace => write!(
+                f,
+                "of unknown length, and the files of others leave no room to keep it until it is \
+                 known ({})",
+                limit_name(Limit::SpoolFileBytes),
+            ),
+            Self::File(error) => {
+                write!(f, "of unknown length, and no file can keep it until it is known: {error}")
+            }
             Self::NoMemory => write!(
                 f,
                 "of unknown length, and no memory is left to keep it until it is known ({})",

@@ -35,6 +35,7 @@ mod retry;
 mod scripts;
 mod send;
 mod server;
+mod spool;
 mod stream;
 mod talk;
 mod tally;

@@ -21,6 +21,7 @@ use crate::origin::Origin;
 use crate::owner::{Owner, OwnerHold};
 use crate::scripts::{Found, ScriptPaths};
 use crate::server::Server;
+use crate::spool::Spooling;
 use crate::stream::{Look, Stream};
 use crate::talk::{Reading, Talk};
 
@@ -42,7 +43,7 @@ pub(crate) struct Core {
     pub(crate) head_limits: HeadLimits,
     pub(crate) trailer_bytes: usize,
     pub(crate) interim_responses: usize,
-    pub(crate) spool_bytes: u64,
+    pub(crate) spooling: Spooling,
     script_lookups: usize,
     lookups: ScriptPaths,
     stderr_bytes: usize,
@@ -144,7 +145,7 @@ impl Core {
             head_limits,
             trailer_bytes: size(limits.trailer_bytes),
             interim_responses: size(limits.interim_responses),
-            spool_bytes: limits.spool_bytes,
+            spooling: Spooling::new(limits, Arc::clone(depot.space())),
             script_lookups: size(limits.script_lookups),
             lookups: ScriptPaths::default(),
             stderr_bytes: size(limits.stderr_bytes),

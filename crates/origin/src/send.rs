@@ -22,7 +22,7 @@ use crate::scripts;
 use crate::server::Server;
 use crate::stream::Look;
 use crate::talk::{Caller, Cgi};
-use crate::upload::{self, RequestBody, Upload};
+use crate::upload::{RequestBody, Upload};
 
 /// Is told what becomes of a request while its final response is awaited. `()` is for callers who
 /// do not want to know.
@@ -75,7 +75,7 @@ impl CorePool {
                 Err(answered) => return Ok(answered),
             }
             if request.framing == Framing::Chunked {
-                let whole = upload::spool(body, core.spool_bytes, caller.account.as_ref()).await;
+                let whole = core.spooling.take(body, caller.account.as_ref(), &core.counters).await;
                 let whole = whole.map_err(Error::RequestBody);
                 let whole = whole.inspect_err(|error| core.note_failure(error))?;
                 request.to_mut().framing = Framing::Length(whole.len());

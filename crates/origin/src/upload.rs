@@ -1,13 +1,9 @@
 //! A request's way to the server: the head, then the body as its source yields it, framed by the
 //! head's word.
 
-use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use base::{Account, Held};
 use bytes::{Buf as _, Bytes};
 use message::{Framing, Request, Trailers};
 
@@ -256,89 +252,5 @@ impl Writer {
             out.clear();
             self.at = 0;
         }
-    }
-}
-
-/// Bytes in one piece of a spooled body: few pieces, and little of them empty.
-const PIECE_BYTES: usize = 16 * 1024;
-/// The first one's: most are short.
-const FIRST_BYTES: usize = 4 * 1024;
-
-/// Takes a body of unknown length whole into memory, for a server that must be told its length.
-///
-/// # Errors
-/// When its source fails, it is longer than `most` bytes, or `account` has no room for it.
-pub(crate) async fn spool(
-    body: RequestBody<'_>,
-    most: u64,
-    account: Option<&Arc<Account>>,
-) -> Result<Whole, RequestBodyError> {
-    let mut whole = Whole::default();
-    let RequestBody::Stream(mut source) = body else { return Ok(whole) };
-    while let Some(piece) =
-        poll_fn(|cx| source.poll_data(cx)).await.map_err(RequestBodyError::Source)?
-    {
-        if whole.len + piece.len() as u64 > most {
-            return Err(RequestBodyError::TooLarge);
-        }
-        whole.append(&piece, account)?;
-    }
-    Ok(whole)
-}
-
-/// A body that is there already.
-#[derive(Default)]
-pub(crate) struct Whole {
-    pieces: VecDeque<Piece>,
-    len: u64,
-}
-
-/// Part of it, as long as its memory is held.
-struct Piece {
-    data: Vec<u8>,
-    _held: Option<Held>,
-}
-
-impl AsRef<[u8]> for Piece {
-    fn as_ref(&self) -> &[u8] {
-        &self.data
-    }
-}
-
-impl Whole {
-    /// Bytes of it.
-    pub(crate) fn len(&self) -> u64 {
-        self.len
-    }
-
-    fn append(
-        &mut self,
-        mut data: &[u8],
-        account: Option<&Arc<Account>>,
-    ) -> Result<(), RequestBodyError> {
-        while !data.is_empty() {
-            let spare = |piece: &Piece| piece.data.capacity() - piece.data.len();
-            match self.pieces.back_mut() {
-                Some(piece) if spare(piece) > 0 => {
-                    let (now, later) = data.split_at(data.len().min(spare(piece)));
-                    piece.data.extend_from_slice(now);
-                    self.len += now.len() as u64;
-                    data = later;
-                }
-                last => {
-                    let room = if last.is_none() { FIRST_BYTES } else { PIECE_BYTES };
-                    let held = account.map(|account| account.hold(room as u64)).transpose();
-                    let held = held.map_err(|_| RequestBodyError::NoMemory)?;
-                    self.pieces.push_back(Piece { data: Vec::with_capacity(room), _held: held });
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl BodySource for Whole {
-    fn poll_data(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
-        Poll::Ready(Ok(self.pieces.pop_front().map(Bytes::from_owner)))
     }
 }

@@ -257,6 +257,10 @@ impl Policy for Declared {
         plan.response_headers.apply(&mut ctx.response.headers);
     }
 
+    fn complete(&self, notes: &Notes, headers: &mut HeaderBlock) {
+        self.plan(notes).response_headers.apply(headers);
+    }
+
     fn passes_trailer(&self, ctx: &TrailerCtx<'_>) -> bool {
         let (name, plan) = (ctx.field.name, self.plan(ctx.notes));
         if !ctx.of_request {

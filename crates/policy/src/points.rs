@@ -267,6 +267,9 @@ pub trait Policy: Send + Sync {
     /// Changes the head on its way to the client (Varnish: `vcl_deliver`).
     fn deliver(&self, ctx: &mut DeliverCtx<'_>);
 
+    /// Adds the site's fields to the head of a reply that was made here.
+    fn complete(&self, _notes: &Notes, _headers: &mut message::HeaderBlock) {}
+
     /// Returns true if a trailer field passes. A field that the policy would have changed in the
     /// head does not pass.
     fn passes_trailer(&self, ctx: &TrailerCtx<'_>) -> bool;

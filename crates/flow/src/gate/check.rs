@@ -14,12 +14,12 @@ use message::{
 };
 use origin::{Caller, Exchange, RequestBody};
 use policy::headers::FieldName;
-use policy::{Declared, Peer, Per};
+use policy::{Declared, Notes, Peer, Per};
 
 use super::known::Told;
 use super::queue::NoPlace;
 use super::{Admitted, Gates, Guest, PasswordGate, Proof, WordGate};
-use crate::ask::{LiveRef, sign};
+use crate::ask::{LiveRef, complete, sign};
 use crate::body::ReplyBody;
 use crate::core::Core;
 use crate::fetch::Gathered;
@@ -27,7 +27,7 @@ use crate::forward::CONDITIONS;
 use crate::guard::refusal;
 use crate::live::Site;
 use crate::pages::Problem;
-use crate::reply::{Reply, Served};
+use crate::reply::{Made, Reply, Served};
 use crate::trace::User;
 
 /// Fields about a client's body, which the other server does not get.
@@ -297,6 +297,8 @@ fn its_own(
     add_via(&mut response.headers, Version::Http11, &live.pseudonym);
     let body = ReplyBody::from(body).answering(&request.method, response.status);
     let mut reply = Reply::owned(response, body, Served::Synthetic);
+    reply.made = Made::Here;
+    complete(&mut reply, site, request, &Notes::default());
     sign(&mut reply, site, Declared::FORWARD_AUTH, request.scheme);
     reply
 }

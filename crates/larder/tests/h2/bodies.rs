@@ -1,6 +1,6 @@
 //! Bodies both ways: large ones, slow ones, ones that break off.
 
-use testkit::h2::{Fate, Frame, Judge, Manners, Request, error, kind, setting};
+use testkit::h2::{Fate, Frame, Judge, Manners, Progress, Request, error, flag, kind, setting};
 use testkit::origin::Script;
 
 use crate::ends::{Next, Scene};
@@ -175,6 +175,46 @@ async fn an_early_answer_ends_an_upload_in_order() {
     assert!(told, "RST_STREAM with NO_ERROR");
     assert!(client.ping().await);
     assert_eq!(client.get("/next").await.answer("/next").status, 404);
+}
+
+/// curl before 8.0 takes an answer for a failure when it reads RST_STREAM along with it.
+#[tokio::test]
+async fn an_early_answer_has_been_read_before_the_upload_is_ended() {
+    let stage = limited("request_body_bytes = \"64KiB\"").await;
+    let manners = Manners { acknowledges: false, ..Manners::GOOD };
+    let mut client = greeted(&stage.daemon, manners, &[]).await;
+    let request = Request::post("/up").field("content-length", "100000");
+    let stream = client.ask(&request, false).await.expect("sent");
+    let asked = loop {
+        match client.step().await {
+            Progress::Frame(frame) if frame.kind == kind::PING => break frame,
+            Progress::Frame(_) => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    let answer = client.outcome(stream).await.answer("/up");
+    assert_eq!((answer.status, answer.reset), (413, None));
+    client.send_frame(&Frame::data(stream, &pattern(16_384), false)).await.expect("sent");
+    assert!(client.ping().await);
+    let reset = |judge: &Judge| judge.exchange(stream).and_then(|exchange| exchange.reset);
+    assert_eq!(reset(client.judge()), None, "the client has not said that it read the answer");
+    let read = Frame::new(kind::PING, flag::ACK, 0, asked.payload);
+    client.send_frame(&read).await.expect("sent");
+    assert!(client.until(|judge| reset(judge) == Some(error::NO_ERROR)).await);
+}
+
+/// A client that never says so is asked to stop all the same.
+#[tokio::test]
+async fn an_early_answer_that_nobody_reads_ends_the_upload_after_a_time() {
+    let stage = limited("request_body_bytes = \"64KiB\"\nlinger_timeout = \"50ms\"").await;
+    let manners = Manners { acknowledges: false, ..Manners::GOOD };
+    let mut client = greeted(&stage.daemon, manners, &[]).await;
+    let request = Request::post("/up").field("content-length", "100000");
+    let stream = client.ask(&request, false).await.expect("sent");
+    assert_eq!(client.outcome(stream).await.answer("/up").status, 413);
+    let reset = |judge: &Judge| judge.exchange(stream).and_then(|exchange| exchange.reset);
+    assert!(client.until(|judge| reset(judge) == Some(error::NO_ERROR)).await);
+    stage.daemon.limit_counted("linger_timeout", 1).await;
 }
 
 #[tokio::test]

@@ -75,6 +75,8 @@ impl H2 {
             // A client that has not answered by now does not answer.
             self.engine.say_last(&mut self.out.bytes);
         }
+        let tired = self.engine.tire(now.mono_ms, limits.linger_timeout, &mut self.out.bytes);
+        (0..tired).for_each(|_| core.flow.counters.limit(Limit::LingerTimeout));
         for place in 0..self.lanes.len() {
             let at = StreamAt { place, id: self.lanes[place].id };
             if at.id == 0 {
