@@ -164,6 +164,7 @@ impl FeedArgs {
         seconds: u64,
         sink: &mut dyn FnMut(&Record<'_>, &Fields),
     ) -> Result<Window, String> {
+        let mut feed = self.open(From::Oldest)?;
         let began_ms = unix_ms();
         // Cores' rings are not in one order: the end is known when all are read.
         let (mut first_us, mut last_us, mut last_ms) = (u64::MAX, 0, began_ms);
@@ -179,7 +180,6 @@ impl FeedArgs {
         let covered_us = last_us.saturating_sub(first_us);
         let window_us = if seconds == 0 { covered_us } else { covered_us.min(asked_us) };
         let window = last_us - window_us..=last_us;
-        let mut feed = self.open(From::Oldest)?;
         let lost = feed.read_until(began_ms, &mut |record, fields| {
             if window.contains(&record.end_us()) {
                 sink(record, fields);
