@@ -30,7 +30,7 @@ pub use apart::{Terms, serve_health, serve_metrics};
 pub use api::{Answer, Api, Asked, Caller, Peer, Role};
 pub use audit::Audit;
 pub use body::Body;
-pub use listen::{Listeners, Settings, Socket};
+pub use listen::{Console, Listeners, Settings, Socket};
 pub use openapi::document;
 pub use routes::{Operation, Route};
 pub use tokens::{TokenError, Tokens};

@@ -1,5 +1,6 @@
 //! The listeners: a unix socket, and addresses of this machine's own.
 
+use std::fmt;
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
@@ -45,55 +46,31 @@ pub struct Settings {
     pub audit: Audit,
 }
 
-/// Listeners that are open and answer nobody yet.
+/// The socket, and what is needed to answer on addresses; nobody is answered yet.
 #[derive(Debug)]
 pub struct Listeners {
     socket: Option<UnixListener>,
-    addresses: Vec<(TcpListener, SocketAddr)>,
     tokens: Option<Tokens>,
 }
 
 impl Listeners {
-    /// Opens what can be opened, and says of the rest why it cannot. Addresses are only this
-    /// machine's own, and need tokens in `folder`. Call within a runtime.
-    pub async fn bind(
-        socket: &Socket,
-        addresses: &[SocketAddr],
-        folder: &Path,
-    ) -> (Self, Vec<String>) {
+    /// Opens the socket, and the `tokens` that addresses need, if there are any. Says of each why
+    /// it cannot be opened. Call within a runtime.
+    pub fn bind(socket: &Socket, tokens: Option<&Path>) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
         let unix = bind_socket(socket)
             .map_err(|e| {
                 problems.push(format!("no admin socket at {}: {e}", socket.path.display()));
             })
             .ok();
-        let mut listeners = Self { socket: unix, addresses: Vec::new(), tokens: None };
-        if addresses.is_empty() {
-            return (listeners, problems);
-        }
-        listeners.tokens = Tokens::open(folder)
-            .map_err(|e| {
-                problems.push(format!(
-                    "no admin listener on {}: its tokens: {e}; `[admin] tokens` names their folder",
-                    addresses[0]
-                ));
-            })
-            .ok();
-        if listeners.tokens.is_none() {
-            return (listeners, problems);
-        }
-        for address in addresses {
-            match bind_address(*address).await {
-                Ok(bound) => listeners.addresses.push(bound),
-                Err(e) => problems.push(format!("no admin listener on {address}: {e}")),
-            }
-        }
-        (listeners, problems)
-    }
-
-    /// The addresses that are listened on.
-    pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.addresses.iter().map(|(_, address)| *address).collect()
+        let tokens = tokens.and_then(|folder| {
+            let opened = Tokens::open(folder);
+            let why = "`[admin] tokens` names their folder";
+            opened
+                .map_err(|e| problems.push(format!("no admin listener: its tokens: {e}; {why}")))
+                .ok()
+        });
+        (Self { socket: unix, tokens }, problems)
     }
 
     /// Tells whether the unix socket is open.
@@ -101,33 +78,65 @@ impl Listeners {
         self.socket.is_some()
     }
 
-    /// Answers whoever asks, until the runtime ends.
-    pub fn serve<A: Api>(self, api: Arc<A>, settings: Settings) {
+    /// Tells whether there are tokens for those who come by an address.
+    pub fn has_tokens(&self) -> bool {
+        self.tokens.is_some()
+    }
+
+    /// Answers on the socket until the runtime ends. The result answers on addresses, which are to
+    /// be `addresses`; `None` where there are no tokens.
+    pub fn serve<A: Api>(
+        self,
+        api: Arc<A>,
+        settings: Settings,
+        addresses: &[SocketAddr],
+    ) -> Option<Console<A>> {
         let Settings { hosts, open_metrics, audit } = settings;
-        let own = self.addresses.iter().map(|(_, address)| match address {
+        let own = addresses.iter().map(|address| match address {
             SocketAddr::V4(address) => address.ip().to_string(),
             SocketAddr::V6(address) => format!("[{}]", address.ip()),
         });
-        let names = Names::new(hosts.into_iter().chain(own.collect::<Vec<_>>()));
+        let names = Names::new(hosts.into_iter().chain(own));
         let (tokens, part) = (self.tokens.map(Arc::new), Part::Whole);
+        let has_tokens = tokens.is_some();
         let desk = Arc::new(Desk { api, names, tokens, audit, open_metrics, part });
         if let Some(listener) = self.socket {
             rt::spawn(serve_socket(Arc::clone(&desk), listener, Lobby::new()));
         }
-        for (listener, _) in self.addresses {
-            rt::spawn(serve_address(Arc::clone(&desk), listener, Lobby::new()));
-        }
+        has_tokens.then_some(Console { desk })
     }
 }
 
-async fn bind_address(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
-    if !address.ip().is_loopback() {
-        let why = "only addresses of this machine's own (127.0.0.1, [::1]) are listened on";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+/// Answers on addresses of this machine's own.
+pub struct Console<A> {
+    desk: Arc<Desk<A>>,
+}
+
+impl<A> Clone for Console<A> {
+    fn clone(&self) -> Self {
+        Self { desk: Arc::clone(&self.desk) }
     }
-    let listener = TcpListener::bind(address).await?;
-    let bound = listener.local_addr()?;
-    Ok((listener, bound))
+}
+
+impl<A> fmt::Debug for Console<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Console").finish_non_exhaustive()
+    }
+}
+
+impl<A: Api> Console<A> {
+    /// Answers those who come through `listener`, until the runtime ends.
+    ///
+    /// # Errors
+    /// The listener is one that other machines can reach.
+    pub fn serve(&self, listener: TcpListener) -> io::Result<()> {
+        if !listener.local_addr()?.ip().is_loopback() {
+            let why = "only addresses of this machine's own (127.0.0.1, [::1]) are listened on";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        rt::spawn(serve_address(Arc::clone(&self.desk), listener, Lobby::new()));
+        Ok(())
+    }
 }
 
 fn bind_socket(socket: &Socket) -> io::Result<UnixListener> {

@@ -615,6 +615,8 @@ pub struct Run {
     pub user: Option<String>,
     /// The group's name; `None` for the user's.
     pub group: Option<String>,
+    /// Where the table is written.
+    pub place: Option<Place>,
 }
 
 /// The ring in which the last transactions' records are kept for other processes.

@@ -204,6 +204,17 @@ fn user(name: &str) -> Result<Option<User>, String> {
     User::from_name(name).map_err(|error| format!("larder: user `{name}`: {error}"))
 }
 
+/// The user or group of `run` that does not exist, in words.
+pub(crate) fn unknown(run: &Run) -> Option<String> {
+    let is_lacking = |name: &&String| matches!(user(name), Ok(None));
+    if let Some(name) = run.user.as_ref().filter(is_lacking) {
+        return Some(format!("there is no user `{name}` to run as"));
+    }
+    let is_lacking = |name: &&String| matches!(Group::from_name(name), Ok(None));
+    let group = run.group.as_ref().filter(is_lacking);
+    group.map(|name| format!("there is no group `{name}` to run as"))
+}
+
 /// Has the process never gain rights by what it runs, and leave nothing of its memory, which has
 /// keys in it. Call it before there are other threads.
 pub(crate) fn harden() {

@@ -5,7 +5,6 @@ mod log;
 mod state;
 mod store;
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,26 +19,20 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::live::Live;
-use crate::ports::Bound;
+use crate::ports::Port;
 use crate::state::Daemon;
 use crate::{dashboard, explain, metrics, readiness};
 
-/// The listeners of `[admin]` and of the socket, open, and how requests to them are treated. What
-/// cannot be had is told.
-pub(crate) async fn bind(
-    config: &AdminConfig,
-    socket: &Path,
-) -> Result<(Listeners, Settings), String> {
+/// The admin socket, open, the tokens of `[admin]`, and how requests to them are treated. What
+/// cannot be had is told. Call within the helper runtime.
+pub(crate) fn bind(config: &AdminConfig, socket: &Path) -> Result<(Listeners, Settings), String> {
     let audit = Audit::new(config.audit.as_deref()).map_err(|error| {
         let file = config.audit.iter().map(|path| path.display().to_string()).collect::<String>();
         format!("larder: the log of changes cannot be written: {file}: {error}")
     })?;
     let socket = Socket { path: socket.to_owned(), mode: config.socket_mode };
-    let addresses: &[SocketAddr] = match &config.listen {
-        Some(listen) => &listen.addresses,
-        None => &[],
-    };
-    let (listeners, problems) = Listeners::bind(&socket, addresses, &tokens_folder(config)).await;
+    let folder = config.listen.as_ref().map(|_| tokens_folder(config));
+    let (listeners, problems) = Listeners::bind(&socket, folder.as_deref());
     for problem in problems {
         base::tell!(Error, "larder: {problem}");
     }
@@ -66,42 +59,37 @@ struct Face {
     live: Arc<Live>,
 }
 
-/// Has them answered, and what listens apart from them.
+/// Has the socket and its `ports` answered, and those for health and figures.
 pub(crate) fn serve(
     daemon: &Arc<Daemon>,
     live: Arc<Live>,
     (listeners, settings): (Listeners, Settings),
-    apart: (Vec<Bound>, Vec<Bound>),
+    [ports, health, metrics]: [Vec<Port>; 3],
 ) {
-    for address in listeners.addresses() {
-        base::tell!(Info, "larder: admin listening on {address}");
-    }
     let face = Arc::new(Face { daemon: Arc::clone(daemon), live });
-    let (health, metrics) = apart;
-    for listener in health.into_iter().filter_map(|port| opened("health", "", port)) {
-        rt::spawn(admin::serve_health(Arc::clone(&face), listener));
+    for port in health {
+        let face = Arc::clone(&face);
+        port.hold(daemon, move |socket| {
+            let listener = TcpListener::from_std(socket.into())?;
+            rt::spawn(admin::serve_health(face, listener));
+            Ok(())
+        });
     }
     if let Some(terms) = daemon.terms() {
-        let tls = if terms.borrow().is_secure() { " (TLS)" } else { "" };
-        for listener in metrics.into_iter().filter_map(|port| opened("metrics", tls, port)) {
-            rt::spawn(admin::serve_metrics(Arc::clone(&face), listener, terms.clone()));
+        for port in metrics {
+            let (face, terms) = (Arc::clone(&face), terms.clone());
+            port.hold(daemon, move |socket| {
+                let listener = TcpListener::from_std(socket.into())?;
+                rt::spawn(admin::serve_metrics(face, listener, terms));
+                Ok(())
+            });
         }
     }
-    listeners.serve(face, settings);
-}
-
-/// The listener of a port, which is told; what cannot be had is told, too, and done without.
-fn opened(name: &str, tls: &str, (address, socket): Bound) -> Option<TcpListener> {
-    let listener = socket.and_then(|socket| TcpListener::from_std(socket.into()));
-    match listener.and_then(|listener| Ok((listener.local_addr()?, listener))) {
-        Ok((bound, listener)) => {
-            base::tell!(Info, "larder: {name}{tls} listening on {bound}");
-            Some(listener)
-        }
-        Err(error) => {
-            base::tell!(Error, "larder: no {name} listener on {address}: {error}");
-            None
-        }
+    // Without tokens nobody could be let in.
+    let Some(console) = listeners.serve(face, settings, &daemon.admin_addresses) else { return };
+    for port in ports {
+        let console = console.clone();
+        port.hold(daemon, move |socket| console.serve(TcpListener::from_std(socket.into())?));
     }
 }
 

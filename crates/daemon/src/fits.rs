@@ -9,12 +9,15 @@ use std::path::Path;
 use config::sizing::Machine;
 use config::{Config, Diagnostic};
 
-use crate::account::Runner;
+use crate::account::{self, Runner};
 
 /// Entering a directory and connecting to a socket, as bits of a mode (path_resolution(7),
 /// unix(7)).
 const ENTER: u32 = 0o1;
 const CONNECT: u32 = 0o2;
+
+/// Making files in a directory.
+const WRITE: u32 = 0o2;
 
 /// Everything that is missing on `machine`, and for `runner`, if that is not root.
 pub(crate) fn unmet(
@@ -45,6 +48,51 @@ pub(crate) fn unmet(
         }
     }
     found
+}
+
+/// Everything that would keep a start from serving as `config` says, for `runner`, if that is not
+/// root: a user that does not exist, and a cache directory that it may not make or use.
+pub(crate) fn refused(config: &Config, runner: Option<&Runner>) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    if let (Some(why), Some(place)) = (account::unknown(&config.run), &config.run.place) {
+        let mut told = place.error(why);
+        let name = config.run.user.as_deref().unwrap_or(account::USUAL);
+        told.help = Some(format!(
+            "make one: `useradd --system --no-create-home --shell /usr/sbin/nologin {name}`"
+        ));
+        found.push(told);
+    }
+    let volumes = config.disk.iter().flat_map(|disk| &disk.volumes);
+    for (user, volume) in
+        runner.into_iter().flat_map(|user| volumes.clone().map(move |v| (user, v)))
+    {
+        let Some(why) = unwritable(&volume.path, user) else { continue };
+        let (path, name) = (volume.path.display(), &user.name);
+        let mut told = volume.place.error(format!("the disk cache in {path}: {why}"));
+        told.help = Some(format!("as root: `install -d -o {name} -m 700 {path}`"));
+        found.push(told);
+    }
+    found
+}
+
+/// The reason why `user` may not keep files in `folder`, which may have to be made first.
+fn unwritable(folder: &Path, user: &Runner) -> Option<String> {
+    let there = folder.ancestors().find(|above| above.exists())?;
+    let name = &user.name;
+    let mut above: Vec<_> = there.ancestors().skip(1).collect();
+    above.reverse();
+    for entered in above {
+        if !may(entered, &fs::metadata(entered).ok()?, user, ENTER) {
+            return Some(format!("{name} may not enter {}", entered.display()));
+        }
+    }
+    let it = fs::metadata(there).ok()?;
+    let is_free = may(there, &it, user, WRITE) && may(there, &it, user, ENTER);
+    match (is_free, there == folder) {
+        (true, _) => None,
+        (false, true) => Some(format!("{name} may not write there")),
+        (false, false) => Some(format!("{name} may not make it in {}", there.display())),
+    }
 }
 
 /// Advice for `user`, who may not connect to the socket at `path`; `None` if it may, and for a

@@ -19,7 +19,7 @@ use message::{HeaderId, Request, Scheme, class, target};
 use purge::htcp::{DATAGRAM_BYTES, Operation, Question};
 use tokio::net::UdpSocket;
 
-use crate::ports::Bound;
+use crate::ports::Port;
 use crate::state::Daemon;
 
 /// The time that an answer waits until it is known what was there, in milliseconds.
@@ -32,25 +32,22 @@ struct HtcpPort {
     allow: CidrSet,
 }
 
-/// Listens where the configuration says; what cannot be had is told, and done without.
-pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>, ports: Vec<Bound>) {
+/// Takes datagrams on `ports`.
+pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>, ports: Vec<Port>) {
     let Some(config) = config else { return };
     let counters = daemon.shared.counters.register();
     let allow = config.allow.clone();
-    let port = Arc::new(HtcpPort { daemon: Arc::clone(daemon), counters, allow });
-    for (address, socket) in ports {
-        let socket = socket.and_then(|socket| UdpSocket::from_std(socket.into()));
-        match socket.and_then(|socket| Ok((socket.local_addr()?, socket))) {
-            Ok((bound, socket)) => {
-                base::tell!(Info, "larder: HTCP listening on {bound}");
-                let (port, socket) = (Arc::clone(&port), Arc::new(socket));
-                rt::spawn(async move {
-                    let serve = || serve(&port, &socket);
-                    net::keep(serve, || port.counters.inc(Counter::Panics)).await;
-                });
-            }
-            Err(e) => base::tell!(Error, "larder: no HTCP on {address}: {e}"),
-        }
+    let shared = Arc::new(HtcpPort { daemon: Arc::clone(daemon), counters, allow });
+    for port in ports {
+        let shared = Arc::clone(&shared);
+        port.hold(daemon, move |socket| {
+            let socket = Arc::new(UdpSocket::from_std(socket.into())?);
+            rt::spawn(async move {
+                let serve = || serve(&shared, &socket);
+                net::keep(serve, || shared.counters.inc(Counter::Panics)).await;
+            });
+            Ok(())
+        });
     }
 }
 

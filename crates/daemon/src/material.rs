@@ -82,7 +82,14 @@ impl<F, T> Watched<F, T> {
 /// # Errors
 /// What cannot be used.
 pub fn check_material(config: &Config) -> Result<(), String> {
-    read_for(config, Runner::foreseen(&config.run)).map(drop)
+    let runner = Runner::foreseen(&config.run);
+    let refused = fits::refused(config, runner.as_ref());
+    match read_for(config, runner) {
+        Ok(_) if refused.is_empty() => Ok(()),
+        Ok(_) => Err(render(&refused)),
+        Err(more) if refused.is_empty() => Err(more),
+        Err(more) => Err(format!("{}\n{more}", render(&refused))),
+    }
 }
 
 /// The same for the daemon that this process is.

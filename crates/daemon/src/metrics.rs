@@ -234,6 +234,13 @@ pub(crate) fn page(daemon: &Daemon) -> String {
         let labels = [("version", &*facts.version), ("rolled_out", &rolled), ("stage", stage)];
         page.sample(name, &labels, 1);
     }
+    page.head(
+        "ports_missing",
+        "gauge",
+        "Ports of the admin listener, health checks, metrics, Varnish's CLI and HTCP that cannot \
+         be had and are tried again.",
+    );
+    page.sample("ports_missing", &[], daemon.missing.count());
     let name = "certificate_expires_seconds";
     page.head(name, "gauge", "Until the certificate expires; fewer than none: it has.");
     for (site, certificate, left) in daemon.expiries() {

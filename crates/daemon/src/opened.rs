@@ -34,7 +34,7 @@ pub(crate) struct Opened {
 ///
 /// # Errors
 /// A message about what cannot be had, and what can be done about it.
-pub(crate) async fn open(
+pub(crate) fn open(
     source: &Source,
     config: &Config,
     listen: &[Listen],
@@ -46,8 +46,12 @@ pub(crate) async fn open(
     // Before all else: where this is refused, another daemon may use the rest.
     let doors =
         Doors::bind(listen, workers, source.sharing).map_err(|refused| cannot_listen(&refused))?;
-    let console = api::bind(&config.admin, socket).await?;
-    let ports = Ports::open(config);
+    let console = api::bind(&config.admin, socket)?;
+    let mut ports = Ports::open(config);
+    if !console.0.has_tokens() {
+        // It could let in nobody.
+        ports.admin.clear();
+    }
     let named = config.log_ring.as_ref().and_then(|ring| ring.folder.clone());
     let ring = source.log_ring.clone().or(named);
     let ring = ring.unwrap_or_else(|| ring::usual_folder(socket));

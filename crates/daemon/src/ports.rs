@@ -1,51 +1,198 @@
-//! Sockets of the ports that others' tools speak to, kubelets and Prometheus among them.
+//! Sockets of the ports that operators and others' tools speak to: `[admin]`, Varnish's CLI, HTCP,
+//! kubelets and Prometheus among them.
+//!
+//! A port that cannot be had, as one that another process holds, is told, missing, and tried again
+//! until it is had.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
 
 use config::{Config, ListenSpec};
+use parking_lot::Mutex;
+use rt::time::timeout;
 use rustix::net::netdevice::name_to_index;
 use socket2::{Domain, InterfaceIndexOrAddress, Socket, Type};
+use tokio::sync::Notify;
 
-/// A port's socket, or the reason why it could not be opened.
-pub(crate) type Bound = (SocketAddr, io::Result<Socket>);
+use crate::holders;
+use crate::state::Daemon;
+
+/// From the first failure to the next try; each further pause is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
+/// A port: its address, and its socket or the reason why it has not got one yet.
+pub(crate) struct Port {
+    /// Its name, as in `Varnish CLI listening on 127.0.0.1:6082`.
+    what: &'static str,
+    address: SocketAddr,
+    kind: Type,
+    /// The network interface of a multicast group.
+    interface: Option<String>,
+    socket: io::Result<Socket>,
+}
 
 /// The ports, bound while the daemon may: those below 1024 are root's.
 pub(crate) struct Ports {
-    pub(crate) health: Vec<Bound>,
-    pub(crate) metrics: Vec<Bound>,
-    pub(crate) varnish_cli: Vec<Bound>,
-    pub(crate) htcp: Vec<Bound>,
+    pub(crate) admin: Vec<Port>,
+    pub(crate) health: Vec<Port>,
+    pub(crate) metrics: Vec<Port>,
+    pub(crate) varnish_cli: Vec<Port>,
+    pub(crate) htcp: Vec<Port>,
 }
 
 impl Ports {
     /// Binds those that the configuration names.
     pub(crate) fn open(config: &Config) -> Self {
-        let bound = |addresses: &[SocketAddr], kind, interface: Option<&str>| {
-            let one = |address: &SocketAddr| {
-                let joined = |socket| join(&socket, *address, interface).map(|()| socket);
-                (*address, bind(*address, kind).and_then(joined))
-            };
-            addresses.iter().map(one).collect()
+        let streams = |what, listen: Option<&ListenSpec>| {
+            let addresses = listen.iter().flat_map(|listen| &listen.addresses);
+            addresses.map(|address| Port::open(what, *address, Type::STREAM, None)).collect()
         };
-        let streams = |listen: Option<&ListenSpec>| {
-            listen.map_or_else(Vec::new, |listen| bound(&listen.addresses, Type::STREAM, None))
-        };
-        let htcp = config.htcp.as_ref();
+        let htcp = config.htcp.iter().flat_map(|htcp| {
+            let interface = htcp.interface.as_deref();
+            let open = move |at: &SocketAddr| Port::open("HTCP", *at, Type::DGRAM, interface);
+            htcp.listen.addresses.iter().map(open)
+        });
+        let metrics = config.metrics.as_ref();
+        let is_secure = metrics.is_some_and(|metrics| metrics.listen.tls);
+        let metrics_name = if is_secure { "metrics (TLS)" } else { "metrics" };
         Self {
-            health: streams(config.health.listen.as_ref()),
-            metrics: streams(config.metrics.as_ref().map(|metrics| &metrics.listen)),
-            varnish_cli: streams(config.varnish_cli.as_ref().map(|cli| &cli.listen)),
-            htcp: htcp.map_or_else(Vec::new, |htcp| {
-                bound(&htcp.listen.addresses, Type::DGRAM, htcp.interface.as_deref())
-            }),
+            admin: streams("admin", config.admin.listen.as_ref()),
+            health: streams("health", config.health.listen.as_ref()),
+            metrics: streams(metrics_name, metrics.map(|metrics| &metrics.listen)),
+            varnish_cli: streams("Varnish CLI", config.varnish_cli.as_ref().map(|cli| &cli.listen)),
+            htcp: htcp.collect(),
         }
     }
 }
 
-/// Binds one address, and an IPv6 one for IPv6 only: `:6082` is two of them. What is a stream
-/// listens.
-fn bind(address: SocketAddr, kind: Type) -> io::Result<Socket> {
+impl Port {
+    fn open(what: &'static str, address: SocketAddr, kind: Type, interface: Option<&str>) -> Self {
+        let interface = interface.map(str::to_owned);
+        let socket = bind(address, kind, interface.as_deref());
+        Self { what, address, kind, interface, socket }
+    }
+
+    /// Its address: where it has a socket, the one that the kernel has given.
+    pub(crate) fn address(&self) -> SocketAddr {
+        let bound = self.socket.as_ref().ok().and_then(|socket| socket.local_addr().ok());
+        bound.and_then(|bound| bound.as_socket()).unwrap_or(self.address)
+    }
+
+    /// Calls `begin` with the socket as soon as the port is had: at once, or when what holds it has
+    /// given it up. Call within the helper runtime.
+    pub(crate) fn hold(
+        mut self,
+        daemon: &Arc<Daemon>,
+        begin: impl FnOnce(Socket) -> io::Result<()> + Send + 'static,
+    ) {
+        let Some(lack) = self.lack() else {
+            return self.begin(daemon, begin);
+        };
+        let (what, address) = (self.what, self.address);
+        base::tell!(
+            Error,
+            "larder: {lack}\n  = help: it is tried again until it can be had, and at each reload"
+        );
+        daemon.missing.set(what, address, Some(lack));
+        let daemon = Arc::clone(daemon);
+        rt::spawn(async move {
+            let mut pause = FIRST_PAUSE;
+            while let Some(lack) = self.lack() {
+                daemon.missing.set(what, address, Some(lack));
+                daemon.missing.wait(pause).await;
+                pause = LONGEST_PAUSE.min(pause * 2);
+                self.socket = bind(address, self.kind, self.interface.as_deref());
+            }
+            daemon.missing.set(what, address, None);
+            self.begin(&daemon, begin);
+        });
+    }
+
+    /// The reason why it has no socket, and who holds its address; `None` if it has one.
+    fn lack(&self) -> Option<Lack> {
+        let error = self.socket.as_ref().err()?;
+        let is_busy = error.kind() == io::ErrorKind::AddrInUse && self.kind == Type::STREAM;
+        let holder = if is_busy { holders::of(self.address).named } else { None };
+        let holder = holder.map_or_else(String::new, |who| format!(": {who} listens there"));
+        Some(Lack { what: self.what, address: self.address, why: format!("{error}{holder}") })
+    }
+
+    fn begin(self, daemon: &Daemon, begin: impl FnOnce(Socket) -> io::Result<()>) {
+        let (what, address) = (self.what, self.address());
+        match self.socket.and_then(begin) {
+            Ok(()) => base::tell!(Info, "larder: {what} listening on {address}"),
+            Err(error) => {
+                let lack = Lack { what, address, why: error.to_string() };
+                base::tell!(Error, "larder: {lack}");
+                daemon.missing.set(what, address, Some(lack));
+            }
+        }
+    }
+}
+
+/// The reason why a port is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Lack {
+    what: &'static str,
+    address: SocketAddr,
+    why: String,
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot listen on {}: {}", self.what, self.address, self.why)
+    }
+}
+
+/// The ports that the daemon is to have and has not.
+#[derive(Debug, Default)]
+pub(crate) struct Missing {
+    ports: Mutex<Vec<Lack>>,
+    again: Notify,
+}
+
+impl Missing {
+    fn set(&self, what: &str, address: SocketAddr, lack: Option<Lack>) {
+        let mut ports = self.ports.lock();
+        ports.retain(|other| (other.what, other.address) != (what, address));
+        ports.extend(lack);
+    }
+
+    async fn wait(&self, longest: Duration) {
+        // Too early is no harm.
+        _ = timeout(longest, self.again.notified()).await;
+    }
+
+    /// Has each of them tried at once.
+    pub(crate) fn try_again(&self) {
+        self.again.notify_waiters();
+    }
+
+    /// The number of missing ports.
+    pub(crate) fn count(&self) -> usize {
+        self.ports.lock().len()
+    }
+
+    /// Returns true if `address` is among them.
+    pub(crate) fn has(&self, address: SocketAddr) -> bool {
+        self.ports.lock().iter().any(|lack| lack.address == address)
+    }
+
+    /// The reasons, one for each port.
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        self.ports.lock().iter().map(Lack::to_string).collect()
+    }
+}
+
+/// Binds one address, and an IPv6 one for IPv6 only: `:6082` is two of them. A stream listens, and
+/// a socket of a multicast group joins it.
+fn bind(address: SocketAddr, kind: Type, interface: Option<&str>) -> io::Result<Socket> {
     /// As the standard library's.
     const BACKLOG: i32 = 128;
     let socket = Socket::new(Domain::for_address(address), kind, None)?;
@@ -61,6 +208,7 @@ fn bind(address: SocketAddr, kind: Type) -> io::Result<Socket> {
     if kind == Type::STREAM {
         socket.listen(BACKLOG)?;
     }
+    join(&socket, address, interface)?;
     Ok(socket)
 }
 

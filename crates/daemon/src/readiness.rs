@@ -31,12 +31,15 @@ pub(crate) fn reasons(daemon: &Daemon) -> String {
     text
 }
 
-/// Volumes of the disk cache that are out of use, one in a line: the daemon is ready without them.
+/// Volumes of the disk cache that are out of use, and ports that are missing, one in a line: the
+/// daemon is ready without them.
 pub(crate) fn without(daemon: &Daemon) -> String {
     let volumes = volumes::all(daemon);
     let out = volumes.iter().filter(|volume| !volume.is_in());
-    out.map(|volume| format!("without the disk cache in {}: {}\n", volume.path, volume.state()))
-        .collect()
+    let out = out
+        .map(|volume| format!("without the disk cache in {}: {}\n", volume.path, volume.state()));
+    let missing = daemon.missing.reasons();
+    out.chain(missing.iter().map(|lack| format!("{lack}\n"))).collect()
 }
 
 /// Looks for sites that nothing can be served for, as long as it is polled and the

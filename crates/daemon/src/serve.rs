@@ -16,7 +16,7 @@ use crate::live::{self, Live};
 use crate::material::LOOK;
 use crate::notify::Watchdog;
 use crate::opened::{self, Opened};
-use crate::ports::{Bound, Ports};
+use crate::ports::{Port, Ports};
 use crate::source::{Settings, Source};
 use crate::state::{Daemon, Machinery};
 use crate::tended::keep_running;
@@ -162,10 +162,10 @@ impl Daemon {
         refuse_huge_pages();
         let machine = Machine::read();
         let cores = config.workers.unwrap_or_else(|| machine.default_workers());
-        let Opened { doors, ports, console, ring } =
-            opened::open(&source, config, &listen, cores).await?;
+        let Opened { doors, ports, console, ring } = opened::open(&source, config, &listen, cores)?;
         // From here on it may do no more than at a reload.
-        let (admin_addresses, has_socket) = (console.0.addresses(), console.0.has_socket());
+        let admin_addresses = ports.admin.iter().map(Port::address).collect();
+        let has_socket = console.0.has_socket();
         let machinery =
             Machinery { machine, descriptors, cores, admin_addresses, has_socket, ring };
         let (daemon, records, below) = Self::new(source, config, machinery)?;
@@ -200,14 +200,14 @@ impl Daemon {
         keep_running(&daemon.shared, move || rollout::run(Arc::clone(&own), Arc::clone(&doors)));
         let own = Arc::clone(&daemon);
         keep_running(&daemon.shared, move || readiness::run(Arc::clone(&own)));
-        let Ports { health, metrics, varnish_cli, htcp } = ports;
-        api::serve(&daemon, live, console, (health, metrics));
+        let Ports { admin, health, metrics, varnish_cli, htcp } = ports;
+        api::serve(&daemon, live, console, [admin, health, metrics]);
         daemon.start_ports(config, varnish_cli, htcp);
         Ok((daemon, server))
     }
 
     /// Starts what others' tools speak to, and the export of traces.
-    fn start_ports(self: &Arc<Self>, config: &Config, cli: Vec<Bound>, htcp: Vec<Bound>) {
+    fn start_ports(self: &Arc<Self>, config: &Config, cli: Vec<Port>, htcp: Vec<Port>) {
         varnish_cli::start(self, config.varnish_cli.as_ref(), cli);
         if let Settings::Varnishd(flags) = &self.source().settings
             && let Some(address) = &flags.reverse_cli

@@ -34,6 +34,7 @@ use crate::neighbours::Neighbours;
 use crate::node::Node;
 use crate::notify::Notify;
 use crate::ordered::Responder;
+use crate::ports::Missing;
 use crate::records::records;
 use crate::secrets::{Nodes, Users};
 use crate::source::{Settings, Source};
@@ -47,8 +48,10 @@ pub struct Daemon {
     source: Source,
     /// State that cores, cache and faces share.
     pub shared: Arc<Shared>,
-    /// Where it is asked over TCP.
+    /// Where it is to be asked over TCP.
     pub admin_addresses: Vec<SocketAddr>,
+    /// Ports that it has not got yet.
+    pub(crate) missing: Missing,
     /// It is asked over the admin socket, too.
     has_socket: bool,
     /// The counters of the admin listener.
@@ -116,17 +119,18 @@ pub(crate) struct Memory {
 pub(crate) struct Reloaded {
     /// Settings that were changed in the file and stay as they were.
     pub(crate) stays: Vec<&'static str>,
+    /// Ports that could not be had when they were tried last.
+    missing: Vec<String>,
 }
 
 impl fmt::Display for Reloaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.stays.as_slice() {
-            [] => f.write_str("configuration reloaded"),
-            stays => {
-                let stays = stays.join(", ");
-                write!(f, "configuration reloaded, but not {stays}: that takes a restart")
-            }
+        f.write_str("configuration reloaded")?;
+        if !self.stays.is_empty() {
+            write!(f, ", but not {}: that takes a restart", self.stays.join(", "))?;
         }
+        let mut missing = self.missing.iter();
+        missing.try_for_each(|lack| write!(f, "\nwarning: {lack}; it is tried again"))
     }
 }
 
@@ -190,6 +194,7 @@ impl Daemon {
             source,
             admin_counts: Mutex::new(shared.counters.register()),
             admin_addresses,
+            missing: Missing::default(),
             has_socket,
             shared,
             reserved,
@@ -313,7 +318,9 @@ impl Daemon {
         let stays = self.first.fixed_changes(&config);
         self.error_log.configure(&config);
         self.replace(&mut running, config, material, tls);
-        Ok(Reloaded { stays })
+        let missing = self.missing.reasons();
+        self.missing.try_again();
+        Ok(Reloaded { stays, missing })
     }
 
     /// Has logs whose files were moved away opened anew, by their paths.
@@ -475,6 +482,12 @@ impl Daemon {
     /// The admin socket's path; what the daemon keeps for its operators is beside it.
     pub(crate) fn admin_socket(&self) -> &Path {
         &self.source.admin_socket
+    }
+
+    /// Where it is asked over TCP now.
+    pub(crate) fn open_consoles(&self) -> Vec<SocketAddr> {
+        let all = self.admin_addresses.iter().copied();
+        all.filter(|address| !self.missing.has(*address)).collect()
     }
 
     /// Tells whether it is asked over the admin socket.

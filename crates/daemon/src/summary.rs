@@ -55,7 +55,8 @@ fn served(config: &Config) -> String {
 /// Where it is asked by its operators.
 fn console(daemon: &Daemon) -> String {
     let socket = daemon.has_socket().then(|| daemon.admin_socket().display().to_string());
-    let addresses = daemon.admin_addresses.iter().map(|address| format!("http://{address}"));
+    let consoles = daemon.open_consoles();
+    let addresses = consoles.iter().map(|address| format!("http://{address}"));
     let all: Vec<_> = socket.into_iter().chain(addresses).collect();
     if all.is_empty() { "nowhere".to_owned() } else { list(all) }
 }

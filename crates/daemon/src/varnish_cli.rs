@@ -21,7 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 use varnishcli::{Call, Challenge, Reader, Reply, Status, Verb};
 
 use crate::guard::Guard;
-use crate::ports::Bound;
+use crate::ports::Port;
 use crate::state::Daemon;
 use crate::{keeper, varnishd};
 
@@ -44,27 +44,24 @@ struct CliPort {
     wrong: tokio::sync::Mutex<()>,
 }
 
-/// Listens where the configuration says; what cannot be had is told, and done without.
-pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, ports: Vec<Bound>) {
+/// Answers on `ports`.
+pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, ports: Vec<Port>) {
     let Some(config) = config else { return };
-    let port = CliPort::new(daemon);
+    let shared = CliPort::new(daemon);
     if config.secret == config::CliSecret::Own {
         // Who is to connect finds it there when the port is.
-        _ = port.own_secret();
+        _ = shared.own_secret();
     }
-    for (address, socket) in ports {
-        let listener = socket.and_then(|socket| TcpListener::from_std(socket.into()));
-        match listener.and_then(|listener| Ok((listener.local_addr()?, listener))) {
-            Ok((bound, listener)) => {
-                base::tell!(Info, "larder: Varnish CLI listening on {bound}");
-                let port = Arc::clone(&port);
-                rt::spawn(async move {
-                    let serve = || serve(&port, &listener);
-                    net::keep(serve, || port.counters.inc(Counter::Panics)).await;
-                });
-            }
-            Err(e) => base::tell!(Error, "larder: no Varnish CLI on {address}: {e}"),
-        }
+    for port in ports {
+        let shared = Arc::clone(&shared);
+        port.hold(daemon, move |socket| {
+            let listener = TcpListener::from_std(socket.into())?;
+            rt::spawn(async move {
+                let serve = || serve(&shared, &listener);
+                net::keep(serve, || shared.counters.inc(Counter::Panics)).await;
+            });
+            Ok(())
+        });
     }
 }
 

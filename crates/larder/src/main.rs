@@ -21,6 +21,10 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// The configuration file, where none is named.
 const USUAL_CONFIG: &str = "/etc/larder/larder.toml";
 
+/// The ways to stop a daemon.
+const STOP: &str = "larder: a daemon is stopped by `systemctl stop larder`, one that was started by \
+                    hand by Ctrl-C or `kill -TERM PID`: it finishes its requests first";
+
 /// HTTP accelerator: page cache, policy and origin client in one daemon.
 #[derive(Debug, Parser)]
 #[command(name = "larder", version, max_term_width = 100)]
@@ -32,10 +36,12 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Run the daemon, in the foreground.
+    #[command(aliases = ["run", "start"])]
     Serve(Box<serve_verb::ServeArgs>),
     /// Run it in front of a slow built-in origin, and show what happens.
     Demo(demo::DemoArgs),
     /// Check a configuration file and say what is wrong, and where.
+    #[command(aliases = ["validate", "test"])]
     Check {
         /// The file.
         #[arg(default_value = USUAL_CONFIG)]
@@ -64,11 +70,26 @@ enum Verb {
     Top(tools::TopArgs),
     Hist(tools::HistArgs),
     Stat(tools::StatArgs),
+    Status(tools::StatusArgs),
     Logstat(tools::LogstatArgs),
     Bench(Box<bench::BenchArgs>),
     /// Look after the cache on disk (`[disk]`) while no daemon uses it.
     #[command(subcommand)]
     Disk(disk_verb::DiskVerb),
+    /// Print what a shell needs to complete verbs and options.
+    #[command(after_help = "Examples:\n  \
+                            source <(larder completions bash)\n  \
+                            larder completions fish > ~/.config/fish/completions/larder.fish")]
+    Completions {
+        /// The shell.
+        shell: manual::Shell,
+    },
+    /// Say how a daemon is stopped.
+    #[command(hide = true)]
+    Stop,
+    /// Print the version.
+    #[command(hide = true)]
+    Version,
     /// Write the man pages and the shells' completions below a folder, as packages have them.
     #[command(hide = true)]
     Manual {
@@ -113,6 +134,13 @@ fn main() -> ExitCode {
         Verb::Top(args) => tools::top(&args),
         Verb::Hist(args) => tools::hist(&args),
         Verb::Stat(args) => tools::stat(&args),
+        Verb::Status(args) => tools::status(&args),
+        Verb::Completions { shell } => complete(shell),
+        Verb::Stop => Err(STOP.to_owned()),
+        Verb::Version => {
+            base::show!("larder {}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
         Verb::Logstat(args) => tools::logstat(&args),
         Verb::Bench(args) => return bench::run(&args),
         Verb::Disk(verb) => disk_verb::run(&verb),
@@ -129,6 +157,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints the completions for `shell`; a reader that has seen enough is no failure.
+fn complete(shell: manual::Shell) -> Result<(), String> {
+    preset::print(&String::from_utf8_lossy(&manual::completions(&Cli::command(), shell)))
 }
 
 /// Reads a configuration that nodes are to share, as it is rolled out.

@@ -16,40 +16,40 @@ use crate::{USUAL_CONFIG, varnishd};
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Configuration file; /etc/larder/larder.toml if nothing else says what to serve.
-    #[arg(long, value_name = "FILE", conflicts_with = "origin")]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Without a file: the origin for all hosts, such as 127.0.0.1:8080, unix:/run/app.sock or
     /// fastcgi+unix:/run/php/php-fpm.sock.
     #[arg(long, value_name = "URL")]
     origin: Option<String>,
     /// Where the scripts of a FastCGI origin are, such as /var/www/html.
-    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Preset of the site, such as wordpress; repeatable. `larder preset list` names them.
-    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    #[arg(long, value_name = "NAME")]
     preset: Vec<String>,
     /// Host of the site, such as example.com; repeatable. Without it every host is the site's.
-    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    #[arg(long, value_name = "NAME")]
     host: Vec<String>,
     /// Have a certificate for every --host from Let's Encrypt, whose terms of service you agree to
     /// by this; it may write to this address. Visitors over plain HTTP are sent to HTTPS once it
     /// is there.
-    #[arg(long, value_name = "EMAIL", conflicts_with = "config", requires = "host")]
+    #[arg(long, value_name = "EMAIL", requires = "host")]
     acme: Option<String>,
     /// Address to listen on, such as 127.0.0.1:6081 or :80; repeatable.
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
+    #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
     /// Memory for the cache, such as 512MiB or 40%; by default half of what there is.
-    #[arg(long, value_name = "SIZE", conflicts_with = "config")]
+    #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
     /// Cache on disk below memory: its directory and size, such as /var/cache/larder,20GiB.
-    #[arg(long, value_name = "DIR,SIZE", conflicts_with = "config")]
+    #[arg(long, value_name = "DIR,SIZE")]
     disk: Option<String>,
     /// Core threads; by default one per core this process may use.
-    #[arg(long, value_name = "N", conflicts_with = "config")]
+    #[arg(long, value_name = "N")]
     workers: Option<usize>,
     /// Defaults of the site; `safe` if not given.
-    #[arg(long, value_enum, conflicts_with = "config")]
+    #[arg(long, value_enum)]
     profile: Option<ProfileArg>,
     #[command(flatten)]
     admin: AdminArgs,
@@ -173,8 +173,58 @@ fn usual_config(file: &Path) -> Result<PathBuf, String> {
     Ok(file.to_owned())
 }
 
+/// Flags of a site that cannot stand beside a file, each with the setting that says the same there.
+fn beside_file(args: &ServeArgs) -> Option<(&'static str, &'static str)> {
+    let several = |list: &[String]| !list.is_empty();
+    [
+        (args.origin.is_some(), "--origin", "servers"),
+        (args.root.is_some(), "--root", "root"),
+        (several(&args.preset), "--preset", "preset"),
+        (several(&args.host), "--host", "host"),
+        (args.acme.is_some(), "--acme", "acme"),
+        (several(&args.listen), "--listen", "listen"),
+        (args.memory.is_some(), "--memory", "[memory] size"),
+        (args.disk.is_some(), "--disk", "[disk] path"),
+        (args.workers.is_some(), "--workers", "workers"),
+        (args.profile.is_some(), "--profile", "profile"),
+    ]
+    .into_iter()
+    .find_map(|(is_given, flag, setting)| is_given.then_some((flag, setting)))
+}
+
+/// Says which line of `file` has `setting`, or that none has.
+fn place_in(file: &Path, setting: &str) -> String {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let (table, key) = match setting.split_once(' ') {
+        Some((table, key)) => (Some(table), key),
+        None => (None, setting),
+    };
+    let mut within = table.is_none();
+    for (at, line) in text.lines().map(str::trim).enumerate() {
+        if line.starts_with('[') {
+            // `[acme]` is a table.
+            if line.strip_prefix('[').is_some_and(|rest| rest.starts_with(&format!("{key}]"))) {
+                return format!("{}:{}: `{line}`", file.display(), at + 1);
+            }
+            within = table.is_none_or(|table| line.starts_with(table));
+        } else if within
+            && line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
+        {
+            return format!("{}:{}: `{line}`", file.display(), at + 1);
+        }
+    }
+    format!("{} does not have it yet", file.display())
+}
+
 /// Returns the source of the configuration that the arguments of `serve` name.
 fn source_of(args: ServeArgs) -> Result<Source, String> {
+    if let (Some(file), Some((flag, setting))) = (&args.config, beside_file(&args)) {
+        return Err(format!(
+            "larder: {flag} does not go with --config: the file decides, also at each reload\n  \
+             = help: `{setting}` says it there: {}",
+            place_in(file, setting)
+        ));
+    }
     let (mut admin_socket, log_ring) = (args.admin.admin_socket, args.log_ring);
     let pid_file = args.varnishd.pid_file.clone();
     let user = match (args.user, args.varnishd.user()?) {
@@ -247,6 +297,29 @@ mod tests {
     fn source(flags: &[&str]) -> Result<Source, String> {
         let words = ["serve"].iter().chain(flags);
         source_of(Line::try_parse_from(words).expect("known flags").args)
+    }
+
+    #[test]
+    fn a_flag_beside_a_file_is_refused_with_the_line_that_says_the_same() {
+        let path = std::env::temp_dir().join(format!("larder-beside-{}", std::process::id()));
+        let text = "workers = 2\n[disk]\nsize = \"1GiB\"\n[memory]\nsize = \"1GiB\"\n[[site]]\nhost = \"a\"\n";
+        std::fs::write(&path, text).expect("written");
+        let file = path.display().to_string();
+        for (flags, told) in [
+            (
+                &["--memory", "512MiB"][..],
+                format!("`[memory] size` says it there: {file}:5: `size"),
+            ),
+            (&["--workers", "3"], format!("{file}:1: `workers = 2`")),
+            (&["--host", "b"], format!("{file}:7: `host = \"a\"`")),
+            (&["--listen", ":81"], format!("`listen` says it there: {file} does not have it yet")),
+            (&["--origin", "app"], "--origin does not go with --config".to_owned()),
+        ] {
+            let all = [&["--config", file.as_str()], flags].concat();
+            let said = source(&all).map(|_| ()).expect_err("refused");
+            assert!(said.contains(&told), "{said}");
+        }
+        std::fs::remove_file(&path).expect("removed");
     }
 
     #[test]

@@ -200,7 +200,7 @@ async fn where_they_listen_takes_a_restart_and_what_is_taken_is_named() {
     let at = format!("127.0.0.1:{port}");
     let stage = Setup { top: &tables(&at, &at), ..Setup::default() }.start().await;
     for name in ["health", "metrics"] {
-        stage.daemon.tells(&format!("larder: no {name} listener on {at}: Address")).await;
+        stage.daemon.tells(&format!("larder: {name} cannot listen on {at}: Address")).await;
     }
     let file = Setup { top: &tables("127.0.0.1:1", "127.0.0.1:2"), ..Setup::default() };
     std::fs::write(stage.daemon.config_file(), file.file(&stage.origin)).expect("written");

@@ -174,7 +174,8 @@ async fn a_multicast_group_is_joined_and_one_that_cannot_be_is_named() {
     support::eventually("purged", async || !is_hit(&stage.get("/a").await)).await;
     stage.daemon.counted("larder_htcp_clears_total", 1).await;
     let stage = Setup { top: &top("nowhere0"), ..Setup::default() }.start().await;
-    let why =
-        format!("no HTCP on {group}:{port}: cannot join the multicast group through nowhere0");
+    let why = format!(
+        "HTCP cannot listen on {group}:{port}: cannot join the multicast group through nowhere0"
+    );
     support::eventually(&why, async || stage.daemon.log().contains(&why)).await;
 }

@@ -5,6 +5,7 @@ mod support;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -163,6 +164,30 @@ async fn top_adds_up_what_is_asked_for() {
     assert_eq!((&value["rows"][0]["key"], &value["rows"][0]["waited"]), (&"200".into(), &2.into()));
     let last = &value["rows"][1];
     assert_eq!((&last["key"], &last["cache"]["hit"]), (&"404".into(), &0.into()));
+}
+
+#[tokio::test]
+async fn top_and_hist_show_the_last_seconds_that_are_in_the_ring() {
+    let stage = visited().await;
+    // It was there before they were started.
+    let shown = ask(&stage, "top", &["--once"]).await;
+    assert!(shown.starts_with("5 requests in "), "{shown}");
+    let shown = ask(&stage, "hist", &["--once"]).await;
+    assert!(shown.contains("| hits            2 "), "{shown}");
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    stage.get("/late").await;
+    // What a filter leaves out moves the end, too.
+    let count = async |arguments: &[&str]| {
+        let arguments = [&["--json", "--seconds", "1"], arguments].concat();
+        let value: Value =
+            serde_json::from_str(&ask(&stage, "top", &arguments).await).expect("JSON");
+        value["all"]["requests"].as_u64()
+    };
+    eventually("the late one alone", async || count(&[]).await == Some(1)).await;
+    assert_eq!(count(&["-q", "resp.status == 404 and req.url ~ gone"]).await, Some(0));
+    let json = ask(&stage, "hist", &["--json", "--seconds", "1"]).await;
+    let value: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&value["hits"]["count"], &value["others"]["count"]), (&0.into(), &1.into()));
 }
 
 #[tokio::test]

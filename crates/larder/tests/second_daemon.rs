@@ -2,10 +2,13 @@
 
 mod support;
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::fs::Permissions;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::{Pid, Signal, kill_process};
 use socket2::{Domain, Socket, Type};
+use support::console::{Ask, run};
 use support::folder::Folder;
 use support::{Setup, Stage, eventually};
 use testkit::client::Raw;
@@ -196,4 +199,73 @@ async fn a_restart_right_after_the_end_needs_no_sharing() {
         kill_process(pid, Signal::TERM).expect("a signal");
         assert!(stage.daemon.wait().expect("it ends").success());
     }
+}
+
+/// Addresses of this process's own that others hold: admin, health, metrics, and HTCP.
+struct Held {
+    streams: Vec<TcpListener>,
+    datagrams: UdpSocket,
+}
+
+impl Held {
+    fn new() -> Self {
+        let stream = |_| TcpListener::bind("127.0.0.1:0").expect("a port");
+        let datagrams = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        Self { streams: (0..4).map(stream).collect(), datagrams }
+    }
+
+    /// In this order: admin, health, metrics, the CLI, and HTCP.
+    fn addresses(&self) -> Vec<SocketAddr> {
+        let streams = self.streams.iter().map(TcpListener::local_addr);
+        let all = streams.chain([self.datagrams.local_addr()]);
+        all.map(|address| address.expect("an address")).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ports_that_are_busy_are_tried_again_until_they_are_had() {
+    let held = Held::new();
+    let [admin, health, metrics, cli, htcp] = held.addresses()[..] else { panic!("five") };
+    let folder = Folder::new();
+    folder.file("token", "0123456789abcdef0123456789abcdef\n");
+    let token = folder.path().join("token");
+    std::fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("its own file");
+    let token = token.display();
+    let top = format!(
+        "admin = {{ listen = \"{admin}\" }}\n\
+         health = {{ listen = \"{health}\" }}\n\
+         metrics = {{ listen = \"{metrics}\", token_file = \"{token}\" }}\n\
+         varnish_cli = {{ listen = \"{cli}\", secret = \"none\" }}\n\
+         htcp = {{ listen = \"{htcp}\", allow = [\"127.0.0.1\"] }}\n"
+    );
+    let origin = Scripted::start().await.expect("a port for the origin");
+    let text = Setup { top: &top, ..Setup::default() }.file(&origin);
+    let daemon = Daemon::start(&text).expect("it serves without them");
+    let names = ["admin", "health", "metrics", "Varnish CLI", "HTCP"];
+    let ports: Vec<_> = names.into_iter().zip(held.addresses()).collect();
+    let ready = async || Ask::get("/readyz").send_locally(&daemon).await.text();
+    let (said, told) = (daemon.log(), ready().await);
+    assert!(told.starts_with("ready\n"), "{told}");
+    let who = format!("(pid {}) listens there", std::process::id());
+    for (name, at) in &ports {
+        let lack = format!("{name} cannot listen on {at}: Address already in use (os error 98)");
+        assert_eq!((said.matches(&lack).count(), told.matches(&lack).count()), (1, 1), "{said}");
+        assert!(*name == "HTCP" || told.contains(&who), "{told}");
+    }
+    assert_eq!(daemon.metric("larder_ports_missing", "").await.expect("a metric"), 5.0);
+    // A reload does not hide it.
+    let (done, printed, _) = run(&daemon, &["reload"]).await;
+    assert!(done && printed.contains(&format!("admin cannot listen on {admin}")), "{printed}");
+    drop(held);
+    for (name, at) in &ports {
+        daemon.tells(&format!("larder: {name} listening on {at}")).await;
+    }
+    assert_eq!(ready().await, "ready\n");
+    assert_eq!(daemon.metric("larder_ports_missing", "").await.expect("a metric"), 0.0);
+    let token = daemon.token("config").expect("a token");
+    let ask = Ask::get("/api/v1/status").field("Authorization", &format!("Bearer {token}"));
+    assert_eq!(ask.send_to(admin).await.status, 200);
+    assert_eq!(Ask::get("/healthz").send_to(health).await.status, 200);
+    assert_eq!(Ask::get("/metrics").send_to(metrics).await.status, 401);
+    tokio::net::TcpStream::connect(cli).await.expect("it listens");
 }

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Stdio};
 
 use support::folder::Folder;
-use support::{Setup, Stage, console, whole};
+use support::{Setup, Stage, console, eventually, whole};
 use testkit::client::Raw;
 use testkit::larder::{Daemon, binary};
 use testkit::origin::{Script, Scripted};
@@ -163,6 +163,87 @@ async fn memory_and_roots_that_are_not_there_are_told_with_their_places() {
     let said = &daemon.said;
     assert!(said.contains("`--root`: /nonexistent/php: No such file"), "{said}");
     assert!(said.contains("admin nowhere"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_tells_of_users_and_cache_folders_that_a_start_could_not_use() {
+    let folder = Folder::new();
+    let site = "[[site]]\nhost = \"*\"\norigin = \"127.0.0.1:1\"\n";
+    let check = async |top: &str| {
+        folder.file("larder.toml", format!("{top}\n{site}"));
+        let file = folder.path().join("larder.toml").display().to_string();
+        ended(&folder, &["check", &file]).await
+    };
+    let (done, said) = check("[run]\nuser = \"nobdy\"").await;
+    assert!(!done && said.contains("there is no user `nobdy` to run as"), "{said}");
+    assert!(said.contains("larder.toml:2:8") && said.contains("useradd"), "{said}");
+    // Root becomes the user that the file names; anybody else stays who it is.
+    let above = folder.path().join("above");
+    fs::create_dir(&above).expect("a folder");
+    let shown = above.display();
+    let disk =
+        format!("[run]\nuser = \"nobody\"\n[disk]\npath = \"{shown}/cache\"\nsize = \"256MiB\"");
+    for (mode, is_shut) in [(0o777, false), (0o500, true)] {
+        fs::set_permissions(&above, Permissions::from_mode(mode)).expect("a mode");
+        let (done, said) = check(&disk).await;
+        assert_eq!(done, !is_shut, "{mode:o}: {said}");
+        if is_shut {
+            let why = format!("the disk cache in {shown}/cache: ");
+            assert!(said.contains(&why) && said.contains("larder.toml:4:8"), "{said}");
+            assert!(said.contains("`install -d -o "), "{said}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_tells_of_the_daemon_in_a_few_lines() {
+    let stage = Stage::new().await;
+    stage.origin.otherwise(Script::cacheable("page"));
+    for _ in 0..2 {
+        stage.get("/page").await;
+    }
+    // Cores hand in what they counted now and then.
+    eventually("two requests", async || {
+        console::run(&stage.daemon, &["status"]).await.1.contains("\nrequests  2, ")
+    })
+    .await;
+    let (done, shown, said) = console::run(&stage.daemon, &["status"]).await;
+    assert!(done, "{said}");
+    for words in [
+        &format!("larder {}, up ", env!("CARGO_PKG_VERSION")),
+        "requests  2, hit ratio 50.0 %",
+        "cache     1 objects, ",
+        "serves    sites: 1, origins: 1, cores: 2",
+        "health    ready",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let file = fs::read_to_string(stage.daemon.config_file()).expect("a file");
+    fs::write(stage.daemon.config_file(), file.replace("workers = 2", "workers = 1"))
+        .expect("written");
+    assert!(console::run(&stage.daemon, &["reload"]).await.0);
+    let (_, shown, _) = console::run(&stage.daemon, &["status"]).await;
+    assert!(shown.contains("restart   wanted by workers"), "{shown}");
+    let (done, shown, _) = console::run(&stage.daemon, &["status", "--json"]).await;
+    let value: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!((done, &value["hit_ratio"], &value["ready"]), (true, &0.5.into(), &true.into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shells_and_fingers_are_helped() {
+    let folder = Folder::new();
+    for (shell, word) in
+        [("bash", "complete -F"), ("zsh", "#compdef larder"), ("fish", "-c larder")]
+    {
+        let output =
+            Command::new(binary().expect("a binary")).args(["completions", shell]).output();
+        let shown = String::from_utf8_lossy(&output.expect("it starts").stdout).into_owned();
+        assert!(shown.contains(word) && shown.contains("explain"), "{shell}");
+    }
+    let (done, said) = ended(&folder, &["stop"]).await;
+    assert!(!done && said.contains("systemctl stop larder"), "{said}");
+    let (done, said) = ended(&folder, &["start", "--listen", "127.0.0.1:0"]).await;
+    assert!(!done && said.contains("flags for a site need --origin URL"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

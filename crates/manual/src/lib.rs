@@ -15,7 +15,7 @@ use std::io;
 use std::path::Path;
 
 use clap::Command;
-use clap_complete::Shell;
+pub use clap_complete::Shell;
 
 /// The book that all pages belong to, in the middle of their first line.
 const BOOK: &str = "Larder";
@@ -61,11 +61,17 @@ pub fn documents(command: &Command, date: &str) -> io::Result<Vec<Document>> {
         bytes: settings::page(edition).into_bytes(),
     });
     for (shell, path) in SHELLS {
-        let mut bytes = Vec::new();
-        clap_complete::generate(shell, &mut shown.clone(), command.get_name(), &mut bytes);
-        all.push(Document { path: path.to_owned(), bytes });
+        all.push(Document { path: path.to_owned(), bytes: completions(command, shell) });
     }
     Ok(all)
+}
+
+/// Returns the completions of the verbs that are shown, for a shell.
+pub fn completions(command: &Command, shell: Shell) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut shown = verbs::without_hidden(command);
+    clap_complete::generate(shell, &mut shown, command.get_name(), &mut bytes);
+    bytes
 }
 
 /// Writes [`documents`] below `folder`.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use observe::format::Fields;
@@ -59,6 +59,29 @@ impl Kinds {
             Self::All => true,
             Self::Clients => record.is_client(),
             Self::Backend => record.phases.fetch.is_some(),
+        }
+    }
+}
+
+/// The part of the ring that is shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Window {
+    /// The seconds that it covers.
+    pub(crate) seconds: f64,
+    /// Seconds since the last request ended.
+    pub(crate) ended_ago: f64,
+    /// Records that were lost.
+    pub(crate) lost: u64,
+}
+
+impl Window {
+    /// The end of the window, unless that is just now.
+    pub(crate) fn told(&self) -> String {
+        /// Requests that ended so many seconds ago are those of now.
+        const NOW_S: f64 = 2.0;
+        match self.ended_ago {
+            ago if ago < NOW_S => String::new(),
+            ago => format!(", the last one {ago:.0} s ago"),
         }
     }
 }
@@ -132,6 +155,48 @@ impl FeedArgs {
         feed.renew()?;
         Ok(feed)
     }
+}
+
+impl FeedArgs {
+    /// Hands on the requests of the last `seconds` that are in the ring; for 0, all of them.
+    pub(crate) fn read_last(
+        &self,
+        seconds: u64,
+        sink: &mut dyn FnMut(&Record<'_>, &Fields),
+    ) -> Result<Window, String> {
+        let mut feed = self.open(From::Oldest)?;
+        let began_ms = unix_ms();
+        // Cores' rings are not in one order: the end is known when all are read.
+        let (mut first_us, mut last_us, mut last_ms) = (u64::MAX, 0, began_ms);
+        let mut all = Self { query: None, ..self.clone() }.open(From::Oldest)?;
+        all.read_until(began_ms, &mut |record, _| {
+            first_us = first_us.min(record.start_us);
+            if record.end_us() >= last_us {
+                last_us = record.end_us();
+                last_ms = record.start_unix_ms.saturating_add(record.phases.end / 1000);
+            }
+        })?;
+        let asked_us = seconds.saturating_mul(1_000_000);
+        let covered_us = last_us.saturating_sub(first_us);
+        let window_us = if seconds == 0 { covered_us } else { covered_us.min(asked_us) };
+        let window = last_us - window_us..=last_us;
+        let lost = feed.read_until(began_ms, &mut |record, fields| {
+            if window.contains(&record.end_us()) {
+                sink(record, fields);
+            }
+        })?;
+        Ok(Window {
+            seconds: window_us as f64 / 1e6,
+            ended_ago: began_ms.saturating_sub(last_ms) as f64 / 1e3,
+            lost,
+        })
+    }
+}
+
+/// Milliseconds since 1970 UTC.
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The filter that `text` is for records with `fields`, if there is one.
@@ -244,6 +309,28 @@ impl Feed {
             self.renew()?;
         }
         Ok(polled)
+    }
+
+    /// As [`Feed::poll`], until nothing is left that began before `unix_ms`: a daemon may write
+    /// faster than is read. The result is how many records were lost.
+    fn read_until(
+        &mut self,
+        unix_ms: u64,
+        sink: &mut dyn FnMut(&Record<'_>, &Fields),
+    ) -> Result<u64, String> {
+        let mut lost = 0;
+        loop {
+            let mut is_over = true;
+            let polled = self.poll(&mut |record, fields| {
+                is_over &= record.start_unix_ms > unix_ms;
+                sink(record, fields);
+            })?;
+            lost += polled.lost;
+            // Where the filter holds for none of them, they tell nothing about the time.
+            if polled.records == 0 || (is_over && self.query.is_none()) {
+                return Ok(lost);
+            }
+        }
     }
 
     /// As [`Feed::poll`], until nothing is left, or so much came that the caller should look at its

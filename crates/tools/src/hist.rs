@@ -1,8 +1,5 @@
 //! `larder hist`: how long requests take.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use clap::Args;
 use observe::Record;
 use observe::histogram::{self, Histogram, PARTS, Pair, quantiles};
@@ -13,7 +10,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::Paragraph;
 
-use super::feed::{Feed, FeedArgs};
+use super::feed::{Feed, FeedArgs, Window};
 use super::screen::{self, View};
 use super::{grouped, is_terminal, print, time};
 
@@ -36,10 +33,10 @@ pub struct HistArgs {
     /// Time until the answer was ready, instead of until it was sent.
     #[arg(long)]
     ttfb: bool,
-    /// Print it once, after --seconds.
+    /// Print it once.
     #[arg(long)]
     once: bool,
-    /// Seconds that --once counts; 0 counts what is in the ring already.
+    /// Seconds that --once counts, the last that are in the ring; 0 counts all that is in it.
     #[arg(long, value_name = "N", default_value_t = 10)]
     seconds: u64,
     /// Quantiles as one JSON object; prints once.
@@ -58,12 +55,6 @@ impl Both {
     fn add(&mut self, record: &Record<'_>) {
         self.total.add(record, record.phases.end);
         self.ttfb.add(record, record.ttfb_us());
-    }
-
-    fn take(&mut self, feed: &mut Feed) -> Result<u64, String> {
-        let polled = feed.poll(&mut |record, _| self.add(record))?;
-        self.lost += polled.lost;
-        Ok(polled.records)
     }
 
     fn pair(&self, ttfb: bool) -> &Pair {
@@ -89,26 +80,16 @@ pub fn run(args: &HistArgs) -> Result<(), String> {
 }
 
 fn once(args: &HistArgs) -> Result<(), String> {
-    let from = if args.seconds == 0 { From::Oldest } else { From::Now };
-    let mut feed = args.feed.open(from)?;
     let mut both = Both::default();
-    let (began, wanted) = (Instant::now(), Duration::from_secs(args.seconds));
-    loop {
-        let over = began.elapsed() >= wanted;
-        let read = both.take(&mut feed)?;
-        if over && read == 0 {
-            break;
-        }
-        if read == 0 {
-            thread::sleep(Duration::from_millis(50));
-        }
-    }
+    let window = args.feed.read_last(args.seconds, &mut |record, _| both.add(record))?;
+    both.lost = window.lost;
     let pair = both.pair(args.ttfb);
     let text = match args.json {
-        true => json(pair, both.lost),
+        true => json(pair, &window),
         false => {
             let mut lines = histogram::draw(&pair.hits, &pair.others, WIDTH, HEIGHT);
             lines.extend(legend(pair, args.ttfb, both.lost));
+            lines.push(format!("  {:.1} s{}", window.seconds, window.told()));
             lines.join("\n") + "\n"
         }
     };
@@ -138,11 +119,13 @@ fn legend(pair: &Pair, ttfb: bool, lost: u64) -> Vec<String> {
     lines
 }
 
-fn json(pair: &Pair, lost: u64) -> String {
+fn json(pair: &Pair, window: &Window) -> String {
     let value = serde_json::json!({
         "hits": quantiles(&pair.hits),
         "others": quantiles(&pair.others),
-        "lost": lost,
+        "seconds": window.seconds,
+        "ended_ago_seconds": window.ended_ago,
+        "lost": window.lost,
     });
     format!("{value}\n")
 }

@@ -15,6 +15,7 @@ mod nearby;
 mod rollout;
 mod screen;
 mod stat;
+mod status;
 mod tags;
 mod top;
 mod why;
@@ -30,6 +31,7 @@ pub use log::LogArgs;
 pub use logstat::LogstatArgs;
 pub use rollout::{ClusterRollBackArgs, ClusterRollOutArgs, Gather};
 pub use stat::StatArgs;
+pub use status::StatusArgs;
 pub use top::TopArgs;
 pub use why::{ExplainArgs, reasons};
 
@@ -38,6 +40,7 @@ pub use hist::run as hist;
 pub use log::run as log;
 pub use logstat::run as logstat;
 pub use stat::run as stat;
+pub use status::run as status;
 pub use top::run as top;
 pub use why::run as explain;
 

@@ -1,8 +1,5 @@
 //! `larder top`: who and what is asked for most.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use base::tally::Outcome;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
@@ -16,7 +13,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Row, Table};
 
-use super::feed::{Feed, FeedArgs};
+use super::feed::{Feed, FeedArgs, Window};
 use super::screen::{self, View};
 use super::{bytes, grouped, is_terminal, print, time};
 
@@ -30,7 +27,7 @@ e errors; space holds the table, q ends.
 
 Examples:
   larder top --by client --sort bytes
-  larder top --once --seconds 5 -q 'resp.status == 404'";
+  larder top --once --seconds 60 -q 'resp.status == 404'";
 
 /// Show what is asked for most: URLs, clients, user agents, statuses and more, as it changes.
 ///
@@ -47,10 +44,10 @@ pub struct TopArgs {
     /// Figure that orders the rows, the largest first.
     #[arg(long, value_enum, default_value = "requests")]
     sort: SortArg,
-    /// Print the table once, after --seconds.
+    /// Print the table once.
     #[arg(long)]
     once: bool,
-    /// Seconds that --once counts; 0 counts what is in the ring already.
+    /// Seconds that --once counts, the last that are in the ring; 0 counts all that is in it.
     #[arg(long, value_name = "N", default_value_t = 10)]
     seconds: u64,
     /// Rows that --once prints.
@@ -121,34 +118,13 @@ pub fn run(args: &TopArgs) -> Result<(), String> {
 }
 
 fn once(args: &TopArgs, by: By, sort: Sort) -> Result<(), String> {
-    let from = if args.seconds == 0 { From::Oldest } else { From::Now };
-    let mut feed = args.feed.open(from)?;
     let mut tally = Tally::new(by, None);
-    let (began, wanted) = (Instant::now(), Duration::from_secs(args.seconds));
-    let (mut lost, mut span_us) = (0, (u64::MAX, 0));
-    loop {
-        let over = began.elapsed() >= wanted;
-        let polled = feed.poll(&mut |record, fields| {
-            span_us = (span_us.0.min(record.start_us), span_us.1.max(record.end_us()));
-            tally.add(record, fields);
-        })?;
-        lost += polled.lost;
-        if over && polled.records == 0 {
-            break;
-        }
-        if polled.records == 0 {
-            thread::sleep(Duration::from_millis(50));
-        }
-    }
-    // Of what was there already, rates are over the time it covers.
-    let seconds = match args.seconds {
-        0 => span_us.1.saturating_sub(span_us.0) as f64 / 1e6,
-        _ => began.elapsed().as_secs_f64(),
-    };
-    tally.pass(seconds);
+    let window =
+        args.feed.read_last(args.seconds, &mut |record, fields| tally.add(record, fields))?;
+    tally.pass(window.seconds);
     let text = match args.json {
-        true => json(&tally, sort, args.rows, lost),
-        false => plain(&tally, sort, args.rows, lost),
+        true => json(&tally, sort, args.rows, &window),
+        false => plain(&tally, sort, args.rows, &window),
     };
     print(text.as_bytes()).map(|_| ())
 }
@@ -177,14 +153,16 @@ fn classes(sums: &Sums, shown: impl Fn(f64) -> String) -> String {
     Outcome::ALL.map(class).join(", ")
 }
 
-fn plain(tally: &Tally, sort: Sort, count: usize, lost: u64) -> String {
+fn plain(tally: &Tally, sort: Sort, count: usize, window: &Window) -> String {
     let all = tally.all();
     let (seconds, by, sort_word) = (tally.seconds(), tally.by().word(), sort.word());
     let mut out = format!(
-        "{} requests in {seconds:.1} s, by {by}, most {sort_word} first\n",
-        grouped(all.requests as u64)
+        "{} requests in {seconds:.1} s{}, by {by}, most {sort_word} first\n",
+        grouped(all.requests as u64),
+        window.told()
     );
     out.push_str(&format!("{}\n", classes(all, |count| grouped(count as u64))));
+    let lost = window.lost;
     if lost > 0 {
         out.push_str(&format!("{lost} more were lost: this reader was too slow\n"));
     }
@@ -201,7 +179,7 @@ fn plain(tally: &Tally, sort: Sort, count: usize, lost: u64) -> String {
     out
 }
 
-fn json(tally: &Tally, sort: Sort, count: usize, lost: u64) -> String {
+fn json(tally: &Tally, sort: Sort, count: usize, window: &Window) -> String {
     let row = |sums: &Sums| {
         let classes: serde_json::Map<_, _> = Outcome::ALL
             .into_iter()
@@ -230,7 +208,8 @@ fn json(tally: &Tally, sort: Sort, count: usize, lost: u64) -> String {
         "seconds": tally.seconds(),
         "by": tally.by().word(),
         "sort": sort.word(),
-        "lost": lost,
+        "ended_ago_seconds": window.ended_ago,
+        "lost": window.lost,
         "all": row(tally.all()),
         "rows": rows,
     });

@@ -191,7 +191,9 @@ fn run(r: &mut Reader, top: &Table<'_>) -> Run {
         let good = !text.is_empty() && !text.contains(['\0', ':', '/']);
         r.check(&item, good.then(|| text.to_owned()).ok_or("takes the name of one"))
     };
-    Run { user: name("user"), group: name("group") }
+    let (user, group) = (name("user"), name("group"));
+    let span = table.item("user").map_or_else(|| table.span.clone(), |item| item.span);
+    Run { user, group, place: Some(crate::Place { file: r.source.clone(), span }) }
 }
 
 /// `auto`, a percentage or a size.

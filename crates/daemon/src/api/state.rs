@@ -50,7 +50,7 @@ impl Daemon {
             "config_file": self.config_file(),
             "waits_for_restart": self.with_config(|config| self.waits_for_restart(config)),
             "dashboard": {
-                "addresses": self.admin_addresses,
+                "addresses": self.open_consoles(),
                 "tokens": self.with_config(|config| super::tokens_folder(&config.admin)),
             },
             "cores": self.cores(),

@@ -1,0 +1,124 @@
+//! `larder status`: a running daemon in a few lines.
+
+use base::tally::{Outcome, hit_ratio};
+use clap::Args;
+use serde_json::Value;
+
+use crate::client::{AdminArgs, ask};
+use crate::{bytes, grouped, print};
+
+/// Show the running daemon in a few lines: version, uptime, requests, cache, and what is amiss.
+///
+/// The exit status is 0 while the daemon is ready, and 1 while it is not, or does not run.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                  larder status\n  \
+                  larder status --json | jq -r '.waits_for_restart[]'")]
+pub struct StatusArgs {
+    #[command(flatten)]
+    admin: AdminArgs,
+    /// As one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `larder status`.
+///
+/// # Errors
+/// A message for standard error; also where the daemon is not ready.
+pub fn run(args: &StatusArgs) -> Result<(), String> {
+    let socket = &args.admin.admin_socket;
+    let look = |path: &str| -> Result<Value, String> {
+        let (status, body) = ask(socket, "GET", path)?;
+        let value = serde_json::from_str(&body).ok().filter(|_| status == 200);
+        value.ok_or_else(|| format!("larder: the daemon's answer cannot be read: {path}"))
+    };
+    let (mut status, sites) = (look("/api/v1/status")?, look("/api/v1/sites")?);
+    let (code, readiness) = ask(socket, "GET", "/readyz")?;
+    let requests = requests(&sites);
+    let text = match args.json {
+        true => {
+            status["ready"] = (code == 200).into();
+            status["readiness"] = readiness.lines().collect::<Vec<_>>().into();
+            status["hit_ratio"] = ratio(&requests).into();
+            status["requests"] = requests.iter().sum::<f64>().into();
+            format!("{status}\n")
+        }
+        false => shown(&status, &requests, &readiness),
+    };
+    print(text.as_bytes())?;
+    match code {
+        200 => Ok(()),
+        _ => Err("larder: the daemon is not ready".to_owned()),
+    }
+}
+
+/// The requests of all sites, in the order of [`Outcome::ALL`].
+fn requests(sites: &Value) -> [f64; Outcome::ALL.len()] {
+    let all = sites["sites"].as_array();
+    let count = |site: &Value, outcome: Outcome| site["requests"][outcome.word()].as_f64();
+    Outcome::ALL.map(|outcome| all.into_iter().flatten().filter_map(|s| count(s, outcome)).sum())
+}
+
+fn ratio(requests: &[f64]) -> Option<f64> {
+    hit_ratio(|outcome| requests[outcome as usize])
+}
+
+fn shown(status: &Value, requests: &[f64], readiness: &str) -> String {
+    let number = |value: &Value| value.as_u64().unwrap_or_default();
+    let version = status["version"].as_str().unwrap_or("?");
+    let file = status["config_file"].as_str().unwrap_or("its command line");
+    let ratio = ratio(requests).map_or_else(|| "-".to_owned(), |r| format!("{:.1} %", r * 100.0));
+    let cache = &status["cache"];
+    let mut out = format!(
+        "larder {version}, up {}, by {file}\n\
+         requests  {}, hit ratio {ratio}\n\
+         cache     {} objects, {} of {}\n\
+         serves    sites: {}, origins: {}, cores: {}\n",
+        uptime(number(&status["uptime_seconds"])),
+        grouped(requests.iter().sum::<f64>() as u64),
+        grouped(number(&cache["objects"])),
+        bytes(number(&cache["bytes"]) as f64),
+        bytes(number(&cache["budget_bytes"]) as f64),
+        status["sites"],
+        status["origins"],
+        status["cores"],
+    );
+    let stays: Vec<_> = status["waits_for_restart"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    if !stays.is_empty() {
+        out.push_str(&format!("restart   wanted by {}\n", stays.join(", ")));
+    }
+    let mut title = "health    ";
+    for line in readiness.lines() {
+        out.push_str(&format!("{title}{line}\n"));
+        title = "          ";
+    }
+    out
+}
+
+/// A time since a start, in its two largest units.
+fn uptime(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, _, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_in_its_two_largest_units() {
+        let told = [5, 65, 3_700, 90_000].map(uptime);
+        assert_eq!(told, ["5 s", "1 min 5 s", "1 h 1 min", "1 d 1 h"]);
+    }
+}
