@@ -119,16 +119,14 @@ impl Ask<'_> {
 /// error into it.
 #[inline]
 pub(crate) fn complete(reply: &mut Reply, site: &Site, request: &Request, notes: &Notes) {
-    let made = std::mem::replace(&mut reply.made, Made::No);
-    if made != Made::No {
-        complete_made(reply, made, site, (request, notes));
+    if reply.made != Made::No {
+        complete_made(reply, site, request, notes);
     }
 }
 
 #[cold]
-fn complete_made(reply: &mut Reply, made: Made, site: &Site, asked: (&Request, &Notes)) {
-    let (request, notes) = asked;
-    if made == Made::Plain {
+fn complete_made(reply: &mut Reply, site: &Site, request: &Request, notes: &Notes) {
+    if std::mem::replace(&mut reply.made, Made::No) == Made::Plain {
         error_pages::put(reply, &site.error_pages, &request.method);
     }
     if let Head::Owned(response) = &mut reply.head {
