@@ -387,6 +387,7 @@ async fn fetch_own(
     body: Option<Reader>,
 ) -> Reply {
     job.fetch.upload = Upload::of(body);
+    let is_whole = job.judge.asks_for_whole();
     let fetched = fetch::start(job).await;
     let served = |stored| Served::Fetched { reason, stored, collapsed: false };
     let ask = &Ask { now: core.now(), ..*ask };
@@ -406,7 +407,9 @@ async fn fetch_own(
         Fetched::ConfirmedOnce(object) => {
             return declared::stored(Some(core), ask, &object, Served::Revalidated);
         }
-        Fetched::Passing(passing) => return declared::passing(ask, *passing, served(false)),
+        Fetched::Passing(passing) => {
+            return declared::passing(ask, *passing, (served(false), is_whole));
+        }
         Fetched::Instead(instead) => instead,
     };
     match instead {

@@ -144,6 +144,11 @@ impl ByPolicy {
         own
     }
 
+    /// Tells whether the origin is asked for the whole, whatever part the client wants.
+    pub(crate) fn asks_for_whole(&self) -> bool {
+        !self.own
+    }
+
     /// A fetch past the store.
     pub(crate) fn pass(core: &Rc<Core>, ask: &Ask<'_>) -> Own {
         let key_hash = core.shared.seed.hash(&ask.request.target);
