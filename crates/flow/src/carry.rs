@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base::{Counter, Limit};
 use cache::{Abandoned, BodyWriter, NewObject, NotKept, Push, Variant, Watch};
+use message::store::Permit;
 use message::vary::{VaryNames, vary_signature};
 use message::{Request, Trailers};
 use origin::Exchange;
@@ -296,11 +297,11 @@ async fn recode(
 pub(crate) fn begin(
     core: &Core,
     trace: Option<&Trace>,
-    lead: Lead,
+    (permit, lead): (Permit, Lead),
     new: NewObject,
     variant: Option<Variant<'_>>,
 ) -> Filling {
-    let filling = lead.store(new, variant);
+    let filling = lead.store(permit, new, variant);
     note_begun(core, trace, filling.refused());
     filling
 }

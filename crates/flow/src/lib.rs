@@ -51,6 +51,7 @@ mod trailers;
 mod trust;
 mod unserved;
 pub mod vcl;
+mod verdict;
 mod wait;
 mod way;
 mod why;

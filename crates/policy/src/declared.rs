@@ -209,14 +209,14 @@ impl Policy for Declared {
         if forwarded::is_varied_by(&ctx.response.headers, &self.client_field) {
             ctx.plan.refuse(NotStored::VaryAny, ctx.response.status);
         }
-        if plan.match_type && ctx.plan.store.is_ok() {
+        if plan.match_type && ctx.plan.verdict().is_ok() {
             let kind = ctx.response.headers.value(HeaderId::ContentType).unwrap_or_default();
             if !media::fits(ctx.request.path(), kind) {
                 ctx.plan.refuse(NotStored::ContentType, ctx.response.status);
             }
         }
         if let Some(field) = &plan.dictionary
-            && ctx.plan.store.is_ok()
+            && ctx.plan.verdict().is_ok()
             && ctx.response.status == Status::OK
             && !ctx.response.headers.contains(HeaderId::UseAsDictionary)
         {

@@ -11,7 +11,7 @@ use super::*;
 #[test]
 fn a_reader_follows_and_ends_with_the_body() {
     let cache = cache();
-    let mut filling = lead(begin(&cache, "/a")).store(head(Some(6)), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(6)), None);
     let object = Arc::clone(filling.object());
     let mut reader = object.reader();
     assert_eq!((reader.length(), object.length()), (Some(6), Some(6)));
@@ -37,7 +37,7 @@ fn bodies_of_every_shape_come_out_as_they_went_in() {
         let body = pattern(size);
         for (declared, step) in [(true, 1000), (true, 100_000), (false, 1000), (false, 70_000)] {
             let length = declared.then_some(size as u64);
-            let mut filling = begin_anew(&cache, "/a").store(head(length), None);
+            let mut filling = begin_anew(&cache, "/a").store(permit(), head(length), None);
             let early = filling.object().reader();
             let follower = std::thread::spawn(move || read_all(early));
             for piece in body.chunks(step) {
@@ -67,7 +67,8 @@ fn trailers(name: &[u8]) -> Trailers {
 fn trailers_come_behind_a_kept_body_for_every_reader_and_are_weighed_with_it() {
     let cache = cache();
     let store = |length: usize, flags: Flags, behind: Option<Trailers>| {
-        let mut filling = begin_anew(&cache, "/a").store(NewObject { flags, ..head(None) }, None);
+        let mut filling =
+            begin_anew(&cache, "/a").store(permit(), NewObject { flags, ..head(None) }, None);
         let mut early = filling.object().reader();
         assert!(early.take_trailers().is_none(), "before the end there are none");
         let object = Arc::clone(filling.object());
@@ -99,7 +100,7 @@ fn trailers_come_behind_a_kept_body_for_every_reader_and_are_weighed_with_it() {
 #[test]
 fn trailers_of_a_body_that_is_not_kept_go_to_its_reader() {
     let cache = Cache::new(Config { object_bytes_max: 1000, ..config(1 << 20) });
-    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
     let mut reader = filling.object().reader();
     assert_eq!(filling.push(&[1; 2000]), Push::Ok);
     assert!(filling.is_window());
@@ -113,11 +114,11 @@ fn trailers_of_a_body_that_is_not_kept_go_to_its_reader() {
 #[test]
 fn trailers_stay_with_a_body_that_is_confirmed() {
     let cache = cache();
-    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
     let old = Arc::clone(filling.object());
     assert_eq!(filling.push(b"body"), Push::Ok);
     assert!(filling.finish_with(Some(trailers(b"X-Sum"))));
-    let new = begin_anew(&cache, "/a").freshen(&old, head(None), None);
+    let new = begin_anew(&cache, "/a").freshen(permit(), &old, head(None), None);
     drop(old);
     assert_eq!(new.trailers(), Some(&trailers(b"X-Sum")));
     assert_eq!(bytes_of(&new).as_deref(), Some(&b"body"[..]));
@@ -137,7 +138,7 @@ fn chunks_that_are_there_are_kept_as_they_are() {
     ] {
         let body = pattern(sizes.iter().sum());
         let length = declared.then_some(body.len() as u64);
-        let mut filling = begin_anew(&cache, "/a").store(head(length), None);
+        let mut filling = begin_anew(&cache, "/a").store(permit(), head(length), None);
         let mut follower = filling.object().reader();
         let mut rest = Bytes::from(body.clone());
         for size in sizes {
@@ -154,14 +155,14 @@ fn chunks_that_are_there_are_kept_as_they_are() {
         assert!(read_all(object.reader()).expect("complete") == body);
     }
     // Copies and chunks may follow each other, and no more comes than was declared.
-    let mut filling = begin_anew(&cache, "/a").store(head(Some(9)), None);
+    let mut filling = begin_anew(&cache, "/a").store(permit(), head(Some(9)), None);
     let chunk = Bytes::from_static(b"def");
     assert_eq!((filling.push(b"abc"), filling.push_chunk(&chunk)), (Push::Ok, Push::Ok));
     assert_eq!(filling.push(b"ghi"), Push::Ok);
     let object = Arc::clone(filling.object());
     assert!(filling.finish());
     assert_eq!(bytes_of(&object).expect("complete"), b"abcdefghi");
-    let mut filling = begin_anew(&cache, "/a").store(head(Some(2)), None);
+    let mut filling = begin_anew(&cache, "/a").store(permit(), head(Some(2)), None);
     assert_eq!(filling.push_chunk(&chunk), Push::Overrun);
     drop((object, filling));
     cache.clear();
@@ -172,7 +173,7 @@ fn chunks_that_are_there_are_kept_as_they_are() {
 fn a_reader_seeks_within_and_beyond_what_has_come() {
     let cache = cache();
     let body = pattern(600_000);
-    let mut filling = lead(begin(&cache, "/a")).store(head(Some(600_000)), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(600_000)), None);
     let skips = [0, 1, 1000, 262_144, 262_145, 599_999, 600_000, 700_000];
     let mut readers: Vec<_> = skips.iter().map(|_| filling.object().reader()).collect();
     readers.iter_mut().zip(skips).for_each(|(reader, skip)| reader.seek(skip));
@@ -197,7 +198,7 @@ fn a_reader_seeks_within_and_beyond_what_has_come() {
 #[test]
 fn a_length_not_met_is_an_abort() {
     let cache = cache();
-    let mut filling = lead(begin(&cache, "/a")).store(head(Some(6)), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(6)), None);
     let reader = filling.object().reader();
     assert_eq!(filling.push(b"abc"), Push::Ok);
     assert!(found(&cache, "/a").is_some());
@@ -209,7 +210,7 @@ fn a_length_not_met_is_an_abort() {
 #[test]
 fn a_length_exceeded_is_an_abort() {
     let cache = cache();
-    let mut filling = lead(begin(&cache, "/a")).store(head(Some(2)), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(2)), None);
     let reader = filling.object().reader();
     assert_eq!(filling.push(b"abc"), Push::Overrun);
     assert_eq!(filling.push(b"d"), Push::Abandoned);
@@ -221,7 +222,7 @@ fn a_length_exceeded_is_an_abort() {
 #[test]
 fn a_slow_reader_does_not_slow_the_writer_of_a_kept_body() {
     let cache = cache();
-    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
     let slow = filling.object().reader();
     for _ in 0..10 {
         assert_eq!(filling.push(&[7; 100_000]), Push::Ok);
@@ -234,7 +235,7 @@ fn a_slow_reader_does_not_slow_the_writer_of_a_kept_body() {
 #[test]
 fn a_body_that_outgrows_the_limit_becomes_a_window() {
     let cache = cache();
-    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
     let object = Arc::clone(filling.object());
     let (mut fast, mut slow) = (object.reader(), object.reader());
     let piece = pattern(100_000);
@@ -273,7 +274,7 @@ fn a_body_declared_too_large_is_a_window_from_the_start() {
     let cache = cache();
     let lead = lead(begin(&cache, "/a"));
     let Begin::Wait(waiting) = begin(&cache, "/a") else { panic!("somebody fetches") };
-    let mut filling = lead.store(head(Some(2 * MIB)), None);
+    let mut filling = lead.store(permit(), head(Some(2 * MIB)), None);
     assert!(matches!(block_on(waiting), Waited::Refused));
     assert!(!filling.stored() && filling.is_window());
     assert!(matches!(begin(&cache, "/a"), Begin::Alone(_)));
@@ -296,7 +297,7 @@ fn a_body_declared_too_large_is_a_window_from_the_start() {
 fn a_window_without_readers_is_abandoned() {
     let cache = cache();
     // Its readers left.
-    let mut filling = lead(begin(&cache, "/a")).store(head(Some(2 * MIB)), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(2 * MIB)), None);
     let reader = filling.object().reader();
     assert_eq!(filling.push(&[1; 70_000]), Push::Wait);
     assert!(filling.poll_room(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -307,11 +308,11 @@ fn a_window_without_readers_is_abandoned() {
     // Nobody ever came: it waits for a reader until it is full.
     let mut lead_of_b = lead(begin(&cache, "/b"));
     lead_of_b.passes_by(passage(64 * 1024));
-    let mut filling = lead_of_b.store(head(Some(2 * MIB)), None);
+    let mut filling = lead_of_b.store(permit(), head(Some(2 * MIB)), None);
     assert_eq!(filling.push(&[1; 60_000]), Push::Ok);
     assert_eq!(filling.push(&[1; 60_000]), Push::Abandoned);
     // A background fetch that outgrows the limit.
-    let mut filling = lead(begin(&cache, "/c")).store(head(None), None);
+    let mut filling = lead(begin(&cache, "/c")).store(permit(), head(None), None);
     assert_eq!(filling.push(&[1; 1_000_000]), Push::Ok);
     assert_eq!(filling.push(&[1; 100_000]), Push::Abandoned);
     drop(filling);
@@ -322,7 +323,7 @@ fn a_window_without_readers_is_abandoned() {
 #[test]
 fn a_budget_without_room_makes_windows_too() {
     let cache = Cache::new(config(100_000));
-    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
     let reader = filling.object().reader();
     let follower = std::thread::spawn(move || read_all(reader));
     let body = pattern(900_000);
@@ -489,7 +490,7 @@ fn what_a_reader_passes_over_makes_room_in_a_window() {
 fn a_reader_knows_that_nothing_but_the_end_is_left() {
     let cache = cache();
     let (mut window, from_window) = Body::window(passage(10_000));
-    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
     let mut readers = [from_window, filling.object().reader()];
     assert_eq!((window.push(b"abc"), filling.push(b"abc")), (Push::Ok, Push::Ok));
     for reader in &mut readers {

@@ -4,8 +4,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Counter;
-use cache::{Passage, Sinks};
+use cache::{Passage, Record, Sinks};
 use message::Request;
+use message::store::{NotStored, Permit};
 use origin::{Caller, Exchange};
 
 use super::{Attempt, Collected, Fate, Fetch, Job, Judge, Upload, start};
@@ -44,6 +45,10 @@ impl Judge for Broken {
 
     fn collected(&mut self, _: &mut Fetch, (): (), _: Result<Collected, String>) -> Fate<Self> {
         Fate::Try
+    }
+
+    fn judge_again(&self, _: &Fetch, _: &Record) -> Result<Permit, NotStored> {
+        Err(NotStored::NoStore)
     }
 
     fn found_file(&mut self, _: &mut Fetch, _: Vec<u8>) -> Fate<Self> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Counter, Limit, Limits, Now};
-use cache::{Record, Sinks};
-use message::store::strip_hop_by_hop;
+use cache::{Object, Record, Sinks};
+use message::store::{Permit, strip_hop_by_hop};
 use message::{Framing, HeaderId, Method, Request, Response, Status, Upgrade, Version};
 use origin::{Caller, Events, Exchange, Origin, RequestBody};
 
@@ -42,7 +42,7 @@ pub(crate) struct Asking {
 
 /// A stored response that its owner has told of.
 pub(crate) struct PeerRecord {
-    record: Record,
+    pub(crate) record: Record,
     pub(crate) exchange: Box<Exchange>,
     /// The version that it has all or a part of, if it is stored in slices.
     pub(crate) edition: Option<Edition>,
@@ -172,15 +172,20 @@ impl Asking {
 }
 
 impl PeerRecord {
-    /// The plan by which it is stored here.
-    pub(crate) fn plan(&self, sinks: Sinks) -> Box<Plan> {
+    /// The plan by which it is stored here, over what there is.
+    pub(crate) fn plan(
+        &self,
+        permit: Permit,
+        (over, sinks): (Option<Arc<Object>>, Sinks),
+    ) -> Box<Plan> {
         Box::new(Plan {
+            permit,
+            over,
             new: self.record.renewed(),
             selected: self.record.vary().map(Selected::again),
             recode: Recode::default(),
             gate: None,
             attached: None,
-            kept: true,
             sinks,
         })
     }

@@ -5,8 +5,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use base::Limit;
+use cache::Record;
 use codec::Coding;
 use message::date::HttpDate;
+use message::store::{NotStored, Permit};
 use message::{Framing, HeaderId, Method, Request, Response, Status};
 use origin::Exchange;
 use vcl::backend::Leaf;
@@ -36,6 +38,7 @@ use crate::form;
 use crate::recode::Recode;
 use crate::reply::stored_head;
 use crate::tier::Lead;
+use crate::verdict::Again;
 
 /// A program's report of a fetch to the request that caused it.
 #[derive(Default)]
@@ -203,6 +206,10 @@ impl Judge for ByProgram {
             }
             Err(why) => self.fail(fetch, &why),
         }
+    }
+
+    fn judge_again(&self, fetch: &Fetch, record: &Record) -> Result<Permit, NotStored> {
+        Again::Program.judge(record, fetch.now())
     }
 
     fn found_file(&mut self, fetch: &mut Fetch, _: Vec<u8>) -> Fate<Self> {
