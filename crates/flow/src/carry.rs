@@ -325,6 +325,17 @@ pub(crate) async fn drain(mut exchange: Exchange) {
     while let Ok(true) = exchange.next(&mut |_| {}).await {}
 }
 
+/// Longest rest of a response that is of no use which is read.
+const REST_BYTES: u64 = 64 << 10;
+
+/// Leaves a response that is of no use, and waits for nothing: a short rest is read beside, so that
+/// the connection can be kept, and a long or unbounded one ends with its connection.
+pub(crate) fn leave(exchange: Box<Exchange>) {
+    if exchange.framing.length().is_some_and(|length| length <= REST_BYTES) {
+        rt::spawn_local(drain(*exchange));
+    }
+}
+
 /// A Vary's names and a request's signature over them, as the store keeps them.
 pub(crate) struct Selected {
     names: VaryNames,

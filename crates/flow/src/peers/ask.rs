@@ -12,7 +12,7 @@ use message::{Framing, HeaderId, Method, Request, Response, Status, Upgrade, Ver
 use origin::{Caller, Events, Exchange, Origin, RequestBody};
 
 use super::field::{PEER, PeerQuestion, RECORD, read_record};
-use crate::carry::{Selected, drain};
+use crate::carry::{Selected, leave};
 use crate::core::Core;
 use crate::fetch::{Fetch, Plan};
 use crate::key::select_by;
@@ -82,16 +82,16 @@ impl Asking {
         };
         let exchange = self.send(&fetch.core, whose, Some(Counter::PeersAsked), ask).await?;
         let Some(record) = self.read(&exchange, asked) else {
-            // It is short, and the connection serves again.
-            drain(*exchange).await;
+            leave(exchange);
             return None;
         };
-        let mut part = None;
-        if exchange.response.status == Status::PARTIAL_CONTENT {
-            part = Some(part_of(&exchange.response, exchange.framing, &probe?)?);
-        }
+        let is_part = exchange.response.status == Status::PARTIAL_CONTENT;
+        let part = probe
+            .filter(|_| is_part)
+            .and_then(|probe| part_of(&exchange.response, exchange.framing, &probe));
         let edition = Edition::of(&exchange, limits);
-        if part.is_some() && edition.is_none() {
+        if is_part && (part.is_none() || edition.is_none()) {
+            leave(exchange);
             return None;
         }
         counters.inc(Counter::PeersFound);
@@ -107,8 +107,11 @@ impl Asking {
         (range, edition): (&Range<u64>, &Edition),
     ) -> Option<Box<Exchange>> {
         let exchange = self.send(core, whose, None, |request| edition.ask(range, request)).await?;
-        // What is something else may be long, and is not read.
-        edition.is_part(&exchange, range).then_some(exchange)
+        if edition.is_part(&exchange, range) {
+            return Some(exchange);
+        }
+        leave(exchange);
+        None
     }
 
     /// The part to ask for where the client wants one; `None` if the origin is asked for that.
