@@ -91,7 +91,8 @@ impl Entries {
     fn add_element(&mut self, element: Option<Element<'_>>, trusted: &CidrSet) {
         let client = element.and_then(|element| element.client);
         let is_proxy = client.is_some_and(|client| trusted.contains(client));
-        if !is_proxy || self.stranger.is_none() && self.outermost_proxy.is_none() {
+        let is_first = self.chain.is_empty() && !self.hidden;
+        if !is_proxy || is_first {
             self.scheme = element.and_then(|element| scheme_of(element.proto?));
         }
         self.add(client, trusted);
