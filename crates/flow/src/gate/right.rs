@@ -93,7 +93,9 @@ mod tests {
         let user = Arc::new(User("ann".into()));
         right.note(([1; 32], 7), &user, (1000, 2000));
         assert!(
-            right.entered(&[1; 32], 1999).is_some_and(|(own, until)| own == user && until == 2000)
+            right
+                .entered(&[1; 32], 1999)
+                .is_some_and(|(own, until)| Arc::ptr_eq(&own, &user) && until == 2000)
         );
         assert!(right.entered(&[1; 32], 2000).is_none() && right.entered(&[2; 32], 1000).is_none());
         for (digest, mark, at_ms, standing) in [
