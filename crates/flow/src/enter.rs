@@ -140,7 +140,7 @@ impl Core {
         let guest = Guest::of(site, request, client.peer);
         if site.policy.wants_https(request, guest.scheme) {
             // A password would travel in the clear.
-            return self.enter_open((live, site), request, client, (now, false), None);
+            return (self.answer_outside((live, site), request, client, now), guest.who);
         }
         match self.look((gates, site), request, guest, (&[], now)) {
             Looked::In(entering) => self.enter_as((live, site), request, client, now, entering),
@@ -151,6 +151,27 @@ impl Core {
                 (Start::Slow(Box::new(slow)), guest.who)
             }
         }
+    }
+
+    /// Answers a request that goes no further than its site's gates, with what policy itself says to
+    /// it: nothing else is in reach here.
+    #[cold]
+    fn answer_outside(
+        self: &Rc<Self>,
+        (live, site): (&LiveRef, &Arc<Site>),
+        request: &mut Request,
+        client: &Client<'_>,
+        now: Now,
+    ) -> Start {
+        let mut notes = Notes::default();
+        let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
+        let ReceiveVerdict::Synth(synthetic) = site.policy.receive(&mut ctx) else {
+            return Start::Reply(pages::problem(request, Problem::Internal));
+        };
+        let ask = Ask::new(live, site, (request, notes), now, client.account);
+        let mut reply = pages::synthetic(request, &synthetic);
+        ask.sign(&mut reply);
+        Start::Reply(reply)
     }
 
     /// Goes on with a request that may enter.

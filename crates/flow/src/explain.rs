@@ -29,6 +29,7 @@ use crate::assemble::Dialect;
 use crate::client::Client;
 use crate::decide::{self, Course, Entry};
 use crate::files as from_files;
+use crate::gate;
 use crate::live::{Live, Shared, Site};
 use crate::pages;
 use crate::purge::{Asked, Refusal};
@@ -176,11 +177,19 @@ impl Teller<'_> {
             return (told.foreseen, told.summary);
         }
         let mut notes = Notes::default();
+        // What follows is for one who has passed the gates.
+        let entering = gate::inherit(&site, request);
+        if let Some(entering) = &entering {
+            entering.take_off(request);
+        }
         let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
         let (verdict, told) = site.policy.explain(&mut ctx);
         self.steps.extend(told);
         if site.client_auth.is_some() {
             notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
+        }
+        if let Some(entering) = &entering {
+            notes.personal |= entering.tell(request);
         }
         self.decided = Some((Arc::clone(&site), notes));
         let ask = Ask::new(live, &site, (request, notes), now, client.account);

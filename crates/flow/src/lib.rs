@@ -74,4 +74,4 @@ pub use crate::throttle::Throttles;
 pub use crate::trace::{About, Decided, Trace, Trouble};
 pub use crate::trust::{Readiness, Trust};
 pub use crate::way::{Slow, Start};
-pub use origin::Tunnel;
+pub use origin::{Owner, Tunnel};

@@ -315,7 +315,7 @@ async fn first<'a>(fetch: &Fetch, mut waiting: Vec<SiblingWait<'a>>) -> Option<(
 /// time.
 async fn send(fetch: &Fetch, way: &Arc<Origin>, request: &Request) -> Option<Box<Exchange>> {
     let core = &fetch.core;
-    let caller = Caller { timeouts: None, ..fetch.caller.clone() };
+    let caller = Caller { timeouts: None, owner: None, ..fetch.caller.clone() };
     let (pool, mut nobody) = (core.pool(), ());
     let nothing = RequestBody::None;
     let sent = pool.send(way, request, nothing, fetch.key_hash, &caller, &mut nobody);

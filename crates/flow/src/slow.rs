@@ -177,6 +177,9 @@ impl Slow {
             Way::Upgrade => {
                 fetch_own(core, ask, ByPolicy::upgrade(core, ask), Forward::Bypass, body).await
             }
+            Way::Alone { .. } | Way::Fetch { .. } if ask.is_of_a_connection() => {
+                fetch_own(core, ask, ByPolicy::pass(core, ask), Forward::Bypass, body).await
+            }
             Way::Alone { key, reason } => take_part(core, *ask, &key, None, (reason, false)).await,
             Way::Fetch { key, old } => {
                 let reason = if old.is_some() { Forward::Stale } else { Forward::UriMiss };

@@ -221,12 +221,22 @@ impl Conn {
             let now = core.flow.now();
             let read_us = core.flow.log.micros(now);
             let stop = if self.held.is_empty() {
-                self.answer_all(core, work, &input[..read], (now, read_us))
+                let (used, stop) = self.answer_all(core, work, &input[..read], (now, read_us));
+                self.held.extend_from_slice(&input[used..read]);
+                stop
             } else {
                 let mut held = std::mem::take(&mut self.held);
                 held.extend_from_slice(&input[..read]);
-                self.answer_all(core, work, &held, (now, read_us))
+                let (used, stop) = self.answer_all(core, work, &held, (now, read_us));
+                // A head that comes byte by byte stays where it is.
+                if used < held.len() {
+                    held.drain(..used);
+                    self.held = held;
+                }
+                stop
             };
+            // Left over by a stop or a full output, it is looked at again without waiting for more.
+            self.unread = !self.held.is_empty() && self.partial.is_none();
             let phase = match stop {
                 Some(_) => Phase::Busy,
                 None if self.held.is_empty() => Phase::Idle,
@@ -239,14 +249,14 @@ impl Conn {
         }
     }
 
-    /// Answers the requests in `bytes` into the output; keeps what is left of them.
+    /// Answers the requests in `bytes` into the output; returns the number of bytes used.
     fn answer_all(
         &mut self,
         core: &CoreCtx,
         work: &mut Work,
         bytes: &[u8],
         (now, read_us): (Now, u64),
-    ) -> Option<Pause> {
+    ) -> (usize, Option<Pause>) {
         let live = core.flow.live();
         let scheme = match self.secured {
             None => Scheme::Http,
@@ -294,10 +304,7 @@ impl Conn {
                 }
             }
         }
-        self.held.extend_from_slice(&bytes[used..]);
-        // Left over by a stop or a full output, it is looked at again without waiting for more.
-        self.unread = !self.held.is_empty() && self.partial.is_none();
-        stop
+        (used, stop)
     }
 
     /// Goes on with what was received after a request that was waited for.

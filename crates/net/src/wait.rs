@@ -65,7 +65,7 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
             // Closing with requests unread would be a reset, which takes the last answer along.
             Then::Close | Then::Linger => {
                 conn.held = Vec::new();
-                Box::pin(linger(&mut conn.stream, &conn.guard, &core)).await;
+                Box::pin(linger(&mut conn.stream, &conn.guard, &core, u64::MAX)).await;
                 return;
             }
         }
@@ -152,7 +152,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
     let Waiting { before, mut request, live, answer, client, keep, started } = *waiting;
     let guard = Rc::clone(&conn.guard);
     let held = std::mem::take(&mut conn.held);
-    let ends = conn.ends.pair(&conn.stream);
+    let (ends, owner) = (conn.ends.pair(&conn.stream), conn.ends.owner());
     let stream = &RefCell::new(&mut conn.stream);
     let account = Arc::clone(&conn.account);
     let (waits, answer) = hold_memory(core, &account, client, &mut request, answer);
@@ -184,7 +184,8 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
         Answer::Slow(_) if upload.refusal().is_some() => upload.refusal(),
         Answer::Slow(slow) => {
             let interims = early.interims();
-            let front = Front { interims: interims.as_ref(), ends, window, account: &account };
+            let (interims, account, owner) = (interims.as_ref(), &account, Some(&owner));
+            let front = Front { interims, ends, window, account, owner };
             let answer = pin!(slow.run(&core.flow, &request, body, front));
             let answer = pin!(early.beside(core, stream, answer));
             upload.beside(core, &guard, stream, answer, true).await
@@ -609,12 +610,13 @@ impl Coming {
 /// Ends a connection whose client may still be sending: closing it with bytes unread would be a
 /// reset, which may overtake the answer (RFC 9112 9.6). So this side ends first, and what comes is
 /// read off until the client ends too or the limits say enough (nginx: `lingering_close`).
-pub(crate) async fn linger(stream: &mut Stream, guard: &Guard, core: &CoreCtx) {
+/// `most` bounds the bytes of one who has done nothing but send.
+pub(crate) async fn linger(stream: &mut Stream, guard: &Guard, core: &CoreCtx, most: u64) {
     guard.enter(Phase::Linger, core.flow.now().mono_ms);
     if poll_fn(|cx| Pin::new(&mut *stream).poll_shutdown(cx)).await.is_err() {
         return;
     }
-    let mut still_sending = false;
+    let (mut still_sending, mut left) = (false, most);
     loop {
         let read = poll_fn(|cx| {
             if guard.poll_expired(cx).is_ready() {
@@ -630,6 +632,11 @@ pub(crate) async fn linger(stream: &mut Stream, guard: &Guard, core: &CoreCtx) {
                 core.flow.counters.add(Counter::BytesIn, read as u64);
                 if !std::mem::replace(&mut still_sending, true) {
                     core.flow.counters.inc(Counter::Lingers);
+                }
+                left = left.saturating_sub(read as u64);
+                if left == 0 {
+                    core.flow.counters.limit(Limit::DrainBytes);
+                    return;
                 }
             }
             _ => return,

@@ -391,8 +391,8 @@ impl Feed {
         let core = Rc::clone(&self.core);
         let (ends, passage) = (self.ends, self.passage.clone());
         let task = rt::spawn_local(async move {
-            let (window, account) = (passage.bytes, &passage.account);
-            let front = Front { interims: None, ends, window, account };
+            let account = &passage.account;
+            let front = Front { ends, window: passage.bytes, ..Front::of(account) };
             let answer = Box::pin(slow.run(&core, &asked.request, None, front)).await;
             drop(place);
             _ = tell.send((asked, answer));

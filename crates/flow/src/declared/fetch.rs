@@ -154,6 +154,7 @@ impl ByPolicy {
         let key_hash = core.shared.seed.hash(&ask.request.target);
         let mut own = Self::bare(core, ask, key_hash);
         own.judge.own = true;
+        own.fetch.caller.owner = ask.owner().cloned();
         own
     }
 
@@ -190,6 +191,7 @@ impl ByPolicy {
                 ends: ask.front.ends,
                 read_at_most: ask.front.window,
                 account: Some(Arc::clone(ask.front.account)),
+                owner: None,
                 timeouts: None,
             },
             passage,

@@ -213,7 +213,7 @@ async fn send(
 ) -> Option<Box<Exchange>> {
     let begun = Cell::new(false);
     let (mut events, pool) = (BeginsThere(&begun), core.pool());
-    let caller = Caller { timeouts: None, account: None, ..caller.clone() };
+    let caller = Caller { timeouts: None, account: None, owner: None, ..caller.clone() };
     let sent = pool.send(way, request, RequestBody::None, key_hash, &caller, &mut events);
     let mut sent = std::pin::pin!(sent);
     let patience = Duration::from_millis(core.live().limits.peer_timeout);

@@ -58,7 +58,7 @@ pub(crate) fn bereq<S: Stage>(
     let private = purpose == Purpose::Pass;
     let gzip = env.live.params.is_on(Param::HttpGzipSupport);
     let mut bereq = turn.req.clone();
-    heads::bereq(&mut bereq, env.asked, purpose, gzip);
+    heads::bereq(&mut bereq, purpose, gzip);
     bereq.framing = env.asked.framing;
     if !private {
         bereq.method = Method::Get;
@@ -116,6 +116,7 @@ pub(crate) fn assemble(
         Upload::Spent | Upload::Stream { .. } => std::mem::replace(upload, Upload::Spent),
     };
     let limits = &env.live.limits;
+    let owner = if missing.is_none() { env.owner().cloned() } else { None };
     let (lead, stale) = missing.map(|missing| (missing.lead, missing.stale)).unzip();
     let judge = ByProgram {
         instance: Arc::clone(&turn.instance),
@@ -156,6 +157,7 @@ pub(crate) fn assemble(
             ends: turn.session.client.zip(turn.session.server),
             read_at_most: env.front.window,
             account: Some(Arc::clone(env.front.account)),
+            owner,
             ..Caller::default()
         },
         passage: env.front.passage(limits),

@@ -40,7 +40,7 @@ impl ByProgram {
             (false, true) => heads::Fate::Uncacheable,
             (false, false) => heads::Fate::Stored,
         };
-        heads::beresp(&mut answer.response.headers, &answer.one_hop, end);
+        heads::beresp(&mut answer.response.headers, end);
         let tags = match read_tags(fetch, &answer) {
             Ok(tags) => tags,
             Err(limit) => {

@@ -150,7 +150,13 @@ pub(crate) async fn serve(
     let end = poll_fn(|cx| connection.poll(cx, &core)).await;
     let H2 { mut stream, guard, .. } = connection.leave(&core);
     match end {
-        End::Linger => Box::pin(wait::linger(&mut stream, &guard, &core)).await,
+        End::Linger => {
+            // What is on its way when the client learns of the end is no more than its windows; a
+            // flood goes on.
+            let limits = &core.flow.live().limits;
+            let most = limits.drain_bytes.saturating_add(limits.window_bytes);
+            Box::pin(wait::linger(&mut stream, &guard, &core, most)).await;
+        }
         End::Close => stream.close(),
         End::Gone => {}
     }
@@ -382,7 +388,7 @@ impl H2 {
     }
 
     fn task(&mut self, core: &Rc<CoreCtx>, at: StreamAt, asked: Rc<Asked>) -> Task {
-        let ends = self.ends.pair(&self.stream);
+        let (ends, owner) = (self.ends.pair(&self.stream), self.ends.owner());
         let promise = Promise::new(Rc::clone(core), Rc::clone(&self.mail), at);
         // The first get much, later ones less: together never much more than a tenth of the
         // limit, since each may be held several times on its way.
@@ -395,7 +401,7 @@ impl H2 {
             lane.window = window;
         }
         let account = Arc::clone(&self.account);
-        Task { core: Rc::clone(core), asked, ends, window, account, promise }
+        Task { core: Rc::clone(core), asked, ends, owner, window, account, promise }
     }
 
     fn set_task(&mut self, at: StreamAt, running: &tokio::task::JoinHandle<()>) {
