@@ -1,8 +1,8 @@
 //! Time as a value: one reading of both clocks, passed down instead of asked for.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
 /// One reading of the elapsed time and the wall clock, in milliseconds.
@@ -11,8 +11,8 @@ use rustix::time::{ClockId, clock_gettime};
 /// for dates on the wire. A wall clock that is set back therefore makes nothing younger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// Milliseconds that have passed (the zero is arbitrary but never after process start): those of
-    /// the monotonic clock, and those for which the machine stood still.
+    /// Milliseconds that have passed (the zero is arbitrary but never after process start): those
+    /// of the monotonic clock, and those for which the machine stood still.
     pub mono_ms: u64,
     /// Milliseconds since 1970-01-01 UTC.
     pub unix_ms: u64,
@@ -109,7 +109,7 @@ impl StoodStill {
     #[cold]
     fn look(&self) {
         // Another thread looks already, and sees what this one would.
-        let Ok(_looking) = self.looks.try_lock() else { return };
+        let Some(_looking) = self.looks.try_lock() else { return };
         for _ in 0..ATTEMPTS {
             let before_ms = millis(ClockId::Monotonic);
             let unix_ms = millis(ClockId::Realtime);
@@ -189,7 +189,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn elapsed_time_never_goes_back(leads in prop::collection::vec(-1_i64 << 50..1 << 50, 1..20)) {
+        fn elapsed_time_never_goes_back(
+            leads in prop::collection::vec(-1_i64 << 50..1 << 50, 1..20),
+        ) {
             let still = StoodStill::new();
             let mut before = 0;
             for ahead_ms in leads {

@@ -185,7 +185,8 @@ impl Follower {
         self.pending.clear();
     }
 
-    /// Trusts again what questions confirm that are put later than at `now_ms`: the name is its own.
+    /// Trusts again what questions confirm that are put later than at `now_ms`: the name is its
+    /// own.
     pub fn take_name(&mut self, now_ms: u64) {
         if self.is_displaced {
             (self.is_displaced, self.back_ms) = (false, Some(now_ms));

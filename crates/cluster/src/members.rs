@@ -48,7 +48,7 @@ pub struct Card {
     pub left: bool,
     /// It has left because another run has its name.
     pub displaced: bool,
-    /// Another run of its name that may still use what it stores; 0 if there is none.
+    /// Another run of its name that may still use what it stores; 0 for no run.
     pub displaces: u64,
     /// Stored responses.
     pub objects: u64,

@@ -24,6 +24,7 @@ use crate::follower::{Course, Facts, Follower};
 use crate::members::{Applied, Card, Members};
 use crate::position::{Epoch, Position, Stamp};
 use crate::settings::question_ms;
+use checks::{purge_bytes, purged_of};
 use clock::Clock;
 use network::{Network, Traffic};
 use shape::{Bug, Shape};
@@ -42,7 +43,7 @@ enum ToServer {
     Subscribe(u64),
     Word(EntryId),
     Check(EntryId),
-    /// Which run of the node's name was shown last.
+    /// Asks which run of the node's name was shown last.
     Name,
 }
 
@@ -294,15 +295,6 @@ impl Node {
     }
 }
 
-fn purge_bytes((key, version): Purged) -> Vec<u8> {
-    [(key as u64).to_le_bytes(), version.to_le_bytes()].concat()
-}
-
-fn purged_of(bytes: &[u8]) -> Purged {
-    let number = |at: usize| bytes[at..at + 8].iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
-    (number(0) as usize, number(8))
-}
-
 impl World {
     fn new(seed: u64, shape: Shape) -> Self {
         let mut rng = Rng::with_seed(seed);
@@ -325,9 +317,11 @@ impl World {
             .collect();
         if shape.has_twin {
             // A copy of the first node's machine, which is started later.
-            let name = nodes[0].name.clone();
-            let run = nodes.len() as u64;
-            let twin = Node { run, up: false, ..Node::new(name, &mut rng, max_isolation_ms) };
+            let twin = Node {
+                run: count,
+                up: false,
+                ..Node::new("n0".to_owned(), &mut rng, max_isolation_ms)
+            };
             nodes.push(twin);
         }
         let network = Network::new(&shape, nodes.len(), &mut rng);
@@ -566,8 +560,7 @@ impl World {
         let wait_ms = self.shape.max_isolation_ms + self.rng.u64(..self.shape.max_isolation_ms / 4);
         let node = &mut self.nodes[at];
         let clock_ms = node.clock(self.now_ms);
-        let again_ms = clock_ms + wait_ms;
-        node.name_state = NameState { again_ms, ..NameState::default() };
+        node.name_state = NameState { again_ms: clock_ms + wait_ms, ..NameState::default() };
         (node.subscription, node.cards_seen) = (0, None);
         let card = node.card(self.shape.max_isolation_ms, clock_ms);
         let card = Card { left: true, displaced: true, ..card };
@@ -646,8 +639,8 @@ impl World {
     fn show(&mut self, at: usize) {
         let node = &self.nodes[at];
         let clock = node.clock(self.now_ms);
-        let card = node.card(self.shape.max_isolation_ms, clock);
-        self.send(at, ToServer::Card(Rc::new(card), clock));
+        let card = Rc::new(node.card(self.shape.max_isolation_ms, clock));
+        self.send(at, ToServer::Card(card, clock));
     }
 
     fn answered(&mut self, at: usize, facts: &Facts, asked_ms: u64) {

@@ -101,7 +101,7 @@ pub(crate) fn join(users: &Users, config: &Config) -> Result<Option<Node>, Strin
 }
 
 /// The run that had the volume before, and has ended, since this process has the volume now. A run
-/// of an earlier boot may have been another machine's, of which this one is a copy.
+/// of an earlier boot may have been another machine's: this one may be a copy of it.
 fn run_before(file: &Path) -> Option<u64> {
     let (text, boot) = (fs::read_to_string(file).ok()?, fs::read_to_string(BOOT).ok()?);
     let (run, its_boot) = text.split_once(' ')?;

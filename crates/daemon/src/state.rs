@@ -459,7 +459,7 @@ impl Daemon {
     }
 
     /// Looks at a configuration that all nodes are to share, together with the node's own. Files
-    /// that it names are not looked at. Returns the hosts that have a site now, and would have none.
+    /// that it names are not looked at. Returns the hosts that have a site now and would lose it.
     ///
     /// # Errors
     /// The faults, rendered.

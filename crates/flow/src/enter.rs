@@ -153,8 +153,8 @@ impl Core {
         }
     }
 
-    /// Answers a request that goes no further than its site's gates, with what policy itself says to
-    /// it: nothing else is in reach here.
+    /// Answers a request that goes no further than its site's gates, with what policy itself says
+    /// to it: nothing else is in reach here.
     #[cold]
     fn answer_outside(
         self: &Rc<Self>,

@@ -141,17 +141,7 @@ impl Teller<'_> {
                     "by health_check",
                 );
             }
-            Entry::Refused(problem) => {
-                let is_unknown = matches!(problem, pages::Problem::NoSite);
-                let reply = pages::problem(request, problem);
-                let mut step = Step::new("site", error_of(&reply)).decisive();
-                if is_unknown {
-                    let host = shown(&request.host);
-                    step = step.advise(format!("Name the host in a site: `host = [\"{host}\"]`."));
-                }
-                self.steps.push(step);
-                return answered(&reply, "with an error page");
-            }
+            Entry::Refused(problem) => return self.turned_away(request, problem),
             Entry::Purge(site, read) => {
                 let site = Arc::clone(site);
                 self.steps.push(about_site(live, &site, request));
@@ -194,6 +184,19 @@ impl Teller<'_> {
         self.decided = Some((Arc::clone(&site), notes));
         let ask = Ask::new(live, &site, (request, notes), now, client.account);
         self.follow(&ask, verdict)
+    }
+
+    /// Foretells the error page of a request that enters no site.
+    fn turned_away(&mut self, request: &Request, problem: pages::Problem) -> Ending {
+        let is_unknown = matches!(problem, pages::Problem::NoSite);
+        let reply = pages::problem(request, problem);
+        let mut step = Step::new("site", error_of(&reply)).decisive();
+        if is_unknown {
+            let host = shown(&request.host);
+            step = step.advise(format!("Name the host in a site: `host = [\"{host}\"]`."));
+        }
+        self.steps.push(step);
+        answered(&reply, "with an error page")
     }
 
     /// Foretells what the site's gates are, for a request that comes as far as them.

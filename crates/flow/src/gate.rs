@@ -43,7 +43,7 @@ use self::queue::Queue;
 pub(crate) use self::check::Check;
 pub(crate) use self::known::{Admitted, Known, Proof};
 pub(crate) use self::passed::{inherit, leave_behind, may_include};
-pub(crate) use self::right::Right;
+pub(crate) use self::right::RightPasswords;
 pub(crate) use self::visitor::Visitor;
 
 /// Places in the count of clients for each that may wait: a client shares its place with another
@@ -204,7 +204,7 @@ impl Gates {
 
     /// The verdict on a password by the digest of what was shown, empty until somebody has found
     /// out; all who show the same meanwhile have the same one.
-    fn verdict(self: &Arc<Self>, digest: [u8; 32]) -> Verdict {
+    fn verdict(self: &Arc<Self>, digest: [u8; 32]) -> PasswordVerdict {
         let mut under_way = self.under_way.lock();
         let known = under_way.get(&digest).and_then(Weak::upgrade);
         let cell = known.unwrap_or_else(|| {
@@ -213,7 +213,7 @@ impl Gates {
             cell
         });
         drop(under_way);
-        Verdict { gates: Arc::clone(self), digest, cell: Some(cell) }
+        PasswordVerdict { gates: Arc::clone(self), digest, cell: Some(cell) }
     }
 
     /// Returns true if a gate tells origins something in a field called `name`.
@@ -245,13 +245,13 @@ impl Gates {
 }
 
 /// A share in a verdict on a password. It is forgotten with the last one.
-struct Verdict {
+struct PasswordVerdict {
     gates: Arc<Gates>,
     digest: [u8; 32],
     cell: Option<Arc<OnceCell<bool>>>,
 }
 
-impl Drop for Verdict {
+impl Drop for PasswordVerdict {
     fn drop(&mut self) {
         let mut under_way = self.gates.under_way.lock();
         // Behind the lock, so that of two the later one is the last.

@@ -150,11 +150,10 @@ fn hold_unsent(
 /// One request's exchange: its body goes up while its answer is awaited and sent.
 async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) -> Then {
     let Waiting { before, mut request, live, answer, client, keep, started } = *waiting;
-    let guard = Rc::clone(&conn.guard);
+    let (guard, account) = (Rc::clone(&conn.guard), Arc::clone(&conn.account));
     let held = std::mem::take(&mut conn.held);
     let (ends, owner) = (conn.ends.pair(&conn.stream), conn.ends.owner());
     let stream = &RefCell::new(&mut conn.stream);
-    let account = Arc::clone(&conn.account);
     let (waits, answer) = hold_memory(core, &account, client, &mut request, answer);
     let mut upload = Upload::new(request.framing, held, &live, &account, core.flow.now().mono_ms);
     let (is_lost, answer) = hold_ahead(core, &mut upload, answer);

@@ -53,7 +53,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Has the connection belong to `owner` from now on, or end with this answer to `request` where
-    /// there is none, if a user has logged in to it or is asked to.
+    /// there is no such connection, if a user has logged in to it or is asked to.
     pub(crate) fn give_to(&mut self, owner: Option<&Owner>, request: &Request) {
         if !owner::is_taken(request, &self.response) {
             return;

@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::config::{Address, Opening, OriginConfig, Protocol, ServerConfig, TlsConfig};
-use crate::owner::{Hold, Owner};
+use crate::owner::{Owner, OwnerHold};
 use crate::pool::Link;
 use crate::reserved::Reserved;
 use crate::server::Server;
@@ -217,7 +217,7 @@ impl Idle {
 
     fn is_usable(&self, server: &Server, now_ms: u64, look: Look) -> bool {
         !self.is_late(server, now_ms)
-            && self.link.hold.as_ref().is_none_or(Hold::lasts)
+            && self.link.hold.as_ref().is_none_or(OwnerHold::lasts)
             && server.keeps_connections()
             && self.link.peer.is_none_or(|peer| server.is_at(peer))
             && self.link.stream.is_quiet(look)

@@ -14,7 +14,7 @@ pub struct Owner(Arc<AtomicBool>);
 
 /// One owner's hold of a connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Hold(Weak<AtomicBool>);
+pub(crate) struct OwnerHold(Weak<AtomicBool>);
 
 impl Owner {
     /// Returns true if its client has logged in to a connection: requests that say nothing of a
@@ -24,11 +24,11 @@ impl Owner {
     }
 
     /// Takes hold of the connection that `request` went over.
-    pub(crate) fn hold(&self, request: &Request) -> Hold {
+    pub(crate) fn hold(&self, request: &Request) -> OwnerHold {
         if logs_in(&request.headers) {
             self.0.store(true, Ordering::Relaxed);
         }
-        Hold(Arc::downgrade(&self.0))
+        OwnerHold(Arc::downgrade(&self.0))
     }
 }
 
@@ -40,7 +40,7 @@ impl PartialEq for Owner {
 
 impl Eq for Owner {}
 
-impl Hold {
+impl OwnerHold {
     /// Returns true if it is `owner`'s.
     pub(crate) fn is_of(&self, owner: &Owner) -> bool {
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&owner.0))
@@ -122,7 +122,7 @@ mod tests {
     fn a_hold_is_one_owner_s_and_ends_with_it() {
         let (owner, other) = (Owner::default(), Owner::default());
         let hold = owner.hold(&Request::new());
-        assert!(hold.is_of(&owner) && hold.is_of(&owner.clone()) && !hold.is_of(&other));
+        assert!(hold.is_of(&owner) && !hold.is_of(&other));
         assert!(!owner.has_logged_in(), "it was asked to, and has not done so");
         drop(owner);
         assert!(!hold.lasts());

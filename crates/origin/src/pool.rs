@@ -18,7 +18,7 @@ use crate::depot::{Depot, Lane, Shelf};
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::origin::Origin;
-use crate::owner::{Hold, Owner};
+use crate::owner::{Owner, OwnerHold};
 use crate::scripts::{Found, ScriptPaths};
 use crate::server::Server;
 use crate::stream::{Look, Stream};
@@ -68,7 +68,7 @@ pub(crate) struct Link {
     pub(crate) stream: Stream,
     pub(crate) peer: Option<SocketAddr>,
     /// The client connection that alone goes on with it; `None` if any may.
-    pub(crate) hold: Option<Hold>,
+    pub(crate) hold: Option<OwnerHold>,
 }
 
 impl Link {

@@ -44,7 +44,7 @@ pub struct Declared {
     /// Origins get Forwarded, too.
     forwarded: bool,
     redirect_https: Option<Redirect>,
-    /// What says where a client is, as CDNs tell it, is in some key.
+    /// Fields that say where a client is, as CDNs write them, are in some key.
     keys_places: bool,
     /// Rules hold also for the spellings that an origin may take for their paths.
     guards_spellings: bool,

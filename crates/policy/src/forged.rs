@@ -28,8 +28,8 @@ impl Seen {
 
 /// Removes every field that speaks for a proxy: origins believe them and reflect them, and they are
 /// in no key, so one client's value would be served to all (web cache poisoning).
-/// `told`: X-Forwarded-For is what was made of it here, and stays. `placed`: so does what says where
-/// the client is, since a proxy that is trusted says it, or the key has it.
+/// `told`: X-Forwarded-For is what was made of it here, and stays. `placed`: so does what says
+/// where the client is, since a proxy that is trusted says it, or the key has it.
 pub(crate) fn remove(headers: &mut HeaderBlock, told: bool, placed: bool) {
     headers.retain(|field| {
         told && field.id == HeaderId::XForwardedFor

@@ -1,6 +1,6 @@
-//! Scripts in paths: an application server that finds `/a.php` runs it for `/a.php/b` too, and hands
-//! it the rest (CGI's PATH_INFO, RFC 3875 4.1.5). What runs there is the script, so a rule for its
-//! path holds.
+//! Scripts in paths: an application server that finds `/a.php` runs it for `/a.php/b` too, and
+//! hands it the rest (CGI's PATH_INFO, RFC 3875 4.1.5). What runs there is the script, so a rule
+//! for its path holds.
 
 use crate::pattern::PathPattern;
 

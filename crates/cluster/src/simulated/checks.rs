@@ -4,7 +4,16 @@ use std::rc::Rc;
 
 use super::network::Traffic;
 use super::shape::Bug;
-use super::{Applied, Happening, KEYS, Level, Promise, Tally, ToServer, Waiting, World};
+use super::{Applied, Happening, KEYS, Level, Promise, Purged, Tally, ToServer, Waiting, World};
+
+pub(super) fn purge_bytes((key, version): Purged) -> Vec<u8> {
+    [(key as u64).to_le_bytes(), version.to_le_bytes()].concat()
+}
+
+pub(super) fn purged_of(bytes: &[u8]) -> Purged {
+    let number = |at: usize| bytes[at..at + 8].iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
+    (number(0) as usize, number(8))
+}
 
 impl Tally {
     pub(super) fn new(regions: usize) -> Self {

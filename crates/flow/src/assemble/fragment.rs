@@ -44,8 +44,8 @@ const LEFT: [HeaderId; 10] = [
 ];
 
 /// Fields that a fragment of another host gets of the page's request: they say how the client wants
-/// its answer, and none of them who it is. Any other one may be a secret of the page's host, such as
-/// an API key.
+/// its answer, and none of them who it is. Any other one may be a secret of the page's host, such
+/// as an API key.
 const FOR_ALL: [HeaderId; 8] = [
     HeaderId::Accept,
     HeaderId::AcceptLanguage,

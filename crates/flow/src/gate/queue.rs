@@ -14,19 +14,19 @@ use tokio::sync::oneshot;
 
 /// The places of passwords that are checked at once, and those who wait for one.
 #[derive(Debug)]
-pub(crate) struct Queue(Mutex<Waiting>);
+pub(crate) struct Queue(Mutex<WaitingCheck>);
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingCheck {
     /// Places that are free.
     free: usize,
-    known: VecDeque<oneshot::Sender<Place>>,
-    others: VecDeque<oneshot::Sender<Place>>,
+    known: VecDeque<oneshot::Sender<CheckPlace>>,
+    others: VecDeque<oneshot::Sender<CheckPlace>>,
 }
 
 /// The standing of one who shows a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Urgency {
     /// The client, or this user with this password, was right lately.
     Known,
     /// Nothing is known.
@@ -44,24 +44,24 @@ pub(crate) enum NoPlace {
 
 /// A place, which is the next one's when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place(Option<Arc<Queue>>);
+pub(crate) struct CheckPlace(Option<Arc<Queue>>);
 
 impl Queue {
     /// A queue for so many places.
     pub(crate) fn new(places: usize) -> Arc<Self> {
         let (known, others) = Default::default();
-        Arc::new(Self(Mutex::new(Waiting { free: places.max(1), known, others })))
+        Arc::new(Self(Mutex::new(WaitingCheck { free: places.max(1), known, others })))
     }
 
     /// Waits for a place among at most `most` who wait, no longer than `wait`.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why no place came.
     pub(crate) async fn place(
         self: &Arc<Self>,
-        standing: Standing,
+        standing: Urgency,
         (most, wait): (usize, Duration),
-    ) -> Result<Place, NoPlace> {
+    ) -> Result<CheckPlace, NoPlace> {
         let coming = match self.join(standing, most)? {
             Ok(place) => return Ok(place),
             Err(coming) => coming,
@@ -77,13 +77,13 @@ impl Queue {
     /// Takes a place, or one in the queue.
     fn join(
         self: &Arc<Self>,
-        standing: Standing,
+        standing: Urgency,
         most: usize,
-    ) -> Result<Result<Place, oneshot::Receiver<Place>>, NoPlace> {
+    ) -> Result<Result<CheckPlace, oneshot::Receiver<CheckPlace>>, NoPlace> {
         let mut waiting = self.0.lock();
         if waiting.free > 0 {
             waiting.free -= 1;
-            return Ok(Ok(Place(Some(Arc::clone(self)))));
+            return Ok(Ok(CheckPlace(Some(Arc::clone(self)))));
         }
         let (tell, coming) = oneshot::channel();
         if waiting.known.len() + waiting.others.len() >= most {
@@ -95,8 +95,8 @@ impl Queue {
             }
         }
         match standing {
-            Standing::Known => waiting.known.push_back(tell),
-            Standing::Other => waiting.others.push_back(tell),
+            Urgency::Known => waiting.known.push_back(tell),
+            Urgency::Other => waiting.others.push_back(tell),
         }
         Ok(Err(coming))
     }
@@ -107,14 +107,14 @@ impl Queue {
     }
 }
 
-impl Waiting {
+impl WaitingCheck {
     /// The one whose turn it is.
-    fn next(&mut self) -> Option<oneshot::Sender<Place>> {
+    fn next(&mut self) -> Option<oneshot::Sender<CheckPlace>> {
         self.known.pop_front().or_else(|| self.others.pop_back())
     }
 }
 
-impl Drop for Place {
+impl Drop for CheckPlace {
     fn drop(&mut self) {
         let Some(queue) = self.0.take() else { return };
         loop {
@@ -147,8 +147,8 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(3600);
 
-    /// Who comes next, as each gives its place back.
-    async fn order(queue: &Arc<Queue>, held: Place, all: &[(&str, Standing)]) -> Vec<String> {
+    /// The order in which they come, as each gives its place back.
+    async fn order(queue: &Arc<Queue>, held: CheckPlace, all: &[(&str, Urgency)]) -> Vec<String> {
         let mut waiting: Vec<_> = all
             .iter()
             .map(|(name, standing)| (*name, Box::pin(queue.place(*standing, (10, PATIENCE)))))
@@ -172,9 +172,9 @@ mod tests {
     #[tokio::test]
     async fn who_was_right_comes_first_and_of_others_the_latest() {
         let queue = Queue::new(1);
-        let held = queue.place(Standing::Other, (10, PATIENCE)).await.expect("a free place");
+        let held = queue.place(Urgency::Other, (10, PATIENCE)).await.expect("a free place");
         assert!(queue.is_busy());
-        let (known, other) = (Standing::Known, Standing::Other);
+        let (known, other) = (Urgency::Known, Urgency::Other);
         let all = [("a", other), ("b", known), ("c", other), ("d", known)];
         assert_eq!(order(&queue, held, &all).await, ["b", "d", "c", "a"]);
         assert!(!queue.is_busy());
@@ -183,15 +183,15 @@ mod tests {
     #[tokio::test]
     async fn a_full_queue_lets_the_one_go_that_has_waited_for_longest() {
         let queue = Queue::new(1);
-        let held = queue.place(Standing::Other, (2, PATIENCE)).await.expect("a free place");
+        let held = queue.place(Urgency::Other, (2, PATIENCE)).await.expect("a free place");
         let mut others: Vec<_> =
-            (0..3).map(|_| Box::pin(queue.place(Standing::Other, (2, PATIENCE)))).collect();
+            (0..3).map(|_| Box::pin(queue.place(Urgency::Other, (2, PATIENCE)))).collect();
         for other in &mut others[..2] {
             assert!(look(other).is_pending());
         }
         assert!(look(&mut others[2]).is_pending());
         assert!(matches!(look(&mut others[0]), Poll::Ready(Err(NoPlace::Full))));
-        let mut known = Box::pin(queue.place(Standing::Known, (2, PATIENCE)));
+        let mut known = Box::pin(queue.place(Urgency::Known, (2, PATIENCE)));
         assert!(look(&mut known).is_pending());
         drop(held);
         assert!(matches!(look(&mut known), Poll::Ready(Ok(_))));
@@ -200,13 +200,13 @@ mod tests {
     #[tokio::test]
     async fn a_wait_ends_and_who_has_left_takes_no_place() {
         let queue = Queue::new(1);
-        let held = queue.place(Standing::Other, (9, PATIENCE)).await.expect("a free place");
-        let late = queue.place(Standing::Known, (9, Duration::ZERO)).await;
+        let held = queue.place(Urgency::Other, (9, PATIENCE)).await.expect("a free place");
+        let late = queue.place(Urgency::Known, (9, Duration::ZERO)).await;
         assert!(matches!(late, Err(NoPlace::Late)));
-        let mut gone = Box::pin(queue.place(Standing::Known, (9, PATIENCE)));
+        let mut gone = Box::pin(queue.place(Urgency::Known, (9, PATIENCE)));
         assert!(look(&mut gone).is_pending());
         drop(gone);
-        let mut next = Box::pin(queue.place(Standing::Other, (9, PATIENCE)));
+        let mut next = Box::pin(queue.place(Urgency::Other, (9, PATIENCE)));
         assert!(look(&mut next).is_pending());
         drop(held);
         assert!(matches!(look(&mut next), Poll::Ready(Ok(_))));

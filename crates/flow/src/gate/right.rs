@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::queue::Standing;
+use super::queue::Urgency;
 use crate::trace::User;
 
 /// Time for which one who was right comes first, in milliseconds.
@@ -22,22 +22,22 @@ const LOOKED_AT: usize = 8;
 
 /// The memory of all cores.
 #[derive(Debug, Default)]
-pub(crate) struct Right {
+pub(crate) struct RightPasswords {
     /// By digests of what was shown.
-    shown: Mutex<HashMap<[u8; 32], Shown>>,
+    shown: Mutex<HashMap<[u8; 32], ShownPassword>>,
     /// When clients were right, by their marks.
     clients: Mutex<HashMap<u64, u64>>,
 }
 
 #[derive(Debug)]
-struct Shown {
+struct ShownPassword {
     user: Arc<User>,
     at_ms: u64,
     /// It need not be checked until then.
     until_ms: u64,
 }
 
-impl Right {
+impl RightPasswords {
     /// Notes that a client of this `mark` has shown the right password of `user`, which need not be
     /// checked again until `until_ms`.
     pub(crate) fn note(
@@ -46,7 +46,7 @@ impl Right {
         user: &Arc<User>,
         (at_ms, until_ms): (u64, u64),
     ) {
-        let shown = Shown { user: Arc::clone(user), at_ms, until_ms };
+        let shown = ShownPassword { user: Arc::clone(user), at_ms, until_ms };
         put(&mut self.shown.lock(), digest, shown, |shown| shown.at_ms);
         put(&mut self.clients.lock(), mark, at_ms, |at_ms| *at_ms);
     }
@@ -59,11 +59,11 @@ impl Right {
     }
 
     /// The standing of a client of this `mark` that shows something with this digest.
-    pub(crate) fn standing(&self, digest: &[u8; 32], mark: u64, now_ms: u64) -> Standing {
+    pub(crate) fn standing(&self, digest: &[u8; 32], mark: u64, now_ms: u64) -> Urgency {
         let is_lately = |at_ms: u64| now_ms.saturating_sub(at_ms) < LATELY_MS;
         let is_known = self.shown.lock().get(digest).is_some_and(|shown| is_lately(shown.at_ms))
             || self.clients.lock().get(&mark).is_some_and(|at_ms| is_lately(*at_ms));
-        if is_known { Standing::Known } else { Standing::Other }
+        if is_known { Urgency::Known } else { Urgency::Other }
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn one_who_was_right_is_known_for_a_day_and_enters_as_long_as_is_said() {
-        let right = Right::default();
+        let right = RightPasswords::default();
         let user = Arc::new(User("ann".into()));
         right.note(([1; 32], 7), &user, (1000, 2000));
         assert!(
@@ -99,10 +99,10 @@ mod tests {
         );
         assert!(right.entered(&[1; 32], 2000).is_none() && right.entered(&[2; 32], 1000).is_none());
         for (digest, mark, at_ms, standing) in [
-            (1, 8, 2000, Standing::Known),
-            (2, 7, 2000, Standing::Known),
-            (2, 8, 2000, Standing::Other),
-            (1, 7, 1000 + LATELY_MS, Standing::Other),
+            (1, 8, 2000, Urgency::Known),
+            (2, 7, 2000, Urgency::Known),
+            (2, 8, 2000, Urgency::Other),
+            (1, 7, 1000 + LATELY_MS, Urgency::Other),
         ] {
             assert_eq!(right.standing(&[digest; 32], mark, at_ms), standing, "{digest} {mark}");
         }
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn there_are_never_more_than_so_many() {
-        let right = Right::default();
+        let right = RightPasswords::default();
         let user = Arc::new(User("ann".into()));
         for at in 0..2 * MOST as u64 {
             let mut digest = [0; 32];

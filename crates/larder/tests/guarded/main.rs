@@ -1,4 +1,4 @@
-//! What stands between a stranger and what is for others: fields that are added here, connections
+//! The guards between a stranger and what is for others: fields that are added here, connections
 //! that users log in to, rules for paths, and passwords.
 
 #[path = "../support/mod.rs"]

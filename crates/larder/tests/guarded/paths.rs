@@ -7,7 +7,7 @@ use crate::support::disked::Policy;
 use crate::support::folder::Folder;
 use crate::support::{is_hit, scripts};
 
-/// What application servers take for a path below a script of this name.
+/// Paths that application servers take for one below a script of this name.
 fn below(script: &str) -> [String; 6] {
     let stem = script.trim_start_matches('/');
     [

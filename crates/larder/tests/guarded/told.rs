@@ -1,4 +1,4 @@
-//! What other servers are told of a client, and what is foretold of it.
+//! Facts about a client that other servers hear, and that `explain` foretells.
 
 use std::fs;
 
