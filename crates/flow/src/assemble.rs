@@ -42,6 +42,11 @@ use crate::way::{Slow, Start, Way};
 pub(crate) use document::{Instructions, plain};
 pub(crate) use page::{Composed, Dialect, Top, Within};
 
+/// Bytes that a piece takes which is a body that comes or is decoded, and one that is a request
+/// which waits; measured with pages of 64 of them, rounded up.
+const BODY_BYTES: u64 = 2_500;
+const WAITS_BYTES: u64 = 6_000;
+
 /// A page whose pieces are not all at hand.
 pub(crate) struct Assembly {
     reply: Reply,
@@ -84,6 +89,9 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
     }
     if let Some(trace) = &reply.about.trace {
         page.trace = Rc::clone(trace);
+    }
+    if let ReplyBody::Stream { reader, .. } = &mut reply.body {
+        reader.hold_for(&page.within.top.account);
     }
     let page = Rc::new(page);
     let source = match std::mem::replace(&mut reply.body, ReplyBody::None) {
@@ -181,6 +189,19 @@ fn say_gzip(reply: &mut Reply) {
 }
 
 impl Assembly {
+    /// Bytes that the pieces take which have begun, about, beside what they are of.
+    pub(crate) fn memory(&self) -> u64 {
+        let bytes = |slot: &Slot| match slot {
+            Slot::Body(..) | Slot::Gzip(..) => BODY_BYTES,
+            Slot::Waits(_) => WAITS_BYTES,
+            _ => size_of::<Slot>() as u64,
+        };
+        match &self.source {
+            Supply::Slots(slots, _) => slots.iter().map(bytes).sum(),
+            Supply::Nodes(..) | Supply::Stream(_) => 0,
+        }
+    }
+
     /// Has the pieces come, and returns the reply, whose body they become.
     pub(crate) fn run(self, core: &Rc<Core>, front: Front<'_>) -> Reply {
         let Self { mut reply, page, source } = self;

@@ -224,12 +224,16 @@ pub(crate) async fn carry(
                 }
             }
             Some(Ok(false)) => {
-                let plain = coder.as_ref().map(Coder::plain_length);
+                let plain = coder.as_ref().and_then(Coder::plain_length);
+                let is_fit = !coder.as_ref().is_some_and(Coder::is_untested);
                 let changes = coder.as_ref().is_some_and(Coder::changes);
                 let trailers = gate.zip(exchange.take_trailers());
                 let trailers = trailers.and_then(|(gate, it)| gate.pass(it));
                 let trailers = if changes { trailers.and_then(of_any_form) } else { trailers };
-                return Carried { plain, ..finish(exchange, sink, bytes, (trace, trailers)) };
+                return Carried {
+                    plain,
+                    ..finish((exchange, is_fit), sink, bytes, (trace, trailers))
+                };
             }
             Some(Err(error)) => break End::Cut(Some(error)),
         }
@@ -238,21 +242,22 @@ pub(crate) async fn carry(
     Carried { end, bytes, stored: false, plain: None, limit }
 }
 
-/// Ends a body that has come to its end.
+/// Ends a body that has come to its end, and is fit to be kept.
 fn finish(
-    exchange: Exchange,
+    (exchange, is_fit): (Exchange, bool),
     sink: impl Sink,
     bytes: u64,
     (trace, trailers): (Option<&Trace>, Option<Trailers>),
 ) -> Carried {
     note_refused(trace, sink.refused());
-    let stored = sink.stored() && !exchange.has_failed();
-    let whole = match exchange.has_failed() {
-        true => {
+    let is_fit = is_fit && !exchange.has_failed();
+    let stored = sink.stored() && is_fit;
+    let whole = match is_fit {
+        false => {
             note_refused(trace, Some(NotKept::Unwanted));
             sink.finish_unkept()
         }
-        false => sink.finish_with(trailers),
+        true => sink.finish_with(trailers),
     };
     let (end, stored) = if whole { (End::Whole, stored) } else { (End::Cut(None), false) };
     Carried { end, bytes, stored, plain: None, limit: None }

@@ -1,14 +1,15 @@
 //! The task of a page that must wait for some of its pieces: one half has fragments begin as early
 //! as may be, the other hands on what has come, in the page's order.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::Limit;
+use base::memory::Full;
+use base::{Account, Held, Limit};
 use cache::{BodyWriter, Object, Passage, Reader};
 use codec::Coding;
 use esi::{Document, Fragment, Node, Op, Run};
@@ -72,17 +73,26 @@ impl Coming {
     }
 }
 
-/// Bytes of text that wait for the pieces before them.
-#[derive(Debug, Default)]
+/// Bytes of text that wait for the pieces before them, held for the client.
+#[derive(Debug)]
 pub(super) struct Ahead {
     bytes: Cell<u64>,
     less: Notify,
+    held: RefCell<Held>,
 }
 
 impl Ahead {
+    /// None yet, held on `account`.
+    fn new(account: &Arc<Account>) -> Self {
+        let held = RefCell::new(account.hold_anyway(0));
+        Self { bytes: Cell::default(), less: Notify::default(), held }
+    }
+
     /// There are more of them; ready when they are no more than `most`.
     async fn more(&self, bytes: u64, most: u64) {
         self.bytes.set(self.bytes.get() + bytes);
+        // They are copies of what has been held.
+        self.held.borrow_mut().grow_anyway(bytes);
         while self.bytes.get() > most {
             self.less.notified().await;
         }
@@ -96,6 +106,7 @@ impl Ahead {
     /// Some of them have been handed on.
     pub(super) fn less(&self, bytes: u64) {
         self.bytes.set(self.bytes.get().saturating_sub(bytes));
+        self.held.borrow_mut().shrink_to(self.bytes.get());
         self.less.notify_one();
     }
 }
@@ -120,7 +131,7 @@ pub(super) async fn run(
 ) {
     let (sender, receiver) = mpsc::channel(PIECES);
     let mut watch = writer.watch();
-    let ahead = Rc::new(Ahead::default());
+    let ahead = Rc::new(Ahead::new(&passage.account));
     let text = match &source {
         Supply::Slots(_, text) | Supply::Nodes(_, text) => text.clone(),
         Supply::Stream(_) => Text::None,
@@ -164,11 +175,14 @@ impl Feed {
     ) -> Result<(), Gone> {
         let (rules, limits) = document::reading(self.page.dialect, &self.page.live);
         let (mut parser, mut nodes) = (Some(esi::Parser::new(rules, limits)), Vec::new());
-        let (mut run, mut text) = (Run::new(limits), Unsent::default());
+        let (mut run, mut text) = (Run::new(limits), Unsent::new(&self.passage.account));
         while let Some(reading) = &mut parser {
             match reader.next().await {
                 Ok(Some(bytes)) => {
-                    text.add(&bytes);
+                    if text.add(&bytes).is_err() {
+                        self.core.counters.limit(Limit::ClientMemory);
+                        return broken(to).await;
+                    }
                     reading.push(&bytes, &mut nodes);
                 }
                 Ok(None) => {
@@ -414,17 +428,34 @@ pub(super) fn is_awaited(op: &Op) -> bool {
     matches!(op, Op::Include(fragment) if fragment.wait || fragment.set.is_some())
 }
 
-/// The bytes of a page that still comes which belong to no piece yet.
-#[derive(Debug, Default)]
+/// The bytes of a page that still comes which belong to no piece yet, held for the client.
+#[derive(Debug)]
 struct Unsent {
     bytes: Vec<u8>,
     /// Where in the page they begin.
     from: u64,
+    held: Held,
 }
 
 impl Unsent {
-    fn add(&mut self, bytes: &[u8]) {
+    /// None yet, held on `account`.
+    fn new(account: &Arc<Account>) -> Self {
+        Self { bytes: Vec::new(), from: 0, held: account.hold_anyway(0) }
+    }
+
+    /// Takes more of them.
+    ///
+    /// # Errors
+    /// When there is no memory for that.
+    fn add(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        let wanted = self.bytes.len() + bytes.len();
+        if wanted > self.bytes.capacity() {
+            let room = wanted.max(2 * self.bytes.capacity());
+            self.held.grow(room as u64 - self.held.bytes())?;
+            self.bytes.reserve_exact(room - self.bytes.len());
+        }
         self.bytes.extend_from_slice(bytes);
+        Ok(())
     }
 
     /// The bytes of `range`, as far as they are there.

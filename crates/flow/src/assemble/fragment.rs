@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, Limit, Now};
-use cache::{Object, Passage};
+use cache::Object;
 use codec::Coding;
 use esi::{Fragment, OnError, Target};
 use message::authority::parse_authority;
@@ -234,6 +234,9 @@ fn decoded(
             Coding::of_content(coding).ok_or(Absent::Coding)?
         }
     };
+    if let ReplyBody::Stream { reader, .. } = &mut body {
+        reader.hold_for(&page.within.top.account);
+    }
     if coding == Coding::Identity {
         return Ok(Came::Body(body));
     }
@@ -250,15 +253,11 @@ fn decoded(
 
 /// Decodes a body on its way into the page.
 pub(super) fn unfold(core: &Core, page: &Composed, coding: Coding, body: &mut ReplyBody) {
-    let limits = &page.live.limits;
     let unfolding = Unfolding {
         coding,
-        limits: decode_limits(limits),
-        passage: Passage {
-            bytes: limits.window_bytes,
-            account: Arc::clone(&page.within.top.account),
-        },
-        counters: Arc::clone(&core.counters),
+        limits: decode_limits(&page.live.limits),
+        account: &page.within.top.account,
+        counters: &core.counters,
     };
     unfolding.unfold_body(body, None);
 }

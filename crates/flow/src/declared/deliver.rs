@@ -160,8 +160,8 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
             let unfolding = Unfolding {
                 coding: object.flags().coding,
                 limits: decode_limits(&ask.live.limits),
-                passage: ask.front.passage(&ask.live.limits),
-                counters: Arc::clone(&core.counters),
+                account: ask.front.account,
+                counters: &core.counters,
             };
             unfolding.unfold_body(&mut reply.body, form::plain_length(object));
         }

@@ -70,7 +70,8 @@ impl<J: Judge> Job<J> {
         let trace = trace.as_deref();
         let is_coded = matches!(recode, Recode::Encode(..));
         let limits = decode_limits(&self.fetch.live.limits);
-        let Ok(coder) = Coder::new(recode, given, limits) else { return lead.fail() };
+        let with = (limits, &self.fetch.passage.account);
+        let Ok(coder) = Coder::new(recode, given, with) else { return lead.fail() };
         let variant = selected.as_ref().map(Selected::variant);
         let mut filling = carry::begin(&self.fetch.core, trace, lead, new, variant);
         self.fetch.core.counters.add(Counter::BodiesCoded, u64::from(is_coded));
@@ -162,7 +163,8 @@ impl<J: Judge> Job<J> {
         let length = given.filter(|_| !recode.changes());
         let is_coded = matches!(recode, Recode::Encode(..));
         let limits = decode_limits(&self.fetch.live.limits);
-        let Ok(coder) = Coder::new(recode, given, limits) else { return };
+        let with = (limits, &self.fetch.passage.account);
+        let Ok(coder) = Coder::new(recode, given, with) else { return };
         self.fetch.core.counters.add(Counter::BodiesCoded, u64::from(is_coded));
         let mut plain = None;
         let (body, rest) = match body {

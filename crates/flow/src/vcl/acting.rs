@@ -112,8 +112,8 @@ impl Stage for Acting<'_> {
         let unfolding = Unfolding {
             coding: Coding::Gzip,
             limits: decode_limits(&env.live.limits),
-            passage: env.front.passage(&env.live.limits),
-            counters: Arc::clone(&env.stage.core.counters),
+            account: env.front.account,
+            counters: &env.stage.core.counters,
         };
         unfolding.unfold_body(body, length);
     }
