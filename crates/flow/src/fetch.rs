@@ -21,6 +21,7 @@ use message::{Request, Response};
 use origin::{Caller, Exchange, Origin, Timeouts};
 use tokio::sync::oneshot;
 
+pub(crate) use self::collect::Gathered;
 pub(crate) use self::send::send;
 pub(crate) use self::store::{Times, new_object};
 pub(crate) use self::upload::Upload;
