@@ -32,7 +32,7 @@ const PARTS: u64 = 16;
 const LARGE_PARTS: u64 = 2;
 /// The same for requests: bodies can go on with less, a request is answered or refused.
 const REQUEST_PARTS: u64 = 4;
-/// The same for what a body needs on its way, each of which has a bound of its own.
+/// The same for what a body needs on its way, such as a decoder: each has a bound of its own.
 const WHOLE_PARTS: u64 = 1;
 /// The largest of these that counts as one connection's: larger ones are few, and would leave
 /// nothing else of what a connection may hold.

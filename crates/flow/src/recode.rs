@@ -128,8 +128,8 @@ enum Work {
 }
 
 impl Coder {
-    /// The coder of a body of `length` bytes, if that is known, with memory of `account`; `None` for
-    /// one that is left as it is.
+    /// The coder of a body of `length` bytes, if that is known, with memory of `account`; `None` if
+    /// the body is left as it is.
     ///
     /// # Errors
     /// If there is no memory for it.

@@ -53,7 +53,7 @@ pub(crate) fn open_for(core: &CoreCtx, most: u64, requests: u64) -> Arc<Account>
     Account::open_for(core.flow.shared.cache.memory(), most.max(least), room)
 }
 
-/// Holds what a request takes that waits for its answer, of which there may be something already.
+/// Holds what a request takes that waits for its answer, and what has begun of that.
 pub(crate) fn hold_waiting(
     account: &Arc<Account>,
     client: Peer,

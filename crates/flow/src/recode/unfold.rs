@@ -1,7 +1,7 @@
 //! Bodies that are decoded for a client, piece by piece as the client takes them.
 //!
-//! Nothing is decoded ahead: a body of which nothing is asked for has no decoder, and one that
-//! stands still has a decoder and nothing else. What a piece takes is held before it is made.
+//! Nothing is decoded ahead: a body that nobody asks for has no decoder, and one that stands still
+//! has a decoder and nothing else. What a piece takes is held before it is made.
 
 use std::fmt;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Unfolding<'_> {
             at: 0,
             wanted_from: 0,
             turn: 0,
-            state: State::Folded,
+            state: Progress::Folded,
             is_starved: false,
         }))
     }
@@ -86,8 +86,8 @@ impl Folded {
     }
 }
 
-/// How far a body has come out.
-enum State {
+/// The progress of a body.
+enum Progress {
     /// Nothing was asked for yet.
     Folded,
     Unfolding(Box<HeldDecoder>),
@@ -109,18 +109,18 @@ struct Unfolded {
     /// Not all of what the decoder was given has come out.
     is_behind: bool,
     /// The piece that is being made.
-    piece: Option<Piece>,
+    piece: Option<PlainPiece>,
     /// The number of bytes that have come out.
     at: u64,
     /// The offset of the first byte that is wanted.
     wanted_from: u64,
     /// Work since others had their turn.
     turn: usize,
-    state: State,
+    state: Progress,
     is_starved: bool,
 }
 
-/// The reason for which no more is made for now.
+/// The reason for which making a piece stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
     /// The piece is full, or the last one.
@@ -132,19 +132,19 @@ enum Pause {
 }
 
 /// A part of the body, as long as its memory is held.
-struct Piece {
+struct PlainPiece {
     data: Vec<u8>,
     made: usize,
     held: Held,
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for PlainPiece {
     fn as_ref(&self) -> &[u8] {
         &self.data[..self.made]
     }
 }
 
-impl Piece {
+impl PlainPiece {
     /// Room for a piece: less of it where little memory is left.
     fn begin(account: &Arc<Account>) -> Self {
         let (held, bytes) = match account.hold(STEP_BYTES as u64) {
@@ -154,7 +154,7 @@ impl Piece {
         Self { data: vec![0; bytes], made: 0, held }
     }
 
-    /// What was made.
+    /// The bytes that were made.
     fn into_bytes(mut self) -> Bytes {
         if self.made < self.data.len() / 2 {
             self.data.truncate(self.made);
@@ -195,21 +195,21 @@ impl Unfolded {
     /// All of the body has been taken.
     fn finish(&mut self) -> Result<(), Error> {
         // Without a single byte it is no stream.
-        let State::Unfolding(decoder) = &self.state else { return Err(Error::Truncated) };
+        let Progress::Unfolding(decoder) = &self.state else { return Err(Error::Truncated) };
         decoder.finish()?;
-        self.state = State::Whole;
+        self.state = Progress::Whole;
         Ok(())
     }
 
     /// Takes a step; returns true if the piece is full.
     fn step(&mut self) -> Result<bool, Error> {
-        if let State::Folded = self.state {
+        if let Progress::Folded = self.state {
             let decoder = HeldDecoder::new(self.coding, self.limits, &self.account)?;
             self.counters.inc(Counter::BodiesDecoded);
-            self.state = State::Unfolding(Box::new(decoder));
+            self.state = Progress::Unfolding(Box::new(decoder));
         }
-        let State::Unfolding(decoder) = &mut self.state else { return Ok(true) };
-        let piece = self.piece.get_or_insert_with(|| Piece::begin(&self.account));
+        let Progress::Unfolding(decoder) = &mut self.state else { return Ok(true) };
+        let piece = self.piece.get_or_insert_with(|| PlainPiece::begin(&self.account));
         let step = decoder.step(&self.input, &mut piece.data[piece.made..])?;
         self.input.advance(step.taken);
         piece.made += step.made;
@@ -234,14 +234,14 @@ impl Unfolded {
         if let Some(limit) = limit_of(error) {
             self.counters.limit(limit);
         }
-        self.state = State::Broken;
+        self.state = Progress::Broken;
     }
 }
 
 impl Reading for Unfolded {
     fn seek(&mut self, offset: u64) {
         if offset < self.at {
-            self.state = State::Broken;
+            self.state = Progress::Broken;
         }
         self.wanted_from = offset;
     }
@@ -260,7 +260,7 @@ impl Reading for Unfolded {
 
     fn take_trailers(&mut self) -> Option<Box<Trailed>> {
         match (&self.state, &mut self.folded) {
-            (State::Whole, Folded::Read(reader)) => {
+            (Progress::Whole, Folded::Read(reader)) => {
                 let mut behind = reader.take_trailers()?;
                 behind.trailers = of_any_form(std::mem::take(&mut behind.trailers))?;
                 Some(behind)
@@ -282,7 +282,7 @@ impl Reading for Unfolded {
                 return Poll::Pending;
             }
             let mut pause = Pause::Piece;
-            if let State::Folded | State::Unfolding(_) = self.state {
+            if let Progress::Folded | Progress::Unfolding(_) = self.state {
                 match self.make(cx) {
                     Ok(Pause::Turn) => continue,
                     Ok(why) => pause = why,
@@ -293,8 +293,8 @@ impl Reading for Unfolded {
                 return Poll::Ready(Ok(Some(bytes)));
             }
             match self.state {
-                State::Whole => return Poll::Ready(Ok(None)),
-                State::Broken => return Poll::Ready(Err(Aborted)),
+                Progress::Whole => return Poll::Ready(Ok(None)),
+                Progress::Broken => return Poll::Ready(Err(Aborted)),
                 _ if pause == Pause::Input => return Poll::Pending,
                 // It was passed over.
                 _ => {}

@@ -173,7 +173,7 @@ impl Task {
         self.go_on(&feed, (reader, length), first).await;
     }
 
-    /// Hands over the rest of a body, of which `next` comes first.
+    /// Hands over the rest of a body; `next` comes first.
     async fn go_on(
         self,
         feed: &Feed,

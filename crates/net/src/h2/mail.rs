@@ -78,7 +78,7 @@ pub(crate) struct Feed {
     held: Cell<usize>,
     waiting: RefCell<Option<Waker>>,
     making: Cell<Making>,
-    /// What is made may be.
+    /// Bytes that are made may be.
     is_open: Cell<bool>,
 }
 
