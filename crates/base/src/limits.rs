@@ -119,7 +119,7 @@ limits! {
     DecodedBytes decoded_bytes Bytes GIB, "What one body may decode to where a client does not take its coding; beyond it the response is cut.";
     DecodedRatio decoded_ratio Count 1_100, "The same per byte of the coded body, on average and beyond the first 1MiB. No gzip reaches the default; brotli and zstd can.";
     DecodedWindow decoded_window Bytes 8 * MIB, "Window of a brotli or zstd body that is decoded, which is memory for each client; a body that needs a larger one is cut.";
-    CodingTime coding_time Percent 20, "Share of one core's time for making further forms (gzip, brotli, zstd) of stored bodies, at the lowest priority, of which ten seconds may be saved up; beyond it they are made later. 0: none are made.";
+    CodingTime coding_time Percent 20, "Share of one core's time for making further forms (gzip, brotli, zstd) of stored bodies, on a thread of low priority, of which ten seconds may be saved up; beyond it they are made later. 0: none are made.";
     FormBytes form_bytes Bytes 4 * MIB, "Largest body of which further forms in brotli and zstd are made, or with a dictionary; one in gzip is made of every body that came without a coding.";
     Dictionaries dictionaries Count 256, "Stored responses that are known as dictionaries (RFC 9842) by their hashes, and as many whose bodies are still coming; beyond it the one that became known first is forgotten, until it is asked for again. 0: none are used.";
     SlicesFrom slices_from Bytes 32 * MIB, "Length from which a body is stored in slices, fetched and evicted one by one, if its origin sends ranges and names its version. 0: never.";

@@ -243,6 +243,9 @@ pub(crate) fn demand(
     if lacks_gzip && hits >= settings.gzip_hits && wants(gzip) {
         return begin(core, (live, now_ms), object, gzip);
     }
+    if lacks_gzip && coding == Coding::Gzip {
+        return;
+    }
     // Its place was taken by gzip, and now a client asks for it.
     let is_back = coding == Coding::Identity && object.flags().coded_here;
     let back = (is_back && hits >= settings.gzip_hits).then_some(Effort::Warm);

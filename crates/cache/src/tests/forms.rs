@@ -144,3 +144,22 @@ fn another_form_takes_the_place_of_a_body_in_one_step() {
     assert!(!lead.refit(&stored, &stored.renewed(), (b"late".to_vec(), 1000)));
     assert!(found(&cache, "/a").is_none());
 }
+
+#[test]
+fn a_form_that_is_made_while_the_origin_confirms_its_body_is_put_beside_it() {
+    let cache = cache();
+    let object = put_formed(&cache, "/a", 200_000);
+    assert!(cache.begin_form(&object, 1, 1));
+    let lead = cache.begin_refresh(&key("/a"), &object).expect("nobody fetches");
+    let new = NewObject { flags: object.flags(), ..head(None) };
+    let confirmed = lead.freshen(&object, new, None);
+    assert!(!object.is_live() && confirmed.is_live());
+    assert!(cache.put_form((&object, key("/a").hash()), (1, 1), b"coded".to_vec()));
+    assert_eq!(form(&confirmed, 1), Some(b"coded".to_vec()));
+    // One that replaced it is another's.
+    let other = put_formed(&cache, "/b", 1000);
+    assert!(cache.begin_form(&other, 1, 1));
+    cache.invalidate(&key("/b"));
+    put_formed(&cache, "/b", 1000);
+    assert!(!cache.put_form((&other, key("/b").hash()), (1, 1), b"late".to_vec()));
+}
