@@ -84,11 +84,27 @@ pub struct Lead<L: Lower = MemoryOnly> {
     cold: Box<[L::Place]>,
     /// Of these, what is no answer to this fetch.
     spared: Vec<L::Place>,
+    /// The index does not know of the fetch.
+    is_detached: bool,
 }
 
 impl<L: Lower> Lead<L> {
     pub(crate) fn new(cache: Arc<Cache<L>>, busy: Arc<Busy>, cold: Box<[L::Place]>) -> Self {
-        Self { cache, busy, owing: true, passage: None, cold, spared: Vec::new() }
+        let (spared, is_detached) = (Vec::new(), false);
+        Self { cache, busy, owing: true, passage: None, cold, spared, is_detached }
+    }
+
+    /// As [`Lead::new`], for a fetch that the index does not know.
+    pub(crate) fn detached(cache: Arc<Cache<L>>, busy: Arc<Busy>, cold: Box<[L::Place]>) -> Self {
+        let mut lead = Self::new(cache, busy, cold);
+        lead.is_detached = true;
+        lead
+    }
+
+    /// Returns true if the index had no room to know of the fetch: nobody waits for it, and what it
+    /// brings is not stored. What the lower tier has can be lent.
+    pub fn is_detached(&self) -> bool {
+        self.is_detached
     }
 
     /// Returns true if others wait for this fetch.
@@ -128,7 +144,8 @@ impl<L: Lower> Lead<L> {
     /// An invalidation since the fetch began keeps it out of the index, not from those who waited;
     /// they ask [`Cache::may_use`].
     /// A body that is declared too large, or a head for which there is no memory, makes it a window
-    /// from the start: not stored, refused to those who wait, and the key is marked hit-for-miss.
+    /// from the start: not stored, and refused to those who wait. If it is too large, the key is
+    /// marked hit-for-miss.
     pub fn store(self, new: NewObject, vary: Option<Variant<'_>>) -> Filling<L> {
         let cost = Object::cost(&new, &self.busy.key, vary);
         let (length, passed) = (new.length, self.busy.began);
@@ -198,6 +215,9 @@ impl<L: Lower> Lead<L> {
     /// room than is kept free, or the key was asked for a short while ago. Or else that is
     /// remembered, and it is to be lent ([`Lead::lend`]), lest it push out what is asked for more.
     pub fn rises(&self) -> bool {
+        if self.is_detached {
+            return false;
+        }
         let place = self.cache.place(self.busy.hash);
         self.cache.has_room() || self.cache.shard(place.shard).meet(place.h32)
     }
@@ -227,7 +247,7 @@ impl<L: Lower> Lead<L> {
             let at = self.cache.place(self.busy.hash);
             let mut shard = self.cache.shard(at.shard);
             let is_there = shard.places(at.h32).any(|other| other == place);
-            shard.leave(at.h32, &self.busy) && is_there
+            (shard.leave(at.h32, &self.busy) || self.is_detached) && is_there
         } && self.cache.may_use(&object);
         object.expire(self.busy.soft_until());
         // No lookup does.
@@ -280,9 +300,9 @@ impl<L: Lower> Lead<L> {
             let object = self.make(record(&self), None, Some(Arc::clone(&fill)));
             object.standing.set_broken();
             count(&self.cache.ledger().refused, 1);
-            self.refuse_for(Some(None));
             count(&self.cache.ledger().too_large, u64::from(!fits));
             let why = if fits { NotKept::NoRoom } else { NotKept::TooLarge };
+            self.refuse_for(why.is_lasting().then_some(None));
             return Filling::passing(Arc::clone(&self.cache), object, fill, self.busy.hash, why);
         };
         let fill_charge = charge.split(STATE_BYTES);

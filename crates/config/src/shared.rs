@@ -48,6 +48,7 @@ const OWN_LIMITS: &[&str] = &[
     "cluster_secrets",
     "cluster_wait",
     "descriptors_reserve",
+    "disk_index_bytes",
     "disk_queue_bytes",
 ];
 

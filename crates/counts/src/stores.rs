@@ -32,6 +32,7 @@ pub(crate) fn store(budget_bytes: u64) -> Arc<Cache> {
         window_bytes: limits.window_bytes,
         hit_for_miss_ms: limits.hit_for_miss_ttl,
         bans_max: limits.bans as usize,
+        index_bytes: 64 << 20,
     })
 }
 

@@ -144,6 +144,7 @@ mod place;
 mod read;
 mod reads;
 mod reclaim;
+mod rows;
 mod segment;
 mod snapshot;
 mod stats;

@@ -338,6 +338,7 @@ impl Candidate {
     ) -> Volume {
         let key = superblock.key();
         let segments = 0..superblock.segments;
+        let room = &shared.config.index;
         let tallies = Tallies::default();
         add(&tallies.damaged_snapshot, self.damaged_snapshots);
         add(&tallies.damaged_journal, u64::from(self.is_broken()));
@@ -349,7 +350,9 @@ impl Candidate {
             key,
             blocks: Blocks { bytes: superblock.block_bytes },
             files,
-            segments: segments.map(|_| Mutex::new(Segment::new(Usage::Unknown))).collect(),
+            segments: segments
+                .map(|_| Mutex::new(Segment::new(Usage::Unknown, room)))
+                .collect(),
             superblock,
             front: Mutex::new(Front::default()),
             wake: Condvar::new(),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::body::{Body, Pieces};
+use crate::config::Config;
 use crate::layout::{ASKED, Header, IS_LISTED, IS_PART, LISTED, LIVE, PART, Row};
 use crate::place::Place;
 use crate::segment::{Segment, Usage};
@@ -36,7 +37,8 @@ impl Victim {
 }
 
 impl Volume {
-    /// Empties a segment if few are free; true if it did.
+    /// Empties a segment if few are free, or if little is left of the memory for knowing what is
+    /// where; true if it did.
     pub(crate) fn reclaim_turn(&self) -> bool {
         if !self.found.load(Ordering::Acquire) || !self.health.is_in() {
             return false;
@@ -46,7 +48,9 @@ impl Volume {
         let free = self.front.lock().free.len() + coming;
         // A small volume cannot spare as many. One more is for what moves on.
         let spare = self.shared.config.spare_segments as usize;
-        if free > spare.min(self.segments.len() / SPARED) {
+        let is_short = free <= spare.min(self.segments.len() / SPARED);
+        let knows_much = !is_short && self.knows_much();
+        if !is_short && !knows_much {
             return false;
         }
         let Some((segment, epoch)) = self.least() else { return false };
@@ -54,8 +58,21 @@ impl Volume {
             // Somebody has just begun to need it.
             return true;
         }
-        self.empty_segment(segment, epoch);
+        let dropped = self.empty_segment(segment, epoch);
+        add(&self.tallies.dropped, dropped);
+        add(&self.tallies.dropped_index, if knows_much { dropped } else { 0 });
         true
+    }
+
+    /// Returns true if little is left of the memory for knowing what is where, and this volume
+    /// takes at least half of what an average one does.
+    fn knows_much(&self) -> bool {
+        let Config { index, volumes, .. } = &self.shared.config;
+        if !index.is_short() {
+            return false;
+        }
+        let own: u64 = self.segments.iter().map(|segment| segment.lock().rows.bytes()).sum();
+        own.saturating_mul(2 * volumes.len() as u64) >= index.used()
     }
 
     /// The segment with the least value: the worth of its records, which fades with age.
@@ -73,7 +90,8 @@ impl Volume {
         Some((least.1.segment, least.1.epoch))
     }
 
-    fn empty_segment(&self, segment: u32, epoch: u64) {
+    /// Empties a segment; returns how many records were dropped.
+    fn empty_segment(&self, segment: u32, epoch: u64) -> u64 {
         let rows: Vec<Row> = {
             let known = self.segments[segment as usize].lock();
             known.rows.iter().filter(|row| row.is(LIVE)).copied().collect()
@@ -105,12 +123,12 @@ impl Volume {
                 let parts = self.lists.lock().remove(place);
                 self.bury_parts(&parts.unwrap_or_default());
             }
-            add(&self.tallies.dropped, 1);
             self.tell_dropped(*place, row);
         }
         add(&self.tallies.reclaimed, 1);
         self.front.lock().jobs.push_back(Job::Release { segment, epoch });
         self.wake.notify_one();
+        left.len() as u64
     }
 
     /// Writes a record anew, with another list of parts if there is one; false if it stays where it
@@ -175,8 +193,7 @@ impl Volume {
             }
             if let Some(row) = self.kill(place) {
                 self.bury(place, row);
-                add(&self.tallies.dropped, 1);
-                self.tell_dropped(place, &row);
+                    self.tell_dropped(place, &row);
             }
         }
         debug_assert_eq!(

@@ -278,6 +278,10 @@ impl Volume {
             add(&self.tallies.refused_length, 1);
             return None;
         }
+        if !new.moves && self.shared.config.index.is_full() {
+            add(&self.tallies.refused_index, 1);
+            return None;
+        }
         let mut front = self.front.lock();
         if !new.moves && front.queued_bytes + len > self.shared.config.queue_bytes {
             add(&self.tallies.refused_queue, 1);
@@ -532,7 +536,7 @@ impl Volume {
                 .map_or(0, |last| u64::from(last.offset()) + u64::from(last.room()));
             stats.dead_bytes += used.saturating_sub(segment.live_bytes);
             stats.bad_segments += u64::from(segment.usage == Usage::Bad);
-            stats.index_bytes += (segment.rows.capacity() * ROW_BYTES) as u64;
+            stats.index_bytes += segment.rows.bytes();
         }
         stats.index_bytes += (self.segments.len() * size_of::<Mutex<Segment>>()) as u64;
         stats.bytes += self.segments.len() as u64 * u64::from(self.segment_bytes());

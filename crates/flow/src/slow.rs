@@ -285,7 +285,8 @@ async fn take_part(
             // It has been read.
             Role::Below(_) => continue,
             Role::Alone(lead) => {
-                let reason = if part.coalesces() { Forward::HitForMiss } else { reason };
+                let marked = part.coalesces() && !lead.is_detached();
+                let reason = if marked { Forward::HitForMiss } else { reason };
                 (ByPolicy::alone(core, &ask, key, lead, old), reason)
             }
             Role::End(Met::Pass) => (ByPolicy::pass(core, &ask), Forward::Bypass),

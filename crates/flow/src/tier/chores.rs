@@ -31,6 +31,8 @@ pub(crate) struct Chores {
     began_ms: u64,
     /// Invalidations up to this one have been released.
     released: u64,
+    /// It has been told that the index is full.
+    has_told_index: bool,
 }
 
 /// The outcome of the end.
@@ -71,11 +73,28 @@ pub(crate) fn look_after(chores: &Arc<Mutex<Chores>>, cache: &Arc<Cache>, now_ms
         let is_meant = |object: &Object| may_answer(object, now_ms) && store.is_worth_it(object);
         let places = usize::try_from(places).unwrap_or(usize::MAX);
         cache.copy_down(&mut chores.walk, places, &is_meant, &mut pause);
+        chores.tell_index(&cache);
         if !tier.found.goes_on() {
             store.release(cache.swept_bans(), &mut chores.released);
             store.drop_needless(&tier, &cache);
         }
     });
+}
+
+impl Chores {
+    /// Tells once that the index is full.
+    fn tell_index(&mut self, cache: &Cache) {
+        let index = cache.index();
+        if index.is_short() && !std::mem::replace(&mut self.has_told_index, true) {
+            base::tell!(
+                Warn,
+                "larder: the index of the disk cache is full: of {} in `[limits] \
+                 disk_index_bytes` {} are used, so what is worth least leaves the disk",
+                base::units::Bytes(index.most()),
+                base::units::Bytes(index.used())
+            );
+        }
+    }
 }
 
 impl Tier {

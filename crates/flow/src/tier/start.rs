@@ -42,6 +42,7 @@ pub fn open(
 ) -> Result<OpenedDisk, disk::Error> {
     let drawn = HashSeed::draw().to_le_bytes();
     config.owner[..drawn.len()].copy_from_slice(&drawn);
+    config.index = Arc::clone(cache.index());
     let owner = Arc::new(Index { cache: Arc::downgrade(cache) });
     let opened = Disk::open(config, owner, Arc::new(rt::now))?;
     Ok(OpenedDisk { opened, rules })
