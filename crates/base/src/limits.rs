@@ -148,6 +148,7 @@ limits! {
     PeerTimeout peer_timeout Ms 50, "Wait for another node of the cluster, which owns what is asked for: until its answer begins, or its word that it fetches it. Then the origin is asked.";
     DiskQueueBytes disk_queue_bytes Bytes 64 * MIB, "What waits to be written to one volume of the disk cache; beyond it nothing more goes to disk. Responses that leave memory count in `memory` until they are written, bodies on their way to the disk do not.";
     DiskIndexBytes disk_index_bytes Bytes 0, "Memory for knowing what is on disk, beside `memory`: some 52 bytes for each response there. Where it is full, what is worth least leaves the disk, and nothing goes there until that is done. 0: an eighth of the machine's memory or of the control group's limit, at least 64MiB.";
+    DiskRetry disk_retry Ms 60_000, "From one try to use a volume of the disk cache again, which is out of use, full or slow, to the next.";
     DiskBodyShare disk_body_share Percent 25, "Share of the disk cache's volumes that one body which is too large for memory may take; a longer one is not stored. 0: none goes to the disk while it comes.";
     DiskReadShare disk_read_share Percent 50, "Share of a volume of the disk cache that may be kept from being reclaimed because clients are reading it, bodies that do not come in one read. Beyond it whoever asks for all of such a body is answered by the origin.";
     DiskBodyWait disk_body_wait Ms 5_000, "A body on its way to the disk cache of which the disk takes nothing more; then it passes to those who have asked for it.";

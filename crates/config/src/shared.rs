@@ -50,6 +50,7 @@ const OWN_LIMITS: &[&str] = &[
     "descriptors_reserve",
     "disk_index_bytes",
     "disk_queue_bytes",
+    "disk_retry",
 ];
 
 /// A text and what messages call it.

@@ -193,7 +193,7 @@ impl Volume {
             }
             if let Some(row) = self.kill(place) {
                 self.bury(place, row);
-                    self.tell_dropped(place, &row);
+                self.tell_dropped(place, &row);
             }
         }
         debug_assert_eq!(

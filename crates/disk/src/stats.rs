@@ -152,6 +152,8 @@ counters! {
     errors_full,
     /// Syncs that the system failed.
     errors_sync,
+    /// Panics of its threads, which go on.
+    panics,
     /// Times that the volume was taken out.
     outs,
     /// Times that the volume paused.

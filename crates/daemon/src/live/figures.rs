@@ -409,6 +409,7 @@ mod tests {
             path: "/srv/disk".to_owned(),
             condition: if out { Condition::Out(Reason::Errors) } else { Condition::In },
             stats: Stats { reads, damaged_sum: 2, errors_read: 3, ..Stats::default() },
+            absence: None,
         };
         let (mut before, mut now) = (reading(0, 0), reading(2, 0));
         assert_eq!(now.json(&before)["disk"], json!([]));

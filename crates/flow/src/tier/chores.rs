@@ -98,17 +98,26 @@ impl Chores {
 }
 
 impl Tier {
-    pub(super) fn note_condition(&self, volume: usize, condition: Condition) {
+    /// Notes the state that a volume has got into; its number and its name are given.
+    pub(super) fn note_condition(&self, (volume, name): (usize, &str), condition: Condition) {
         if let Condition::Out(_) = condition {
             self.lost.lock().push(volume);
         }
         match condition {
-            Condition::In => base::tell!(Notice, "larder: disk volume {volume} is in use again"),
+            Condition::In => {
+                base::tell!(Notice, "larder: the disk cache in {name} is in use again")
+            }
             Condition::Pausing(reason) => {
-                base::tell!(Warn, "larder: disk volume {volume} pauses: {}", reason.word());
+                let why = reason.about();
+                base::tell!(Warn, "larder: the disk cache in {name} pauses: {why}");
             }
             Condition::Out(reason) => {
-                base::tell!(Error, "larder: disk volume {volume} is out of use: {}", reason.word());
+                let why = reason.about();
+                base::tell!(
+                    Error,
+                    "larder: the disk cache in {name} is out of use: {why}. Larder runs without \
+                     it, and empties it and takes it back when it is well (tried each disk_retry)"
+                );
             }
         }
     }
