@@ -65,8 +65,10 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         let size = parse_memory(text);
         flag(&mut r, "--memory", text, size)
     });
-    let scripts = server.as_ref().and_then(|server| scripts(&mut r, options, server));
+    let mut scripts = server.as_ref().and_then(|server| scripts(&mut r, options, server));
     let presets = Presets::named(&mut r, &options.presets);
+    let barred = presets.no_scripts(&mut r);
+    scripts.iter_mut().for_each(|scripts| scripts.rules.bar(&barred));
     check_presets(&mut r, &presets, options);
     let mut rules = presets.rules(&mut r, options.profile);
     // It waits until there is a certificate.
@@ -340,6 +342,18 @@ mod tests {
             let errors = with(origin, root).expect_err("a mistake");
             assert_eq!(errors[0].message, message);
         }
+    }
+
+    #[test]
+    fn a_preset_bars_the_folders_that_its_application_writes_to() {
+        let config = from_cli(&CliOptions {
+            origin: "fastcgi+unix:/run/php.sock".into(),
+            root: Some("/srv".into()),
+            presets: vec!["wordpress".into()],
+            ..CliOptions::default()
+        });
+        let scripts = config.expect("a configuration").origins.remove(0).scripts.expect("scripts");
+        assert!(scripts.rules.barred.iter().any(|folder| folder == "/**/uploads"));
     }
 
     #[test]

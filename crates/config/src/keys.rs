@@ -324,7 +324,7 @@ pub(crate) const ORIGIN: Section = Section {
             "try_files", TEXTS, "[\"$uri\", \"$uri/\", \"/index.php\"]", "What a path of a FastCGI origin is tried as, in this order: `$uri` a file, `$uri/` a directory with an index, `/path` this script, `=404` this status.";
             "index", TEXTS, "[\"index.php\", \"index.html\"]", "Names of a directory's own file, the most wanted first.";
             "scripts", TEXTS, "\".php\"", "How names of scripts end; other files are never run.";
-            "no_scripts", TEXTS, "none", "Directories below which no script is run, such as `/wp-content/uploads`; `*` stands for any one segment.";
+            "no_scripts", "a string, a list of strings, or false", "those of its sites' presets", "Directories below which no script is run, such as `/wp-content/uploads`; `*` stands for any one segment, `**` for any number of them. They add to those of presets; with `false` scripts run everywhere.";
             "linked", TEXTS, "none", "Directories outside `root` that links in it may lead into.";
             "files", "a table or false", "none", "How files in `root` that are no scripts are served: see `[origin.files]`; `false` for not at all.";
             "accel", "true, or a table such as { \"/protected/\" = \"/srv/private\" }", "false", "Whether X-Accel-Expires and X-Accel-Charset of its responses count, and in a table, where X-Accel-Redirect may lead: a path that begins like a key is a file in that key's directory. Without it X-Accel-* is removed from responses.";
@@ -539,6 +539,7 @@ pub(crate) const PRESET: Section = Section {
         let mut keys = keys! {
             "route", "a list of tables", "none", "";
             "purge", TABLE, "none", "";
+            "no_scripts", TEXTS, "none", "";
         };
         keys.extend(settings().into_iter().filter(|key| !PLACES.contains(&key.name)));
         keys

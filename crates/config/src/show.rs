@@ -130,6 +130,9 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
     let origin = usize::try_from(settings.origin).ok().and_then(|at| site.origins.get(at));
     if let Some(origin) = origin.and_then(|index| config.origins.get(*index)) {
         page.line("origin", &origin.name);
+        if let Some(scripts) = &origin.scripts {
+            page.list("no scripts below", &scripts.rules.barred);
+        }
     }
     if let Some(plugin) = settings.page_cache {
         let name = match plugin {

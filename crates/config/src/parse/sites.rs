@@ -91,7 +91,7 @@ pub(super) fn sites(
                 .and_then(|item| super::top::profile(r, &item))
                 .unwrap_or(profile);
             let presets = Presets::read(r, table, profile);
-            let mut origins = SiteOrigins::new(origins);
+            let mut own_origins = SiteOrigins::new(origins);
             let rules = SiteRules {
                 trusted_proxies: fronts.trusted.clone(),
                 client_field: fronts.field.clone(),
@@ -99,16 +99,17 @@ pub(super) fn sites(
                 redirect_https: super::tls::redirect(r, table, https_port),
                 opaque_spellings: table.item("guard_spellings").and_then(|item| r.boolean(&item))
                     == Some(false),
-                ..rules(r, table, profile, &presets, (&mut origins, decided))
+                ..rules(r, table, profile, &presets, (&mut own_origins, decided))
             };
-            let (origins, files, users) = origins.into_parts();
+            let (indices, files, users) = own_origins.into_parts();
+            origins.bar(&indices, &presets.no_scripts(r));
             let (tls, hsts) = (super::tls::site(r, table), super::tls::hsts(r, table));
             let dialects = presets.dialects(r);
             let purge = super::purge::site(r, table, dialects);
             SiteConfig {
                 vcl,
                 hosts,
-                origins,
+                origins: indices,
                 files,
                 presets: presets.names(),
                 rules,

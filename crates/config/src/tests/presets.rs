@@ -34,6 +34,31 @@ fn every_preset_is_read_without_a_word_and_says_what_it_is_for() {
 }
 
 #[test]
+fn the_scripts_of_an_application_stay_out_of_folders_that_it_writes_to() {
+    let origin = |name: &str, more: &str| {
+        format!(
+            "[[origin]]\nname = \"{name}\"\nservers = \"fastcgi://127.0.0.1\"\nroot = \"/srv\"\n{more}\n"
+        )
+    };
+    for preset in ["wordpress", "drupal", "magento", "mediawiki"] {
+        let text = origin("php", "no_scripts = \"/own\"")
+            + &origin("other", "")
+            + &origin("open", "no_scripts = false")
+            + &format!("[[site]]\nhost = \"*\"\norigin = \"php\"\npreset = {preset:?}\n")
+            + "[[site.route]]\npath = \"/x/*\"\norigin = \"other\"\n"
+            + "[[site.route]]\npath = \"/y/*\"\norigin = \"open\"\n";
+        let config = load(&text);
+        let barred = |at: usize| {
+            let scripts = config.origins[at].scripts.as_ref().expect("scripts");
+            scripts.rules.barred.clone()
+        };
+        assert_eq!(barred(0)[0], "/own", "its own stay");
+        assert_eq!(barred(0)[1..], barred(1)[..], "{preset}: an origin of a route has them too");
+        assert!(barred(1).len() > 3 && barred(2).is_empty(), "{preset}: {:?}", barred(1));
+    }
+}
+
+#[test]
 fn what_the_site_says_wins_and_its_routes_come_first() {
     let own = "cache = { ttl = { 200 = \"5s\" } }\nbypass = { cookie = \"vip\" }\n\
                [[site.route]]\npath = \"/x/*\"\n[[site.route]]\npath = \"/y/*\"\nbypass = false\n\
