@@ -176,7 +176,7 @@ limits! {
     OriginIdle origin_idle Count 128, "Idle connections kept per origin server and core.";
     OriginIdleTimeout origin_idle_timeout Ms 55_000, "An idle origin connection; then it is closed.";
     ConnectTimeout connect_timeout Ms 2_000, "Connecting to an origin server; beyond it 504 or another server.";
-    FirstByteTimeout first_byte_timeout Ms 30_000, "From the request's last byte to the origin to the response's head; beyond it 504.";
+    FirstByteTimeout first_byte_timeout Ms 60_000, "From the request's last byte to the origin to the response's head; beyond it 504.";
     BetweenBytesTimeout between_bytes_timeout Ms 60_000, "An origin response's body without a new byte, then the response is cut; or a request's body of which the origin takes no byte, then 504. A body that has begun to come from the disk cache has as long for its next bytes.";
     TotalTimeout total_timeout Ms 3_600_000, "One exchange with an origin in all, but for a body that passes through unstored; then the response is cut.";
     RetryBudget retry_budget Percent 20, "Retried requests to an origin, as a share of its requests; beyond it failures are final.";

@@ -73,6 +73,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let mut rules = presets.rules(&mut r, options.profile);
     // It waits until there is a certificate.
     rules.redirect_https = options.acme.as_ref().and_then(|_| usual_redirect(&listen));
+    let includes = presets.includes(&mut r);
     let purge = crate::parse::purge_of_presets(presets.dialects(&mut r));
     let hosts = hosts(&mut r, options);
     let acme = options.acme.as_ref().and_then(|email| acme(&mut r, email, &listen, &hosts));
@@ -113,6 +114,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
             presets: presets.names(),
             rules,
             purge,
+            includes,
             ..SiteConfig::default()
         }],
         certificates: Vec::new(),

@@ -7,7 +7,7 @@ use base::units::DurationMs;
 use message::store::{StatusMatch, StoreRules};
 use policy::answer::Answer;
 use policy::headers::{FieldName, FieldValue, HeaderOps};
-use policy::rules::{Profile, RouteRules, Settings};
+use policy::rules::{Browsers, Profile, RouteRules, Settings};
 use policy::{PageCache, StoreIn, Terms};
 
 use crate::model::{Admission, Config, SiteConfig};
@@ -153,6 +153,9 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
     } else {
         page.line("passed", "every request, as it came (cache = false)");
     }
+    if let Some(first_byte) = settings.first_byte_ms {
+        page.line("waits for a head", DurationMs(first_byte));
+    }
     page.list("may change to", &settings.upgrade);
     if page.discreet {
         let names = settings.request_headers.iter().map(|(field, _)| format!("{field} is set"));
@@ -205,6 +208,9 @@ fn removed(page: &mut Page, settings: &Settings, safe: bool) {
     let tracking = cookies.strip_tracking.unwrap_or(safe);
     page.lines("cookies removed", tracking.then(|| "known tracking cookies".to_owned()));
     page.list(if tracking { "" } else { "cookies removed" }, &cookies.strip);
+    if !cookies.keep.is_empty() {
+        page.line("cookies that count", texts(&cookies.keep));
+    }
     let query = &settings.query;
     if query.ignore {
         page.line("query removed", "all of it");
@@ -235,18 +241,17 @@ fn bypass(page: &mut Page, settings: &Settings) {
     page.lines("passed: cookie", looks("cookie"));
     page.lines("passed: field", looks("header"));
     page.lines("passed: query", looks("query"));
+    if !settings.bypass_unless.is_empty() {
+        let fields = texts(&settings.bypass_unless);
+        page.line("not passed", format!("for more than its path: a request with {fields}"));
+    }
 }
 
 fn storing(page: &mut Page, config: &Config, settings: &Settings, profile: Profile) {
     let defaults: StoreRules = profile.store_rules();
     let ms = |ms: u64| DurationMs(ms).to_string();
     let ttl = settings.ttl.iter().map(|(status, ttl)| {
-        let status = match status {
-            StatusMatch::Exact(status) => status.to_string(),
-            StatusMatch::Class(class) => format!("{class}xx"),
-            StatusMatch::Any => "any".to_owned(),
-        };
-        format!("{status} for {} where it names no lifetime", ms(*ttl))
+        format!("{} for {} where it names no lifetime", status_words(*status), ms(*ttl))
     });
     page.lines("stored", ttl);
     let heuristic = settings.heuristic_ms.unwrap_or(defaults.heuristic_max_ms);
@@ -254,11 +259,22 @@ fn storing(page: &mut Page, config: &Config, settings: &Settings, profile: Profi
         "heuristic",
         match heuristic {
             0 => "no guess from Last-Modified".to_owned(),
-            most => format!("guess from Last-Modified, at most {}", ms(most)),
+            most => {
+                let html = settings.heuristic_html_ms.unwrap_or(defaults.heuristic_html_max_ms);
+                let (most, html) = (ms(most), ms(html.min(most)));
+                format!("guess from Last-Modified, at most {most}, of HTML {html}")
+            }
         },
     );
     if settings.match_type {
         page.line("only if", "the Content-Type is what the path's suffix stands for");
+    }
+    if !settings.not_stored.is_empty() {
+        let never: Vec<_> = settings.not_stored.iter().map(|of| status_words(*of)).collect();
+        page.line("never stored", never.join(", "));
+    }
+    for field in &settings.match_headers {
+        page.line("only if", format!("{field} is the request's, where that has it"));
     }
     page.line(
         "Set-Cookie",
@@ -282,8 +298,19 @@ fn storing(page: &mut Page, config: &Config, settings: &Settings, profile: Profi
     if config.disk.is_some() || settings.store != StoreIn::Both {
         page.line("kept", kept(config, settings.store));
     }
+    if settings.browsers == Browsers::NeverStore {
+        page.line("browsers", "never store what is not private");
+    }
     let honoured = settings.honour_request_directives.unwrap_or(defaults.honour_request_no_store);
     page.line("client's wishes", if honoured { "honoured" } else { "ignored" });
+}
+
+fn status_words(of: StatusMatch) -> String {
+    match of {
+        StatusMatch::Exact(status) => status.to_string(),
+        StatusMatch::Class(class) => format!("{class}xx"),
+        StatusMatch::Any => "any".to_owned(),
+    }
 }
 
 /// Where responses are kept.

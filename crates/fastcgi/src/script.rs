@@ -131,7 +131,9 @@ impl Rules {
         for end in segment_ends(path).filter(|end| self.is_script(&path[..*end])) {
             let (name, path_info) = path.split_at(end);
             match tree.kind(name) {
-                Kind::File | Kind::Hidden if self.is_barred(name, tree) => return Some(status(403)),
+                Kind::File | Kind::Hidden if self.is_barred(name, tree) => {
+                    return Some(status(403));
+                }
                 Kind::File | Kind::Hidden => {
                     let (name, path_info) = (name.to_vec(), path_info.to_vec());
                     return Some(Target::Script { name, path_info });
@@ -166,7 +168,9 @@ impl Rules {
                     return Some(Target::AddSlash);
                 }
                 Kind::File if !self.is_script(&name) => return Some(Target::File(name)),
-                Kind::File | Kind::Hidden if self.is_barred(&name, tree) => return Some(status(403)),
+                Kind::File | Kind::Hidden if self.is_barred(&name, tree) => {
+                    return Some(status(403));
+                }
                 Kind::File | Kind::Hidden => {
                     return Some(Target::Script { name, path_info: Vec::new() });
                 }

@@ -28,6 +28,8 @@ struct Known {
     used: bool,
     /// It says itself that scripts run everywhere (`no_scripts = false`).
     runs_everywhere: bool,
+    /// It says itself how long its servers may take for a head.
+    times_heads: bool,
 }
 
 /// Reads every `[[origin]]`.
@@ -46,7 +48,9 @@ pub(super) fn origins<'l>(r: &mut Reader, top: &Table<'_>, limits: &'l Limits) -
         } else {
             let runs_everywhere = table.item("no_scripts").is_some_and(|item| is_off(&item));
             let name = Some(span);
-            origins.known.push(Known { config, tls, name, used: false, runs_everywhere });
+            let times_heads = table.item("first_byte_timeout").is_some();
+            let known = Known { config, tls, name, used: false, runs_everywhere, times_heads };
+            origins.known.push(known);
         }
     }
     origins
@@ -56,6 +60,11 @@ impl Origins<'_> {
     /// Returns true if the origin of this index is a FastCGI origin with scripts.
     pub(super) fn runs_scripts(&self, index: usize) -> bool {
         self.known.get(index).is_some_and(|known| known.config.scripts.is_some())
+    }
+
+    /// Returns true if the origin of this index says itself how long its servers may take for a head.
+    pub(super) fn times_heads(&self, index: usize) -> bool {
+        self.known.get(index).is_some_and(|known| known.times_heads)
     }
 
     /// The settings of the origin of this index.
@@ -92,6 +101,7 @@ impl Origins<'_> {
                 name: None,
                 used: true,
                 runs_everywhere: false,
+                times_heads: false,
             });
             return Some(self.known.len() - 1);
         }
@@ -130,9 +140,8 @@ impl Origins<'_> {
                 let name = &known.config.name;
                 let message = format!("`{name}` runs scripts wherever they are below its `root`");
                 r.warning(span.clone(), message).help = Some(
-                    "name the folders that visitors can upload to, `no_scripts = [\"/uploads\"]`: a \
-                     picture that is a script would run; the site's `preset` knows them; \
-                     `no_scripts = false` if there are none"
+                    "name the folders that visitors can upload to, `no_scripts = [\"/uploads\"]`, or a \
+                     `preset` that knows them; `no_scripts = false` if there are none"
                         .to_owned(),
                 );
             }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use policy::Dialects;
 use policy::pattern::NamePattern;
 use policy::rules::{Bypass, Profile, RouteRules, Settings, SiteRules};
+use policy::{Dialects, Includes};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{purge, scripts, settings, sites, syntax_errors};
+use super::{includes, purge, scripts, settings, sites, syntax_errors};
 use crate::diagnostic::Source;
 use crate::keys;
 use crate::preset::{PRESETS, Preset, find};
@@ -93,6 +93,15 @@ impl Presets {
             });
         }
         dialects
+    }
+
+    /// Which pages of their applications are put together of others.
+    pub(crate) fn includes(&self, r: &mut Reader) -> Includes {
+        let mut all = Includes::default();
+        for chosen in &self.chosen {
+            chosen.with(r, |r, table| all = includes::site(r, table, std::mem::take(&mut all)));
+        }
+        all
     }
 
     /// Directories of their applications below which no script runs.
@@ -274,6 +283,7 @@ pub(crate) fn said_of_preset(name: &'static str, text: &'static str) -> String {
     presets.rules(&mut r, Profile::Safe);
     presets.dialects(&mut r);
     presets.no_scripts(&mut r);
+    presets.includes(&mut r);
     crate::render(&r.found, false)
 }
 

@@ -14,7 +14,7 @@ use message::forwarding::add_via;
 use message::{HeaderId, Response, Status, Version};
 use policy::DeliverCtx;
 
-use super::{Switched, includes};
+use super::{Switched, campaign, includes};
 use crate::ask::Ask;
 use crate::assemble::Dialect;
 use crate::assemble::plain;
@@ -105,7 +105,7 @@ fn deliver(
     if reply.status == object.status() && ask.within.is_none() {
         trailers::follow(ask.request, object, &mut reply);
     }
-    if ask.site.policy.shapes_delivery(&ask.notes) {
+    if is_shaped(ask, reply.status) {
         shape_stored(ask, object, &mut reply);
     }
     reply
@@ -256,8 +256,17 @@ fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
     reply.head = Head::Owned(Box::new(response));
 }
 
+/// Returns true if a head of `status` is changed on its way to the client.
+#[inline]
+fn is_shaped(ask: &Ask<'_>, status: Status) -> bool {
+    ask.site.policy.shapes_delivery(&ask.notes) || campaign::is_due(ask.request, status)
+}
+
 /// Lets policy change a head.
 pub(crate) fn shape(ask: &Ask<'_>, response: &mut Response, hit: bool) {
+    if campaign::is_due(ask.request, response.status) {
+        campaign::give_back(ask.request, &mut response.headers);
+    }
     let mut ctx = DeliverCtx { request: ask.request, response, hit, notes: &ask.notes };
     ask.site.policy.deliver(&mut ctx);
 }
@@ -274,7 +283,7 @@ pub(crate) fn switched(ask: &Ask<'_>, switched: Switched, served: Served) -> Rep
 /// The reply from a response that is not stored.
 pub(crate) fn passing(ask: &Ask<'_>, passing: Passing<Option<Dialect>>, served: Served) -> Reply {
     let mut response = passing.response;
-    if ask.site.policy.shapes_delivery(&ask.notes) {
+    if is_shaped(ask, response.status) {
         shape(ask, &mut response, false);
     }
     let mut body = passing.body.answering(&ask.request.method, response.status);

@@ -13,7 +13,7 @@ use message::reference::same_origin;
 use message::store::{self, NotStored, StorePlan};
 use message::trailers::are_taken;
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status};
-use origin::{Caller, Exchange, Origin, Protocol, Tunnel};
+use origin::{Caller, Exchange, Origin, Protocol, Timeouts, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
 use vcl::told::Told;
 
@@ -265,7 +265,7 @@ impl Judge for ByPolicy {
         fetch.note(|trace| trace.origin.set(Some(self.notes.origin)));
         Attempt::Send(Target {
             origin: Arc::clone(origin),
-            timeouts: None,
+            timeouts: self.timeouts(origin),
             with_body: true,
             beside_scripts: self.site.beside_scripts.get(number).is_some_and(Option::is_some),
         })
@@ -720,6 +720,12 @@ impl ByPolicy {
         let (gate, attached) = (None, None);
         let plan = Plan { new, selected, recode, gate, attached, kept, sinks };
         Fate::Confirm(Some(exchange), Box::new(plan))
+    }
+
+    /// The times that the site's rules give an exchange with `origin`.
+    fn timeouts(&self, origin: &Origin) -> Option<Timeouts> {
+        let first_byte_ms = self.site.policy.first_byte_ms(&self.notes)?;
+        Some(Timeouts { first_byte_ms, ..origin.config().timeouts })
     }
 
     /// Tells whether bodies are stored whose end is their connection's.

@@ -101,7 +101,9 @@ impl Teller<'_> {
         let servers = origin.servers();
         let healthy = servers.iter().filter(|server| server.healthy).count();
         let times = &config.timeouts;
-        let (connect, first) = (duration(times.connect_ms), duration(times.first_byte_ms));
+        let own = ask.site.policy.first_byte_ms(&notes);
+        let first_byte_ms = own.unwrap_or(times.first_byte_ms);
+        let (connect, first) = (duration(times.connect_ms), duration(first_byte_ms));
         let (between, total) = (duration(times.between_bytes_ms), duration(times.total_ms));
         let timeouts =
             format!("connect {connect}, first byte {first}, between bytes {between}, all {total}");

@@ -151,7 +151,15 @@ linked = ["x"]"#;
 #[test]
 fn an_origin_that_runs_uploads_is_warned_of() {
     let keys = "servers = \"fastcgi://127.0.0.1\"\nroot = \"/srv\"";
-    assert_snapshot!(origin(keys), @"");
+    assert_snapshot!(origin(keys), @r#"
+    warning: `php` runs scripts wherever they are below its `root`
+     --> larder.toml:2:8
+      |
+    2 | name = "php"
+      |        ^^^^^
+      |
+      = help: name the folders that visitors can upload to, `no_scripts = ["/uploads"]`, or a `preset` that knows them; `no_scripts = false` if there are none
+    "#);
     for good in ["no_scripts = \"/uploads\"", "no_scripts = false", "try_files = \"/app.php\""] {
         assert_eq!(origin(&format!("{keys}\n{good}")), "", "{good}");
     }
