@@ -65,15 +65,12 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         let size = parse_memory(text);
         flag(&mut r, "--memory", text, size)
     });
-    let mut scripts = server.as_ref().and_then(|server| scripts(&mut r, options, server));
     let presets = Presets::named(&mut r, &options.presets);
-    let barred = presets.no_scripts(&mut r);
-    scripts.iter_mut().for_each(|scripts| scripts.rules.bar(&barred));
+    let scripts = server.as_ref().and_then(|server| scripts(&mut r, options, server, &presets));
     check_presets(&mut r, &presets, options);
     let mut rules = presets.rules(&mut r, options.profile);
     // It waits until there is a certificate.
     rules.redirect_https = options.acme.as_ref().and_then(|_| usual_redirect(&listen));
-    let includes = presets.includes(&mut r);
     let purge = crate::parse::purge_of_presets(presets.dialects(&mut r));
     let hosts = hosts(&mut r, options);
     let acme = options.acme.as_ref().and_then(|email| acme(&mut r, email, &listen, &hosts));
@@ -114,7 +111,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
             presets: presets.names(),
             rules,
             purge,
-            includes,
+            includes: presets.includes(&mut r),
             ..SiteConfig::default()
         }],
         certificates: Vec::new(),
@@ -215,7 +212,12 @@ fn acme(
 }
 
 /// The scripts of a FastCGI server.
-fn scripts(r: &mut Reader, options: &CliOptions, server: &ServerConfig) -> Option<ScriptsConfig> {
+fn scripts(
+    r: &mut Reader,
+    options: &CliOptions,
+    server: &ServerConfig,
+    presets: &Presets,
+) -> Option<ScriptsConfig> {
     match (&options.root, server.protocol) {
         (None, Protocol::Http) => {}
         (None, Protocol::FastCgi) => {
@@ -229,7 +231,8 @@ fn scripts(r: &mut Reader, options: &CliOptions, server: &ServerConfig) -> Optio
             r.error_nowhere("--root is for a FastCGI origin");
         }
         (Some(root), Protocol::FastCgi) => {
-            let (root, rules, linked) = (root.clone(), ScriptRules::default(), Vec::new());
+            let (root, mut rules, linked) = (root.clone(), ScriptRules::default(), Vec::new());
+            rules.bar(&presets.no_scripts(r));
             let files = Some(crate::parse::defaults_beside_scripts(&root, &linked));
             return Some(ScriptsConfig { root, linked, rules, files });
         }

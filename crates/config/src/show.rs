@@ -127,13 +127,7 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
         to_client(page, settings);
         return;
     }
-    let origin = usize::try_from(settings.origin).ok().and_then(|at| site.origins.get(at));
-    if let Some(origin) = origin.and_then(|index| config.origins.get(*index)) {
-        page.line("origin", &origin.name);
-        if let Some(scripts) = &origin.scripts {
-            page.list("no scripts below", &scripts.rules.barred);
-        }
-    }
+    origin(page, config, site, settings);
     if let Some(plugin) = settings.page_cache {
         let name = match plugin {
             PageCache::WpSuperCache => "wp-super-cache",
@@ -153,9 +147,6 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
     } else {
         page.line("passed", "every request, as it came (cache = false)");
     }
-    if let Some(first_byte) = settings.first_byte_ms {
-        page.line("waits for a head", DurationMs(first_byte));
-    }
     page.list("may change to", &settings.upgrade);
     if page.discreet {
         let names = settings.request_headers.iter().map(|(field, _)| format!("{field} is set"));
@@ -164,6 +155,19 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
         changes(page, "to the origin", &settings.request_headers);
     }
     to_client(page, settings);
+}
+
+/// The origin that answers, what it never runs, and how long it may take.
+fn origin(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Settings) {
+    let origin = usize::try_from(settings.origin).ok().and_then(|at| site.origins.get(at));
+    let Some(origin) = origin.and_then(|index| config.origins.get(*index)) else { return };
+    page.line("origin", &origin.name);
+    if let Some(scripts) = &origin.scripts {
+        page.list("no scripts below", &scripts.rules.barred);
+    }
+    if let Some(first_byte) = settings.first_byte_ms {
+        page.line("waits for a head", DurationMs(first_byte));
+    }
 }
 
 /// A limit with its terms.

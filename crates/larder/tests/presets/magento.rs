@@ -370,7 +370,12 @@ pub(crate) const RULES: &[Row] = &[
             play("GET /p", PAGE, "GET /p", Field("pragma", "no-cache")),
             play("GET /p", PAGE, "GET /p", Field("expires", "-1")),
             play("GET /checkout", PAGE, "GET /checkout", Field("cache-control", NEVER)),
-            play("GET /p", "404 | Cache-Control: max-age=9", "GET /p", Field("cache-control", NEVER)),
+            play(
+                "GET /p",
+                "404 | Cache-Control: max-age=9",
+                "GET /p",
+                Field("cache-control", NEVER),
+            ),
         ],
     },
     Row {
