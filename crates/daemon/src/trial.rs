@@ -126,8 +126,7 @@ impl Check {
         let limits = daemon.shared.live().limits.clone();
         let origin = self.origin(doors, &limits)?;
         let pool = CorePool::new(daemon.shared.counters.register(), &limits);
-        let caller =
-            Caller { client: None, ends: None, read_at_most: 0, account: None, timeouts: None };
+        let caller = Caller::default();
         let request = self.request();
         let sent = pool.send(&origin, &request, RequestBody::None, 0, &caller, &mut ()).await;
         let mut exchange = sent.map_err(|error| error.to_string())?;

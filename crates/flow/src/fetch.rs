@@ -152,6 +152,8 @@ pub(crate) struct Target {
     pub(crate) with_body: bool,
     /// A file beside the origin's scripts answers first, if there is one.
     pub(crate) beside_scripts: bool,
+    /// A request over a kept connection that has ended is not sent again over a new one.
+    pub(crate) once: bool,
 }
 
 /// The fate of a response.

@@ -3,6 +3,7 @@
 //! Values that a program sets are checked here as strictly as what comes from outside: nothing that
 //! could end a line gets into a head.
 
+use bytes::Bytes;
 use message::header::is_token_byte;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, Status, Version};
 
@@ -92,6 +93,21 @@ pub(crate) fn respell(ctx: &mut Ctx<'_>, header: &Header) -> bool {
 pub fn unset(ctx: &mut Ctx<'_>, header: &Header) {
     if let Some(block) = block_mut(ctx, header.place) {
         block.remove_as(header.id, header.name.as_bytes());
+    }
+}
+
+/// The filters of a request's body as a program sets them: none, since there are none to name.
+///
+/// # Errors
+/// It names one.
+pub(crate) fn no_filters(variable: &str, value: Value) -> Result<Bytes, Failure> {
+    let names = value.into_bytes().unwrap_or_default();
+    match names.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        None => Ok(names),
+        Some(_) => {
+            let shown = String::from_utf8_lossy(&names);
+            Err(Failure::new(format!("{variable}: there is no filter \"{}\"", shown.trim())))
+        }
     }
 }
 

@@ -148,8 +148,7 @@ async fn ask(
         true => RequestBody::Stream(Box::new(&mut body)),
         false => RequestBody::None,
     };
-    let caller =
-        Caller { client: None, ends: None, read_at_most: 0, account: None, timeouts: None };
+    let caller = Caller::default();
     let sent = pool.send(origin, request, body, 0, &caller, &mut ()).await;
     let mut exchange = sent.map_err(|error| Trouble::Now(error.to_string()))?;
     let status = exchange.response.status.code();

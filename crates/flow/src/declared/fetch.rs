@@ -184,6 +184,7 @@ impl ByPolicy {
                 read_at_most: ask.front.window,
                 account: Some(Arc::clone(ask.front.account)),
                 timeouts: None,
+                once: false,
             },
             passage,
             trace: ask.trace.cloned(),
@@ -268,6 +269,7 @@ impl Judge for ByPolicy {
             timeouts: None,
             with_body: true,
             beside_scripts: self.site.beside_scripts.get(number).is_some_and(Option::is_some),
+            once: false,
         })
     }
 

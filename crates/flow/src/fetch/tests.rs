@@ -72,7 +72,7 @@ fn broken(core: &Rc<Core>) -> Box<Job<Broken>> {
         asked: None,
         edition: None,
         part: None,
-        caller: Caller { client: None, ends: None, read_at_most: 0, account: None, timeouts: None },
+        caller: Caller::default(),
         passage: Passage { bytes: 1024, account: Arc::clone(&core.background) },
         trace: None,
         asking: None,

@@ -60,6 +60,10 @@ impl Stage for Acting<'_> {
         action
     }
 
+    fn is_followed(&self) -> bool {
+        self.core.log.is_asked()
+    }
+
     fn find(turn: &Turn, env: &Env<'_, Self>) -> Found {
         let cache = &env.stage.core.shared.cache;
         if turn.state.hash_always_miss {

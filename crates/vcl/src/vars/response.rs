@@ -15,7 +15,8 @@ use crate::types::Type;
 use crate::value::{Failure, Place, Value};
 
 /// Where there is a response of a backend.
-pub(super) const FETCHED: Subs = Sub::BackendResponse.only().and(Sub::BackendError.only());
+pub(super) const FETCHED: Subs =
+    Sub::BackendRefresh.only().and(Sub::BackendResponse.only()).and(Sub::BackendError.only());
 /// Where there is a response to the client.
 pub(super) const DELIVERED: Subs = Sub::Deliver.only().and(Sub::Synth.only());
 
@@ -200,6 +201,21 @@ pub(super) const BERESP: &[Var] = &[
         |ctx| Value::Time(fetched(ctx).map_or(0.0, |s| s.time)),
         "When its head had come, or `vcl_backend_error` began.",
     ),
+    Var::read(
+        "beresp.transit_buffer",
+        Type::Bytes,
+        Sub::BackendResponse.only(),
+        |ctx| {
+            let own = fetched(ctx).and_then(|s| s.transit_buffer);
+            Value::Bytes(own.unwrap_or_else(|| super::param(ctx, "transit_buffer") as i64))
+        },
+        "How far the backend may be ahead of the client in a body that is not stored; 0 for what \
+         the limit `window_bytes` says. Since Varnish 7.3.",
+    )
+    .set(Sub::BackendResponse.only(), |ctx, value| {
+        fetched_mut(ctx)?.transit_buffer = Some(value.int().max(0));
+        Ok(())
+    }),
     fetch_set(
         "beresp.ttl",
         Type::Duration,
