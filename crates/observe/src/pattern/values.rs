@@ -8,6 +8,7 @@ use crate::heads::{self, Side};
 use crate::query::Seen;
 use crate::record::{Flags, Record, Served};
 use crate::steps::{self, Step};
+use crate::vsl;
 use crate::wanted::basic_user;
 
 /// A value.
@@ -104,6 +105,7 @@ pub(super) fn value<'a>(
         }
         Item::CacheStatus => cache_status(record.served).map_or(Value::NoText, Value::word),
         Item::Site => Value::some(record.site),
+        Item::Vsl(tag, prefix, field) => tagged(record, view, (tag, prefix.as_deref(), *field)),
         Item::Own(field) => match field.of(record) {
             Seen::Nothing | Seen::Client(None) => Value::NoText,
             Seen::Text(text) => Value::some(text),
@@ -115,6 +117,16 @@ pub(super) fn value<'a>(
             None => of_request(item, record, fields, back),
         },
     }
+}
+
+/// A line of varnishlog: by its tag, what it begins with, and which of its words is meant.
+fn tagged<'a>(
+    record: &Record<'a>,
+    view: View,
+    (tag, prefix, field): (&str, Option<&[u8]>, Option<usize>),
+) -> Value<'a> {
+    let found = vsl::find(&vsl::lines(record, view), tag, prefix, field);
+    found.map_or(Value::NoText, |text| Value::Text(text.into()))
 }
 
 /// The value of an item that counts bytes; `None` for any other item.
