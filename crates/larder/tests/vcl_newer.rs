@@ -153,9 +153,9 @@ async fn a_program_says_under_which_fields_a_confirmed_page_goes_on() {
             // Asked for anew without a condition, it was not to be confirmed.
             let asked: Vec<_> = origin.recorded().into_iter().flat_map(|one| one.bytes).collect();
             let asked = String::from_utf8_lossy(&asked).into_owned();
-            let plain = asked.split("\r\n\r\n").filter(|head| {
-                head.starts_with("GET /retry ") && !head.contains("If-None-Match")
-            });
+            let plain = asked
+                .split("\r\n\r\n")
+                .filter(|head| head.starts_with("GET /retry ") && !head.contains("If-None-Match"));
             assert!(plain.count() > 1, "{asked}");
             continue;
         }
@@ -168,7 +168,8 @@ async fn a_program_says_under_which_fields_a_confirmed_page_goes_on() {
         assert_eq!(field(&reply, "X-Old").is_some(), has_old, "{url}: {reply}");
         assert_eq!(field(&reply, "X-New").is_some(), has_new, "{url}: {reply}");
         let seen = "200 304 old true true";
-        let seen = if url == "/beresp" { field(&reply, "X-Seen").map(|_| seen) } else { Some(seen) };
+        let seen =
+            if url == "/beresp" { field(&reply, "X-Seen").map(|_| seen) } else { Some(seen) };
         assert_eq!(field(&reply, "X-Seen"), seen.filter(|_| has_seen), "{url}: {reply}");
         assert_eq!(field(&reply, "ETag"), Some("\"a\""), "{url}: {reply}");
     }
