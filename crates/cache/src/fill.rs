@@ -205,15 +205,6 @@ struct Follower {
     waker: Option<Waker>,
 }
 
-/// The waits of one of those who watch a window. Each question of the writing side has a place of
-/// its own, so that no wait puts off another: not its own other one, not another's, and not the
-/// writer's for room.
-#[derive(Debug, Default)]
-struct Watcher {
-    gone: Option<Waker>,
-    taken: Option<Waker>,
-}
-
 type Wakers = SmallVec<[Waker; 4]>;
 
 fn wake(wakers: impl IntoIterator<Item = Waker>) {
@@ -246,10 +237,9 @@ struct Progress {
     followers: Slots<Follower>,
     /// True if there ever was a reader.
     followed: bool,
-    /// The writer, which waits for room.
-    room: Option<Waker>,
-    /// Those who watch, at numbers that they keep.
-    watchers: SmallVec<[Watcher; 1]>,
+    writer: Option<Waker>,
+    /// The writer has room, and only wants to know when nobody reads any more.
+    writer_watches: bool,
     /// The trailers that follow a window's body.
     trailed: Option<Box<Trailed>>,
 }
@@ -271,8 +261,8 @@ impl Fill {
             passage,
             followers: Slots::default(),
             followed: false,
-            room: None,
-            watchers: SmallVec::new(),
+            writer: None,
+            writer_watches: false,
             trailed: None,
         };
         Self { declared, _charge: charge, state: Mutex::new(state) }
@@ -441,29 +431,13 @@ impl Fill {
         if !state.is_full() {
             return Poll::Ready(Ok(()));
         }
-        set_waker(&mut state.room, cx);
+        state.writer_watches = false;
+        set_waker(&mut state.writer, cx);
         Poll::Pending
     }
 
-    /// A number for one who watches.
-    pub(crate) fn watch(&self) -> usize {
-        let mut state = self.state.lock();
-        state.watchers.push(Watcher::default());
-        state.watchers.len() - 1
-    }
-
-    /// One who watched waits for nothing any more.
-    pub(crate) fn unwatch(&self, number: usize) {
-        let watcher = std::mem::take(&mut self.state.lock().watchers[number]);
-        drop(watcher);
-    }
-
     /// Ready when nothing is held, or nobody is there to take it.
-    pub(crate) fn poll_taken(
-        &self,
-        watcher: usize,
-        cx: &Context<'_>,
-    ) -> Poll<Result<(), Abandoned>> {
+    pub(crate) fn poll_taken(&self, cx: &Context<'_>) -> Poll<Result<(), Abandoned>> {
         let mut state = self.state.lock();
         if state.is_abandoned() {
             return Poll::Ready(Err(Abandoned));
@@ -471,17 +445,19 @@ impl Fill {
         if state.held() == 0 {
             return Poll::Ready(Ok(()));
         }
-        set_waker(&mut state.watchers[watcher].taken, cx);
+        state.writer_watches = false;
+        set_waker(&mut state.writer, cx);
         Poll::Pending
     }
 
     /// Ready when a window has lost its readers.
-    pub(crate) fn poll_abandoned(&self, watcher: usize, cx: &Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_abandoned(&self, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
         if state.is_abandoned() {
             return Poll::Ready(());
         }
-        set_waker(&mut state.watchers[watcher].gone, cx);
+        state.writer_watches = true;
+        set_waker(&mut state.writer, cx);
         Poll::Pending
     }
 
@@ -495,7 +471,7 @@ impl Fill {
         let wakers = {
             let mut state = self.state.lock();
             state.phase = phase;
-            state.room = None;
+            state.writer = None;
             state.parked()
         };
         wake(wakers);
@@ -515,14 +491,14 @@ impl Fill {
 
     /// A reader leaves.
     pub(crate) fn detach(&self, place: u32) {
-        let (awaited, gone) = {
+        let (writer, gone) = {
             let mut state = self.state.lock();
             state.followers.remove(place);
             let gone = state.advance();
-            (state.awaited(), gone)
+            (state.writer_if_free(), gone)
         };
         drop(gone);
-        wake(awaited);
+        wake(writer);
     }
 
     /// The next bytes for the reader at `place`; of an unfinished chunk that is kept, a copy of at
@@ -534,17 +510,17 @@ impl Fill {
         copied: usize,
         cx: &Context<'_>,
     ) -> Poll<Result<Step, Aborted>> {
-        let (step, awaited, gone) = {
+        let (step, writer, gone) = {
             let mut state = self.state.lock();
             let step = state.read(place, cursor, copied, cx);
             let moved = state.followers.get_mut(place).is_some_and(|follower| {
                 std::mem::replace(&mut follower.chunk, cursor.chunk) != cursor.chunk
             });
             let gone = if moved { state.advance() } else { SmallVec::new() };
-            (step, if moved { state.awaited() } else { Wakers::new() }, gone)
+            (step, if moved { state.writer_if_free() } else { None }, gone)
         };
         drop(gone);
-        wake(awaited);
+        wake(writer);
         step
     }
 }
@@ -663,20 +639,11 @@ impl Progress {
         gone
     }
 
-    /// Those of the writing side whose answer has come: about room and what is taken once the
-    /// window is half empty, so that a writer and a reader of equal speed do not wake each other
-    /// for every chunk; and all of them once nobody reads any more.
-    fn awaited(&mut self) -> Wakers {
-        let mut wakers = Wakers::new();
-        let Some(bytes) = self.window else { return wakers };
-        let is_abandoned = self.is_abandoned();
-        if self.held() <= bytes / 2 || is_abandoned {
-            wakers.extend(self.room.take());
-            wakers.extend(self.watchers.iter_mut().filter_map(|watcher| watcher.taken.take()));
-        }
-        if is_abandoned {
-            wakers.extend(self.watchers.iter_mut().filter_map(|watcher| watcher.gone.take()));
-        }
-        wakers
+    /// The waiting writer, once the window is half empty or has lost its readers. Half, so that a
+    /// writer and a reader of equal speed do not wake each other for every chunk.
+    fn writer_if_free(&mut self) -> Option<Waker> {
+        let half_empty = self.window.is_some_and(|bytes| self.held() <= bytes / 2);
+        let has_room = half_empty && !self.writer_watches;
+        if has_room || self.is_abandoned() { self.writer.take() } else { None }
     }
 }

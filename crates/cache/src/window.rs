@@ -29,42 +29,32 @@ impl Body {
     }
 }
 
-/// Tells of a window's reader, also after the body's end: for one who waits beside its writer. Each
-/// watch, and each of its questions, is answered apart from all others.
+/// Tells a window's writer what has become of its reader, also after the body's end.
 #[derive(Debug)]
 pub struct Watch {
     fill: Arc<Fill>,
-    number: usize,
 }
 
 impl Watch {
-    fn of(fill: &Arc<Fill>) -> Self {
-        Self { fill: Arc::clone(fill), number: fill.watch() }
-    }
-
-    /// Waits until the reader is gone. Dropping it loses nothing.
-    pub async fn abandoned(&mut self) {
-        poll_fn(|cx| self.fill.poll_abandoned(self.number, cx)).await;
+    /// Waits until the reader is gone. Dropping it loses nothing; the writer's own
+    /// [`BodyWriter::poll_room`] is not to be waited for at the same time.
+    pub async fn abandoned(&self) {
+        poll_fn(|cx| self.fill.poll_abandoned(cx)).await;
     }
 
     /// Ready when the reader has taken all that was pushed. Before that the task is woken when the
-    /// window is half empty, or as soon as something is taken where less is held.
+    /// window is half empty, or as soon as something is taken where less is held. Not to be waited
+    /// for together with another wait of the same window.
     ///
     /// # Errors
     /// [`Abandoned`] when the reader is gone.
-    pub fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Abandoned>> {
-        self.fill.poll_taken(self.number, cx)
+    pub fn poll_taken(&self, cx: &mut Context<'_>) -> Poll<Result<(), Abandoned>> {
+        self.fill.poll_taken(cx)
     }
 
     /// Bytes pushed that the reader has not taken.
     pub fn held(&self) -> u64 {
         self.fill.held()
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.fill.unwatch(self.number);
     }
 }
 
@@ -116,9 +106,9 @@ impl BodyWriter {
         self.fill.held()
     }
 
-    /// A watch beside this writer.
+    /// For a writer that waits for something to push: who tells it when the reader leaves.
     pub fn watch(&self) -> Watch {
-        Watch::of(&self.fill)
+        Watch { fill: Arc::clone(&self.fill) }
     }
 
     /// Returns true if the reader is gone.

@@ -3,10 +3,6 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p cache --test loom`
 #![cfg(loom)]
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
-
 use cache::model::Fetch;
 use cache::{Abandoned, Aborted, Body, BodyWriter, Push, Reader, Waited};
 use loom::future::block_on;
@@ -114,30 +110,4 @@ fn a_reader_is_woken_when_its_writer_leaves() {
         assert_eq!(read(reader), Err(Aborted));
         writing.join().expect("no panic");
     });
-}
-
-#[test]
-fn a_writer_that_waits_for_room_and_for_its_reader_in_one_task_is_woken_for_both() {
-    for gone_last in [false, true] {
-        bounded().check(move || {
-            let (mut writer, reader) = Body::window(1);
-            let mut watch = writer.watch();
-            let writing = thread::spawn(move || {
-                assert_eq!(writer.push(b"aa"), Push::Wait);
-                let has_room = block_on(async {
-                    let (mut gone, mut room) = (pin!(watch.abandoned()), pin!(writer.room()));
-                    poll_fn(|cx| {
-                        let first = gone_last.then(|| room.as_mut().poll(cx));
-                        let left = gone.as_mut().poll(cx);
-                        let polled = first.unwrap_or_else(|| room.as_mut().poll(cx));
-                        if left.is_ready() { Poll::Ready(Err(Abandoned)) } else { polled }
-                    })
-                    .await
-                });
-                has_room.map(|()| writer.finish())
-            });
-            assert_eq!(read(reader), Ok(2));
-            assert_eq!(writing.join().expect("no panic"), Ok(true));
-        });
-    }
 }

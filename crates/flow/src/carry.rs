@@ -175,8 +175,8 @@ pub(crate) async fn carry(
     trace: Option<&Trace>,
     gate: Option<&Gate>,
 ) -> Carried {
-    let mut watch = sink.watch();
-    let mut left = async || match &mut watch {
+    let watch = sink.watch();
+    let left = async || match &watch {
         Some(watch) => watch.abandoned().await,
         None => pending().await,
     };

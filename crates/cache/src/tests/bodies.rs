@@ -1,8 +1,5 @@
 //! Bodies that fill, windows, readers.
 
-use std::future::Future;
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use bytes::Bytes;
 use message::Trailers;
 
@@ -393,68 +390,6 @@ fn both_ends_of_a_window_see_the_other_go() {
     let (writer, mut reader) = Body::window(10);
     writer.abort();
     assert_eq!(read_once(&mut reader), Some(Err(Aborted)));
-}
-
-/// Counts how often it is woken.
-#[derive(Default)]
-struct Woken(AtomicU32);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// A wait of a window's writing side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
-    Room,
-    Gone(usize),
-    Taken(usize),
-}
-
-#[test]
-fn no_wait_of_a_window_puts_off_another_in_whatever_order_they_begin() {
-    let all = [Wait::Room, Wait::Gone(0), Wait::Gone(1), Wait::Taken(0), Wait::Taken(1)];
-    for leaves in [false, true] {
-        for turn in 0..all.len() {
-            let (mut writer, mut reader) = Body::window(1000);
-            let mut watches = [writer.watch(), writer.watch()];
-            assert_eq!(writer.push(&[b'a'; 2000]), Push::Wait);
-            let woken = all.map(|_| Arc::new(Woken::default()));
-            for at in (0..all.len()).map(|at| (at + turn) % all.len()) {
-                let waker = Waker::from(Arc::clone(&woken[at]));
-                let cx = &mut Context::from_waker(&waker);
-                let waits = match all[at] {
-                    Wait::Room => writer.poll_room(cx).is_pending(),
-                    Wait::Gone(of) => pin!(watches[of].abandoned()).poll(cx).is_pending(),
-                    Wait::Taken(of) => watches[of].poll_taken(cx).is_pending(),
-                };
-                assert!(waits, "{:?}", all[at]);
-            }
-            if leaves {
-                drop(reader);
-            } else {
-                assert!(matches!(read_once(&mut reader), Some(Ok(Some(_)))));
-            }
-            for (wait, woken) in all.iter().zip(&woken) {
-                let expected = u32::from(leaves || !matches!(wait, Wait::Gone(_)));
-                assert_eq!(woken.0.load(Ordering::Relaxed), expected, "{wait:?} {leaves} {turn}");
-            }
-        }
-    }
-}
-
-#[test]
-fn a_watch_that_ends_takes_nothing_from_another() {
-    let (writer, reader) = Body::window(10);
-    let (first, mut second) = (writer.watch(), writer.watch());
-    drop(first);
-    let mut gone = pin!(second.abandoned());
-    assert!(gone.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    drop(reader);
-    assert!(gone.poll(&mut Context::from_waker(Waker::noop())).is_ready());
-    drop(writer);
 }
 
 #[test]

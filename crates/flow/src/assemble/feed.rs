@@ -119,7 +119,7 @@ pub(super) async fn run(
     (passage, ends): (Passage, Ends),
 ) {
     let (sender, receiver) = mpsc::channel(PIECES);
-    let mut watch = writer.watch();
+    let watch = writer.watch();
     let ahead = Rc::new(Ahead::default());
     let text = match &source {
         Supply::Slots(_, text) | Supply::Nodes(_, text) => text.clone(),
@@ -140,7 +140,6 @@ pub(super) async fn run(
         ahead.end();
     };
     tokio::select! {
-        biased;
         ((), ()) = async { tokio::join!(begins, hands_on) } => {}
         () = watch.abandoned() => {}
     }
