@@ -175,6 +175,9 @@ impl Renewals {
         for (name, old) in self.names {
             let Some(new) = next.names.get_mut(&name) else { continue };
             (new.failures, new.challenge) = (old.failures, old.challenge);
+            // An authority counts failed orders by the hour, and a configuration may be put in
+            // force every minute.
+            new.wait_until_ms = old.wait_until_ms;
             new.unwanted = match &old.held {
                 Some(held) if matches!(next.storage.read_pem(&name), Ok(None)) => {
                     Some(held.pair.leaf().to_vec())

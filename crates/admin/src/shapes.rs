@@ -133,6 +133,10 @@ fn rolls() -> [Named; 3] {
             "watch_ms": number("Milliseconds that they watch themselves."),
             "checks": texts("URLs that they ask themselves for, with a status before them or none.", 32),
             "comment": { "type": "string", "maxLength": 1_000 },
+            "drop_hosts": {
+                "type": "boolean",
+                "description": "Hosts that have a site now may have none afterwards.",
+            },
         },
     });
     let back = json!({

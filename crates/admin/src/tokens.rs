@@ -112,18 +112,10 @@ impl Tokens {
         Ok(Self { hashes: vec![(role, hash)], wrong: Mutex::default() })
     }
 
-    /// Judges `token`, which came from the address `from`. At most `wrong_max` wrong tokens of an
-    /// address are looked at in a second.
+    /// Judges `token`, which came from the address `from`. A right one is always taken: it is too
+    /// long to be guessed, and who else comes from that address is not its owner's fault. Of wrong
+    /// ones, at most `wrong_max` of an address in a second are told so.
     pub(crate) fn weigh(&self, token: &[u8], from: IpAddr, wrong_max: u64) -> Worth {
-        let now = Instant::now();
-        let mut wrong = self.wrong.lock();
-        let is_over = |since: &Instant| now.duration_since(*since) >= SECOND;
-        if let Some((since, count)) = wrong.get(&from)
-            && !is_over(since)
-            && *count >= wrong_max
-        {
-            return Worth::Unknown;
-        }
         // Hashes are compared: how far they agree tells nothing of how far tokens do. All of them
         // are, so that the time does not tell which role it is.
         let hash: [u8; 32] = Sha256::digest(token).into();
@@ -135,6 +127,15 @@ impl Tokens {
         }
         if let Some(role) = found {
             return Worth::Role(role);
+        }
+        let now = Instant::now();
+        let mut wrong = self.wrong.lock();
+        let is_over = |since: &Instant| now.duration_since(*since) >= SECOND;
+        if let Some((since, count)) = wrong.get(&from)
+            && !is_over(since)
+            && *count >= wrong_max
+        {
+            return Worth::Unknown;
         }
         if wrong.len() >= ADDRESSES_MAX {
             wrong.retain(|_, (since, _)| !is_over(since));

@@ -1,14 +1,18 @@
 //! Time as a value: one reading of both clocks, passed down instead of asked for.
 
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
-/// One reading of the monotonic and the wall clock, in milliseconds.
+/// One reading of the elapsed time and the wall clock, in milliseconds.
 ///
-/// Lifetimes and ages are computed with `mono_ms`, which never jumps; `unix_ms` is only for dates
-/// on the wire. A wall clock set back or forward therefore never expires the cache.
+/// Lifetimes, ages and leases are computed with `mono_ms`, which never goes back; `unix_ms` is only
+/// for dates on the wire. A wall clock that is set back therefore makes nothing younger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// Milliseconds of the monotonic clock (its zero is arbitrary but never after process start).
+    /// Milliseconds that have passed (the zero is arbitrary but never after process start): those
+    /// of the monotonic clock, and those for which the machine stood still.
     pub mono_ms: u64,
     /// Milliseconds since 1970-01-01 UTC.
     pub unix_ms: u64,
@@ -39,13 +43,25 @@ fn signed(ms: u64) -> i64 {
 }
 
 /// The operating system's clocks at tick resolution (1 to 10 ms), read without a system call.
+///
+/// The monotonic clock stands still while a machine is suspended, and both clocks do while a
+/// hypervisor pauses it; the wall clock is put right afterwards. A step of the wall clock ahead of
+/// the monotonic one therefore counts as time that has passed: what is stored ages by it, and a
+/// lease ends. From inside, an administrator who sets the clock forward looks just like that.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct System;
 
 impl System {
     /// Reads both clocks.
+    #[inline]
     pub fn now(self) -> Now {
-        Now { mono_ms: millis(ClockId::MonotonicCoarse), unix_ms: millis(ClockId::RealtimeCoarse) }
+        let (mono_ms, unix_ms) =
+            (millis(ClockId::MonotonicCoarse), millis(ClockId::RealtimeCoarse));
+        let ahead_ms = signed(unix_ms).wrapping_sub(signed(mono_ms));
+        if ahead_ms.abs_diff(STILL.ahead_ms.load(Ordering::Relaxed)) > DRIFT_MS {
+            STILL.look();
+        }
+        Now { mono_ms: mono_ms + STILL.missed_ms.load(Ordering::Relaxed), unix_ms }
     }
 
     /// Microseconds of the monotonic clock, for measuring: some 20 ns a look where the coarse clock
@@ -53,6 +69,68 @@ impl System {
     pub fn micros(self) -> u64 {
         let t = clock_gettime(ClockId::Monotonic);
         t.tv_sec.unsigned_abs() * 1_000_000 + t.tv_nsec.unsigned_abs() / 1000
+    }
+}
+
+/// The difference of the clocks that is worth a closer look: more than ticks and two readings that
+/// are not of one moment.
+const DRIFT_MS: u64 = 100;
+/// The shortest step of the wall clock that counts as time in which the machine stood still.
+/// Corrections by NTP that are shorter are slewed.
+const STILL_MS: i64 = 1_000;
+/// The longest time between two readings of a pair that is believed.
+const APART_MS: u64 = 10;
+/// Attempts at such a pair.
+const ATTEMPTS: u32 = 8;
+
+/// The time that the monotonic clock has not counted.
+static STILL: StoodStill = StoodStill::new();
+
+/// Finds the times for which the machine stood still, by the wall clock's lead.
+struct StoodStill {
+    /// Milliseconds that the wall clock was ahead of the monotonic one when last looked at.
+    ahead_ms: AtomicI64,
+    /// Milliseconds for which the machine stood still, in all.
+    missed_ms: AtomicU64,
+    looks: Mutex<()>,
+}
+
+impl StoodStill {
+    const fn new() -> Self {
+        Self {
+            ahead_ms: AtomicI64::new(i64::MIN),
+            missed_ms: AtomicU64::new(0),
+            looks: Mutex::new(()),
+        }
+    }
+
+    /// Compares the clocks by readings that are of one moment: a thread may have been put aside
+    /// between the two that differ.
+    #[cold]
+    fn look(&self) {
+        // Another thread looks already, and sees what this one would.
+        let Some(_looking) = self.looks.try_lock() else { return };
+        for _ in 0..ATTEMPTS {
+            let before_ms = millis(ClockId::Monotonic);
+            let unix_ms = millis(ClockId::Realtime);
+            let after_ms = millis(ClockId::Monotonic);
+            if after_ms - before_ms <= APART_MS {
+                self.found(signed(unix_ms).wrapping_sub(signed(before_ms)));
+                return;
+            }
+        }
+    }
+
+    /// Takes the wall clock's lead.
+    fn found(&self, ahead_ms: i64) {
+        let before_ms = self.ahead_ms.swap(ahead_ms, Ordering::Relaxed);
+        if before_ms == i64::MIN {
+            return;
+        }
+        let step_ms = ahead_ms.saturating_sub(before_ms);
+        if step_ms >= STILL_MS {
+            self.missed_ms.fetch_add(step_ms.unsigned_abs(), Ordering::Relaxed);
+        }
     }
 }
 
@@ -91,6 +169,47 @@ mod tests {
             let (sooner, later) = (now.unix_at(ms.saturating_sub(1)), now.unix_at(ms));
             prop_assert!(sooner <= later && now.mono_at(sooner) <= now.mono_at(later));
         }
+    }
+
+    #[test]
+    fn time_for_which_the_machine_stood_still_has_passed() {
+        let still = StoodStill::new();
+        for (ahead_ms, missed_ms, why) in [
+            (5_000, 0, "the first reading says nothing"),
+            (5_090, 0, "slewed"),
+            (205_090, 200_000, "suspended"),
+            (204_000, 200_000, "a clock set back makes nothing younger"),
+            (204_999, 200_000, "too short"),
+            (206_000, 201_001, "paused"),
+        ] {
+            still.found(ahead_ms);
+            assert_eq!(still.missed_ms.load(Ordering::Relaxed), missed_ms, "{why}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn elapsed_time_never_goes_back(
+            leads in prop::collection::vec(-1_i64 << 50..1 << 50, 1..20),
+        ) {
+            let still = StoodStill::new();
+            let mut before = 0;
+            for ahead_ms in leads {
+                still.found(ahead_ms);
+                let missed_ms = still.missed_ms.load(Ordering::Relaxed);
+                prop_assert!(missed_ms >= before);
+                before = missed_ms;
+            }
+        }
+    }
+
+    #[test]
+    fn threads_that_are_put_aside_between_two_readings_miss_nothing() {
+        _ = System.now();
+        let still = STILL.missed_ms.load(Ordering::Relaxed);
+        STILL.look();
+        STILL.look();
+        assert_eq!(STILL.missed_ms.load(Ordering::Relaxed), still);
     }
 
     #[test]

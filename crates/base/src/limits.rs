@@ -101,7 +101,7 @@ limits! {
     LingerTime linger_time Ms 30_000, "Reading off what a client still sends after the last response of a connection, in all; then the connection is closed.";
     HalfCloseTimeout half_close_timeout Ms 5_000, "Wait for the response to a client that has ended its sending side within a second of its request; then it counts as gone.";
     LingerTimeout linger_timeout Ms 5_000, "The same without a new byte; then the connection is closed.";
-    DrainBytes drain_bytes Bytes 64 * KIB, "Unread request body read off to keep a connection; beyond it the connection ends with the response.";
+    DrainBytes drain_bytes Bytes 64 * KIB, "Unread request body read off to keep a connection; beyond it the connection ends with the response. An HTTP/2 connection that has ended is read off as long, and for one window more.";
     KeepaliveRequests keepalive_requests Count 10_000, "Requests of one client connection; the last one is answered with `Connection: close`.";
     ConnectionLifetime connection_lifetime Ms 3_600_000, "Age of a client connection beyond which the next response closes it.";
     Connections connections Count 0, "Client connections in all; beyond it new ones are closed at once. 0: four fifths of the process's file descriptors, those of `descriptors_reserve` apart.";
@@ -198,7 +198,7 @@ limits! {
     AdminHeadBytes admin_head_bytes Bytes 16 * KIB, "Head of a request to the admin listener, to `[health]` or `[metrics]`, at least 8KiB; beyond it 431.";
     AdminBodyBytes admin_body_bytes Bytes MIB, "Body of a request to the admin listener; beyond it 413.";
     AdminTimeout admin_timeout Ms 10_000, "A connection to the admin listener, to `[health]` or `[metrics]` that waits for its handshake, for a request's head, for its body, or for a byte of an answer to be taken; then it is closed.";
-    AdminWrongTokens admin_wrong_tokens Count 5, "Wrong tokens of one address in a second; beyond it 429, and no token of that address is looked at until the second is over.";
+    AdminWrongTokens admin_wrong_tokens Count 5, "Wrong tokens of one address in a second; beyond it 429 for each further wrong one until the second is over. A right one is always taken.";
     HealthConnections health_connections Count 64, "Connections to each address of `[health]`, of one request each; beyond it the oldest is closed.";
     MetricsConnections metrics_connections Count 16, "Connections to each address of `[metrics]` that have shown what is asked for there, and as many that have shown nothing yet; beyond it the oldest of these is closed.";
     H2Streams h2_streams Count 100, "Requests at once on one HTTP/2 connection, at most 1000; further ones are refused, and can be made again.";
@@ -221,7 +221,9 @@ limits! {
     ErrorPageBytes error_page_bytes Bytes 256 * KIB, "One file of `error_pages`, each of which is held in memory; a configuration with a longer one is not loaded.";
     PasswordChecks password_checks Count 4, "Passwords of one site's `basic_auth` that are checked at once, each by a thread for tens of milliseconds; further ones wait.";
     PasswordChecksClient password_checks_client Count 2, "Of these, those of one client (IPv4 address or IPv6 /64); beyond it 429.";
-    PasswordKeep password_keep Ms 300_000, "Time for which each core remembers a password that was right. 0: each request has it checked.";
+    PasswordQueue password_queue Count 1_024, "Requests that wait for that at one site; beyond it the one that has waited for longest is answered 503. Users and clients who were right in the last day come first, then the latest.";
+    PasswordWait password_wait Ms 10_000, "A request that waits for that; then 503.";
+    PasswordKeep password_keep Ms 300_000, "Time for which a password that was right is remembered. 0: each request has it checked.";
     GateMemory gate_memory Count 4_096, "Answers of `basic_auth` and `forward_auth` that each core remembers; beyond it those leave that nobody has used lately.";
     GateAnswerBytes gate_answer_bytes Bytes 256 * KIB, "Body of an answer of the server that `forward_auth` asks; beyond it 502.";
     UsersBytes users_bytes Bytes 4 << 20, "One file of users of `basic_auth`; a configuration with a longer one is not loaded.";

@@ -33,15 +33,9 @@ pub(crate) const WINDOW_CHUNK_BYTES: usize = 4096;
 pub struct Passage {
     /// Bytes after which its writer has to wait.
     pub bytes: u64,
-    /// The client for whom they are held; `None` where something else bounds them. A client
-    /// without memory left gets the smallest window, which is counted with its request.
-    pub account: Option<Arc<Account>>,
-}
-
-impl From<u64> for Passage {
-    fn from(bytes: u64) -> Self {
-        Self { bytes, account: None }
-    }
+    /// For whom they are held. A client without memory left gets the smallest window, which is
+    /// counted with its request.
+    pub account: Arc<Account>,
 }
 
 /// The body ended without being complete: the writer failed, or went away.
@@ -205,6 +199,15 @@ struct Follower {
     waker: Option<Waker>,
 }
 
+/// The waits of one of those who watch a window. Each question of the writing side has a place of
+/// its own, so that no wait puts off another: not its own other one, not another's, and not the
+/// writer's for room.
+#[derive(Debug, Default)]
+struct Watcher {
+    gone: Option<Waker>,
+    taken: Option<Waker>,
+}
+
 type Wakers = SmallVec<[Waker; 4]>;
 
 fn wake(wakers: impl IntoIterator<Item = Waker>) {
@@ -237,9 +240,10 @@ struct Progress {
     followers: Slots<Follower>,
     /// True if there ever was a reader.
     followed: bool,
-    writer: Option<Waker>,
-    /// The writer has room, and only wants to know when nobody reads any more.
-    writer_watches: bool,
+    /// The writer, which waits for room.
+    room: Option<Waker>,
+    /// Those who watch, at numbers that they keep.
+    watchers: SmallVec<[Watcher; 1]>,
     /// The trailers that follow a window's body.
     trailed: Option<Box<Trailed>>,
 }
@@ -261,8 +265,8 @@ impl Fill {
             passage,
             followers: Slots::default(),
             followed: false,
-            writer: None,
-            writer_watches: false,
+            room: None,
+            watchers: SmallVec::new(),
             trailed: None,
         };
         Self { declared, _charge: charge, state: Mutex::new(state) }
@@ -368,7 +372,7 @@ impl Fill {
             if !later.is_empty() {
                 let Some((mut tail, short)) = next.take_if(|(tail, _)| tail.spare() >= later.len())
                 else {
-                    let account = state.passage.as_ref().and_then(|it| it.account.clone());
+                    let account = state.passage.as_ref().map(|it| Arc::clone(&it.account));
                     drop(state);
                     next = Some(Tail::of_window(later.len(), account.as_ref()));
                     continue;
@@ -395,7 +399,7 @@ impl Fill {
 
     /// Notes what follows the body of a window; to be said before its end.
     pub(crate) fn trail(&self, trailers: Trailers) {
-        let account = self.state.lock().passage.as_ref().and_then(|it| it.account.clone());
+        let account = self.state.lock().passage.as_ref().map(|it| Arc::clone(&it.account));
         let trailed = Trailed::held_by(trailers, account.as_ref());
         self.state.lock().trailed = Some(Box::new(trailed));
     }
@@ -409,9 +413,8 @@ impl Fill {
     /// Bytes that may come at once: few where the client whose window it is has little memory left.
     pub(crate) fn at_most(&self) -> usize {
         let state = self.state.lock();
-        let account = state.passage.as_ref().and_then(|it| Some((it.account.as_ref()?, it.bytes)));
-        match account {
-            Some((account, bytes)) if account.left() < bytes => WINDOW_CHUNK_BYTES,
+        match &state.passage {
+            Some(Passage { account, bytes }) if account.left() < *bytes => WINDOW_CHUNK_BYTES,
             _ => usize::MAX,
         }
     }
@@ -431,13 +434,29 @@ impl Fill {
         if !state.is_full() {
             return Poll::Ready(Ok(()));
         }
-        state.writer_watches = false;
-        set_waker(&mut state.writer, cx);
+        set_waker(&mut state.room, cx);
         Poll::Pending
     }
 
+    /// A number for one who watches.
+    pub(crate) fn watch(&self) -> usize {
+        let mut state = self.state.lock();
+        state.watchers.push(Watcher::default());
+        state.watchers.len() - 1
+    }
+
+    /// One who watched waits for nothing any more.
+    pub(crate) fn unwatch(&self, number: usize) {
+        let watcher = std::mem::take(&mut self.state.lock().watchers[number]);
+        drop(watcher);
+    }
+
     /// Ready when nothing is held, or nobody is there to take it.
-    pub(crate) fn poll_taken(&self, cx: &Context<'_>) -> Poll<Result<(), Abandoned>> {
+    pub(crate) fn poll_taken(
+        &self,
+        watcher: usize,
+        cx: &Context<'_>,
+    ) -> Poll<Result<(), Abandoned>> {
         let mut state = self.state.lock();
         if state.is_abandoned() {
             return Poll::Ready(Err(Abandoned));
@@ -445,19 +464,17 @@ impl Fill {
         if state.held() == 0 {
             return Poll::Ready(Ok(()));
         }
-        state.writer_watches = false;
-        set_waker(&mut state.writer, cx);
+        set_waker(&mut state.watchers[watcher].taken, cx);
         Poll::Pending
     }
 
     /// Ready when a window has lost its readers.
-    pub(crate) fn poll_abandoned(&self, cx: &Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_abandoned(&self, watcher: usize, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
         if state.is_abandoned() {
             return Poll::Ready(());
         }
-        state.writer_watches = true;
-        set_waker(&mut state.writer, cx);
+        set_waker(&mut state.watchers[watcher].gone, cx);
         Poll::Pending
     }
 
@@ -471,7 +488,7 @@ impl Fill {
         let wakers = {
             let mut state = self.state.lock();
             state.phase = phase;
-            state.writer = None;
+            state.room = None;
             state.parked()
         };
         wake(wakers);
@@ -491,14 +508,14 @@ impl Fill {
 
     /// A reader leaves.
     pub(crate) fn detach(&self, place: u32) {
-        let (writer, gone) = {
+        let (awaited, gone) = {
             let mut state = self.state.lock();
             state.followers.remove(place);
             let gone = state.advance();
-            (state.writer_if_free(), gone)
+            (state.awaited(), gone)
         };
         drop(gone);
-        wake(writer);
+        wake(awaited);
     }
 
     /// The next bytes for the reader at `place`; of an unfinished chunk that is kept, a copy of at
@@ -510,17 +527,17 @@ impl Fill {
         copied: usize,
         cx: &Context<'_>,
     ) -> Poll<Result<Step, Aborted>> {
-        let (step, writer, gone) = {
+        let (step, awaited, gone) = {
             let mut state = self.state.lock();
             let step = state.read(place, cursor, copied, cx);
             let moved = state.followers.get_mut(place).is_some_and(|follower| {
                 std::mem::replace(&mut follower.chunk, cursor.chunk) != cursor.chunk
             });
             let gone = if moved { state.advance() } else { SmallVec::new() };
-            (step, if moved { state.writer_if_free() } else { None }, gone)
+            (step, if moved { state.awaited() } else { Wakers::new() }, gone)
         };
         drop(gone);
-        wake(writer);
+        wake(awaited);
         step
     }
 }
@@ -639,11 +656,20 @@ impl Progress {
         gone
     }
 
-    /// The waiting writer, once the window is half empty or has lost its readers. Half, so that a
-    /// writer and a reader of equal speed do not wake each other for every chunk.
-    fn writer_if_free(&mut self) -> Option<Waker> {
-        let half_empty = self.window.is_some_and(|bytes| self.held() <= bytes / 2);
-        let has_room = half_empty && !self.writer_watches;
-        if has_room || self.is_abandoned() { self.writer.take() } else { None }
+    /// Those of the writing side whose answer has come: about room and what is taken once the
+    /// window is half empty, so that a writer and a reader of equal speed do not wake each other
+    /// for every chunk; and all of them once nobody reads any more.
+    fn awaited(&mut self) -> Wakers {
+        let mut wakers = Wakers::new();
+        let Some(bytes) = self.window else { return wakers };
+        let is_abandoned = self.is_abandoned();
+        if self.held() <= bytes / 2 || is_abandoned {
+            wakers.extend(self.room.take());
+            wakers.extend(self.watchers.iter_mut().filter_map(|watcher| watcher.taken.take()));
+        }
+        if is_abandoned {
+            wakers.extend(self.watchers.iter_mut().filter_map(|watcher| watcher.gone.take()));
+        }
+        wakers
     }
 }

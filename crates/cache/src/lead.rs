@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use base::Account;
 use bytes::Bytes;
 use message::Trailers;
+use message::store::Permit;
 
 use crate::busy::{Busy, Waited};
 use crate::cache::Cache;
@@ -17,8 +19,9 @@ use crate::object::Object;
 use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::pieces::Whole;
 use crate::record::{NewObject, Record};
-use crate::shard::{Dead, Leaving};
+use crate::shard::{Before, Dead, Leaving};
 use crate::size;
+use crate::slot::Marker;
 use crate::standing::Standing;
 use crate::variant::Variant;
 
@@ -76,17 +79,20 @@ pub struct Lead<L: Lower = MemoryOnly> {
     cache: Arc<Cache<L>>,
     busy: Arc<Busy>,
     owing: bool,
-    /// The window of a body that is not kept; the configured one when it is not set.
+    /// The window of a body that is not kept; the configured one, held for nobody else, when it is
+    /// not set.
     passage: Option<Passage>,
     /// Where the lower tier had something when the fetch began.
     cold: Box<[L::Place]>,
     /// Of these, what is no answer to this fetch.
     spared: Vec<L::Place>,
+    /// The stored response that the fetch is to renew.
+    old: Option<Arc<Object>>,
 }
 
 impl<L: Lower> Lead<L> {
     pub(crate) fn new(cache: Arc<Cache<L>>, busy: Arc<Busy>, cold: Box<[L::Place]>) -> Self {
-        Self { cache, busy, owing: true, passage: None, cold, spared: Vec::new() }
+        Self { cache, busy, owing: true, passage: None, cold, spared: Vec::new(), old: None }
     }
 
     /// Returns true if others wait for this fetch.
@@ -121,13 +127,33 @@ impl<L: Lower> Lead<L> {
         self.spared.push(place);
     }
 
-    /// Stores the response, whose body is now to be pushed, and gives it to those who wait.
+    /// Says which stored response the fetch is to renew: it ends with the answer, unless that
+    /// confirms it ([`Lead::freshen`]) or says nothing of it ([`Lead::refuse`], [`Lead::fail`]).
+    pub fn renews(&mut self, old: &Arc<Object>) {
+        self.old = Some(Arc::clone(old));
+    }
+
+    /// Stores the response, whose body is now to be pushed, and gives it to those who wait. The
+    /// permission is spent by that.
     ///
     /// An invalidation since the fetch began keeps it out of the index, not from those who waited;
     /// they ask [`Cache::may_use`].
     /// A body that is declared too large, or a head for which there is no memory, makes it a window
     /// from the start: not stored, refused to those who wait, and the key is marked hit-for-miss.
-    pub fn store(self, new: NewObject, vary: Option<Variant<'_>>) -> Filling<L> {
+    pub fn store(self, _permit: Permit, new: NewObject, vary: Option<Variant<'_>>) -> Filling<L> {
+        self.put(new, vary)
+    }
+
+    /// Stores a mark in place of a response: it has no head and no body, and says how requests are
+    /// dealt with until it is over.
+    pub fn mark(self, mark: NewObject, vary: Option<Variant<'_>>) {
+        debug_assert!(mark.flags.is_mark(), "{mark:?}");
+        let (head, etag) = (Box::default(), None);
+        let mark = NewObject { head, etag, last_modified: None, length: Some(0), ..mark };
+        _ = self.put(mark, vary).finish();
+    }
+
+    fn put(self, new: NewObject, vary: Option<Variant<'_>>) -> Filling<L> {
         let cost = Object::cost(&new, &self.busy.key, vary);
         let (length, passed) = (new.length, self.busy.began);
         self.begin_body((cost, length), None, |lead| {
@@ -139,6 +165,7 @@ impl<L: Lower> Lead<L> {
     /// also where it is not kept, for the reason returned.
     pub fn store_elsewhere(
         mut self,
+        _permit: Permit,
         new: &NewObject,
         vary: Option<Variant<'_>>,
         body: Arc<dyn Elsewhere>,
@@ -146,9 +173,9 @@ impl<L: Lower> Lead<L> {
         let record = Record::new(new, &self.busy.key, vary, self.busy.began);
         let (object, has_room) = self.elsewhere(record, (body, None));
         let refused = if has_room {
-            self.admit(&object, None, None).err()
+            self.admit(&object, None).err()
         } else {
-            self.leave();
+            self.strike(None, true);
             Some(NotKept::NoRoom)
         };
         self.conclude(Waited::Ready(Arc::clone(&object)));
@@ -160,7 +187,13 @@ impl<L: Lower> Lead<L> {
     ///
     /// # Errors
     /// The fetch goes on: the record is another key's, or has been banned.
-    pub fn refill(self, place: L::Place, record: Record, length: u64) -> Result<Filling<L>, Self> {
+    pub fn refill(
+        self,
+        _permit: Permit,
+        place: L::Place,
+        record: Record,
+        length: u64,
+    ) -> Result<Filling<L>, Self> {
         match self.may_raise(record) {
             Ok(record) => {
                 let cost = Object::cost_of(&record);
@@ -177,6 +210,7 @@ impl<L: Lower> Lead<L> {
     /// As [`Lead::refill`].
     pub fn raise_head(
         mut self,
+        _permit: Permit,
         place: L::Place,
         record: Record,
         (body, trailers): (Arc<dyn Elsewhere>, Option<Trailers>),
@@ -184,7 +218,7 @@ impl<L: Lower> Lead<L> {
         let Ok(record) = self.may_raise(record) else { return Err(self) };
         let (object, has_room) = self.elsewhere(record, (body, trailers));
         if has_room {
-            _ = self.admit(&object, None, Some(place));
+            _ = self.admit(&object, Some(place));
         } else {
             self.leave();
         }
@@ -208,6 +242,7 @@ impl<L: Lower> Lead<L> {
     /// As [`Lead::refill`], and if there is no memory for it.
     pub fn lend(
         mut self,
+        _permit: Permit,
         place: L::Place,
         record: Record,
         (body, trailers): (Loan, Option<Trailers>),
@@ -266,7 +301,10 @@ impl<L: Lower> Lead<L> {
         record: impl FnOnce(&Self) -> Record,
     ) -> Filling<L> {
         let config = self.cache.config();
-        let passage = self.passage.take().unwrap_or_else(|| config.window_bytes.into());
+        let passage = self.passage.take().unwrap_or_else(|| Passage {
+            bytes: config.window_bytes,
+            account: Account::open(self.cache.memory(), u64::MAX),
+        });
         let bytes_max = config.object_bytes_max.min(config.budget_bytes);
         let fits = length.is_none_or(|length| length <= bytes_max);
         let charge = if fits { self.cache.reserve(cost + BODY_BYTES) } else { None };
@@ -275,7 +313,7 @@ impl<L: Lower> Lead<L> {
             let object = self.make(record(&self), None, Some(Arc::clone(&fill)));
             object.standing.set_broken();
             count(&self.cache.ledger().refused, 1);
-            self.refuse_for(Some(None));
+            self.refuse_for(Some(None), true);
             count(&self.cache.ledger().too_large, u64::from(!fits));
             let why = if fits { NotKept::NoRoom } else { NotKept::TooLarge };
             return Filling::passing(Arc::clone(&self.cache), object, fill, self.busy.hash, why);
@@ -284,29 +322,22 @@ impl<L: Lower> Lead<L> {
         let spare = charge.split(Complete::OTHER_BYTES);
         let fill = Arc::new(Fill::new(length, None, Some(fill_charge)));
         let object = self.make(record(&self), Some(charge), Some(Arc::clone(&fill)));
-        let refused = self.admit(&object, None, place).err();
+        let refused = self.admit(&object, place).err();
         self.conclude(Waited::Ready(Arc::clone(&object)));
         let parts = (spare, passage);
         Filling::kept(Arc::clone(&self.cache), object, fill, self.busy.hash, refused, parts)
     }
 
-    /// The response is for the one who asked only; those who wait fetch for themselves. With a
-    /// time, others do not wait for each other until then.
+    /// The response is for the one who asked only, and says nothing of what is stored; those who
+    /// wait fetch for themselves. With a time, others do not wait for each other until then.
     pub fn refuse(mut self, hit_for_miss_until_ms: Option<u64>) {
-        self.refuse_for(hit_for_miss_until_ms.map(Some));
+        self.refuse_for(hit_for_miss_until_ms.map(Some), false);
     }
 
-    /// As [`Lead::refuse`] without a time; `old`, in whose place the response stands, leaves the
-    /// index with it. It stays when this fetch was invalidated.
-    pub fn supersede(mut self, old: &Arc<Object>) {
-        let place = self.cache.place(self.busy.hash);
-        let mut dead = Dead::new();
-        let mut shard = self.cache.shard(place.shard);
-        if shard.leave(place.h32, &self.busy) {
-            shard.expel(place.h32, old, &mut dead);
-        }
-        drop(shard);
-        self.conclude(Waited::Refused);
+    /// As [`Lead::refuse`]; the response that the fetch was to renew leaves the index, unless this
+    /// fetch was invalidated.
+    pub fn supersede(mut self, hit_for_miss_until_ms: Option<u64>) {
+        self.refuse_for(hit_for_miss_until_ms.map(Some), true);
     }
 
     /// The fetch failed; those who wait are told so.
@@ -321,11 +352,54 @@ impl<L: Lower> Lead<L> {
     /// or when `old`'s body is still coming and was aborted. Those who wait are refused then.
     pub fn freshen(
         mut self,
+        _permit: Permit,
         old: &Arc<Object>,
         new: NewObject,
         vary: Option<Variant<'_>>,
     ) -> Arc<Object> {
-        let cost = Object::cost(&new, &self.busy.key, vary);
+        let (object, has_room) = self.with_head(old, &new, vary);
+        let stored = if has_room {
+            self.admit_as(&object, Before::Confirmed(old), None)
+        } else {
+            count(&self.cache.ledger().refused, 1);
+            self.leave();
+            Err(NotKept::NoRoom)
+        };
+        // Who waits may have come after an invalidation that took `old` away, even when this fetch
+        // began after it, too.
+        let is_true = match stored {
+            Ok(()) => true,
+            Err(NotKept::NoRoom) => old.is_live() && self.cache.may_use(old),
+            Err(_) => false,
+        };
+        self.conclude(if is_true { Waited::Ready(Arc::clone(&object)) } else { Waited::Refused });
+        object
+    }
+
+    /// The origin confirmed `old` (304) with a head that nobody else may have: the response for the
+    /// one who asked. It is in no index, and ends with its answer. `old` leaves the index if it
+    /// `ends`; those who wait fetch for themselves, and with a time they do not wait for each other
+    /// until then.
+    pub fn lay_over(
+        mut self,
+        old: &Arc<Object>,
+        new: &NewObject,
+        (ends, hit_for_miss_until_ms): (bool, Option<u64>),
+    ) -> Arc<Object> {
+        self.old = Some(Arc::clone(old));
+        let (object, _) = self.with_head(old, new, None);
+        self.refuse_for(hit_for_miss_until_ms.map(Some), ends);
+        object
+    }
+
+    /// The body of `old` with a new head and new numbers, and whether there is room for it.
+    fn with_head(
+        &self,
+        old: &Arc<Object>,
+        new: &NewObject,
+        vary: Option<Variant<'_>>,
+    ) -> (Arc<Object>, bool) {
+        let cost = Object::cost(new, &self.busy.key, vary);
         // Forms and trailers that there are stay with the body.
         let stays = old.forms().is_some_and(Forms::is_begun) || old.trailers().is_some();
         let copied = match old.whole() {
@@ -347,29 +421,14 @@ impl<L: Lower> Lead<L> {
                 Complete::shared(old.body_keeper()),
             ),
         };
-        let reserved = charge.is_some();
-        let record = Record::new(&new, &self.busy.key, vary, self.busy.began);
+        let has_room = charge.is_some();
+        let record = Record::new(new, &self.busy.key, vary, self.busy.began);
         let object = self.make(record, charge, None);
         object.complete(body);
         if let Some(plain) = old.plain_length() {
             object.note_plain_length(plain);
         }
-        let stored = if reserved {
-            self.admit(&object, Some(old), None)
-        } else {
-            count(&self.cache.ledger().refused, 1);
-            self.leave();
-            Err(NotKept::NoRoom)
-        };
-        // Who waits may have come after an invalidation that took `old` away, even when this fetch
-        // began after it, too.
-        let is_true = match stored {
-            Ok(()) => true,
-            Err(NotKept::NoRoom) => old.is_live() && self.cache.may_use(old),
-            Err(_) => false,
-        };
-        self.conclude(if is_true { Waited::Ready(Arc::clone(&object)) } else { Waited::Refused });
-        object
+        (object, has_room)
     }
 
     /// The object; without a charge it gives nothing back, and must not come into the index.
@@ -378,24 +437,32 @@ impl<L: Lower> Lead<L> {
         Arc::new(Object::new(record, standing, fill))
     }
 
-    /// Puts the object into the index, unless an invalidation or want of memory forbids it.
-    fn admit(
+    /// Puts the object into the index, in the place of what the fetch was to renew, unless an
+    /// invalidation or want of memory forbids it. What comes up `from` the lower tier renews
+    /// nothing.
+    fn admit(&self, object: &Arc<Object>, from: Option<L::Place>) -> Result<(), NotKept> {
+        let old = self.old.as_ref().filter(|_| from.is_none());
+        self.admit_as(object, old.map_or(Before::Nothing, Before::Renewed), from)
+    }
+
+    fn admit_as(
         &self,
         object: &Arc<Object>,
-        replaced: Option<&Arc<Object>>,
+        before: Before<'_>,
         from: Option<L::Place>,
     ) -> Result<(), NotKept> {
         let place = self.cache.place(self.busy.hash);
         let variants_max = self.cache.config().max_variants;
         let mut dead = Dead::new();
         let stored = loop {
-            if ![Some(object), replaced].into_iter().flatten().all(|it| self.cache.may_use(it)) {
+            let both = [Some(object), before.confirmed()];
+            if !both.into_iter().flatten().all(|it| self.cache.may_use(it)) {
                 self.leave();
                 break Err(NotKept::Invalidated);
             }
             let Some(mut shard) = self.cache.room(place.shard) else {
                 count(&self.cache.ledger().refused, 1);
-                self.leave();
+                self.strike(None, before.confirmed().is_none());
                 break Err(NotKept::NoRoom);
             };
             // A sweep may have been here since: it must not miss what comes in behind it.
@@ -411,7 +478,7 @@ impl<L: Lower> Lead<L> {
             // Another variant's is whatever else there is beside what comes up.
             let leaving = from.map_or(Leaving::AllBut(&self.spared), Leaving::Raised);
             let limits = (variants_max, leaving);
-            let admitted = shard.admit(h32, busy, object, replaced, limits, &mut dead);
+            let admitted = shard.admit(h32, busy, object, before, limits, &mut dead);
             break admitted.then_some(()).ok_or(NotKept::Invalidated);
         };
         count(&self.cache.ledger().stores, u64::from(stored.is_ok()));
@@ -419,20 +486,33 @@ impl<L: Lower> Lead<L> {
     }
 
     fn leave(&self) {
-        let place = self.cache.place(self.busy.hash);
-        self.cache.shard(place.shard).leave(place.h32, &self.busy);
+        self.strike(None, false);
     }
 
-    /// Refuses, with a marker for the given or for the configured time if there is to be one.
-    fn refuse_for(&mut self, marked: Option<Option<u64>>) {
-        match marked {
-            Some(until_ms) => {
-                let marker = self.cache.marker(until_ms);
-                let place = self.cache.place(self.busy.hash);
-                self.cache.shard(place.shard).leave_marked(place.h32, &self.busy, marker);
-            }
-            None => self.leave(),
+    /// Strikes the fetch out, and leaves a marker if there is one. Unless the fetch was
+    /// invalidated, what it was to renew leaves the index if that `ends`.
+    fn strike(&self, marker: Option<Marker>, ends: bool) {
+        let place = self.cache.place(self.busy.hash);
+        let mut dead = Dead::new();
+        let mut shard = self.cache.shard(place.shard);
+        let left = match marker {
+            Some(marker) => shard.leave_marked(place.h32, &self.busy, marker),
+            None => shard.leave(place.h32, &self.busy),
+        };
+        if let Some(old) = self.old.as_ref().filter(|_| left && ends)
+            && !shard.expel(place.h32, old, &mut dead)
+        {
+            // It has sunk meanwhile, or was lent.
+            shard.forget_cold(place.h32, Leaving::AllBut(&self.spared));
         }
+        drop(shard);
+    }
+
+    /// Refuses, with a marker for the given or for the configured time if there is to be one. What
+    /// the fetch was to renew leaves the index if that `ends`.
+    fn refuse_for(&mut self, marked: Option<Option<u64>>, ends: bool) {
+        let marker = marked.map(|until_ms| self.cache.marker(until_ms));
+        self.strike(marker, ends);
         self.conclude(Waited::Refused);
     }
 

@@ -36,6 +36,32 @@ use crate::standing::{LIVE, MAIN};
 /// Objects that left the index.
 pub(crate) type Dead = Vec<Arc<Object>>;
 
+/// The stored response in whose place another comes, whatever it varies by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Before<'a> {
+    Nothing,
+    /// A new response renews it.
+    Renewed(&'a Arc<Object>),
+    /// The new one has its body, and is true only as long as it is there.
+    Confirmed(&'a Arc<Object>),
+}
+
+impl<'a> Before<'a> {
+    fn object(self) -> Option<&'a Arc<Object>> {
+        match self {
+            Self::Nothing => None,
+            Self::Renewed(object) | Self::Confirmed(object) => Some(object),
+        }
+    }
+
+    pub(crate) fn confirmed(self) -> Option<&'a Arc<Object>> {
+        match self {
+            Self::Nothing | Self::Renewed(_) => None,
+            Self::Confirmed(object) => Some(object),
+        }
+    }
+}
+
 /// Where a key belongs: the shard, and the bits of its hash that tell keys of one shard apart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
@@ -200,16 +226,18 @@ impl<L: Lower> Shard<L> {
         left
     }
 
-    /// Strikes a fetch out and leaves a hit-for-miss marker instead; nothing when it was
-    /// invalidated.
-    pub(crate) fn leave_marked(&mut self, h32: u32, busy: &Arc<Busy>, marker: Marker) {
-        let Some(slot) = self.find_mut(h32, &busy.key) else { return };
-        if strike(slot, busy) {
+    /// Strikes a fetch out and leaves a hit-for-miss marker instead; nothing, and false, when it
+    /// was invalidated.
+    pub(crate) fn leave_marked(&mut self, h32: u32, busy: &Arc<Busy>, marker: Marker) -> bool {
+        let Some(slot) = self.find_mut(h32, &busy.key) else { return false };
+        let left = strike(slot, busy);
+        if left {
             self.mark(h32, &busy.key, marker);
             if let Some(entry) = self.occupied(h32, &busy.key) {
                 settle(entry);
             }
         }
+        left
     }
 
     /// Marks a key that has a [`More`], if there is memory for the marker's token.
@@ -237,15 +265,15 @@ impl<L: Lower> Shard<L> {
 
     // Objects.
 
-    /// Puts the answer of the fetch `busy` into the index, in place of `replaced` and of what
-    /// answers the same requests; what the lower tier has of the key is `leaving`. False when the
-    /// fetch was invalidated. The shard has room.
+    /// Puts the answer of the fetch `busy` into the index, in place of what was there `before` and
+    /// of what answers the same requests; what the lower tier has of the key is `leaving`. False
+    /// when the fetch was invalidated. The shard has room.
     pub(crate) fn admit(
         &mut self,
         h32: u32,
         busy: &Arc<Busy>,
         object: &Arc<Object>,
-        replaced: Option<&Arc<Object>>,
+        before: Before<'_>,
         (variants_max, leaving): (usize, Leaving<'_, L::Place>),
         dead: &mut Dead,
     ) -> bool {
@@ -254,7 +282,7 @@ impl<L: Lower> Shard<L> {
         if !strike(slot, busy) {
             return false;
         }
-        if object.is_broken() || replaced.is_some_and(|old| !old.is_live()) {
+        if object.is_broken() || before.confirmed().is_some_and(|old| !old.is_live()) {
             // While the origin confirmed it, the body was aborted or the response left the index.
             // Once it is out, an invalidation of its key no longer reaches it: it must not come
             // back.
@@ -267,7 +295,7 @@ impl<L: Lower> Shard<L> {
         let Slot::Many(_, more) = slot else { return false };
         more.variants.retain(|old| {
             let stays = !is_same_variant(old, object)
-                && !replaced.is_some_and(|replaced| Arc::ptr_eq(old, replaced));
+                && !before.object().is_some_and(|before| Arc::ptr_eq(old, before));
             if !stays {
                 dead.push(Arc::clone(old));
             }

@@ -16,45 +16,55 @@ pub struct Body;
 impl Body {
     /// A window that holds about as much as `passage` says: the writer is told to wait once more is
     /// held.
-    pub fn window(passage: impl Into<Passage>) -> (BodyWriter, Reader) {
+    pub fn window(passage: Passage) -> (BodyWriter, Reader) {
         Self::window_of(passage, None)
     }
 
     /// A window for a body of a known `length`, which the reader can ask for; a writer that pushes
     /// another number of bytes fails.
-    pub fn window_of(passage: impl Into<Passage>, length: Option<u64>) -> (BodyWriter, Reader) {
-        let fill = Arc::new(Fill::new(length, Some(passage.into()), None));
+    pub fn window_of(passage: Passage, length: Option<u64>) -> (BodyWriter, Reader) {
+        let fill = Arc::new(Fill::new(length, Some(passage), None));
         let reader = Reader::of_window(Arc::clone(&fill));
         (BodyWriter { fill, open: true }, reader)
     }
 }
 
-/// Tells a window's writer what has become of its reader, also after the body's end.
+/// Tells of a window's reader, also after the body's end: for one who waits beside its writer. Each
+/// watch, and each of its questions, is answered apart from all others.
 #[derive(Debug)]
 pub struct Watch {
     fill: Arc<Fill>,
+    number: usize,
 }
 
 impl Watch {
-    /// Waits until the reader is gone. Dropping it loses nothing; the writer's own
-    /// [`BodyWriter::poll_room`] is not to be waited for at the same time.
-    pub async fn abandoned(&self) {
-        poll_fn(|cx| self.fill.poll_abandoned(cx)).await;
+    fn of(fill: &Arc<Fill>) -> Self {
+        Self { fill: Arc::clone(fill), number: fill.watch() }
+    }
+
+    /// Waits until the reader is gone. Dropping it loses nothing.
+    pub async fn abandoned(&mut self) {
+        poll_fn(|cx| self.fill.poll_abandoned(self.number, cx)).await;
     }
 
     /// Ready when the reader has taken all that was pushed. Before that the task is woken when the
-    /// window is half empty, or as soon as something is taken where less is held. Not to be waited
-    /// for together with another wait of the same window.
+    /// window is half empty, or as soon as something is taken where less is held.
     ///
     /// # Errors
     /// [`Abandoned`] when the reader is gone.
-    pub fn poll_taken(&self, cx: &mut Context<'_>) -> Poll<Result<(), Abandoned>> {
-        self.fill.poll_taken(cx)
+    pub fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Abandoned>> {
+        self.fill.poll_taken(self.number, cx)
     }
 
     /// Bytes pushed that the reader has not taken.
     pub fn held(&self) -> u64 {
         self.fill.held()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.fill.unwatch(self.number);
     }
 }
 
@@ -106,9 +116,9 @@ impl BodyWriter {
         self.fill.held()
     }
 
-    /// For a writer that waits for something to push: who tells it when the reader leaves.
+    /// A watch beside this writer.
     pub fn watch(&self) -> Watch {
-        Watch { fill: Arc::clone(&self.fill) }
+        Watch::of(&self.fill)
     }
 
     /// Returns true if the reader is gone.

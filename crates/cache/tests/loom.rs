@@ -3,8 +3,13 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p cache --test loom`
 #![cfg(loom)]
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use base::{Account, Memory};
 use cache::model::Fetch;
-use cache::{Abandoned, Aborted, Body, BodyWriter, Push, Reader, Waited};
+use cache::{Abandoned, Aborted, Body, BodyWriter, Passage, Push, Reader, Waited};
 use loom::future::block_on;
 
 use loom::thread;
@@ -72,6 +77,10 @@ fn read(mut reader: Reader) -> Result<usize, Aborted> {
     Ok(bytes)
 }
 
+fn passage(bytes: u64) -> Passage {
+    Passage { bytes, account: Account::open(&Memory::new(1 << 20, 1 << 20), u64::MAX) }
+}
+
 fn bounded() -> loom::model::Builder {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
@@ -82,7 +91,7 @@ fn bounded() -> loom::model::Builder {
 fn a_window_carries_everything_and_neither_end_sleeps_through() {
     bounded().check(|| {
         // Every piece fills it, so that both ends wait.
-        let (writer, reader) = Body::window(1);
+        let (writer, reader) = Body::window(passage(1));
         let writing = thread::spawn(move || write(writer, 2));
         assert_eq!(read(reader), Ok(4));
         assert_eq!(writing.join().expect("no panic"), Ok(true));
@@ -92,7 +101,7 @@ fn a_window_carries_everything_and_neither_end_sleeps_through() {
 #[test]
 fn a_writer_is_woken_when_its_reader_leaves() {
     bounded().check(|| {
-        let (writer, reader) = Body::window(1);
+        let (writer, reader) = Body::window(passage(1));
         let writing = thread::spawn(move || write(writer, 2));
         drop(reader);
         assert_eq!(writing.join().expect("no panic"), Err(Abandoned));
@@ -102,7 +111,7 @@ fn a_writer_is_woken_when_its_reader_leaves() {
 #[test]
 fn a_reader_is_woken_when_its_writer_leaves() {
     bounded().check(|| {
-        let (mut writer, reader) = Body::window(10);
+        let (mut writer, reader) = Body::window(passage(10));
         let writing = thread::spawn(move || {
             assert_eq!(writer.push(b"a"), Push::Ok);
             drop(writer);
@@ -110,4 +119,30 @@ fn a_reader_is_woken_when_its_writer_leaves() {
         assert_eq!(read(reader), Err(Aborted));
         writing.join().expect("no panic");
     });
+}
+
+#[test]
+fn a_writer_that_waits_for_room_and_for_its_reader_in_one_task_is_woken_for_both() {
+    for gone_last in [false, true] {
+        bounded().check(move || {
+            let (mut writer, reader) = Body::window(passage(1));
+            let mut watch = writer.watch();
+            let writing = thread::spawn(move || {
+                assert_eq!(writer.push(b"aa"), Push::Wait);
+                let has_room = block_on(async {
+                    let (mut gone, mut room) = (pin!(watch.abandoned()), pin!(writer.room()));
+                    poll_fn(|cx| {
+                        let first = gone_last.then(|| room.as_mut().poll(cx));
+                        let left = gone.as_mut().poll(cx);
+                        let polled = first.unwrap_or_else(|| room.as_mut().poll(cx));
+                        if left.is_ready() { Poll::Ready(Err(Abandoned)) } else { polled }
+                    })
+                    .await
+                });
+                has_room.map(|()| writer.finish())
+            });
+            assert_eq!(read(reader), Ok(2));
+            assert_eq!(writing.join().expect("no panic"), Ok(true));
+        });
+    }
 }

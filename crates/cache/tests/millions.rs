@@ -13,7 +13,8 @@ use base::{HashSeed, KeyBuf};
 use cache::{
     Begin, BeginOptions, Cache, Config, Flags, Found, NewBan, NewObject, Push, Tags, Which,
 };
-use message::Status;
+use message::store::{Permit, Ruling};
+use message::{HeaderBlock, Status};
 
 const OBJECTS: usize = 10_000_000;
 const BODY: [u8; 100] = [b'x'; 100];
@@ -43,6 +44,12 @@ fn write_key(key: &mut KeyBuf, n: usize) {
     key.finish(&HashSeed::from_u64(1));
 }
 
+/// The permission to store what nothing forbids to be stored.
+fn permit() -> Permit {
+    let ruling = Ruling { passed: false, uncacheable: false, findable: true };
+    Permit::by_program(ruling, &HeaderBlock::new()).expect("nothing forbids it")
+}
+
 fn put(cache: &Arc<Cache>, key: &mut KeyBuf, n: usize) {
     write_key(key, n);
     let begun = cache.begin(key, &mut |_, _| (), BeginOptions::default(), 0);
@@ -64,7 +71,7 @@ fn put(cache: &Arc<Cache>, key: &mut KeyBuf, n: usize) {
         note: Box::default(),
         length: Some(BODY.len() as u64),
     };
-    let mut filling = lead.store(new, None);
+    let mut filling = lead.store(permit(), new, None);
     if filling.stored() {
         assert_eq!(filling.push(&BODY), Push::Ok);
         filling.finish();

@@ -10,7 +10,8 @@ use base::{HashSeed, KeyBuf};
 use cache::{
     Begin, BeginOptions, Cache, Config, Flags, Found, NewBan, NewObject, Push, Tags, Which,
 };
-use message::Status;
+use message::store::{Permit, Ruling};
+use message::{HeaderBlock, Status};
 
 const OBJECTS: usize = 1_000_000;
 const BODY: [u8; 1024] = [b'x'; 1024];
@@ -23,6 +24,12 @@ fn key(n: usize) -> KeyBuf {
     key.field(format!("/page/{n:07}").as_bytes());
     key.finish(&HashSeed::from_u64(1));
     key
+}
+
+/// The permission to store what nothing forbids to be stored.
+fn permit() -> Permit {
+    let ruling = Ruling { passed: false, uncacheable: false, findable: true };
+    Permit::by_program(ruling, &HeaderBlock::new()).expect("nothing forbids it")
 }
 
 fn put(cache: &Arc<Cache>, n: usize, tags: Tags) {
@@ -44,7 +51,7 @@ fn put(cache: &Arc<Cache>, n: usize, tags: Tags) {
         note: Box::default(),
         length: Some(BODY.len() as u64),
     };
-    let mut filling = lead.store(new, None);
+    let mut filling = lead.store(permit(), new, None);
     assert_eq!(filling.push(&BODY), Push::Ok);
     assert!(filling.finish());
 }

@@ -1,6 +1,6 @@
 //! A node's side of the cluster: what others ask of it. The session does the work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::follower::Follower;
 use crate::in_force::InForce;
 use crate::members::{Applied, Card, Members};
 use crate::outbox::{Fate, Letter, Outbox};
-use crate::position::{Epoch, Position};
+use crate::position::Position;
 use crate::settings::{Host, Settings};
 use crate::stance::{Posture, Stance};
 
@@ -63,9 +63,11 @@ pub(crate) struct State {
     pub(crate) context: Option<Context>,
     pub(crate) problem: Option<Error>,
     pub(crate) last: u64,
-    /// The stream and the sequence of the last entry of this run that it has taken.
-    pub(crate) told: Option<(Epoch, u64)>,
+    /// Entries of this run that the stream has taken and that have not come back from it.
+    pub(crate) told: BTreeSet<u64>,
     pub(crate) posture: Posture,
+    /// Another run of this name that may be live, and until when that may be.
+    pub(crate) displaces: Option<(u64, u64)>,
     pub(crate) counts: Counts,
 }
 
@@ -158,8 +160,9 @@ impl Cluster {
             context: None,
             problem: None,
             last: 0,
-            told: None,
+            told: BTreeSet::new(),
             posture: Posture::default(),
+            displaces: None,
             counts: Counts::default(),
         };
         host.trust_until(0);
@@ -219,7 +222,7 @@ impl Cluster {
             let letter = self.letter(&mut state.numbers, level, invalidations);
             fates.push(letter.follow());
             if level == Level::All {
-                let own = Applied::from([(self.settings.name.clone(), self.run)]);
+                let own = Applied::from([self.run]);
                 state.awaited.insert(letter.id.number, (own, until_ms));
                 awaited.push(letter.id.number);
             }
@@ -246,7 +249,7 @@ impl Cluster {
         let mut state = self.state.lock();
         state.numbers += 1;
         let number = state.numbers;
-        let own = Applied::from([(self.settings.name.clone(), self.run)]);
+        let own = Applied::from([self.run]);
         state.awaited.insert(number, (own, until_ms));
         drop(state);
         let cluster = Arc::clone(self);

@@ -34,7 +34,11 @@ impl fmt::Display for Error {
             Self::Link(why) => write!(f, "NATS: {why}"),
             Self::Setting(why) => f.write_str(why),
             Self::Refused { stream, why } => write!(f, "the stream `{stream}`: {why}"),
-            Self::Name(name) => write!(f, "another node has the name `{name}`, too"),
+            Self::Name(name) => write!(
+                f,
+                "another node has the name `{name}`, too: what is stored is validated before it is \
+                 used; give each node a name of its own"
+            ),
         }
     }
 }

@@ -118,6 +118,8 @@ pub struct Follower {
     lease_ms: Option<u64>,
     /// It has left: it follows, and trusts nothing.
     has_left: bool,
+    /// Another node has its name: it trusts nothing.
+    is_displaced: bool,
     /// A position behind the end that the stream has told, and when the first question about it was
     /// put. Nothing else is asked about until it is there, or is known to be lost.
     unseen: Option<(Position, u64)>,
@@ -134,6 +136,7 @@ impl Follower {
             pending: VecDeque::new(),
             lease_ms: None,
             has_left: false,
+            is_displaced: false,
             unseen: None,
             back_ms: None,
         }
@@ -175,9 +178,31 @@ impl Follower {
         self.has_left
     }
 
+    /// Trusts nothing from now on: another node has the name, and others cannot tell them apart.
+    pub fn displace(&mut self) {
+        self.is_displaced = true;
+        self.lease_ms = None;
+        self.pending.clear();
+    }
+
+    /// Trusts again what questions confirm that are put later than at `now_ms`: the name is its
+    /// own.
+    pub fn take_name(&mut self, now_ms: u64) {
+        if self.is_displaced {
+            (self.is_displaced, self.back_ms) = (false, Some(now_ms));
+        }
+    }
+
+    /// Returns true if another node has its name.
+    pub fn is_displaced(&self) -> bool {
+        self.is_displaced
+    }
+
     /// Returns true if a question that was put at `asked_ms` can begin trust.
     fn counts(&self, asked_ms: u64) -> bool {
-        !self.has_left && self.back_ms.is_none_or(|back_ms| asked_ms > back_ms)
+        !self.has_left
+            && !self.is_displaced
+            && self.back_ms.is_none_or(|back_ms| asked_ms > back_ms)
     }
 
     /// Takes the answer to a question that was put at `asked_ms`, after the node's card was durable

@@ -5,7 +5,7 @@
 //! `max_isolation`, by the listener's clock, and something on top for clocks of different speed.
 //! Until then nobody can know whether it has ended or is only out of reach.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,10 @@ pub struct Card {
     pub draining: bool,
     /// It has left: it uses nothing that it stores without asking, if it serves at all.
     pub left: bool,
+    /// It has left because another run has its name.
+    pub displaced: bool,
+    /// Another run of its name that may still use what it stores; 0 for no run.
+    pub displaces: u64,
     /// Stored responses.
     pub objects: u64,
     /// Bytes in use for them.
@@ -74,6 +78,12 @@ impl Card {
     /// The card as bytes: JSON, so that other tools can read it.
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Milliseconds of silence after which the run that shows it uses nothing that it stored.
+    pub(crate) fn patience_ms(&self) -> u64 {
+        let own = self.max_isolation_ms;
+        own.saturating_add(own / 10).saturating_add(1_000)
     }
 
     /// The card that `bytes` say, by the node `name`; `None` for anything else.
@@ -108,8 +118,8 @@ impl Word {
     }
 }
 
-/// Runs that have applied an entry, by their names.
-pub type Applied = BTreeMap<String, u64>;
+/// Runs that have applied an entry.
+pub type Applied = BTreeSet<u64>;
 
 /// Returns true for what may be a node's name: it is a word of a subject.
 pub fn is_name(name: &str) -> bool {
@@ -127,16 +137,17 @@ pub struct Member {
 }
 
 impl Member {
-    /// Milliseconds of silence after which it uses nothing of what it stored by itself.
-    fn patience_ms(&self) -> u64 {
-        let own = self.card.max_isolation_ms;
-        own.saturating_add(own / 10).saturating_add(1_000)
+    /// Returns true if it has been silent for longer than it trusts what it stores.
+    fn is_silent(&self, now_ms: u64) -> bool {
+        now_ms >= self.heard_ms.saturating_add(self.card.patience_ms())
     }
 
     /// A word for how it is: `ready`, `asks` (its origins, before it uses what it stores),
-    /// `draining`, `left`, or `gone`: silent for so long that nobody waits for it.
+    /// `draining`, `left`, `displaced` (another run has its name), or `gone`: silent for longer
+    /// than others wait for it.
     pub fn state(&self, now_ms: u64) -> &'static str {
         match &self.card {
+            card if card.displaced => "displaced",
             card if card.left => "left",
             _ if !self.is_live(now_ms) => "gone",
             card if card.draining => "draining",
@@ -145,14 +156,9 @@ impl Member {
         }
     }
 
-    /// Returns true if it is another run than the one of `card`, and live.
-    fn is_live_run(&self, card: &Card, now_ms: u64) -> bool {
-        self.card.run != card.run && self.is_live(now_ms)
-    }
-
     /// Returns true if it may use what it has stored.
     pub fn is_live(&self, now_ms: u64) -> bool {
-        !self.card.left && now_ms < self.heard_ms.saturating_add(self.patience_ms())
+        !self.card.left && !self.is_silent(now_ms)
     }
 }
 
@@ -160,6 +166,9 @@ impl Member {
 #[derive(Clone, Debug, Default)]
 pub struct Members {
     all: BTreeMap<String, Member>,
+    /// Other runs of a member's name that may use what they store, and those that say that they
+    /// were displaced, until they are silent for long enough.
+    others: Vec<Member>,
     /// When it is looked again for those to be forgotten.
     look_ms: u64,
     /// Cards that were not taken as there were too many.
@@ -167,26 +176,54 @@ pub struct Members {
 }
 
 impl Members {
-    /// Takes a card. Returns false if there are too many members for one more. A run says for
-    /// itself that it has left, and not for a later one of its name.
+    /// Takes a card. Returns false if there are too many members for one more.
+    ///
+    /// A run says for itself that it has left, and not for another of its name. A run that follows
+    /// another of its name says whether that one may still be live.
     pub fn heard(&mut self, card: Card, now_ms: u64) -> bool {
-        if card.left && self.all.get(&card.name).is_some_and(|own| own.is_live_run(&card, now_ms)) {
-            return true;
-        }
         if now_ms >= self.look_ms {
             self.look_ms = now_ms.saturating_add(LOOK_MS);
             self.all.retain(|_, member| now_ms < member.heard_ms.saturating_add(FORGOTTEN_MS));
         }
-        if let Some(own) = self.all.get_mut(&card.name) {
-            *own = Member { card, heard_ms: now_ms };
+        self.others.retain(|other| other.card.run != card.run && !other.is_silent(now_ms));
+        let Some(own) = self.all.get_mut(&card.name) else {
+            if self.all.len() >= MEMBERS_MAX {
+                self.refused += 1;
+                return false;
+            }
+            self.displaced(&card, None, now_ms);
+            self.all.insert(card.name.clone(), Member { card, heard_ms: now_ms });
+            return true;
+        };
+        let is_other = own.card.run != card.run;
+        if is_other && card.left && own.is_live(now_ms) {
+            if card.displaced && self.others.len() < MEMBERS_MAX {
+                self.others.push(Member { card, heard_ms: now_ms });
+            }
             return true;
         }
-        if self.all.len() >= MEMBERS_MAX {
-            self.refused += 1;
-            return false;
-        }
-        self.all.insert(card.name.clone(), Member { card, heard_ms: now_ms });
+        let before = std::mem::replace(own, Member { card: card.clone(), heard_ms: now_ms });
+        self.displaced(&card, Some(before).filter(|_| is_other), now_ms);
         true
+    }
+
+    /// Goes on waiting for the run that `card` has displaced, unless it is known to have left. Its
+    /// own last card, if it was heard, says when it was live.
+    fn displaced(&mut self, card: &Card, before: Option<Member>, now_ms: u64) {
+        let run = card.displaces;
+        let is_known = self.others.iter().any(|other| other.card.run == run);
+        if run == 0 || run == card.run || is_known || self.others.len() >= MEMBERS_MAX {
+            return;
+        }
+        let before = before.filter(|before| before.card.run == run);
+        if before.as_ref().is_some_and(|before| before.card.left) {
+            return;
+        }
+        let unheard = || Member {
+            card: Card { run, displaces: 0, trusts: true, ..card.clone() },
+            heard_ms: now_ms,
+        };
+        self.others.push(before.unwrap_or_else(unheard));
     }
 
     /// Names of live members whose runs have not said that they applied an entry.
@@ -201,8 +238,8 @@ impl Members {
     }
 
     fn late<'a>(&'a self, applied: &Applied, now_ms: u64) -> impl Iterator<Item = &'a Member> {
-        let has = |card: &Card| applied.get(&card.name) == Some(&card.run);
-        self.all.values().filter(move |member| member.is_live(now_ms) && !has(&member.card))
+        let has = |card: &Card| applied.contains(&card.run);
+        self.all().filter(move |member| member.is_live(now_ms) && !has(&member.card))
     }
 
     /// The number of those that are live.
@@ -210,9 +247,14 @@ impl Members {
         self.all.values().filter(|member| member.is_live(now_ms)).count()
     }
 
-    /// All that are remembered, by name.
-    pub fn all(&self) -> impl Iterator<Item = &Member> {
+    /// The run of each name that was shown last, by name.
+    pub fn named(&self) -> impl Iterator<Item = &Member> {
         self.all.values()
+    }
+
+    /// All that are remembered, by name, and then other runs of such names.
+    pub fn all(&self) -> impl Iterator<Item = &Member> {
+        self.all.values().chain(&self.others)
     }
 
     /// The run of the member `name`.
@@ -235,11 +277,11 @@ mod tests {
         let mut members = Members::default();
         members.heard(card("a", 1, 5), 1_000);
         members.heard(card("b", 2, 4), 2_000);
-        let mut applied = Applied::from([("a".to_owned(), 1)]);
+        let mut applied = Applied::from([1]);
         assert_eq!(members.missing(&applied, 3_000), ["b"]);
-        applied.insert("b".to_owned(), 9);
+        applied.insert(9);
         assert_eq!(members.missing(&applied, 3_000), ["b"], "another run's word");
-        applied.insert("b".to_owned(), 2);
+        applied.insert(2);
         assert!(members.missing(&applied, 3_000).is_empty());
         let nobody = Applied::new();
         assert_eq!(members.missing(&nobody, 34_999), ["a", "b"]);
@@ -252,6 +294,38 @@ mod tests {
         assert!(members.missing(&nobody, 35_002).is_empty());
         assert!(members.have_all(&nobody, 35_002) && !members.have_all(&nobody, 34_999));
         assert_eq!((members.count_live(2_000), members.count_live(35_002)), (1, 0));
+    }
+
+    #[test]
+    fn a_run_that_another_of_its_name_displaced_counts_until_it_has_left() {
+        let none = Applied::new();
+        let (first, second) = (card("b", 2, 4), Card { displaces: 2, ..card("b", 3, 4) });
+        let mut heard = Members::default();
+        heard.heard(first.clone(), 1_000);
+        heard.heard(second.clone(), 2_000);
+        let mut joined = Members::default();
+        joined.heard(second.clone(), 2_000);
+        for (members, until_ms) in [(&mut heard, 35_000), (&mut joined, 36_000)] {
+            assert_eq!(members.missing(&none, 3_000), ["b", "b"], "both may serve");
+            assert_eq!(members.missing(&Applied::from([3]), 3_000), ["b"], "the first run");
+            assert!(members.have_all(&Applied::from([2, 3]), 3_000));
+            members.heard(Card { displaces: 2, ..card("b", 3, 5) }, 30_000);
+            assert!(!members.have_all(&Applied::from([3]), until_ms - 1));
+            members.heard(card("b", 3, 6), until_ms);
+            assert!(members.have_all(&Applied::from([3]), until_ms), "its lease is over");
+            members.heard(Card { displaces: 2, ..second.clone() }, until_ms + 1);
+            assert!(!members.have_all(&Applied::from([3]), until_ms + 1));
+            let displaced = Card { left: true, displaced: true, ..first.clone() };
+            members.heard(displaced, until_ms + 2);
+            assert!(members.have_all(&Applied::from([3]), until_ms + 2), "it has left");
+            let states: Vec<_> = members.all().map(|one| one.state(until_ms + 2)).collect();
+            assert_eq!(states, ["asks", "displaced"], "and all are shown both");
+        }
+        // It has left before: there is no reason to wait for it.
+        let mut left = Members::default();
+        left.heard(Card { left: true, ..first }, 1_000);
+        left.heard(second, 1_001);
+        assert!(left.have_all(&Applied::from([3]), 1_001));
     }
 
     #[test]

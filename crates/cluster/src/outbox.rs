@@ -86,6 +86,12 @@ impl Outbox {
         letters.rev().for_each(|letter| self.waiting.push_front(letter));
     }
 
+    /// Takes the letter `number` out of its turn, if it waits.
+    pub fn take_number(&mut self, number: u64) -> Option<Letter> {
+        let at = self.waiting.iter().position(|letter| letter.id.number == number)?;
+        self.waiting.remove(at)
+    }
+
     /// Letters that wait, the oldest first.
     pub fn letters(&self) -> impl Iterator<Item = &Letter> {
         self.waiting.iter()

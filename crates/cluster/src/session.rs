@@ -22,13 +22,12 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::watch;
 
 use crate::Level;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, State};
 use crate::connect::{Link, Servers, first};
 use crate::entry::{Entry, EntryId};
 use crate::error::Error;
 use crate::follower::{Course, Facts, Loss};
 use crate::members::{Card, MEMBERS_MAX, Word};
-use crate::outbox::Letter;
 use crate::position::{Epoch, Position, Stamp};
 use crate::progress::Progress;
 use crate::settings::question_ms;
@@ -138,7 +137,52 @@ impl Cluster {
         if told.take().is_some() {
             self.host.say("in touch again");
         }
-        session.go_on(&mut link.lost).await
+        let ended = session.go_on(&mut link.lost).await;
+        if matches!(ended, Err(Error::Name(_))) {
+            self.give_way(&session.context).await;
+        }
+        ended
+    }
+
+    /// Looks which run of this node's name was shown last. One that was displaced has its name
+    /// again once no other has been shown since it said so.
+    async fn look_at_name(
+        self: &Arc<Self>,
+        context: &Context,
+        cards: &Stream,
+    ) -> Result<(), Error> {
+        let name = &self.settings.name;
+        let last =
+            match cards.get_last_raw_message_by_subject(&self.settings.card_subject(name)).await {
+                Ok(message) => Card::decode(name, &message.payload),
+                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => None,
+                Err(error) => return Err(Error::link(error)),
+            };
+        let is_ended = |card: &Card| card.left || self.settings.before == Some(card.run);
+        let other = last.filter(|card| card.run != self.run && !is_ended(card));
+        if other.is_some() && self.state.lock().follower.is_displaced() {
+            self.give_way(context).await;
+            return Err(Error::Name(name.clone()));
+        }
+        let (now_ms, mut state) = (rt::now().mono_ms, self.state.lock());
+        state.follower.take_name(now_ms);
+        state.displaces = other.map(|card| (card.run, now_ms.saturating_add(card.patience_ms())));
+        Ok(())
+    }
+
+    /// Trusts nothing that is stored: another run has this node's name, and who waits for all hears
+    /// only one of them.
+    fn displaced(&self, state: &mut State) {
+        state.follower.displace();
+        self.host.trust_until(0);
+    }
+
+    /// Tells the others that this run has given its name to another, and need not be waited for.
+    async fn give_way(self: &Arc<Self>, context: &Context) {
+        let (card, turn) = self.card();
+        let card = Card { left: true, displaced: true, displaces: 0, ..card };
+        // The others wait for as long as it could trust, if they do not hear it.
+        _ = rt::time::timeout(LEAVE, self.show(context, (card, turn))).await;
     }
 
     /// The last sequence of the members' cards; `None` if the node is out of touch.
@@ -153,7 +197,10 @@ impl Cluster {
         let state = self.state.lock();
         let position = state.follower.position();
         let (epoch, sequence) = position.map_or((0, 0), |own| (own.epoch.0, own.sequence));
-        let trusts = rt::now().mono_ms < state.follower.trusted_until_ms();
+        let now_ms = rt::now().mono_ms;
+        let trusts = now_ms < state.follower.trusted_until_ms();
+        let displaces = state.displaces.filter(|(_, until_ms)| now_ms < *until_ms);
+        let displaces = displaces.map_or(0, |(run, _)| run);
         let posture = state.posture;
         drop(state);
         let mut card = Card {
@@ -165,6 +212,7 @@ impl Cluster {
             trusts,
             draining: posture.stance == Stance::Draining,
             left: posture.stance == Stance::Left,
+            displaces,
             ..Card::default()
         };
         self.host.figures(&mut card);
@@ -215,7 +263,7 @@ impl Cluster {
             let position = state.follower.position();
             state.in_force.begins(position);
             // Others may never get it. They doubt all that they stored before, or are told to.
-            state.told = None;
+            state.told.clear();
         }
         // Behind the doubt: what is trusted is what comes after it.
         self.host.trust_until(state.follower.trusted_until_ms());
@@ -264,6 +312,11 @@ impl Cluster {
         let step = state.follower.entry(place, read.as_ref().map_err(|error| *error));
         state.last = state.last.max(place.0);
         state.counts.applied += u64::from(step.apply);
+        if let Ok(entry) = read.as_ref()
+            && entry.id.run == self.run
+        {
+            state.has_come_back(entry.id.number, place.0);
+        }
         drop(state);
         if let Some(loss) = step.doubt {
             self.doubt(loss);
@@ -344,6 +397,7 @@ impl Session {
         }
         let entries_stream = streams::have(&context, streams::entries(settings)).await?;
         let cards_stream = streams::have(&context, streams::cards(settings)).await?;
+        cluster.look_at_name(&context, &cards_stream).await?;
         let words =
             client.subscribe(settings.word_subject(cluster.run)).await.map_err(Error::link)?;
         let shown = cluster.show(&context, cluster.card()).await?;
@@ -460,9 +514,7 @@ impl Session {
         let ack = ack?;
         let mut state = self.cluster.state.lock();
         if let Some(letter) = state.in_flight.remove(&number) {
-            state.counts.told += 1;
-            state.has_told(ack.sequence);
-            Letter::stored(&letter, ack.sequence);
+            state.has_told(&letter, ack.sequence);
         }
         Ok(())
     }
@@ -514,7 +566,16 @@ impl Session {
         let is_own = card.name == settings.name && card.run != cluster.run;
         let is_behind = is_own && sequence > self.shown;
         if is_behind && !card.left {
+            cluster.displaced(&mut state);
             return Err(Error::Name(card.name));
+        }
+        let has_ended = is_own && card.left;
+        if has_ended
+            && state.displaces.take_if(|(run, _)| *run == card.run).is_some()
+            && card.displaced
+        {
+            let why = "give each node a name of its own, as `[cluster] name` or as its host's name";
+            cluster.host.say(&format!("another node has the name `{}`, too: {why}", card.name));
         }
         state.members.heard(card, rt::now().mono_ms);
         drop(state);
@@ -532,7 +593,7 @@ impl Session {
             Some(word) => {
                 let applied = state.awaited.get_mut(&word.number).map(|(applied, _)| applied);
                 if let Some(applied) = applied.filter(|applied| applied.len() < MEMBERS_MAX) {
-                    applied.insert(word.name, word.run);
+                    applied.insert(word.run);
                 }
             }
             None => state.counts.strange += 1,

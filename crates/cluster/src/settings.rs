@@ -78,6 +78,8 @@ pub struct Settings {
     pub queue: usize,
     /// The longest time that an answer waits for its word.
     pub wait_ms: u64,
+    /// The run of this name that is known to have ended; `None` if no such run is known.
+    pub before: Option<u64>,
 }
 
 impl Settings {

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use tokio::sync::watch;
 
 use crate::cluster::{Cluster, State};
+use crate::outbox::Letter;
 use crate::position::Position;
 
 /// A node that shares.
@@ -24,6 +25,11 @@ pub struct Sharer {
 }
 
 impl Cluster {
+    /// The number of this run, drawn at its start.
+    pub fn run_number(&self) -> u64 {
+        self.run
+    }
+
     /// The node's own name.
     pub fn name(&self) -> &str {
         &self.settings.name
@@ -33,7 +39,7 @@ impl Cluster {
     pub fn sharers(&self) -> Vec<Sharer> {
         let now_ms = rt::now().mono_ms;
         let state = self.state.lock();
-        let live = state.members.all().filter(|member| member.is_live(now_ms));
+        let live = state.members.named().filter(|member| member.is_live(now_ms));
         let sharer = |member: &crate::Member| {
             let card = &member.card;
             Some(Sharer {
@@ -61,8 +67,7 @@ impl Cluster {
         let is_all_told = state.outbox.is_empty() && state.in_flight.is_empty();
         let own = state.in_force.position().filter(|_| state.trusts())?;
         let is_whole = state.follower.position() == Some(own);
-        let is_back = state.told.is_none_or(|told| told.0 != own.epoch || told.1 <= own.sequence);
-        (is_all_told && is_whole && is_back).then_some(own)
+        (is_all_told && is_whole && state.told.is_empty()).then_some(own)
     }
 
     /// Returns true if this very entry is in force here, with all before it, and what is stored is
@@ -74,11 +79,23 @@ impl Cluster {
 }
 
 impl State {
-    /// The stream has taken an entry of this run.
-    pub(crate) fn has_told(&mut self, sequence: u64) {
-        let Some(own) = self.follower.position() else { return };
-        let before = self.told.filter(|told| told.0 == own.epoch);
-        self.told = Some((own.epoch, before.map_or(sequence, |told| told.1.max(sequence))));
+    /// The stream has taken an entry of this run. It counts as told until the entry itself comes
+    /// back: a stream that has gone back gives it a sequence that this node is behind already, so
+    /// that a number says nothing.
+    pub(crate) fn has_told(&mut self, letter: &Letter, sequence: u64) {
+        self.counts.told += 1;
+        self.told.insert(letter.id.number);
+        letter.stored(sequence);
+    }
+
+    /// An entry of this run has come back from the stream, perhaps before its acknowledgement.
+    pub(crate) fn has_come_back(&mut self, number: u64, sequence: u64) {
+        let waiting = self.in_flight.remove(&number).or_else(|| self.outbox.take_number(number));
+        if let Some(letter) = waiting {
+            self.counts.told += 1;
+            letter.stored(sequence);
+        }
+        self.told.remove(&number);
     }
 
     fn trusts(&self) -> bool {
@@ -170,15 +187,57 @@ mod tests {
         assert!(!cluster.has_applied(at(4)), "nobody knows");
     }
 
+    /// An entry of this run that is on its way.
+    fn sends(cluster: &Cluster, number: u64) -> Vec<u8> {
+        let id = EntryId { run: cluster.run, number };
+        let entry =
+            Entry { id, node: "a".to_owned(), level: Level::Local, invalidations: vec![vec![1]] };
+        let bytes = entry.encode().expect("small");
+        let letter = Letter::new(id, bytes.clone().into());
+        cluster.state.lock().in_flight.insert(number, letter);
+        bytes
+    }
+
+    /// The stream acknowledges it.
+    fn acknowledged(cluster: &Cluster, number: u64, sequence: u64) {
+        let mut state = cluster.state.lock();
+        if let Some(letter) = state.in_flight.remove(&number) {
+            state.has_told(&letter, sequence);
+        }
+    }
+
     #[test]
-    fn what_was_told_and_has_not_come_back_leaves_nobody_to_ask() {
+    fn what_was_told_and_has_not_come_back_leaves_no_node_to_ask() {
         let cluster = Cluster::new(settings("a"), nobody(), None);
         cluster.take_answer(&facts(at(3), None), rt::now().mono_ms);
-        cluster.state.lock().has_told(5);
+        let own = sends(&cluster, 1);
+        assert_eq!(cluster.asks(), None, "on its way");
+        acknowledged(&cluster, 1, 5);
         assert_eq!(cluster.asks(), None);
         cluster.take_entry((4, 40), &entry(4));
         assert_eq!(cluster.asks(), None);
-        cluster.take_entry((5, 50), &entry(5));
-        assert_eq!(cluster.asks(), Some(at(5)));
+        cluster.take_entry((5, 50), &own);
+        assert!(cluster.asks().is_some_and(|own| own.sequence == 5));
+        // It comes back before it is acknowledged.
+        let own = sends(&cluster, 2);
+        cluster.take_entry((6, 60), &own);
+        acknowledged(&cluster, 2, 6);
+        assert!(cluster.asks().is_some_and(|own| own.sequence == 6));
+    }
+
+    #[test]
+    fn what_a_stream_that_went_back_has_taken_is_not_told() {
+        let cluster = Cluster::new(settings("a"), nobody(), None);
+        cluster.take_answer(&facts(at(9), None), rt::now().mono_ms);
+        // The stream ends at 3 again, and this node has not heard of that.
+        sends(&cluster, 1);
+        acknowledged(&cluster, 1, 4);
+        assert_eq!(cluster.asks(), None, "others trust what they had before");
+        let (asked, now_ms) = (Some(at(9)), rt::now().mono_ms);
+        let back = Facts { found: None, ..facts(at(4), asked) };
+        assert!(!cluster.take_answer(&back, now_ms), "it may only be late");
+        assert_eq!(cluster.asks(), None);
+        assert!(cluster.take_answer(&back, now_ms + 1_000), "it is followed anew");
+        assert!(cluster.asks().is_none_or(|own| own.sequence == 4));
     }
 }

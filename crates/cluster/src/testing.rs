@@ -22,6 +22,7 @@ pub(crate) fn settings(name: &str) -> Settings {
         keep_ms: 3_600_000,
         queue: 100,
         wait_ms: 5_000,
+        before: None,
     }
 }
 

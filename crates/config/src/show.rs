@@ -106,7 +106,7 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
     }
     if let Some(forward) = &settings.forward_auth {
         let origin = config.origins.get(forward.origin).map_or("", |origin| &*origin.name);
-        page.line("asks who enters", format!("{origin}{}", forward.path));
+        page.line("asks who enters", format!("{origin}{}", forward.shown_path()));
     }
     match &settings.answer {
         Some(Answer::Fixed(fixed)) => {

@@ -9,11 +9,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use base::{KeyBuf, Limits};
+use base::{Account, KeyBuf, Limits};
 use cache::{Flags, Found};
 use codec::Coding;
 use flow::purge::Page;
 use flow::tier::Cache;
+use flow::vcl::Line;
 use flow::{
     Announce, CertificateFields, CidrSet, Client, Core, Live, Peer, Served, Shared, Site, Start,
 };
@@ -25,9 +26,6 @@ use crate::samples::{self, BROWSER_REQUEST, NOW, PLAIN_REQUEST};
 use crate::stores;
 
 const CLIENT: Peer = Peer::Host(IpAddr::V4(Ipv4Addr::LOCALHOST));
-/// A client on a plain connection.
-pub(crate) const PLAIN: Client<'_> =
-    Client { peer: CLIENT, near: false, secured: None, line: None };
 
 /// Decides about a request for which a site with three routes has no route.
 pub(crate) fn policy(rounds: u32) {
@@ -48,7 +46,7 @@ pub(crate) fn hit(rounds: u32) {
     let mut request = samples::request(PLAIN_REQUEST);
     let core = core();
     store_for(&core, &request);
-    serve(rounds, &core, &mut request, &PLAIN);
+    serve(rounds, &core, &mut request, None);
 }
 
 /// A browser's hit on a body without a coding, to compare [`hit_coded`] with.
@@ -90,7 +88,7 @@ fn hit_with(rounds: u32, change: impl FnOnce(&mut Flags), stored: impl FnOnce(&C
     change(&mut new.flags);
     stores::put(&core.shared.cache, &key, new, None);
     stored(&core.shared.cache, &key);
-    serve(rounds, &core, &mut request, &PLAIN);
+    serve(rounds, &core, &mut request, None);
 }
 
 /// From the URL of a purge to its key's removal from the store.
@@ -108,8 +106,10 @@ pub(crate) fn purge_url(rounds: u32) {
     }
 }
 
-/// Serves `request`, which is a hit.
-pub(crate) fn serve(rounds: u32, core: &Rc<Core>, request: &mut Request, client: &Client<'_>) {
+/// Serves `request`, which is a hit, over a plain connection that programs see as `line`.
+pub(crate) fn serve(rounds: u32, core: &Rc<Core>, request: &mut Request, line: Option<&Line>) {
+    let account = Account::open(core.shared.cache.memory(), u64::MAX);
+    let client = &Client { peer: CLIENT, near: false, secured: None, line, account: &account };
     let mut out = Vec::with_capacity(1024);
     for _ in 0..rounds {
         out.clear();

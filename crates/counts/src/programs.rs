@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use base::KeyBuf;
 use flow::vcl::{Line, Sight};
-use flow::{Client, Core, Live, Shared};
+use flow::{Core, Live, Shared};
 use vcl::program::{Input, Instance, Program, Rules};
 use vcl::source::Loader;
 
-use crate::hits::{self, PLAIN, live, site};
+use crate::hits::{self, live, site};
 use crate::samples::{self, NOW, PLAIN_REQUEST};
 use crate::stores;
 
@@ -75,8 +75,7 @@ fn hit(rounds: u32, text: &str, key: &[&[u8]]) {
     stored.finish(&core.shared.seed);
     stores::put(&core.shared.cache, &stored, stores::object(), None);
     let line = Line::default();
-    let client = Client { line: Some(&line), ..PLAIN };
-    hits::serve(rounds, &core, &mut samples::request(PLAIN_REQUEST), &client);
+    hits::serve(rounds, &core, &mut samples::request(PLAIN_REQUEST), Some(&line));
 }
 
 /// A core whose only site runs the program.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use base::{HashSeed, KeyBuf, Limits};
 use cache::{Begin, BeginOptions, Config, Flags, Found, NewObject, Push, Tags, Variant};
 use flow::tier::{Cache, memory_only};
-use message::Status;
+use message::store::{Permit, Ruling};
 use message::vary::vary_signature;
+use message::{HeaderBlock, Status};
 
 use crate::samples::{self, BODY, BROWSER_REQUEST, NOW, PLAIN_REQUEST};
 
@@ -58,6 +59,12 @@ pub(crate) fn object() -> NewObject {
     }
 }
 
+/// The permission to store what nothing forbids to be stored.
+fn permit() -> Permit {
+    let ruling = Ruling { passed: false, uncacheable: false, findable: true };
+    Permit::by_program(ruling, &HeaderBlock::new()).expect("nothing forbids it")
+}
+
 /// Fetches and stores what is not there.
 pub(crate) fn put(cache: &Arc<Cache>, key: &KeyBuf, new: NewObject, vary: Option<Variant<'_>>) {
     let mut select = |_: &[u8], out: &mut Vec<u8>| {
@@ -65,7 +72,7 @@ pub(crate) fn put(cache: &Arc<Cache>, key: &KeyBuf, new: NewObject, vary: Option
     };
     let begun = cache.begin(key, &mut select, BeginOptions::default(), NOW.mono_ms);
     let Begin::Lead(lead) = begun else { panic!("somebody stored or fetches {key:?}") };
-    let mut filling = lead.store(new, vary);
+    let mut filling = lead.store(permit(), new, vary);
     assert_eq!(filling.push(BODY), Push::Ok);
     assert!(filling.finish(), "the body is whole");
 }

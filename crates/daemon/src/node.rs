@@ -26,6 +26,10 @@ use crate::{keeper, secrets};
 
 /// The file beside the journal of the disk cache's first volume.
 const FILE: &str = "cluster-position";
+/// The file beside it that says which run has the volume: its number, and the boot of its machine.
+const RUN_FILE: &str = "cluster-run";
+/// A number that the kernel draws at each boot: another one on a copy of a machine.
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 /// The longest time that leaving takes.
 const LEAVE: Duration = Duration::from_secs(3);
 
@@ -57,9 +61,11 @@ struct Store {
 pub(crate) fn join(users: &Users, config: &Config) -> Result<Option<Node>, String> {
     let shared = &users.shared;
     let Some(wanted) = &config.cluster else { return Ok(None) };
-    let settings = settings(wanted, config)?;
     let volume = config.disk.iter().flat_map(|disk| &disk.volumes).next();
     let file = volume.map(|volume| volume.path.join(FILE));
+    let run_file = volume.map(|volume| volume.path.join(RUN_FILE));
+    let before = run_file.as_deref().and_then(run_before);
+    let settings = Settings { before, ..settings(wanted, config)? };
     let now = rt::now();
     let saved = file.as_deref().and_then(|file| Saved::decode(&fs::read(file).ok()?));
     if let Some(saved) = saved.filter(|saved| saved.doubted_unix_ms > 0) {
@@ -78,6 +84,10 @@ pub(crate) fn join(users: &Users, config: &Config) -> Result<Option<Node>, Strin
     let (shared_store, versions) = (Arc::clone(shared), users.versions.clone());
     let store = Store { shared: shared_store, counters, file, sharing: sharing.clone(), versions };
     let cluster = Cluster::new(settings, Arc::new(store), saved.map(|saved| saved.position));
+    if let (Some(file), Ok(boot)) = (run_file, fs::read_to_string(BOOT)) {
+        // Without it, the others wait for this run as long as it could trust what it stores.
+        _ = fs::write(file, format!("{} {boot}", cluster.run_number()));
+    }
     let bucket = secrets::share(&cluster, config, users)?;
     if let Some(sharing) = sharing {
         let (shared, cluster) = (Arc::clone(shared), Arc::clone(&cluster));
@@ -88,6 +98,14 @@ pub(crate) fn join(users: &Users, config: &Config) -> Result<Option<Node>, Strin
         net::keep(move || Arc::clone(&own).run(), || counters.inc(Counter::Panics)).await;
     });
     Ok(Some(Node { cluster, bucket, work }))
+}
+
+/// The run that had the volume before, and has ended, since this process has the volume now. A run
+/// of an earlier boot may have been another machine's: this one may be a copy of it.
+fn run_before(file: &Path) -> Option<u64> {
+    let (text, boot) = (fs::read_to_string(file).ok()?, fs::read_to_string(BOOT).ok()?);
+    let (run, its_boot) = text.split_once(' ')?;
+    (its_boot == boot).then(|| run.parse().ok())?
 }
 
 impl Node {
@@ -145,6 +163,7 @@ fn settings(wanted: &ClusterConfig, config: &Config) -> Result<Settings, String>
         keep_ms: wanted.keep_ms,
         queue: usize::try_from(limits.cluster_queue).unwrap_or(usize::MAX),
         wait_ms: limits.cluster_wait,
+        before: None,
     })
 }
 

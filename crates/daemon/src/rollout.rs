@@ -296,6 +296,9 @@ pub(crate) struct Wish {
     checks: Vec<String>,
     #[serde(default)]
     comment: String,
+    /// Hosts that have a site now may have none afterwards.
+    #[serde(default)]
+    drop_hosts: bool,
 }
 
 /// The reason for which an operator's word is not carried out.
@@ -359,11 +362,17 @@ fn means(daemon: &Daemon) -> Result<Means, NotBegun> {
 /// Nothing has begun.
 pub(crate) async fn begin(daemon: &Daemon, wish: Wish) -> Result<RollOut, NotBegun> {
     let Means { versions, cluster, bucket } = means(daemon)?;
-    let Wish { configuration, canaries, watch_ms, checks, comment } = wish;
+    let Wish { configuration, canaries, watch_ms, checks, comment, drop_hosts } = wish;
     let named = config::Named { name: &configuration.name, text: &configuration.toml };
     let rendered = |found: Vec<config::Diagnostic>| NotBegun::Bad(config::render(&found, false));
     config::check_shared(named).map_err(rendered)?;
-    daemon.check_shared(&configuration).map_err(NotBegun::Bad)?;
+    let gone = daemon.check_shared(&configuration).map_err(NotBegun::Bad)?;
+    if !gone.is_empty() && !drop_hosts {
+        return Err(NotBegun::Conflict(format!(
+            "requests for {} would find no site; with `--drop-hosts` it is rolled out all the same",
+            gone.join(", ")
+        )));
+    }
     checks.iter().try_for_each(|text| Check::parse(text).map(drop)).map_err(NotBegun::Bad)?;
     let canaries = canaries_of(&cluster.status(), canaries)?;
     let last = bucket.last(STATE);

@@ -4,6 +4,8 @@
 //!
 //! Nothing here holds up what is served: without the others the daemon goes on with what it has.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +33,17 @@ pub(crate) const DOCUMENT: &str = "configuration.";
 /// The time after which it is looked whether the ticket keys are still young.
 const LOOK: Duration = Duration::from_secs(60);
 
+/// Warns of a secret that every user of the machine may read.
+fn warn_if_public(path: &Path) {
+    if std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o004 != 0) {
+        let path = path.display();
+        base::tell!(
+            Warn,
+            "larder: `secret_file` {path}: every user of this machine may read it; `chmod o= {path}`"
+        );
+    }
+}
+
 /// The key made of the operator's secrets; `None` if nothing is to be shared.
 ///
 /// # Errors
@@ -44,6 +57,7 @@ pub(crate) fn seal(config: &Config) -> Result<Option<Seal>, Box<Diagnostic>> {
     for (path, place) in files {
         let told = |why: String| Box::new(place.error(format!("{}: {why}", path.display())));
         let secret = keeper::read(path).map_err(|error| told(error.to_string()))?;
+        warn_if_public(path);
         // One at a time, so that the fault has its file.
         Seal::new([secret.as_slice()], "").map_err(|bad| told(bad.to_string()))?;
         secrets.push(secret);

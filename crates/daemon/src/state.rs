@@ -459,15 +459,17 @@ impl Daemon {
     }
 
     /// Looks at a configuration that all nodes are to share, together with the node's own. Files
-    /// that it names are not looked at.
+    /// that it names are not looked at. Returns the hosts that have a site now and would lose it.
     ///
     /// # Errors
     /// The faults, rendered.
-    pub(crate) fn check_shared(&self, shared: &Carried) -> Result<(), String> {
-        match &self.source.settings {
-            Settings::File(path) => load_shared(path, shared).map(drop),
-            Settings::Flags(_) | Settings::Varnishd(_) => Ok(()),
-        }
+    pub(crate) fn check_shared(&self, shared: &Carried) -> Result<Vec<String>, String> {
+        let Settings::File(path) = &self.source.settings else { return Ok(Vec::new()) };
+        let (config, _) = load_shared(path, shared)?;
+        let has = |host: &String| config.sites.iter().any(|site| site.hosts.contains(host));
+        let in_force = self.check_own().map(|(config, _)| config.sites).unwrap_or_default();
+        let hosts = in_force.into_iter().flat_map(|site| site.hosts);
+        Ok(hosts.filter(|host| !has(host)).collect())
     }
 
     /// The admin socket's path; what the daemon keeps for its operators is beside it.

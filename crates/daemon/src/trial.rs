@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const FAILURES_MIN: u64 = 10;
 /// Points of percent by which the share of failures may grow.
 const POINTS: u64 = 5;
+/// Points of percent by which the share of refusals (4xx) may grow: clients make some themselves.
+const REFUSAL_POINTS: u64 = 25;
 
 /// A URL that a node asks itself for, and the status that is good; any below 500 without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,8 +128,7 @@ impl Check {
         let limits = daemon.shared.live().limits.clone();
         let origin = self.origin(doors, &limits)?;
         let pool = CorePool::new(daemon.shared.counters.register(), &limits);
-        let caller =
-            Caller { client: None, ends: None, read_at_most: 0, account: None, timeouts: None };
+        let caller = Caller::default();
         let request = self.request();
         let sent = pool.send(&origin, &request, RequestBody::None, 0, &caller, &mut ()).await;
         let mut exchange = sent.map_err(|error| error.to_string())?;
@@ -166,9 +167,9 @@ impl Share {
         self.failed.saturating_mul(10_000) / self.all.max(1)
     }
 
-    /// Returns true if clearly more of it fails than did `before`.
-    fn has_jumped(self, before: Self) -> bool {
-        self.failed >= FAILURES_MIN && self.points() > before.points() + 100 * POINTS
+    /// Returns true if clearly more of it fails than did `before`, by more than so many points.
+    fn has_jumped(self, before: Self, points: u64) -> bool {
+        self.failed >= FAILURES_MIN && self.points() > before.points() + 100 * points
     }
 }
 
@@ -176,6 +177,8 @@ impl Share {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Conduct {
     answers: Share,
+    /// Those that clients are to blame for, or a site that is not there.
+    refusals: Share,
     fetches: Share,
 }
 
@@ -185,25 +188,32 @@ impl Conduct {
         let sum = |counter| daemon.shared.counters.sum(counter);
         let failed = sum(Counter::Status5xx);
         let others = [Counter::Status2xx, Counter::Status3xx, Counter::Status4xx].map(sum);
-        let answers = Share { all: others.iter().sum::<u64>() + failed, failed };
+        let all = others.iter().sum::<u64>() + failed;
+        let answers = Share { all, failed };
+        let refusals = Share { all, failed: others[2] };
         let fetches = Share { all: sum(Counter::Fetches), failed: sum(Counter::FetchFailures) };
-        Self { answers, fetches }
+        Self { answers, refusals, fetches }
     }
 
     /// The reason for which a node that was like `before` is not well now, if it is not.
     fn fault(self, before: Self) -> Option<String> {
-        let told = |what: &str, now: Share, before: Share| {
+        let told = |what: &str, points: u64, now: Share, before: Share| {
             let now = now.since(before);
             let percent =
                 |share: Share| format!("{}.{:02}%", share.points() / 100, share.points() % 100);
-            now.has_jumped(before).then(|| {
+            now.has_jumped(before, points).then(|| {
                 let Share { all, failed } = now;
                 let (now, before) = (percent(now), percent(before));
                 format!("{failed} of {all} {what}: {now}, after {before} before")
             })
         };
-        let answers = told("answers were errors (5xx)", self.answers, before.answers);
-        answers.or_else(|| told("requests to origins failed", self.fetches, before.fetches))
+        let answers = told("answers were errors (5xx)", POINTS, self.answers, before.answers);
+        answers
+            .or_else(|| told("requests to origins failed", POINTS, self.fetches, before.fetches))
+            .or_else(|| {
+                let what = "answers were refusals (4xx)";
+                told(what, REFUSAL_POINTS, self.refusals, before.refusals)
+            })
     }
 }
 
@@ -332,12 +342,19 @@ mod tests {
             (share(0, 0), share(10, 10), true),
             (share(0, 0), share(0, 0), false),
         ] {
-            assert_eq!(now.has_jumped(before), has_jumped, "{before:?} {now:?}");
+            assert_eq!(now.has_jumped(before, POINTS), has_jumped, "{before:?} {now:?}");
         }
-        let before = Conduct { answers: share(100, 1), fetches: share(100, 1) };
-        let now = Conduct { answers: share(200, 1), fetches: share(120, 21) };
+        let refusals = share(100, 10);
+        let before = Conduct { answers: share(100, 1), refusals, fetches: share(100, 1) };
+        let now = Conduct { answers: share(200, 1), fetches: share(120, 21), ..before };
         let why = now.fault(before).expect("origins fail");
         assert_eq!(why, "20 of 20 requests to origins failed: 100.00%, after 1.00% before");
         assert_eq!(before.fault(before), None);
+        // More that is not found may be a crawler; no site for any request is the configuration.
+        let some = Conduct { refusals: share(200, 40), ..before };
+        assert_eq!(some.fault(before), None);
+        let all = Conduct { refusals: share(200, 110), ..before };
+        let why = all.fault(before).expect("nothing is answered");
+        assert_eq!(why, "100 of 100 answers were refusals (4xx): 100.00%, after 10.00% before");
     }
 }

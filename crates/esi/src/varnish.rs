@@ -96,7 +96,7 @@ pub(crate) struct VarnishMachine {
     at: u64,
     /// Where the tag begins that is being read.
     tag_at: u64,
-    word: Word,
+    word: TagWord,
     element: VarnishElement,
     is_end_tag: bool,
     is_empty_tag: bool,
@@ -104,7 +104,7 @@ pub(crate) struct VarnishMachine {
     /// Within `<!--esi`, and so many bytes into its `-->`.
     esi_comment: Option<u8>,
     /// Name of the attribute that is being read, and its value, if they mean anything.
-    attribute: Word,
+    attribute: TagWord,
     value: Vec<u8>,
     src: Src,
     is_too_long: bool,
@@ -112,13 +112,13 @@ pub(crate) struct VarnishMachine {
 
 /// A few bytes that are gathered to see what they are.
 #[derive(Clone, Copy, Debug, Default)]
-struct Word {
+struct TagWord {
     bytes: [u8; 16],
     /// It may be more than there is room for: then it is no word that is looked for.
     length: usize,
 }
 
-impl Word {
+impl TagWord {
     fn push(&mut self, byte: u8) {
         if let Some(place) = self.bytes.get_mut(self.length) {
             *place = byte;
@@ -140,13 +140,13 @@ impl VarnishMachine {
             runs: Runs::new(limits),
             at: 0,
             tag_at: 0,
-            word: Word::default(),
+            word: TagWord::default(),
             element: VarnishElement::Comment,
             is_end_tag: false,
             is_empty_tag: false,
             in_remove: false,
             esi_comment: None,
-            attribute: Word::default(),
+            attribute: TagWord::default(),
             value: Vec::new(),
             src: Src::default(),
             is_too_long: false,
@@ -289,7 +289,7 @@ impl VarnishMachine {
         if byte == b'<' {
             self.keep(at);
             self.tag_at = at;
-            self.word = Word::default();
+            self.word = TagWord::default();
             self.state = VarnishState::Begun;
             return;
         }
@@ -331,7 +331,7 @@ impl VarnishMachine {
                 self.runs.found();
                 self.is_end_tag = word[0] == b'/';
                 self.is_empty_tag = false;
-                self.word = Word::default();
+                self.word = TagWord::default();
                 self.value.clear();
                 self.src = Src::default();
                 self.is_too_long = false;
@@ -383,7 +383,7 @@ impl VarnishMachine {
         }
         self.element = element;
         self.state = VarnishState::Tag;
-        self.word = Word::default();
+        self.word = TagWord::default();
         let fault = match (element, self.in_remove, self.is_end_tag) {
             (VarnishElement::Include, true, _) => What::IncludeInRemove,
             (VarnishElement::Comment, true, _) => What::CommentInRemove,
@@ -431,7 +431,7 @@ impl VarnishMachine {
             }
             _ if is_space(byte) => self.word.length = 1,
             _ if begins_name(byte) => {
-                self.attribute = Word::default();
+                self.attribute = TagWord::default();
                 self.attribute.push(byte);
                 self.state = VarnishState::Attribute;
             }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use base::{Account, Limits, Now};
 use cache::Passage;
-use message::{Request, Scheme};
-use policy::Notes;
+use message::{HeaderId, Request, Scheme};
+use origin::{Owner, logs_in};
+use policy::{Notes, Peer};
 
 use crate::assemble::Within;
 use crate::error_pages;
@@ -40,7 +41,7 @@ pub(crate) struct Ask<'a> {
 }
 
 /// The connection of a request, as it serves the request while the request waits.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Front<'a> {
     /// Where the client waits for interim responses; `None` if it knows none (HTTP/1.0).
     pub interims: Option<&'a Rc<Interims>>,
@@ -49,33 +50,56 @@ pub struct Front<'a> {
     /// Bytes of a passing body held for it, where the connection has to share with others; 0 for
     /// the limit `window_bytes`.
     pub window: u64,
-    /// For whom it is held.
-    pub account: Option<&'a Arc<Account>>,
+    /// For whom bytes are held.
+    pub account: &'a Arc<Account>,
+    /// The connection, as owner of connections to origins that users log in to.
+    pub owner: Option<&'a Owner>,
 }
 
-impl Front<'_> {
+impl<'a> Front<'a> {
+    /// The connection of a request that does not wait, or nobody's: of what it says there is only
+    /// the account.
+    pub fn of(account: &'a Arc<Account>) -> Self {
+        Self { interims: None, ends: None, window: 0, account, owner: None }
+    }
+
     /// Returns the bounds of a body that passes to the client: the bytes that it may hold, and the
     /// account for them.
     pub(crate) fn passage(&self, limits: &Limits) -> Passage {
         let bytes = if self.window == 0 { limits.window_bytes } else { self.window };
-        Passage { bytes, account: self.account.cloned() }
+        Passage { bytes, account: Arc::clone(self.account) }
     }
 }
 
 impl<'a> Ask<'a> {
-    /// A request that has not had to wait yet.
+    /// A request that has not had to wait yet, for whose answer bytes are held on `account`.
     pub(crate) fn new(
         live: &'a LiveRef,
         site: &'a Arc<Site>,
         (request, notes): (&'a Request, Notes),
         now: Now,
+        account: &'a Arc<Account>,
     ) -> Self {
-        let front = Front::default();
+        let front = Front::of(account);
         Self { live, site, request, notes, now, front, trace: None, within: None, for_peer: false }
     }
 }
 
 impl Ask<'_> {
+    /// The client's connection, if it is one client's: a proxy sends the requests of many over one.
+    pub(crate) fn owner(&self) -> Option<&Owner> {
+        let (peer, _) = self.front.ends?;
+        let client = self.notes.client.and_then(Peer::address)?;
+        let is_passed_on = self.notes.passed_on || self.request.headers.contains(HeaderId::Via);
+        self.front.owner.filter(|_| client == peer.ip() && !is_passed_on)
+    }
+
+    /// Returns true if the answer may be for a user who logs in to a connection, or has done so: it
+    /// is fetched for this client alone.
+    pub(crate) fn is_of_a_connection(&self) -> bool {
+        logs_in(&self.request.headers) || self.owner().is_some_and(Owner::has_logged_in)
+    }
+
     /// Notes something of how the request fares, if it is one that waits.
     pub(crate) fn note(&self, note: impl FnOnce(&Trace)) {
         if let Some(trace) = self.trace {

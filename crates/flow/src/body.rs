@@ -330,7 +330,10 @@ mod tests {
     #[test]
     fn what_is_still_coming_is_cut_to_parts_from_its_beginning_to_its_end() {
         let coming = || {
-            let (mut writer, reader) = cache::Body::window(1 << 20);
+            let memory = base::Memory::new(2 << 20, 2 << 20);
+            let account = base::Account::open(&memory, u64::MAX);
+            let (mut writer, reader) =
+                cache::Body::window(cache::Passage { bytes: 1 << 20, account });
             assert_eq!(writer.push(b"0123456789"), cache::Push::Ok);
             assert!(writer.finish());
             ReplyBody::Stream { reader, length: Some(10) }

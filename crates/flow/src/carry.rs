@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base::{Counter, Limit};
 use cache::{Abandoned, BodyWriter, NewObject, NotKept, Push, Variant, Watch};
+use message::store::Permit;
 use message::vary::{VaryNames, vary_signature};
 use message::{Request, Trailers};
 use origin::Exchange;
@@ -175,8 +176,8 @@ pub(crate) async fn carry(
     trace: Option<&Trace>,
     gate: Option<&Gate>,
 ) -> Carried {
-    let watch = sink.watch();
-    let left = async || match &watch {
+    let mut watch = sink.watch();
+    let mut left = async || match &mut watch {
         Some(watch) => watch.abandoned().await,
         None => pending().await,
     };
@@ -296,11 +297,11 @@ async fn recode(
 pub(crate) fn begin(
     core: &Core,
     trace: Option<&Trace>,
-    lead: Lead,
+    (permit, lead): (Permit, Lead),
     new: NewObject,
     variant: Option<Variant<'_>>,
 ) -> Filling {
-    let filling = lead.store(new, variant);
+    let filling = lead.store(permit, new, variant);
     note_begun(core, trace, filling.refused());
     filling
 }
@@ -322,6 +323,17 @@ fn note_refused(trace: Option<&Trace>, refused: Option<NotKept>) {
 /// Reads an answer whose body nobody needs to its end, so that the connection can be kept.
 pub(crate) async fn drain(mut exchange: Exchange) {
     while let Ok(true) = exchange.next(&mut |_| {}).await {}
+}
+
+/// Longest rest of a response that is of no use which is read.
+const REST_BYTES: u64 = 64 << 10;
+
+/// Leaves a response that is of no use, and waits for nothing: a short rest is read beside, so that
+/// the connection can be kept, and a long or unbounded one ends with its connection.
+pub(crate) fn leave(exchange: Box<Exchange>) {
+    if exchange.framing.length().is_some_and(|length| length <= REST_BYTES) {
+        rt::spawn_local(drain(*exchange));
+    }
 }
 
 /// A Vary's names and a request's signature over them, as the store keeps them.

@@ -2,7 +2,9 @@
 //! site that the request names.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
+use base::Account;
 use message::HeaderBlock;
 use policy::Peer;
 use tls::{ClientAuth, Secured};
@@ -22,6 +24,8 @@ pub struct Client<'a> {
     pub secured: Option<&'a Rc<Secured>>,
     /// The connection, as programs see it; made up of `peer` where it is absent.
     pub line: Option<&'a Line>,
+    /// The account of what is held for it.
+    pub account: &'a Arc<Account>,
 }
 
 impl Client<'_> {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use base::{Counter, Counters, KeyBuf, Now};
+use base::{Account, Counter, Counters, KeyBuf, Now};
 use cache::{BeginOptions, Found};
 use files::Table;
 use message::Request;
@@ -43,6 +43,9 @@ pub struct Core {
     pub(crate) failing: Failing,
     pub(crate) files: RefCell<Table>,
     pub(crate) desk: Desk,
+    /// The account of what this core holds for no client: of fetches in the background, and of
+    /// slices that are brought ahead.
+    pub(crate) background: Arc<Account>,
     /// The memory of who was let in at gates.
     pub(crate) known: RefCell<Known>,
     /// This core's records and what goes with them.
@@ -71,6 +74,7 @@ impl Core {
             cookies: RefCell::default(),
             failing: Failing::default(),
             desk: Desk::default(),
+            background: Account::open(shared.cache.memory(), u64::MAX),
             known: RefCell::default(),
             files: RefCell::default(),
             counts: shared.vcl.counts.register(),

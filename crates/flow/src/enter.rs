@@ -62,7 +62,7 @@ impl Core {
                 return (Start::Reply(pages::problem(request, problem)), client.peer);
             }
             Entry::Purge(site, read) => {
-                return self.start_purge(live, site, request, client.peer, now, read);
+                return self.start_purge(live, site, request, client, now, read);
             }
         };
         match &site.throttles {
@@ -140,7 +140,7 @@ impl Core {
         let guest = Guest::of(site, request, client.peer);
         if site.policy.wants_https(request, guest.scheme) {
             // A password would travel in the clear.
-            return self.enter_open((live, site), request, client, (now, false), None);
+            return (self.answer_outside((live, site), request, client, now), guest.who);
         }
         match self.look((gates, site), request, guest, (&[], now)) {
             Looked::In(entering) => self.enter_as((live, site), request, client, now, entering),
@@ -151,6 +151,27 @@ impl Core {
                 (Start::Slow(Box::new(slow)), guest.who)
             }
         }
+    }
+
+    /// Answers a request that goes no further than its site's gates, with what policy itself says
+    /// to it: nothing else is in reach here.
+    #[cold]
+    fn answer_outside(
+        self: &Rc<Self>,
+        (live, site): (&LiveRef, &Arc<Site>),
+        request: &mut Request,
+        client: &Client<'_>,
+        now: Now,
+    ) -> Start {
+        let mut notes = Notes::default();
+        let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
+        let ReceiveVerdict::Synth(synthetic) = site.policy.receive(&mut ctx) else {
+            return Start::Reply(pages::problem(request, Problem::Internal));
+        };
+        let ask = Ask::new(live, site, (request, notes), now, client.account);
+        let mut reply = pages::synthetic(request, &synthetic);
+        ask.sign(&mut reply);
+        Start::Reply(reply)
     }
 
     /// Goes on with a request that may enter.
@@ -201,7 +222,8 @@ impl Core {
         if let Some(entering) = entering {
             notes.personal |= entering.tell(request);
         }
-        let ask = Ask { for_peer, ..Ask::new(live, site, (request, notes), now) };
+        let ask = Ask::new(live, site, (request, notes), now, client.account);
+        let ask = Ask { for_peer, ..ask };
         let start = self.judged(&ask, verdict);
         (start, notes.client.unwrap_or(client.peer))
     }
@@ -229,7 +251,8 @@ impl Core {
         if let Some(entering) = &entering {
             notes.personal |= entering.tell(request);
         }
-        let ask = Ask { within: Some(within), ..Ask::new(live, site, (request, notes), now) };
+        let ask = Ask::new(live, site, (request, notes), now, &within.top.account);
+        let ask = Ask { within: Some(within), ..ask };
         self.judged(&ask, verdict)
     }
 
@@ -268,10 +291,11 @@ impl Core {
         live: &LiveRef,
         site: &Arc<Site>,
         request: &mut Request,
-        peer: Peer,
+        client: &Client<'_>,
         now: Now,
         read: Result<Asked, Refusal>,
     ) -> (Start, Peer) {
+        let (peer, account) = (client.peer, client.account);
         let asker = site.policy.asker(request, peer);
         self.keep_cookies(site, request);
         let mut notes = Notes::default();
@@ -282,7 +306,7 @@ impl Core {
                 make_reader(request);
                 let mut ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
                 let verdict = site.policy.receive(&mut ctx);
-                let ask = Ask::new(live, site, (request, notes), now);
+                let ask = Ask::new(live, site, (request, notes), now, account);
                 match verdict {
                     ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ask),
                     verdict => self.follow(&ask, verdict),
@@ -290,7 +314,7 @@ impl Core {
             }
             Ok(Asked::Store(order, answers)) => {
                 notes.client = Some(asker);
-                let ask = Ask::new(live, site, (request, notes), now);
+                let ask = Ask::new(live, site, (request, notes), now, account);
                 self.slow(&ask, Way::Purge(Box::new(order), answers))
             }
         };

@@ -18,7 +18,7 @@ pub(crate) mod words;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::Now;
+use base::{Account, Now};
 use files::{Depth, Look, Root};
 use message::{Request, Scheme};
 use policy::told::shown;
@@ -29,6 +29,7 @@ use crate::assemble::Dialect;
 use crate::client::Client;
 use crate::decide::{self, Course, Entry};
 use crate::files as from_files;
+use crate::gate;
 use crate::live::{Live, Shared, Site};
 use crate::pages;
 use crate::purge::{Asked, Refusal};
@@ -95,7 +96,9 @@ fn forecast(
     peer: Peer,
     now: Now,
 ) -> (Explanation, Option<pieces::Whole>) {
-    let client = Client { peer, near: false, secured: None, line: None };
+    // Nothing is held for a forecast.
+    let account = &Account::open(shared.cache.memory(), 0);
+    let client = Client { peer, near: false, secured: None, line: None, account };
     let steps = vec![asked(&request)];
     let mut teller = Teller { shared, steps, key: 0, site: None, decided: None, page: None };
     let (foreseen, summary) = teller.tell(live, &mut request, &client, now);
@@ -138,17 +141,7 @@ impl Teller<'_> {
                     "by health_check",
                 );
             }
-            Entry::Refused(problem) => {
-                let is_unknown = matches!(problem, pages::Problem::NoSite);
-                let reply = pages::problem(request, problem);
-                let mut step = Step::new("site", error_of(&reply)).decisive();
-                if is_unknown {
-                    let host = shown(&request.host);
-                    step = step.advise(format!("Name the host in a site: `host = [\"{host}\"]`."));
-                }
-                self.steps.push(step);
-                return answered(&reply, "with an error page");
-            }
+            Entry::Refused(problem) => return self.turned_away(request, problem),
             Entry::Purge(site, read) => {
                 let site = Arc::clone(site);
                 self.steps.push(about_site(live, &site, request));
@@ -174,15 +167,36 @@ impl Teller<'_> {
             return (told.foreseen, told.summary);
         }
         let mut notes = Notes::default();
+        // What follows is for one who has passed the gates.
+        let entering = gate::inherit(&site, request);
+        if let Some(entering) = &entering {
+            entering.take_off(request);
+        }
         let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
         let (verdict, told) = site.policy.explain(&mut ctx);
         self.steps.extend(told);
         if site.client_auth.is_some() {
             notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
         }
+        if let Some(entering) = &entering {
+            notes.personal |= entering.tell(request);
+        }
         self.decided = Some((Arc::clone(&site), notes));
-        let ask = Ask::new(live, &site, (request, notes), now);
+        let ask = Ask::new(live, &site, (request, notes), now, client.account);
         self.follow(&ask, verdict)
+    }
+
+    /// Foretells the error page of a request that enters no site.
+    fn turned_away(&mut self, request: &Request, problem: pages::Problem) -> Ending {
+        let is_unknown = matches!(problem, pages::Problem::NoSite);
+        let reply = pages::problem(request, problem);
+        let mut step = Step::new("site", error_of(&reply)).decisive();
+        if is_unknown {
+            let host = shown(&request.host);
+            step = step.advise(format!("Name the host in a site: `host = [\"{host}\"]`."));
+        }
+        self.steps.push(step);
+        answered(&reply, "with an error page")
     }
 
     /// Foretells what the site's gates are, for a request that comes as far as them.

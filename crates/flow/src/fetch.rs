@@ -15,8 +15,9 @@ use std::sync::Arc;
 
 use base::{Counter, Now};
 use bytes::Bytes;
-use cache::{Attached, Flags, NewObject, Object, Passage, Reader, Sinks};
+use cache::{Attached, Flags, NewObject, Object, Passage, Reader, Record, Sinks};
 use codec::Coding;
+use message::store::{NotStored, Permit};
 use message::{Request, Response};
 use origin::{Caller, Exchange, Origin, Timeouts};
 use tokio::sync::oneshot;
@@ -121,6 +122,12 @@ pub(crate) trait Judge: Sized + 'static {
         body: Result<Collected, String>,
     ) -> Fate<Self>;
 
+    /// Judges a response that another node has stored: its rules may be others.
+    ///
+    /// # Errors
+    /// It would not be stored here.
+    fn judge_again(&self, fetch: &Fetch, record: &Record) -> Result<Permit, NotStored>;
+
     /// Takes note of a file that answers in place of a script: `name` is its path below the root
     /// beside the scripts.
     fn found_file(&mut self, fetch: &mut Fetch, name: Vec<u8>) -> Fate<Self>;
@@ -166,8 +173,10 @@ pub(crate) enum Fate<J: Judge> {
     Store(Body, Box<Plan>),
     /// The stored object is confirmed by a 304: it gets the plan's fields and times.
     Confirm(Option<Box<Exchange>>, Box<Plan>),
+    /// The same for this request alone: the rules forbid that others get what the 304 has brought.
+    ConfirmOnce(Box<Exchange>, Box<Once>),
     /// Deliver it to this request alone.
-    Pass(Body, Mark, Box<Unstored<J::Facts>>),
+    Pass(Body, Left, Box<Unstored<J::Facts>>),
     /// Give this answer in its place. The body of the response is read off and dropped.
     Instead(J::Instead, Option<Box<Exchange>>),
 }
@@ -201,6 +210,10 @@ pub(crate) struct Collected {
 
 /// The plan for a response that is stored.
 pub(crate) struct Plan {
+    /// The rules' permission to store it.
+    pub(crate) permit: Permit,
+    /// The stored object that it renews, whatever that varies by.
+    pub(crate) over: Option<Arc<Object>>,
     /// The object; its length comes from the body.
     pub(crate) new: NewObject,
     /// The variant that it is, if the response varies.
@@ -211,10 +224,25 @@ pub(crate) struct Plan {
     pub(crate) gate: Option<Gate>,
     /// Something to be kept beside a body that is there.
     pub(crate) attached: Option<Arc<dyn Attached>>,
-    /// The object answers later requests; otherwise it is for this answer alone.
-    pub(crate) kept: bool,
     /// Its fate when it leaves memory.
     pub(crate) sinks: Sinks,
+}
+
+/// A stored object that a 304 has confirmed for one request.
+pub(crate) struct Once {
+    /// Its new head and times.
+    pub(crate) new: NewObject,
+    /// The end of the time in which requests do not wait for each other, in monotonic milliseconds.
+    pub(crate) hit_for_miss_until_ms: Option<u64>,
+    /// The stored object answers nobody any more.
+    pub(crate) ends: bool,
+}
+
+/// All that an unstored response leaves behind.
+pub(crate) struct Left {
+    pub(crate) mark: Mark,
+    /// The stored object in whose place it came, where that ends.
+    pub(crate) over: Option<Arc<Object>>,
 }
 
 /// The mark that an unstored response leaves for later requests of its key.
@@ -225,8 +253,6 @@ pub(crate) enum Mark {
     HitForMiss(u64),
     /// This object without a body.
     Object(Box<NewObject>, Option<Selected>),
-    /// No mark, and the stored object ends too.
-    Supersede,
 }
 
 /// A response that passes through, before its body has a window.
@@ -268,6 +294,8 @@ pub(crate) enum Fetched<J: Judge> {
     },
     /// The stored object in its new form, confirmed by a 304.
     Confirmed(Arc<Object>),
+    /// The same for this request only.
+    ConfirmedOnce(Arc<Object>),
     /// A response for this request only.
     Passing(Box<Passing<J::Facts>>),
     /// An answer in place of a response.

@@ -10,11 +10,14 @@
 mod check;
 mod known;
 mod passed;
+mod queue;
+mod right;
 mod visitor;
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use base::rate::Crowd;
 use base::{Counter, Limits, Now};
@@ -26,7 +29,7 @@ use policy::rules::Settings;
 use policy::users::basic_credentials;
 use policy::{BasicAuth, Declared, ForwardAuth, Peer, SiteRules, Step, Users};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 
 use crate::core::Core;
 use crate::guard::refusal;
@@ -35,21 +38,27 @@ use crate::pages::Problem;
 use crate::reply::{Head, Reply};
 use crate::trace::User;
 
+use self::queue::Queue;
+
 pub(crate) use self::check::Check;
 pub(crate) use self::known::{Admitted, Known, Proof};
 pub(crate) use self::passed::{inherit, leave_behind, may_include};
+pub(crate) use self::right::RightPasswords;
 pub(crate) use self::visitor::Visitor;
 
-/// Clients whose passwords are checked that are told apart.
-const CLIENTS: usize = 1024;
+/// Places in the count of clients for each that may wait: a client shares its place with another
+/// where all of a few are taken.
+const PLACES_EACH: usize = 8;
 
 /// The gates of a site and of its routes.
 #[derive(Debug)]
 pub struct Gates {
     /// Those of the site, then those of its routes in their order.
     routes: Vec<RouteGates>,
-    /// The places of passwords that are checked at once.
-    places: Arc<Semaphore>,
+    /// The places of passwords that are checked at once, and those who wait for one.
+    queue: Arc<Queue>,
+    /// Bounds of the wait: who may wait, and for how long.
+    patience: (usize, Duration),
     /// The number of passwords of each client that are checked at present.
     clients: Arc<Crowd>,
     /// Passwords of one client that are checked at once.
@@ -171,11 +180,14 @@ impl Gates {
         let routes: Vec<_> = std::iter::once(&rules.settings).chain(routes).map(gate).collect();
         let is_any = routes.iter().any(|gate| gate.password.is_some() || gate.word.is_some());
         is_any.then(|| {
-            let places = usize::try_from(limits.password_checks).unwrap_or(usize::MAX);
+            let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
+            let (places, most) = (size(limits.password_checks), size(limits.password_queue));
+            let clients = most.saturating_add(places).clamp(128, 1 << 16) * PLACES_EACH;
             Arc::new(Self {
                 routes,
-                places: Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))),
-                clients: Crowd::new(CLIENTS),
+                queue: Queue::new(places),
+                patience: (most, Duration::from_millis(limits.password_wait)),
+                clients: Crowd::new(clients),
                 each: u32::try_from(limits.password_checks_client).unwrap_or(u32::MAX).max(1),
                 under_way: Mutex::default(),
                 keep_ms: limits.password_keep,
@@ -192,15 +204,16 @@ impl Gates {
 
     /// The verdict on a password by the digest of what was shown, empty until somebody has found
     /// out; all who show the same meanwhile have the same one.
-    fn verdict(&self, digest: [u8; 32]) -> Arc<OnceCell<bool>> {
+    fn verdict(self: &Arc<Self>, digest: [u8; 32]) -> PasswordVerdict {
         let mut under_way = self.under_way.lock();
-        if let Some(verdict) = under_way.get(&digest).and_then(Weak::upgrade) {
-            return verdict;
-        }
-        under_way.retain(|_, verdict| verdict.strong_count() > 0);
-        let verdict = Arc::default();
-        under_way.insert(digest, Arc::downgrade(&verdict));
-        verdict
+        let known = under_way.get(&digest).and_then(Weak::upgrade);
+        let cell = known.unwrap_or_else(|| {
+            let cell = Arc::default();
+            under_way.insert(digest, Arc::downgrade(&cell));
+            cell
+        });
+        drop(under_way);
+        PasswordVerdict { gates: Arc::clone(self), digest, cell: Some(cell) }
     }
 
     /// Returns true if a gate tells origins something in a field called `name`.
@@ -224,10 +237,28 @@ impl Gates {
                 let why = "another server is asked first, and what follows is for whom it lets in";
                 let step =
                     Step::new("forward_auth", why).fact("origin", gate.origin.name().to_string());
-                steps.push(step.fact("path", gate.rule.path.to_string()));
+                steps.push(step.fact("path", gate.rule.shown_path()));
             }
         }
         steps
+    }
+}
+
+/// A share in a verdict on a password. It is forgotten with the last one.
+struct PasswordVerdict {
+    gates: Arc<Gates>,
+    digest: [u8; 32],
+    cell: Option<Arc<OnceCell<bool>>>,
+}
+
+impl Drop for PasswordVerdict {
+    fn drop(&mut self) {
+        let mut under_way = self.gates.under_way.lock();
+        // Behind the lock, so that of two the later one is the last.
+        self.cell = None;
+        if under_way.get(&self.digest).is_some_and(|verdict| verdict.strong_count() == 0) {
+            under_way.remove(&self.digest);
+        }
     }
 }
 
@@ -256,10 +287,10 @@ impl Core {
         (proofs, now): (&[Proof], Now),
     ) -> Looked {
         let mut entering = Entering::default();
-        let known = self.known.borrow();
         let known = |digest: &[u8; 32]| {
             let proof = proofs.iter().find(|proof| proof.digest == *digest);
-            proof.map(|proof| &proof.entered).or_else(|| known.get(digest, now.mono_ms)).cloned()
+            let proven = proof.map(|proof| proof.entered.clone());
+            proven.or_else(|| self.known.borrow().get(digest, now.mono_ms).cloned())
         };
         let routes = site.policy.routes(request);
         let mut is_any = false;
@@ -268,7 +299,10 @@ impl Core {
             if let Some(gate) = &gate.password {
                 match gate.look(request, known) {
                     Ok(entered) => gate.let_in(entered, &mut entering),
-                    Err(Some(check)) => return Looked::Waits(Box::new(check)),
+                    Err(Some(check)) => match self.learn(&check, now) {
+                        Some(entered) => gate.let_in(entered, &mut entering),
+                        None => return Looked::Waits(Box::new(check)),
+                    },
                     Err(None) => {
                         let reply = self.ask_for_password(site, request, gate);
                         return Looked::Refused(Box::new(reply));
@@ -297,6 +331,15 @@ impl Core {
             self.counters.inc(Counter::GateRemembered);
         }
         Looked::In(entering)
+    }
+
+    /// The user whose password another core has checked; this one remembers it, too.
+    fn learn(&self, check: &Check, now: Now) -> Option<Admitted> {
+        let Check::Password { digest, .. } = check else { return None };
+        let (user, until_ms) = self.shared.right.entered(digest, now.mono_ms)?;
+        let entered = Admitted { user: Some(user), ..Admitted::default() };
+        self.remember((*digest, &entered), (now.mono_ms, until_ms), &self.live().limits);
+        Some(entered)
     }
 
     /// The answer to who has shown no password, or a wrong one.

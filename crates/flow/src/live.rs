@@ -220,6 +220,8 @@ pub struct Shared {
     pub(crate) dictionaries: Dictionaries,
     /// The memory of responses in slices.
     pub(crate) slices: SliceMemory,
+    /// Passwords that were right.
+    pub(crate) right: crate::gate::RightPasswords,
     /// Looks for what is of no more use.
     pub(crate) rounds: Arc<tokio::sync::Mutex<crate::over::Rounds>>,
     /// Chores for the disk, behind requests.
@@ -278,6 +280,7 @@ impl Shared {
             allowance: Allowance::default(),
             dictionaries: Dictionaries::default(),
             slices: SliceMemory::default(),
+            right: crate::gate::RightPasswords::default(),
             rounds: Arc::default(),
             chores: Arc::default(),
         }

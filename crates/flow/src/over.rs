@@ -66,6 +66,7 @@ mod tests {
     use message::Status;
 
     use super::*;
+    use crate::verdict::permit;
 
     /// Something stored that is fresh for a second, and whether it is over at `now_ms`.
     fn over_at(now_ms: u64, of: impl FnOnce(&mut NewObject)) -> bool {
@@ -102,7 +103,7 @@ mod tests {
             length: Some(0),
         };
         of(&mut new);
-        let filling = lead.store(new, None);
+        let filling = lead.store(permit(), new, None);
         let over = is_over(filling.object(), now_ms);
         filling.finish();
         over

@@ -61,6 +61,8 @@ pub enum Problem {
     PasswordNeeded,
     /// As many passwords of the client are being checked as may be.
     TooManyPasswords,
+    /// Too many passwords wait to be checked, or they take too long.
+    PasswordsBusy(Limit),
     /// An origin could not be asked or did not answer properly.
     Origin {
         /// 502, 503 or 504.
@@ -82,7 +84,7 @@ impl Problem {
             Self::FileRefused => 403,
             Self::OnlyReadable => 405,
             Self::Precondition => 412,
-            Self::TooManyWaiters | Self::TooManyFiles => 503,
+            Self::TooManyWaiters | Self::TooManyFiles | Self::PasswordsBusy(_) => 503,
             Self::SharedFetchFailed | Self::FileNotAllowed => 502,
             Self::Loop => 508,
             Self::PasswordNeeded => 401,
@@ -118,6 +120,12 @@ impl Problem {
             Self::PasswordNeeded => "This is only for users with a password.",
             Self::TooManyPasswords => {
                 "Too many passwords of this client are being checked (limit: password_checks_client)."
+            }
+            Self::PasswordsBusy(Limit::PasswordWait) => {
+                "Too many passwords are being checked (limit: password_wait)."
+            }
+            Self::PasswordsBusy(_) => {
+                "Too many passwords are being checked (limit: password_queue)."
             }
             Self::Origin { reason, .. } => reason,
         }
@@ -155,6 +163,7 @@ impl Problem {
     fn limit(&self) -> Option<Limit> {
         match self {
             Self::TooManyWaiters => Some(Limit::Waiters),
+            Self::PasswordsBusy(limit) => Some(*limit),
             Self::Origin { limit, .. } => *limit,
             _ => None,
         }

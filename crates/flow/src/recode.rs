@@ -260,7 +260,8 @@ impl Unfolding {
             ReplyBody::Stream { reader, .. } => reader,
             ReplyBody::Parts(Parts::One(Part::Stored(object, _))) => object.reader(),
             ReplyBody::Parts(Parts::One(Part::Bytes(bytes))) if !bytes.is_empty() => {
-                let (mut writer, reader) = Body::window(bytes.len() as u64);
+                let passage = Passage { bytes: bytes.len() as u64, ..self.passage.clone() };
+                let (mut writer, reader) = Body::window(passage);
                 // A window takes what it is given, and its reader is there.
                 _ = writer.push(&bytes);
                 writer.finish();
@@ -306,20 +307,15 @@ impl Unfolding {
         let mut decoder = Decoder::new(self.coding, self.limits).map_err(limit_of)?;
         let mut output = vec![0; STEP_BYTES];
         let no_memory = |_| Some(Limit::ClientMemory);
-        let mut held = match &self.passage.account {
-            Some(account) => Some(account.hold(STEP_BYTES as u64).map_err(no_memory)?),
-            None => None,
-        };
+        let mut held = self.passage.account.hold(STEP_BYTES as u64).map_err(no_memory)?;
         let mut turns = Strides::default();
         while let Some(piece) = coded.next().await.map_err(|_| None)? {
             let mut at = 0;
             loop {
                 let step = decoder.step(&piece[at..], &mut output).map_err(limit_of)?;
                 at += step.taken;
-                if let Some(held) = &mut held {
-                    let wanted = (STEP_BYTES + decoder.memory()) as u64;
-                    held.grow(wanted.saturating_sub(held.bytes())).map_err(no_memory)?;
-                }
+                let wanted = (STEP_BYTES + decoder.memory()) as u64;
+                held.grow(wanted.saturating_sub(held.bytes())).map_err(no_memory)?;
                 let made = &output[..step.made];
                 let is_full = !made.is_empty() && writer.push(made) != Push::Ok;
                 if is_full && writer.room().await.is_err() {

@@ -26,15 +26,12 @@ use policy::Step;
 use tokio::sync::oneshot;
 
 use self::usable::is_usable;
-use crate::carry::drain;
+use crate::carry::leave;
 use crate::core::Core;
 use crate::decide::only_if_cached;
 use crate::fetch::Fetch;
 use crate::key::begin_key;
 use crate::live::{Shared, Site};
-
-/// Longest rest of an answer that is of no use which is read, so that its connection serves again.
-const REST_BYTES: u64 = 64 << 10;
 
 /// Fields of a request that no cache selects a stored response by that is for everybody.
 const UNSELECTING: [HeaderId; 21] = [
@@ -219,13 +216,7 @@ impl AskingSiblings {
             Some(exchange) if is_usable(&exchange.response, asked_ms, since_ms) => exchange,
             answered => {
                 counters.inc(Counter::SiblingsFalse);
-                // Whoever waits for the origin does not wait for this.
-                let is_short = |length: u64| length <= REST_BYTES;
-                if let Some(exchange) = answered
-                    && exchange.framing.length().is_some_and(is_short)
-                {
-                    rt::spawn_local(drain(*exchange));
-                }
+                answered.into_iter().for_each(leave);
                 return None;
             }
         };
@@ -324,7 +315,7 @@ async fn first<'a>(fetch: &Fetch, mut waiting: Vec<SiblingWait<'a>>) -> Option<(
 /// time.
 async fn send(fetch: &Fetch, way: &Arc<Origin>, request: &Request) -> Option<Box<Exchange>> {
     let core = &fetch.core;
-    let caller = Caller { timeouts: None, ..fetch.caller.clone() };
+    let caller = Caller { timeouts: None, owner: None, ..fetch.caller.clone() };
     let (pool, mut nobody) = (core.pool(), ());
     let nothing = RequestBody::None;
     let sent = pool.send(way, request, nothing, fetch.key_hash, &caller, &mut nobody);

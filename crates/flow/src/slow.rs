@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Counter, KeyBuf, Limit};
-use cache::{BeginOptions, Object, Reader, Ticket, Waited};
+use cache::{BeginOptions, Object, Reader, Select, Ticket, Waited};
 use message::{Request, Response, Status};
 use policy::ReceiveVerdict;
 
@@ -24,6 +24,7 @@ use crate::peers::{self, Silence};
 use crate::purge::{Answers, Order, Share};
 use crate::reply::{Forward, Reply, Served};
 use crate::trace::Trace;
+use crate::verdict::Again;
 use crate::wait::{self, FetchPart, Role, Verdict};
 use crate::way::{Slow, Start, Way};
 
@@ -176,6 +177,9 @@ impl Slow {
             Way::Upgrade => {
                 fetch_own(core, ask, ByPolicy::upgrade(core, ask), Forward::Bypass, body).await
             }
+            Way::Alone { .. } | Way::Fetch { .. } if ask.is_of_a_connection() => {
+                fetch_own(core, ask, ByPolicy::pass(core, ask), Forward::Bypass, body).await
+            }
             Way::Alone { key, reason } => take_part(core, *ask, &key, None, (reason, false)).await,
             Way::Fetch { key, old } => {
                 let reason = if old.is_some() { Forward::Stale } else { Forward::UriMiss };
@@ -254,7 +258,8 @@ async fn take_part(
                 (_, false) => Verdict::End(Met::Beside),
             });
         if let Role::Below(below) = role {
-            match below.raise(core, &mut select_by(&ask.request.headers)).await {
+            let seek = (&mut select_by(&ask.request.headers) as &mut Select<'_>, Again::of(&ask));
+            match below.raise(core, seek).await {
                 Ok(lent) => {
                     part.take_lent(lent);
                     ask.now = core.now();
@@ -385,6 +390,7 @@ async fn fetch_own(
     body: Option<Reader>,
 ) -> Reply {
     job.fetch.upload = Upload::of(body);
+    let is_whole = job.judge.asks_for_whole();
     let fetched = fetch::start(job).await;
     let served = |stored| Served::Fetched { reason, stored, collapsed: false };
     let ask = &Ask { now: core.now(), ..*ask };
@@ -399,7 +405,14 @@ async fn fetch_own(
         Fetched::Confirmed(object) => {
             return declared::stored(Some(core), ask, &object, Served::Revalidated);
         }
-        Fetched::Passing(passing) => return declared::passing(ask, *passing, served(false)),
+        // What is for this client only is for no other node.
+        Fetched::ConfirmedOnce(_) if ask.for_peer => return peers::silent(Silence::Nothing),
+        Fetched::ConfirmedOnce(object) => {
+            return declared::stored(Some(core), ask, &object, Served::Revalidated);
+        }
+        Fetched::Passing(passing) => {
+            return declared::passing(ask, *passing, (served(false), is_whole));
+        }
         Fetched::Instead(instead) => instead,
     };
     match instead {

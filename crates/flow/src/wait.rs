@@ -14,6 +14,7 @@ use cache::{BeginOptions, Object, Select, Ticket, Waited};
 use crate::core::Core;
 use crate::tier::{Begin, Lead, raise};
 use crate::trace::Trace;
+use crate::verdict::Again;
 
 /// The store's answer to who fetches a key.
 pub(crate) enum Began<L = Lead, T = Ticket> {
@@ -64,11 +65,11 @@ impl Below {
     pub(crate) async fn raise(
         self,
         core: &Rc<Core>,
-        variant: &mut Select<'_>,
+        seek: (&mut Select<'_>, Again<'_>),
     ) -> Result<Option<Arc<Object>>, Self> {
         match self {
-            Self::Lead(lead) => raise(core, lead, variant).await.map_err(Self::Lead),
-            Self::Alone(lead) => raise(core, lead, variant).await.map_err(Self::Alone),
+            Self::Lead(lead) => raise(core, lead, seek).await.map_err(Self::Lead),
+            Self::Alone(lead) => raise(core, lead, seek).await.map_err(Self::Alone),
         }
     }
 }

@@ -117,11 +117,16 @@ impl Facts {
         !self.close && (self.keep_alive || version == Version::Http11)
     }
 
-    /// Drops the fields that Connection names (RFC 9110 7.6.1).
+    /// Drops the fields that Connection names (RFC 9110 7.6.1), but for those that `stays` keeps.
     ///
-    /// Done once, on arrival: were it done by the encoder, a client could name a field that this
-    /// side adds later, such as X-Forwarded-For, and have it vanish on the way to the origin.
-    pub(crate) fn drop_nominated(&self, lines: &mut FieldLines, section: &[u8]) {
+    /// Done once, on arrival, and nowhere later: a client could otherwise name a field that this
+    /// side adds, such as X-Forwarded-For, and have it vanish on the way to the origin.
+    pub(crate) fn drop_nominated(
+        &self,
+        lines: &mut FieldLines,
+        section: &[u8],
+        stays: impl Fn(HeaderId) -> bool,
+    ) {
         if self.nominations == 0 {
             return;
         }
@@ -134,6 +139,7 @@ impl Facts {
             // for this proxy to look at; the encoder drops it.
             name.eq_ignore_ascii_case(b"close")
                 || span.id == HeaderId::Upgrade
+                || stays(span.id)
                 || !connection.iter().any(|c| options(fields::value(section, c)).any(nominated))
         });
     }

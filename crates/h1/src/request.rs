@@ -323,7 +323,7 @@ impl RequestReader {
         }
         let end = self.lines.position();
         let section = &buf[self.lines.base()..end];
-        self.facts.drop_nominated(&mut self.lines, section);
+        self.facts.drop_nominated(&mut self.lines, section, |_| false);
         for span in self.lines.spans() {
             request.headers.push_span(*span);
         }

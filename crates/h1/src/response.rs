@@ -253,7 +253,9 @@ impl ResponseReader {
             status.code() == 204 && (facts.chunked || facts.length.is_some_and(|n| n > 0));
         let keep_alive = facts.persistent(version) && framing != Framing::UntilClose && !surplus;
         let section = &buf[self.lines.base()..consumed];
-        facts.drop_nominated(&mut self.lines, section);
+        // A known field is for every recipient, and its sender must not name it (RFC 9110 7.6.1):
+        // without its Cache-Control, Vary or Set-Cookie a response would be stored for others.
+        facts.drop_nominated(&mut self.lines, section, |id| id != HeaderId::Other);
         self.fill(buf, consumed, status, response);
         let line_feeds = self.lines.line_feeds() == LineFeeds::Met;
         if line_feeds {

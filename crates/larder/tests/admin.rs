@@ -189,7 +189,10 @@ async fn a5_guessing_is_slowed_down_and_counted() {
     assert_eq!(refused.field("retry-after").as_deref(), Some("1"));
     assert!(stage.limit_hits("admin_wrong_tokens").await > 0);
     let right = Ask::get("/api/v1/status").with(daemon, "read");
-    eventually("the second is over", async || right.send(daemon).await.status == 200).await;
+    for _ in 0..20 {
+        guess.send(daemon).await;
+        assert_eq!(right.send(daemon).await.status, 200, "a right one is always taken");
+    }
 }
 
 #[tokio::test]

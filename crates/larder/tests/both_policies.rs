@@ -6,6 +6,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use serde_json::Value;
 use support::collector::{Collector, attribute};
 use support::console::printed;
@@ -14,6 +16,7 @@ use support::{PATIENCE, Setup, Stage, eventually, sent_field, whole};
 use testkit::client::{Pieces, Raw, request};
 use testkit::larder::Daemon;
 use testkit::origin::{Script, Scripted};
+use testkit::reply::Reply;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixListener};
 use tokio::time::timeout;
@@ -194,6 +197,202 @@ async fn what_the_store_cannot_take_is_whole_and_counted_as_refused() {
         assert_eq!(stage.metric("larder_stores_total").await, 0, "{policy:?}");
         stage.get("/large").await;
         assert_eq!(stage.origin.seen("/large"), 2, "{policy:?}");
+    }
+}
+
+/// The work that a stored page is stale for, as soon as it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Renewal {
+    /// Its client waits for it.
+    Waited,
+    /// Its client gets the old page meanwhile.
+    Behind,
+}
+
+/// A site of either kind whose pages are stale as soon as they are stored. A declared one has these
+/// fields from the origin for that; a program sets the times itself.
+async fn stale_site(policy: Policy, renewal: Renewal) -> (Stage, Folder, &'static str) {
+    let folder = Folder::new();
+    if policy == Policy::Declared {
+        let fields = match renewal {
+            Renewal::Waited => "Cache-Control: public, max-age=0\r\n",
+            Renewal::Behind => {
+                "Cache-Control: public, max-age=1, stale-while-revalidate=600\r\nAge: 1\r\n"
+            }
+        };
+        return (Setup::default().start().await, folder, fields);
+    }
+    let grace = if renewal == Renewal::Waited { "0s" } else { "10m" };
+    let program = format!(
+        "sub vcl_recv {{ return (hash); }}
+        sub vcl_backend_response {{
+            set beresp.ttl = 1ms; set beresp.grace = {grace}; set beresp.keep = 1h;
+        }}"
+    );
+    let origin = Scripted::start().await.expect("an origin");
+    let (host, port) = (origin.addr().ip(), origin.addr().port());
+    let backend = format!("backend app {{ .host = \"{host}\"; .port = \"{port}\"; }}");
+    folder.file("site.vcl", format!("vcl 4.1;\n{backend}\n{program}\n"));
+    let vcl = folder.path().join("site.vcl").display().to_string();
+    let file =
+        format!("listen = \"127.0.0.1:0\"\nworkers = 2\n[[site]]\nhost = \"*\"\nvcl = \"{vcl}\"\n");
+    let stage = Stage { origin, daemon: Daemon::start(&file).expect("larder starts") };
+    (stage, folder, "Cache-Control: public, max-age=600\r\n")
+}
+
+const RENEWALS: [Renewal; 2] = [Renewal::Waited, Renewal::Behind];
+
+/// Fields with which a response may not be stored.
+const FORBIDDING: [&str; 4] = [
+    "Cache-Control: public, max-age=600\r\nSet-Cookie: session=of-alice\r\n",
+    "Cache-Control: private, max-age=600\r\n",
+    "Cache-Control: no-store\r\n",
+    "Cache-Control: public, max-age=600\r\nVary: *\r\n",
+];
+
+/// Asks for `target`, whose page is stale, and returns the reply once the origin is asked to renew
+/// it.
+async fn renew(stage: &Stage, (method, target): (&str, &str), fields: &str) -> Reply {
+    // Programs have pages fresh for a millisecond.
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let reply = stage.ask(method, target, fields).await;
+    eventually("it is renewed", async || stage.origin.seen(target) > 1).await;
+    reply
+}
+
+/// Asks as others do until they get the new page. Nobody is shown a cookie, nor what a 304 forbids
+/// to share.
+async fn others_get_the_new_page(stage: &Stage, target: &str, case: &str) {
+    stage.origin.on(target, Script::ok("Cache-Control: private\r\n", "new"));
+    eventually("the new page", async || {
+        let told = stage.ask("GET", target, "If-None-Match: \"e\"\r\n").await;
+        let reply = stage.get(target).await;
+        for reply in [&told, &reply] {
+            assert_eq!(reply.field("set-cookie"), None, "{case}");
+        }
+        reply.text() == "new"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_304_by_which_a_page_may_not_be_stored_is_for_its_client_alone() {
+    for policy in BOTH {
+        for renewal in RENEWALS {
+            let (stage, _folder, fields) = stale_site(policy, renewal).await;
+            for (at, forbidding) in FORBIDDING.into_iter().enumerate() {
+                for method in ["GET", "HEAD"] {
+                    let case = format!("{policy:?} {renewal:?} {method} {forbidding:?}");
+                    let target = format!("/{method}/{at}");
+                    let page = format!("{fields}ETag: \"e\"\r\n");
+                    stage.origin.on(&target, Script::ok(&page, "old"));
+                    stage.get(&target).await;
+                    let answer =
+                        format!("HTTP/1.1 304 Not Modified\r\nETag: \"e\"\r\n{forbidding}\r\n");
+                    stage.origin.on(&target, Script::respond(answer));
+                    let alice = renew(&stage, (method, &target), "Cookie: user=alice\r\n").await;
+                    let body = if method == "GET" { "old" } else { "" };
+                    assert_eq!((alice.status, alice.text()), (200, body.to_owned()), "{case}");
+                    let gets = renewal == Renewal::Waited && forbidding.contains("Set-Cookie");
+                    assert_eq!(alice.field("set-cookie").is_some(), gets, "{case}");
+                    others_get_the_new_page(&stage, &target, &case).await;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_definite_answer_ends_the_old_page() {
+    let answers = [
+        ("404 Not Found", ""),
+        ("410 Gone", ""),
+        ("403 Forbidden", ""),
+        ("401 Unauthorized", "WWW-Authenticate: Basic realm=\"x\"\r\n"),
+        ("302 Found", "Location: /login\r\n"),
+        ("404 Not Found", "Cache-Control: no-store\r\n"),
+        ("200 OK", ""),
+        ("200 OK", FORBIDDING[0]),
+        ("200 OK", FORBIDDING[1]),
+        ("200 OK", FORBIDDING[2]),
+        ("200 OK", FORBIDDING[3]),
+    ];
+    for policy in BOTH {
+        let (stage, _folder, fields) = stale_site(policy, Renewal::Behind).await;
+        for (at, (status, with)) in answers.into_iter().enumerate() {
+            for validator in ["", "ETag: \"e\"\r\n"] {
+                let case = format!("{policy:?} {status} {with:?} {validator:?}");
+                let target = format!("/{at}{}", validator.len());
+                stage.origin.on(&target, Script::ok(&format!("{fields}{validator}"), "old"));
+                assert_eq!(stage.get(&target).await.text(), "old", "{case}");
+                let answer = format!("HTTP/1.1 {status}\r\n{with}Content-Length: 3\r\n\r\nnew");
+                stage.origin.on(&target, Script::respond(answer));
+                renew(&stage, ("GET", &target), "").await;
+                eventually("the old page is over", async || {
+                    stage.get(&target).await.text() == "new"
+                })
+                .await;
+            }
+        }
+    }
+}
+
+/// A program does about failures as it likes.
+#[tokio::test]
+async fn a_failure_leaves_the_old_page_where_it_is() {
+    let (stage, _folder, fields) = stale_site(Policy::Declared, Renewal::Behind).await;
+    for status in ["500 Oh", "503 Busy", "504 Late", "507 Full", "429 Too Many Requests"] {
+        let target = format!("/{}", &status[..3]);
+        stage.origin.on(&target, Script::ok(fields, "old"));
+        stage.get(&target).await;
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 3\r\n\r\nnew");
+        stage.origin.on(&target, Script::respond(answer));
+        eventually("three answers", async || {
+            assert_eq!(stage.get(&target).await.text(), "old", "{status}");
+            stage.origin.seen(&target) > 3
+        })
+        .await;
+    }
+}
+
+/// The origin is asked for the whole, since that might have been stored.
+#[tokio::test]
+async fn a_request_for_a_part_gets_a_part_of_what_is_not_stored() {
+    for policy in BOTH {
+        let (stage, _folder) = site(policy, "").await;
+        let answers = [
+            (FORBIDDING[0], "max"),
+            (FORBIDDING[1], "private"),
+            ("Cache-Control: no-store\r\nETag: \"e\"\r\n", "tagged"),
+        ];
+        for (fields, name) in answers {
+            let target = format!("/{name}");
+            stage.origin.on(&target, Script::ok(fields, "0123456789"));
+            let part = stage.ask("GET", &target, "Range: bytes=2-4\r\n").await;
+            let case = format!("{policy:?} {fields:?}: {part:?}");
+            assert_eq!((part.status, part.text()), (206, "234".to_owned()), "{case}");
+            assert_eq!(part.field("content-range").as_deref(), Some("bytes 2-4/10"), "{case}");
+            assert_eq!(part.field("content-length").as_deref(), Some("3"), "{case}");
+        }
+        for (range, status, text) in [
+            ("Range: bytes=10-\r\n", 416, ""),
+            ("Range: bytes=2-4\r\nIf-Range: \"other\"\r\n", 200, "0123456789"),
+            ("Range: bytes=2-4\r\nIf-Range: \"e\"\r\n", 206, "234"),
+        ] {
+            // A mark of another target would let the client's own range pass.
+            let target = format!("/{}", range.len());
+            stage.origin.on(&target, Script::ok(answers[2].0, "0123456789"));
+            let reply = stage.ask("GET", &target, range).await;
+            assert_eq!(
+                (reply.status, reply.text()),
+                (status, text.to_owned()),
+                "{policy:?} {range}"
+            );
+        }
+        let missing = "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\ngone";
+        stage.origin.on("/missing", Script::respond(missing));
+        let reply = stage.ask("GET", "/missing", "Range: bytes=0-1\r\n").await;
+        assert_eq!((reply.status, reply.text()), (404, "gone".to_owned()), "{policy:?}");
     }
 }
 

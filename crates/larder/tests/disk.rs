@@ -44,6 +44,26 @@ async fn what_is_stored_is_a_hit_after_a_restart_with_its_age_and_its_variants()
     }
 }
 
+/// Rules for storing that have become stricter hold for what is on disk.
+#[tokio::test]
+async fn what_the_rules_would_not_store_any_more_does_not_come_from_disk() {
+    let mut stage = Disked::start(Policy::Declared, "profile = \"rfc\"\n").await;
+    let cookie = "Cache-Control: max-age=1000\r\nSet-Cookie: session=of-alice\r\n";
+    stage.origin.on("/cookie", Script::ok(cookie, "hers"));
+    stage.origin.on("/page", Script::cacheable("a page"));
+    for target in ["/cookie", "/page"] {
+        stage.get(target).await;
+    }
+    stage.again(Signal::TERM).await;
+    assert!(stage.get("/cookie").await.field("set-cookie").is_some(), "the rules allow it");
+    stage.file = stage.file.replace("\"rfc\"", "\"safe\"");
+    stage.again(Signal::TERM).await;
+    stage.origin.on("/cookie", Script::ok("Cache-Control: private\r\n", "his"));
+    let bob = stage.get("/cookie").await;
+    assert_eq!((bob.text(), bob.field("set-cookie")), ("his".to_owned(), None), "{bob:?}");
+    assert!(is_hit(&stage.get("/page").await), "what may be stored stays");
+}
+
 #[tokio::test]
 async fn trailers_are_there_again_after_a_restart_and_behind_what_is_read_from_disk() {
     let chunked = |body: &str| {

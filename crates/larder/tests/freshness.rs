@@ -243,6 +243,20 @@ async fn a_304_keeps_the_body_and_updates_the_fields() {
     assert_eq!(received.iter().filter(|r| sent_field(r, "if-none-match") == "\"v1\"").count(), 1);
 }
 
+/// The origin knows its age when it begins to answer, at the latest (RFC 9111 4.2.3).
+#[tokio::test]
+async fn the_time_that_a_304_took_counts_into_its_age() {
+    let stage =
+        gone_stale("profile = \"rfc\"", "", "Cache-Control: max-age=0\r\nETag: \"e\"\r\n").await;
+    let answer = "HTTP/1.1 304 Not Modified\r\nETag: \"e\"\r\nCache-Control: max-age=2\r\n\r\n";
+    stage.origin.on("/page", Script::default().delay_ms(2_100).send(answer));
+    let reply = stage.get("/page").await;
+    assert_eq!((reply.status, reply.text()), (200, "first".to_owned()));
+    let age: u64 = reply.field("age").expect("an age").parse().expect("a number");
+    assert!(age >= 2, "{age}");
+    assert!(!is_hit(&stage.get("/page").await), "it was stale when it came");
+}
+
 #[tokio::test]
 async fn surrogate_control_ends_here_unless_a_setting_says_otherwise() {
     let fields = "Surrogate-Control: max-age=300\r\nsurrogate-control: content=\"ESI/1.0\"\r\n\

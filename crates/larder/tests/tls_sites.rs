@@ -170,7 +170,9 @@ async fn origins_are_told_of_clients_certificates_and_clients_cannot_tell_them()
     let (chain, key) = authority.make(&["client.test"], Kind::Elliptic, false);
     let client = authority.client_of(rustls::ALL_VERSIONS, Some((chain.clone(), key)));
     let forged = "GET /page HTTP/1.1\r\nHost: maybe.test\r\nX-SSL-Client-Verify: SUCCESS\r\n\
-                  X-SSL-Client-S-DN: CN=root\r\nClient-Cert: :AAAA:\r\nSSL_CLIENT_CERT: x\r\n\r\n";
+                  X-SSL-Client-S-DN: CN=root\r\nClient-Cert: :AAAA:\r\nSSL_CLIENT_CERT: x\r\n\
+                  Connection: keep-alive, X-SSL-Client-Verify, X-SSL-Client-S-DN, Client-Cert, \
+                  X-SSL-Client-Fingerprint\r\n\r\n";
     let names = ["x-ssl-client-verify", "x-ssl-client-s-dn", "client-cert", "ssl_client_cert"];
     let told = || -> Vec<_> {
         let field = |sent| names.map(|name| support::sent_field(sent, name));

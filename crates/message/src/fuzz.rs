@@ -139,8 +139,8 @@ pub fn store_plan(data: &[u8]) {
         let revalidates = response.headers.contains(HeaderId::Etag)
             || response.headers.contains(HeaderId::LastModified);
         let lasts = plan.lifetime_ms.saturating_add(plan.grace_ms.max(plan.stale_if_error_ms));
-        assert!(plan.store.is_err() || revalidates || (lasts > 0 && !plan.must_validate));
-        assert!(plan.store.is_err() || plan.hit_for_miss_ms == 0);
+        assert!(plan.verdict().is_err() || revalidates || (lasts > 0 && !plan.must_validate));
+        assert!(plan.verdict().is_err() || plan.hit_for_miss_ms == 0);
     }
     store::strip_for_storage(&mut response.headers);
     assert!(!response.headers.contains(HeaderId::Connection));

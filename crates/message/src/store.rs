@@ -3,11 +3,13 @@
 //! Pure: reads two heads and the settings, never the clock, and never changes a field.
 
 mod fields;
+mod permit;
 mod reason;
 #[cfg(test)]
 mod tests;
 
 pub use fields::{forbidden_field_names, strip_for_storage, strip_hop_by_hop, update_fields};
+pub use permit::{Against, PartPermits, Permit, Ruling};
 pub use reason::{NotStored, evidence, lifetime_words};
 
 use crate::cache_control::{CacheControl, Scope, delta_secs};
@@ -79,6 +81,8 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 const HIT_FOR_MISS_MS: u64 = 120_000;
 /// Errors end, and then requests should wait for each other again.
 const HIT_FOR_MISS_ERROR_MS: u64 = 1_000;
+/// 429 (RFC 6585 4): the origin has no time for an answer.
+const TOO_MANY_REQUESTS: u16 = 429;
 
 impl StoreRules {
     /// The letter of RFC 9111: nothing stale unless a directive allows it or the origin is out of
@@ -136,8 +140,8 @@ pub enum LifetimeSource {
 /// The decision about one response. Times are milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorePlan {
-    /// Permission to store the response, or the reason not to.
-    pub store: Result<(), NotStored>,
+    /// Permission to store the response, or the reason not to. Only the rules change it.
+    store: Result<(), NotStored>,
     /// True if the origin says that the response is for all (public, s-maxage or a targeted field):
     /// it may answer requests with cookies or Authorization.
     pub shared: bool,
@@ -163,6 +167,28 @@ pub struct StorePlan {
 }
 
 impl StorePlan {
+    /// The verdict in words, for those who tell of it; [`StorePlan::permit`] is the one to act on.
+    ///
+    /// # Errors
+    /// The reason for which the response is not stored.
+    pub fn verdict(&self) -> Result<(), NotStored> {
+        self.store
+    }
+
+    /// Returns true if this verdict on a response of `status` ends the stored response in whose
+    /// place it came. Failures leave that to be used stale (RFC 5861), and so does an answer that
+    /// is no verdict on the resource but on one request: one that forbids storing, or a successful
+    /// one to a visitor whose answers are not for others.
+    pub fn ends_older(&self, status: Status) -> bool {
+        let failed = status.is_server_error() || status.code() == TOO_MANY_REQUESTS;
+        let of_request = match self.store {
+            Err(NotStored::Method | NotStored::NotFinal | NotStored::RequestNoStore) => true,
+            Err(NotStored::Authorization | NotStored::Personal) => status.code() / 100 == 2,
+            _ => false,
+        };
+        !failed && !of_request
+    }
+
     /// Lets the response be stored if Set-Cookie alone keeps it from that, and its origin marked it
     /// as shared and gave it a lifetime. Returns true if so; then the caller removes Set-Cookie.
     pub fn admit_without_cookies(&mut self) -> bool {

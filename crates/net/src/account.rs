@@ -183,7 +183,7 @@ pub(crate) fn window(account: &Account, limits: &Limits) -> u64 {
 
 /// The bounds of a body that passes through: its window now, and the account that is charged.
 pub(crate) fn passage(account: &Arc<Account>, limits: &Limits) -> Passage {
-    Passage { bytes: window(account, limits), account: Some(Arc::clone(account)) }
+    Passage { bytes: window(account, limits), account: Arc::clone(account) }
 }
 
 /// The window of `passage` where it is narrower than the limit, else 0: an origin is read in small

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use base::memory::Full;
-use base::{Counter, Limit, Limits, Now};
+use base::{Account, Counter, Limit, Limits, Now};
 use flow::finish::Started;
 use flow::reply::Head;
 use flow::{Client, LiveRef, Part, Parts, Peer, Reply, ReplyBody, Slow, Start};
@@ -50,6 +50,8 @@ pub(crate) struct Conn {
     secured: Option<Rc<Secured>>,
     pub(crate) ends: Ends,
     pub(crate) guard: Rc<Guard>,
+    /// The account of what its requests hold.
+    pub(crate) account: Arc<Account>,
     /// Received bytes that no request has used yet; empty while idle.
     pub(crate) held: Vec<u8>,
     /// True if `held` may begin with a whole request.
@@ -171,20 +173,21 @@ impl Conn {
         ends: Ends,
         guard: Rc<Guard>,
         held: Vec<u8>,
-        now: Now,
+        core: &CoreCtx,
     ) -> Self {
         Self {
             stream,
             secured,
             ends,
             guard,
+            account: account::open(core),
             unread: !held.is_empty(),
             held,
             partial: None,
             either: false,
             view: View::default(),
             served: 0,
-            opened_ms: now.mono_ms,
+            opened_ms: core.flow.now().mono_ms,
         }
     }
 
@@ -218,12 +221,22 @@ impl Conn {
             let now = core.flow.now();
             let read_us = core.flow.log.micros(now);
             let stop = if self.held.is_empty() {
-                self.answer_all(core, work, &input[..read], (now, read_us))
+                let (used, stop) = self.answer_all(core, work, &input[..read], (now, read_us));
+                self.held.extend_from_slice(&input[used..read]);
+                stop
             } else {
                 let mut held = std::mem::take(&mut self.held);
                 held.extend_from_slice(&input[..read]);
-                self.answer_all(core, work, &held, (now, read_us))
+                let (used, stop) = self.answer_all(core, work, &held, (now, read_us));
+                // A head that comes byte by byte stays where it is.
+                if used < held.len() {
+                    held.drain(..used);
+                    self.held = held;
+                }
+                stop
             };
+            // Left over by a stop or a full output, it is looked at again without waiting for more.
+            self.unread = !self.held.is_empty() && self.partial.is_none();
             let phase = match stop {
                 Some(_) => Phase::Busy,
                 None if self.held.is_empty() => Phase::Idle,
@@ -236,14 +249,14 @@ impl Conn {
         }
     }
 
-    /// Answers the requests in `bytes` into the output; keeps what is left of them.
+    /// Answers the requests in `bytes` into the output; returns the number of bytes used.
     fn answer_all(
         &mut self,
         core: &CoreCtx,
         work: &mut Work,
         bytes: &[u8],
         (now, read_us): (Now, u64),
-    ) -> Option<Pause> {
+    ) -> (usize, Option<Pause>) {
         let live = core.flow.live();
         let scheme = match self.secured {
             None => Scheme::Http,
@@ -291,10 +304,7 @@ impl Conn {
                 }
             }
         }
-        self.held.extend_from_slice(&bytes[used..]);
-        // Left over by a stop or a full output, it is looked at again without waiting for more.
-        self.unread = !self.held.is_empty() && self.partial.is_none();
-        stop
+        (used, stop)
     }
 
     /// Goes on with what was received after a request that was waited for.
@@ -392,8 +402,8 @@ impl Conn {
         let connection = (&mut self.ends, &mut self.stream, &self.guard);
         let secured = self.secured.as_ref();
         let line = self.view.line((core.flow.version(), live), connection, secured);
-        let client =
-            Client { peer: self.ends.peer, near: self.ends.is_near(&self.stream), secured, line };
+        let (peer, near) = (self.ends.peer, self.ends.is_near(&self.stream));
+        let client = Client { peer, near, secured, line, account: &self.account };
         let copy_max = if self.stream.is_tls() { SEALED_COPY_MAX } else { COPY_MAX };
         let (start, client) = core.flow.start(live, request, &client, now);
         started.policy_us = core.flow.log.micros(now);

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use base::Counter;
 use flow::vcl::{Line, TlsFacts};
-use flow::{Live, Peer};
+use flow::{Live, Owner, Peer};
 use observe::CipherSuite;
 use proxyproto::{Header, Progress};
 use tls::Secured;
@@ -42,13 +42,15 @@ pub(crate) struct Ends {
     pub(crate) door: u16,
     /// TLS between the client and a proxy, as that tells it.
     told: Option<Arc<TlsFacts>>,
+    /// The connection as owner of others, once a request had to wait.
+    owner: Option<Owner>,
 }
 
 impl Ends {
     /// A connection from `remote` itself.
     pub(crate) fn direct(remote: Option<SocketAddr>) -> Self {
         let peer = remote.map_or(Peer::Local, |remote| Peer::Host(remote.ip()));
-        Self { peer, remote, own: None, wire: remote, near: None, door: 0, told: None }
+        Self { peer, remote, own: None, wire: remote, near: None, door: 0, told: None, owner: None }
     }
 
     /// A connection that the trusted proxy at `remote` made because of what `header` says.
@@ -113,6 +115,11 @@ impl Ends {
             let own = self.remote.and_then(|_| stream.local_addr());
             matches!((self.remote, own), (Some(from), Some(to)) if from.ip() == to.ip())
         })
+    }
+
+    /// The connection as owner of connections to origins that its client logs in to.
+    pub(crate) fn owner(&mut self) -> Owner {
+        self.owner.get_or_insert_default().clone()
     }
 
     /// The client's address and the one it connected to.

@@ -65,7 +65,7 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
             // Closing with requests unread would be a reset, which takes the last answer along.
             Then::Close | Then::Linger => {
                 conn.held = Vec::new();
-                Box::pin(linger(&mut conn.stream, &conn.guard, &core)).await;
+                Box::pin(linger(&mut conn.stream, &conn.guard, &core, u64::MAX)).await;
                 return;
             }
         }
@@ -150,11 +150,11 @@ fn hold_unsent(
 /// One request's exchange: its body goes up while its answer is awaited and sent.
 async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) -> Then {
     let Waiting { before, mut request, live, answer, client, keep, started } = *waiting;
-    let guard = Rc::clone(&conn.guard);
+    let (guard, account) = (Rc::clone(&conn.guard), Arc::clone(&conn.account));
     let held = std::mem::take(&mut conn.held);
-    let ends = conn.ends.pair(&conn.stream);
+    let (ends, owner) = (conn.ends.pair(&conn.stream), conn.ends.owner());
     let stream = &RefCell::new(&mut conn.stream);
-    let (account, waits, answer) = hold_memory(core, client, &mut request, answer);
+    let (waits, answer) = hold_memory(core, &account, client, &mut request, answer);
     let mut upload = Upload::new(request.framing, held, &live, &account, core.flow.now().mono_ms);
     let (is_lost, answer) = hold_ahead(core, &mut upload, answer);
     if let Some(mut before) = before
@@ -183,8 +183,8 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
         Answer::Slow(_) if upload.refusal().is_some() => upload.refusal(),
         Answer::Slow(slow) => {
             let interims = early.interims();
-            let (interims, account) = (interims.as_ref(), Some(&account));
-            let front = Front { interims, ends, window, account };
+            let (interims, account, owner) = (interims.as_ref(), &account, Some(&owner));
+            let front = Front { interims, ends, window, account, owner };
             let answer = pin!(slow.run(&core.flow, &request, body, front));
             let answer = pin!(early.beside(core, stream, answer));
             upload.beside(core, &guard, stream, answer, true).await
@@ -230,22 +230,21 @@ async fn say_continue(guard: &Guard, core: &CoreCtx, stream: &Both<'_>) -> io::R
     write_all(guard, core, stream, &mut Segments::new(CONTINUE.to_vec(), None)).await
 }
 
-/// Opens the account of a request; one that must wait holds memory for that, and is refused if
-/// there is not enough.
+/// A request that must wait holds memory for that, and is refused if there is not enough.
 fn hold_memory(
     core: &CoreCtx,
+    account: &Arc<Account>,
     client: Peer,
     request: &mut Request,
     answer: Answer,
-) -> (Arc<Account>, Option<Held>, Answer) {
-    let account = account::open(core);
+) -> (Option<Held>, Answer) {
     if matches!(answer, Answer::Reply(_)) {
-        return (account, None, answer);
+        return (None, answer);
     }
     request.fit();
-    match account::hold_waiting(&account, client, request) {
-        Ok(held) => (account, Some(held), answer),
-        Err(_) => (account, None, Answer::Reply(account::no_memory(core))),
+    match account::hold_waiting(account, client, request) {
+        Ok(held) => (Some(held), answer),
+        Err(_) => (None, Answer::Reply(account::no_memory(core))),
     }
 }
 
@@ -610,12 +609,13 @@ impl Coming {
 /// Ends a connection whose client may still be sending: closing it with bytes unread would be a
 /// reset, which may overtake the answer (RFC 9112 9.6). So this side ends first, and what comes is
 /// read off until the client ends too or the limits say enough (nginx: `lingering_close`).
-pub(crate) async fn linger(stream: &mut Stream, guard: &Guard, core: &CoreCtx) {
+/// `most` bounds the bytes of one who has done nothing but send.
+pub(crate) async fn linger(stream: &mut Stream, guard: &Guard, core: &CoreCtx, most: u64) {
     guard.enter(Phase::Linger, core.flow.now().mono_ms);
     if poll_fn(|cx| Pin::new(&mut *stream).poll_shutdown(cx)).await.is_err() {
         return;
     }
-    let mut still_sending = false;
+    let (mut still_sending, mut left) = (false, most);
     loop {
         let read = poll_fn(|cx| {
             if guard.poll_expired(cx).is_ready() {
@@ -631,6 +631,11 @@ pub(crate) async fn linger(stream: &mut Stream, guard: &Guard, core: &CoreCtx) {
                 core.flow.counters.add(Counter::BytesIn, read as u64);
                 if !std::mem::replace(&mut still_sending, true) {
                     core.flow.counters.inc(Counter::Lingers);
+                }
+                left = left.saturating_sub(read as u64);
+                if left == 0 {
+                    core.flow.counters.limit(Limit::DrainBytes);
+                    return;
                 }
             }
             _ => return,

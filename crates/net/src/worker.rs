@@ -637,14 +637,13 @@ impl Arrived {
             {
                 return stream.close();
             }
-            let now = core.flow.now();
-            guard.enter(Phase::New, now.mono_ms);
+            guard.enter(Phase::New, core.flow.now().mono_ms);
             let secured = Rc::new(secured);
             if secured.is_http2() {
                 h2::serve(stream, Some(secured), ends, guard, Vec::new(), core).await;
                 return drop(open);
             }
-            Conn::new(stream, Some(secured), ends, guard, Vec::new(), now)
+            Conn::new(stream, Some(secured), ends, guard, Vec::new(), &core)
         } else {
             let mut received = received;
             if h2c && h2::begins(&mut wire, &mut received, &guard, &core).await {
@@ -654,8 +653,7 @@ impl Arrived {
                 h2::serve(Stream::Plain(wire), None, ends, guard, received, core).await;
                 return drop(open);
             }
-            let now = core.flow.now();
-            let mut conn = Conn::new(Stream::Plain(wire), None, ends, guard, received, now);
+            let mut conn = Conn::new(Stream::Plain(wire), None, ends, guard, received, &core);
             conn.either = h2c;
             conn
         };

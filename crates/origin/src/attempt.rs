@@ -13,6 +13,7 @@ use rt::time::Instant;
 use crate::config::Timeouts;
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
+use crate::owner::{self, Owner};
 use crate::pool::{Core, Link, Parts, Workspace};
 use crate::send::Events;
 use crate::server::Server;
@@ -48,6 +49,20 @@ pub(crate) struct Answer {
     pub(crate) records: bool,
     /// The protocol that the connection speaks from here on, after a 101.
     pub(crate) switched: Option<Vec<u8>>,
+}
+
+impl Answer {
+    /// Has the connection belong to `owner` from now on, or end with this answer to `request` where
+    /// there is no such connection, if a user has logged in to it or is asked to.
+    pub(crate) fn give_to(&mut self, owner: Option<&Owner>, request: &Request) {
+        if !owner::is_taken(request, &self.response) {
+            return;
+        }
+        match owner {
+            Some(owner) => self.link.hold = Some(owner.hold(request)),
+            None => self.reusable = false,
+        }
+    }
 }
 
 /// Why a try failed, and what the server may have seen of it.

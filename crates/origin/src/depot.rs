@@ -14,6 +14,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::config::{Address, Opening, OriginConfig, Protocol, ServerConfig, TlsConfig};
+use crate::owner::{Owner, OwnerHold};
 use crate::pool::Link;
 use crate::reserved::Reserved;
 use crate::server::Server;
@@ -120,6 +121,8 @@ impl Lane {
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     idle: Mutex<VecDeque<Idle>>,
+    /// Those that are one client connection's each.
+    owned: Mutex<VecDeque<Idle>>,
 }
 
 #[derive(Debug)]
@@ -149,10 +152,25 @@ impl Shelf {
         None
     }
 
+    /// The connection that `server` can use and that is `owner`'s. The socket is always asked: a
+    /// login is lost with it.
+    pub(crate) fn take_owned(&self, server: &Server, now_ms: u64, owner: &Owner) -> Option<Link> {
+        let mut all = self.owned.lock();
+        let at = all.iter().rposition(|idle| idle.is_of(owner))?;
+        let latest = all.remove(at)?;
+        latest.is_usable(server, now_ms, Look::Sure).then_some(latest.link)
+    }
+
+    /// Returns true if one of them is `owner`'s.
+    pub(crate) fn has_owned(&self, owner: &Owner) -> bool {
+        self.owned.lock().iter().any(|idle| idle.is_of(owner))
+    }
+
     /// Keeps a connection that `server` has just used; true when it is one too many, and the oldest
     /// had to go.
     pub(crate) fn put(&self, server: &Arc<Server>, link: Link, now_ms: u64) -> bool {
-        let mut all = self.idle.lock();
+        let all = if link.hold.is_some() { &self.owned } else { &self.idle };
+        let mut all = all.lock();
         let is_full = all.len() >= server.idle_max;
         if is_full {
             all.pop_front();
@@ -163,17 +181,20 @@ impl Shelf {
 
     /// Closes what is of no more use.
     pub(crate) fn sweep(&self, now_ms: u64) -> Swept {
-        let mut all = self.idle.lock();
-        let mut late = 0;
-        all.retain(|idle| {
-            late += usize::from(idle.is_late(&idle.server, now_ms));
-            idle.is_usable(&idle.server, now_ms, Look::Sure)
-        });
-        Swept { late, left: all.len() }
+        let (mut late, mut left) = (0, 0);
+        for all in [&self.idle, &self.owned] {
+            let mut all = all.lock();
+            all.retain(|idle| {
+                late += usize::from(idle.is_late(&idle.server, now_ms));
+                idle.is_usable(&idle.server, now_ms, Look::Sure)
+            });
+            left += all.len();
+        }
+        Swept { late, left }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.idle.lock().len()
+        self.idle.lock().len() + self.owned.lock().len()
     }
 }
 
@@ -186,12 +207,17 @@ pub(crate) struct Swept {
 }
 
 impl Idle {
+    fn is_of(&self, owner: &Owner) -> bool {
+        self.link.hold.as_ref().is_some_and(|hold| hold.is_of(owner))
+    }
+
     fn is_late(&self, server: &Server, now_ms: u64) -> bool {
         now_ms.saturating_sub(self.since_ms) >= server.idle_timeout_ms
     }
 
     fn is_usable(&self, server: &Server, now_ms: u64, look: Look) -> bool {
         !self.is_late(server, now_ms)
+            && self.link.hold.as_ref().is_none_or(OwnerHold::lasts)
             && server.keeps_connections()
             && self.link.peer.is_none_or(|peer| server.is_at(peer))
             && self.link.stream.is_quiet(look)

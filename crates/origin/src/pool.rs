@@ -18,6 +18,7 @@ use crate::depot::{Depot, Lane, Shelf};
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::origin::Origin;
+use crate::owner::{Owner, OwnerHold};
 use crate::scripts::{Found, ScriptPaths};
 use crate::server::Server;
 use crate::stream::{Look, Stream};
@@ -66,9 +67,16 @@ struct Kept {
 pub(crate) struct Link {
     pub(crate) stream: Stream,
     pub(crate) peer: Option<SocketAddr>,
+    /// The client connection that alone goes on with it; `None` if any may.
+    pub(crate) hold: Option<OwnerHold>,
 }
 
 impl Link {
+    /// A new connection, which any client may go on with.
+    pub(crate) fn new(stream: Stream, peer: Option<SocketAddr>) -> Self {
+        Self { stream, peer, hold: None }
+    }
+
     /// The same for the calling core.
     pub(crate) fn moved(self) -> Option<Self> {
         let stream = self.stream.moved().ok()?;
@@ -150,17 +158,30 @@ impl Core {
         }
     }
 
-    /// The idle connection to `server` used last, if there is a good one: of this core, or else of
-    /// another.
-    pub(crate) fn checkout(&self, server: &Arc<Server>, now_ms: u64, look: Look) -> Option<Link> {
+    /// The idle connection to `server` used last, if there is a good one: `owner`'s, or else one
+    /// that is nobody's, of this core, or else of another.
+    pub(crate) fn checkout(
+        &self,
+        server: &Arc<Server>,
+        (now_ms, look): (u64, Look),
+        owner: Option<&Owner>,
+    ) -> Option<Link> {
         if server.idle_max == 0 {
             return None;
         }
         let lane = server.lane(&self.depot);
         let kept = self.kept.borrow();
-        let own =
-            kept.get(&key(lane)).and_then(|kept| kept.shelf.take(server, now_ms, look, |_| true));
+        let own = kept.get(&key(lane)).and_then(|kept| {
+            let owned = owner.and_then(|owner| kept.shelf.take_owned(server, now_ms, owner));
+            owned.or_else(|| kept.shelf.take(server, now_ms, look, |_| true))
+        });
         own.or_else(|| lane.take_over(server, now_ms))
+    }
+
+    /// Returns true if `owner` has an idle connection to `server`.
+    pub(crate) fn has_owned(&self, server: &Arc<Server>, owner: &Owner) -> bool {
+        let lane = server.lane(&self.depot);
+        self.kept.borrow().get(&key(lane)).is_some_and(|kept| kept.shelf.has_owned(owner))
     }
 
     /// Keeps a connection for the next request. The caller has seen its exchange end cleanly.
@@ -393,10 +414,10 @@ mod tests {
         for addresses in [vec![elsewhere, here], vec![elsewhere]] {
             server.set_addresses(vec![here]);
             let stream = Stream::connect_tcp(here).await.expect("a connection");
-            pool.core.checkin(&server, Link { stream, peer: Some(here) }, 0);
+            pool.core.checkin(&server, Link::new(stream, Some(here)), 0);
             let stays = addresses.contains(&here);
             server.set_addresses(addresses);
-            assert_eq!(pool.core.checkout(&server, 0, Look::Sure).is_some(), stays);
+            assert_eq!(pool.core.checkout(&server, (0, Look::Sure), None).is_some(), stays);
         }
     }
 
@@ -409,18 +430,19 @@ mod tests {
         let pool = || CorePool::with_journal(Arc::default(), &limits, Arc::clone(&depot), None);
         let (pools, url) = ([pool(), pool()], format!("http://{here}"));
         let stream = Stream::connect_tcp(here).await.expect("a connection");
-        pools[0].core.checkin(&server(&url), Link { stream, peer: Some(here) }, 0);
+        pools[0].core.checkin(&server(&url), Link::new(stream, Some(here)), 0);
         // Another origin, after a change of the limits, on another core.
         let later = pools[0].with_limits(&Limits { header_bytes: 4096, ..Limits::default() });
-        let link = later.core.checkout(&server(&url), 0, Look::Sure).expect("it is kept");
+        let link = later.core.checkout(&server(&url), (0, Look::Sure), None).expect("it is kept");
         later.core.checkin(&server(&url), link, 0);
         let fastcgi = server(&url.replace("http", "fastcgi"));
         assert!(
-            pools[1].core.checkout(&fastcgi, 0, Look::Sure).is_none(),
+            pools[1].core.checkout(&fastcgi, (0, Look::Sure), None).is_none(),
             "that is another language"
         );
-        let taken = pools[1].core.checkout(&server(&url), 0, Look::Sure).expect("the other core's");
-        assert!(pools[0].core.checkout(&server(&url), 0, Look::Sure).is_none());
+        let taken =
+            pools[1].core.checkout(&server(&url), (0, Look::Sure), None).expect("the other core's");
+        assert!(pools[0].core.checkout(&server(&url), (0, Look::Sure), None).is_none());
         pools[1].core.checkin(&server(&url), taken, 0);
         assert_eq!([&pools[0], &pools[1]].map(|pool| pool.idle_connections()), [0, 1]);
     }

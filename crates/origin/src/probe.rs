@@ -180,7 +180,7 @@ async fn probe_once(
             Some(SocketAddr::V4(_)) => Family::V4,
             Some(SocketAddr::V6(_)) => Family::V6,
         });
-        let mut link = Link { stream, peer };
+        let mut link = Link::new(stream, peer);
         let mut first = opening(&server.opening, None, &link);
         first.extend_from_slice(head);
         write(&mut link.stream, &first).await.map_err(ProbeError::Io)?;

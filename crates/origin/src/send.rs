@@ -15,6 +15,7 @@ use crate::deadline::Deadline;
 use crate::error::{Error, Step};
 use crate::exchange::{Exchange, Origins};
 use crate::origin::Origin;
+use crate::owner::Owner;
 use crate::places::Holder;
 use crate::pool::{Core, CorePool, Link};
 use crate::scripts;
@@ -96,6 +97,7 @@ impl CorePool {
             timeouts,
             ends: caller.ends,
             holder: Holder::of(caller.client, caller.ends),
+            owner: caller.owner.as_ref(),
             total: Deadline::new(Step::Total, Instant::now(), timeouts.total_ms),
             events,
             tried: Vec::new(),
@@ -186,6 +188,8 @@ struct Sender<'a, 'b> {
     ends: Option<(SocketAddr, SocketAddr)>,
     /// On whose account it goes.
     holder: Option<Holder>,
+    /// The client's connection.
+    owner: Option<&'a Owner>,
     total: Deadline,
     events: &'a mut dyn Events,
     /// Servers that failed it.
@@ -198,8 +202,8 @@ impl Sender<'_, '_> {
         loop {
             let now_ms = rt::now().mono_ms;
             let at = self
-                .origin
-                .pick(hash, &self.tried, now_ms)
+                .owned_at(now_ms)
+                .or_else(|| self.origin.pick(hash, &self.tried, now_ms))
                 .ok_or_else(|| Error::NoHealthyServer { origin: Arc::clone(self.origin.name()) })?;
             let failure = match self.ask(at).await {
                 Ok(exchange) if !self.wants_another(&exchange) => return Ok(exchange),
@@ -221,6 +225,19 @@ impl Sender<'_, '_> {
         }
     }
 
+    /// The server that the client has a connection of its own to: a login that has begun goes on
+    /// there.
+    fn owned_at(&self, now_ms: u64) -> Option<usize> {
+        let owner = self.owner?;
+        let mut servers = self.origin.shared().iter().enumerate();
+        let (at, _) = servers.find(|(at, server)| {
+            !self.tried.contains(at)
+                && self.core.has_owned(server, owner)
+                && server.is_healthy(now_ms)
+        })?;
+        Some(at)
+    }
+
     /// Asks the server at `at`, over a kept connection if there is one.
     async fn ask(&mut self, at: usize) -> Result<Exchange, Failure> {
         let origin = self.origin;
@@ -230,7 +247,7 @@ impl Sender<'_, '_> {
         let permit = server.permit(origin.config(), holder, self.total, counters).await;
         let permit = permit.inspect_err(unconnected)?;
         let (now_ms, began_us) = (rt::now().mono_ms, rt::micros());
-        let mut kept = self.core.checkout(server, now_ms, self.look());
+        let mut kept = self.core.checkout(server, (now_ms, self.look()), self.owner);
         loop {
             let reused = kept.is_some();
             let link = match kept.take() {
@@ -243,7 +260,10 @@ impl Sender<'_, '_> {
             self.events.connected(&server.name, reused);
             self.tries += 1;
             match self.attempt(server, link, reused).await {
-                Ok(answer) => {
+                Ok(mut answer) => {
+                    if self.cgi.is_none() {
+                        answer.give_to(self.owner, self.request);
+                    }
                     server.answered(answer.response.status, rt::now().mono_ms);
                     server.waited(rt::micros().saturating_sub(began_us));
                     let of = Origins {
@@ -283,7 +303,7 @@ impl Sender<'_, '_> {
             server.note_unconnected(error, rt::now().mono_ms);
         })?;
         self.core.counters.inc(Counter::OriginConnects);
-        Ok(Link { stream, peer })
+        Ok(Link::new(stream, peer))
     }
 
     async fn attempt(

@@ -16,6 +16,7 @@ use message::{Framing, HeaderId, Method, Request, Response};
 
 use crate::config::Timeouts;
 use crate::error::Error;
+use crate::owner::Owner;
 use crate::scripts::Found;
 
 /// STDOUT held at most while the request is still being sent; then the head is handed out, and the
@@ -38,6 +39,9 @@ pub struct Caller {
     pub read_at_most: u64,
     /// For whom a body is held that must be there as a whole; none for nobody's account.
     pub account: Option<Arc<Account>>,
+    /// The client's connection, which may go on with connections that are its own; `None` where the
+    /// answer may be for others, or where no one client is known.
+    pub owner: Option<Owner>,
     /// The request's own timeouts; the origin's when not set.
     pub timeouts: Option<Timeouts>,
 }

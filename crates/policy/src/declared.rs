@@ -30,6 +30,7 @@ use crate::points::{
     BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
     ReceiveCtx, ReceiveVerdict, ResponseCtx, StoreIn, TrailerCtx,
 };
+use crate::scripts::ScriptNames;
 use crate::told::{Deaf, Place, Step};
 use compile::Plan;
 
@@ -43,8 +44,12 @@ pub struct Declared {
     /// Origins get Forwarded, too.
     forwarded: bool,
     redirect_https: Option<Redirect>,
+    /// Fields that say where a client is, as CDNs write them, are in some key.
+    keys_places: bool,
     /// Rules hold also for the spellings that an origin may take for their paths.
     guards_spellings: bool,
+    /// The scripts that paths may run with a rest; none where no rule is for a path.
+    scripts: ScriptNames,
     /// The requests that each route is for; the first that matches counts.
     matchers: Vec<Matcher>,
     /// The plans for requests: that of the site itself first, then those of `matchers`.
@@ -82,6 +87,8 @@ impl fmt::Display for Of<'_> {
 #[derive(Debug)]
 struct Matcher {
     paths: Vec<PathPattern>,
+    /// Those of `paths` that speak of what follows a script's name.
+    meant: Vec<bool>,
     methods: Vec<message::Method>,
 }
 
@@ -144,7 +151,7 @@ impl Policy for Declared {
     }
 
     fn remove_forged(&self, headers: &mut HeaderBlock) {
-        forged::remove(headers, false);
+        forged::remove(headers, false, self.keys_places);
         if let Some(name) = self.client_field.named() {
             headers.remove_named(name.as_bytes());
         }
@@ -209,14 +216,14 @@ impl Policy for Declared {
         if forwarded::is_varied_by(&ctx.response.headers, &self.client_field) {
             ctx.plan.refuse(NotStored::VaryAny, ctx.response.status);
         }
-        if plan.match_type && ctx.plan.store.is_ok() {
+        if plan.match_type && ctx.plan.verdict().is_ok() {
             let kind = ctx.response.headers.value(HeaderId::ContentType).unwrap_or_default();
             if !media::fits(ctx.request.path(), kind) {
                 ctx.plan.refuse(NotStored::ContentType, ctx.response.status);
             }
         }
         if let Some(field) = &plan.dictionary
-            && ctx.plan.store.is_ok()
+            && ctx.plan.verdict().is_ok()
             && ctx.response.status == Status::OK
             && !ctx.response.headers.contains(HeaderId::UseAsDictionary)
         {

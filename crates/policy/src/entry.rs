@@ -33,3 +33,13 @@ pub struct ForwardAuth {
     /// The fields by whose values requests are told apart where a yes is remembered.
     pub by: Vec<FieldName>,
 }
+
+impl ForwardAuth {
+    /// The path without its query, which may hold a secret between the two servers.
+    pub fn shown_path(&self) -> String {
+        match self.path.split_once('?') {
+            Some((path, _)) => format!("{path}?..."),
+            None => self.path.to_string(),
+        }
+    }
+}

@@ -28,9 +28,14 @@ impl Seen {
 
 /// Removes every field that speaks for a proxy: origins believe them and reflect them, and they are
 /// in no key, so one client's value would be served to all (web cache poisoning).
-/// `told`: X-Forwarded-For is what was made of it here, and stays.
-pub(crate) fn remove(headers: &mut HeaderBlock, told: bool) {
-    headers.retain(|field| told && field.id == HeaderId::XForwardedFor || !is_forged(field));
+/// `told`: X-Forwarded-For is what was made of it here, and stays. `placed`: so does what says
+/// where the client is, since a proxy that is trusted says it, or the key has it.
+pub(crate) fn remove(headers: &mut HeaderBlock, told: bool, placed: bool) {
+    headers.retain(|field| {
+        told && field.id == HeaderId::XForwardedFor
+            || !is_forged(field)
+            || placed && is_place(field.name)
+    });
 }
 
 /// Returns true if the request says that a proxy has passed it on.
@@ -94,7 +99,7 @@ const PREFIXES: [&[u8]; 12] = [
 
 /// Names that say who asks or with which scheme, or that change the route, the method or the
 /// environment (Proxy: CVE-2016-5385) at an origin.
-const NAMES: [&[u8]; 53] = [
+const NAMES: [&[u8]; 60] = [
     b"base-url",
     b"cf-connecting-ip",
     b"cf-connecting-ipv6",
@@ -102,6 +107,7 @@ const NAMES: [&[u8]; 53] = [
     b"client-ip",
     b"cloudfront-forwarded-proto",
     b"fastly-client-ip",
+    b"fastly-ff",
     b"fastly-ssl",
     b"fly-client-ip",
     b"front-end-https",
@@ -120,6 +126,7 @@ const NAMES: [&[u8]; 53] = [
     b"x-backend-host",
     b"x-client-ip",
     b"x-cluster-client-ip",
+    b"x-custom-ip-authorization",
     b"x-envoy-external-address",
     b"x-forwarded",
     b"x-forwarder-for",
@@ -130,7 +137,11 @@ const NAMES: [&[u8]; 53] = [
     b"x-http-method-override",
     b"x-http-path-override",
     b"x-https",
+    b"x-invoke-error",
+    b"x-invoke-output",
     b"x-invoke-path",
+    b"x-invoke-query",
+    b"x-invoke-status",
     b"x-method-override",
     b"x-now-route-matches",
     b"x-originating-ip",
@@ -144,13 +155,34 @@ const NAMES: [&[u8]; 53] = [
     b"x-rewrite-url",
     b"x-scheme",
     b"x-script-name",
+    b"x-sendfile",
     b"x-sendfile-type",
     b"x-true-client-ip",
     b"x-url",
     b"x-url-scheme",
 ];
 
-/// Beginnings of the names on the two lists.
+/// Beginnings of names in which CDNs tell where a client is.
+const PLACE_PREFIXES: [&[u8]; 2] = [b"cloudfront-viewer-", b"x-vercel-ip-"];
+
+/// Names in which CDNs and balancers tell where a client is.
+const PLACES: [&[u8]; 13] = [
+    b"cf-ipcity",
+    b"cf-ipcontinent",
+    b"cf-ipcountry",
+    b"cf-iplatitude",
+    b"cf-iplongitude",
+    b"x-appengine-city",
+    b"x-appengine-country",
+    b"x-appengine-region",
+    b"x-client-geo-location",
+    b"x-country",
+    b"x-country-code",
+    b"x-geo-country",
+    b"x-geoip-country",
+];
+
+/// Beginnings of the names on all lists.
 const BEGINNINGS: [[u8; 2]; 15] = [
     *b"x-", *b"x_", *b"ba", *b"cf", *b"cl", *b"fa", *b"fl", *b"fo", *b"fr", *b"ht", *b"pr", *b"re",
     *b"ss", *b"tr", *b"wl",
@@ -181,8 +213,17 @@ fn is_forged_name(name: &[u8]) -> bool {
     if !begins_like_one {
         return false;
     }
+    is_one_of(name, &PREFIXES, &NAMES) || is_place(name)
+}
+
+/// Returns true if a field of this name says where the client is, as CDNs tell it.
+pub(crate) fn is_place(name: &[u8]) -> bool {
+    is_one_of(name, &PLACE_PREFIXES, &PLACES)
+}
+
+fn is_one_of(name: &[u8], prefixes: &[&[u8]], names: &[&[u8]]) -> bool {
     let begins = |prefix: &[u8]| name.len() >= prefix.len() && same(&name[..prefix.len()], prefix);
-    PREFIXES.iter().any(|prefix| begins(prefix)) || NAMES.iter().any(|known| is_name(name, known))
+    prefixes.iter().any(|prefix| begins(prefix)) || names.iter().any(|known| is_name(name, known))
 }
 
 /// Equal but for case and `_` for `-`: CGI and what descends from it cannot tell those apart.
@@ -196,7 +237,7 @@ mod tests {
 
     #[test]
     fn every_name_begins_like_one() {
-        for name in PREFIXES.iter().chain(&NAMES) {
+        for name in PREFIXES.iter().chain(&NAMES).chain(&PLACE_PREFIXES).chain(&PLACES) {
             assert!(is_forged_name(name), "{}", String::from_utf8_lossy(name));
         }
     }
@@ -265,6 +306,16 @@ mod tests {
             "Content_Length",
             "transfer_encoding",
             "Proxy-Authorization",
+            "CF-IPCountry",
+            "CloudFront-Viewer-Country",
+            "X-Country",
+            "X-Geo-Country",
+            "Fastly-FF",
+            "X-Sendfile",
+            "X-Custom-IP-Authorization",
+            "X-Invoke-Status",
+            "X-Invoke-Query",
+            "X-Vercel-IP-Country",
         ];
         let innocent = [
             "Accept",
@@ -284,9 +335,20 @@ mod tests {
             headers.push_named(name.as_bytes(), b"evil");
         }
         assert!(Seen::of(&headers).forged);
-        remove(&mut headers, false);
+        remove(&mut headers, false, false);
         assert_eq!(Seen::of(&headers), Seen::default());
         let left: Vec<_> = headers.iter().map(|f| f.name).collect();
         assert_eq!(left, innocent.map(str::as_bytes));
+    }
+
+    #[test]
+    fn where_a_client_is_may_be_said_by_those_who_are_believed() {
+        let mut headers = HeaderBlock::new();
+        for name in ["CF-IPCountry", "X-Real-IP", "CloudFront-Viewer-Country"] {
+            headers.push_named(name.as_bytes(), b"DE");
+        }
+        remove(&mut headers, false, true);
+        let left: Vec<_> = headers.iter().map(|f| f.name).collect();
+        assert_eq!(left, [&b"CF-IPCountry"[..], b"CloudFront-Viewer-Country"]);
     }
 }

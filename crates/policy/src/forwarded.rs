@@ -61,6 +61,8 @@ struct Entries {
     outermost_proxy: Option<IpAddr>,
     /// One that names nobody stands where the client should.
     hidden: bool,
+    /// The number of entries behind the client's: each is of one proxy more.
+    behind: usize,
     chain: Chain,
     scheme: Option<Scheme>,
 }
@@ -73,11 +75,13 @@ impl Entries {
             *self = Self { hidden: true, scheme: self.scheme, ..Self::default() };
             return;
         };
+        let is_first = self.chain.is_empty() && !self.hidden;
         if trusted.contains(address) {
+            self.behind += usize::from(!is_first);
             self.outermost_proxy = self.outermost_proxy.or(Some(address));
         } else {
             self.stranger = Some(address);
-            self.hidden = false;
+            (self.hidden, self.behind) = (false, 0);
             self.chain.clear();
         }
         append(&mut self.chain, address);
@@ -87,18 +91,32 @@ impl Entries {
     fn add_element(&mut self, element: Option<Element<'_>>, trusted: &CidrSet) {
         let client = element.and_then(|element| element.client);
         let is_proxy = client.is_some_and(|client| trusted.contains(client));
-        if !is_proxy || self.stranger.is_none() && self.outermost_proxy.is_none() {
+        let is_first = self.chain.is_empty() && !self.hidden;
+        if !is_proxy || is_first {
             self.scheme = element.and_then(|element| scheme_of(element.proto?));
         }
         self.add(client, trusted);
     }
 
     /// The scheme that the client asked with, if proxies that write `field` say so.
-    fn scheme_by(&self, field: &ClientField, headers: &HeaderBlock) -> Option<Scheme> {
-        match field {
-            ClientField::Forwarded => self.scheme,
-            _ => entries_of(headers, HeaderId::XForwardedProto).last().and_then(scheme_of),
-        }
+    fn scheme_by(
+        &self,
+        field: &ClientField,
+        headers: &HeaderBlock,
+        trusted: &CidrSet,
+    ) -> Option<Scheme> {
+        let behind = match field {
+            ClientField::Forwarded => return self.scheme,
+            ClientField::XForwardedFor => self.behind,
+            ClientField::Named(_) => listed(headers, trusted).behind,
+        };
+        // Each proxy adds the scheme that it was asked with beside the address that asked it, so
+        // that one stands behind the client's as many places from the end. Where fewer are there,
+        // some proxy has passed on the one that it found.
+        let schemes: SmallVec<[&[u8]; 4]> =
+            entries_of(headers, HeaderId::XForwardedProto).collect();
+        let last = schemes.len().checked_sub(1)?;
+        scheme_of(schemes[last.saturating_sub(behind)])
     }
 
     fn client(&self, peer: Peer) -> Peer {
@@ -141,7 +159,7 @@ fn client_behind(
     request: &mut Request,
 ) -> Peer {
     let mut entries = entries_in(&request.headers, field, trusted);
-    if let Some(scheme) = entries.scheme_by(field, &request.headers)
+    if let Some(scheme) = entries.scheme_by(field, &request.headers, trusted)
         && scheme != request.scheme
     {
         request.scheme = scheme;
@@ -184,7 +202,7 @@ pub(crate) fn scheme_named(
         return request.scheme;
     }
     let entries = entries_in(&request.headers, field, trusted);
-    entries.scheme_by(field, &request.headers).unwrap_or(request.scheme)
+    entries.scheme_by(field, &request.headers, trusted).unwrap_or(request.scheme)
 }
 
 /// The entries that proxies have written in their field.
@@ -488,6 +506,58 @@ mod tests {
         let peer = Peer::Host(ip("10.0.0.1"));
         client_of(peer, &trusted(), &ClientField::default(), &mut request);
         assert_eq!(request.port, None);
+    }
+
+    #[test]
+    fn the_scheme_is_the_one_that_the_client_asked_with_in_either_field() {
+        for (listed, schemes, rfc, expected) in [
+            // A CDN, and a balancer behind it that it asks over plain HTTP.
+            (
+                "198.51.100.1, 10.0.0.2",
+                "https, http",
+                "for=198.51.100.1;proto=https, for=10.0.0.2;proto=http",
+                Scheme::Https,
+            ),
+            (
+                "203.0.113.9, 198.51.100.1, 10.0.0.2",
+                "https, http, https",
+                "for=203.0.113.9;proto=https, for=198.51.100.1;proto=http, \
+                 for=10.0.0.2;proto=https",
+                Scheme::Http,
+            ),
+            (
+                "10.0.0.3, 10.0.0.2",
+                "https, http",
+                "for=10.0.0.3;proto=https, for=10.0.0.2;proto=http",
+                Scheme::Https,
+            ),
+            (
+                "unknown, 10.0.0.2",
+                "https, http",
+                "for=unknown;proto=https, for=10.0.0.2;proto=http",
+                Scheme::Https,
+            ),
+            // Only the CDN says it.
+            (
+                "198.51.100.1, 10.0.0.2",
+                "https",
+                "for=198.51.100.1;proto=https, for=10.0.0.2",
+                Scheme::Https,
+            ),
+            // The client says it, too.
+            ("198.51.100.1", "https, http", "for=198.51.100.1;proto=http", Scheme::Http),
+        ] {
+            let fields = [
+                ("X-Forwarded-For", listed),
+                ("X-Forwarded-Proto", schemes),
+                ("CF-Connecting-IP", "198.51.100.1"),
+                ("Forwarded", rfc),
+            ];
+            for name in ["X-Forwarded-For", "Forwarded", "CF-Connecting-IP"] {
+                let (_, scheme, _) = asked(Peer::Host(ip("10.0.0.1")), name, &fields);
+                assert_eq!(scheme, expected, "{name}: {listed} {schemes}");
+            }
+        }
     }
 
     #[test]

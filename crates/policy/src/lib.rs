@@ -19,6 +19,7 @@ mod peer;
 pub mod points;
 pub mod purge;
 pub mod rules;
+mod scripts;
 pub mod throttle;
 pub mod told;
 pub mod users;
@@ -35,6 +36,7 @@ pub use points::{
 };
 pub use purge::{Asker, Dialect, Dialects, Purge};
 pub use rules::{Profile, SiteRules};
+pub use scripts::ScriptNames;
 pub use throttle::{CrowdRule, Per, RateRule, Terms};
 pub use told::{Place, Places, Step};
 pub use users::{Users, UsersError};

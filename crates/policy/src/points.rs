@@ -32,6 +32,8 @@ pub struct Notes {
     /// On whose behalf the request is made: the peer, or who a trusted proxy says it is. Set by
     /// [`Policy::receive`]; [`Policy::fetch`] tells it the origin.
     pub client: Option<Peer>,
+    /// The request says that a proxy has passed it on: its connection may carry many clients'.
+    pub passed_on: bool,
 }
 
 /// Where a response is kept.

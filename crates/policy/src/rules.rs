@@ -58,6 +58,8 @@ pub struct SiteRules {
     /// Paths mean what their bytes say, and nothing else: `;` begins no parameters, and an escaped
     /// `\` is no slash.
     pub opaque_spellings: bool,
+    /// Ends of the names of scripts that the site's origins run as Larder says itself.
+    pub scripts: Vec<String>,
     /// Routes in the order of the file; the first that matches counts.
     pub routes: Vec<RouteRules>,
     /// Settings of requests no route matches.

@@ -1,6 +1,8 @@
 //! Limits on how often, and how much at once, a site's clients may ask: as plain data, and who
 //! counts as one client.
 
+use std::sync::LazyLock;
+
 use base::rate::{Rate, show_rate};
 use base::{ClientId, HashSeed};
 use message::{Request, Status, path};
@@ -9,6 +11,7 @@ use crate::acl::{CidrSet, Net};
 use crate::headers::FieldName;
 use crate::pattern::PathPattern;
 use crate::peer::Peer;
+use crate::scripts::ScriptNames;
 
 /// The ones that are counted apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,7 +99,7 @@ impl Terms {
     /// Returns true if the limit is for requests of this path. Of a path that origins may read in
     /// several ways each reading counts, and one that has no normal form is limited, too.
     pub fn are_for(&self, path: &[u8]) -> bool {
-        self.paths.is_empty() || self.name(path) || !path::is_ordinary(path) && self.name_odd(path)
+        self.paths.is_empty() || self.name(path) || may_be_odd(path) && self.name_odd(path)
     }
 
     fn name(&self, path: &[u8]) -> bool {
@@ -108,13 +111,20 @@ impl Terms {
         let mut normal = Vec::new();
         let readings = path::normal_form(path, &mut normal)
             .and_then(|changed| Ok((changed, path::other_reading(path)?)));
-        match readings {
-            Ok((changed, other)) => {
-                changed && self.name(&normal) || other.is_some_and(|other| self.name(&other))
-            }
-            Err(_) => true,
-        }
+        let Ok((changed, other)) = readings else { return true };
+        let normal = if changed { &normal } else { path };
+        [Some(normal), other.as_deref()].into_iter().flatten().any(|reading| {
+            self.name(reading) || SCRIPTS.of(reading).any(|script| self.name(script))
+        })
     }
+}
+
+/// Scripts that a path may run with a rest, on whatever origin.
+static SCRIPTS: LazyLock<ScriptNames> = LazyLock::new(|| ScriptNames::new([], true));
+
+/// Returns true if origins may read `path` in several ways.
+fn may_be_odd(path: &[u8]) -> bool {
+    !path::is_ordinary(path) || SCRIPTS.are_in(path)
 }
 
 impl Per {

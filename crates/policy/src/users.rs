@@ -110,17 +110,31 @@ impl Users {
     }
 
     /// Returns true if `password` is that of `user`. It takes as long as the hash is meant to: tens
-    /// of milliseconds for bcrypt; and as long for a user who is not there.
+    /// of milliseconds for bcrypt. Where users have hashes of several kinds each name takes as long
+    /// as the dearest of them, and a user who is not there as long as one who is: the time tells
+    /// nothing of a name.
     pub fn has(&self, user: &[u8], password: &[u8]) -> bool {
-        match self.by_name.get(user) {
-            Some(hashed) => hashed.is(password),
-            None => {
-                if let Some(other) = self.by_name.values().next() {
-                    std::hint::black_box(other.is(password));
-                }
-                false
-            }
+        let Some((hashed, besides)) = self.to_hash(user) else { return false };
+        let is_right = hashed.is(password);
+        if let Some(besides) = besides {
+            std::hint::black_box(besides.is(password));
         }
+        is_right && self.by_name.contains_key(user)
+    }
+
+    /// The hash that a password of `user` is held against, that of another one for a user who is
+    /// not there; and the dearest one if that is a cheaper one. `None` if there are no users.
+    fn to_hash(&self, user: &[u8]) -> Option<(&Hashed, Option<&Hashed>)> {
+        let own = || {
+            // By the file, so that no stranger knows whose it is.
+            let sum: [u8; 32] =
+                Sha256::new().chain_update(self.digest).chain_update(user).finalize().into();
+            let at = u64::from_le_bytes(*sum.first_chunk()?) % self.by_name.len().max(1) as u64;
+            self.by_name.values().nth(usize::try_from(at).ok()?)
+        };
+        let hashed = self.by_name.get(user).or_else(own)?;
+        let dearest = self.by_name.values().max_by_key(|hashed| hashed.cost())?;
+        Some((hashed, Some(dearest).filter(|dearest| dearest.cost() > hashed.cost())))
     }
 }
 
@@ -140,6 +154,15 @@ impl Hashed {
         }
         let sum = BASE64.decode(text.strip_prefix(SHA1)?.as_bytes()).ok()?;
         Some(Self::Sha1(sum.try_into().ok()?))
+    }
+
+    /// An order by the time that a check takes.
+    fn cost(&self) -> u32 {
+        match self {
+            Self::Sha1(_) => 0,
+            Self::Apr1 { .. } => 1,
+            Self::Bcrypt(hash) => hash.get(4..6).and_then(|cost| cost.parse().ok()).unwrap_or(0),
+        }
     }
 
     fn is(&self, password: &[u8]) -> bool {
@@ -248,6 +271,25 @@ mod tests {
         assert!(!users.has(b"nobody", b"password"));
         assert!(!users.has(b"", b"password"));
         assert!(Users::parse(b"").expect("nobody").is_empty());
+    }
+
+    #[test]
+    fn every_name_costs_as_much_as_the_dearest_hash() {
+        let users = Users::parse(FILE.as_bytes()).expect("a good file");
+        let names = (0..99).map(|n| format!("stranger{n}"));
+        let mut kinds = std::collections::BTreeSet::new();
+        for name in ["strong", "apache", "old"].map(str::to_owned).into_iter().chain(names) {
+            let (own, besides) = users.to_hash(name.as_bytes()).expect("there are users");
+            let dearest = own.cost().max(besides.map_or(0, Hashed::cost));
+            assert_eq!(dearest, 5, "{name}");
+            assert_eq!(besides.is_some(), own.cost() < 5, "{name}");
+            if name.starts_with("stranger") {
+                kinds.insert(own.cost());
+                assert!(!users.has(name.as_bytes(), b"password"), "{name}");
+            }
+        }
+        assert_eq!(kinds.len(), 3, "strangers look like users of every kind");
+        assert!(Users::nobody().to_hash(b"a").is_none());
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) async fn live(world: Rc<World>, number: u64) {
         match done {
             Ok(outcome) => world.book.note(format_args!("client {number}: {outcome}")),
             Err(_) if leaves => {
-                world.left.set(world.left.get() + 1);
+                world.left.set(world.left.get() + line.under_way);
                 line = Line::default();
                 world.book.note(format_args!("client {number} leaves"))
             }
@@ -107,7 +107,7 @@ pub(crate) fn read_request(text: &str) -> Request {
 pub(crate) async fn reply_to(
     world: &World,
     request: &mut Request,
-    account: Option<&Arc<Account>>,
+    account: &Arc<Account>,
 ) -> (LiveRef, Reply) {
     let live = world.core.live();
     let client = Client {
@@ -115,22 +115,20 @@ pub(crate) async fn reply_to(
         near: false,
         secured: None,
         line: None,
+        account,
     };
     world.asked.set(world.asked.get() + 1);
     let (start, _) = world.core.start(&live, request, &client, world.core.now());
     let reply = match start {
         Start::Reply(reply) => reply,
-        Start::Slow(slow) => {
-            let front = Front { account, ..Front::default() };
-            slow.run(&world.core, request, None, front).await
-        }
+        Start::Slow(slow) => slow.run(&world.core, request, None, Front::of(account)).await,
     };
     (live, reply)
 }
 
 async fn ask(world: &World, asked: &Asked, text: &str, account: &Arc<Account>) -> String {
     let mut request = read_request(text);
-    let (live, mut reply) = reply_to(world, &mut request, Some(account)).await;
+    let (live, mut reply) = reply_to(world, &mut request, account).await;
     let mut head = Vec::new();
     reply.write_head(&live, &mut head);
     let head = String::from_utf8_lossy(&head).into_owned();

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use ban::Expression;
+use base::Account;
 use flow::invalidate::{Sites, Target, Url, What};
 use policy::Peer;
 use rt::simulation::random;
@@ -67,8 +68,9 @@ async fn by_operator(world: &World, scope: Scope, what: Target) {
 async fn by_program(world: &World, number: usize, method: &str) {
     let path = &world.plan.resources[number].path;
     let text = format!("{method} {path} HTTP/1.1\r\nHost: v.example\r\n\r\n");
+    let account = Account::open(world.core.shared.cache.memory(), u64::MAX);
     let purge = world.book.purge_began(Scope::Resource(number));
-    let (_, reply) = reply_to(world, &mut read_request(&text), None).await;
+    let (_, reply) = reply_to(world, &mut read_request(&text), &account).await;
     match reply.status.code() {
         200 => world.book.purge_answered(purge),
         status => world.book.fail(|| format!("{method} was answered by {status}")),

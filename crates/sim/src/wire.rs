@@ -21,6 +21,8 @@ use crate::world::World;
 pub(crate) struct Line {
     http1: Option<UnixStream>,
     http2: Option<Client<UnixStream>>,
+    /// Requests that are under way: what a client that leaves may not have sent.
+    pub(crate) under_way: u64,
 }
 
 /// A request as text: its head in HTTP/1.1, and a body, in chunks if the head says so.
@@ -82,7 +84,9 @@ impl Line {
             None => connect(world).await?,
         };
         world.asked.set(world.asked.get() + outgoing.len() as u64);
+        self.under_way = outgoing.len() as u64;
         let (answers, keeps) = exchange(world, &mut stream, outgoing).await?;
+        self.under_way = 0;
         self.http1 = keeps.then_some(stream);
         let unanswered = outgoing.len() - answers.len();
         world.left.set(world.left.get() + unanswered as u64);
@@ -105,6 +109,7 @@ impl Line {
             }
         };
         world.asked.set(world.asked.get() + 1);
+        self.under_way = 1;
         let mut words = outgoing.head.split(' ');
         let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let host = http::field(outgoing.head, "host").unwrap_or_default();
@@ -136,6 +141,7 @@ impl Line {
             Fate::Reset(_, answer) if answer.status != 0 => (answer, false),
             other => return Err(format!("over HTTP/2: {other:?}")),
         };
+        self.under_way = 0;
         self.http2 = Some(client);
         let mut head = String::from("\n");
         for (name, value) in &answer.fields {

@@ -43,6 +43,9 @@ pub struct ClusterRollOutArgs {
     /// Word about it, for those who look later.
     #[arg(long, value_name = "TEXT", default_value = "")]
     comment: String,
+    /// Roll it out although hosts that have a site now would have none.
+    #[arg(long)]
+    drop_hosts: bool,
     /// Wait until all live nodes have it, or it has failed.
     #[arg(long)]
     wait: bool,
@@ -81,6 +84,7 @@ pub(crate) fn roll_out(args: &ClusterRollOutArgs, gather: Gather) -> Result<(), 
         "watch_ms": args.watch,
         "checks": args.check,
         "comment": args.comment,
+        "drop_hosts": args.drop_hosts,
     });
     let socket = &args.admin.admin_socket;
     let begun = call(socket, "/api/v1/cluster/roll-out", &wish)?;

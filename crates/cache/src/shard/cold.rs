@@ -196,7 +196,7 @@ impl<L: Lower> Shard<L> {
 
     /// Strikes out what the lower tier has of a key of this hash and is `leaving`; returns how much
     /// of it was not in memory.
-    pub(super) fn forget_cold(&mut self, h32: u32, leaving: Leaving<'_, L::Place>) -> usize {
+    pub(crate) fn forget_cold(&mut self, h32: u32, leaving: Leaving<'_, L::Place>) -> usize {
         if !self.has_lower() {
             return 0;
         }

@@ -8,7 +8,7 @@ fn tags(tags: &[u64]) -> Tags {
 
 fn tagged(cache: &Arc<Cache>, name: &str, of: &[u64]) -> Arc<Object> {
     let new = NewObject { tags: tags(of), ..head(Some(0)) };
-    let filling = begin_anew(cache, name).store(new, None);
+    let filling = begin_anew(cache, name).store(permit(), new, None);
     let object = Arc::clone(filling.object());
     assert!(filling.finish());
     object
@@ -160,7 +160,7 @@ fn a_ban_wins_over_a_fetch_that_began_before_it() {
     let Begin::Wait(ticket) = begin(&cache, "key") else { panic!("one fetches already") };
     cache.ban(ban(by_tags(&[5])));
     sweep(&cache);
-    let filling = early.store(NewObject { tags: tags(&[5]), ..head(Some(0)) }, None);
+    let filling = early.store(permit(), NewObject { tags: tags(&[5]), ..head(Some(0)) }, None);
     assert!(!filling.stored());
     assert!(filling.finish());
     assert!(found(&cache, "key").is_none());
@@ -180,7 +180,7 @@ fn a_fetch_older_than_all_bans_that_are_remembered_is_not_stored() {
     cache.ban(ban(by_tags(&[5])));
     cache.sweep(u32::MAX, 100_000, &mut || ());
     assert!(cache.bans().is_empty());
-    let filling = early.store(head(Some(0)), None);
+    let filling = early.store(permit(), head(Some(0)), None);
     assert!(!filling.stored());
     drop(filling);
     tagged(&cache, "key", &[5]);
@@ -194,7 +194,7 @@ fn a_confirmation_of_what_was_banned_meanwhile_is_not_stored() {
     let lead = cache.begin_refresh(&key("key"), &old).expect("nobody refreshes it");
     cache.ban(ban(by_tags(&[5])));
     // The confirmation says nothing of tags.
-    let new = lead.freshen(&old, head(None), None);
+    let new = lead.freshen(permit(), &old, head(None), None);
     assert!(!new.is_live());
     assert!(found(&cache, "key").is_none());
     cache.check();
@@ -210,7 +210,7 @@ fn a_soft_ban_leaves_its_objects_stale() {
     assert!(found(&cache, "key").is_some_and(|object| Arc::ptr_eq(&object, &old)));
     assert!(!old.is_fresh(300) && old.is_fresh(299) && other.is_fresh(300));
     assert_eq!((old.stale_ms(400), old.grace_ms()), (100, 5000));
-    let filling = lead.store(NewObject { tags: tags(&[5]), ..head(Some(0)) }, None);
+    let filling = lead.store(permit(), NewObject { tags: tags(&[5]), ..head(Some(0)) }, None);
     assert!(filling.stored());
     assert!(!filling.object().is_fresh(300));
     assert!(filling.finish());

@@ -1,5 +1,8 @@
 //! Bodies that fill, windows, readers.
 
+use std::future::Future;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use bytes::Bytes;
 use message::Trailers;
 
@@ -8,7 +11,7 @@ use super::*;
 #[test]
 fn a_reader_follows_and_ends_with_the_body() {
     let cache = cache();
-    let mut filling = lead(begin(&cache, "/a")).store(head(Some(6)), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(6)), None);
     let object = Arc::clone(filling.object());
     let mut reader = object.reader();
     assert_eq!((reader.length(), object.length()), (Some(6), Some(6)));
@@ -34,7 +37,7 @@ fn bodies_of_every_shape_come_out_as_they_went_in() {
         let body = pattern(size);
         for (declared, step) in [(true, 1000), (true, 100_000), (false, 1000), (false, 70_000)] {
             let length = declared.then_some(size as u64);
-            let mut filling = begin_anew(&cache, "/a").store(head(length), None);
+            let mut filling = begin_anew(&cache, "/a").store(permit(), head(length), None);
             let early = filling.object().reader();
             let follower = std::thread::spawn(move || read_all(early));
             for piece in body.chunks(step) {
@@ -64,7 +67,8 @@ fn trailers(name: &[u8]) -> Trailers {
 fn trailers_come_behind_a_kept_body_for_every_reader_and_are_weighed_with_it() {
     let cache = cache();
     let store = |length: usize, flags: Flags, behind: Option<Trailers>| {
-        let mut filling = begin_anew(&cache, "/a").store(NewObject { flags, ..head(None) }, None);
+        let mut filling =
+            begin_anew(&cache, "/a").store(permit(), NewObject { flags, ..head(None) }, None);
         let mut early = filling.object().reader();
         assert!(early.take_trailers().is_none(), "before the end there are none");
         let object = Arc::clone(filling.object());
@@ -96,7 +100,7 @@ fn trailers_come_behind_a_kept_body_for_every_reader_and_are_weighed_with_it() {
 #[test]
 fn trailers_of_a_body_that_is_not_kept_go_to_its_reader() {
     let cache = Cache::new(Config { object_bytes_max: 1000, ..config(1 << 20) });
-    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
     let mut reader = filling.object().reader();
     assert_eq!(filling.push(&[1; 2000]), Push::Ok);
     assert!(filling.is_window());
@@ -110,11 +114,11 @@ fn trailers_of_a_body_that_is_not_kept_go_to_its_reader() {
 #[test]
 fn trailers_stay_with_a_body_that_is_confirmed() {
     let cache = cache();
-    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
     let old = Arc::clone(filling.object());
     assert_eq!(filling.push(b"body"), Push::Ok);
     assert!(filling.finish_with(Some(trailers(b"X-Sum"))));
-    let new = begin_anew(&cache, "/a").freshen(&old, head(None), None);
+    let new = begin_anew(&cache, "/a").freshen(permit(), &old, head(None), None);
     drop(old);
     assert_eq!(new.trailers(), Some(&trailers(b"X-Sum")));
     assert_eq!(bytes_of(&new).as_deref(), Some(&b"body"[..]));
@@ -134,7 +138,7 @@ fn chunks_that_are_there_are_kept_as_they_are() {
     ] {
         let body = pattern(sizes.iter().sum());
         let length = declared.then_some(body.len() as u64);
-        let mut filling = begin_anew(&cache, "/a").store(head(length), None);
+        let mut filling = begin_anew(&cache, "/a").store(permit(), head(length), None);
         let mut follower = filling.object().reader();
         let mut rest = Bytes::from(body.clone());
         for size in sizes {
@@ -151,14 +155,14 @@ fn chunks_that_are_there_are_kept_as_they_are() {
         assert!(read_all(object.reader()).expect("complete") == body);
     }
     // Copies and chunks may follow each other, and no more comes than was declared.
-    let mut filling = begin_anew(&cache, "/a").store(head(Some(9)), None);
+    let mut filling = begin_anew(&cache, "/a").store(permit(), head(Some(9)), None);
     let chunk = Bytes::from_static(b"def");
     assert_eq!((filling.push(b"abc"), filling.push_chunk(&chunk)), (Push::Ok, Push::Ok));
     assert_eq!(filling.push(b"ghi"), Push::Ok);
     let object = Arc::clone(filling.object());
     assert!(filling.finish());
     assert_eq!(bytes_of(&object).expect("complete"), b"abcdefghi");
-    let mut filling = begin_anew(&cache, "/a").store(head(Some(2)), None);
+    let mut filling = begin_anew(&cache, "/a").store(permit(), head(Some(2)), None);
     assert_eq!(filling.push_chunk(&chunk), Push::Overrun);
     drop((object, filling));
     cache.clear();
@@ -169,7 +173,7 @@ fn chunks_that_are_there_are_kept_as_they_are() {
 fn a_reader_seeks_within_and_beyond_what_has_come() {
     let cache = cache();
     let body = pattern(600_000);
-    let mut filling = lead(begin(&cache, "/a")).store(head(Some(600_000)), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(600_000)), None);
     let skips = [0, 1, 1000, 262_144, 262_145, 599_999, 600_000, 700_000];
     let mut readers: Vec<_> = skips.iter().map(|_| filling.object().reader()).collect();
     readers.iter_mut().zip(skips).for_each(|(reader, skip)| reader.seek(skip));
@@ -194,7 +198,7 @@ fn a_reader_seeks_within_and_beyond_what_has_come() {
 #[test]
 fn a_length_not_met_is_an_abort() {
     let cache = cache();
-    let mut filling = lead(begin(&cache, "/a")).store(head(Some(6)), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(6)), None);
     let reader = filling.object().reader();
     assert_eq!(filling.push(b"abc"), Push::Ok);
     assert!(found(&cache, "/a").is_some());
@@ -206,7 +210,7 @@ fn a_length_not_met_is_an_abort() {
 #[test]
 fn a_length_exceeded_is_an_abort() {
     let cache = cache();
-    let mut filling = lead(begin(&cache, "/a")).store(head(Some(2)), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(2)), None);
     let reader = filling.object().reader();
     assert_eq!(filling.push(b"abc"), Push::Overrun);
     assert_eq!(filling.push(b"d"), Push::Abandoned);
@@ -218,7 +222,7 @@ fn a_length_exceeded_is_an_abort() {
 #[test]
 fn a_slow_reader_does_not_slow_the_writer_of_a_kept_body() {
     let cache = cache();
-    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
     let slow = filling.object().reader();
     for _ in 0..10 {
         assert_eq!(filling.push(&[7; 100_000]), Push::Ok);
@@ -231,7 +235,7 @@ fn a_slow_reader_does_not_slow_the_writer_of_a_kept_body() {
 #[test]
 fn a_body_that_outgrows_the_limit_becomes_a_window() {
     let cache = cache();
-    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
     let object = Arc::clone(filling.object());
     let (mut fast, mut slow) = (object.reader(), object.reader());
     let piece = pattern(100_000);
@@ -270,7 +274,7 @@ fn a_body_declared_too_large_is_a_window_from_the_start() {
     let cache = cache();
     let lead = lead(begin(&cache, "/a"));
     let Begin::Wait(waiting) = begin(&cache, "/a") else { panic!("somebody fetches") };
-    let mut filling = lead.store(head(Some(2 * MIB)), None);
+    let mut filling = lead.store(permit(), head(Some(2 * MIB)), None);
     assert!(matches!(block_on(waiting), Waited::Refused));
     assert!(!filling.stored() && filling.is_window());
     assert!(matches!(begin(&cache, "/a"), Begin::Alone(_)));
@@ -293,7 +297,7 @@ fn a_body_declared_too_large_is_a_window_from_the_start() {
 fn a_window_without_readers_is_abandoned() {
     let cache = cache();
     // Its readers left.
-    let mut filling = lead(begin(&cache, "/a")).store(head(Some(2 * MIB)), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(2 * MIB)), None);
     let reader = filling.object().reader();
     assert_eq!(filling.push(&[1; 70_000]), Push::Wait);
     assert!(filling.poll_room(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -302,11 +306,13 @@ fn a_window_without_readers_is_abandoned() {
     assert_eq!(filling.push(b"x"), Push::Abandoned);
     assert!(!filling.finish());
     // Nobody ever came: it waits for a reader until it is full.
-    let mut filling = lead(begin(&cache, "/b")).store(head(Some(2 * MIB)), None);
+    let mut lead_of_b = lead(begin(&cache, "/b"));
+    lead_of_b.passes_by(passage(64 * 1024));
+    let mut filling = lead_of_b.store(permit(), head(Some(2 * MIB)), None);
     assert_eq!(filling.push(&[1; 60_000]), Push::Ok);
     assert_eq!(filling.push(&[1; 60_000]), Push::Abandoned);
     // A background fetch that outgrows the limit.
-    let mut filling = lead(begin(&cache, "/c")).store(head(None), None);
+    let mut filling = lead(begin(&cache, "/c")).store(permit(), head(None), None);
     assert_eq!(filling.push(&[1; 1_000_000]), Push::Ok);
     assert_eq!(filling.push(&[1; 100_000]), Push::Abandoned);
     drop(filling);
@@ -317,7 +323,7 @@ fn a_window_without_readers_is_abandoned() {
 #[test]
 fn a_budget_without_room_makes_windows_too() {
     let cache = Cache::new(config(100_000));
-    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
     let reader = filling.object().reader();
     let follower = std::thread::spawn(move || read_all(reader));
     let body = pattern(900_000);
@@ -348,7 +354,7 @@ fn chunks_in_a_readers_hand_stay_counted_after_their_object_is_gone() {
 
 #[test]
 fn a_standalone_window_carries_a_body() {
-    let (mut writer, reader) = Body::window(10_000);
+    let (mut writer, reader) = Body::window(passage(10_000));
     let body = pattern(500_000);
     let expected = body.clone();
     let follower = std::thread::spawn(move || read_all(reader).expect("complete") == expected);
@@ -365,7 +371,7 @@ fn a_standalone_window_carries_a_body() {
 
 #[test]
 fn what_passes_a_window_is_handed_over_without_another_copy() {
-    let (mut writer, mut reader) = Body::window(100_000);
+    let (mut writer, mut reader) = Body::window(passage(100_000));
     assert_eq!(writer.push(&[1; 30_000]), Push::Ok);
     let Some(Ok(Some(data))) = read_once(&mut reader) else { panic!("there is data") };
     assert_eq!(data.len(), 30_000);
@@ -374,31 +380,93 @@ fn what_passes_a_window_is_handed_over_without_another_copy() {
 
 #[test]
 fn both_ends_of_a_window_see_the_other_go() {
-    let (mut writer, reader) = Body::window(10);
+    let (mut writer, reader) = Body::window(passage(10));
     assert!(!writer.is_abandoned());
     drop(reader);
     assert!(writer.is_abandoned());
     assert_eq!(writer.push(b"a"), Push::Abandoned);
     assert_eq!(block_on(writer.room()), Err(Abandoned));
 
-    let (mut writer, mut reader) = Body::window(10);
+    let (mut writer, mut reader) = Body::window(passage(10));
     assert_eq!(writer.push(b"a"), Push::Ok);
     drop(writer);
     assert_eq!(read_once(&mut reader), Some(Ok(Some(b"a"[..].into()))));
     assert_eq!(read_once(&mut reader), Some(Err(Aborted)));
 
-    let (writer, mut reader) = Body::window(10);
+    let (writer, mut reader) = Body::window(passage(10));
     writer.abort();
     assert_eq!(read_once(&mut reader), Some(Err(Aborted)));
 }
 
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Woken(AtomicU32);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A wait of a window's writing side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    Room,
+    Gone(usize),
+    Taken(usize),
+}
+
+#[test]
+fn no_wait_of_a_window_puts_off_another_in_whatever_order_they_begin() {
+    let all = [Wait::Room, Wait::Gone(0), Wait::Gone(1), Wait::Taken(0), Wait::Taken(1)];
+    for leaves in [false, true] {
+        for turn in 0..all.len() {
+            let (mut writer, mut reader) = Body::window(passage(1000));
+            let mut watches = [writer.watch(), writer.watch()];
+            assert_eq!(writer.push(&[b'a'; 2000]), Push::Wait);
+            let woken = all.map(|_| Arc::new(Woken::default()));
+            for at in (0..all.len()).map(|at| (at + turn) % all.len()) {
+                let waker = Waker::from(Arc::clone(&woken[at]));
+                let cx = &mut Context::from_waker(&waker);
+                let waits = match all[at] {
+                    Wait::Room => writer.poll_room(cx).is_pending(),
+                    Wait::Gone(of) => pin!(watches[of].abandoned()).poll(cx).is_pending(),
+                    Wait::Taken(of) => watches[of].poll_taken(cx).is_pending(),
+                };
+                assert!(waits, "{:?}", all[at]);
+            }
+            if leaves {
+                drop(reader);
+            } else {
+                assert!(matches!(read_once(&mut reader), Some(Ok(Some(_)))));
+            }
+            for (wait, woken) in all.iter().zip(&woken) {
+                let expected = u32::from(leaves || !matches!(wait, Wait::Gone(_)));
+                assert_eq!(woken.0.load(Ordering::Relaxed), expected, "{wait:?} {leaves} {turn}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_watch_that_ends_takes_nothing_from_another() {
+    let (writer, reader) = Body::window(passage(10));
+    let (first, mut second) = (writer.watch(), writer.watch());
+    drop(first);
+    let mut gone = pin!(second.abandoned());
+    assert!(gone.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(reader);
+    assert!(gone.poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    drop(writer);
+}
+
 #[test]
 fn a_standalone_window_keeps_to_its_declared_length() {
-    let (mut writer, reader) = Body::window_of(10, Some(2));
+    let (mut writer, reader) = Body::window_of(passage(10), Some(2));
     assert_eq!(reader.length(), Some(2));
     assert_eq!(writer.push(b"abc"), Push::Overrun);
     assert_eq!(read_all(reader), Err(Aborted));
-    let (mut writer, reader) = Body::window_of(10, Some(2));
+    let (mut writer, reader) = Body::window_of(passage(10), Some(2));
     assert_eq!(writer.push(b"a"), Push::Ok);
     assert!(!writer.finish());
     assert_eq!(read_all(reader), Err(Aborted));
@@ -406,7 +474,7 @@ fn a_standalone_window_keeps_to_its_declared_length() {
 
 #[test]
 fn what_a_reader_passes_over_makes_room_in_a_window() {
-    let (mut writer, mut reader) = Body::window(1000);
+    let (mut writer, mut reader) = Body::window(passage(1000));
     reader.seek(5000);
     for _ in 0..10 {
         assert_eq!(writer.push(&[b'a'; 500]), Push::Ok);
@@ -421,8 +489,8 @@ fn what_a_reader_passes_over_makes_room_in_a_window() {
 #[test]
 fn a_reader_knows_that_nothing_but_the_end_is_left() {
     let cache = cache();
-    let (mut window, from_window) = Body::window(10_000);
-    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let (mut window, from_window) = Body::window(passage(10_000));
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
     let mut readers = [from_window, filling.object().reader()];
     assert_eq!((window.push(b"abc"), filling.push(b"abc")), (Push::Ok, Push::Ok));
     for reader in &mut readers {

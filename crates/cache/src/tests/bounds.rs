@@ -15,7 +15,7 @@ fn one_shard(budget: u64) -> Arc<Cache> {
 
 fn put_tagged(cache: &Arc<Cache>, name: &str, tag: u64) {
     let new = NewObject { tags: Tags::new(vec![tag]), ..head(Some(0)) };
-    assert!(lead(begin(cache, name)).store(new, None).finish());
+    assert!(lead(begin(cache, name)).store(permit(), new, None).finish());
 }
 
 fn ban_tag(cache: &Cache, tag: u64) -> Arc<Ban> {
@@ -65,7 +65,7 @@ fn clearing_takes_few_entries_out_at_once_and_gives_everything_back() {
     let busy = lead(begin(&cache, "being fetched"));
     assert_eq!(cache.clear(), OBJECTS);
     assert!(cache.most_work() <= WORK_MAX, "{}", cache.most_work());
-    assert!(busy.store(head(Some(0)), None).refused().is_some());
+    assert!(busy.store(permit(), head(Some(0)), None).refused().is_some());
     assert_eq!((cache.clear(), cache.stats().bytes), (0, 0));
     put(&cache, "afterwards", b"");
     cache.check();

@@ -17,7 +17,7 @@ fn one_fetches_and_the_others_wait() {
     let tickets: Vec<_> = (0..10).map(|_| ticket(begin(&cache, "/a"))).collect();
     assert!(lead.is_watched());
     assert!(matches!(begin(&cache, "/b"), Begin::Lead(_)), "other keys do not wait");
-    let filling = lead.store(head(Some(0)), None);
+    let filling = lead.store(permit(), head(Some(0)), None);
     for ticket in tickets {
         let Waited::Ready(object) = block_on(ticket) else { panic!("stored") };
         assert!(Arc::ptr_eq(&object, filling.object()));
@@ -51,14 +51,14 @@ fn a_lead_dropped_at_any_point_leaves_nobody_waiting() {
     // With the head, before the body.
     let second = lead(begin(&cache, "/a"));
     let waiting = ticket(begin(&cache, "/a"));
-    drop(second.store(head(Some(3)), None));
+    drop(second.store(permit(), head(Some(3)), None));
     let Waited::Ready(object) = block_on(waiting) else { panic!("the head came") };
     assert_eq!(read_all(object.reader()), Err(Aborted));
     drop(object);
     // Amid the body.
     let third = lead(begin(&cache, "/a"));
     let waiting = ticket(begin(&cache, "/a"));
-    let mut filling = third.store(head(Some(3)), None);
+    let mut filling = third.store(permit(), head(Some(3)), None);
     assert_eq!(filling.push(b"ab"), Push::Ok);
     let Waited::Ready(object) = block_on(waiting) else { panic!("the head came") };
     let mut reader = object.reader();
@@ -130,7 +130,7 @@ fn a_refusal_sends_everybody_to_fetch_and_later_ones_too_while_it_is_remembered(
     let (Begin::Alone(one), Begin::Alone(two)) = (at(400), at(499)) else { panic!("no waiting") };
     assert!(!one.is_watched());
     // A storable answer ends it.
-    assert!(two.store(head(Some(0)), None).finish());
+    assert!(two.store(permit(), head(Some(0)), None).finish());
     assert!(found(&cache, "/a").is_some());
     drop(one);
     cache.invalidate(&key("/a"));
@@ -153,7 +153,7 @@ fn without_coalescing_nobody_waits() {
     let alone = BeginOptions { coalesce: false, rejected: None };
     let Begin::Alone(one) = cache.begin(&key("/a"), &mut plain, alone, 0) else { panic!("alone") };
     assert!(matches!(begin(&cache, "/a"), Begin::Lead(_)), "such a fetch is not waited for");
-    assert!(one.store(head(Some(0)), None).stored(), "and may be stored");
+    assert!(one.store(permit(), head(Some(0)), None).stored(), "and may be stored");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_rejected_object_is_not_offered_again_but_a_new_one_is() {
     let lead = lead(cache.begin(&key("/a"), &mut plain, options, 0));
     let waiting = ticket(cache.begin(&key("/a"), &mut plain, options, 0));
     assert!(matches!(begin(&cache, "/a"), Begin::Object(_)));
-    assert!(lead.store(head(Some(0)), None).finish());
+    assert!(lead.store(permit(), head(Some(0)), None).finish());
     let Begin::Object(new) = cache.begin(&key("/a"), &mut plain, options, 0) else {
         panic!("appeared meanwhile")
     };
@@ -180,7 +180,7 @@ fn while_nothing_is_known_of_variants_everybody_waits_for_the_first() {
     let gzip = lead(begin_as("gzip"));
     let waiting = ticket(begin_as("br"));
     let vary = Some(Variant { spec: b"accept-encoding", signature: b"gzip" });
-    assert!(gzip.store(head(Some(0)), vary).finish());
+    assert!(gzip.store(permit(), head(Some(0)), vary).finish());
     let Waited::Ready(object) = block_on(waiting) else { panic!("stored") };
     assert!(!object.matches(&mut of("br")));
     // Now it is known.
@@ -202,7 +202,7 @@ fn a_refresh_is_waited_for_by_requests_of_its_variant_only() {
     let waiting = ticket(cache.begin(&key("/a"), &mut of("gzip"), options, 0));
     let br = lead(cache.begin(&key("/a"), &mut of("br"), options, 0));
     let vary = gzip.vary();
-    let fresh = refresh.freshen(&gzip, head(None), vary);
+    let fresh = refresh.freshen(permit(), &gzip, head(None), vary);
     let Waited::Ready(object) = block_on(waiting) else { panic!("confirmed") };
     assert!(Arc::ptr_eq(&object, &fresh));
     drop(br);
@@ -213,7 +213,7 @@ fn a_refresh_is_waited_for_by_requests_of_its_variant_only() {
 fn without_memory_requests_fetch_alone_and_store_nothing() {
     let cache = Cache::new(config(64));
     let Begin::Alone(lead) = begin(&cache, "/a") else { panic!("no memory to be waited for") };
-    let mut filling = lead.store(head(Some(3)), None);
+    let mut filling = lead.store(permit(), head(Some(3)), None);
     assert!(!filling.stored() && filling.is_window());
     let reader = filling.object().reader();
     assert_eq!(filling.push(b"abc"), Push::Ok);
@@ -222,21 +222,84 @@ fn without_memory_requests_fetch_alone_and_store_nothing() {
     assert_eq!(cache.stats().bytes, 0);
 }
 
+/// The duty to renew `old`, which is stored as `/a`.
+fn renewal(cache: &Arc<Cache>, old: &Arc<Object>) -> Lead {
+    let mut lead = cache.begin_refresh(&key("/a"), old).expect("there and idle");
+    lead.renews(old);
+    lead
+}
+
 #[test]
 fn what_is_superseded_is_gone_and_those_who_wait_are_refused() {
     let cache = cache();
     let old = put(&cache, "/a", b"old");
-    let lead = cache.begin_refresh(&key("/a"), &old).expect("there and idle");
+    let lead = renewal(&cache, &old);
     let options = BeginOptions { rejected: Some(&old), ..BeginOptions::default() };
     let waiting = ticket(cache.begin(&key("/a"), &mut plain, options, 0));
-    lead.supersede(&old);
+    lead.supersede(None);
     assert!(!old.is_live() && found(&cache, "/a").is_none());
     assert!(matches!(block_on(waiting), Waited::Refused));
     // An invalidation in between keeps its word: what came after it stays.
     let old = put(&cache, "/a", b"old");
-    let lead = cache.begin_refresh(&key("/a"), &old).expect("there and idle");
+    let lead = renewal(&cache, &old);
     cache.invalidate(&key("/a"));
     let new = put(&cache, "/a", b"new");
-    lead.supersede(&old);
+    lead.supersede(None);
     assert!(new.is_live());
+    // With a time, those who come after do not wait for each other.
+    renewal_of(&cache, b"other").supersede(Some(1000));
+    assert!(matches!(cache.lookup(&key("/a"), &mut plain, 999), Found::HitForMiss));
+    let alone = cache.begin(&key("/a"), &mut plain, BeginOptions::default(), 999);
+    assert!(matches!(alone, Begin::Alone(_)));
+}
+
+fn renewal_of(cache: &Arc<Cache>, body: &[u8]) -> Lead {
+    let old = put(cache, "/a", body);
+    renewal(cache, &old)
+}
+
+#[test]
+fn a_refused_response_leaves_what_it_was_to_renew() {
+    let cache = cache();
+    renewal_of(&cache, b"old").refuse(Some(1000));
+    assert!(found(&cache, "/a").is_some());
+    renewal_of(&cache, b"old").fail();
+    assert!(found(&cache, "/a").is_some());
+}
+
+#[test]
+fn a_renewed_response_leaves_whatever_the_new_one_varies_by() {
+    let cache = cache();
+    let old = put(&cache, "/a", b"old");
+    let vary = Some(Variant { spec: b"x", signature: b"1" });
+    assert!(renewal(&cache, &old).store(permit(), head(Some(0)), vary).finish());
+    assert!(!old.is_live(), "it would be chosen for those whom the new one is not for");
+    let mark = NewObject { flags: Flags { hit_for_miss: true, ..Flags::default() }, ..head(None) };
+    let old = cache.lookup(&key("/a"), &mut of("1"), 0);
+    let Found::Object(old) = old else { panic!("the new one") };
+    renewal(&cache, &old).mark(mark, None);
+    let Found::Object(mark) = cache.lookup(&key("/a"), &mut of("1"), 0) else { panic!("a mark") };
+    assert!(mark.flags().is_mark() && mark.head().is_empty() && !old.is_live());
+}
+
+#[test]
+fn a_head_that_is_laid_over_is_for_one_and_in_no_index() {
+    for ends in [false, true] {
+        let cache = cache();
+        let old = put(&cache, "/a", b"body");
+        let before = cache.stats().bytes;
+        let lead = cache.begin_refresh(&key("/a"), &old).expect("there and idle");
+        let options = BeginOptions { rejected: Some(&old), ..BeginOptions::default() };
+        let waiting = ticket(cache.begin(&key("/a"), &mut plain, options, 0));
+        let new = NewObject { head: (*b"for one").into(), etag: None, ..head(None) };
+        let once = lead.lay_over(&old, &new, (ends, None));
+        assert_eq!((once.head(), read_all(once.reader())), (&b"for one"[..], Ok(b"body".to_vec())));
+        assert!(!once.is_live() && old.is_live() != ends);
+        assert!(matches!(block_on(waiting), Waited::Refused));
+        let there = found(&cache, "/a");
+        assert_eq!(there.as_ref().is_some_and(|there| Arc::ptr_eq(there, &old)), !ends);
+        drop((there, once, old));
+        let after = cache.stats().bytes;
+        assert_eq!((after == before, after < before), (!ends, ends));
+    }
 }

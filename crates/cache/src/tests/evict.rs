@@ -74,7 +74,7 @@ fn a_key_that_comes_back_soon_enters_the_main_queue() {
 fn what_is_being_read_or_filled_is_not_evicted() {
     let cache = hot_and_cold(MIB);
     let read = put(&cache, "read", &[1; 1000]);
-    let mut filling = lead(begin(&cache, "filled")).store(head(Some(2000)), None);
+    let mut filling = lead(begin(&cache, "filled")).store(permit(), head(Some(2000)), None);
     assert_eq!(filling.push(&[2; 1000]), Push::Ok);
     for n in 0..5000 {
         put(&cache, &n.to_string(), &[0; 1000]);
@@ -131,7 +131,7 @@ fn a_smaller_budget_evicts_at_once() {
 fn a_body_larger_than_the_budget_evicts_nothing() {
     let cache = hot_and_cold(512 * KIB);
     put(&cache, "/a", b"a");
-    let filling = lead(begin(&cache, "/b")).store(head(Some(600 * KIB)), None);
+    let filling = lead(begin(&cache, "/b")).store(permit(), head(Some(600 * KIB)), None);
     assert!(filling.is_window());
     assert!(found(&cache, "/a").is_some());
 }
@@ -210,7 +210,7 @@ impl World {
     fn put(&mut self, key: u8, size: usize, declared: bool) {
         let body = self.body(size);
         let length = declared.then_some(body.len() as u64);
-        let mut filling = self.begin(key).store(head(length), None);
+        let mut filling = self.begin(key).store(permit(), head(length), None);
         if !filling.stored() {
             return;
         }
@@ -231,7 +231,7 @@ impl World {
 
     fn fill(&mut self, key: u8, size: usize) {
         let body = self.body(size);
-        let mut filling = self.begin(key).store(head(Some(body.len() as u64)), None);
+        let mut filling = self.begin(key).store(permit(), head(Some(body.len() as u64)), None);
         if !filling.stored() {
             return;
         }
@@ -268,7 +268,7 @@ impl World {
                     && let Some(lead) =
                         self.cache.begin_refresh(&super::key(&key.to_string()), &old)
                 {
-                    lead.freshen(&old, head(None), None);
+                    lead.freshen(permit(), &old, head(None), None);
                 }
             }
             Op::Refuse { key } => self.begin(key).refuse(Some(1000)),

@@ -12,7 +12,7 @@ fn form(object: &Object, number: usize) -> Option<Vec<u8>> {
 fn put_formed(cache: &Arc<Cache>, name: &str, len: usize) -> Arc<Object> {
     let flags = Flags { negotiated: true, ..Flags::default() };
     let new = NewObject { flags, ..head(None) };
-    let mut filling = begin_anew(cache, name).store(new, None);
+    let mut filling = begin_anew(cache, name).store(permit(), new, None);
     for piece in pattern(len).chunks(50_000) {
         assert_eq!(filling.push(piece), Push::Ok);
     }
@@ -98,7 +98,7 @@ fn forms_stay_over_a_confirmation() {
         assert!(!forms || give(&cache, "/a", &old, 1, 1));
         let flags = Flags { negotiated: true, ..Flags::default() };
         let new = NewObject { flags, ..head(None) };
-        let object = begin_anew(&cache, "/a").freshen(&old, new, None);
+        let object = begin_anew(&cache, "/a").freshen(permit(), &old, new, None);
         assert_eq!((object.form(1).is_some(), object.plain_length()), (forms, Some(5)));
         assert!(give(&cache, "/a", &object, 2, 1));
         assert_eq!(bytes_of(&object).expect("complete"), pattern(len));

@@ -7,7 +7,7 @@ use crate::KEYED_FORMS;
 fn put_formed(cache: &Arc<Cache>, name: &str) -> Arc<Object> {
     let flags = Flags { dictionary: true, ..Flags::default() };
     let new = NewObject { flags, ..head(None) };
-    let mut filling = begin_anew(cache, name).store(new, None);
+    let mut filling = begin_anew(cache, name).store(permit(), new, None);
     assert_eq!(filling.push(&pattern(1000)), Push::Ok);
     let object = Arc::clone(filling.object());
     assert!(!object.wants_keyed_form(1), "not while it fills");
@@ -88,7 +88,7 @@ fn body_and_forms_stay_over_a_confirmation() {
     let body = old.body_ref();
     let flags = Flags { dictionary: true, ..Flags::default() };
     let new = NewObject { flags, ..head(None) };
-    let object = begin_anew(&cache, "/a").freshen(&old, new, None);
+    let object = begin_anew(&cache, "/a").freshen(permit(), &old, new, None);
     drop(old);
     assert!(body.is_there() && object.keyed_form(1).is_some());
     assert!(give(&cache, "/a", &object, 2));

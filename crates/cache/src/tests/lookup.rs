@@ -34,7 +34,7 @@ fn keys_of_one_hash_are_told_apart_by_their_bytes() {
     b.field(b"b");
     // Not finished: both hashes are zero.
     let lead = lead(cache.begin(&a, &mut plain, BeginOptions::default(), 0));
-    assert!(lead.store(head(Some(0)), None).finish());
+    assert!(lead.store(permit(), head(Some(0)), None).finish());
     assert!(matches!(cache.lookup(&a, &mut plain, 0), Found::Object(_)));
     assert!(matches!(cache.lookup(&b, &mut plain, 0), Found::Nothing));
 }
@@ -43,7 +43,7 @@ fn keys_of_one_hash_are_told_apart_by_their_bytes() {
 fn freshness_ends_with_the_lifetime_and_age_counts_from_birth() {
     let cache = cache();
     let new = NewObject { born_ms: -4000, ..head(Some(0)) };
-    let filling = lead(begin(&cache, "/a")).store(new, None);
+    let filling = lead(begin(&cache, "/a")).store(permit(), new, None);
     let object = Arc::clone(filling.object());
     assert!(filling.finish());
     assert!(object.is_fresh(5999) && !object.is_fresh(6000));
@@ -152,7 +152,7 @@ fn what_was_being_fetched_at_an_invalidation_never_becomes_visible() {
         invalidate(&cache);
         // Who comes after the invalidation does not wait for a fetch from before it.
         let after = lead(begin(&cache, "/a"));
-        let mut filling = before.store(head(Some(2)), None);
+        let mut filling = before.store(permit(), head(Some(2)), None);
         assert!(!filling.stored() && !filling.is_window());
         assert!(matches!(block_on(ticket), Waited::Ready(_)), "who waited before gets it");
         assert_eq!(filling.push(b"ab"), Push::Ok);
@@ -160,7 +160,7 @@ fn what_was_being_fetched_at_an_invalidation_never_becomes_visible() {
         assert!(filling.finish());
         assert_eq!(bytes_of(&object).expect("whole"), b"ab");
         assert!(found(&cache, "/a").is_none() && !object.is_live());
-        let filling = after.store(head(Some(0)), None);
+        let filling = after.store(permit(), head(Some(0)), None);
         assert!(filling.stored());
         assert!(filling.finish());
         assert!(found(&cache, "/a").is_some());
@@ -171,7 +171,7 @@ fn what_was_being_fetched_at_an_invalidation_never_becomes_visible() {
 #[test]
 fn an_object_invalidated_while_it_fills_stays_out_and_reaches_its_readers() {
     let cache = cache();
-    let mut filling = lead(begin(&cache, "/a")).store(head(Some(4)), None);
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(4)), None);
     assert_eq!(filling.push(b"ab"), Push::Ok);
     let reader = filling.object().reader();
     assert_eq!(cache.invalidate(&key("/a")), 1);
@@ -189,7 +189,7 @@ fn a_soft_purge_ends_freshness_now_and_for_what_is_being_fetched() {
     assert_eq!(cache.soft_invalidate(&key("/a"), 3000), 1);
     assert!(object.is_fresh(2999) && !object.is_fresh(3000) && object.is_live());
     assert_eq!((object.stale_ms(4000), object.grace_ms()), (1000, 5000));
-    let filling = lead.store(NewObject { born_ms: 2000, ..head(Some(0)) }, None);
+    let filling = lead.store(permit(), NewObject { born_ms: 2000, ..head(Some(0)) }, None);
     assert!(!filling.object().is_fresh(3000), "fetched before the purge");
     assert!(filling.finish());
     let later = put(&cache, "/a", b"b");
@@ -208,7 +208,7 @@ fn who_waits_since_a_soft_purge_gets_nothing_fresh_from_before_it_stored_or_not(
             // The fetch leaves the key, and is out of reach of what comes later.
             cache.invalidate(&key("/a"));
         }
-        let filling = lead.store(NewObject { born_ms: 2000, ..head(Some(0)) }, None);
+        let filling = lead.store(permit(), NewObject { born_ms: 2000, ..head(Some(0)) }, None);
         let Waited::Ready(object) = block_on(ticket) else { panic!("it has come") };
         assert_eq!((object.is_live(), object.is_fresh(3000)), (is_stored, false));
         assert!(filling.finish());
@@ -226,7 +226,7 @@ fn a_304_for_a_superseded_response_does_not_get_past_an_invalidation() {
     let Begin::Lead(lead) = cache.begin(&key("/a"), &mut plain, options, 0) else {
         panic!("nobody fetches")
     };
-    let confirmed = lead.freshen(&old, head(None), None);
+    let confirmed = lead.freshen(permit(), &old, head(None), None);
     assert!(!confirmed.is_live());
     assert!(found(&cache, "/a").is_none());
 }
@@ -242,7 +242,7 @@ fn a_304_gives_the_same_body_a_new_head_in_one_step() {
         assert!(found(&cache, "/a").is_some_and(|object| Arc::ptr_eq(&object, &old)));
         let new =
             NewObject { born_ms: 7000, head: (*b"new head").into(), etag: None, ..head(None) };
-        let fresh = lead.freshen(&old, new, None);
+        let fresh = lead.freshen(permit(), &old, new, None);
         assert!(found(&cache, "/a").is_some_and(|object| Arc::ptr_eq(&object, &fresh)));
         assert!(!old.is_live() && fresh.is_live());
         assert_eq!((fresh.head(), fresh.etag()), (&b"new head"[..], None));
@@ -252,7 +252,7 @@ fn a_304_gives_the_same_body_a_new_head_in_one_step() {
         // And once more: the body is not chained from head to head.
         let lead = cache.begin_refresh(&key("/a"), &fresh).expect("nobody fetches");
         drop(old);
-        let third = lead.freshen(&fresh, head(None), None);
+        let third = lead.freshen(permit(), &fresh, head(None), None);
         drop(fresh);
         assert_eq!(bytes_of(&third).expect("whole"), body);
         assert_eq!(cache.stats().objects, 1);
@@ -268,7 +268,7 @@ fn a_304_does_not_bring_back_what_was_invalidated() {
     let old = put(&cache, "/a", b"a");
     cache.invalidate(&key("/a"));
     // Begun after the invalidation, but with what was found before it.
-    let fresh = begin_anew(&cache, "/a").freshen(&old, head(None), None);
+    let fresh = begin_anew(&cache, "/a").freshen(permit(), &old, head(None), None);
     assert_eq!(bytes_of(&fresh).expect("whole"), b"a");
     assert!(!fresh.is_live() && found(&cache, "/a").is_none());
 }
@@ -280,7 +280,7 @@ fn who_came_after_an_invalidation_is_not_given_what_a_304_confirmed_of_before_it
     cache.invalidate(&key("/a"));
     let lead = begin_anew(&cache, "/a");
     let Begin::Wait(waiting) = begin(&cache, "/a") else { panic!("somebody fetches") };
-    let confirmed = lead.freshen(&old, head(None), None);
+    let confirmed = lead.freshen(permit(), &old, head(None), None);
     assert!(matches!(block_on(waiting), Waited::Refused));
     assert_eq!(bytes_of(&confirmed).expect("for who had it before"), b"a");
 }
@@ -289,11 +289,11 @@ fn who_came_after_an_invalidation_is_not_given_what_a_304_confirmed_of_before_it
 fn a_304_for_a_body_still_coming_shares_its_fate() {
     let cache = cache();
     for complete in [true, false] {
-        let mut filling = lead(begin(&cache, "/a")).store(head(Some(4)), None);
+        let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(4)), None);
         assert_eq!(filling.push(b"ab"), Push::Ok);
         let old = Arc::clone(filling.object());
         let refresh = cache.begin_refresh(&key("/a"), &old).expect("its answer is known");
-        let fresh = refresh.freshen(&old, head(None), None);
+        let fresh = refresh.freshen(permit(), &old, head(None), None);
         assert!(fresh.is_live() && fresh.whole().is_none());
         let reader = fresh.reader();
         let second = cache.begin_refresh(&key("/a"), &fresh).expect("nobody fetches");
@@ -307,7 +307,7 @@ fn a_304_for_a_body_still_coming_shares_its_fate() {
             assert_eq!(read_all(reader), Err(Aborted));
             assert!(!fresh.is_live() && found(&cache, "/a").is_none());
         }
-        let third = second.freshen(&fresh, head(None), None);
+        let third = second.freshen(permit(), &fresh, head(None), None);
         assert_eq!(third.is_live(), complete, "an aborted body does not come back");
         drop((old, fresh, third));
         cache.clear();

@@ -127,7 +127,7 @@ fn fetching(cache: &Arc<Cache<Attic>>, name: &str) -> Lead<Attic> {
 
 fn store(cache: &Arc<Cache<Attic>>, name: &str, new: NewObject, body: &[u8]) {
     let new = NewObject { length: Some(body.len() as u64), ..new };
-    let mut filling = fetching(cache, name).store(new, None);
+    let mut filling = fetching(cache, name).store(permit(), new, None);
     assert_eq!(filling.push(body), Push::Ok);
     assert!(filling.finish());
 }
@@ -141,7 +141,7 @@ fn raise(cache: &Arc<Cache<Attic>>, attic: &Attic, name: &str) -> Option<Arc<Obj
             lead.spare(place);
             continue;
         }
-        match lead.refill(place, record, body.len() as u64) {
+        match lead.refill(permit(), place, record, body.len() as u64) {
             Ok(mut filling) => {
                 assert_eq!(filling.push(&body), Push::Ok);
                 let object = Arc::clone(filling.object());
@@ -162,7 +162,7 @@ fn lend(cache: &Arc<Cache<Attic>>, attic: &Attic, name: &str) -> Option<Arc<Obje
             continue;
         }
         let (first, second) = (body.slice(..body.len() / 2), body.slice(body.len() / 2..));
-        match lead.lend(place, record, (Loan::Whole(vec![first, second]), None)) {
+        match lead.lend(permit(), place, record, (Loan::Whole(vec![first, second]), None)) {
             Ok(lent) => return lent,
             Err(goes_on) => lead = goes_on,
         }
@@ -282,7 +282,7 @@ fn what_was_read_before_a_purge_or_a_newer_response_does_not_come_up_after_it() 
         let [place] = *lead.cold() else { panic!("it has sunk") };
         let (record, body) = attic.read(place).expect("kept");
         overtake(&cache);
-        let mut filling = lead.refill(place, record, 5).expect("its key");
+        let mut filling = lead.refill(permit(), place, record, 5).expect("its key");
         assert_eq!(filling.refused(), Some(NotKept::Invalidated));
         assert_eq!(filling.push(&body), Push::Ok);
         assert!(filling.finish());
@@ -322,7 +322,7 @@ fn what_was_read_before_a_purge_a_ban_or_a_newer_response_is_not_lent_after_it()
         let [place] = *lead.cold() else { panic!("it has sunk") };
         let (record, body) = attic.read(place).expect("kept");
         overtake(&cache);
-        let lent = lead.lend(place, record, (Loan::Whole(vec![body]), None));
+        let lent = lead.lend(permit(), place, record, (Loan::Whole(vec![body]), None));
         assert!(!matches!(lent, Ok(Some(_))));
         drop(lent);
         cache.check();
@@ -341,8 +341,10 @@ fn those_who_wait_are_lent_what_is_lent() {
     };
     let [place] = *lead.cold() else { panic!("it has sunk") };
     let (record, body) = attic.read(place).expect("kept");
-    let lent =
-        lead.lend(place, record, (Loan::Whole(vec![body]), None)).expect("its key").expect("there");
+    let lent = lead
+        .lend(permit(), place, record, (Loan::Whole(vec![body]), None))
+        .expect("its key")
+        .expect("there");
     match poll_once(&mut ticket) {
         Poll::Ready(Waited::Ready(object)) => assert!(Arc::ptr_eq(&object, &lent)),
         other => panic!("expected what is lent, not {other:?}"),
@@ -396,7 +398,8 @@ fn variants_and_keys_of_one_hash_do_not_drive_each_other_out() {
             other => panic!("expected to fetch, not {other:?}"),
         };
         let vary = Variant { spec: b"x", signature: signature.as_bytes() };
-        let mut filling = lead.store(NewObject { length: Some(1), ..head(None) }, Some(vary));
+        let mut filling =
+            lead.store(permit(), NewObject { length: Some(1), ..head(None) }, Some(vary));
         assert_eq!(filling.push(signature.as_bytes()), Push::Ok);
         assert!(filling.finish());
     }
@@ -407,7 +410,7 @@ fn variants_and_keys_of_one_hash_do_not_drive_each_other_out() {
     assert!(cache.add_cold(key("/a").hash(), place, |_| true));
     assert!(fetching(&cache, "/a").cold().contains(&place));
     let (record, _) = attic.read(place).expect("kept");
-    assert!(fetching(&cache, "/a").refill(place, record, 1).is_err(), "another key's");
+    assert!(fetching(&cache, "/a").refill(permit(), place, record, 1).is_err(), "another key's");
     let object = raise(&cache, &attic, "/a").expect("it has sunk");
     assert_eq!(bytes_of(&object).as_deref(), Some(&b"a"[..]));
     assert!(raise(&cache, &attic, "/b").is_some());
@@ -420,7 +423,7 @@ fn variants_and_keys_of_one_hash_do_not_drive_each_other_out() {
     others.iter().for_each(|place| lead.spare(*place));
     assert!(cache.drop_cold(key("/a").hash(), place), "the one by chance");
     let vary = Variant { spec: b"x", signature: b"a" };
-    assert!(lead.store(NewObject { length: Some(0), ..head(None) }, Some(vary)).finish());
+    assert!(lead.store(permit(), NewObject { length: Some(0), ..head(None) }, Some(vary)).finish());
     assert_eq!((attic.len(), cache.stats().objects), (2, 2), "the copy of the older one has left");
     cache.check();
 }
@@ -458,7 +461,7 @@ fn a_response_whose_body_stays_below_is_as_others_and_leaves_without_being_writt
         let lead = fetching(&cache, name);
         let [place] = *lead.cold() else { panic!("it has sunk") };
         let (record, body) = attic.read(place).expect("kept");
-        lead.raise_head(place, record, (Arc::new(Lent(body)), None))
+        lead.raise_head(permit(), place, record, (Arc::new(Lent(body)), None))
     };
     for _ in 0..2 {
         let object = raise("/a").expect("its key");
@@ -597,7 +600,9 @@ fn a_variant_that_is_stored_leaves_the_copies_of_others() {
             other => panic!("expected to fetch, not {other:?}"),
         };
         let vary = Variant { spec: b"x", signature: signature.as_bytes() };
-        assert!(lead.store(NewObject { length: Some(0), ..head(None) }, Some(vary)).finish());
+        assert!(
+            lead.store(permit(), NewObject { length: Some(0), ..head(None) }, Some(vary)).finish()
+        );
         copy(&cache);
     }
     assert_eq!((attic.len(), cache.stats().objects), (2, 2));

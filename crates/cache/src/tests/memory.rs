@@ -33,7 +33,7 @@ fn a_million_small_objects_cost_at_most_450_bytes_each_over_their_bodies() {
         assert_eq!(key.bytes().len(), 25);
         let lead = lead(cache.begin(&key, &mut plain, BeginOptions::default(), 0));
         let new = NewObject { head: vec![b'h'; 180].into(), etag: None, ..head(Some(BODY as u64)) };
-        let mut filling = lead.store(new, None);
+        let mut filling = lead.store(permit(), new, None);
         assert_eq!(filling.push(&[0; BODY]), Push::Ok);
         assert!(filling.finish());
         stored += 1;
@@ -55,7 +55,7 @@ fn a_million_small_objects_cost_at_most_450_bytes_each_over_their_bodies() {
         if Place::of(key.hash(), 64).shard < 4 {
             let lead = lead(cache.begin(&key, &mut plain, BeginOptions::default(), 0));
             let new = NewObject { head: vec![b'h'; 180].into(), ..head(Some(BODY as u64)) };
-            let mut filling = lead.store(NewObject { etag: None, ..new }, None);
+            let mut filling = lead.store(permit(), NewObject { etag: None, ..new }, None);
             assert_eq!(filling.push(&[0; BODY]), Push::Ok);
             assert!(filling.finish());
         }

@@ -20,8 +20,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
-use base::{HashSeed, KeyBuf};
-use message::Status;
+use base::{Account, HashSeed, KeyBuf, Memory};
+use message::store::{Permit, Ruling};
+use message::{HeaderBlock, Status};
 
 use crate::*;
 
@@ -70,6 +71,17 @@ fn head(length: Option<u64>) -> NewObject {
     }
 }
 
+/// A window of so many bytes, on an account with room.
+fn passage(bytes: u64) -> Passage {
+    Passage { bytes, account: Account::open(&Memory::new(64 * MIB, 32 * MIB), u64::MAX) }
+}
+
+/// The permission to store what nothing forbids to be stored.
+fn permit() -> Permit {
+    let ruling = Ruling { passed: false, uncacheable: false, findable: true };
+    Permit::by_program(ruling, &HeaderBlock::new()).expect("nothing forbids it")
+}
+
 /// For keys without Vary.
 fn plain(_: &VarySpec, _: &mut Vec<u8>) {
     panic!("no response of this key varies");
@@ -99,7 +111,7 @@ fn begin_anew(cache: &Arc<Cache>, name: &str) -> Lead {
 }
 
 fn put(cache: &Arc<Cache>, name: &str, body: &[u8]) -> Arc<Object> {
-    let mut filling = begin_anew(cache, name).store(head(Some(body.len() as u64)), None);
+    let mut filling = begin_anew(cache, name).store(permit(), head(Some(body.len() as u64)), None);
     assert_eq!(filling.push(body), Push::Ok);
     let object = Arc::clone(filling.object());
     assert!(filling.finish());
@@ -120,7 +132,7 @@ fn put_variant(
         0,
     ));
     let vary = Variant { spec: spec.as_bytes(), signature: sig.as_bytes() };
-    let filling = lead.store(NewObject { length: Some(0), ..new }, Some(vary));
+    let filling = lead.store(permit(), NewObject { length: Some(0), ..new }, Some(vary));
     let object = Arc::clone(filling.object());
     assert!(filling.finish());
     object

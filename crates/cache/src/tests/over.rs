@@ -55,7 +55,7 @@ fn what_is_being_fetched_anew_stays_until_that_has_ended() {
     drop_stale(&cache, &mut Walk::default(), 1 << 20, 10_000);
     assert!(old.is_live() && cache.stats().objects == 1);
     let new = NewObject { born_ms: 10_000, length: None, ..head(None) };
-    assert!(lead.freshen(&old, new, None).is_live());
+    assert!(lead.freshen(permit(), &old, new, None).is_live());
     drop_stale(&cache, &mut Walk::default(), 1 << 20, 10_000);
     assert_eq!(cache.stats().objects, 1);
 }

@@ -87,12 +87,12 @@ fn fetches_under_way_and_marks_are_seen() {
 #[test]
 fn why_a_response_is_not_kept_is_told() {
     let cache = cache();
-    let large = begin_anew(&cache, "a").store(head(Some(2 * MIB)), None);
+    let large = begin_anew(&cache, "a").store(permit(), head(Some(2 * MIB)), None);
     assert_eq!(large.refused(), Some(NotKept::TooLarge));
     let lead = begin_anew(&cache, "b");
     cache.invalidate(&key("b"));
-    assert_eq!(lead.store(head(Some(1)), None).refused(), Some(NotKept::Invalidated));
-    let mut grown = begin_anew(&cache, "c").store(head(None), None);
+    assert_eq!(lead.store(permit(), head(Some(1)), None).refused(), Some(NotKept::Invalidated));
+    let mut grown = begin_anew(&cache, "c").store(permit(), head(None), None);
     assert_eq!(grown.refused(), None);
     let reader = grown.object().reader();
     for _ in 0..3 {
@@ -102,5 +102,5 @@ fn why_a_response_is_not_kept_is_told() {
     drop(reader);
     let tight = Cache::new(config(1));
     let lead = begin_anew(&tight, "d");
-    assert_eq!(lead.store(head(Some(1)), None).refused(), Some(NotKept::NoRoom));
+    assert_eq!(lead.store(permit(), head(Some(1)), None).refused(), Some(NotKept::NoRoom));
 }

@@ -85,7 +85,7 @@ impl Reading for ShelfReading {
 
 /// A response that is stored with this body.
 fn kept(cache: &Arc<Cache>, name: &str, body: Arc<Shelf>) -> Arc<Object> {
-    lead(begin(cache, name)).store_elsewhere(&head(Some(body.length())), None, body).0
+    lead(begin(cache, name)).store_elsewhere(permit(), &head(Some(body.length())), None, body).0
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn what_is_stored_elsewhere_is_found_until_its_body_is_lost() {
     let fetching = lead(begin(&cache, "/a"));
     let Begin::Wait(ticket) = begin(&cache, "/a") else { panic!("it is being fetched") };
     let body = Arc::clone(&shelf) as Arc<dyn Elsewhere>;
-    let (object, refused) = fetching.store_elsewhere(&head(Some(3000)), None, body);
+    let (object, refused) = fetching.store_elsewhere(permit(), &head(Some(3000)), None, body);
     assert_eq!(refused, None);
     let Waited::Ready(got) = block_on(ticket) else { panic!("there is a response") };
     assert!(Arc::ptr_eq(&got, &object));
@@ -154,7 +154,7 @@ fn what_is_stored_elsewhere_is_found_until_its_body_is_lost() {
     assert!(read_all(stored.reader()).expect("complete") == pattern(3000));
     // What a 304 makes of it delivers the same body, and leaves with it.
     let confirmed = lead(cache.begin_refresh(&key("/a"), &stored).map(Begin::Lead).expect("one"))
-        .freshen(&stored, head(None), None);
+        .freshen(permit(), &stored, head(None), None);
     assert!(confirmed.elsewhere().is_some() && found(&cache, "/a").is_some());
     cache.withdraw(key("/a").hash(), &object);
     assert!(found(&cache, "/a").is_none());
@@ -171,7 +171,7 @@ fn what_is_invalidated_while_it_is_fetched_is_not_stored_elsewhere() {
     let fetching = lead(begin(&cache, "/a"));
     cache.invalidate(&key("/a"));
     let body = Shelf::of(pattern(10));
-    let (object, refused) = fetching.store_elsewhere(&head(Some(10)), None, body);
+    let (object, refused) = fetching.store_elsewhere(permit(), &head(Some(10)), None, body);
     assert_eq!(refused, Some(NotKept::Invalidated));
     assert!(found(&cache, "/a").is_none());
     assert!(read_all(object.reader()).expect("complete") == pattern(10));
@@ -183,7 +183,7 @@ fn a_body_elsewhere_stays_there_under_a_new_head_and_gives_its_memory_back() {
     let shelf = Shelf::of(pattern(3000));
     let old = kept(&cache, "/a", Arc::clone(&shelf));
     let refresh = cache.begin_refresh(&key("/a"), &old).expect("nobody else does");
-    let new = refresh.freshen(&old, head(None), None);
+    let new = refresh.freshen(permit(), &old, head(None), None);
     drop(old);
     assert_eq!((new.length(), new.is_filling()), (Some(3000), false));
     assert!(read_all(new.reader()).expect("complete") == pattern(3000));
@@ -196,7 +196,7 @@ fn a_body_elsewhere_stays_there_under_a_new_head_and_gives_its_memory_back() {
 
 #[test]
 fn a_window_does_not_go_back_to_what_it_has_let_go() {
-    let (mut writer, mut reader) = Body::window(1 << 20);
+    let (mut writer, mut reader) = Body::window(passage(1 << 20));
     for piece in [&b"abc"[..], b"def"] {
         assert_eq!(writer.push(piece), Push::Ok);
         assert_eq!(block_on(reader.next()), Ok(Some(Bytes::from_static(piece))));
@@ -241,7 +241,7 @@ proptest! {
         let body = pattern(pushes(&ops[..end]));
         prop_assume!(body.len() as u64 <= MIB);
         let length = declared.then_some(body.len() as u64);
-        let mut filling = Some(lead(begin(&cache, "/a")).store(head(length), None));
+        let mut filling = Some(lead(begin(&cache, "/a")).store(permit(), head(length), None));
         let object = Arc::clone(filling.as_ref().expect("it fills").object());
         let mut readers: Vec<_> = (0..3).map(|_| (object.reader(), 0)).collect();
         let mut come = 0;

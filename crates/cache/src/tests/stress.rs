@@ -45,7 +45,7 @@ fn fetch(shared: &Shared, index: usize, lead: Lead, random: &mut Random) {
         n => {
             let length = (n % 2 == 0).then_some(body.len() as u64);
             let new = NewObject { tags: Tags::new(vec![index as u64 % TAGS]), ..head(length) };
-            let mut filling = lead.store(new, None);
+            let mut filling = lead.store(permit(), new, None);
             let reader = filling.object().reader();
             for piece in body.chunks(1500) {
                 if filling.push(piece) == Push::Abandoned || random.below(50) == 0 {
@@ -79,7 +79,7 @@ fn request(shared: &Shared, random: &mut Random) {
             Some(old) if old.whole().is_some() && random.below(2) == 0 => {
                 // Confirmed: as old as it was.
                 let tags = Tags::new(vec![index as u64 % TAGS]);
-                drop(lead.freshen(&old, NewObject { tags, ..head(None) }, None));
+                drop(lead.freshen(permit(), &old, NewObject { tags, ..head(None) }, None));
             }
             _ => fetch(shared, index, lead, random),
         },

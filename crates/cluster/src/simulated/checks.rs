@@ -4,7 +4,16 @@ use std::rc::Rc;
 
 use super::network::Traffic;
 use super::shape::Bug;
-use super::{Applied, Happening, KEYS, Level, Promise, Tally, ToServer, Waiting, World};
+use super::{Applied, Happening, KEYS, Level, Promise, Purged, Tally, ToServer, Waiting, World};
+
+pub(super) fn purge_bytes((key, version): Purged) -> Vec<u8> {
+    [(key as u64).to_le_bytes(), version.to_le_bytes()].concat()
+}
+
+pub(super) fn purged_of(bytes: &[u8]) -> Purged {
+    let number = |at: usize| bytes[at..at + 8].iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
+    (number(0) as usize, number(8))
+}
 
 impl Tally {
     pub(super) fn new(regions: usize) -> Self {
@@ -94,7 +103,7 @@ impl World {
         self.made.insert(entry.id, (self.now_ms, purged));
         self.nodes[at].apply(&entry);
         self.send(at, ToServer::Publish(Rc::clone(&entry)));
-        let applied = Applied::from([(self.nodes[at].name.clone(), self.nodes[at].run)]);
+        let applied = Applied::from([self.nodes[at].run]);
         let (sent_ms, stored, checked) = (self.now_ms, None, None);
         let waiting = Waiting { level, purged, sent_ms, entry, stored, checked, applied };
         self.nodes[at].waiting.push(waiting);
@@ -105,7 +114,7 @@ impl World {
     pub(super) fn converged(&mut self) -> Result<(), String> {
         let (seed, now_ms) = (self.seed, self.now_ms);
         let (epoch, last) = (self.server.epoch, self.server.log.len() as u64);
-        for node in &self.nodes {
+        for node in self.nodes.iter().filter(|node| node.up) {
             let at = node.follower.position().map(|at| (at.epoch.0, at.sequence));
             let trusts = node.clock(now_ms) < node.follower.trusted_until_ms();
             if at != Some((epoch, last)) || !trusts {
@@ -118,7 +127,7 @@ impl World {
                 return Err(format!("seed {seed}: {:?} was never told", own.entry));
             }
         }
-        let alive: Vec<_> = self.nodes.iter().map(|node| node.run).collect();
+        let alive: Vec<_> = self.nodes.iter().filter(|own| own.up).map(|own| own.run).collect();
         let mut least = [0; KEYS];
         for (id, (_, (key, version))) in &self.made {
             let is_told = self.server.stored.contains(id) || alive.contains(&id.run);
@@ -127,6 +136,9 @@ impl World {
             }
         }
         for at in 0..self.nodes.len() {
+            if !self.nodes[at].up {
+                continue;
+            }
             for (key, least) in least.iter().enumerate() {
                 let version = self.version_at(at, key);
                 if version < *least {

@@ -154,7 +154,7 @@ impl Network {
             ToServer::Word(_) => (Kind::Words, 1, self.sizes.word + WORD_BYTES),
             // Two consumers are made; the stream of cards is asked for.
             ToServer::Subscribe(_) => (Kind::Questions, 2, 2 * 500),
-            ToServer::Check(_) => (Kind::Questions, 1, QUESTION_BYTES / 3),
+            ToServer::Check(_) | ToServer::Name => (Kind::Questions, 1, QUESTION_BYTES / 3),
         }
     }
 
@@ -162,7 +162,7 @@ impl Network {
         let card = self.sizes.card + DELIVERED_BYTES;
         match what {
             ToNode::Stored(..) => (Kind::Entries, 1, PUBLISHED_BYTES),
-            ToNode::CardStored(_) => (Kind::Cards, 1, PUBLISHED_BYTES),
+            ToNode::CardStored(..) | ToNode::Named(_) => (Kind::Cards, 1, PUBLISHED_BYTES),
             ToNode::Answer(..) => (Kind::Questions, 3, ANSWER_BYTES),
             ToNode::Entry { .. } => (Kind::Entries, 1, self.sizes.entry + DELIVERED_BYTES),
             ToNode::Card(..) => (Kind::Cards, 1, card),

@@ -16,6 +16,8 @@ pub(super) enum Bug {
     SpeaksTooSoon,
     /// Nobody knows when an entry was stored: the same one that is stored again is the same.
     KnowsNoTimes,
+    /// A node does not mind that another one has its name.
+    SharesItsName,
 }
 
 /// A shape.
@@ -41,10 +43,17 @@ pub(super) struct Shape {
     pub(super) lost_one_in: u32,
     /// Two troubles of three are a stream that loses its end, or a node that hears nothing.
     pub(super) loses_often: bool,
+    /// There is a copy of the first node, by its name, which runs at times.
+    pub(super) has_twin: bool,
     pub(super) bug: Option<Bug>,
 }
 
 impl Shape {
+    /// Some nodes, and another of the first one's name.
+    pub(super) fn twins() -> Self {
+        Self { has_twin: true, calm_ms: 20_000, ..Self::few() }
+    }
+
     /// Some nodes in one place, with much trouble.
     pub(super) fn few() -> Self {
         Self {
@@ -59,6 +68,7 @@ impl Shape {
             calm_ms: 10_000,
             lost_one_in: 0,
             loses_often: false,
+            has_twin: false,
             bug: None,
         }
     }

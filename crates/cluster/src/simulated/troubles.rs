@@ -10,6 +10,8 @@ pub(super) enum Trouble {
     Stop(usize),
     Crash(usize),
     Leave(usize),
+    /// The copy of the first node runs.
+    Twin(usize),
     /// A region's link to the stream, in one direction or both.
     CutRegion(usize, (bool, bool)),
     ServerAway,
@@ -36,6 +38,14 @@ impl World {
 
     fn drawn(&mut self) -> Trouble {
         let at = self.rng.usize(..self.nodes.len());
+        if self.shape.has_twin && (at + 1 == self.nodes.len() || self.rng.u8(..4) == 0) {
+            let twin = self.nodes.len() - 1;
+            let of_it = [Trouble::CutOut(twin), Trouble::CutIn(twin), Trouble::Stop(twin)];
+            return match self.nodes[twin].up {
+                true => of_it[self.rng.usize(..3)],
+                false => Trouble::Twin(twin),
+            };
+        }
         if self.shape.loses_often && self.rng.u8(..3) > 0 {
             return [Trouble::ServerLoses, Trouble::CutIn(at)][self.rng.usize(..2)];
         }
@@ -68,6 +78,7 @@ impl World {
             Trouble::Stop(at) => self.nodes[at].stopped = true,
             Trouble::Crash(at) => self.nodes[at].up = false,
             Trouble::Leave(at) => self.nodes[at].follower.leave(),
+            Trouble::Twin(at) => self.start(at),
             Trouble::CutRegion(region, ways) => self.network.cut[region] = ways,
             Trouble::ServerAway => self.server.up = false,
             Trouble::ServerLoses => {
@@ -96,23 +107,19 @@ impl World {
         match trouble {
             Trouble::CutOut(at) | Trouble::CutIn(at) | Trouble::Cut(at) => {
                 self.nodes[at].cut = (false, false);
-                self.nodes[at].subscription = 0;
+                self.anew(at);
             }
             Trouble::CutRegion(region, _) => {
                 self.network.cut[region] = (false, false);
                 for at in 0..self.nodes.len() {
                     if self.network.region_of(at) == region {
-                        self.nodes[at].subscription = 0;
+                        self.anew(at);
                     }
                 }
             }
             Trouble::Stop(at) => self.go_on(at),
-            Trouble::Crash(at) => {
-                let new_run = 1_000_000 + self.order;
-                self.nodes[at].restart(new_run, self.shape.max_isolation_ms);
-                self.server.subscriptions.remove(&at);
-                self.later(1, Happening::Tick(at, new_run));
-            }
+            Trouble::Crash(at) => self.start(at),
+            Trouble::Twin(at) => self.nodes[at].up = false,
             Trouble::Leave(at) => {
                 let clock = self.nodes[at].clock(self.now_ms);
                 self.nodes[at].follower.come_back(clock);
@@ -120,6 +127,21 @@ impl World {
             Trouble::ServerAway | Trouble::ServerLoses => self.server.up = true,
             Trouble::ServerAnew | Trouble::Expire => {}
         }
+    }
+
+    /// A node starts, as a new run.
+    fn start(&mut self, at: usize) {
+        let new_run = 1_000_000 + self.order;
+        self.nodes[at].restart(new_run, self.shape.max_isolation_ms);
+        self.server.subscriptions.remove(&at);
+        self.later(1, Happening::Tick(at, new_run));
+    }
+
+    /// A node has another connection, and begins another session with it.
+    fn anew(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        node.subscription = 0;
+        (node.name_state.is_known, node.name_state.shown) = (false, None);
     }
 
     /// A process that was stopped goes on. The first thing that it does is to answer requests.

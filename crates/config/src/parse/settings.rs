@@ -70,6 +70,13 @@ impl<'o, 'l> SiteOrigins<'o, 'l> {
         index.is_some_and(|index| self.all.runs_scripts(*index))
     }
 
+    /// Ends of the names of the scripts that these origins run.
+    pub(super) fn script_ends(&self) -> Vec<String> {
+        let configs = self.indices.iter().filter_map(|index| self.all.config(*index));
+        let scripts = configs.filter_map(|config| config.scripts.as_ref());
+        scripts.flat_map(|scripts| scripts.rules.suffixes.iter().cloned()).collect()
+    }
+
     /// The index in the site's list of a root of files.
     fn root(&mut self, root: files::Config) -> Option<u32> {
         self.roots.push(root);

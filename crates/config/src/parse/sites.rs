@@ -92,7 +92,7 @@ pub(super) fn sites(
                 .unwrap_or(profile);
             let presets = Presets::read(r, table, profile);
             let mut origins = SiteOrigins::new(origins);
-            let rules = SiteRules {
+            let mut rules = SiteRules {
                 trusted_proxies: fronts.trusted.clone(),
                 client_field: fronts.field.clone(),
                 forwarded: fronts.forwarded,
@@ -101,6 +101,7 @@ pub(super) fn sites(
                     == Some(false),
                 ..rules(r, table, profile, &presets, (&mut origins, decided))
             };
+            rules.scripts = origins.script_ends();
             let (origins, files, users) = origins.into_parts();
             let (tls, hsts) = (super::tls::site(r, table), super::tls::hsts(r, table));
             let dialects = presets.dialects(r);

@@ -128,8 +128,11 @@ async fn send(
         (Way::Htcp(address), Message::Clear(url)) => {
             let cleared = clear(*address, url, patience / DATAGRAMS);
             match cleared.await.map_err(|error| Trouble::Now(error.to_string()))? {
-                true => Ok(()),
-                false => Err(late()),
+                Some(true) => Ok(()),
+                Some(false) => {
+                    Err(Trouble::Refused("it answers that it has not purged".to_owned()))
+                }
+                None => Err(late()),
             }
         }
         _ => Err(Trouble::Refused("it is told in another way".to_owned())),
@@ -148,8 +151,7 @@ async fn ask(
         true => RequestBody::Stream(Box::new(&mut body)),
         false => RequestBody::None,
     };
-    let caller =
-        Caller { client: None, ends: None, read_at_most: 0, account: None, timeouts: None };
+    let caller = Caller::default();
     let sent = pool.send(origin, request, body, 0, &caller, &mut ()).await;
     let mut exchange = sent.map_err(|error| Trouble::Now(error.to_string()))?;
     let status = exchange.response.status.code();
@@ -179,15 +181,16 @@ impl BodySource for Whole {
     }
 }
 
-/// Sends a datagram until it is answered; whether it was.
-async fn clear(address: SocketAddr, url: &[u8], pause: Duration) -> io::Result<bool> {
+/// Sends a datagram until it is answered. Returns whether the neighbour has purged; `None` if no
+/// answer came.
+async fn clear(address: SocketAddr, url: &[u8], pause: Duration) -> io::Result<Option<bool>> {
     let socket = UdpSocket::bind(own_address(address)).await?;
     let transaction = fastrand::u32(..);
     // An URL that fits in no datagram is nobody's.
-    let Some(datagram) = htcp::clear(url, transaction) else { return Ok(true) };
+    let Some(datagram) = htcp::clear(url, transaction) else { return Ok(Some(true)) };
     if address.ip().is_multicast() {
         socket.send_to(&datagram, address).await?;
-        return Ok(true);
+        return Ok(Some(true));
     }
     socket.connect(address).await?;
     let mut buffer = [0; 1024];
@@ -204,10 +207,10 @@ async fn clear(address: SocketAddr, url: &[u8], pause: Duration) -> io::Result<b
             }
         };
         if let Ok(answered) = rt::time::timeout(pause, answered).await {
-            return answered;
+            return answered.map(Some);
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 impl NeighbourLine {

@@ -119,7 +119,7 @@ pub(super) async fn run(
     (passage, ends): (Passage, Ends),
 ) {
     let (sender, receiver) = mpsc::channel(PIECES);
-    let watch = writer.watch();
+    let mut watch = writer.watch();
     let ahead = Rc::new(Ahead::default());
     let text = match &source {
         Supply::Slots(_, text) | Supply::Nodes(_, text) => text.clone(),
@@ -140,6 +140,7 @@ pub(super) async fn run(
         ahead.end();
     };
     tokio::select! {
+        biased;
         ((), ()) = async { tokio::join!(begins, hands_on) } => {}
         () = watch.abandoned() => {}
     }
@@ -390,8 +391,8 @@ impl Feed {
         let core = Rc::clone(&self.core);
         let (ends, passage) = (self.ends, self.passage.clone());
         let task = rt::spawn_local(async move {
-            let (window, account) = (passage.bytes, passage.account.as_ref());
-            let front = Front { interims: None, ends, window, account };
+            let account = &passage.account;
+            let front = Front { ends, window: passage.bytes, ..Front::of(account) };
             let answer = Box::pin(slow.run(&core, &asked.request, None, front)).await;
             drop(place);
             _ = tell.send((asked, answer));

@@ -43,9 +43,19 @@ const LEFT: [HeaderId; 10] = [
     HeaderId::Te,
 ];
 
-/// Fields that are for the page's own host alone.
-const OWN: [HeaderId; 3] =
-    [HeaderId::Authorization, HeaderId::Cookie, HeaderId::ProxyAuthorization];
+/// Fields that a fragment of another host gets of the page's request: they say how the client wants
+/// its answer, and none of them who it is. Any other one may be a secret of the page's host, such
+/// as an API key.
+const FOR_ALL: [HeaderId; 8] = [
+    HeaderId::Accept,
+    HeaderId::AcceptLanguage,
+    HeaderId::Host,
+    HeaderId::MaxForwards,
+    HeaderId::Priority,
+    HeaderId::SurrogateCapability,
+    HeaderId::UserAgent,
+    HeaderId::Via,
+];
 
 /// A fragment's request, and when it was made and answered.
 pub(super) struct Asked {
@@ -168,17 +178,10 @@ fn site_of(page: &Composed, authority: &[u8], request: &mut Request) -> Result<A
     };
     request.headers.set(HeaderId::Host, authority);
     if !is_program {
-        request.headers.retain(|field| !OWN.contains(&field.id) && !is_of_certificate(field.name));
+        request.headers.retain(|field| FOR_ALL.contains(&field.id));
     }
     (request.host, request.port) = (name, port);
     Ok(site)
-}
-
-/// Returns true if the field called `name` tells an origin of the client's certificate.
-fn is_of_certificate(name: &[u8]) -> bool {
-    const PREFIX: &[u8] = b"X-SSL-Client-";
-    let is_ours = name.get(..PREFIX.len()).is_some_and(|own| own.eq_ignore_ascii_case(PREFIX));
-    is_ours || name.eq_ignore_ascii_case(b"Client-Cert")
 }
 
 /// The body of a fragment.
@@ -254,7 +257,10 @@ pub(super) fn unfold(core: &Core, page: &Composed, coding: Coding, body: &mut Re
     let unfolding = Unfolding {
         coding,
         limits: decode_limits(limits),
-        passage: Passage { bytes: limits.window_bytes, account: None },
+        passage: Passage {
+            bytes: limits.window_bytes,
+            account: Arc::clone(&page.within.top.account),
+        },
         counters: Arc::clone(&core.counters),
     };
     unfolding.unfold_body(body, None);

@@ -27,17 +27,14 @@ pub(super) struct PageCoder {
     output: Box<[u8]>,
     /// Something has been taken since the last flush.
     is_behind: bool,
-    _held: Option<Held>,
+    _held: Held,
 }
 
 impl PageCoder {
     /// A coder for a page that passes through `passage`; `None` if there is no memory for it.
     pub(super) fn begin(passage: &Passage) -> Option<Self> {
         let settings = EncodeSettings::new(Coding::Gzip, LEVEL)?;
-        let held = match &passage.account {
-            Some(account) => Some(account.hold(settings.most_memory() as u64).ok()?),
-            None => None,
-        };
+        let held = passage.account.hold(settings.most_memory() as u64).ok()?;
         let encoder = Encoder::new(&settings).ok()?;
         Some(Self { encoder, output: vec![0; STEP_BYTES].into(), is_behind: false, _held: held })
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Limit, Now};
+use base::{Account, Limit, Now};
 use cache::Object;
 use esi::{OnError, Op};
 use message::Request;
@@ -77,6 +77,8 @@ pub(crate) struct Top {
     pub(crate) peer: Peer,
     /// The client's connection, as programs see it.
     pub(crate) line: Option<Line>,
+    /// The account of what is held for the client.
+    pub(crate) account: Arc<Account>,
     /// The client has a certificate: what it gets is for it alone.
     pub(crate) personal: bool,
     /// Places of those fragments that may be under way together.
@@ -100,12 +102,18 @@ impl fmt::Debug for Top {
 }
 
 impl Top {
-    /// The page that `request` asks for.
-    pub(crate) fn new(live: &LiveRef, request: Request, peer: Peer, line: Option<Line>) -> Self {
+    /// The page that `request` asks for on behalf of `peer`, over `line`.
+    pub(crate) fn new(
+        live: &LiveRef,
+        request: Request,
+        (peer, line): (Peer, Option<Line>),
+        account: &Arc<Account>,
+    ) -> Self {
         Self {
             request,
             peer,
             line,
+            account: Arc::clone(account),
             personal: false,
             places: Places::new(live.limits.esi_parallel),
             begun: Cell::new(0),

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use cache::{Object, Reader};
 use codec::Coding;
 use codec::dictionary::vary_by_dictionary;
+use message::date::parse_http_date;
 use message::digest::{DigestOf, digest_of};
 use message::forwarding::add_via;
 use message::{HeaderId, Response, Status, Version};
@@ -271,8 +272,13 @@ pub(crate) fn switched(ask: &Ask<'_>, switched: Switched, served: Served) -> Rep
     Reply::owned(response, ReplyBody::Tunnel(tunnel), served)
 }
 
-/// The reply from a response that is not stored.
-pub(crate) fn passing(ask: &Ask<'_>, passing: Passing<Option<Dialect>>, served: Served) -> Reply {
+/// The reply from a response that is not stored. The origin was asked for all of it if `is_whole`,
+/// whatever part the client wants.
+pub(crate) fn passing(
+    ask: &Ask<'_>,
+    passing: Passing<Option<Dialect>>,
+    (served, is_whole): (Served, bool),
+) -> Reply {
     let mut response = passing.response;
     if ask.site.policy.shapes_delivery(&ask.notes) {
         shape(ask, &mut response, false);
@@ -281,8 +287,40 @@ pub(crate) fn passing(ask: &Ask<'_>, passing: Passing<Option<Dialect>>, served: 
     if let ReplyBody::Head(length) = &mut body {
         *length = passing.head_length;
     }
-    let Some(dialect) = passing.facts else { return Reply::owned(response, body, served) };
+    let Some(dialect) = passing.facts else {
+        let mut reply = Reply::owned(response, body, served);
+        if is_whole && ask.request.headers.contains(HeaderId::Range) {
+            cut_passing(ask, &mut reply);
+        }
+        return reply;
+    };
     let mut reply = Reply::owned(Response::new(response.status), body, served);
     includes::put_together(ask, dialect, response, &mut reply);
     reply
+}
+
+/// Cuts a reply with a head of its own to the ranges that the request asks for.
+fn cut_passing(ask: &Ask<'_>, reply: &mut Reply) {
+    let Head::Owned(response) = &reply.head else { return };
+    let headers = &response.headers;
+    let date = |id| parse_http_date(headers.value(id)?, ask.now.unix_secs());
+    let modified = date(HeaderId::LastModified);
+    let etag = headers.value(HeaderId::Etag).map(<[u8]>::to_vec);
+    let (etag, date) = (etag.as_deref(), date(HeaderId::Date));
+    let validators = Validators { etag, modified, shown: modified, date };
+    let kind = headers.value(HeaderId::ContentType).map(<[u8]>::to_vec);
+    let rules = Rules::Rfc(ask.live.limits.ranges);
+    select::ranges(ask.request, &ask.request.method, (&validators, rules), || kind, reply);
+    let kind = reply.changed.as_mut().and_then(|changed| changed.content_type.take());
+    let Head::Owned(response) = &mut reply.head else { return };
+    if response.status == reply.status {
+        return;
+    }
+    response.status = reply.status;
+    response.reason = reply.status.reason().into();
+    // They are of the whole.
+    response.headers.retain(|field| digest_of(field.name) != Some(DigestOf::Content));
+    if let Some(kind) = kind {
+        response.headers.set(HeaderId::ContentType, kind.as_bytes());
+    }
 }

@@ -4,13 +4,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, KeyBuf, Now};
-use cache::{NewObject, Object, Sinks, Tags};
+use cache::{NewObject, Object, Record, Sinks, Tags};
 use codec::Coding;
 use files::Root;
 use files::accel::{self, Named, Said};
 use message::freshness::Freshness;
 use message::reference::same_origin;
-use message::store::{self, NotStored, StorePlan};
+use message::store::{self, NotStored, Permit, StorePlan};
 use message::trailers::are_taken;
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status};
 use origin::{Caller, Exchange, Origin, Protocol, Tunnel};
@@ -19,14 +19,15 @@ use vcl::told::Told;
 
 use super::includes;
 use super::object::{object_by, plan_by, selected};
-use crate::ask::Ask;
+use crate::ask::{Ask, Front};
 use crate::assemble::Dialect;
 use crate::carry::Carried;
 use crate::compression::Compress;
 use crate::core::Core;
 use crate::decide::freshness;
 use crate::fetch::{
-    self, Attempt, Body, Collected, Fate, Fetch, Job, Judge, Mark, Plan, Target, Unstored, Upload,
+    self, Attempt, Body, Collected, Fate, Fetch, Job, Judge, Left, Mark, Plan, Target, Unstored,
+    Upload,
 };
 use crate::finish::Background;
 use crate::form::{self, Chooser, PassingForm};
@@ -43,6 +44,7 @@ use crate::tags;
 use crate::tier::Lead;
 use crate::trace::Trace;
 use crate::trailers::{self, Gate};
+use crate::verdict::Again;
 use crate::why::Why;
 
 /// An answer in place of an origin's response.
@@ -142,11 +144,17 @@ impl ByPolicy {
         own
     }
 
+    /// Tells whether the origin is asked for the whole, whatever part the client wants.
+    pub(crate) fn asks_for_whole(&self) -> bool {
+        !self.own
+    }
+
     /// A fetch past the store.
     pub(crate) fn pass(core: &Rc<Core>, ask: &Ask<'_>) -> Own {
         let key_hash = core.shared.seed.hash(&ask.request.target);
         let mut own = Self::bare(core, ask, key_hash);
         own.judge.own = true;
+        own.fetch.caller.owner = ask.owner().cloned();
         own
     }
 
@@ -182,7 +190,8 @@ impl ByPolicy {
                 client: ask.notes.client.and_then(Peer::address),
                 ends: ask.front.ends,
                 read_at_most: ask.front.window,
-                account: passage.account.clone(),
+                account: Some(Arc::clone(ask.front.account)),
+                owner: None,
                 timeouts: None,
             },
             passage,
@@ -217,7 +226,8 @@ pub(crate) fn refresh(
     cause: u64,
 ) {
     let trace = Rc::new(Trace::default());
-    let ask = &Ask { trace: Some(&trace), ..*ask };
+    let front = Front::of(&core.background);
+    let ask = &Ask { trace: Some(&trace), front, ..*ask };
     let mut own = ByPolicy::store(core, ask, key, lead, Some(Arc::clone(old)));
     let numbers = (ask.notes.rule, key.hash(), cause);
     let background = Background::begin(core, ask.site, ask.request, numbers, &trace);
@@ -325,11 +335,13 @@ impl Judge for ByPolicy {
         match pending {}
     }
 
+    fn judge_again(&self, fetch: &Fetch, record: &Record) -> Result<Permit, NotStored> {
+        Again::Declared(&self.site, &self.request, &self.notes).judge(record, fetch.now())
+    }
+
     fn found_file(&mut self, fetch: &mut Fetch, name: Vec<u8>) -> Fate<Self> {
         // Waiters are told to ask for themselves: they get the file too.
-        if let Some(lead) = fetch.lead.take() {
-            lead.refuse(None);
-        }
+        self.leave_for_file(fetch, None);
         Fate::Instead(Instead::File(name), None)
     }
 
@@ -346,7 +358,7 @@ impl Judge for ByPolicy {
 }
 
 /// The policy's verdict on a response.
-enum Judged {
+pub(super) enum Judged {
     Use(StorePlan),
     Retry,
     Fail,
@@ -355,7 +367,8 @@ enum Judged {
 impl ByPolicy {
     fn origin_request(&self, fetch: &Fetch) -> Request {
         let asked = (&self.request, self.notes);
-        let ask = Ask::new(&fetch.live, &self.site, asked, fetch.now());
+        let account = &fetch.passage.account;
+        let ask = Ask::new(&fetch.live, &self.site, asked, fetch.now(), account);
         let errand = match (self.own, &fetch.lead) {
             (true, None) if self.upgrade => Errand::Upgrade,
             (true, None) => Errand::Own,
@@ -449,11 +462,12 @@ impl ByPolicy {
         fetch: &'a Fetch,
         may: impl FnOnce(Freshness) -> bool,
     ) -> Option<&'a Arc<Object>> {
-        fetch
-            .old
-            .as_ref()
-            .or(self.spare.as_ref())
-            .filter(|old| may(freshness(&fetch.live, old, fetch.now().mono_ms)))
+        self.older(fetch).filter(|old| may(freshness(&fetch.live, old, fetch.now().mono_ms)))
+    }
+
+    /// The stored object in whose place a response comes.
+    fn older<'a>(&'a self, fetch: &'a Fetch) -> Option<&'a Arc<Object>> {
+        fetch.old.as_ref().or(self.spare.as_ref())
     }
 
     /// Counts one more try, if one is left and the request can be sent again.
@@ -466,22 +480,31 @@ impl ByPolicy {
     /// Makes the plan for a response: RFC 9111 first, then policy. A server error yields to a stale
     /// object that may stand in.
     fn plan(&self, fetch: &Fetch, exchange: &mut Exchange, said: &Said) -> Judged {
+        let judged = self.rule(fetch, &mut exchange.response, said);
+        let failed = matches!(exchange.response.status.code(), 500 | 502 | 503 | 504);
+        let now_ms = fetch.now().mono_ms;
+        let stand_in = self.stand_in(fetch, |times| times.may_serve_on_error(now_ms));
+        match judged {
+            Judged::Use(_) if failed && stand_in.is_some() => Judged::Fail,
+            judged => judged,
+        }
+    }
+
+    /// The verdict of RFC 9111 and policy on a response, as the origin gave it or as a 304 has made
+    /// it. Policy may change its head.
+    pub(super) fn rule(&self, fetch: &Fetch, response: &mut Response, said: &Said) -> Judged {
         let (now, request) = (fetch.now(), &fetch.request);
         let times = store::Exchange { request_ms: self.sent.unix_ms, response_ms: now.unix_ms };
         let rules = self.site.policy.store_rules(&self.notes);
-        let response = &mut exchange.response;
         let mut plan = plan_by(said, response, |response| {
             store::plan(request, self.notes.personal, response, times, rules)
         });
         let mut ctx = ResponseCtx { request, response, plan: &mut plan, notes: &self.notes };
         match self.site.policy.response(&mut ctx) {
-            BackendResponse::Retry => return Judged::Retry,
-            BackendResponse::Fail => return Judged::Fail,
-            BackendResponse::Deliver => {}
+            BackendResponse::Retry => Judged::Retry,
+            BackendResponse::Fail => Judged::Fail,
+            BackendResponse::Deliver => Judged::Use(plan),
         }
-        let failed = matches!(exchange.response.status.code(), 500 | 502 | 503 | 504);
-        let stand_in = self.stand_in(fetch, |times| times.may_serve_on_error(now.mono_ms));
-        if failed && stand_in.is_some() { Judged::Fail } else { Judged::Use(plan) }
     }
 
     /// Stores the response if the plan allows it; otherwise passes it on.
@@ -492,15 +515,17 @@ impl ByPolicy {
         mut plan: StorePlan,
     ) -> Fate<Self> {
         let is_part = fetch.part.is_some();
-        let tags = self.tags(fetch, &exchange.response, &mut plan);
+        let tags = self.tags(fetch, &exchange.response, &mut plan).unwrap_or_default();
         // A body that only its connection's end ends may have been cut: it is kept only of origins
         // that are said to end bodies so (RFC 9112 8).
         let is_framed = exchange.framing != Framing::UntilClose || self.keeps_until_close();
-        match fetch.lead.is_some() && plan.store.is_ok() && is_framed {
+        match plan.permit() {
+            Ok(permit) if fetch.lead.is_some() && is_framed => {
+                self.keep(fetch, exchange, (permit, &plan), tags)
+            }
             // What is not stored in slices is not this client's answer: it has asked for less.
-            false if is_part => self.ask_for_whole(),
-            true => self.keep(fetch, exchange, &plan, tags),
-            false => self.pass_on(fetch, exchange, &plan),
+            _ if is_part => self.ask_for_whole(),
+            _ => self.pass_on(fetch, exchange, &plan),
         }
     }
 
@@ -508,7 +533,7 @@ impl ByPolicy {
         &self,
         fetch: &Fetch,
         mut exchange: Box<Exchange>,
-        plan: &StorePlan,
+        (permit, plan): (Permit, &StorePlan),
         tags: Tags,
     ) -> Fate<Self> {
         fetch.core.note_fetch(fetch.key_hash, None);
@@ -534,8 +559,8 @@ impl ByPolicy {
         new.flags.dictionary = is_dictionary && dialect.is_none();
         includes::marks(&self.site, dialect, &mut new.flags);
         let (recode, sinks) = (form.recode, self.own_sinks());
-        let (gate, attached) = (Some(gate), None);
-        let plan = Plan { new, selected, recode, gate, attached, kept: true, sinks };
+        let (gate, attached, over) = (Some(gate), None, self.older(fetch).cloned());
+        let plan = Plan { permit, over, new, selected, recode, gate, attached, sinks };
         Fate::Store(Body::Exchange(exchange), Box::new(plan))
     }
 
@@ -544,10 +569,9 @@ impl ByPolicy {
         let why = self.why_passing(fetch, plan);
         fetch.note(|trace| trace.note_why(why));
         self.note_evidence(fetch, &exchange.response, plan);
-        let mark = match self.marker_ms(fetch, plan) {
-            Some(ms) => Mark::HitForMiss(now.mono_ms + ms),
-            None => Mark::None,
-        };
+        let mark = self.marked_until_ms(fetch, plan).map_or(Mark::None, Mark::HitForMiss);
+        let ends = plan.ends_older(exchange.response.status);
+        let left = Left { mark, over: self.older(fetch).filter(|_| ends).cloned() };
         self.invalidate_after(fetch, &exchange.response);
         let dialect = includes::dialect(&self.site, &exchange.response);
         let framing = exchange.framing;
@@ -576,7 +600,7 @@ impl ByPolicy {
             gate: Some(gate),
             facts: dialect,
         };
-        Fate::Pass(Body::Exchange(exchange), mark, Box::new(unstored))
+        Fate::Pass(Body::Exchange(exchange), left, Box::new(unstored))
     }
 
     /// Decides the form in which the client gets a response that is not stored, and brings its head
@@ -602,25 +626,30 @@ impl ByPolicy {
         }
     }
 
-    /// The surrogate keys of a response that is to be stored; it is not stored when it has too
-    /// many.
-    fn tags(&self, fetch: &Fetch, response: &Response, plan: &mut StorePlan) -> Tags {
-        if plan.store.is_err() {
-            return Tags::default();
+    /// The surrogate keys in a response that is to be stored, if it has any; it is not stored when
+    /// it has too many.
+    pub(super) fn tags(
+        &self,
+        fetch: &Fetch,
+        response: &Response,
+        plan: &mut StorePlan,
+    ) -> Option<Tags> {
+        if plan.verdict().is_err() {
+            return None;
         }
         match tags::read(&response.headers, &fetch.live.limits) {
-            Ok(tags) => tags.unwrap_or_default(),
+            Ok(tags) => tags,
             Err(limit) => {
                 fetch.core.counters.limit(limit);
                 fetch.note(|trace| trace.limit.set(Some(limit)));
                 plan.refuse(NotStored::Tags, response.status);
-                Tags::default()
+                None
             }
         }
     }
 
     /// Gives up on a response of `status`, which is of no use.
-    fn refuse(&self, fetch: &mut Fetch, status: Status) -> Fate<Self> {
+    pub(super) fn refuse(&self, fetch: &mut Fetch, status: Status) -> Fate<Self> {
         let reason = format!("The origin answered with status {status}.");
         let sent_ms = self.sent.mono_ms;
         let stale = self.stand_in(fetch, |times| times.may_serve_on_error(sent_ms)).cloned();
@@ -648,9 +677,8 @@ impl ByPolicy {
     /// others do not wait for it.
     fn name_file(&self, fetch: &mut Fetch, exchange: &Exchange, named: &Named) -> NamedFile {
         fetch.note(|trace| trace.note_why(Why::File));
-        if let Some(lead) = fetch.lead.take() {
-            lead.refuse(Some(fetch.now().mono_ms + fetch.live.limits.hit_for_miss_ttl));
-        }
+        let until_ms = fetch.now().mono_ms + fetch.live.limits.hit_for_miss_ttl;
+        self.leave_for_file(fetch, Some(until_ms));
         self.invalidate_after(fetch, &exchange.response);
         let accel = self.site.accel.get(self.notes.origin as usize).and_then(Option::as_ref);
         let place = accel.and_then(|accel| accel.place(named));
@@ -660,64 +688,11 @@ impl ByPolicy {
         }
     }
 
-    /// Merges the stored head with that of the 304 that confirms it (RFC 9111 4.3.4).
-    fn confirm(&self, fetch: &mut Fetch, exchange: Box<Exchange>, said: &Said) -> Fate<Self> {
-        let Some(old) = &fetch.old else { return self.refuse(fetch, Status::NOT_MODIFIED) };
-        fetch.core.note_fetch(fetch.key_hash, None);
-        let now = fetch.now();
-        let mut merged = surrogate::whole_head(old);
-        let varies = old.flags().gzip_page && form::varies_by_coding(&merged.headers);
-        let mut confirmation = exchange.response.clone();
-        forward::keepable(&mut confirmation, &self.site, now.unix_secs());
-        form::confirm(&mut confirmation.headers, old);
-        store::update_fields(&mut merged.headers, &confirmation.headers);
-        merged.version = confirmation.version;
-        // The plan reads the Age that came with the confirmation, which is never kept.
-        let mut dated = merged.clone();
-        if let Some(age) = exchange.response.headers.value(HeaderId::Age) {
-            dated.headers.set(HeaderId::Age, age);
-        }
-        let rules = self.site.policy.store_rules(&self.notes);
-        let times = store::Exchange { request_ms: now.unix_ms, response_ms: now.unix_ms };
-        let (request, notes) = (&self.request, &self.notes);
-        let mut plan = plan_by(said, &mut dated, |dated| {
-            store::plan(request, notes.personal, dated, times, rules)
-        });
-        let mut ctx = ResponseCtx { request, response: &mut merged, plan: &mut plan, notes };
-        self.site.policy.response(&mut ctx);
-        let flags = old.flags();
-        if flags.negotiated || varies {
-            form::vary_by_coding(&mut merged.headers);
-        }
-        let is_one = self.site.compress != Compress::Off
-            && Coding::of_content(merged.headers.values(HeaderId::ContentEncoding)).is_some();
-        let selected = selected(&merged, request, is_one || flags.negotiated);
-        let note = surrogate::set_aside(&mut merged.headers, &self.site);
-        let mut new = NewObject { note, ..object_by(&merged, &plan, now) };
-        (new.flags.coding, new.flags.negotiated) = (flags.coding, flags.negotiated);
-        new.flags.coded_here = flags.coded_here;
-        new.flags.dictionary = merged.headers.contains(HeaderId::UseAsDictionary);
-        (new.flags.esi, new.flags.ssi) = (flags.esi, flags.ssi);
-        new.flags.gzip_page = flags.gzip_page;
-        let read = tags::read(&exchange.response.headers, &fetch.live.limits);
-        let kept = read.is_ok();
-        match read {
-            Ok(tags) => new.tags = tags.unwrap_or_else(|| old.tags()),
-            Err(limit) => {
-                fetch.core.counters.limit(limit);
-                fetch.note(|trace| {
-                    trace.limit.set(Some(limit));
-                    trace.note_why(Why::Rule(NotStored::Tags));
-                });
-                // Not by all its tags could it be invalidated: it is for this answer alone.
-                (new.lifetime_ms, new.grace_ms) = (0, 0);
-                (new.stale_if_error_ms, new.stale_if_unreachable_ms) = (0, 0);
-            }
-        }
-        let (recode, sinks) = (Recode::None, self.own_sinks());
-        let (gate, attached) = (None, None);
-        let plan = Plan { new, selected, recode, gate, attached, kept, sinks };
-        Fate::Confirm(Some(exchange), Box::new(plan))
+    /// Gives the lead back because a file answers, and no stored response does any more.
+    fn leave_for_file(&self, fetch: &mut Fetch, hit_for_miss_until_ms: Option<u64>) {
+        let Some(mut lead) = fetch.lead.take() else { return };
+        self.older(fetch).inspect(|older| lead.renews(older));
+        lead.supersede(hit_for_miss_until_ms);
     }
 
     /// Tells whether bodies are stored whose end is their connection's.
@@ -726,16 +701,17 @@ impl ByPolicy {
         origin.is_some_and(|origin| origin.config().store_close_delimited)
     }
 
-    /// Milliseconds for which requests of the key do not wait for each other after this uncacheable
-    /// response; absent if it says nothing about other clients' requests.
-    fn marker_ms(&self, fetch: &Fetch, plan: &StorePlan) -> Option<u64> {
+    /// The time until which requests of the key do not wait for each other after this uncacheable
+    /// response, in monotonic milliseconds; `None` if it says nothing about other clients'
+    /// requests.
+    pub(super) fn marked_until_ms(&self, fetch: &Fetch, plan: &StorePlan) -> Option<u64> {
         let longest = fetch.live.limits.hit_for_miss_ttl;
-        let ms = match plan.store {
+        let ms = match plan.verdict() {
             // Storable but for its framing.
             Ok(()) => longest,
             Err(_) => plan.hit_for_miss_ms.min(longest),
         };
-        (ms > 0).then_some(ms)
+        (ms > 0).then(|| fetch.now().mono_ms + ms)
     }
 
     /// Invalidates what a successful request that is not safe makes untrue: the stored responses of

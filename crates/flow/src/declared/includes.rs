@@ -99,7 +99,7 @@ pub(super) fn put_together(
     let request = ask.request.clone();
     reply.page = Some(Composed::new(dialect, (ask.live, ask.site), request, ask.within, || {
         let peer = ask.notes.client.unwrap_or(Peer::Unnamed(None));
-        let mut top = Top::new(ask.live, ask.request.clone(), peer, None);
+        let mut top = Top::new(ask.live, ask.request.clone(), (peer, None), ask.front.account);
         // Cookies are each fragment's own matter; a certificate goes along with all of them.
         top.personal = ask.site.client_auth.is_some() && ask.notes.personal;
         top

@@ -10,7 +10,7 @@ use crate::why::Why;
 impl ByPolicy {
     /// Notes the field that keeps a response from being stored.
     pub(super) fn note_evidence(&self, fetch: &Fetch, response: &Response, plan: &StorePlan) {
-        let (Err(why), Some(_), Some(trace)) = (plan.store, &fetch.lead, &fetch.trace) else {
+        let (Err(why), Some(_), Some(trace)) = (plan.verdict(), &fetch.lead, &fetch.trace) else {
             return;
         };
         let rules = self.site.policy.store_rules(&self.notes);
@@ -25,7 +25,7 @@ impl ByPolicy {
 
     /// The reason for not storing a response.
     pub(super) fn why_passing(&self, fetch: &Fetch, plan: &StorePlan) -> Why {
-        match plan.store {
+        match plan.verdict() {
             _ if self.beside => Why::Beside,
             _ if fetch.lead.is_none() => Why::Pass,
             Err(reason) => Why::Rule(reason),

@@ -15,7 +15,7 @@ use crate::fetch::{Times, new_object};
 
 /// Makes a plan, in which X-Accel-Expires counts before every other field, as nginx has it: as
 /// CDN-Cache-Control does (RFC 9213). It is neither stored nor sent on.
-pub(super) fn plan_by(
+pub(crate) fn plan_by(
     said: &Said,
     response: &mut Response,
     plan: impl FnOnce(&Response) -> StorePlan,

@@ -5,6 +5,7 @@ use message::HeaderBlock;
 
 use super::*;
 use crate::vcl::tests::bare_live;
+use crate::verdict::permit;
 
 const HASH: &[u8] = b":pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2fFG4=:";
 const HAS: (&str, &[u8]) = ("Available-Dictionary", HASH);
@@ -64,6 +65,7 @@ fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, field: (&[u8], &[u8])) ->
     headers.push_named(field.0, field.1);
     h1::encode::stored_head(&mut head, Status::OK, b"", &headers);
     let filling = lead.store(
+        permit(),
         NewObject {
             status: Status::OK,
             head: head.into(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::Now;
+use base::{Account, Now};
 use cache::Object;
 use message::Request;
 use policy::{Peer, Step, told::shown};
@@ -31,7 +31,8 @@ pub(super) fn of_page(
     now: Now,
 ) -> Vec<Step> {
     let Whole { object, site, dialect } = whole;
-    let top = || Top::new(live, Request::new(), peer, None);
+    let account = Account::open(shared.cache.memory(), 0);
+    let top = || Top::new(live, Request::new(), (peer, None), &account);
     let page = Composed::new(dialect, (live, &site), request, None, top);
     let (fragments, faults) = page.fragments(&object, now);
     let language = match dialect {

@@ -1,6 +1,7 @@
 //! The machine of a fetch: try, judge, and carry out the fate of the response.
 
 use message::Request;
+use message::store::Permit;
 
 use super::collect;
 use super::send::{Sent, send_to};
@@ -29,7 +30,10 @@ impl<J: Judge> Job<J> {
                 }
                 Fate::Store(body, plan) => return self.keep(body, *plan).await,
                 Fate::Confirm(exchange, plan) => return self.confirm(exchange, *plan).await,
-                Fate::Pass(body, mark, unstored) => return self.pass(body, mark, *unstored).await,
+                Fate::ConfirmOnce(exchange, once) => {
+                    return self.confirm_once(*exchange, *once).await;
+                }
+                Fate::Pass(body, left, unstored) => return self.pass(body, left, *unstored).await,
                 Fate::Instead(instead, unread) => {
                     // The client may be gone; the store has what it needs.
                     self.tell(Fetched::Instead(instead));
@@ -60,8 +64,9 @@ impl<J: Judge> Job<J> {
     async fn attempt(&mut self) -> Fate<J> {
         if let Some(asking) = self.fetch.asking.take()
             && let Some(found) = asking.ask(&self.fetch).await
+            && let Ok(permit) = self.judge.judge_again(&self.fetch, &found.record)
         {
-            return self.found_there(asking, found);
+            return self.found_there(asking, found, permit);
         }
         let target = match self.judge.ask(&mut self.fetch) {
             Attempt::Send(target) => target,
@@ -79,8 +84,8 @@ impl<J: Judge> Job<J> {
 
     /// Stores what the key's owner has. Of what is in slices more will be asked for: the owner, or
     /// the origin.
-    fn found_there(&mut self, asking: Box<Asking>, found: PeerRecord) -> Fate<J> {
-        let plan = found.plan(self.judge.sinks());
+    fn found_there(&mut self, asking: Box<Asking>, found: PeerRecord, permit: Permit) -> Fate<J> {
+        let plan = found.plan(permit, (self.fetch.old.clone(), self.judge.sinks()));
         if found.edition.is_some() {
             match self.judge.ask(&mut self.fetch) {
                 Attempt::Send(target) => self.fetch.asked = Some(target.origin),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use base::{Counter, Now};
 use bytes::Bytes;
-use cache::{Body as Window, Elsewhere, Flags, NewObject, Tags};
+use cache::{Body as Window, Elsewhere, Flags, NewObject, Sinks, Tags};
 use message::{Framing, HeaderId, Response};
 use origin::Exchange;
 
-use super::{Body, Fetch, Fetched, Job, Judge, Mark, Passing, Plan, Unstored};
+use super::{Body, Fetch, Fetched, Job, Judge, Left, Mark, Once, Passing, Plan, Unstored};
 use crate::body::ReplyBody;
 use crate::carry::{self, Carried, End, Selected, carry, drain};
 use crate::recode::{Coder, Recode, decode_limits};
@@ -31,7 +31,7 @@ impl Large {
         plan: &Plan,
     ) -> Result<Option<Self>, Box<Exchange>> {
         if let Some(shape) = shape_of(fetch, &exchange, plan) {
-            return Ok(Cut::new(fetch, exchange, shape, plan.sinks).map(Self::Slices));
+            return Ok(Cut::new(fetch, exchange, shape, plan).map(Self::Slices));
         }
         // A part must never pass for the whole.
         if fetch.part.is_some() {
@@ -61,18 +61,19 @@ impl<J: Judge> Job<J> {
             body => body,
         };
         let Some(mut lead) = self.fetch.lead.take() else { return };
-        let Plan { new, selected, recode, gate, attached, sinks, .. } = plan;
+        let Plan { permit, over, new, selected, recode, gate, attached, sinks } = plan;
         let given = body.length();
         let length = given.filter(|_| !recode.changes());
         let new = NewObject { length, ..new };
         lead.passes_by(self.fetch.passage.clone());
+        over.inspect(|over| lead.renews(over));
         let trace = self.fetch.trace.clone();
         let trace = trace.as_deref();
         let is_coded = matches!(recode, Recode::Encode(..));
         let limits = decode_limits(&self.fetch.live.limits);
         let Ok(coder) = Coder::new(recode, given, limits) else { return lead.fail() };
         let variant = selected.as_ref().map(Selected::variant);
-        let mut filling = carry::begin(&self.fetch.core, trace, lead, new, variant);
+        let mut filling = carry::begin(&self.fetch.core, trace, (permit, lead), new, variant);
         self.fetch.core.counters.add(Counter::BodiesCoded, u64::from(is_coded));
         let (object, stored) = (filling.object().clone(), filling.stored());
         object.set_sinks(sinks);
@@ -113,11 +114,12 @@ impl<J: Judge> Job<J> {
     /// Stores a response whose body is too large to be one piece of memory: in slices, the first of
     /// which are cut from what is on its way, or on the disk.
     async fn keep_elsewhere(mut self: Box<Self>, large: Large, plan: Plan) {
-        let Some(lead) = self.fetch.lead.take() else { return };
+        let Some(mut lead) = self.fetch.lead.take() else { return };
+        plan.over.inspect(|over| lead.renews(over));
         let body = large.body();
         let new = NewObject { length: Some(body.length()), ..plan.new };
         let variant = plan.selected.as_ref().map(Selected::variant);
-        let (object, refused) = lead.store_elsewhere(&new, variant, body);
+        let (object, refused) = lead.store_elsewhere(plan.permit, &new, variant, body);
         object.set_sinks(plan.sinks);
         let core = Rc::clone(&self.fetch.core);
         let trace = self.fetch.trace.clone();
@@ -139,9 +141,10 @@ impl<J: Judge> Job<J> {
         let fetch = &mut self.fetch;
         let (Some(old), Some(lead)) = (fetch.old.take(), fetch.lead.take()) else { return };
         fetch.core.counters.inc(Counter::Revalidated);
-        fetch.note(|trace| trace.stored.set(plan.kept));
+        fetch.note(|trace| trace.stored.set(true));
         let variant = plan.selected.as_ref().map(Selected::variant);
-        let object = lead.freshen(&old, NewObject { length: None, ..plan.new }, variant);
+        let new = NewObject { length: None, ..plan.new };
+        let object = lead.freshen(plan.permit, &old, new, variant);
         object.set_sinks(plan.sinks);
         self.tell(Fetched::Confirmed(object));
         if let Some(exchange) = exchange {
@@ -149,14 +152,27 @@ impl<J: Judge> Job<J> {
         }
     }
 
+    /// Lays the head of the 304 over the stored object, for the request that caused the fetch and
+    /// for no other.
+    pub(super) async fn confirm_once(mut self: Box<Self>, exchange: Exchange, once: Once) {
+        let fetch = &mut self.fetch;
+        let (Some(old), Some(lead)) = (fetch.old.take(), fetch.lead.take()) else { return };
+        fetch.core.counters.inc(Counter::Revalidated);
+        let new = NewObject { length: None, ..once.new };
+        let object = lead.lay_over(&old, &new, (once.ends, once.hit_for_miss_until_ms));
+        object.set_sinks(Sinks::Never);
+        self.tell(Fetched::ConfirmedOnce(object));
+        drain(exchange).await;
+    }
+
     /// Delivers a response past the store.
     pub(super) async fn pass(
         mut self: Box<Self>,
         body: Body,
-        mark: Mark,
+        left: Left,
         unstored: Unstored<J::Facts>,
     ) {
-        leave(&mut self.fetch, mark);
+        leave(&mut self.fetch, left);
         let given = body.length();
         let Unstored { response, head_length, recode, coding, gate, facts } = unstored;
         let length = given.filter(|_| !recode.changes());
@@ -196,19 +212,23 @@ impl<J: Judge> Job<J> {
     }
 }
 
-/// Leaves `mark` in the place of a response that is for one request only.
-fn leave(fetch: &mut Fetch, mark: Mark) {
-    let Some(lead) = fetch.lead.take() else { return };
-    match mark {
-        Mark::None => lead.refuse(None),
-        Mark::HitForMiss(until_ms) => lead.refuse(Some(until_ms)),
+/// Leaves behind what a response does that is for one request only.
+fn leave(fetch: &mut Fetch, Left { mark, over }: Left) {
+    let Some(mut lead) = fetch.lead.take() else { return };
+    let until_ms = match mark {
+        Mark::None => None,
+        Mark::HitForMiss(until_ms) => Some(until_ms),
         Mark::Object(new, selected) => {
-            _ = lead.store(*new, selected.as_ref().map(Selected::variant)).finish();
+            over.inspect(|over| lead.renews(over));
+            return lead.mark(*new, selected.as_ref().map(Selected::variant));
         }
-        Mark::Supersede => match fetch.old.take() {
-            Some(old) => lead.supersede(&old),
-            None => lead.refuse(None),
-        },
+    };
+    match over {
+        None => lead.refuse(until_ms),
+        Some(over) => {
+            lead.renews(&over);
+            lead.supersede(until_ms);
+        }
     }
 }
 

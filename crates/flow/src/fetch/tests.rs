@@ -1,10 +1,12 @@
 //! A policy that breaks off: what becomes of its fetch, and of everybody else.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use base::Counter;
-use cache::{Passage, Sinks};
+use cache::{Passage, Record, Sinks};
 use message::Request;
+use message::store::{NotStored, Permit};
 use origin::{Caller, Exchange};
 
 use super::{Attempt, Collected, Fate, Fetch, Job, Judge, Upload, start};
@@ -45,6 +47,10 @@ impl Judge for Broken {
         Fate::Try
     }
 
+    fn judge_again(&self, _: &Fetch, _: &Record) -> Result<Permit, NotStored> {
+        Err(NotStored::NoStore)
+    }
+
     fn found_file(&mut self, _: &mut Fetch, _: Vec<u8>) -> Fate<Self> {
         Fate::Try
     }
@@ -71,8 +77,8 @@ fn broken(core: &Rc<Core>) -> Box<Job<Broken>> {
         asked: None,
         edition: None,
         part: None,
-        caller: Caller { client: None, ends: None, read_at_most: 0, account: None, timeouts: None },
-        passage: Passage::from(1024),
+        caller: Caller::default(),
+        passage: Passage { bytes: 1024, account: Arc::clone(&core.background) },
         trace: None,
         asking: None,
         siblings: None,

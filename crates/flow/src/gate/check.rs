@@ -4,8 +4,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Counter, Limit};
+use base::{Counter, Limit, Limits};
 use bytes::Bytes;
+use message::authority::write_authority;
 use message::forwarding::add_via;
 use message::store::strip_hop_by_hop;
 use message::{
@@ -16,6 +17,7 @@ use policy::headers::FieldName;
 use policy::{Declared, Peer, Per};
 
 use super::known::Told;
+use super::queue::NoPlace;
 use super::{Admitted, Gates, Guest, PasswordGate, Proof, WordGate};
 use crate::ask::{LiveRef, sign};
 use crate::body::ReplyBody;
@@ -46,7 +48,7 @@ impl Check {
     pub(crate) async fn run(
         self,
         core: &Rc<Core>,
-        (gates, site): (&Gates, &Site),
+        (gates, site): (&Arc<Gates>, &Site),
         live: &LiveRef,
         request: &Request,
         guest: Guest,
@@ -54,8 +56,12 @@ impl Check {
         let (digest, entered, keep_ms) = match self {
             Self::Password { gate, digest, user, password } => {
                 let name = Arc::new(User(String::from_utf8_lossy(&user).into()));
-                let shown = (&*gate, digest, user, password);
-                check(core, (gates, site), request, guest.who, shown).await?;
+                let mark = Per::Address.mark(&core.shared.seed, request, guest.who);
+                let shown = (&*gate, (digest, mark), (user, password));
+                check(core, (gates, site), request, shown).await?;
+                let now_ms = core.now().mono_ms;
+                let until_ms = now_ms.saturating_add(gates.keep_ms);
+                core.shared.right.note((digest, mark), &name, (now_ms, until_ms));
                 (digest, Admitted { user: Some(name), ..Admitted::default() }, gates.keep_ms)
             }
             Self::Word { gate, digest, keeps_password } => {
@@ -66,33 +72,57 @@ impl Check {
         };
         let now_ms = core.now().mono_ms;
         let until_ms = now_ms.saturating_add(keep_ms);
-        let most = live.limits.gate_memory;
-        if !core.known.borrow_mut().put(digest, entered.clone(), (now_ms, until_ms), most) {
-            core.counters.limit(Limit::GateMemory);
-        }
+        core.remember((digest, &entered), (now_ms, until_ms), &live.limits);
         Ok(Proof { digest, entered })
     }
 }
 
+impl Core {
+    /// Remembers from `now_ms` until `until_ms` what was found out about what has this digest.
+    pub(super) fn remember(
+        &self,
+        (digest, entered): ([u8; 32], &Admitted),
+        (now_ms, until_ms): (u64, u64),
+        limits: &Limits,
+    ) {
+        let most = limits.gate_memory;
+        if !self.known.borrow_mut().put(digest, entered.clone(), (now_ms, until_ms), most) {
+            self.counters.limit(Limit::GateMemory);
+        }
+    }
+}
+
+/// A user's name and password, as a client has sent them.
+type Credentials = (Vec<u8>, Vec<u8>);
+
 /// Checks a password, unless that is under way already.
 async fn check(
     core: &Rc<Core>,
-    (gates, site): (&Gates, &Site),
+    (gates, site): (&Arc<Gates>, &Site),
     request: &Request,
-    client: Peer,
-    (gate, digest, user, password): (&PasswordGate, [u8; 32], Vec<u8>, Vec<u8>),
+    (gate, (digest, mark), (user, password)): (&PasswordGate, ([u8; 32], u64), Credentials),
 ) -> Result<(), Box<Reply>> {
     let verdict = gates.verdict(digest);
     let find_out = || async {
-        let mark = Per::Address.mark(&core.shared.seed, request, client);
-        let Some(_stay) = gates.clients.enter(mark, gates.each) else {
-            core.counters.limit(Limit::PasswordChecksClient);
-            return Err(Problem::TooManyPasswords);
+        let limited = |limit, problem| {
+            core.counters.limit(limit);
+            problem
         };
-        if gates.places.available_permits() == 0 {
+        let Some(_stay) = gates.clients.enter(mark, gates.each) else {
+            return Err(limited(Limit::PasswordChecksClient, Problem::TooManyPasswords));
+        };
+        if gates.queue.is_busy() {
             core.counters.limit(Limit::PasswordChecks);
         }
-        let _place = gates.places.acquire().await;
+        let standing = core.shared.right.standing(&digest, mark, core.now().mono_ms);
+        let place = gates.queue.place(standing, gates.patience).await;
+        let _place = place.map_err(|why| {
+            let limit = match why {
+                NoPlace::Full => Limit::PasswordQueue,
+                NoPlace::Late => Limit::PasswordWait,
+            };
+            limited(limit, Problem::PasswordsBusy(limit))
+        })?;
         core.counters.inc(Counter::GateChecked);
         let users = Arc::clone(&gate.users);
         rt::blocking(move || users.has(&user, &password)).await.map_err(|_| {
@@ -100,7 +130,10 @@ async fn check(
             Problem::Internal
         })
     };
-    match verdict.get_or_try_init(find_out).await {
+    let Some(cell) = &verdict.cell else {
+        return Err(Box::new(refusal(site, request, Problem::Internal, Declared::BASIC_AUTH)));
+    };
+    match cell.get_or_try_init(find_out).await {
         Ok(true) => Ok(()),
         Ok(false) => Err(Box::new(core.ask_for_password(site, request, gate))),
         Err(problem) => Err(Box::new(refusal(site, request, problem, Declared::BASIC_AUTH))),
@@ -125,7 +158,11 @@ impl WordGate {
             headers.remove(HeaderId::Authorization);
         }
         let scheme: &[u8] = if guest.scheme == Scheme::Https { b"https" } else { b"http" };
-        let host = headers.value(HeaderId::Host).unwrap_or(&request.host).to_vec();
+        // The origin is asked for the same one, whatever the client's spelling is.
+        asked.port = asked.port.filter(|port| *port != guest.scheme.default_port());
+        let mut host = Vec::new();
+        write_authority(&mut host, &asked);
+        let headers = &mut asked.headers;
         for (name, value) in [
             (&b"X-Forwarded-Method"[..], request.method.token()),
             (b"X-Forwarded-Proto", scheme),

@@ -46,8 +46,8 @@ pub(crate) fn leave_behind(page: Doorstep<'_>, site: &Site, request: &mut Reques
     });
 }
 
-/// The way in which a fragment enters, as its page did, or another node's request, as the client's
-/// did there: with what `request` has of that.
+/// The way in which a fragment enters, as its page did, another node's request, as the client's
+/// did there, or one that is only foretold: with what `request` has of that.
 pub(crate) fn inherit(site: &Site, request: &Request) -> Option<Entering> {
     site.gates.as_ref()?;
     let mut entering = Entering::default();
@@ -56,7 +56,8 @@ pub(crate) fn inherit(site: &Site, request: &Request) -> Option<Entering> {
             entering.add(field, field.values(&request.headers));
         }
         entering.is_personal |= gate.is_personal();
+        entering.keeps_password |= gate.password.as_ref().is_some_and(|gate| !gate.rule.forward);
     }
     entering.is_personal |= site.policy.routes(request).1.is_some();
-    (!entering.own.is_empty()).then_some(entering)
+    (!entering.own.is_empty() || entering.keeps_password).then_some(entering)
 }

@@ -73,7 +73,8 @@ impl Visitor {
             },
         };
         let mut request = request.clone();
-        let client = Client { peer, near, secured: secured.as_ref(), line: line.as_ref() };
+        let (secured, line) = (secured.as_ref(), line.as_ref());
+        let client = Client { peer, near, secured, line, account: front.account };
         let now = core.now();
         let (start, _) = match entering {
             None => core.enter_site(place, &mut request, &client, (now, false)),
@@ -97,11 +98,11 @@ async fn pass(
     request: &Request,
 ) -> Result<Entering, Box<Reply>> {
     let bug = || Box::new(pages::problem(request, Problem::Internal));
-    let place = (&**site.gates.as_ref().ok_or_else(bug)?, &**site);
+    let gates = site.gates.as_ref().ok_or_else(bug)?;
     let mut proofs = Vec::new();
     loop {
-        proofs.push(Box::pin(check.run(core, place, live, request, guest)).await?);
-        match core.look(place, request, guest, (&proofs, core.now())) {
+        proofs.push(Box::pin(check.run(core, (gates, site), live, request, guest)).await?);
+        match core.look((gates, site), request, guest, (&proofs, core.now())) {
             Looked::In(entering) => return Ok(entering),
             Looked::Refused(refusal) => return Err(refusal),
             Looked::Waits(_) if proofs.len() >= CHECKS_MAX => return Err(bug()),

@@ -14,6 +14,7 @@ use crate::key::begin_key;
 use crate::live::Shared;
 use crate::tier::tests::small_cache;
 use crate::vcl::tests::bare_live;
+use crate::verdict::permit;
 
 const NOW: Now = Now { mono_ms: 100_000, unix_ms: 1_700_000_000_000 };
 
@@ -49,6 +50,7 @@ fn store_all(shared: &Shared) {
             panic!("nothing is stored under {path}");
         };
         let filling = lead.store(
+            permit(),
             NewObject {
                 status: Status::OK,
                 head: head(path),

@@ -55,7 +55,7 @@ pub(crate) fn begin<'a>(
     request.headers.remove_named(PEER);
     request.scheme = question.scheme;
     let peer = question.client.map_or(Peer::Unnamed(None), Peer::Host);
-    Some(Ok(Client { peer, near: false, secured: None, line: None }))
+    Some(Ok(Client { peer, near: false, secured: None, line: None, account: client.account }))
 }
 
 /// The answer to a node's request: `object` itself, before anything is made of it for a client; of

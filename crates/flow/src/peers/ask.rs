@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Counter, Limit, Limits, Now};
-use cache::{Record, Sinks};
-use message::store::strip_hop_by_hop;
+use cache::{Object, Record, Sinks};
+use message::store::{Permit, strip_hop_by_hop};
 use message::{Framing, HeaderId, Method, Request, Response, Status, Upgrade, Version};
 use origin::{Caller, Events, Exchange, Origin, RequestBody};
 
 use super::field::{PEER, PeerQuestion, RECORD, read_record};
-use crate::carry::{Selected, drain};
+use crate::carry::{Selected, leave};
 use crate::core::Core;
 use crate::fetch::{Fetch, Plan};
 use crate::key::select_by;
@@ -42,7 +42,7 @@ pub(crate) struct Asking {
 
 /// A stored response that its owner has told of.
 pub(crate) struct PeerRecord {
-    record: Record,
+    pub(crate) record: Record,
     pub(crate) exchange: Box<Exchange>,
     /// The version that it has all or a part of, if it is stored in slices.
     pub(crate) edition: Option<Edition>,
@@ -82,16 +82,16 @@ impl Asking {
         };
         let exchange = self.send(&fetch.core, whose, Some(Counter::PeersAsked), ask).await?;
         let Some(record) = self.read(&exchange, asked) else {
-            // It is short, and the connection serves again.
-            drain(*exchange).await;
+            leave(exchange);
             return None;
         };
-        let mut part = None;
-        if exchange.response.status == Status::PARTIAL_CONTENT {
-            part = Some(part_of(&exchange.response, exchange.framing, &probe?)?);
-        }
+        let is_part = exchange.response.status == Status::PARTIAL_CONTENT;
+        let part = probe
+            .filter(|_| is_part)
+            .and_then(|probe| part_of(&exchange.response, exchange.framing, &probe));
         let edition = Edition::of(&exchange, limits);
-        if part.is_some() && edition.is_none() {
+        if is_part && (part.is_none() || edition.is_none()) {
+            leave(exchange);
             return None;
         }
         counters.inc(Counter::PeersFound);
@@ -107,8 +107,11 @@ impl Asking {
         (range, edition): (&Range<u64>, &Edition),
     ) -> Option<Box<Exchange>> {
         let exchange = self.send(core, whose, None, |request| edition.ask(range, request)).await?;
-        // What is something else may be long, and is not read.
-        edition.is_part(&exchange, range).then_some(exchange)
+        if edition.is_part(&exchange, range) {
+            return Some(exchange);
+        }
+        leave(exchange);
+        None
     }
 
     /// The part to ask for where the client wants one; `None` if the origin is asked for that.
@@ -172,15 +175,20 @@ impl Asking {
 }
 
 impl PeerRecord {
-    /// The plan by which it is stored here.
-    pub(crate) fn plan(&self, sinks: Sinks) -> Box<Plan> {
+    /// The plan by which it is stored here, over what there is.
+    pub(crate) fn plan(
+        &self,
+        permit: Permit,
+        (over, sinks): (Option<Arc<Object>>, Sinks),
+    ) -> Box<Plan> {
         Box::new(Plan {
+            permit,
+            over,
             new: self.record.renewed(),
             selected: self.record.vary().map(Selected::again),
             recode: Recode::default(),
             gate: None,
             attached: None,
-            kept: true,
             sinks,
         })
     }
@@ -205,7 +213,7 @@ async fn send(
 ) -> Option<Box<Exchange>> {
     let begun = Cell::new(false);
     let (mut events, pool) = (BeginsThere(&begun), core.pool());
-    let caller = Caller { timeouts: None, account: None, ..caller.clone() };
+    let caller = Caller { timeouts: None, account: None, owner: None, ..caller.clone() };
     let sent = pool.send(way, request, RequestBody::None, key_hash, &caller, &mut events);
     let mut sent = std::pin::pin!(sent);
     let patience = Duration::from_millis(core.live().limits.peer_timeout);

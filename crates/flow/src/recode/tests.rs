@@ -27,12 +27,14 @@ fn gzipped(plain: &[u8]) -> Vec<u8> {
 fn unfolded(coded: &[u8], coding: Coding, limits: DecodeLimits) -> (Option<Vec<u8>>, Vec<u64>) {
     let runtime = Builder::new_current_thread().build().expect("a runtime");
     LocalSet::new().block_on(&runtime, async {
-        let (mut writer, reader) = Body::window(coded.len().max(1) as u64);
+        let account = Account::open(&memory(), u64::MAX);
+        let passage = |bytes| Passage { bytes, account: Arc::clone(&account) };
+        let (mut writer, reader) = Body::window(passage(coded.len().max(1) as u64));
         _ = writer.push(coded);
         writer.finish();
         let registry = base::counters::Registry::default();
         let counters = registry.register();
-        let unfolding = Unfolding { coding, limits, passage: 1024.into(), counters };
+        let unfolding = Unfolding { coding, limits, passage: passage(1024), counters };
         let mut reader = unfolding.unfold(reader);
         let mut all = Vec::new();
         let whole = loop {

@@ -8,6 +8,7 @@ use message::conditional::is_strong;
 use message::date::{DATE_LEN, parse_http_date, write_http_date};
 use message::list::members;
 use message::range::{ContentRange, RangePlan, first_wanted, plan, write_content_range};
+use message::store::Against;
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status};
 use origin::Exchange;
 
@@ -82,6 +83,8 @@ pub(crate) struct Edition {
     pub(super) length: u64,
     /// Content-Encoding of the whole.
     pub(super) coding: Box<[u8]>,
+    /// Its own words against being stored.
+    pub(super) against: Against,
 }
 
 impl Edition {
@@ -101,7 +104,8 @@ impl Edition {
         let from = Shape::of(limits)?.from;
         let length = length.filter(|length| *length >= from)?;
         let coding = coding_of(headers).into();
-        Some(Self { validator: Validator::of(headers)?, length, coding })
+        let against = Against::of(headers);
+        Some(Self { validator: Validator::of(headers)?, length, coding, against })
     }
 
     /// Says in `response`, which another node gets, what an origin would say of this version. The
@@ -125,6 +129,7 @@ impl Edition {
         if !self.coding.is_empty() {
             headers.push(HeaderId::ContentEncoding, &self.coding);
         }
+        self.against.show(headers);
         headers.push(HeaderId::AcceptRanges, b"bytes");
         let Some(wanted) = request.headers.value(HeaderId::Range) else {
             return Some(0..self.length);
@@ -286,7 +291,8 @@ mod tests {
     fn an_answer_is_the_slice_only_if_all_of_it_says_so() {
         use SliceVerdict::{Changed, NoRange, Nothing, Slice};
         let validator = Validator::Etag((*b"\"a\"").into());
-        let edition = Edition { validator, length: 100, coding: Box::default() };
+        let edition =
+            Edition { validator, length: 100, coding: Box::default(), against: Against::default() };
         let judge = |status, fields: &[_], framing| {
             edition.judge((&response(status, fields), framing), &(20..40))
         };
@@ -328,12 +334,16 @@ mod tests {
         let now = Now { mono_ms: 0, unix_ms: 784_111_777_000 };
         let date = Validator::Modified((*b"Sun, 06 Nov 1994 08:49:36 GMT").into());
         for validator in [Validator::Etag((*b"\"a\"").into()), date] {
-            let edition = Edition { validator, length: 100, coding: (*b"br").into() };
+            let mut private = HeaderBlock::new();
+            private.push(HeaderId::CacheControl, b"private");
+            let against = Against::of(&private);
+            let edition = Edition { validator, length: 100, coding: (*b"br").into(), against };
             let mut request = Request::new();
             let whole = &mut Response::new(Status::OK);
             assert_eq!(edition.show(&request, now, whole), Some(0..100));
             assert_eq!(Validator::of(&whole.headers).as_ref(), Some(&edition.validator));
             assert_eq!((whole.status, coding_of(&whole.headers)), (Status::OK, &b"br"[..]));
+            assert_eq!(Against::of(&whole.headers), against);
             edition.ask(&(20..40), &mut request);
             let part = &mut Response::new(Status::OK);
             assert_eq!(edition.show(&request, now, part), Some(20..40));

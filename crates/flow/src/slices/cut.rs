@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::Counter;
-use cache::{BeginOptions, Object, Push, Sinks};
-use message::{Framing, HeaderId, Method, Status};
+use cache::{BeginOptions, Object, Push};
+use message::{Framing, HeaderBlock, HeaderId, Method, Status};
 use origin::{Exchange, Origin};
 
 use super::answer::Extent;
@@ -61,9 +61,10 @@ impl Cut {
         fetch: &mut Fetch,
         exchange: Box<Exchange>,
         (shape, extent): (Shape, Extent),
-        sinks: Sinks,
+        plan: &Plan,
     ) -> Option<Self> {
         let edition = fetch.edition.take()?;
+        let parts = plan.permit.parts(edition.against);
         let mut request = fetch.request.clone();
         request.headers.retain(|field| {
             !crate::forward::CONDITIONS.contains(&field.id) && field.id != HeaderId::Cookie
@@ -77,7 +78,8 @@ impl Cut {
             asking: fetch.asking.take(),
         };
         let orders = Desk::orders(&fetch.core);
-        let set = SliceSet::new(&fetch.core.shared, shape, (edition, source), sinks, orders);
+        let of = (edition, source, parts);
+        let set = SliceSet::new(&fetch.core.shared, shape, of, plan.sinks, orders);
         Some(Self { set, range: extent.range, exchange })
     }
 
@@ -96,7 +98,9 @@ pub(crate) async fn cut(core: &Rc<Core>, cut: Cut, object: Arc<Object>) -> Carri
     // The client decides how long it takes, as long as it goes on.
     exchange.lift_total();
     let (first, at, end) = (range.start, range.start, range.end);
-    let mut cutter = Cutter { core, set: &set, first, at, end, now: None, next: VecDeque::new() };
+    let head = exchange.response.headers.clone();
+    let next = VecDeque::new();
+    let mut cutter = Cutter { core, set: &set, head, first, at, end, now: None, next };
     let end = cutter.run(&mut exchange).await;
     cutter.leave(matches!(end, End::Whole | End::Left));
     core.counters.add(Counter::SlicesJoined, set.joined.swap(0, Ordering::Relaxed));
@@ -107,6 +111,8 @@ pub(crate) async fn cut(core: &Rc<Core>, cut: Cut, object: Arc<Object>) -> Carri
 struct Cutter<'a> {
     core: &'a Rc<Core>,
     set: &'a Arc<SliceSet>,
+    /// The fields that it came with.
+    head: HeaderBlock,
     /// The offset of the first byte.
     first: u64,
     /// The offset of the next byte.
@@ -222,9 +228,10 @@ impl Cutter<'_> {
         self.now = None;
         self.take_on(slice);
         let Some((_, Some(lead))) = self.next.pop_front() else { return };
+        let Ok(permit) = self.set.parts.next(&self.head) else { return lead.refuse(None) };
         let range = self.set.range(slice);
         let new = new_slice(range.end - range.start, self.core.now().mono_ms);
-        let filling = lead.store(new, None);
+        let filling = lead.store(permit, new, None);
         filling.object().set_sinks(self.set.sinks);
         // Without memory for it its readers fetch for themselves, each at its own pace.
         self.now = (!filling.is_window()).then_some(filling);

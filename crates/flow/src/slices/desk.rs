@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use base::{Account, Counter, Limit};
 use cache::{BeginOptions, Passage, Reader};
+use message::store::Permit;
 use origin::{Caller, Exchange, RequestBody};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{Notify, oneshot};
@@ -18,6 +19,7 @@ use crate::carry::{End, carry};
 use crate::core::Core;
 use crate::interims::Announcer;
 use crate::tier::{self, Begin, Lead};
+use crate::verdict::Again;
 
 /// An order for a slice, with the duty to answer all who wait for it.
 pub(super) struct SliceOrder {
@@ -26,7 +28,7 @@ pub(super) struct SliceOrder {
     pub(super) lead: Lead,
     /// Where the reader goes of whoever ordered it; none of what is ordered ahead.
     pub(super) reply: Option<oneshot::Sender<Reader>>,
-    /// For whom the slice is held, should it not be kept.
+    /// For whom the slice is held, should it not be kept; this core if it is `None`.
     pub(super) account: Option<Arc<Account>>,
 }
 
@@ -95,15 +97,16 @@ impl Drop for Place {
 async fn fetch(core: &Rc<Core>, order: SliceOrder) {
     let SliceOrder { set, slice, lead, mut reply, account } = order;
     let Some(mut lead) = raised(core, &set, slice, lead, &mut reply).await else { return };
-    let Some(exchange) = ask(core, &set, slice).await else {
+    let Some((exchange, permit)) = ask(core, &set, slice).await else {
         core.counters.inc(Counter::SlicesFailed);
         return;
     };
+    let account = account.unwrap_or_else(|| Arc::clone(&core.background));
     let passage = Passage { bytes: core.live().limits.window_bytes, account };
     lead.passes_by(passage);
     let range = set.range(slice);
     let new = new_slice(range.end - range.start, core.now().mono_ms);
-    let filling = lead.store(new, None);
+    let filling = lead.store(permit, new, None);
     filling.object().set_sinks(set.sinks);
     // What is not kept moves no faster than its reader, who must be there before.
     let reader = filling.object().reader();
@@ -130,7 +133,7 @@ async fn raised(
     if lead.cold().is_empty() {
         return Some(lead);
     }
-    match tier::raise(core, lead, &mut |_, _| {}).await {
+    match tier::raise(core, lead, (&mut |_, _| {}, Again::Program)).await {
         Ok(Some(lent)) => {
             if let Some(reply) = reply.take() {
                 drop(reply.send(lent.reader()));
@@ -157,16 +160,17 @@ async fn raised(
 }
 
 /// Asks for a slice: the node that owns the response, if that is another one, then the origin.
-/// `None` if the answer is not the slice.
-async fn ask(core: &Rc<Core>, set: &SliceSet, slice: u64) -> Option<Box<Exchange>> {
+/// `None` if the answer is not the slice, or may not be kept.
+async fn ask(core: &Rc<Core>, set: &SliceSet, slice: u64) -> Option<(Box<Exchange>, Permit)> {
     let source = &set.source;
     let range = set.range(slice);
     let caller: &Caller = &source.caller;
     if let Some(asking) = &source.asking {
         let whose = (source.key_hash, caller);
         if let Some(exchange) = asking.ask_for(core, whose, (&range, &set.edition)).await {
+            let permit = permitted(core, set, &exchange)?;
             core.counters.inc(Counter::SlicesOfNodes);
-            return Some(exchange);
+            return Some((exchange, permit));
         }
     }
     let mut request = source.request.clone();
@@ -177,7 +181,10 @@ async fn ask(core: &Rc<Core>, set: &SliceSet, slice: u64) -> Option<Box<Exchange
     let sent = pool.send(origin, &request, RequestBody::None, hash, caller, none).await;
     let exchange = Box::new(sent.ok()?);
     match set.edition.judge((&exchange.response, exchange.framing), &range) {
-        SliceVerdict::Slice => return Some(exchange),
+        SliceVerdict::Slice => {
+            let permit = permitted(core, set, &exchange)?;
+            return Some((exchange, permit));
+        }
         SliceVerdict::Nothing => {}
         SliceVerdict::Changed => {
             if set.end() {
@@ -192,4 +199,14 @@ async fn ask(core: &Rc<Core>, set: &SliceSet, slice: u64) -> Option<Box<Exchange
         }
     }
     None
+}
+
+/// The permission to keep the slice that `exchange` brings. Where the slice says something against
+/// that, the response is not for all any more: its set ends.
+fn permitted(core: &Core, set: &SliceSet, exchange: &Exchange) -> Option<Permit> {
+    let permit = set.parts.next(&exchange.response.headers).ok();
+    if permit.is_none() && set.end() {
+        core.counters.inc(Counter::SliceSetsChanged);
+    }
+    permit
 }

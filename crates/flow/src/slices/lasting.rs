@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use cache::{Object, Sinks};
+use message::store::{Against, Permit};
 use message::{HeaderId, Request, Scheme};
 use origin::{Caller, Origin};
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,7 @@ struct KeptSet<'a> {
     is_date: bool,
     validator: &'a [u8],
     coding: &'a [u8],
+    against: u8,
     /// The origin, by its name and its servers' names.
     origin: &'a str,
     #[serde(borrow)]
@@ -91,6 +93,7 @@ impl SliceSet {
             is_date: matches!(self.edition.validator, Validator::Modified(_)),
             validator: self.edition.validator.text(),
             coding: &self.edition.coding,
+            against: self.edition.against.number(),
             origin: self.source.origin.name(),
             servers: servers.iter().map(|server| &*server.name).collect(),
             is_https: *scheme == Scheme::Https,
@@ -130,9 +133,11 @@ impl KeptSet<'_> {
 }
 
 /// The set that the disk has kept as `bytes`, whose slices may have a `life` already; `None` if its
-/// origin is not there any more. `key_hash` is that of the response whose body it is.
+/// origin is not there any more. `key_hash` is that of the response whose body it is, and which
+/// `permit` is for.
 pub(crate) fn kept_again(
     core: &Rc<Core>,
+    permit: &Permit,
     bytes: &Bytes,
     key_hash: u64,
     life: Option<Arc<SliceLife>>,
@@ -142,7 +147,8 @@ pub(crate) fn kept_again(
     let shape = Shape { slice_bytes: Some(kept.slice_bytes).filter(|bytes| *bytes > 0)?, ..shape };
     let text = kept.validator.into();
     let validator = if kept.is_date { Validator::Modified(text) } else { Validator::Etag(text) };
-    let edition = Edition { validator, length: kept.length, coding: kept.coding.into() };
+    let (coding, against) = (kept.coding.into(), Against::from_number(kept.against));
+    let edition = Edition { validator, length: kept.length, coding, against };
     let source = Whence {
         origin: kept.origin(core)?,
         request: kept.request(),
@@ -152,6 +158,7 @@ pub(crate) fn kept_again(
     };
     let count = kept.length.div_ceil(kept.slice_bytes);
     let life = life.unwrap_or_else(|| SliceLife::new(&core.shared, kept.id, count));
-    let (of, sinks) = ((edition, source), Sinks::ByMerit);
+    let parts = permit.parts(edition.against);
+    let (of, sinks) = ((edition, source, parts), Sinks::ByMerit);
     Some(SliceSet::living(life, shape, of, sinks, Desk::orders(core)))
 }

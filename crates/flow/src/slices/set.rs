@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use base::units::Bytes as Size;
 use base::{HashSeed, KeyBuf, Limits, Now, key_fields};
 use cache::{Elsewhere, Flags, NewObject, Object, Reading, Record, Sinks, Tags};
+use message::store::PartPermits;
 use message::{Request, Response, Status};
 use origin::{Caller, Origin};
 use parking_lot::Mutex;
@@ -71,6 +72,8 @@ pub(crate) struct SliceSet {
     pub(super) shape: Shape,
     pub(super) edition: Edition,
     pub(super) source: Whence,
+    /// The permission to keep its slices.
+    pub(super) parts: PartPermits,
     pub(super) shared: Weak<Shared>,
     /// The desk of the core that made it, and fetches for it.
     pub(super) orders: UnboundedSender<SliceOrder>,
@@ -109,20 +112,20 @@ impl SliceSet {
     pub(super) fn new(
         shared: &Arc<Shared>,
         shape: Shape,
-        (edition, source): (Edition, Whence),
+        of: (Edition, Whence, PartPermits),
         sinks: Sinks,
         orders: UnboundedSender<SliceOrder>,
     ) -> Arc<Self> {
-        let count = edition.length.div_ceil(shape.slice_bytes);
+        let count = of.0.length.div_ceil(shape.slice_bytes);
         let life = SliceLife::new(shared, shared.slices.number(), count);
-        Self::living(life, shape, (edition, source), sinks, orders)
+        Self::living(life, shape, of, sinks, orders)
     }
 
     /// A set whose slices have `life`.
     pub(super) fn living(
         life: Arc<SliceLife>,
         shape: Shape,
-        (edition, source): (Edition, Whence),
+        (edition, source, parts): (Edition, Whence, PartPermits),
         sinks: Sinks,
         orders: UnboundedSender<SliceOrder>,
     ) -> Arc<Self> {
@@ -132,6 +135,7 @@ impl SliceSet {
             shape,
             edition,
             source,
+            parts,
             shared,
             orders,
             joined: AtomicU64::new(0),

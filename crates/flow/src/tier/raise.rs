@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use base::Counter;
 use cache::{Loan, Object, Record, Select};
 use disk::{Answer, Ask, Place};
+use message::store::Permit;
 use tokio::sync::oneshot;
 
 use super::body::{OnDisk, Opening};
@@ -14,6 +15,7 @@ use super::record::Raised;
 use super::{Lead, Store};
 use crate::core::Core;
 use crate::slices;
+use crate::verdict::Again;
 
 /// The longest body that comes into memory; a longer one is read from where it lies.
 const WHOLE_BYTES: u64 = 4 << 20;
@@ -27,6 +29,7 @@ const COPIED_BYTES: u64 = 64 * 1024;
 
 /// A response that was found on the disk.
 struct Candidate {
+    permit: Permit,
     place: Place,
     kept: Raised,
     answer: Answer,
@@ -96,7 +99,7 @@ impl Drop for LeadInHand {
 pub(crate) async fn raise(
     core: &Rc<Core>,
     mut lead: Lead,
-    variant: &mut Select<'_>,
+    (variant, again): (&mut Select<'_>, Again<'_>),
 ) -> Result<Option<Arc<Object>>, Lead> {
     let cache = &core.shared.cache;
     let Some(store) = cache.lower().store.get() else { return Err(lead) };
@@ -112,22 +115,30 @@ pub(crate) async fn raise(
         Some(lead) => lead,
         None => return Ok(None),
     };
+    let forget = |place| {
+        if cache.drop_cold(hash, place) {
+            store.disk.forget(place);
+        }
+    };
     let mut best: Option<Candidate> = None;
     for (place, answer) in found {
         let Some(kept) = store.decode(&answer, core.now()) else {
             // Of another version of this program.
-            if cache.drop_cold(hash, place) {
-                store.disk.forget(place);
-            }
+            forget(place);
             continue;
         };
         if kept.record.key() != lead.key() || !kept.record.matches(variant) {
             lead.spare(place);
             continue;
         }
+        let Ok(permit) = again.judge(&kept.record, core.now()) else {
+            // Stored by rules that have changed since.
+            forget(place);
+            continue;
+        };
         // After a crash there may be an older one beside it.
         if best.as_ref().is_none_or(|best| best.kept.record.born_ms() < kept.record.born_ms()) {
-            best = Some(Candidate { place, kept, answer });
+            best = Some(Candidate { permit, place, kept, answer });
         }
     }
     let Some(best) = best else {
@@ -178,7 +189,8 @@ pub(super) fn may_lend(record: &Record, is_whole: bool, now_ms: u64) -> bool {
 
 /// Lends the response.
 fn lend(core: &Core, lead: Lead, found: Candidate) -> Result<Option<Arc<Object>>, Lead> {
-    let Candidate { place, kept: Raised { record, plain_length, trailers, .. }, answer } = found;
+    let Candidate { permit, place, kept, answer } = found;
+    let Raised { record, plain_length, trailers, .. } = kept;
     let body = match is_whole(&answer) {
         true => Loan::Whole(answer.body),
         false => {
@@ -187,7 +199,7 @@ fn lend(core: &Core, lead: Lead, found: Candidate) -> Result<Option<Arc<Object>>
             Loan::Elsewhere(OnDisk::at(&core.shared.cache, at, length, opening))
         }
     };
-    let lent = lead.lend(place, record, (body, trailers))?;
+    let lent = lead.lend(permit, place, record, (body, trailers))?;
     core.counters.add(Counter::DiskLent, u64::from(lent.is_some()));
     if let Some((object, length)) = lent.as_ref().zip(plain_length) {
         object.note_plain_length(length);
@@ -198,14 +210,15 @@ fn lend(core: &Core, lead: Lead, found: Candidate) -> Result<Option<Arc<Object>>
 /// Puts the head of the response into the index, over a body that stays where it is.
 fn put_head(core: &Rc<Core>, lead: Lead, found: Candidate) -> Result<(), Lead> {
     let cache = &core.shared.cache;
-    let Candidate { place, kept: Raised { record, trailers, set, .. }, answer } = found;
+    let Candidate { permit, place, kept, answer } = found;
+    let Raised { record, trailers, set, .. } = kept;
     if let Some(kept) = set {
         let life = cache.lower().sets.lock().get(&place).cloned();
-        let Some(set) = slices::kept_again(core, &kept, lead.hash(), life) else {
+        let Some(set) = slices::kept_again(core, &permit, &kept, lead.hash(), life) else {
             return Err(lead);
         };
         let life = set.life();
-        let object = lead.raise_head(place, record, (Arc::clone(&set) as _, None))?;
+        let object = lead.raise_head(permit, place, record, (Arc::clone(&set) as _, None))?;
         set.stands_for(&object);
         if object.is_live() {
             cache.lower().sets.lock().insert(place, life);
@@ -214,15 +227,16 @@ fn put_head(core: &Rc<Core>, lead: Lead, found: Candidate) -> Result<(), Lead> {
     }
     let (at, opening) = ((lead.hash(), place), Opening::without_bytes(&answer));
     let body = OnDisk::at(cache, at, answer.length, opening);
-    let object = lead.raise_head(place, record, (Arc::clone(&body) as _, trailers))?;
+    let object = lead.raise_head(permit, place, record, (Arc::clone(&body) as _, trailers))?;
     body.stands_for(&object);
     Ok(())
 }
 
 /// Puts the response, whose whole body has been read, into the index.
 fn put(lead: Lead, found: Candidate) -> Result<(), Lead> {
-    let Candidate { place, kept: Raised { record, plain_length, trailers, .. }, answer } = found;
-    let mut filling = lead.refill(place, record, answer.length)?;
+    let Candidate { permit, place, kept, answer } = found;
+    let Raised { record, plain_length, trailers, .. } = kept;
+    let mut filling = lead.refill(permit, place, record, answer.length)?;
     if filling.is_window() {
         // There is no memory for it; an origin's response would pass through.
         filling.abort();

@@ -58,7 +58,7 @@ fn length_of(fetch: &Fetch, exchange: &Exchange, plan: &Plan) -> Option<u64> {
         && matches!(plan.recode, Recode::None)
         && !(plan.new.flags.esi || plan.new.flags.ssi)
         && !fetch.upload.is_some()
-        && (plan.kept && plan.sinks != Sinks::Never);
+        && plan.sinks != Sinks::Never;
     let most = cache.lower().spool_bytes_max(fetch.core.live().limits.disk_body_share);
     if is_fit && most > 0 && length > most {
         fetch.core.counters.limit(Limit::DiskBodyShare);

@@ -15,6 +15,7 @@ use super::*;
 use crate::invalidate::{Invalidation, Sites, Target, What};
 use crate::live::Shared;
 use crate::vcl::tests::bare_live;
+use crate::verdict::permit;
 
 const BANS_MAX: usize = 20;
 
@@ -167,7 +168,7 @@ fn large(shared: &Arc<Shared>, path: &str) -> (Arc<Object>, (u64, Place), Bytes)
     };
     lead.spare(at.1);
     let new = head_of(bytes.len(), 60_000);
-    let (object, refused) = lead.store_elsewhere(&new, None, Arc::clone(&body) as _);
+    let (object, refused) = lead.store_elsewhere(permit(), &new, None, Arc::clone(&body) as _);
     assert_eq!(refused, None);
     body.stands_for(&object);
     assert!(object.is_live());
@@ -250,7 +251,7 @@ async fn a_large_body_that_its_origin_confirms_is_on_disk_under_its_new_head() {
     let mut early = Arc::clone(old.elsewhere().expect("a body on disk")).open();
     let begun = next(&shared, &mut *early).expect("bytes");
     let lead = cache.begin_refresh(&key(&shared, "/film"), &old).expect("nobody else fetches");
-    let new = lead.freshen(&old, head_of(bytes.len(), 3_600_000), None);
+    let new = lead.freshen(permit(), &old, head_of(bytes.len(), 3_600_000), None);
     assert!(new.is_live() && !old.is_live());
     drop(old);
     assert!(cache.copy(at.0, &new), "what the chores do");
@@ -291,7 +292,7 @@ fn only_what_answers_by_itself_from_where_it_lies_is_lent() {
         let now_ms = rt::now().mono_ms;
         let begun = cache.begin(&key, &mut |_, _| (), BeginOptions::default(), now_ms);
         let Begin::Lead(lead) = begun else { panic!("something is stored") };
-        let filling = lead.store(NewObject { flags, ..head_of(0, 1_000_000) }, None);
+        let filling = lead.store(permit(), NewObject { flags, ..head_of(0, 1_000_000) }, None);
         let may = raise::may_lend(filling.object(), is_whole, now_ms + later_ms);
         filling.abort();
         may

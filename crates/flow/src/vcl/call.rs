@@ -12,6 +12,8 @@ use bytes::Bytes;
 use cache::{BeginOptions, Found, Object, Reader};
 use message::{Request, Response};
 use observe::DictionaryUse;
+use origin::Owner;
+use policy::Peer;
 use vcl::counts::{Count, Counts};
 use vcl::ctx::{Bereq, Ctx, Obj, Req, ReqState, Resp, RespState, Session, Task, World};
 use vcl::params::Param;
@@ -119,6 +121,13 @@ impl<S: Stage> Env<'_, S> {
 
     pub(crate) fn xid(&self) -> u64 {
         self.stage.xid()
+    }
+
+    /// The client's connection, if it is one client's: a proxy sends the requests of many over one.
+    pub(crate) fn owner(&self) -> Option<&Owner> {
+        let (peer, _) = self.front.ends?;
+        let peer = Peer::Host(peer.ip());
+        self.front.owner.filter(|_| self.site.policy.asker(self.asked, peer) == peer)
     }
 
     /// Adds to the reply what goes with every one of the site.

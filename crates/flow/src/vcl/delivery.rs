@@ -320,7 +320,7 @@ fn put_together<S: Stage>(
     let (place, asked) = ((env.live, env.site), env.asked.clone());
     let mut page = Composed::new(Dialect::Varnish, place, asked, turn.within.as_ref(), || {
         let (peer, line) = (Peer::Unnamed(None), Line::of_session(&turn.session));
-        Top::new(env.live, turn.req.clone(), peer, Some(line))
+        Top::new(env.live, turn.req.clone(), (peer, Some(line)), env.front.account)
     });
     (page.xid, page.instructions) = (turn.state.xid, own.instructions);
     (page.folded, page.verbatim) = (own.is_folded, own.is_verbatim);
@@ -410,9 +410,8 @@ fn passed<S: Stage>(
         h1::encode::stored_head(&mut head, response.status, &response.reason, &response.headers);
     }
     let modified = response.headers.value(HeaderId::LastModified);
-    let params = &env.live.params;
+    let (params, status) = (&env.live.params, response.status);
     let modified = modified.and_then(|value| dates::read(value, env.now.unix_secs(), params));
-    let status = response.status;
     let since = env.now.mono_ms.saturating_sub(came_ms) as f64 / 1000.0;
     let (xid, ranges) = (turn.state.xid, !private && offers_ranges(env, status));
     let found = turn.is_hit.then_some(fetched);

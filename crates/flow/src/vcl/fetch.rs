@@ -5,8 +5,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use base::Limit;
+use cache::Record;
 use codec::Coding;
 use message::date::HttpDate;
+use message::store::{NotStored, Permit};
 use message::{Framing, HeaderId, Method, Request, Response, Status};
 use origin::Exchange;
 use vcl::backend::Leaf;
@@ -15,7 +17,7 @@ use vcl::ctx::{Bereq, BereqState, Beresp, BerespState, Ctx, Session, Task};
 use vcl::params::Param;
 use vcl::program::Instance;
 use vcl::rules::filters::{self, Recoding};
-use vcl::rules::heads::{self, OneHop};
+use vcl::rules::heads;
 use vcl::rules::lifetime::{self, Lifetime};
 use vcl::rules::status::{is_interim, sent_status, usual_reason};
 use vcl::sub::{Action, Said, Sub};
@@ -36,6 +38,7 @@ use crate::form;
 use crate::recode::Recode;
 use crate::reply::stored_head;
 use crate::tier::Lead;
+use crate::verdict::Again;
 
 /// A program's report of a fetch to the request that caused it.
 #[derive(Default)]
@@ -99,8 +102,6 @@ pub(crate) struct Answer {
     pub(crate) state: BerespState,
     /// Seconds for which requests go past the store.
     pub(crate) pass_s: Option<f64>,
-    /// Fields that are not passed on.
-    pub(crate) one_hop: OneHop,
     /// The change that the body is still to undergo.
     pub(crate) recode: Recode,
     /// The coding of the body after that.
@@ -203,6 +204,10 @@ impl Judge for ByProgram {
             }
             Err(why) => self.fail(fetch, &why),
         }
+    }
+
+    fn judge_again(&self, fetch: &Fetch, record: &Record) -> Result<Permit, NotStored> {
+        Again::Program.judge(record, fetch.now())
     }
 
     fn found_file(&mut self, fetch: &mut Fetch, _: Vec<u8>) -> Fate<Self> {
@@ -321,7 +326,6 @@ impl ByProgram {
     fn respond(&mut self, fetch: &mut Fetch, exchange: Box<Exchange>) -> Fate<Self> {
         let now = fetch.now();
         let mut response = exchange.response.clone();
-        let one_hop = OneHop::of(&response.headers);
         if !response.headers.contains(HeaderId::Date) {
             let date = HttpDate::new(now.unix_secs());
             response.headers.push(HeaderId::Date, date.as_bytes());
@@ -361,8 +365,7 @@ impl ByProgram {
             _ => recode.changes() || reading == Reading::Folded,
         };
         let (pass_s, page) = (None, None);
-        let mut answer =
-            Answer { response, state, pass_s, one_hop, recode, coding, recoded, reading, page };
+        let mut answer = Answer { response, state, pass_s, recode, coding, recoded, reading, page };
         if matches!(action, Action::Deliver | Action::Pass(_))
             && let Some(why) = self.why_useless(fetch, &answer)
         {
@@ -609,20 +612,10 @@ impl ByProgram {
             Action::Deliver => {
                 let bytes = std::mem::take(&mut state.body).into();
                 let body = Body::Whole(Box::new(Collected { bytes, plain: None }));
-                let (one_hop, recode) = (OneHop::default(), Recode::None);
-                let coding = Coding::Identity;
+                let (recode, coding) = (Recode::None, Coding::Identity);
                 let (pass_s, recoded, reading, page) = (None, false, Reading::No, None);
-                let answer = Answer {
-                    response,
-                    state,
-                    pass_s,
-                    one_hop,
-                    recode,
-                    coding,
-                    recoded,
-                    reading,
-                    page,
-                };
+                let answer =
+                    Answer { response, state, pass_s, recode, coding, recoded, reading, page };
                 self.settle(fetch, answer, body)
             }
             Action::Retry => match self.retry(fetch, "Too many retries, failing") {

@@ -12,12 +12,13 @@ use vcl::params::Param;
 use vcl::rules::heads::{self, Purpose, has_body};
 use vcl::workspace::Workspace;
 
-use super::call::{Env, Stage};
+use super::call::{Acting, Env, Stage};
 use super::fetch::ByProgram;
 use super::found::may_confirm;
 use super::note;
 use super::step::Missing;
 use super::turn::Turn;
+use crate::ask::Front;
 use crate::fetch::{self, Fetch, Job, Upload};
 use crate::finish::Background;
 use crate::peers::Asking;
@@ -37,6 +38,9 @@ pub(super) fn may_ask_node(turn: &Turn) -> bool {
 pub(crate) fn refresh(turn: &Turn, env: &Env<'_>, lead: Lead, stale: &Arc<Object>) {
     let missing = Missing { lead, stale: Some(Arc::clone(stale)) };
     let trace = Rc::new(Trace::default());
+    let Acting { core, counts } = env.stage;
+    let (front, stage) = (Front::of(&core.background), Acting { core, counts });
+    let env = &Env { front, stage, ..*env };
     let mut job = job(turn, env, Some(missing), &mut Upload::None, &trace);
     job.judge.state.is_bgfetch = true;
     let numbers = (0, turn.key.hash(), turn.state.xid);
@@ -54,7 +58,7 @@ pub(crate) fn bereq<S: Stage>(
     let private = purpose == Purpose::Pass;
     let gzip = env.live.params.is_on(Param::HttpGzipSupport);
     let mut bereq = turn.req.clone();
-    heads::bereq(&mut bereq, env.asked, purpose, gzip);
+    heads::bereq(&mut bereq, purpose, gzip);
     bereq.framing = env.asked.framing;
     if !private {
         bereq.method = Method::Get;
@@ -112,6 +116,7 @@ pub(crate) fn assemble(
         Upload::Spent | Upload::Stream { .. } => std::mem::replace(upload, Upload::Spent),
     };
     let limits = &env.live.limits;
+    let owner = if missing.is_none() { env.owner().cloned() } else { None };
     let (lead, stale) = missing.map(|missing| (missing.lead, missing.stale)).unzip();
     let judge = ByProgram {
         instance: Arc::clone(&turn.instance),
@@ -151,7 +156,8 @@ pub(crate) fn assemble(
             client: turn.session.client.map(|client| client.ip()),
             ends: turn.session.client.zip(turn.session.server),
             read_at_most: env.front.window,
-            account: env.front.account.cloned(),
+            account: Some(Arc::clone(env.front.account)),
+            owner,
             ..Caller::default()
         },
         passage: env.front.passage(limits),

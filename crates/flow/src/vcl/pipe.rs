@@ -14,7 +14,7 @@ use origin::Exchange;
 use vcl::backend::Leaf;
 use vcl::counts::Count;
 use vcl::ctx::{Bereq, BereqState};
-use vcl::rules::heads::{self, Fate, OneHop, Purpose, has_body};
+use vcl::rules::heads::{self, Fate, Purpose, has_body};
 use vcl::sub::{Action, Sub};
 
 use super::call::{Env, Seen, Stage};
@@ -33,7 +33,7 @@ use crate::trace::Trace;
 /// The backend request that `vcl_pipe` sees.
 pub(super) fn bereq<S: Stage>(turn: &Turn, env: &Env<'_, S>) -> (Request, BereqState) {
     let mut bereq = turn.req.clone();
-    heads::bereq(&mut bereq, env.asked, Purpose::Pipe, false);
+    heads::bereq(&mut bereq, Purpose::Pipe, false);
     bereq.headers.push(HeaderId::XVarnish, turn.state.xid.to_string().as_bytes());
     bereq.headers.set(HeaderId::Connection, b"close");
     let state = BereqState {
@@ -111,7 +111,7 @@ async fn hand_over(
 fn answer(turn: &mut Turn, env: &Env<'_>, mut exchange: Box<Exchange>, fetch: &Fetch) -> Reply {
     let served = Served::Fetched { reason: Forward::Bypass, stored: false, collapsed: false };
     let mut response = exchange.response.clone();
-    heads::beresp(&mut response.headers, &OneHop::of(&exchange.response.headers), Fate::Passed);
+    heads::beresp(&mut response.headers, Fate::Passed);
     if let Some(tunnel) = exchange.take_tunnel() {
         return turn.signed(env, Reply::owned(response, ReplyBody::Tunnel(tunnel), served));
     }

@@ -31,7 +31,8 @@ pub(crate) fn start(
 ) -> Start {
     let made = client.line.is_none().then(|| Line::of(client.peer));
     let line = client.line.or(made.as_ref()).expect("one of the two is there");
-    begin(core, (live, site, instance), asked, (line, None), (now, for_peer))
+    let front = Front::of(client.account);
+    begin(core, (live, site, instance), (asked, front), (line, None), (now, for_peer))
 }
 
 /// Takes a fragment of a page as far as it goes without waiting.
@@ -45,18 +46,17 @@ pub(crate) fn start_fragment(
     core.counts().inc(Count::EsiReq);
     let made = within.top.line.is_none().then(|| Line::of(within.top.peer));
     let line = within.top.line.as_ref().or(made.as_ref()).expect("one of the two is there");
-    begin(core, place, asked, (line, Some(within)), (now, false))
+    begin(core, place, (asked, Front::of(&within.top.account)), (line, Some(within)), (now, false))
 }
 
 fn begin(
     core: &Rc<Core>,
     (live, site, instance): (&LiveRef, &Arc<Site>, &Arc<Instance>),
-    asked: &Request,
+    (asked, front): (&Request, Front<'_>),
     (line, within): (&Line, Option<&Rc<Within>>),
     (now, for_peer): (Now, bool),
 ) -> Start {
     let counts = core.counts();
-    let front = Front::default();
     let env = Env { live, site, asked, front, now, stage: Acting { core, counts } };
     let mut turn = Turn::take_up(&env, instance, line);
     turn.for_peer = for_peer;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cache::{Attached, Flags, NewObject, Object, Tags};
 use codec::Coding;
-use message::store::NotStored;
+use message::store::{NotStored, Permit, Ruling};
 use message::vary::Vary;
 use message::{HeaderId, Method, Version};
 use vcl::counts::Count;
@@ -18,12 +18,9 @@ use vcl::rules::status::sent_status;
 use super::fetch::{Answer, ByProgram, Passed};
 use super::{note, storages};
 use crate::carry::Selected;
-use crate::fetch::{Body, Fate, Fetch, Mark, Plan, Times, Unstored, mark_flags, new_object};
+use crate::fetch::{Body, Fate, Fetch, Left, Mark, Plan, Times, Unstored, mark_flags, new_object};
 use crate::tags;
 use crate::why::Why;
-
-/// Length of a mark's body: it has none in the store.
-const NO_BODY: u64 = 0;
 
 impl ByProgram {
     /// Stores `answer` as far as it is to be stored, or passes it on.
@@ -43,7 +40,7 @@ impl ByProgram {
             (false, true) => heads::Fate::Uncacheable,
             (false, false) => heads::Fate::Stored,
         };
-        heads::beresp(&mut answer.response.headers, &answer.one_hop, end);
+        heads::beresp(&mut answer.response.headers, end);
         let tags = match read_tags(fetch, &answer) {
             Ok(tags) => tags,
             Err(limit) => {
@@ -61,12 +58,14 @@ impl ByProgram {
         } else if storages::is_short(&fetch.live, state) {
             self.count(Count::BerespShortlived);
         }
-        if private || state.uncacheable || !is_ever_fresh(state) {
+        let findable = is_ever_fresh(state);
+        let ruling = Ruling { passed: private, uncacheable: state.uncacheable, findable };
+        let Some(permit) = Permit::by_program(ruling, &answer.response.headers) else {
             let has_time = private || state.uncacheable;
             fetch.note(|trace| trace.note_why(if has_time { why } else { Why::NoLifetime }));
-            let mark = self.mark(fetch, &answer, selected);
-            return self.pass_on(fetch, answer, body, (mark, head_length));
-        }
+            let left = self.leave(fetch, &answer, selected);
+            return self.pass_on(fetch, answer, body, (left, head_length));
+        };
         // What is confirmed stays what it was.
         let confirmed = fetch.old.as_ref().filter(|_| answer.state.was_304);
         let is_page = confirmed.map_or_else(|| answer.page.is_some(), |old| old.flags().esi);
@@ -85,16 +84,17 @@ impl ByProgram {
         let recode = std::mem::take(&mut answer.recode);
         let attached = answer.page.take().map(|page| page as Arc<dyn Attached>);
         let sinks = storages::sinks(&fetch.live, storages::place(&fetch.live, &answer.state));
-        let gate = None;
-        let plan = Box::new(Plan { new, selected, recode, gate, attached, kept: true, sinks });
+        let (gate, over) = (None, over(fetch, &answer.state));
+        let plan = Plan { permit, over, new, selected, recode, gate, attached, sinks };
+        let plan = Box::new(plan);
         match answer.state.was_304 && fetch.old.is_some() {
             true => Fate::Confirm(None, plan),
             false => Fate::Store(body, plan),
         }
     }
 
-    /// The mark in the place of an answer that is for this request only.
-    fn mark(&self, fetch: &Fetch, answer: &Answer, selected: Option<Selected>) -> Mark {
+    /// All that an answer leaves behind which is for this request only.
+    fn leave(&self, fetch: &Fetch, answer: &Answer, selected: Option<Selected>) -> Left {
         let state = &answer.state;
         let kept = match answer.pass_s {
             Some(seconds) => seconds > 0.0,
@@ -102,23 +102,14 @@ impl ByProgram {
         };
         let now_ms = fetch.now().mono_ms;
         if !kept {
-            // An answer that `vcl_backend_error` made replaces nothing.
-            let is_made = state.backend.is_none();
-            let over = |old: &Arc<Object>| !old.is_fresh(now_ms) && !old.flags().is_mark();
-            return match fetch.old.as_ref().is_some_and(|old| !is_made && over(old)) {
-                true => Mark::Supersede,
-                false => Mark::None,
-            };
+            return Left { mark: Mark::None, over: over(fetch, state) };
         }
         let mut new = self.object(fetch, answer, mark_flags(answer.pass_s.is_some()));
-        new.length = Some(NO_BODY);
         if let Some(seconds) = answer.pass_s {
             new.born_ms = now_ms as i64;
             (new.lifetime_ms, new.grace_ms, new.stale_if_error_ms) = (ms(seconds), 0, 0);
         }
-        // Nobody needs the fields: only Vary's part of the key counts.
-        (new.head, new.etag, new.last_modified) = (Box::default(), None, None);
-        Mark::Object(Box::new(new), selected)
+        Left { mark: Mark::Object(Box::new(new), selected), over: over(fetch, state) }
     }
 
     /// Delivers an answer past the store.
@@ -127,7 +118,7 @@ impl ByProgram {
         fetch: &Fetch,
         answer: Answer,
         body: Body,
-        (mark, head_length): (Mark, Option<u64>),
+        (left, head_length): (Left, Option<u64>),
     ) -> Fate<Self> {
         let Answer { response, state, recode, coding, page, .. } = answer;
         let is_head = fetch.request.method == Method::Head;
@@ -147,7 +138,7 @@ impl ByProgram {
         let head_length = head_length.filter(|_| is_head || state.uncacheable);
         Fate::Pass(
             body,
-            mark,
+            left,
             Box::new(Unstored { response, head_length, recode, coding, gate: None, facts }),
         )
     }
@@ -172,6 +163,14 @@ impl ByProgram {
             ..new_object(response, fetch.now(), &times, flags, &date)
         }
     }
+}
+
+/// The stored object in whose place an answer comes. One that `vcl_backend_error` made replaces
+/// none.
+fn over(fetch: &Fetch, state: &BerespState) -> Option<Arc<Object>> {
+    let now_ms = fetch.now().mono_ms;
+    let is_over = |old: &&Arc<Object>| !old.is_fresh(now_ms) && !old.flags().is_mark();
+    fetch.old.as_ref().filter(is_over).filter(|_| state.backend.is_some()).cloned()
 }
 
 /// Tells whether a lookup would find it: Varnish passes over what was never fresh, whatever its

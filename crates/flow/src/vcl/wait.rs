@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use base::Counter;
 use bytes::BytesMut;
-use cache::Reader;
+use cache::{Reader, Select};
 use tokio::sync::oneshot;
 use vcl::counts::Count;
 
@@ -18,6 +18,7 @@ use crate::fetch::{self, Fetched, News, Upload};
 use crate::key::select_by;
 use crate::reply::Reply;
 use crate::trace::Trace;
+use crate::verdict::Again;
 use crate::wait;
 
 impl Waiting {
@@ -59,7 +60,8 @@ impl Waiting {
                 }
                 Halt::Below(below, stale) => {
                     let mut variant = select_by(&turn.req.headers);
-                    match below.raise(env.stage.core, &mut variant).await {
+                    let seek = (&mut variant as &mut Select<'_>, Again::Program);
+                    match below.raise(env.stage.core, seek).await {
                         Ok(lent) => {
                             turn.lent = lent;
                             Step::Lookup
@@ -103,7 +105,9 @@ fn fetched(turn: &mut Turn, told: Result<News<ByProgram>, oneshot::error::RecvEr
     turn.task.limit = report.limit.or(turn.task.limit);
     Step::Deliver(match fetched {
         Fetched::Object { object, reader, .. } => Source::Object { object, reader: Some(reader) },
-        Fetched::Confirmed(object) => Source::Object { object, reader: None },
+        Fetched::Confirmed(object) | Fetched::ConfirmedOnce(object) => {
+            Source::Object { object, reader: None }
+        }
         Fetched::Passing(passing) => Source::Passing(passing),
         Fetched::Instead(Failed) => return Step::Synth(said(503, "")),
     })

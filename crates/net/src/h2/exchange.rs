@@ -13,7 +13,7 @@ use base::Account;
 use bytes::{Buf, Bytes};
 use cache::Reader;
 use files::Opened;
-use flow::{Front, Interims, Part, Reply, ReplyBody, Slow, Tunnel, pages};
+use flow::{Front, Interims, Owner, Part, Reply, ReplyBody, Slow, Tunnel, pages};
 use message::{HeaderId, Status};
 
 use super::lane::Asked;
@@ -36,6 +36,8 @@ pub(crate) struct Task {
     pub(crate) core: Rc<CoreCtx>,
     pub(crate) asked: Rc<Asked>,
     pub(crate) ends: Option<Pair>,
+    /// The connection as owner of others.
+    pub(crate) owner: Owner,
     /// Bytes that a passing body may be ahead of its client.
     pub(crate) window: u64,
     /// For whom they are held.
@@ -56,10 +58,11 @@ impl Task {
 
     /// Waits for the reply, handing over interim responses meanwhile.
     async fn reply(&self, slow: Box<Slow>, body: Option<Reader>) -> Reply {
-        let Self { core, asked, ends, window, account, promise } = self;
+        let Self { core, asked, ends, owner, window, account, promise } = self;
         let interims = Rc::<Interims>::default();
-        let (interims_to, account) = (Some(&interims), Some(account));
-        let front = Front { interims: interims_to, ends: *ends, window: *window, account };
+        let (interims_to, owner) = (Some(&interims), Some(owner));
+        let (ends, window) = (*ends, *window);
+        let front = Front { interims: interims_to, ends, window, account, owner };
         let mut run = pin!(slow.run(&core.flow, &asked.request, body, front));
         poll_fn(|cx| {
             let done = run.as_mut().poll(cx);

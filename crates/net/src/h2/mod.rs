@@ -150,7 +150,13 @@ pub(crate) async fn serve(
     let end = poll_fn(|cx| connection.poll(cx, &core)).await;
     let H2 { mut stream, guard, .. } = connection.leave(&core);
     match end {
-        End::Linger => Box::pin(wait::linger(&mut stream, &guard, &core)).await,
+        End::Linger => {
+            // What is on its way when the client learns of the end is no more than its windows; a
+            // flood goes on.
+            let limits = &core.flow.live().limits;
+            let most = limits.drain_bytes.saturating_add(limits.window_bytes);
+            Box::pin(wait::linger(&mut stream, &guard, &core, most)).await;
+        }
         End::Close => stream.close(),
         End::Gone => {}
     }
@@ -336,8 +342,8 @@ impl H2 {
         let connection = (&mut self.ends, &mut self.stream, &self.guard);
         let secured = self.secured.as_ref();
         let line = self.view.line((core.flow.version(), live), connection, secured);
-        let client =
-            Client { peer: self.ends.peer, near: self.ends.is_near(&self.stream), secured, line };
+        let (peer, near) = (self.ends.peer, self.ends.is_near(&self.stream));
+        let client = Client { peer, near, secured, line, account: &self.account };
         let (start, client) = core.flow.start(live, request, &client, now);
         started.policy_us = core.flow.log.micros(now);
         let start = match start {
@@ -382,7 +388,7 @@ impl H2 {
     }
 
     fn task(&mut self, core: &Rc<CoreCtx>, at: StreamAt, asked: Rc<Asked>) -> Task {
-        let ends = self.ends.pair(&self.stream);
+        let (ends, owner) = (self.ends.pair(&self.stream), self.ends.owner());
         let promise = Promise::new(Rc::clone(core), Rc::clone(&self.mail), at);
         // The first get much, later ones less: together never much more than a tenth of the
         // limit, since each may be held several times on its way.
@@ -395,7 +401,7 @@ impl H2 {
             lane.window = window;
         }
         let account = Arc::clone(&self.account);
-        Task { core: Rc::clone(core), asked, ends, window, account, promise }
+        Task { core: Rc::clone(core), asked, ends, owner, window, account, promise }
     }
 
     fn set_task(&mut self, at: StreamAt, running: &tokio::task::JoinHandle<()>) {
@@ -430,7 +436,7 @@ impl H2 {
         }
         // We are woken when half of it was taken: long before the client has to stop.
         let window = u64::from(Settings::from(limits).stream_window()) / 4;
-        let passage = Passage { bytes: window, account: Some(Arc::clone(&self.account)) };
+        let passage = Passage { bytes: window, account: Arc::clone(&self.account) };
         let (writer, reader) = cache::Body::window(passage);
         let now_ms = core.flow.now().mono_ms;
         let gathers = limits.body_buffer_bytes > 0 && request.upgrade == Change::None && !late;

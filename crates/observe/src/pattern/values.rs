@@ -56,15 +56,7 @@ pub(super) fn value<'a>(
 ) -> Value<'a> {
     let back = view == View::Backend;
     match item {
-        Item::Address if back => match address(record.server) {
-            Some(address) => Value::own(address),
-            None => Value::NoText,
-        },
-        Item::Address => match record.client {
-            Some(client) => Value::own(client.to_string()),
-            None if record.is_client() => Value::word("unix:"),
-            None => Value::NoText,
-        },
+        Item::Address => address_of(record, back),
         Item::Never => Value::NoText,
         Item::User => user(record, fields).map_or(Value::NoText, Value::Text),
         Item::Field(side, name) => {
@@ -114,6 +106,16 @@ pub(super) fn value<'a>(
             Some(value) => value,
             None => of_request(item, record, fields, back),
         },
+    }
+}
+
+/// The address of the client, or of the server where that is who is spoken to.
+fn address_of<'a>(record: &Record<'a>, back: bool) -> Value<'a> {
+    match record.client {
+        _ if back => address(record.server).map_or(Value::NoText, Value::own),
+        Some(client) => Value::own(client.to_string()),
+        None if record.is_client() => Value::word("unix:"),
+        None => Value::NoText,
     }
 }
 

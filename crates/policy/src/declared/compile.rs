@@ -10,11 +10,13 @@ use message::{Request, Status};
 use super::{Declared, Matcher};
 use crate::acl::CidrSet;
 use crate::answer::Answer;
+use crate::forged;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::peer::Peer;
 use crate::points::{ALLOW, PageCache, StoreIn, Synthetic};
 use crate::rules::{self, Profile, Settings, SiteRules};
+use crate::scripts::ScriptNames;
 use crate::told::Places;
 use crate::value::ValuePattern;
 
@@ -147,9 +149,16 @@ impl Declared {
             forwarded,
             redirect_https,
             opaque_spellings,
+            scripts,
             routes,
             settings,
         } = rules;
+        let has_path_rules = !routes.is_empty()
+            || settings.bypass.iter().any(|reason| matches!(reason, rules::Bypass::Path(_)));
+        let scripts = match has_path_rules {
+            true => ScriptNames::new(scripts.iter().map(String::as_str), !opaque_spellings),
+            false => ScriptNames::default(),
+        };
         let mut rule_names: Vec<String> = RULES.map(|(_, name)| name.to_owned()).into();
         let mut plans = vec![Plan::new(profile, settings, &mut rule_names)];
         let mut route_names = vec!["site".to_owned()];
@@ -157,7 +166,9 @@ impl Declared {
         for route in routes {
             plans.push(Plan::new(profile, route.settings, &mut rule_names));
             route_names.push(route.name);
-            matchers.push(Matcher { paths: route.paths, methods: route.methods });
+            let meant = route.paths.iter().map(|path| scripts.are_meant_by(path)).collect();
+            let (paths, methods) = (route.paths, route.methods);
+            matchers.push(Matcher { paths, meant, methods });
         }
         Self {
             requests_are_personal: profile == Profile::Safe,
@@ -165,7 +176,11 @@ impl Declared {
             client_field,
             forwarded,
             redirect_https,
+            keys_places: plans
+                .iter()
+                .any(|plan| plan.header_key.iter().any(|key| forged::is_place(key.as_bytes()))),
             guards_spellings: !opaque_spellings,
+            scripts,
             matchers,
             plans,
             route_names,

@@ -27,8 +27,9 @@ pub(super) struct Readings {
     normal: Vec<u8>,
     /// As sent, but for escapes of bytes that cannot be sent otherwise.
     literal: Vec<u8>,
-    /// Without parameters, and with escaped backslashes for slashes, where that makes another path.
-    other: Option<Vec<u8>>,
+    /// Without parameters, and with escaped backslashes for slashes, where that makes another path;
+    /// and the scripts that these paths run.
+    others: Vec<Vec<u8>>,
 }
 
 /// The plan for a request.
@@ -103,7 +104,8 @@ impl Declared {
             told.hear(|| narrate::upgrade(plan, ctx.request));
             return ReceiveVerdict::Upgrade;
         }
-        let (rule, verdict) = match pass_unread(plan, ctx.request) {
+        let may_cache = plan.cache && also.is_none_or(|also| self.plans[also].cache);
+        let (rule, verdict) = match pass_unread(may_cache, ctx.request) {
             Some(rule) => {
                 told.hear(|| narrate::pass_unread(plan, rule, ctx.request));
                 (rule as u32, ReceiveVerdict::Pass)
@@ -133,8 +135,10 @@ impl Declared {
         let client = forwarded::client_of(ctx.client, &self.trusted, field, request);
         ctx.notes.client = Some(client);
         if seen.forged {
+            ctx.notes.passed_on = forged::is_passed_on(&request.headers);
             let told = client != ctx.client;
-            forged::remove(&mut request.headers, told);
+            let placed = self.keys_places || self.trusted.has(ctx.client);
+            forged::remove(&mut request.headers, told, placed);
         }
         if let Some(name) = field.named() {
             request.headers.remove_named(name.as_bytes());
@@ -152,7 +156,7 @@ impl Declared {
         readings: &mut Option<Readings>,
     ) -> Option<Routed> {
         let path = request.path();
-        if path::is_ordinary(path) {
+        if path::is_ordinary(path) && !self.scripts.are_in(path) {
             return Some(Routed { plan: self.find(path, &request.method), also: None });
         }
         self.route_of_odd(request, readings)
@@ -177,16 +181,35 @@ impl Declared {
             true => path::other_reading(path).ok()?,
             false => None,
         };
-        let another = other.as_deref().map(|other| self.find(other, &request.method));
-        *readings = Some(Readings { normal, literal, other });
-        same.then(|| match another.filter(|another| *another != plan) {
+        // A route for what follows a script's name is for that, whatever the script is.
+        let is_meant = plan.checked_sub(1).is_some_and(|at| self.matchers[at].means(&normal));
+        let scripts: Vec<_> = match is_meant {
+            true => Vec::new(),
+            false => self.scripts.of(&normal).map(<[u8]>::to_vec).collect(),
+        };
+        let runs = !scripts.is_empty();
+        let of_other = other.iter().flat_map(|other| self.scripts.of(other)).map(<[u8]>::to_vec);
+        let others: Vec<_> = scripts.into_iter().chain(of_other).collect();
+        let others: Vec<_> = others.into_iter().chain(other).collect();
+        let mut further: Vec<_> =
+            others.iter().map(|other| self.find(other, &request.method)).collect();
+        *readings = Some(Readings { normal, literal, others });
+        further.retain(|another| *another != plan);
+        further.dedup();
+        match further[..] {
+            _ if !same => None,
+            [] => Some(Routed { plan, also: None }),
             // What an origin may take for a path that we answer, or never store, is treated as that
-            // path: nothing slips past by another spelling.
-            Some(another) if self.plans[another].is_guard() && !self.plans[plan].is_guard() => {
-                Routed { plan: another, also: Some(plan) }
+            // path, and what runs a script as the script's: nothing slips past by another spelling.
+            [another] => {
+                let guards = [plan, another].map(|at| self.plans[at].is_guard());
+                let is_other = guards[1] && !guards[0] || runs && guards[0] == guards[1];
+                let (plan, also) = if is_other { (another, plan) } else { (plan, another) };
+                Some(Routed { plan, also: Some(also) })
             }
-            also => Routed { plan, also },
-        })
+            // No request can be held to the rules of three routes.
+            _ => None,
+        }
     }
 
     fn find(&self, path: &[u8], method: &Method) -> usize {
@@ -269,7 +292,7 @@ fn take_upgrade(plan: &Plan, request: &mut Request) -> bool {
 /// The rule by which a request goes past the cache for what it is, before anything in the request
 /// is changed: its contents are for the origin alone.
 #[inline(always)]
-fn pass_unread(plan: &Plan, request: &Request) -> Option<Rule> {
+fn pass_unread(may_cache: bool, request: &Request) -> Option<Rule> {
     if !matches!(request.method, Method::Get | Method::Head) {
         return Some(Rule::Method);
     }
@@ -277,10 +300,17 @@ fn pass_unread(plan: &Plan, request: &Request) -> Option<Rule> {
     if request.framing != Framing::None {
         return Some(Rule::RequestBody);
     }
-    (!plan.cache).then_some(Rule::CacheOff)
+    (!may_cache).then_some(Rule::CacheOff)
 }
 
 impl Matcher {
+    /// Returns true if it is for `path` because of a pattern that speaks of what follows a script's
+    /// name.
+    fn means(&self, path: &[u8]) -> bool {
+        let mut paths = self.paths.iter().zip(&self.meant);
+        paths.any(|(pattern, meant)| *meant && pattern.matches(path))
+    }
+
     fn matches(&self, path: &[u8], method: &Method) -> bool {
         (self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path)))
             && (self.methods.is_empty() || self.methods.contains(method))
@@ -295,7 +325,7 @@ impl super::compile::BypassRules {
             Some(readings) => {
                 pattern.matches(&readings.normal)
                     || pattern.matches(&readings.literal)
-                    || readings.other.as_ref().is_some_and(|other| pattern.matches(other))
+                    || readings.others.iter().any(|other| pattern.matches(other))
             }
             None => pattern.matches(request.path()),
         });

@@ -52,14 +52,20 @@ const MUTANTS: &[Mutant] = &[
     Mutant(
         "the end of a body wakes nobody",
         "crates/cache/src/fill.rs",
-        "            state.writer = None;\n            state.parked()",
-        "            state.writer = None;\n            if {M} { Wakers::new() } else { state.parked() }",
+        "            state.room = None;\n            state.parked()",
+        "            state.room = None;\n            if {M} { Wakers::new() } else { state.parked() }",
     ),
     Mutant(
         "a window with room does not wake its writer",
         "crates/cache/src/fill.rs",
-        "let has_room = half_empty && !self.writer_watches;",
-        "let has_room = half_empty && !self.writer_watches && !{M};",
+        "if self.held() <= bytes / 2 || is_abandoned {",
+        "if self.held() <= bytes / 2 && !{M} || is_abandoned {",
+    ),
+    Mutant(
+        "a wait for a window's reader puts off the wait for room",
+        "crates/cache/src/fill.rs",
+        "        set_waker(&mut state.watchers[watcher].gone, cx);\n",
+        "        set_waker(&mut state.watchers[watcher].gone, cx);\n        if {M} { state.room = None; }\n",
     ),
     Mutant(
         "a follower skips a byte between two pieces",

@@ -53,52 +53,22 @@ pub enum Fate {
 /// Fields between a proxy and its client.
 const OF_A_PROXY: [HeaderId; 2] = [HeaderId::ProxyAuthenticate, HeaderId::ProxyAuthorization];
 
-/// The lines, names and values, that a message's Connection says are for one hop. As in Varnish
-/// these are the lines that came: what a program puts in their place goes on.
-#[derive(Debug, Default)]
-pub struct OneHop(Vec<(Vec<u8>, Vec<u8>)>);
-
-impl OneHop {
-    /// Those of a message as it came.
-    pub fn of(headers: &HeaderBlock) -> Self {
-        if !headers.contains(HeaderId::Connection) {
-            return Self::default();
+/// Makes `bereq` of the client's request; the number of the transaction is not in it yet. Fields
+/// that the client's Connection names are gone since the request arrived: what a program puts in
+/// their place goes on, as in Varnish.
+pub fn bereq(bereq: &mut Request, purpose: Purpose, gzip: bool) {
+    bereq.headers.retain(|field| match purpose {
+        Purpose::Pipe => !matches!(
+            field.id,
+            HeaderId::Connection | HeaderId::KeepAlive | HeaderId::TransferEncoding
+        ),
+        Purpose::Pass | Purpose::Fetch => {
+            !HOP_BY_HOP.contains(&field.id)
+                && field.id != HeaderId::AcceptRanges
+                && field.id != HeaderId::Expect
+                && !field.name.eq_ignore_ascii_case(b"HTTP2-Settings")
+                && !(purpose == Purpose::Fetch && OF_ONE_CLIENT.contains(&field.id))
         }
-        let names: Vec<&[u8]> = headers
-            .values(HeaderId::Connection)
-            .flat_map(|value| value.split(|b| *b == b','))
-            .map(<[u8]>::trim_ascii)
-            .collect();
-        let is_named = |name: &[u8]| names.iter().any(|named| named.eq_ignore_ascii_case(name));
-        let lines = headers.iter().filter(|field| is_named(field.name));
-        Self(lines.map(|field| (field.name.to_vec(), field.value.to_vec())).collect())
-    }
-
-    fn has(&self, name: &[u8], value: &[u8]) -> bool {
-        self.0.iter().any(|(own, line)| own.eq_ignore_ascii_case(name) && line == value)
-    }
-}
-
-/// Makes `bereq` of the client's request, which came as `asked`; the number of the transaction is
-/// not in it yet.
-pub fn bereq(bereq: &mut Request, asked: &Request, purpose: Purpose, gzip: bool) {
-    let one_hop = OneHop::of(&asked.headers);
-    bereq.headers.retain(|field| {
-        let kept = match purpose {
-            Purpose::Pipe => !matches!(
-                field.id,
-                HeaderId::Connection | HeaderId::KeepAlive | HeaderId::TransferEncoding
-            ),
-            Purpose::Pass | Purpose::Fetch => {
-                !HOP_BY_HOP.contains(&field.id)
-                    && field.id != HeaderId::AcceptRanges
-                    && field.id != HeaderId::Expect
-                    && !field.name.eq_ignore_ascii_case(b"HTTP2-Settings")
-                    && !(purpose == Purpose::Fetch && OF_ONE_CLIENT.contains(&field.id))
-            }
-        };
-        // The program may still need to see that another protocol is asked for.
-        kept && (field.id == HeaderId::Upgrade || !one_hop.has(field.name, field.value))
     });
     if purpose != Purpose::Pipe {
         bereq.upgrade = Upgrade::None;
@@ -108,15 +78,13 @@ pub fn bereq(bereq: &mut Request, asked: &Request, purpose: Purpose, gzip: bool)
     }
 }
 
-/// Takes out of a backend's response what is not kept with it, and not passed on; `one_hop` is of
-/// the response as it came.
-pub fn beresp(headers: &mut HeaderBlock, one_hop: &OneHop, fate: Fate) {
+/// Takes out of a backend's response what is not kept with it, and not passed on.
+pub fn beresp(headers: &mut HeaderBlock, fate: Fate) {
     headers.retain(|field| {
         let dropped = HOP_BY_HOP.contains(&field.id)
             || matches!(field.id, HeaderId::Age | HeaderId::ProxyConnection)
             || (fate != Fate::Passed && field.id == HeaderId::AcceptRanges)
-            || (fate == Fate::Stored && OF_A_PROXY.contains(&field.id))
-            || one_hop.has(field.name, field.value);
+            || (fate == Fate::Stored && OF_A_PROXY.contains(&field.id));
         !dropped
     });
 }
@@ -324,8 +292,7 @@ mod tests {
         ("If-Range", "foo"),
         ("If-Match", "\"a\""),
         ("If-Modified-Since", "Sun, 22 Nov 2026 10:00:00 GMT"),
-        ("Connection", "keep-alive, X-Foo"),
-        ("X-Foo", "1"),
+        ("Connection", "keep-alive"),
         ("Keep-Alive", "3"),
         ("TE", "trailers"),
         ("Trailer", "X"),
@@ -345,13 +312,13 @@ mod tests {
     #[test]
     fn a_fetch_for_the_store_asks_for_the_whole_and_a_pass_for_what_was_asked() {
         let mut fetch = request(ASKED);
-        bereq(&mut fetch, &request(ASKED), Purpose::Fetch, true);
+        bereq(&mut fetch, Purpose::Fetch, true);
         let expected =
             ["Host", "Via", "Pragma", "Proxy-Connection", "Max-Forwards", "Age", "Accept-Encoding"];
         assert_eq!(names(&fetch.headers), expected);
         assert_eq!(fetch.headers.value(HeaderId::AcceptEncoding), Some(&b"gzip"[..]));
         let mut pass = request(ASKED);
-        bereq(&mut pass, &request(ASKED), Purpose::Pass, true);
+        bereq(&mut pass, Purpose::Pass, true);
         assert_eq!(
             names(&pass.headers),
             [
@@ -376,15 +343,13 @@ mod tests {
     }
 
     #[test]
-    fn what_connection_names_goes_on_once_a_program_has_set_it() {
-        let asked = request(&[("Connection", "close, x-foo"), ("X-Foo", "1"), ("X-Bar", "2")]);
-        let mut own = asked.clone();
-        own.headers.set_named(b"X-Foo", b"own");
-        bereq(&mut own, &asked, Purpose::Pass, false);
-        assert_eq!(names(&own.headers), ["X-Bar", "X-Foo"]);
+    fn what_connection_still_names_was_set_here_and_goes_on() {
+        let mut asked = request(&[("Connection", "close, x-foo"), ("X-Foo", "own")]);
         let mut answer = asked.headers.clone();
-        beresp(&mut answer, &OneHop::of(&asked.headers), Fate::Passed);
-        assert_eq!(names(&answer), ["X-Bar"]);
+        bereq(&mut asked, Purpose::Pass, false);
+        assert_eq!(names(&asked.headers), ["X-Foo"]);
+        beresp(&mut answer, Fate::Passed);
+        assert_eq!(names(&answer), ["X-Foo"]);
     }
 
     #[test]

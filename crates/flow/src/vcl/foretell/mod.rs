@@ -10,7 +10,7 @@ mod rehearsal;
 
 use std::sync::Arc;
 
-use base::Now;
+use base::{Account, Now};
 use cache::Object;
 use message::Request;
 use policy::Peer;
@@ -61,7 +61,9 @@ pub(crate) fn foretell(
     now: Now,
 ) -> Foretold {
     let stage = Rehearsal::new(shared, live, now);
-    let env = Env { live, site, asked, front: Front::default(), now, stage };
+    // Nothing is held for a forecast.
+    let account = &Account::open(shared.cache.memory(), 0);
+    let env = Env { live, site, asked, front: Front::of(account), now, stage };
     let line = Line::of(peer);
     let mut turn = Turn::new(instance, &line);
     turn.address = line.address();

@@ -259,7 +259,7 @@ impl Stage for Rehearsal<'_> {
         let peek = stage.shared.cache.peek(&turn.key, &mut select_by(&turn.req.headers));
         let (request, notes, now) = (&turn.req, Notes::default(), env.now);
         let (live, site) = (env.live, env.site);
-        let ask = Ask::new(live, site, (request, notes), now);
+        let ask = Ask::new(live, site, (request, notes), now, env.front.account);
         stage.steps.borrow_mut().extend(variants(&ask, &peek));
         stage.is_fetched.set(peek.is_fetched);
         stage.may_be_below.set(peek.below > 0);

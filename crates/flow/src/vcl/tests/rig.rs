@@ -8,9 +8,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
-use base::{HashSeed, Limits};
+use base::{Account, HashSeed, Limits};
 use bytes::Bytes;
-use cache::{Body, Config, Reader};
+use cache::{Body, Config, Passage, Reader};
 use h1::{HeadLimits, Progress, RequestReader};
 use message::{Framing, Method, Request, Scheme};
 use origin::{Address, EjectConfig, OriginConfig, Protocol, ServerConfig};
@@ -154,6 +154,7 @@ pub(crate) struct Rig {
     pub(crate) core: Rc<Core>,
     pub(super) origin: Backdrop,
     line: Line,
+    account: Arc<Account>,
 }
 
 impl Rig {
@@ -185,7 +186,9 @@ impl Rig {
             ..Line::default()
         };
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-        Self { runtime, local: LocalSet::new(), core: Core::new(shared), origin, line }
+        let account = Account::open(shared.cache.memory(), u64::MAX);
+        let (local, core) = (LocalSet::new(), Core::new(shared));
+        Self { runtime, local, core, origin, line, account }
     }
 
     /// Has the label `other` lead to the program `text`, and no more to the rig's own.
@@ -263,14 +266,16 @@ impl Rig {
             near: false,
             secured: None,
             line: Some(&self.line),
+            account: &self.account,
         };
         let now = self.core.now();
         let (start, _) = self.core.start(&live, &mut request, &client, now);
         let reply = match start {
             Start::Reply(reply) => reply,
             Start::Slow(slow) => {
-                let body = (request.framing != Framing::None).then(|| upload(body));
-                slow.run(&self.core, &request, body, Front::default()).await
+                let has_body = request.framing != Framing::None;
+                let body = has_body.then(|| upload(body, &self.account));
+                slow.run(&self.core, &request, body, Front::of(&self.account)).await
             }
         };
         self.see(&live, &request, reply).await
@@ -337,8 +342,9 @@ fn without_builtin_lines(line: &str) -> String {
     format!("{before}<builtin>{}", after.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
-fn upload(body: &str) -> Reader {
-    let (mut writer, reader) = Body::window(1 << 20);
+fn upload(body: &str, account: &Arc<Account>) -> Reader {
+    let passage = Passage { bytes: 1 << 20, account: Arc::clone(account) };
+    let (mut writer, reader) = Body::window(passage);
     _ = writer.push(body.as_bytes());
     writer.finish();
     reader

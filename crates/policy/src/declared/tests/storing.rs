@@ -21,7 +21,7 @@ fn stored(
     let mut plan = store::plan(request, notes.personal, &response, exchange, rules);
     let ctx = ResponseCtx { request, response: &mut response, plan: &mut plan, notes };
     assert_eq!(policy.response(&mut { ctx }), BackendResponse::Deliver);
-    (plan.store, response.headers.contains(HeaderId::SetCookie))
+    (plan.verdict(), response.headers.contains(HeaderId::SetCookie))
 }
 
 #[test]

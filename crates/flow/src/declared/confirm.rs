@@ -1,0 +1,94 @@
+//! A 304 under the declared policy: the stored response with what it brings is judged as a whole.
+
+use cache::{NewObject, Record};
+use codec::Coding;
+use files::accel::Said;
+use message::store;
+use message::{HeaderId, Response, Status};
+use origin::Exchange;
+
+use super::fetch::{ByPolicy, Judged};
+use super::object::{object_by, selected};
+use crate::compression::Compress;
+use crate::fetch::{Fate, Fetch, Once, Plan};
+use crate::form;
+use crate::forward;
+use crate::recode::Recode;
+use crate::surrogate;
+
+impl ByPolicy {
+    /// Merges the stored head with that of the 304 that confirms it (RFC 9111 4.3.4). The whole
+    /// response that this makes is judged as if it had come as a 200: what may not be stored of it
+    /// is for this request alone.
+    pub(super) fn confirm(
+        &self,
+        fetch: &mut Fetch,
+        exchange: Box<Exchange>,
+        said: &Said,
+    ) -> Fate<Self> {
+        let Some(old) = fetch.old.clone() else {
+            return self.refuse(fetch, Status::NOT_MODIFIED);
+        };
+        fetch.core.note_fetch(fetch.key_hash, None);
+        let now = fetch.now();
+        let mut merged = self.merge(fetch, &exchange.response, &old);
+        let plan = self.rule(fetch, &mut merged, said);
+        let Judged::Use(mut plan) = plan else {
+            return self.refuse(fetch, Status::NOT_MODIFIED);
+        };
+        // The plan has read it, and it is never kept.
+        merged.headers.remove(HeaderId::Age);
+        let tags = self.tags(fetch, &exchange.response, &mut plan);
+        if plan.verdict().is_err() {
+            let why = self.why_passing(fetch, &plan);
+            fetch.note(|trace| trace.note_why(why));
+            self.note_evidence(fetch, &merged, &plan);
+        }
+        let flags = old.flags();
+        let varies =
+            flags.gzip_page && form::varies_by_coding(&surrogate::whole_head(&old).headers);
+        if flags.negotiated || varies {
+            form::vary_by_coding(&mut merged.headers);
+        }
+        let is_one = self.site.compress != Compress::Off
+            && Coding::of_content(merged.headers.values(HeaderId::ContentEncoding)).is_some();
+        let selected = selected(&merged, &self.request, is_one || flags.negotiated);
+        let note = surrogate::set_aside(&mut merged.headers, &self.site);
+        let tags = tags.unwrap_or_else(|| old.tags());
+        let mut new = NewObject { tags, note, ..object_by(&merged, &plan, now) };
+        (new.flags.coding, new.flags.negotiated) = (flags.coding, flags.negotiated);
+        new.flags.coded_here = flags.coded_here;
+        new.flags.dictionary = merged.headers.contains(HeaderId::UseAsDictionary);
+        (new.flags.esi, new.flags.ssi) = (flags.esi, flags.ssi);
+        new.flags.gzip_page = flags.gzip_page;
+        match plan.permit() {
+            Ok(permit) => {
+                let (recode, sinks) = (Recode::None, self.own_sinks());
+                let (gate, attached, over) = (None, None, None);
+                let plan = Plan { permit, over, new, selected, recode, gate, attached, sinks };
+                Fate::Confirm(Some(exchange), Box::new(plan))
+            }
+            Err(_) => {
+                // Others would be told to take it for theirs.
+                new.flags.dictionary = false;
+                let hit_for_miss_until_ms = self.marked_until_ms(fetch, &plan);
+                let ends = plan.ends_older(merged.status);
+                Fate::ConfirmOnce(exchange, Box::new(Once { new, hit_for_miss_until_ms, ends }))
+            }
+        }
+    }
+
+    /// The head of `old` with the fields of `confirmation`, a 304, and the Age that came with that.
+    fn merge(&self, fetch: &Fetch, confirmation: &Response, old: &Record) -> Response {
+        let mut merged = surrogate::whole_head(old);
+        let mut fields = confirmation.clone();
+        forward::keepable(&mut fields, &self.site, fetch.now().unix_secs());
+        form::confirm(&mut fields.headers, old);
+        store::update_fields(&mut merged.headers, &fields.headers);
+        merged.version = confirmation.version;
+        if let Some(age) = confirmation.headers.value(HeaderId::Age) {
+            merged.headers.set(HeaderId::Age, age);
+        }
+        merged
+    }
+}

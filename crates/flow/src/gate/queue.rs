@@ -1,0 +1,214 @@
+//! The queue of passwords that are to be checked. It has bounds of number and time: whoever has
+//! many addresses to guess from holds up other guesses, and no user.
+//!
+//! Clients and users who were right lately come first, in their order. Of all others the latest
+//! comes first: under an attack those who have waited for long are the attack, and a user who is
+//! new has a chance that does not shrink with the queue.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+/// The places of passwords that are checked at once, and those who wait for one.
+#[derive(Debug)]
+pub(crate) struct Queue(Mutex<WaitingCheck>);
+
+#[derive(Debug)]
+struct WaitingCheck {
+    /// Places that are free.
+    free: usize,
+    known: VecDeque<oneshot::Sender<CheckPlace>>,
+    others: VecDeque<oneshot::Sender<CheckPlace>>,
+}
+
+/// The standing of one who shows a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// The client, or this user with this password, was right lately.
+    Known,
+    /// Nothing is known.
+    Other,
+}
+
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoPlace {
+    /// Too many wait.
+    Full,
+    /// None became free in time.
+    Late,
+}
+
+/// A place, which is the next one's when it is dropped.
+#[derive(Debug)]
+pub(crate) struct CheckPlace(Option<Arc<Queue>>);
+
+impl Queue {
+    /// A queue for so many places.
+    pub(crate) fn new(places: usize) -> Arc<Self> {
+        let (known, others) = Default::default();
+        Arc::new(Self(Mutex::new(WaitingCheck { free: places.max(1), known, others })))
+    }
+
+    /// Waits for a place among at most `most` who wait, no longer than `wait`.
+    ///
+    /// # Errors
+    /// The reason why no place came.
+    pub(crate) async fn place(
+        self: &Arc<Self>,
+        standing: Urgency,
+        (most, wait): (usize, Duration),
+    ) -> Result<CheckPlace, NoPlace> {
+        let coming = match self.join(standing, most)? {
+            Ok(place) => return Ok(place),
+            Err(coming) => coming,
+        };
+        match rt::time::timeout(wait, coming).await {
+            Ok(Ok(place)) => Ok(place),
+            // A later one took its place in the queue.
+            Ok(Err(_)) => Err(NoPlace::Full),
+            Err(_) => Err(NoPlace::Late),
+        }
+    }
+
+    /// Takes a place, or one in the queue.
+    fn join(
+        self: &Arc<Self>,
+        standing: Urgency,
+        most: usize,
+    ) -> Result<Result<CheckPlace, oneshot::Receiver<CheckPlace>>, NoPlace> {
+        let mut waiting = self.0.lock();
+        if waiting.free > 0 {
+            waiting.free -= 1;
+            return Ok(Ok(CheckPlace(Some(Arc::clone(self)))));
+        }
+        let (tell, coming) = oneshot::channel();
+        if waiting.known.len() + waiting.others.len() >= most {
+            waiting.known.retain(|one| !one.is_closed());
+            // The one who has waited for longest makes room.
+            let longest = waiting.others.pop_front();
+            if longest.is_none() && waiting.known.len() >= most {
+                return Err(NoPlace::Full);
+            }
+        }
+        match standing {
+            Urgency::Known => waiting.known.push_back(tell),
+            Urgency::Other => waiting.others.push_back(tell),
+        }
+        Ok(Err(coming))
+    }
+
+    /// Returns true if whoever comes has to wait.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.0.lock().free == 0
+    }
+}
+
+impl WaitingCheck {
+    /// The one whose turn it is.
+    fn next(&mut self) -> Option<oneshot::Sender<CheckPlace>> {
+        self.known.pop_front().or_else(|| self.others.pop_back())
+    }
+}
+
+impl Drop for CheckPlace {
+    fn drop(&mut self) {
+        let Some(queue) = self.0.take() else { return };
+        loop {
+            let mut waiting = queue.0.lock();
+            let Some(next) = waiting.next() else {
+                waiting.free += 1;
+                return;
+            };
+            drop(waiting);
+            match next.send(Self(Some(Arc::clone(&queue)))) {
+                Ok(()) => return,
+                // It waits no more; its place is not given back here but goes to the next one.
+                Err(mut unwanted) => unwanted.0 = None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// Looks at a future once.
+    fn look<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
+        future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    const PATIENCE: Duration = Duration::from_secs(3600);
+
+    /// The order in which they come, as each gives its place back.
+    async fn order(queue: &Arc<Queue>, held: CheckPlace, all: &[(&str, Urgency)]) -> Vec<String> {
+        let mut waiting: Vec<_> = all
+            .iter()
+            .map(|(name, standing)| (*name, Box::pin(queue.place(*standing, (10, PATIENCE)))))
+            .collect();
+        for (name, one) in &mut waiting {
+            assert!(look(one).is_pending(), "{name}");
+        }
+        let mut order = Vec::new();
+        drop(held);
+        while !waiting.is_empty() {
+            for at in (0..waiting.len()).rev() {
+                if let Poll::Ready(place) = look(&mut waiting[at].1) {
+                    order.push(waiting.remove(at).0.to_owned());
+                    drop(place.expect("a place"));
+                }
+            }
+        }
+        order
+    }
+
+    #[tokio::test]
+    async fn who_was_right_comes_first_and_of_others_the_latest() {
+        let queue = Queue::new(1);
+        let held = queue.place(Urgency::Other, (10, PATIENCE)).await.expect("a free place");
+        assert!(queue.is_busy());
+        let (known, other) = (Urgency::Known, Urgency::Other);
+        let all = [("a", other), ("b", known), ("c", other), ("d", known)];
+        assert_eq!(order(&queue, held, &all).await, ["b", "d", "c", "a"]);
+        assert!(!queue.is_busy());
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_lets_the_one_go_that_has_waited_for_longest() {
+        let queue = Queue::new(1);
+        let held = queue.place(Urgency::Other, (2, PATIENCE)).await.expect("a free place");
+        let mut others: Vec<_> =
+            (0..3).map(|_| Box::pin(queue.place(Urgency::Other, (2, PATIENCE)))).collect();
+        for other in &mut others[..2] {
+            assert!(look(other).is_pending());
+        }
+        assert!(look(&mut others[2]).is_pending());
+        assert!(matches!(look(&mut others[0]), Poll::Ready(Err(NoPlace::Full))));
+        let mut known = Box::pin(queue.place(Urgency::Known, (2, PATIENCE)));
+        assert!(look(&mut known).is_pending());
+        drop(held);
+        assert!(matches!(look(&mut known), Poll::Ready(Ok(_))));
+    }
+
+    #[tokio::test]
+    async fn a_wait_ends_and_who_has_left_takes_no_place() {
+        let queue = Queue::new(1);
+        let held = queue.place(Urgency::Other, (9, PATIENCE)).await.expect("a free place");
+        let late = queue.place(Urgency::Known, (9, Duration::ZERO)).await;
+        assert!(matches!(late, Err(NoPlace::Late)));
+        let mut gone = Box::pin(queue.place(Urgency::Known, (9, PATIENCE)));
+        assert!(look(&mut gone).is_pending());
+        drop(gone);
+        let mut next = Box::pin(queue.place(Urgency::Other, (9, PATIENCE)));
+        assert!(look(&mut next).is_pending());
+        drop(held);
+        assert!(matches!(look(&mut next), Poll::Ready(Ok(_))));
+    }
+}

@@ -1,0 +1,78 @@
+//! The verdict on a response that was stored before: by another node, or by the process that has
+//! written the disk, and so by rules that may have been others. It is judged by what it says, and
+//! by the settings that are in force now.
+
+use base::Now;
+use cache::Record;
+use files::accel::Said;
+use message::store::{self, NotStored, Permit, Ruling};
+use message::{Request, Response};
+use policy::{Notes, ResponseCtx};
+
+use crate::ask::Ask;
+use crate::declared;
+use crate::live::Site;
+use crate::slices::is_slice;
+use crate::surrogate;
+
+/// The side that judges what was stored before.
+#[derive(Clone, Copy)]
+pub(crate) enum Again<'a> {
+    /// A site's settings, for this request.
+    Declared(&'a Site, &'a Request, &'a Notes),
+    /// A program. It has judged when the response came, and is not run for what is stored.
+    Program,
+}
+
+impl<'a> Again<'a> {
+    /// The side that judges for `ask`.
+    pub(crate) fn of(ask: &'a Ask<'_>) -> Self {
+        Self::Declared(ask.site, ask.request, &ask.notes)
+    }
+
+    /// Judges `record`.
+    ///
+    /// # Errors
+    /// The reason for which it would not be stored today, and so does not answer.
+    pub(crate) fn judge(self, record: &Record, now: Now) -> Result<Permit, NotStored> {
+        let is_response = !record.flags().is_mark() && !is_slice(record);
+        let head = is_response.then(|| surrogate::whole_head(record));
+        let head = head.unwrap_or_else(|| Response::new(record.status()));
+        match self {
+            Self::Declared(site, request, notes) if is_response => {
+                judge_by(site, (request, notes), head, now)
+            }
+            _ => {
+                let ruling = Ruling { passed: false, uncacheable: false, findable: true };
+                Permit::by_program(ruling, &head.headers).ok_or(NotStored::VaryAny)
+            }
+        }
+    }
+}
+
+fn judge_by(
+    site: &Site,
+    (request, notes): (&Request, &Notes),
+    mut head: Response,
+    now: Now,
+) -> Result<Permit, NotStored> {
+    let rules = site.policy.store_rules(notes);
+    let times = store::Exchange { request_ms: now.unix_ms, response_ms: now.unix_ms };
+    // X-Accel-Expires is not kept. Where it counts, it may have spoken against Cache-Control.
+    let expires = site.accel.iter().flatten().any(|accel| accel.expires);
+    let said = Said { lifetime_s: expires.then_some(1), file: None };
+    let neutral = Request::new();
+    let mut plan = declared::plan_by(&said, &mut head, |head| {
+        store::plan(&neutral, false, head, times, rules)
+    });
+    let mut ctx = ResponseCtx { request, response: &mut head, plan: &mut plan, notes };
+    _ = site.policy.response(&mut ctx);
+    plan.permit_again()
+}
+
+/// The permission to store what nothing forbids to be stored.
+#[cfg(test)]
+pub(crate) fn permit() -> Permit {
+    let ruling = Ruling { passed: false, uncacheable: false, findable: true };
+    Permit::by_program(ruling, &message::HeaderBlock::new()).expect("nothing forbids it")
+}
