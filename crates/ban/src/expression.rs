@@ -54,6 +54,7 @@ enum Length {
     Ttl,
     Grace,
     Keep,
+    LastHit,
 }
 
 /// The comparison of two numbers.
@@ -158,7 +159,9 @@ impl Term {
                 };
                 !field.any(facts, &mut matches) && is_there
             }
-            Kind::Compare { length, order, ms, .. } => order.holds(length.of(facts), *ms),
+            Kind::Compare { length, order, ms, .. } => {
+                length.of(facts).is_some_and(|length| order.holds(length, *ms))
+            }
         }
     }
 }
@@ -333,6 +336,7 @@ fn what(word: &Word) -> Result<What, Error> {
         "obj.ttl" => What::Length(Length::Ttl),
         "obj.grace" => What::Length(Length::Grace),
         "obj.keep" => What::Length(Length::Keep),
+        "obj.last_hit" => What::Length(Length::LastHit),
         _ => match (name.strip_prefix("obj.http."), name.strip_prefix("req.http.")) {
             (Some(name), _) => What::Text(Field::Header(name.to_owned())),
             (None, Some(host)) if host.eq_ignore_ascii_case("host") => What::Text(Field::Host),
@@ -356,12 +360,15 @@ impl Field {
 }
 
 impl Length {
-    fn of(self, facts: &dyn Facts) -> u64 {
+    /// `None` for what is not known of a response: nothing holds of that.
+    fn of(self, facts: &dyn Facts) -> Option<u64> {
         match self {
-            Self::Age => facts.age_ms(),
-            Self::Ttl => facts.ttl_ms(),
-            Self::Grace => facts.grace_ms(),
-            Self::Keep => facts.keep_ms(),
+            Self::Age => Some(facts.age_ms()),
+            Self::Ttl => Some(facts.ttl_ms()),
+            Self::Grace => Some(facts.grace_ms()),
+            Self::Keep => Some(facts.keep_ms()),
+            // A hit writes down no time: it would cost every hit something.
+            Self::LastHit => None,
         }
     }
 }
@@ -433,6 +440,7 @@ impl Term {
                     Length::Ttl => "ttl",
                     Length::Grace => "grace",
                     Length::Keep => "keep",
+                    Length::LastHit => "last_hit",
                 };
                 format!("obj.{name} {} {text}", order.sign())
             }

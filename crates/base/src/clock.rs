@@ -70,6 +70,13 @@ impl System {
         let t = clock_gettime(ClockId::Monotonic);
         t.tv_sec.unsigned_abs() * 1_000_000 + t.tv_nsec.unsigned_abs() / 1000
     }
+
+    /// Microseconds of processor time that this thread has had, for measuring work that others may
+    /// interrupt.
+    pub fn thread_micros(self) -> u64 {
+        let t = clock_gettime(ClockId::ThreadCPUTime);
+        t.tv_sec.unsigned_abs() * 1_000_000 + t.tv_nsec.unsigned_abs() / 1000
+    }
 }
 
 /// The difference of the clocks that is worth a closer look: more than ticks and two readings that

@@ -4,6 +4,7 @@
 //! Nothing here knows HTTP. Only [`clock::System`] reads the operating system's clocks, and only
 //! the outer layers call it: everything else is handed a [`Now`].
 
+pub mod allowance;
 pub mod clock;
 pub mod counters;
 pub mod descriptors;
@@ -16,6 +17,7 @@ pub mod say;
 pub mod tally;
 pub mod units;
 
+pub use allowance::Allowance;
 pub use clock::Now;
 pub use counters::{Counter, Counters};
 pub use hash::{HashSeed, KeyBuf, key_fields};

@@ -119,8 +119,8 @@ limits! {
     DecodedBytes decoded_bytes Bytes GIB, "What one body may decode to where a client does not take its coding; beyond it the response is cut.";
     DecodedRatio decoded_ratio Count 1_100, "The same per byte of the coded body, on average and beyond the first 1MiB. No gzip reaches the default; brotli and zstd can.";
     DecodedWindow decoded_window Bytes 8 * MIB, "Window of a brotli or zstd body that is decoded, which is memory for each client; a body that needs a larger one is cut.";
-    CodingTime coding_time Percent 20, "Share of one core's time for making further forms (brotli, zstd) of stored bodies, of which ten seconds may be saved up; beyond it they are made later. 0: none are made.";
-    FormBytes form_bytes Bytes 4 * MIB, "Largest body of which further forms are made.";
+    CodingTime coding_time Percent 20, "Share of one core's time for making further forms (gzip, brotli, zstd) of stored bodies, on a thread of low priority, of which ten seconds may be saved up; beyond it they are made later. 0: none are made.";
+    FormBytes form_bytes Bytes 4 * MIB, "Largest body of which further forms in brotli and zstd are made, or with a dictionary; one in gzip is made of every body that came without a coding.";
     Dictionaries dictionaries Count 256, "Stored responses that are known as dictionaries (RFC 9842) by their hashes, and as many whose bodies are still coming; beyond it the one that became known first is forgotten, until it is asked for again. 0: none are used.";
     SlicesFrom slices_from Bytes 32 * MIB, "Length from which a body is stored in slices, fetched and evicted one by one, if its origin sends ranges and names its version. 0: never.";
     SliceBytes slice_bytes Bytes 4 * MIB, "Length of a slice, rounded down to 64KiB, and no longer than `object_bytes`.";
@@ -132,6 +132,7 @@ limits! {
     EsiDepth esi_depth Count 5, "Levels of fragments within a page that is put together of others (ESI, SSI); what lies deeper is left out. Under VCL the parameter `max_esi_depth`.";
     EsiIncludes esi_includes Count 1000, "Fragments of a page in all, those of its fragments included; what comes after them is left out.";
     EsiParallel esi_parallel Count 64, "Fragments of a page that are asked for at the same time; others wait until one of them is answered.";
+    EsiStillTime esi_still_time Ms 120_000, "A page that is put together and waits for its next piece, while its client would take it; then the page ends, and is not whole.";
     EsiBytes esi_bytes Bytes 64 * MIB, "Bytes of a page's fragments in all; what comes after them is left out, and a page that has begun to be sent ends its connection.";
     EsiNodes esi_nodes Count 10_000, "Instructions and texts of one page; what comes after them is sent as it is.";
     DiskReadTimeout disk_read_timeout Ms 500, "Reading from the disk cache before anything of a response has come; then the origin is asked instead.";
@@ -147,6 +148,8 @@ limits! {
     SiblingTimeout sibling_timeout Ms 50, "Wait for siblings (`[[neighbour]] ask`): until one says by HTCP that it has what is asked for, and then until its response begins. Then the origin is asked.";
     PeerTimeout peer_timeout Ms 50, "Wait for another node of the cluster, which owns what is asked for: until its answer begins, or its word that it fetches it. Then the origin is asked.";
     DiskQueueBytes disk_queue_bytes Bytes 64 * MIB, "What waits to be written to one volume of the disk cache; beyond it nothing more goes to disk. Responses that leave memory count in `memory` until they are written, bodies on their way to the disk do not.";
+    DiskIndexBytes disk_index_bytes Bytes 0, "Memory for knowing what is on disk, beside `memory`: some 52 bytes for each response there. Where it is full, what is worth least leaves the disk, and nothing goes there until that is done. 0: an eighth of the machine's memory or of the control group's limit, at least 64MiB.";
+    DiskRetry disk_retry Ms 60_000, "From one try to use a volume of the disk cache again, which is out of use, full or slow, to the next.";
     DiskBodyShare disk_body_share Percent 25, "Share of the disk cache's volumes that one body which is too large for memory may take; a longer one is not stored. 0: none goes to the disk while it comes.";
     DiskReadShare disk_read_share Percent 50, "Share of a volume of the disk cache that may be kept from being reclaimed because clients are reading it, bodies that do not come in one read. Beyond it whoever asks for all of such a body is answered by the origin.";
     DiskBodyWait disk_body_wait Ms 5_000, "A body on its way to the disk cache of which the disk takes nothing more; then it passes to those who have asked for it.";
@@ -176,7 +179,7 @@ limits! {
     OriginIdle origin_idle Count 128, "Idle connections kept per origin server and core.";
     OriginIdleTimeout origin_idle_timeout Ms 55_000, "An idle origin connection; then it is closed.";
     ConnectTimeout connect_timeout Ms 2_000, "Connecting to an origin server; beyond it 504 or another server.";
-    FirstByteTimeout first_byte_timeout Ms 30_000, "From the request's last byte to the origin to the response's head; beyond it 504.";
+    FirstByteTimeout first_byte_timeout Ms 60_000, "From the request's last byte to the origin to the response's head; beyond it 504.";
     BetweenBytesTimeout between_bytes_timeout Ms 60_000, "An origin response's body without a new byte, then the response is cut; or a request's body of which the origin takes no byte, then 504. A body that has begun to come from the disk cache has as long for its next bytes.";
     TotalTimeout total_timeout Ms 3_600_000, "One exchange with an origin in all, but for a body that passes through unstored; then the response is cut.";
     RetryBudget retry_budget Percent 20, "Retried requests to an origin, as a share of its requests; beyond it failures are final.";

@@ -32,6 +32,11 @@ const PARTS: u64 = 16;
 const LARGE_PARTS: u64 = 2;
 /// The same for requests: bodies can go on with less, a request is answered or refused.
 const REQUEST_PARTS: u64 = 4;
+/// The same for what a body needs on its way, such as a decoder: each has a bound of its own.
+const WHOLE_PARTS: u64 = 1;
+/// The largest of these that counts as one connection's: larger ones are few, and would leave
+/// nothing else of what a connection may hold.
+const WHOLE_MAX: u64 = 256 * 1024;
 /// Bytes that an account may take as long as the share has them, however little is left: a request
 /// with its head and the smallest windows.
 const FLOOR: u64 = 32 * 1024;
@@ -305,6 +310,20 @@ impl Account {
         Ok(Held { account: Arc::clone(self), bytes, of_request: bytes })
     }
 
+    /// Holds `bytes` for something that must be there as a whole before a body can go on, such as a
+    /// decoder: it gets all that is left while little is in use. What is large, or more than this
+    /// account may ever hold, is held beside it.
+    ///
+    /// # Errors
+    /// As [`Account::hold`], but later.
+    pub fn hold_whole(self: &Arc<Self>, bytes: u64) -> Result<Held, Full> {
+        if bytes > WHOLE_MAX.min(self.most - self.room.min(self.most)) {
+            return Self::of(&self.memory, (u64::MAX, 0), WHOLE_PARTS).hold(bytes);
+        }
+        self.take(bytes, self.for_bodies(), WHOLE_PARTS)?;
+        Ok(Held { account: Arc::clone(self), bytes, of_request: 0 })
+    }
+
     /// Bytes that may be held in all when a body asks for more.
     fn for_bodies(&self) -> u64 {
         self.most - self.room.saturating_sub(self.requests.load(Ordering::Relaxed)).min(self.most)
@@ -546,6 +565,20 @@ mod tests {
         let requests: Vec<_> = std::iter::from_fn(|| many.hold_request(GRAIN).ok()).collect();
         assert!(many.held() > 5 * MIB, "{}", many.held());
         drop((bodies, requests));
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn what_must_be_whole_gets_more_and_may_be_more_than_a_connection_holds() {
+        let memory = Memory::new(64 * MIB, 32 * MIB);
+        let account = Account::open_for(&memory, 4 * MIB, MIB);
+        let large = account.hold_whole(8 * MIB).expect("there is room");
+        assert_eq!((account.held(), memory.held()), (0, 8 * MIB));
+        let small: Vec<_> = std::iter::from_fn(|| account.hold_whole(60_000).ok()).collect();
+        assert_eq!(small.len() as u64, 3 * MIB / 60_000);
+        assert_eq!(account.hold_whole(60_000).err(), Some(Full::Own));
+        assert_eq!(account.hold_whole(24 * MIB).err(), Some(Full::Share), "some is for others");
+        drop((large, small));
         assert_eq!(memory.used(), 0);
     }
 

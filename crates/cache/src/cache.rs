@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::{KeyBuf, Memory};
+use base::{Allowance, KeyBuf, Memory};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::bans::Bans;
@@ -61,6 +61,8 @@ pub struct Config {
     pub hit_for_miss_ms: u64,
     /// Bans kept; beyond it the oldest are completed before another one is made.
     pub bans_max: usize,
+    /// Bytes for knowing what is in the lower tier, beside the budget.
+    pub index_bytes: u64,
 }
 
 /// The result of a lookup.
@@ -150,7 +152,7 @@ impl<L: Lower> Cache<L> {
     /// An empty cache with so many shards, a power of two.
     pub(crate) fn with_shards(lower: Arc<L>, config: Config, shards: usize) -> Arc<Self> {
         let memory = Memory::new(config.budget_bytes, config.held_bytes_max);
-        let ledger = Arc::new(Ledger::new(memory));
+        let ledger = Arc::new(Ledger::new(memory, Allowance::new(config.index_bytes)));
         let shards =
             (0..shards).map(|_| Padded(RwLock::new(Shard::new(&ledger, &lower)))).collect();
         let cache = Arc::new(Self {
@@ -186,6 +188,12 @@ impl<L: Lower> Cache<L> {
         self.ledger.memory()
     }
 
+    /// The bytes for knowing what is in the lower tier: the entries here, and what the tier itself
+    /// takes for that. Nothing sinks for which it has no room.
+    pub fn index(&self) -> &Arc<Allowance> {
+        self.ledger.index()
+    }
+
     /// Changes the settings. A smaller budget evicts at once what it can; the rest follows as
     /// readers leave.
     pub fn set_config(&self, config: Config) {
@@ -195,6 +203,7 @@ impl<L: Lower> Cache<L> {
         self.window_bytes.store(config.window_bytes, Ordering::Relaxed);
         self.hit_for_miss_ms.store(config.hit_for_miss_ms, Ordering::Relaxed);
         self.bans_max.store(config.bans_max, Ordering::Relaxed);
+        self.index().set_most(config.index_bytes);
         self.resize(config.budget_bytes, config.held_bytes_max);
     }
 
@@ -219,6 +228,7 @@ impl<L: Lower> Cache<L> {
             window_bytes: self.window_bytes.load(Ordering::Relaxed),
             hit_for_miss_ms: self.hit_for_miss_ms.load(Ordering::Relaxed),
             bans_max: self.bans_max.load(Ordering::Relaxed),
+            index_bytes: self.index().most(),
         }
     }
 
@@ -344,7 +354,10 @@ impl<L: Lower> Cache<L> {
         Ok(match busy {
             Some(busy) if shared => Begin::Lead(Lead::new(Arc::clone(self), busy, cold)),
             Some(busy) => Begin::Alone(Lead::new(Arc::clone(self), busy, cold)),
-            None => Begin::Alone(self.detached(key)),
+            None => {
+                drop(shard);
+                Begin::Alone(self.detached(key))
+            }
         })
     }
 
@@ -417,7 +430,7 @@ impl<L: Lower> Cache<L> {
     }
 
     /// Enters a response that the lower tier has at `place`, under a key of this hash; false when
-    /// there is no memory for that, or when it is not wanted. `is_wanted` is asked under the lock
+    /// the index is full, or when it is not wanted. `is_wanted` is asked under the lock
     /// under which [`Lower::struck`] is called. For a tier that has kept something from before this
     /// cache.
     pub fn add_cold(
@@ -427,8 +440,8 @@ impl<L: Lower> Cache<L> {
         is_wanted: impl FnOnce(u32) -> bool,
     ) -> bool {
         let at = self.place(hash);
-        let room = self.room(at.shard);
-        room.is_some_and(|mut shard| is_wanted(at.h32) && shard.add_cold(at.h32, place))
+        let mut shard = self.shard(at.shard);
+        is_wanted(at.h32) && shard.add_cold(at.h32, place)
     }
 
     /// Notes that what the lower tier had at `old` is at `new` from now on; false when the tier was
@@ -442,7 +455,7 @@ impl<L: Lower> Cache<L> {
     /// microseconds, no lock being held.
     pub fn drop_cold_where(&self, is_gone: &dyn Fn(L::Place) -> bool, pause: &mut dyn FnMut()) {
         for at in 0..self.shards() {
-            let mut cursor = Position::default();
+            let mut cursor = 0;
             while self.shard(at).drop_cold_where(&mut cursor, CLEARED, is_gone) {
                 pause();
             }
@@ -467,8 +480,10 @@ impl<L: Lower> Cache<L> {
             while more {
                 let mut gone = Vec::new();
                 more = self.shard(at).clear(&mut cursor, CLEARED, &mut gone);
-                all += gone.iter().map(Slot::responses).sum::<usize>();
+                all += gone.iter().map(|slot| slot.variants().len()).sum::<usize>();
             }
+            let mut cursor = 0;
+            while self.shard(at).clear_cold(&mut cursor, CLEARED, &mut all) {}
             let old = self.shard(at).renew();
             drop(old);
         }
@@ -507,7 +522,7 @@ impl<L: Lower> Cache<L> {
     }
 
     /// Returns true if memory is not full: there is more room than evicting for what comes makes.
-    pub(crate) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         self.memory().left_to_store() > self.memory().budget() / ROOM_PARTS
     }
 
@@ -611,9 +626,11 @@ impl<L: Lower> Cache<L> {
     /// A fetch the index does not know: nobody waits for it, and it stores nothing.
     fn detached(self: &Arc<Self>, key: &KeyBuf) -> Lead<L> {
         let key_bytes = Arc::from(key.bytes());
+        let place = self.place(key.hash());
+        let cold = self.shared_shard(place.shard).cold(place.h32);
         let fetch = NewFetch { began: self.bans.newest(), ..NewFetch::default() };
         let busy = Busy::new(key_bytes, key.hash(), fetch, None);
-        Lead::new(Arc::clone(self), Arc::new(busy), Box::default())
+        Lead::detached(Arc::clone(self), Arc::new(busy), cold)
     }
 }
 
@@ -631,9 +648,9 @@ impl<L: Lower> Cache<L> {
     }
 }
 
-pub(crate) fn fetch_for<'a, P>(slot: &'a Slot<P>, shape: &Shape) -> Option<&'a Arc<Busy>> {
+pub(crate) fn fetch_for<'a>(slot: &'a Slot, shape: &Shape) -> Option<&'a Arc<Busy>> {
     match slot {
-        Slot::One(..) | Slot::Cold(..) => None,
+        Slot::One(..) => None,
         Slot::Many(_, more) => more.leads.iter().find(|busy| busy.is_for(shape)),
     }
 }

@@ -12,7 +12,7 @@ use base::Account;
 use bytes::Bytes;
 use message::Trailers;
 
-use crate::fill::{Aborted, Fill};
+use crate::fill::{Aborted, Fill, Trailed};
 use crate::forms::Forms;
 use crate::pieces::{Pieces, Whole};
 use crate::size;
@@ -76,12 +76,46 @@ pub trait Elsewhere: fmt::Debug + Send + Sync {
     }
 }
 
+/// The way in which a read comes by its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Making {
+    /// They are there, or come by themselves.
+    #[default]
+    None,
+    /// They are made, as they are asked for, of what is in memory.
+    OfWhole,
+    /// They are made, as they are asked for, of what still comes.
+    OfComing,
+}
+
 /// A read of what is [`Elsewhere`], going on from byte to byte; to drop it is to give it up.
 pub trait Reading: fmt::Debug + Send + Sync {
     /// Goes on at `offset`.
     fn seek(&mut self, offset: u64);
     /// Says that no byte from `offset` on will be asked for: none need be brought ahead.
     fn until(&mut self, _offset: u64) {}
+    /// Returns true if it can go back to bytes that it has brought.
+    fn goes_back(&self) -> bool {
+        true
+    }
+    /// As [`Reader::park`](crate::Reader::park), for what it reads itself.
+    fn park(&mut self) {}
+    /// As [`Reader::unpark`](crate::Reader::unpark), for what it reads itself.
+    fn unpark(&mut self) -> bool {
+        true
+    }
+    /// The way in which its bytes come.
+    fn making(&self) -> Making {
+        Making::None
+    }
+    /// Returns true if it broke off for want of memory.
+    fn is_starved(&self) -> bool {
+        false
+    }
+    /// Takes the trailers that have come behind the body, once it has come to its end.
+    fn take_trailers(&mut self) -> Option<Box<Trailed>> {
+        None
+    }
     /// The next bytes, at least one; `None` at the body's end. Copies are held by `account`.
     ///
     /// # Errors

@@ -415,7 +415,10 @@ impl Fill {
         let state = self.state.lock();
         match &state.passage {
             Some(Passage { account, bytes }) if account.left() < *bytes => WINDOW_CHUNK_BYTES,
-            _ => usize::MAX,
+            Some(passage) => {
+                usize::try_from(passage.bytes).unwrap_or(usize::MAX).max(WINDOW_CHUNK_BYTES)
+            }
+            None => usize::MAX,
         }
     }
 
@@ -504,6 +507,18 @@ impl Fill {
         }
         state.followed = true;
         Some(state.followers.insert(Follower { chunk: 0, waker: None }))
+    }
+
+    /// Returns true if a reader that leaves holds no other up: it is the only one, and the body
+    /// passes through a window.
+    pub(crate) fn is_for_one(&self) -> bool {
+        let state = self.state.lock();
+        state.window.is_some() && state.followers.len() == 1
+    }
+
+    /// Returns true if the body broke off.
+    pub(crate) fn has_aborted(&self) -> bool {
+        self.state.lock().phase == Phase::Aborted
     }
 
     /// A reader leaves.

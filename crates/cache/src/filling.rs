@@ -44,6 +44,14 @@ pub enum NotKept {
     Unwanted,
 }
 
+impl NotKept {
+    /// Returns true if the next response under the key is likely not to be kept, either: requests
+    /// for it are not to wait for each other. Want of memory is over before that is known.
+    pub(crate) fn is_lasting(self) -> bool {
+        self == Self::TooLarge
+    }
+}
+
 /// Pushes a body into its object. Dropping it before [`Filling::finish`] aborts the body: the
 /// object leaves the index.
 #[derive(Debug)]
@@ -250,7 +258,7 @@ impl<L: Lower> Filling<L> {
     fn spill(&mut self, why: NotKept) {
         self.refused = Some(why);
         count(&self.cache.ledger().refused, 1);
-        self.withdraw(true);
+        self.withdraw(why.is_lasting());
         self.window = true;
         if let Some(passage) = self.passage.take() {
             self.fill.open_window(passage);

@@ -19,11 +19,15 @@ use crate::sync::{AtomicU8, AtomicU64, Ordering};
 /// Numbers that a form can have: those below.
 pub const FORMS: usize = 4;
 
+/// In [`Forms::plain`]: a client has asked for the content without a coding.
+const PLAIN_ASKED: u64 = 1 << 63;
+
 /// The forms of one body; nothing is taken for them before the first.
 #[derive(Debug, Default)]
 pub(crate) struct Forms {
     slots: OnceLock<Box<Shelf>>,
-    /// The length of the content without its coding, and one; 0 if it is not known.
+    /// The length of the content without its coding, and one; 0 if it is not known. With
+    /// [`PLAIN_ASKED`].
     plain: AtomicU64,
     attached: OnceLock<Box<Attachment>>,
     keyed: OnceLock<Box<KeyedForms>>,
@@ -74,12 +78,29 @@ impl Forms {
     /// The length of the content without its coding, if it is known.
     #[inline]
     pub(crate) fn plain_length(&self) -> Option<u64> {
-        self.plain.load(Ordering::Relaxed).checked_sub(1)
+        (self.plain.load(Ordering::Relaxed) & !PLAIN_ASKED).checked_sub(1)
     }
 
     /// Notes the length of the content without its coding.
     pub(crate) fn note_plain_length(&self, length: u64) {
-        self.plain.store(length.saturating_add(1), Ordering::Relaxed);
+        let length = length.saturating_add(1) & !PLAIN_ASKED;
+        let note = |old: u64| Some(old & PLAIN_ASKED | length);
+        // It never refuses.
+        _ = self.plain.fetch_update(Ordering::Relaxed, Ordering::Relaxed, note);
+    }
+
+    /// Notes that a client has asked for the content without a coding.
+    #[inline]
+    pub(crate) fn note_plain_asked(&self) {
+        if !self.is_plain_asked() {
+            self.plain.fetch_or(PLAIN_ASKED, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns true if a client has asked for the content without a coding.
+    #[inline]
+    pub(crate) fn is_plain_asked(&self) -> bool {
+        self.plain.load(Ordering::Relaxed) & PLAIN_ASKED != 0
     }
 
     /// The thing that is attached.

@@ -108,11 +108,13 @@ impl Ghost {
 
 #[cfg(test)]
 mod tests {
+    use base::Allowance;
+
     use super::*;
 
     #[test]
     fn what_left_recently_is_known_once() {
-        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0)));
+        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0), Allowance::new(0)));
         let mut ghost = Ghost::default();
         assert!(!ghost.take(7, 100));
         ghost.insert(7, 100, &ledger);
@@ -122,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_left_long_ago_is_forgotten() {
-        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0)));
+        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0), Allowance::new(0)));
         let mut ghost = Ghost::default();
         ghost.insert(7, 100, &ledger);
         for other in 0..100_u32 {
@@ -133,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_is_met_twice_among_so_many_is_known() {
-        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0)));
+        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0), Allowance::new(0)));
         let mut ghost = Ghost::default();
         assert!(!ghost.meet(7, 2, &ledger));
         assert!(ghost.meet(7, 2, &ledger) && ghost.meet(7, 2, &ledger), "it stays");
@@ -145,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_larger_table_forgets_nothing_and_the_former_one_is_given_back() {
-        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0)));
+        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0), Allowance::new(0)));
         let mut ghost = Ghost::default();
         let hash = |n: u32| n.wrapping_mul(0x9e37_79b9);
         (0..60).for_each(|n| ghost.insert(hash(n), 64, &ledger));
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_by_the_window_and_given_back() {
-        let ledger = Arc::new(Ledger::new(base::Memory::new(4096, 0)));
+        let ledger = Arc::new(Ledger::new(base::Memory::new(4096, 0), Allowance::new(0)));
         let mut ghost = Ghost::default();
         for h32 in 0..10_000 {
             ghost.insert(h32, 1_000_000, &ledger);

@@ -88,11 +88,35 @@ pub struct Lead<L: Lower = MemoryOnly> {
     spared: Vec<L::Place>,
     /// The stored response that the fetch is to renew.
     old: Option<Arc<Object>>,
+    /// The index does not know of the fetch.
+    is_detached: bool,
 }
 
 impl<L: Lower> Lead<L> {
     pub(crate) fn new(cache: Arc<Cache<L>>, busy: Arc<Busy>, cold: Box<[L::Place]>) -> Self {
-        Self { cache, busy, owing: true, passage: None, cold, spared: Vec::new(), old: None }
+        Self {
+            cache,
+            busy,
+            owing: true,
+            passage: None,
+            cold,
+            spared: Vec::new(),
+            old: None,
+            is_detached: false,
+        }
+    }
+
+    /// As [`Lead::new`], for a fetch that the index does not know.
+    pub(crate) fn detached(cache: Arc<Cache<L>>, busy: Arc<Busy>, cold: Box<[L::Place]>) -> Self {
+        let mut lead = Self::new(cache, busy, cold);
+        lead.is_detached = true;
+        lead
+    }
+
+    /// Returns true if the index had no room to know of the fetch: nobody waits for it, and what it
+    /// brings is not stored. What the lower tier has can be lent.
+    pub fn is_detached(&self) -> bool {
+        self.is_detached
     }
 
     /// Returns true if others wait for this fetch.
@@ -139,7 +163,8 @@ impl<L: Lower> Lead<L> {
     /// An invalidation since the fetch began keeps it out of the index, not from those who waited;
     /// they ask [`Cache::may_use`].
     /// A body that is declared too large, or a head for which there is no memory, makes it a window
-    /// from the start: not stored, refused to those who wait, and the key is marked hit-for-miss.
+    /// from the start: not stored, and refused to those who wait. If it is too large, the key is
+    /// marked hit-for-miss.
     pub fn store(self, _permit: Permit, new: NewObject, vary: Option<Variant<'_>>) -> Filling<L> {
         self.put(new, vary)
     }
@@ -230,6 +255,9 @@ impl<L: Lower> Lead<L> {
     /// room than is kept free, or the key was asked for a short while ago. Or else that is
     /// remembered, and it is to be lent ([`Lead::lend`]), lest it push out what is asked for more.
     pub fn rises(&self) -> bool {
+        if self.is_detached {
+            return false;
+        }
         let place = self.cache.place(self.busy.hash);
         self.cache.has_room() || self.cache.shard(place.shard).meet(place.h32)
     }
@@ -260,7 +288,7 @@ impl<L: Lower> Lead<L> {
             let at = self.cache.place(self.busy.hash);
             let mut shard = self.cache.shard(at.shard);
             let is_there = shard.places(at.h32).any(|other| other == place);
-            shard.leave(at.h32, &self.busy) && is_there
+            (shard.leave(at.h32, &self.busy) || self.is_detached) && is_there
         } && self.cache.may_use(&object);
         object.expire(self.busy.soft_until());
         // No lookup does.
@@ -313,9 +341,9 @@ impl<L: Lower> Lead<L> {
             let object = self.make(record(&self), None, Some(Arc::clone(&fill)));
             object.standing.set_broken();
             count(&self.cache.ledger().refused, 1);
-            self.refuse_for(Some(None), true);
             count(&self.cache.ledger().too_large, u64::from(!fits));
             let why = if fits { NotKept::NoRoom } else { NotKept::TooLarge };
+            self.refuse_for(why.is_lasting().then_some(None), true);
             return Filling::passing(Arc::clone(&self.cache), object, fill, self.busy.hash, why);
         };
         let fill_charge = charge.split(STATE_BYTES);
@@ -429,6 +457,34 @@ impl<L: Lower> Lead<L> {
             object.note_plain_length(plain);
         }
         (object, has_room)
+    }
+
+    /// Puts `new` with this complete body, which has `plain` bytes without its coding, in the place
+    /// of `old`: the same response in another form. `old` has no trailers. False if `old` has left
+    /// the index, if this fetch was invalidated meanwhile, or if there is no memory.
+    pub fn refit(
+        mut self,
+        old: &Arc<Object>,
+        new: &NewObject,
+        (body, plain): (Vec<u8>, u64),
+    ) -> bool {
+        let (body, vary) = (body.into_boxed_slice(), old.vary());
+        let cost = Object::cost(new, &self.busy.key, vary);
+        let charge = self.cache.reserve(cost + size::class(body.len()) + Complete::OTHER_BYTES);
+        let Some(charge) = charge else {
+            self.leave();
+            self.conclude(Waited::Refused);
+            return false;
+        };
+        let record = Record::new(new, &self.busy.key, vary, self.busy.began);
+        let object = self.make(record, Some(charge), None);
+        object.complete(Complete::formed(body));
+        object.note_plain_length(plain);
+        object.set_sinks(old.sinks());
+        object.count_on(old);
+        let is_put = self.admit_as(&object, Before::Confirmed(old), None).is_ok();
+        self.conclude(if is_put { Waited::Ready(object) } else { Waited::Refused });
+        is_put
     }
 
     /// The object; without a charge it gives nothing back, and must not come into the index.

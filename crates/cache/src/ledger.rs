@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use base::Memory;
+use base::{Allowance, Memory};
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -63,6 +63,8 @@ pub struct Stats {
 #[derive(Debug)]
 pub(crate) struct Ledger {
     memory: Arc<Memory>,
+    /// For the index of the lower tier, beside the budget.
+    index: Arc<Allowance>,
     pub(crate) objects: AtomicU64,
     pub(crate) markers: AtomicU64,
     pub(crate) evictions: AtomicU64,
@@ -83,9 +85,10 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(memory: Arc<Memory>) -> Self {
+    pub(crate) fn new(memory: Arc<Memory>, index: Arc<Allowance>) -> Self {
         Self {
             memory,
+            index,
             objects: AtomicU64::new(0),
             markers: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
@@ -108,6 +111,10 @@ impl Ledger {
 
     pub(crate) fn memory(&self) -> &Arc<Memory> {
         &self.memory
+    }
+
+    pub(crate) fn index(&self) -> &Arc<Allowance> {
+        &self.index
     }
 
     /// Things that eviction could take out.
@@ -239,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_charge_never_exceeds_the_budget_and_is_given_back() {
-        let ledger = Arc::new(Ledger::new(Memory::new(100, 0)));
+        let ledger = Arc::new(Ledger::new(Memory::new(100, 0), Allowance::new(0)));
         let mut a = Charge::try_new(&ledger, 60).expect("there is room");
         assert!(Charge::try_new(&ledger, 41).is_none());
         let b = a.split(20);

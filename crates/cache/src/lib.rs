@@ -62,7 +62,7 @@ mod window;
 pub use bans::{Ban, NewBan, Test, Which};
 pub use busy::{Ticket, Waited};
 pub use cache::{Begin, BeginOptions, Cache, Config, Found};
-pub use content::{Closed, Elsewhere, Reading};
+pub use content::{Closed, Elsewhere, Making, Reading};
 pub use fill::{Abandoned, Aborted, Passage, Push, Trailed};
 pub use filling::{Filling, NotKept};
 pub use forms::{Attached, FORMS};

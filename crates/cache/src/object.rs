@@ -65,6 +65,12 @@ impl Object {
         self.standing.hits()
     }
 
+    /// Counts hits on from those of `old`, in whose place this object is. Eviction does not count
+    /// them.
+    pub fn count_on(&self, old: &Self) {
+        self.standing.count_on(&old.standing);
+    }
+
     /// Says what becomes of the object when it leaves memory. The cache itself does not look at it.
     pub fn set_sinks(&self, sinks: Sinks) {
         self.standing.set_sinks(sinks);
@@ -135,6 +141,19 @@ impl Object {
         if let Some(forms) = self.content.forms() {
             forms.note_plain_length(length);
         }
+    }
+
+    /// Notes that a client has asked for the content without a coding.
+    #[inline]
+    pub fn note_plain_asked(&self) {
+        if let Some(forms) = self.content.forms() {
+            forms.note_plain_asked();
+        }
+    }
+
+    /// Returns true if a client has asked for the content without a coding since the body is there.
+    pub fn is_plain_asked(&self) -> bool {
+        self.content.forms().is_some_and(Forms::is_plain_asked)
     }
 
     /// The effort that the form with this number was made with; 0 without one.

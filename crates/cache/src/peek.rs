@@ -73,6 +73,12 @@ impl<L: Lower> Cache<L> {
         peek
     }
 
+    /// Returns true if neither a purge nor a ban has ended `object`. Nothing is changed.
+    pub fn is_valid(&self, object: &Object) -> bool {
+        let met = self.bans.foresee(object);
+        object.is_live() && met.is_some_and(|bans| bans.iter().all(|ban| ban.is_soft()))
+    }
+
     fn foresee(&self, object: Arc<Object>) -> Seen {
         let met = self.bans.foresee(&object);
         let is_banned = met.as_ref().is_none_or(|bans| bans.iter().any(|ban| !ban.is_soft()));

@@ -8,7 +8,7 @@ use base::Account;
 use bytes::Bytes;
 use message::Trailers;
 
-use crate::content::{Closed, Elsewhere, Keeper, Location, Reading};
+use crate::content::{Closed, Elsewhere, Keeper, Location, Making, Reading};
 use crate::fill::{Aborted, COPY_BYTES, Cursor, Fill, Step, Trailed, WINDOW_CHUNK_BYTES};
 use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::pieces::Whole;
@@ -32,6 +32,8 @@ enum Link {
     None,
     /// The fill that brings the body, and the reader's place there.
     Fill(Arc<Fill>, u32),
+    /// The object's fill, but no place there until the reader's turn comes.
+    Parked,
     /// A window whose beginning was gone before the reader came, or a body elsewhere that was.
     Behind,
     /// A body elsewhere that is not opened before it is read: as much is read as may be.
@@ -45,6 +47,7 @@ impl std::fmt::Debug for Link {
         match self {
             Self::None => f.write_str("None"),
             Self::Fill(fill, place) => f.debug_tuple("Fill").field(fill).field(place).finish(),
+            Self::Parked => f.write_str("Parked"),
             Self::Behind => f.write_str("Behind"),
             Self::Beyond => f.write_str("Beyond"),
             Self::Read(opened) => f.debug_tuple("Read").field(&opened.reading).finish(),
@@ -52,10 +55,10 @@ impl std::fmt::Debug for Link {
     }
 }
 
-/// A read of a body of so many bytes that is elsewhere.
+/// A read of a body of so many bytes, if that is known, that is elsewhere.
 struct Opened {
     reading: Box<dyn Reading>,
-    length: u64,
+    length: Option<u64>,
     trailers: Option<Trailers>,
 }
 
@@ -89,6 +92,11 @@ impl Reader {
     /// A reader of a body that is no object's.
     pub fn of_elsewhere(body: &Arc<dyn Elsewhere>) -> Self {
         Self::over(None, link(body, Arc::clone(body).open()))
+    }
+
+    /// A reader of a body that is read only here, and whose length nobody knows.
+    pub fn of_reading(reading: Box<dyn Reading>) -> Self {
+        Self::over(None, Link::Read(Box::new(Opened { reading, length: None, trailers: None })))
     }
 
     fn over(object: Option<Arc<dyn Keeper>>, link: Link) -> Self {
@@ -136,18 +144,63 @@ impl Reader {
         matches!(self.link, Link::Beyond)
     }
 
+    /// Gives the reader's place up until its turn comes, [`Reader::unpark`]. A body that becomes a
+    /// window while it comes waits for the slowest of its readers: one that does not read yet, and
+    /// perhaps waits for another, would hold all of them up. Nothing may have been read.
+    pub fn park(&mut self) {
+        if let Link::Read(opened) = &mut self.link {
+            return opened.reading.park();
+        }
+        let has_place = self.fill().is_some_and(|fill| !fill.is_for_one());
+        if has_place && self.object.is_some() && self.cursor.at == 0 {
+            self.leave();
+            self.link = Link::Parked;
+        }
+    }
+
+    /// Takes a place again. False if the body's beginning has passed by meanwhile, or nobody was
+    /// left to take it: fetch it anew.
+    pub fn unpark(&mut self) -> bool {
+        if let Link::Read(opened) = &mut self.link {
+            return opened.reading.unpark();
+        }
+        if matches!(self.link, Link::Parked)
+            && let Some(object) = self.object.take()
+        {
+            let account = self.account.take();
+            *self = Self::of_object(object);
+            self.account = account;
+            let is_lost = self.fill().is_some_and(|fill| fill.has_aborted());
+            return !is_lost && !self.is_behind();
+        }
+        true
+    }
+
+    /// The way in which its bytes come. Those that are made are to be asked for no earlier than
+    /// somebody takes them.
+    pub fn making(&self) -> Making {
+        if let Link::Read(opened) = &self.link { opened.reading.making() } else { Making::None }
+    }
+
+    /// Returns true if the body broke off for want of memory.
+    pub fn is_starved(&self) -> bool {
+        matches!(&self.link, Link::Read(opened) if opened.reading.is_starved())
+    }
+
     /// Returns true if the reader can go back: the body is complete.
     pub fn goes_back(&self) -> bool {
         let state = self.object.as_ref().map(|object| object.state());
-        matches!(self.link, Link::Read(_))
-            || matches!(state, Some(Location::Whole(_) | Location::Elsewhere(_)))
+        match &self.link {
+            Link::Read(opened) => opened.reading.goes_back(),
+            _ => matches!(state, Some(Location::Whole(_) | Location::Elsewhere(_))),
+        }
     }
 
     /// Returns true if all of a complete body was taken: the next read gives its end.
     pub fn is_spent(&self) -> bool {
         let at = self.cursor.at;
         if let Link::Read(opened) = &self.link {
-            return at >= opened.length;
+            return opened.length.is_some_and(|length| at >= length);
         }
         match self.object.as_ref().map(|object| object.state()) {
             Some(Location::Whole(whole)) => at >= whole.len(),
@@ -230,7 +283,10 @@ impl Reader {
         };
         match kept {
             Some(kept) => Some(Box::new(Trailed::held_by(kept, self.account.as_ref()))),
-            None => self.fill().and_then(|fill| fill.take_trailed()),
+            None => match &mut self.link {
+                Link::Read(opened) => opened.reading.take_trailers(),
+                _ => self.fill().and_then(|fill| fill.take_trailed()),
+            },
         }
     }
 
@@ -257,7 +313,7 @@ impl Reader {
     pub fn length(&self) -> Option<u64> {
         match &self.object {
             Some(object) => object.length(),
-            None if let Link::Read(opened) = &self.link => Some(opened.length),
+            None if let Link::Read(opened) = &self.link => opened.length,
             None => self.fill().and_then(|fill| fill.declared),
         }
     }
@@ -283,7 +339,7 @@ fn next_of(cursor: &mut Cursor, whole: Whole<'_>, object: &Arc<dyn Keeper>) -> O
 }
 
 fn link(body: &Arc<dyn Elsewhere>, reading: Box<dyn Reading>) -> Link {
-    let (length, trailers) = (body.length(), body.trailers());
+    let (length, trailers) = (Some(body.length()), body.trailers());
     Link::Read(Box::new(Opened { reading, length, trailers }))
 }
 
@@ -294,12 +350,16 @@ fn go_on(
     account: Option<&Arc<Account>>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Option<Bytes>, Aborted>> {
-    let Some(left) = opened.length.checked_sub(cursor.at).filter(|left| *left > 0) else {
-        return Poll::Ready(Ok(None));
+    let left = match opened.length {
+        Some(length) => length.saturating_sub(cursor.at),
+        None => u64::MAX,
     };
+    if left == 0 {
+        return Poll::Ready(Ok(None));
+    }
     // An end before the end, and a read that brings nothing, would be no end or none ever.
     let Some(mut data) = ready!(opened.reading.poll_next(account, cx))? else {
-        return Poll::Ready(Err(Aborted));
+        return Poll::Ready(if opened.length.is_none() { Ok(None) } else { Err(Aborted) });
     };
     data.truncate(usize::try_from(left).unwrap_or(usize::MAX));
     cursor.at += data.len() as u64;

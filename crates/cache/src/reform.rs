@@ -7,6 +7,7 @@ use crate::forms::Forms;
 use crate::keyed::KeyedForms;
 use crate::lower::Lower;
 use crate::object::Object;
+use crate::shard::{Place, Shard};
 
 impl<L: Lower> Cache<L> {
     /// Takes the duty to make the form with this number of `object`'s complete body, with so much
@@ -22,7 +23,7 @@ impl<L: Lower> Cache<L> {
         charge.is_some_and(|charge| forms.begin(number, effort, charge))
     }
 
-    /// Puts the form beside the others. `hash` is that of the object's key. False if the object has
+    /// Puts the form beside the others. `hash` is that of the object's key. False if the body has
     /// left the index meanwhile, or if there is no memory.
     pub fn put_form(
         &self,
@@ -36,12 +37,10 @@ impl<L: Lower> Cache<L> {
         let place = self.place(hash);
         // Under the lock, so that eviction counts with what it will get.
         let mut shard = self.shard(place.shard);
-        let is_live = object.is_live();
-        if is_live {
-            forms.put(number, effort, data, charge);
-            shard.reweigh(place.h32, object);
-        }
-        is_live
+        let Some(heir) = heir(&shard, place, object) else { return false };
+        forms.put(number, effort, data, charge);
+        shard.reweigh(place.h32, &heir);
+        true
     }
 
     /// Takes the duty to make the form of `object`'s complete body for `key`. False if somebody has
@@ -77,10 +76,21 @@ impl<L: Lower> Cache<L> {
         let Some(charge) = self.reserve(cost) else { return false };
         let place = self.place(hash);
         let mut shard = self.shard(place.shard);
-        let is_put = object.is_live() && keyed.put(key, data, charge);
+        let Some(heir) = heir(&shard, place, object) else { return false };
+        let is_put = keyed.put(key, data, charge);
         if is_put {
-            shard.reweigh(place.h32, object);
+            shard.reweigh(place.h32, &heir);
         }
         is_put
     }
+}
+
+/// The object in the index that delivers the body of `object`: itself, or one that has got the body
+/// by a 304 since.
+fn heir<L: Lower>(shard: &Shard<L>, place: Place, object: &Arc<Object>) -> Option<Arc<Object>> {
+    if object.is_live() {
+        return Some(Arc::clone(object));
+    }
+    let variants = shard.find(place.h32, object.key())?.variants();
+    variants.iter().find(|other| other.delivers_alike(object)).map(Arc::clone)
 }

@@ -6,6 +6,7 @@
 
 mod cold;
 mod evict;
+mod pages;
 mod queue;
 mod table;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod work;
 
 pub(crate) use cold::Leaving;
 pub(crate) use evict::{Effort, Visit};
+pub(crate) use pages::Cold;
 pub(crate) use table::Position;
 pub(crate) use work::Work;
 
@@ -22,6 +24,7 @@ use std::sync::Arc;
 use base::KeyBuf;
 use hashbrown::hash_table::OccupiedEntry;
 
+use self::pages::Pages;
 use self::queue::{Queue, Token};
 use self::table::Table;
 use crate::busy::{Busy, NewFetch};
@@ -79,7 +82,9 @@ impl Place {
 /// One shard of the index.
 #[derive(Debug)]
 pub(crate) struct Shard<L: Lower> {
-    table: Table<L::Place>,
+    table: Table,
+    /// Entries of the lower tier, beside the budget.
+    cold: Pages<L::Place>,
     small: Queue,
     main: Queue,
     ghost: crate::ghost::Ghost,
@@ -99,6 +104,7 @@ impl<L: Lower> Shard<L> {
     fn with_layout(ledger: &Arc<Ledger>, lower: &Arc<L>, layout: u32) -> Self {
         Self {
             table: Table::new(layout),
+            cold: Pages::new(ledger.index()),
             small: Queue::default(),
             main: Queue::default(),
             ghost: crate::ghost::Ghost::default(),
@@ -109,15 +115,15 @@ impl<L: Lower> Shard<L> {
         }
     }
 
-    pub(crate) fn find(&self, h32: u32, key: &[u8]) -> Option<&Slot<L::Place>> {
+    pub(crate) fn find(&self, h32: u32, key: &[u8]) -> Option<&Slot> {
         self.table.find(h32, |slot| slot.is_of(h32, key))
     }
 
-    fn find_mut(&mut self, h32: u32, key: &[u8]) -> Option<&mut Slot<L::Place>> {
+    fn find_mut(&mut self, h32: u32, key: &[u8]) -> Option<&mut Slot> {
         self.table.find_mut(h32, |slot| slot.is_of(h32, key))
     }
 
-    fn occupied(&mut self, h32: u32, key: &[u8]) -> Option<OccupiedEntry<'_, Slot<L::Place>>> {
+    fn occupied(&mut self, h32: u32, key: &[u8]) -> Option<OccupiedEntry<'_, Slot>> {
         self.table.find_entry(h32, |slot| slot.is_of(h32, key))
     }
 
@@ -190,7 +196,7 @@ impl<L: Lower> Shard<L> {
     ) -> Option<Arc<Busy>> {
         let (hash, key) = (key.hash(), key.bytes());
         let busy_charge = charge.split(Busy::BYTES);
-        let is_key = |slot: &Slot<L::Place>| slot.is_of(h32, key);
+        let is_key = |slot: &Slot| slot.is_of(h32, key);
         let Some(mut entry) = self.table.find_entry(h32, is_key) else {
             let mut more = More::new(Arc::from(key), charge.split(More::cost(key.len())));
             let busy = Busy::new(Arc::clone(&more.key), hash, fetch, Some(busy_charge));
@@ -372,7 +378,7 @@ impl<L: Lower> Shard<L> {
             Some(charge) if marker.is_some() => widen(entry.get_mut(), charge),
             _ => match entry.get_mut() {
                 Slot::Many(_, more) => Some(&mut **more),
-                Slot::One(..) | Slot::Cold(..) => None,
+                Slot::One(..) => None,
             },
         };
         match more {
@@ -399,7 +405,7 @@ impl<L: Lower> Shard<L> {
 
     /// Takes everything of a key out; its fetches in flight will not become visible. The number is
     /// that of responses in the lower tier.
-    pub(crate) fn invalidate(&mut self, h32: u32, key: &[u8]) -> (Option<Slot<L::Place>>, usize) {
+    pub(crate) fn invalidate(&mut self, h32: u32, key: &[u8]) -> (Option<Slot>, usize) {
         let cold = self.forget_cold(h32, Leaving::All);
         let Some(entry) = self.occupied(h32, key) else { return (None, cold) };
         let (slot, _) = entry.remove();
@@ -420,7 +426,7 @@ impl<L: Lower> Shard<L> {
         let at = entry.get().variants().iter().position(|there| Arc::ptr_eq(there, object));
         let Some(at) = at else { return false };
         match entry.get_mut() {
-            Slot::One(..) | Slot::Cold(..) => drop(entry.remove()),
+            Slot::One(..) => drop(entry.remove()),
             Slot::Many(_, more) => {
                 more.variants.remove(at);
                 settle(entry);
@@ -451,7 +457,7 @@ impl<L: Lower> Shard<L> {
         cursor: &mut Position,
         places: usize,
         found: &mut Vec<(u32, Arc<Object>)>,
-        is_meant: &dyn Fn(&Slot<L::Place>, &Object) -> bool,
+        is_meant: &dyn Fn(&Slot, &Object) -> bool,
     ) -> bool {
         self.table.walk(cursor, places, |slot| {
             let meant = slot.variants().iter().filter(|object| is_meant(slot, object));
@@ -482,18 +488,19 @@ impl<L: Lower> Shard<L> {
         slot.variants().len() + cold
     }
 
-    /// Takes out what is in the next `places` of the table, as [`Shard::invalidate`] for each of
-    /// the keys; what is to be dropped is put into `gone`. False when these were the last.
+    /// Takes out what is in the next `places` of the table, with the copies that the lower tier has
+    /// of it, as [`Shard::invalidate`] for each of the keys; what is to be dropped is put into
+    /// `gone`. False when these were the last.
     pub(crate) fn clear(
         &mut self,
         cursor: &mut Position,
         places: usize,
-        gone: &mut Vec<Slot<L::Place>>,
+        gone: &mut Vec<Slot>,
     ) -> bool {
         let first = gone.len();
         let more = self.table.drain(cursor, places, |slot| gone.push(slot));
-        self.forget_drained(gone, first);
         for slot in &gone[first..] {
+            slot.variants().iter().for_each(|variant| self.forget_copy(slot.h32(), variant));
             if let Slot::Many(_, more) = slot
                 && more.marker.is_some()
             {
@@ -508,7 +515,7 @@ impl<L: Lower> Shard<L> {
     /// An empty shard in the place of one that has become empty: what it took is given back when
     /// the old one is dropped. `None` as long as something is left.
     pub(crate) fn renew(&mut self) -> Option<Self> {
-        if self.table.len() > 0 {
+        if self.table.len() + self.cold.len() > 0 {
             return None;
         }
         let ledger = Arc::clone(self.charge.ledger());
@@ -562,16 +569,16 @@ impl<L: Lower> Shard<L> {
     fn sift(&mut self) {
         let table = &self.table;
         let lives = |token: Token| {
-            let is_it = |slot: &Slot<L::Place>| slot.h32() == token.h32 && slot.has_token(token.id);
+            let is_it = |slot: &Slot| slot.h32() == token.h32 && slot.has_token(token.id);
             table.find(token.h32, is_it).is_some()
         };
         let looked_at = self.small.sift(lives) + self.main.sift(lives);
         self.work.add(looked_at);
     }
 
-    /// Keys here.
+    /// Keys here, and responses in the lower tier.
     pub(crate) fn keys(&self) -> usize {
-        self.table.len()
+        self.table.len() + self.cold.len()
     }
 
     /// Objects and markers here.
@@ -581,7 +588,7 @@ impl<L: Lower> Shard<L> {
 }
 
 /// Makes a [`More`] of a key with one response; `charge` covers it.
-fn widen<P>(slot: &mut Slot<P>, charge: Charge) -> Option<&mut More> {
+fn widen(slot: &mut Slot, charge: Charge) -> Option<&mut More> {
     if let Slot::One(h32, object) = slot {
         let mut more = More::new(Arc::from(object.key()), charge);
         more.variants.push(Arc::clone(object));
@@ -589,19 +596,19 @@ fn widen<P>(slot: &mut Slot<P>, charge: Charge) -> Option<&mut More> {
     }
     match slot {
         Slot::Many(_, more) => Some(more),
-        Slot::One(..) | Slot::Cold(..) => None,
+        Slot::One(..) => None,
     }
 }
 
 /// Takes a fetch off its key's list; false when it was not there.
-fn strike<P>(slot: &mut Slot<P>, busy: &Arc<Busy>) -> bool {
+fn strike(slot: &mut Slot, busy: &Arc<Busy>) -> bool {
     let Slot::Many(_, more) = slot else { return false };
     let at = more.leads.iter().position(|lead| Arc::ptr_eq(lead, busy));
     at.map(|at| more.leads.swap_remove(at)).is_some()
 }
 
 /// Removes a key that has nothing, and gives one that has just one response its short form.
-fn settle<P>(mut entry: OccupiedEntry<'_, Slot<P>>) {
+fn settle(mut entry: OccupiedEntry<'_, Slot>) {
     let Slot::Many(h32, more) = entry.get_mut() else { return };
     if !more.leads.is_empty() || more.marker.is_some() {
         return;

@@ -11,14 +11,11 @@ use crate::size;
 use crate::variant::{self, Select, Variant, VarySpec};
 
 /// Two words in the index: the hash's 32 bits that are not implied by the place, and who is there.
-/// Most keys have one response and nothing else. `P` is where a lower tier keeps something.
+/// Most keys have one response and nothing else.
 #[derive(Debug)]
-pub(crate) enum Slot<P> {
+pub(crate) enum Slot {
     One(u32, Arc<Object>),
     Many(u32, Box<More>),
-    /// A response in the lower tier. Its key is known only there: a key may have an entry for each
-    /// variant, beside one of the other kinds.
-    Cold(Likeness, u32, P),
 }
 
 /// Three bytes by which the copy of a response is told from others of the same hash: when its age
@@ -111,21 +108,20 @@ where
     true
 }
 
-impl<P> Slot<P> {
+impl Slot {
     pub(crate) fn h32(&self) -> u32 {
         match self {
-            Self::One(h32, _) | Self::Many(h32, _) | Self::Cold(_, h32, _) => *h32,
+            Self::One(h32, _) | Self::Many(h32, _) => *h32,
         }
     }
 
-    /// Returns true if this is the entry of a key's objects in memory. A cold entry never is.
+    /// Returns true if this is the entry of a key.
     pub(crate) fn is_of(&self, h32: u32, key: &[u8]) -> bool {
         // The hash first: it lies in the same place whatever the entry is.
         self.h32() == h32
             && match self {
                 Self::One(_, object) => object.key() == key,
                 Self::Many(_, more) => *more.key == *key,
-                Self::Cold(..) => false,
             }
     }
 
@@ -133,13 +129,7 @@ impl<P> Slot<P> {
         match self {
             Self::One(_, object) => std::slice::from_ref(object),
             Self::Many(_, more) => &more.variants,
-            Self::Cold(..) => &[],
         }
-    }
-
-    /// The number of responses that the entry is for.
-    pub(crate) fn responses(&self) -> usize {
-        if let Self::Cold(..) = self { 1 } else { self.variants().len() }
     }
 
     /// Returns true if something is being fetched for the entry.
@@ -150,7 +140,7 @@ impl<P> Slot<P> {
     /// Returns true if a hit-for-miss marker is in force at `now_ms`.
     pub(crate) fn is_hit_for_miss(&self, now_ms: u64) -> bool {
         match self {
-            Self::One(..) | Self::Cold(..) => false,
+            Self::One(..) => false,
             Self::Many(_, more) => more.marker.is_some_and(|marker| now_ms < marker.until_ms),
         }
     }
@@ -158,7 +148,7 @@ impl<P> Slot<P> {
     /// Until when a hit-for-miss marker is in force, if there is one.
     pub(crate) fn marked_until_ms(&self) -> Option<u64> {
         match self {
-            Self::One(..) | Self::Cold(..) => None,
+            Self::One(..) => None,
             Self::Many(_, more) => more.marker.map(|marker| marker.until_ms),
         }
     }
@@ -170,7 +160,7 @@ impl<P> Slot<P> {
 
     pub(crate) fn has_marker(&self, id: u32) -> bool {
         match self {
-            Self::One(..) | Self::Cold(..) => false,
+            Self::One(..) => false,
             Self::Many(_, more) => more.marker.is_some_and(|marker| marker.id == id),
         }
     }

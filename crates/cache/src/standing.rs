@@ -78,6 +78,13 @@ impl Standing {
         self.hits.store(before.saturating_add(more), Ordering::Relaxed);
     }
 
+    /// Counts on from the hits of another.
+    pub(crate) fn count_on(&self, other: &Self) {
+        let own = self.hits.load(Ordering::Relaxed);
+        let before = other.hits.load(Ordering::Relaxed) & !FREQUENCY;
+        self.hits.store(own.saturating_add(before), Ordering::Relaxed);
+    }
+
     /// Hits since eviction looked at it last: at most three.
     pub(crate) fn frequency(&self) -> u8 {
         (self.hits.load(Ordering::Relaxed) & FREQUENCY) as u8
@@ -156,5 +163,12 @@ mod tests {
         standing.set_frequency(0);
         standing.touch();
         assert_eq!(standing.hits(), u32::MAX / 4, "it stays");
+        let (old, new) = (Standing::new(8, None), Standing::new(9, None));
+        (0..5).for_each(|_| old.touch());
+        new.touch();
+        new.count_on(&old);
+        assert_eq!((new.hits(), new.frequency()), (6, 1));
+        new.count_on(&standing);
+        assert!(new.hits() >= u32::MAX / 4, "no overflow");
     }
 }

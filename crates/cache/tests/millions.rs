@@ -34,6 +34,7 @@ fn config(budget_bytes: u64) -> Config {
         window_bytes: 65_536,
         hit_for_miss_ms: 1000,
         bans_max: 1000,
+        index_bytes: 64 << 20,
     }
 }
 

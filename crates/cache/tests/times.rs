@@ -116,6 +116,7 @@ fn purges_at_a_million_objects() {
         window_bytes: 65_536,
         hit_for_miss_ms: 1000,
         bans_max: 1000,
+        index_bytes: 64 << 20,
     });
     (0..OBJECTS).for_each(|n| put(&cache, n, Tags::default()));
     let untagged = cache.stats().bytes;

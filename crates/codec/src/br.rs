@@ -57,6 +57,11 @@ pub(crate) const fn decoder_bytes(window_bits: u8) -> usize {
     (1 << window_bits) + (6 << 20)
 }
 
+/// The bytes of memory that a decoder takes before it knows its window; as measured, rounded up.
+pub(crate) const FIRST_BYTES: usize = 128 << 10;
+/// The bytes that it takes beside the window with as many types as pages have.
+const BESIDE_BYTES: usize = 640 << 10;
+
 /// The bytes after which an encoder ends a metablock. The library goes on to twice the window, and
 /// then codes all of it at once; this costs two bytes in a thousand, and takes half as long, and
 /// half the memory.
@@ -190,6 +195,13 @@ impl BrotliDecoder {
         let state = &self.state;
         let counted = [&state.alloc_u8, &state.alloc_u32, &state.alloc_hc];
         size_of_val(&**state) + counted.into_iter().map(Counted::peak).sum::<usize>()
+    }
+
+    /// The memory for a stream that begins with `input`; `None` where none begins.
+    pub(crate) fn begins_with(&self, input: &[u8]) -> Option<usize> {
+        let first = input.first().filter(|_| self.place == Place::Start)?;
+        let bits = window_bits(*first)?.min(self.window_bits);
+        Some((1 << bits) + BESIDE_BYTES)
     }
 
     pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Error> {

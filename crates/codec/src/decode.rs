@@ -30,8 +30,17 @@ impl Default for DecodeLimits {
 }
 
 impl DecodeLimits {
-    /// The most bytes of memory that a decoder of `coding` ever takes: to be reserved before it is
-    /// made.
+    /// The bytes of memory that a decoder of `coding` takes by being made: to be reserved before.
+    pub fn first_memory(&self, coding: Coding) -> usize {
+        match coding {
+            Coding::Identity => 0,
+            Coding::Gzip => gz::DECODER_BYTES,
+            Coding::Brotli => br::FIRST_BYTES,
+            Coding::Zstd => zst::FIRST_BYTES,
+        }
+    }
+
+    /// The most bytes of memory that a decoder of `coding` ever takes.
     pub fn most_memory(&self, coding: Coding) -> usize {
         match coding {
             Coding::Identity => 0,
@@ -90,6 +99,17 @@ impl Decoder {
             Decoding::Brotli(coder) => coder.memory(),
             Decoding::Zstd(coder) => coder.memory(),
         }
+    }
+
+    /// The bytes of memory that it has with a step on `input`, as far as a stream tells at its
+    /// beginning: to be reserved before the step. Prefix codes of brotli may come to more later.
+    pub fn wanted_memory(&self, input: &[u8]) -> usize {
+        let begins = match &self.coder {
+            Decoding::Identity | Decoding::Gzip(_) => None,
+            Decoding::Brotli(coder) => coder.begins_with(input),
+            Decoding::Zstd(coder) => coder.begins_with(input),
+        };
+        self.memory().max(begins.unwrap_or(0))
     }
 
     /// Takes at most [`STEP_BYTES`] of `input`, and writes to `output`, which has room. An input is

@@ -37,6 +37,8 @@ pub enum Error {
     Limit(DecodeLimit),
     /// There is no memory, or a library refuses what it has to do.
     Library,
+    /// Nothing is left of the memory that coders may take, as whoever reserves it found.
+    Memory,
 }
 
 impl fmt::Display for Error {
@@ -47,6 +49,7 @@ impl fmt::Display for Error {
             Self::Trailing => f.write_str("coded content is followed by something else"),
             Self::Limit(limit) => write!(f, "coded content is beyond {}", limit.name()),
             Self::Library => f.write_str("a coder has failed"),
+            Self::Memory => f.write_str("no memory is left for a coder"),
         }
     }
 }

@@ -29,9 +29,35 @@ pub(crate) fn encoder_bytes(level: u8, window_bits: u8) -> usize {
     window + tables.min(19 * window) + rest
 }
 
-/// The most bytes of memory that a decoder takes: the window, two blocks of 128 KiB, tables.
+/// The bytes that a decoder takes beside its window: two blocks of 128 KiB, tables.
+const BESIDE_BYTES: usize = 512 << 10;
+
+/// The most bytes of memory that a decoder takes.
 pub(crate) const fn decoder_bytes(window_bits: u8) -> usize {
-    (1 << window_bits) + (512 << 10)
+    (1 << window_bits) + BESIDE_BYTES
+}
+
+/// The bytes of memory that a decoder takes before it has seen a frame.
+pub(crate) const FIRST_BYTES: usize = 192 << 10;
+/// The first bytes of a frame (RFC 8878 3.1.1).
+const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// The window of the frame that `input` begins with; `None` if that is not told by so much of it,
+/// or nothing of the kind.
+fn window_bytes(input: &[u8]) -> Option<u64> {
+    let (descriptor, rest) = input.strip_prefix(&MAGIC)?.split_first()?;
+    if descriptor & 0x20 == 0 {
+        let window = rest.first()?;
+        let base = 1_u64 << (10 + (window >> 3));
+        return Some(base + base / 8 * u64::from(window & 7));
+    }
+    // A frame of one segment: its window is all of its content.
+    let rest = rest.get([0, 1, 2, 4][usize::from(descriptor & 3)]..)?;
+    let length = 1 << (descriptor >> 6);
+    let mut content = [0; 8];
+    content[..length].copy_from_slice(rest.get(..length)?);
+    let content = u64::from_le_bytes(content);
+    Some(if length == 2 { content + 256 } else { content })
 }
 
 pub(crate) struct ZstdEncoder {
@@ -84,6 +110,7 @@ impl ZstdEncoder {
 /// A decoder. Frames in a row are one stream (RFC 8878 3).
 pub(crate) struct ZstdDecoder {
     context: DCtx<'static>,
+    window_bits: u8,
     place: Place,
 }
 
@@ -93,11 +120,21 @@ impl ZstdDecoder {
         let mut context = DCtx::try_create().ok_or(Error::Library)?;
         let largest = DParameter::WindowLogMax(u32::from(window_bits));
         context.set_parameter(largest).map_err(|_| Error::Library)?;
-        Ok(Self { context, place: Place::Start })
+        Ok(Self { context, window_bits, place: Place::Start })
     }
 
     pub(crate) fn memory(&self) -> usize {
         self.context.sizeof()
+    }
+
+    /// The memory for a frame that begins with `input`; `None` where none begins.
+    pub(crate) fn begins_with(&self, input: &[u8]) -> Option<usize> {
+        if self.place == Place::Inside || input.is_empty() {
+            return None;
+        }
+        let most = decoder_bytes(self.window_bits);
+        let told = window_bytes(input).and_then(|window| usize::try_from(window).ok());
+        Some(told.map_or(most, |window| window.saturating_add(BESIDE_BYTES).min(most)))
     }
 
     pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Error> {

@@ -65,8 +65,8 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         let size = parse_memory(text);
         flag(&mut r, "--memory", text, size)
     });
-    let scripts = server.as_ref().and_then(|server| scripts(&mut r, options, server));
     let presets = Presets::named(&mut r, &options.presets);
+    let scripts = server.as_ref().and_then(|server| scripts(&mut r, options, server, &presets));
     check_presets(&mut r, &presets, options);
     let mut rules = presets.rules(&mut r, options.profile);
     // It waits until there is a certificate.
@@ -111,6 +111,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
             presets: presets.names(),
             rules,
             purge,
+            includes: presets.includes(&mut r),
             ..SiteConfig::default()
         }],
         certificates: Vec::new(),
@@ -211,7 +212,12 @@ fn acme(
 }
 
 /// The scripts of a FastCGI server.
-fn scripts(r: &mut Reader, options: &CliOptions, server: &ServerConfig) -> Option<ScriptsConfig> {
+fn scripts(
+    r: &mut Reader,
+    options: &CliOptions,
+    server: &ServerConfig,
+    presets: &Presets,
+) -> Option<ScriptsConfig> {
     match (&options.root, server.protocol) {
         (None, Protocol::Http) => {}
         (None, Protocol::FastCgi) => {
@@ -225,7 +231,8 @@ fn scripts(r: &mut Reader, options: &CliOptions, server: &ServerConfig) -> Optio
             r.error_nowhere("--root is for a FastCGI origin");
         }
         (Some(root), Protocol::FastCgi) => {
-            let (root, rules, linked) = (root.clone(), ScriptRules::default(), Vec::new());
+            let (root, mut rules, linked) = (root.clone(), ScriptRules::default(), Vec::new());
+            rules.bar(&presets.no_scripts(r));
             let files = Some(crate::parse::defaults_beside_scripts(&root, &linked));
             return Some(ScriptsConfig { root, linked, rules, files });
         }
@@ -340,6 +347,18 @@ mod tests {
             let errors = with(origin, root).expect_err("a mistake");
             assert_eq!(errors[0].message, message);
         }
+    }
+
+    #[test]
+    fn a_preset_bars_the_folders_that_its_application_writes_to() {
+        let config = from_cli(&CliOptions {
+            origin: "fastcgi+unix:/run/php.sock".into(),
+            root: Some("/srv".into()),
+            presets: vec!["wordpress".into()],
+            ..CliOptions::default()
+        });
+        let scripts = config.expect("a configuration").origins.remove(0).scripts.expect("scripts");
+        assert!(scripts.rules.barred.iter().any(|folder| folder == "/**/uploads"));
     }
 
     #[test]

@@ -183,17 +183,19 @@ pub(crate) const TRACING: Section = Section {
 
 pub(crate) const COMPRESSION: Section = Section {
     title: "[compression]",
-    about: "Compression of stored responses, for all sites without a VCL: each is stored once, coded \
-            where that is worth it, and every client gets it in a coding that it takes. A site's \
-            `compress` says for which bodies. A VCL has `beresp.do_gzip` and parameters.",
+    about: "Compression of stored responses, for all sites without a VCL: each is stored once, as it \
+            came, coded forms are made of what clients ask for in a coding, and every client gets \
+            the best that is there and that it takes. A site's `compress` says for which bodies. A \
+            VCL has `beresp.do_gzip` and parameters.",
     keys: || {
         keys! {
             "types", TEXTS, "text, JSON, XML, scripts, fonts and the like", "Media types of responses that are coded: `text/css`, `text/*`, `*+json`, or `*` for all.";
             "min_bytes", SIZE, "\"512\"", "Length below which a response is left as it is, where its length is known before its end.";
-            "level", COUNT, "6", "Level of gzip, in which responses are stored: from 1, fast, to 9, small.";
+            "level", COUNT, "6", "Level of gzip: from 1, fast, to 9, small.";
+            "gzip_hits", COUNT, "1", "Hits after which a response that came without a coding is coded in gzip, behind the requests, for clients that take it. The first hit is the second request.";
             "ask", "`gzip`, `br`, `zstd`, or a list of them", "[\"gzip\"]", "Codings that origins are asked for where the answer may be stored; of all of them each client gets one that it takes. With an empty list origins are asked for none.";
             "forms", "`gzip`, `br`, `zstd`, or a list of them", "[\"br\", \"zstd\"]", "Further codings in which responses that are asked for often are kept beside the stored one, for clients that take them; the most wanted first. They are made behind requests, within the limit `coding_time`.";
-            "warm_hits", COUNT, "8", "Hits after which such a form is made, quickly.";
+            "warm_hits", COUNT, "8", "Hits after which such a form is made, quickly; and a copy without a coding of what an origin has coded, for clients that take none.";
             "hot_hits", COUNT, "200", "Hits after which it is made as small as it can be.";
             "dictionaries", BOOLEAN, "true", "Whether stored responses with `Use-As-Dictionary` serve as dictionaries (RFC 9842): clients that have one get newer responses as what differs from it, in `dcz` or `dcb`. Sites with a VCL, too.";
         }
@@ -324,10 +326,10 @@ pub(crate) const ORIGIN: Section = Section {
             "try_files", TEXTS, "[\"$uri\", \"$uri/\", \"/index.php\"]", "What a path of a FastCGI origin is tried as, in this order: `$uri` a file, `$uri/` a directory with an index, `/path` this script, `=404` this status.";
             "index", TEXTS, "[\"index.php\", \"index.html\"]", "Names of a directory's own file, the most wanted first.";
             "scripts", TEXTS, "\".php\"", "How names of scripts end; other files are never run.";
-            "no_scripts", TEXTS, "none", "Directories below which no script is run, such as `/wp-content/uploads`; `*` stands for any one segment.";
+            "no_scripts", "a string, a list of strings, or false", "those of its sites' presets", "Directories below which no script is run, such as `/wp-content/uploads`; `*` stands for any one segment, `**` for any number of them. They add to those of presets; with `false` scripts run everywhere.";
             "linked", TEXTS, "none", "Directories outside `root` that links in it may lead into.";
             "files", "a table or false", "none", "How files in `root` that are no scripts are served: see `[origin.files]`; `false` for not at all.";
-            "accel", "true, or a table such as { \"/protected/\" = \"/srv/private\" }", "false", "Whether X-Accel-Expires and X-Accel-Charset of its responses count, and in a table, where X-Accel-Redirect may lead: a path that begins like a key is a file in that key's directory. Without it X-Accel-* is removed from responses.";
+            "accel", "true, or a table such as { \"/protected/\" = \"/srv/private\" }", "false", "Whether X-Accel-Expires and X-Accel-Charset of its responses count (`X-Accel-Expires: 0` always does: such a response is not stored), and in a table, where X-Accel-Redirect may lead: a path that begins like a key is a file in that key's directory. Without it X-Accel-* is removed from responses.";
             "x_sendfile", PATHS, "none", "Directories of which X-Sendfile of its responses may name files. Without it X-Sendfile is removed.";
             "balance", "\"round-robin\", \"least-requests\" or \"hash\"", "\"round-robin\"", "How requests are spread over the servers.";
             "host", "a string", "the client's", "Host field sent to the servers.";
@@ -427,6 +429,7 @@ fn settings() -> Vec<Key> {
         "response_headers", TABLE, "none", "See `[site.response_headers]`.";
         "redirect", "a URL or a table", "none", "Answers with a redirect: see `[site.redirect]`.";
         "respond", TABLE, "none", "Answers with a fixed response: see `[site.respond]`.";
+        "first_byte_timeout", DURATION, "the origin's", "How long the origin may take from the request's last byte to the response's head, instead of its own `first_byte_timeout`. A preset's counts only where the origin names none.";
         "upgrade", TEXTS, "\"websocket\"", "Protocols that a connection may change to (the Upgrade field): it becomes a tunnel to the origin once that has agreed. `[]` for none.";
         "allow", TEXTS, "everyone", "Addresses or networks let in; others get 403.";
         "deny", TEXTS, "no one", "Addresses or networks kept out with 403, even when `allow` lets them in.";
@@ -490,6 +493,7 @@ pub(crate) const INCLUDES: Section = Section {
             "esi", "\"announced\", \"html\" or false", "\"announced\"", "Pages that are read for Edge Side Includes (`<esi:include src=\"/cart\"/>`): those of which the origin says so (`Surrogate-Control: content=\"ESI/1.0\"`), also every page in HTML, or none. Origins are told that they may say so by `Surrogate-Capability`.";
             "ssi", BOOLEAN, "false", "Whether pages in HTML have server-side includes as nginx reads them (`<!--# include virtual=\"/cart\" -->`).";
             "hosts", TEXTS, "none", "Hosts of other sites of this configuration that a page may name. Cookies and credentials are not sent there. A server that is no site's origin is never asked.";
+            "cookies", TEXTS, "none", "Names of cookies that variables of a page may tell (`$(HTTP_COOKIE{group})`, SSI's `$cookie_group`), as far as the site's `cookies` leave them. No page can read any other, whoever has written it.";
             "on_error", "\"leave_out\" or \"break\"", "\"leave_out\"", "Where a fragment is missing that has no `alt` and no `onerror`: the page goes on without it, or ends there, its connection with it.";
         }
     },
@@ -539,6 +543,8 @@ pub(crate) const PRESET: Section = Section {
         let mut keys = keys! {
             "route", "a list of tables", "none", "";
             "purge", TABLE, "none", "";
+            "no_scripts", TEXTS, "none", "";
+            "includes", TABLE, "none", "";
         };
         keys.extend(settings().into_iter().filter(|key| !PLACES.contains(&key.name)));
         keys
@@ -601,6 +607,7 @@ pub(crate) const CACHE: Section = Section {
         keys! {
             "ttl", "a duration, or a table such as { 200 = \"1s\", 4xx = \"1m\" }", "none", "Lifetime of responses that name none, from 100ms up, by status: `2xx` for a class, `any` for all; `0s` for none. A duration alone is for 200, 301 and 302, as in nginx.";
             "heuristic", DURATION, "\"1d\"", "Longest lifetime guessed from Last-Modified; `0s` for no guess.";
+            "heuristic_html", DURATION, "\"10m\"", "The same of pages in HTML, where it is shorter; 1d in the rfc profile. Nothing is guessed beside `Pragma: no-cache`.";
             "stale_while_revalidate", DURATION, "\"10s\"", "How long past its lifetime a response is served while one fetch refreshes it (grace); 0 in the rfc profile.";
             "stale_if_error", DURATION, "\"1d\"", "How long past its lifetime a response stands in for an error of the origin; 0 in the rfc profile.";
             "stale_if_unreachable", DURATION, "\"1d\"", "How long past its lifetime a response is served while the origin is out of reach.";
@@ -608,6 +615,9 @@ pub(crate) const CACHE: Section = Section {
             "dictionary", "a pattern of paths such as \"/js/app.*.js\"", "none", "Adds `Use-As-Dictionary` with this pattern to responses that are stored, with 200 and without such a field: clients may have later ones that match it as what differs from them (RFC 9842).";
             "key_headers", TEXTS, "none", "Header fields of requests whose values are part of the cache key.";
             "match_type", BOOLEAN, "false", "Whether only what has the Content-Type that its path's suffix stands for is stored (`.css` as `text/css`), and nothing below a path with `;` or an escaped delimiter: for rules that go by suffix.";
+            "match_headers", TEXTS, "none", "Header fields that a response must have with the value that its request has, to be stored: an application that names the key it has made an answer for (Magento's `X-Magento-Cache-Id`). Requests without the field are not concerned.";
+            "not_stored", TEXTS, "none", "Statuses of responses that are never stored, whatever the origin says: `404`, `5xx`, `any`.";
+            "browsers", "\"as_said\" or \"never\"", "\"as_said\"", "What browsers may do with responses that are not marked `private`: what these say, or `never` store them (`Cache-Control: no-store, no-cache, must-revalidate, max-age=0`), where purges reach this cache and no browser.";
             "store", "\"memory\", \"disk\" or \"both\"", "\"both\" where there is a `[disk]`", "Where responses are kept: `memory` alone; on `disk` as soon as memory has no room for them, whatever `[disk] admission` says; or in `both`, as that says.";
             "request_directives", "\"ignore\" or \"honour\"", "\"ignore\"", "Whether a client's Cache-Control (no-cache, no-store, max-age, min-fresh, max-stale) counts; `honour` in the rfc profile. only-if-cached always does.";
         }
@@ -622,7 +632,8 @@ pub(crate) const COOKIES: Section = Section {
     keys: || {
         keys! {
             "strip", TEXTS, "none", "Cookies removed from cacheable requests: a name, `prefix*`, `*suffix` or `*part*`.";
-            "strip_tracking", BOOLEAN, "true", "Whether known tracking cookies (`_ga*`, `_fbp`, ...) are removed; false in the rfc profile.";
+            "strip_tracking", BOOLEAN, "true", "Whether known cookies of scripts (`_ga*`, `_fbp`, `sbjs_*`, ...) are removed, and those of balancers and guards against robots (`AWSALB*`, `__cf_bm`, ...) do not count: these go with requests that pass or are personal, and are removed from others. False in the rfc profile.";
+            "keep", TEXTS, "all", "The only cookies that count, beside those of `key`: a request with others is not personal for them, and they are removed from requests that are looked up. What passes keeps all its cookies.";
             "key", TEXTS, "none", "Cookies whose values are part of the cache key; they do not make a request personal.";
         }
     },
@@ -653,6 +664,7 @@ pub(crate) const BYPASS: Section = Section {
             "cookie", TEXTS, "none", "Names of cookies, `prefix*`, `*suffix` or `*part*`.";
             "query", "true, false, a string, a list of strings, or a table of values", "none", "Names of parameters, or `prefix*`; `true` for every request with a query, `false` for none (a route forgets what its site says). In a table, each with the values it must have (whole, `prefix*`, or `~ regex` as in paths), or `true` for any.";
             "header", "a string, a list of strings, or a table of values", "none", "Names of header fields; in a table, each with the value it must have, or `true` for any.";
+            "unless", TEXTS, "none", "Header fields: a request with one of them is passed for its path alone, since it says by it what its answer is for. The field belongs into `cache.key_headers`.";
         }
     },
     later: &[],

@@ -59,6 +59,7 @@ impl Config {
                 "[limits] disk_queue_bytes",
                 self.limits.disk_queue_bytes != next.limits.disk_queue_bytes,
             ),
+            ("[limits] disk_retry", self.limits.disk_retry != next.limits.disk_retry),
             (
                 "[limits] blocking_threads",
                 self.limits.blocking_threads != next.limits.blocking_threads,

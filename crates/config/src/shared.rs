@@ -48,7 +48,9 @@ const OWN_LIMITS: &[&str] = &[
     "cluster_secrets",
     "cluster_wait",
     "descriptors_reserve",
+    "disk_index_bytes",
     "disk_queue_bytes",
+    "disk_retry",
 ];
 
 /// A text and what messages call it.

@@ -7,7 +7,7 @@ use base::units::DurationMs;
 use message::store::{StatusMatch, StoreRules};
 use policy::answer::Answer;
 use policy::headers::{FieldName, FieldValue, HeaderOps};
-use policy::rules::{Profile, RouteRules, Settings};
+use policy::rules::{Browsers, Profile, RouteRules, Settings};
 use policy::{PageCache, StoreIn, Terms};
 
 use crate::model::{Admission, Config, SiteConfig};
@@ -127,10 +127,7 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
         to_client(page, settings);
         return;
     }
-    let origin = usize::try_from(settings.origin).ok().and_then(|at| site.origins.get(at));
-    if let Some(origin) = origin.and_then(|index| config.origins.get(*index)) {
-        page.line("origin", &origin.name);
-    }
+    origin(page, config, site, settings);
     if let Some(plugin) = settings.page_cache {
         let name = match plugin {
             PageCache::WpSuperCache => "wp-super-cache",
@@ -158,6 +155,19 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
         changes(page, "to the origin", &settings.request_headers);
     }
     to_client(page, settings);
+}
+
+/// The origin that answers, what it never runs, and how long it may take.
+fn origin(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Settings) {
+    let origin = usize::try_from(settings.origin).ok().and_then(|at| site.origins.get(at));
+    let Some(origin) = origin.and_then(|index| config.origins.get(*index)) else { return };
+    page.line("origin", &origin.name);
+    if let Some(scripts) = &origin.scripts {
+        page.list("no scripts below", &scripts.rules.barred);
+    }
+    if let Some(first_byte) = settings.first_byte_ms {
+        page.line("waits for a head", DurationMs(first_byte));
+    }
 }
 
 /// A limit with its terms.
@@ -202,6 +212,9 @@ fn removed(page: &mut Page, settings: &Settings, safe: bool) {
     let tracking = cookies.strip_tracking.unwrap_or(safe);
     page.lines("cookies removed", tracking.then(|| "known tracking cookies".to_owned()));
     page.list(if tracking { "" } else { "cookies removed" }, &cookies.strip);
+    if !cookies.keep.is_empty() {
+        page.line("cookies that count", texts(&cookies.keep));
+    }
     let query = &settings.query;
     if query.ignore {
         page.line("query removed", "all of it");
@@ -232,18 +245,17 @@ fn bypass(page: &mut Page, settings: &Settings) {
     page.lines("passed: cookie", looks("cookie"));
     page.lines("passed: field", looks("header"));
     page.lines("passed: query", looks("query"));
+    if !settings.bypass_unless.is_empty() {
+        let fields = texts(&settings.bypass_unless);
+        page.line("not passed", format!("for more than its path: a request with {fields}"));
+    }
 }
 
 fn storing(page: &mut Page, config: &Config, settings: &Settings, profile: Profile) {
     let defaults: StoreRules = profile.store_rules();
     let ms = |ms: u64| DurationMs(ms).to_string();
     let ttl = settings.ttl.iter().map(|(status, ttl)| {
-        let status = match status {
-            StatusMatch::Exact(status) => status.to_string(),
-            StatusMatch::Class(class) => format!("{class}xx"),
-            StatusMatch::Any => "any".to_owned(),
-        };
-        format!("{status} for {} where it names no lifetime", ms(*ttl))
+        format!("{} for {} where it names no lifetime", status_words(*status), ms(*ttl))
     });
     page.lines("stored", ttl);
     let heuristic = settings.heuristic_ms.unwrap_or(defaults.heuristic_max_ms);
@@ -251,11 +263,22 @@ fn storing(page: &mut Page, config: &Config, settings: &Settings, profile: Profi
         "heuristic",
         match heuristic {
             0 => "no guess from Last-Modified".to_owned(),
-            most => format!("guess from Last-Modified, at most {}", ms(most)),
+            most => {
+                let html = settings.heuristic_html_ms.unwrap_or(defaults.heuristic_html_max_ms);
+                let (most, html) = (ms(most), ms(html.min(most)));
+                format!("guess from Last-Modified, at most {most}, of HTML {html}")
+            }
         },
     );
     if settings.match_type {
         page.line("only if", "the Content-Type is what the path's suffix stands for");
+    }
+    if !settings.not_stored.is_empty() {
+        let never: Vec<_> = settings.not_stored.iter().map(|of| status_words(*of)).collect();
+        page.line("never stored", never.join(", "));
+    }
+    for field in &settings.match_headers {
+        page.line("only if", format!("{field} is the request's, where that has it"));
     }
     page.line(
         "Set-Cookie",
@@ -279,8 +302,19 @@ fn storing(page: &mut Page, config: &Config, settings: &Settings, profile: Profi
     if config.disk.is_some() || settings.store != StoreIn::Both {
         page.line("kept", kept(config, settings.store));
     }
+    if settings.browsers == Browsers::NeverStore {
+        page.line("browsers", "never store what is not private");
+    }
     let honoured = settings.honour_request_directives.unwrap_or(defaults.honour_request_no_store);
     page.line("client's wishes", if honoured { "honoured" } else { "ignored" });
+}
+
+fn status_words(of: StatusMatch) -> String {
+    match of {
+        StatusMatch::Exact(status) => status.to_string(),
+        StatusMatch::Class(class) => format!("{class}xx"),
+        StatusMatch::Any => "any".to_owned(),
+    }
 }
 
 /// Where responses are kept.

@@ -12,8 +12,8 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::parse_listen;
 use crate::model::{
     AdminConfig, Admission, CacheStatus, CliSecret, Config, DiskConfig, DiskVolume, ErrorLog,
-    HealthConfig, ListenSpec, LogRing, MemoryConfig, MemorySize, Place, Programs, Run, SiteConfig,
-    VarnishCli,
+    HealthConfig, ListenSpec, LogRing, MemoryConfig, MemorySize, PairFiles, Place, Programs, Run,
+    SiteConfig, VarnishCli,
 };
 use crate::parse::{VOLUMES_MAX, finish, meet, volume_path, volume_size};
 use crate::reader::Reader;
@@ -23,6 +23,8 @@ use crate::reader::Reader;
 pub struct Varnishd {
     /// `-a`, each: `[name=]address[:port][,PROTO][,mode=...]`; none for `:80`.
     pub listen: Vec<String>,
+    /// Files with certificates for them, each with that of its key (`-A`).
+    pub certificates: Vec<(PathBuf, PathBuf)>,
     /// `-T`, each: `address:port`.
     pub cli: Vec<String>,
     /// `-S`: the file that CLI clients must know; `None` where whoever can connect may.
@@ -61,10 +63,17 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         match endpoint(text, at, options.http2) {
             Ok(spec) => listen.push(spec),
             Err(why) => {
-                let help = "-a [name=]address[:port][,HTTP|PROXY], or -a [name=]/path[,mode=660]";
+                let help = "-a [name=]address[:port[-port]][,HTTP|PROXY|https], or \
+                            -a [name=]/path[,mode=660]";
                 r.error_nowhere(format!("-a {text}: {why}")).help = Some(help.to_owned());
             }
         }
+    }
+    if options.certificates.is_empty()
+        && let Some(spec) = listen.iter().find(|spec| spec.tls)
+    {
+        r.error_nowhere(format!("-a {}: there is no certificate", spec.text)).help =
+            Some("-A FILE, in which `pem-file = \"/etc/varnish/site.pem\"` names one".to_owned());
     }
     let varnish_cli = cli(&mut r, options);
     // Whoever has PROXY spoken on a listener believes who connects there.
@@ -103,7 +112,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         origins: Vec::new(),
         origin_tls: Vec::new(),
         sites: vec![SiteConfig { hosts: vec!["*".to_owned()], ..SiteConfig::default() }],
-        certificates: Vec::new(),
+        certificates: options.certificates.iter().map(pair).collect(),
         acme: None,
         ocsp: true,
         compression: flow::Compression::default(),
@@ -112,6 +121,15 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         via: "larder".to_owned(),
     };
     finish(r, Some(config)).map(|(config, _)| config)
+}
+
+fn pair((cert, key): &(PathBuf, PathBuf)) -> PairFiles {
+    PairFiles {
+        cert: cert.clone(),
+        cert_place: Place::nowhere(),
+        key: key.clone(),
+        key_place: Place::nowhere(),
+    }
 }
 
 /// The volumes of all `-s`. Whatever leaves memory goes there, as with varnishd's own.
@@ -158,18 +176,57 @@ fn endpoint(text: &str, at: usize, http2: bool) -> Result<ListenSpec, String> {
         Some((name, address)) if !name.contains(['/', ':']) => (name.to_owned(), address),
         _ => (format!("a{at}"), first),
     };
-    let (mut proxy, mut mode) = (false, None);
+    let (mut proxy, mut tls, mut mode) = (false, false, None);
     for word in parts {
         match word.split_once('=') {
             None if word.eq_ignore_ascii_case("PROXY") => proxy = true,
             None if word.eq_ignore_ascii_case("HTTP") => {}
+            None if word.eq_ignore_ascii_case("HTTPS") => tls = true,
             Some(("mode", digits)) => mode = Some(digits),
             Some(("user" | "group", _)) => {
                 return Err(format!("`{word}`: the socket belongs to who runs larder"));
             }
-            _ => return Err(format!("`{word}` is no protocol: there are HTTP and PROXY")),
+            _ => return Err(format!("`{word}` is no protocol: there are HTTP, PROXY and https")),
         }
     }
+    if let Some(ports) = port_range(address) {
+        let mut all: Option<ListenSpec> = None;
+        for address in ports? {
+            let more = parts_of(text, &address, mode)?;
+            match &mut all {
+                None => all = Some(more),
+                Some(all) => all.addresses.extend(more.addresses),
+            }
+        }
+        let mut spec = all.ok_or("a range has a port at least")?;
+        (spec.proxy, spec.tls, spec.h2c, spec.name) = (proxy, tls, http2 && !tls, Some(name));
+        return Ok(spec);
+    }
+    let mut spec = parts_of(text, address, mode)?;
+    (spec.proxy, spec.tls, spec.h2c, spec.name) = (proxy, tls, http2 && !tls, Some(name));
+    Ok(spec)
+}
+
+/// The addresses of a range of ports (`:80-89`); `None` for what is no range.
+fn port_range(address: &str) -> Option<Result<Vec<String>, String>> {
+    let (host, ports) = address.rsplit_once(':')?;
+    let (first, last) = ports.split_once('-')?;
+    let number = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
+    let (Some(first), Some(last)) = (number(first), number(last)) else { return None };
+    if first > last {
+        return Some(Err(format!("`{ports}`: the range ends before it begins")));
+    }
+    if last - first >= PORTS_MAX {
+        return Some(Err(format!("`{ports}`: a range has {PORTS_MAX} ports at most")));
+    }
+    Some(Ok((first..=last).map(|port| format!("{host}:{port}")).collect()))
+}
+
+/// The most ports of one `-a`: each is a socket on each core.
+const PORTS_MAX: u16 = 256;
+
+/// Reads the address of one `-a`, which was written as `text`.
+fn parts_of(text: &str, address: &str, mode: Option<&str>) -> Result<ListenSpec, String> {
     let mut written = match address.starts_with('/') {
         true => format!("unix:{address}"),
         false if mode.is_some() => return Err("`mode` is for unix sockets".to_owned()),
@@ -181,7 +238,6 @@ fn endpoint(text: &str, at: usize, http2: bool) -> Result<ListenSpec, String> {
     let mut spec =
         parse_listen(&written).or_else(|why| named(&written).ok_or_else(|| why.to_string()))?;
     spec.text = text.to_owned();
-    (spec.proxy, spec.h2c, spec.name) = (proxy, http2, Some(name));
     Ok(spec)
 }
 
@@ -247,6 +303,11 @@ mod tests {
         assert_eq!(port("[::1]"), "[::1]:80");
         assert_eq!(port("[::1]:6081,HTTP"), "[::1]:6081");
         assert_eq!(listen(":6081").expect("all").addresses.len(), 2);
+        let ports = listen("127.0.0.1:80-82").expect("a range").addresses;
+        assert_eq!(ports.iter().map(|at| at.port()).collect::<Vec<_>>(), [80, 81, 82]);
+        assert_eq!(listen("all=:80-89").expect("a range").addresses.len(), 20);
+        let secure = endpoint("s=:443,https", 0, true).expect("an endpoint");
+        assert!(secure.tls && !secure.h2c && !secure.proxy);
         let named = listen("behind=127.0.0.1:6086,PROXY").expect("an endpoint");
         assert!(named.proxy && named.name.as_deref() == Some("behind"));
         assert_eq!(endpoint(":80", 3, true).expect("all").name.as_deref(), Some("a3"));
@@ -257,7 +318,9 @@ mod tests {
     #[test]
     fn what_is_wrong_with_an_endpoint_is_told() {
         for (text, why) in [
-            ("127.0.0.1:80,SPDY", "`SPDY` is no protocol: there are HTTP and PROXY"),
+            ("127.0.0.1:80,SPDY", "`SPDY` is no protocol: there are HTTP, PROXY and https"),
+            ("127.0.0.1:89-80", "`89-80`: the range ends before it begins"),
+            (":1-65535", "`1-65535`: a range has 256 ports at most"),
             ("127.0.0.1:80,mode=660", "`mode` is for unix sockets"),
             ("/run/x.sock,user=www", "`user=www`: the socket belongs to who runs larder"),
         ] {

@@ -49,34 +49,56 @@ pub(crate) fn hit(rounds: u32) {
     serve(rounds, &core, &mut request, None);
 }
 
-/// A browser's hit on a body without a coding, to compare [`hit_coded`] with.
+/// A browser's hit on a body that has but one form, to compare the others with.
 pub(crate) fn hit_browser(rounds: u32) {
-    hit_with(rounds, |_| {}, |_, _| {});
+    hit_with(rounds, BROWSER_REQUEST, |_| {}, None);
 }
 
 /// A browser's hit on a body that is stored in gzip, and that it takes so.
 pub(crate) fn hit_coded(rounds: u32) {
-    hit_with(rounds, in_gzip, |_, _| {});
+    hit_with(rounds, BROWSER_REQUEST, in_gzip, None);
 }
 
 /// A browser's hit on such a body, beside which lies the form that it likes best.
 pub(crate) fn hit_form(rounds: u32) {
-    hit_with(rounds, in_gzip, |cache, key| {
-        let Found::Object(object) = cache.lookup(key, &mut |_, _| {}, NOW.mono_ms) else {
-            panic!("it has been stored");
-        };
-        let number = Coding::Brotli as usize;
-        assert!(cache.begin_form(&object, number, 2));
-        assert!(cache.put_form((&object, key.hash()), (number, 2), samples::BODY.to_vec()));
-    });
+    hit_with(rounds, BROWSER_REQUEST, in_gzip, Some(Coding::Brotli));
+}
+
+/// A hit on text that is stored as it came, of a client that says nothing of codings.
+pub(crate) fn hit_text(rounds: u32) {
+    hit_with(rounds, PLAIN_REQUEST, as_text, None);
+}
+
+/// A browser's hit on text that has no coded form yet.
+pub(crate) fn hit_text_browser(rounds: u32) {
+    hit_with(rounds, BROWSER_REQUEST, as_text, None);
+}
+
+/// A browser's hit on text beside which lies gzip.
+pub(crate) fn hit_text_gzip(rounds: u32) {
+    hit_with(rounds, BROWSER_REQUEST, as_text, Some(Coding::Gzip));
 }
 
 fn in_gzip(flags: &mut Flags) {
-    (flags.coding, flags.negotiated, flags.coded_here) = (Coding::Gzip, true, true);
+    (flags.coding, flags.negotiated) = (Coding::Gzip, true);
 }
 
-fn hit_with(rounds: u32, change: impl FnOnce(&mut Flags), stored: impl FnOnce(&Cache, &KeyBuf)) {
-    let mut request = samples::request(BROWSER_REQUEST);
+fn as_text(flags: &mut Flags) {
+    flags.negotiated = true;
+}
+
+/// Puts a form beside what is stored under `key`.
+fn put_form(cache: &Cache, key: &KeyBuf, coding: Coding) {
+    let Found::Object(object) = cache.lookup(key, &mut |_, _| {}, NOW.mono_ms) else {
+        panic!("it has been stored");
+    };
+    let place = (coding as usize, 2);
+    assert!(cache.begin_form(&object, place.0, place.1));
+    assert!(cache.put_form((&object, key.hash()), place, samples::BODY.to_vec()));
+}
+
+fn hit_with(rounds: u32, wire: &[u8], change: impl FnOnce(&mut Flags), form: Option<Coding>) {
+    let mut request = samples::request(wire);
     let mut live = live(site());
     // No runtime is here in which a further form could be made.
     live.limits.coding_time = 0;
@@ -87,7 +109,9 @@ fn hit_with(rounds: u32, change: impl FnOnce(&mut Flags), stored: impl FnOnce(&C
     let mut new = stores::object();
     change(&mut new.flags);
     stores::put(&core.shared.cache, &key, new, None);
-    stored(&core.shared.cache, &key);
+    if let Some(coding) = form {
+        put_form(&core.shared.cache, &key, coding);
+    }
     serve(rounds, &core, &mut request, None);
 }
 

@@ -36,11 +36,15 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "hit-browser", run: hits::hit_browser },
     Scenario { name: "hit-coded", run: hits::hit_coded },
     Scenario { name: "hit-form", run: hits::hit_form },
+    Scenario { name: "hit-text", run: hits::hit_text },
+    Scenario { name: "hit-text-browser", run: hits::hit_text_browser },
+    Scenario { name: "hit-text-gzip", run: hits::hit_text_gzip },
     Scenario { name: "purge-url", run: hits::purge_url },
     Scenario { name: "vcl-hit-builtin", run: programs::hit_builtin },
     Scenario { name: "vcl-hit-site", run: programs::hit_site },
     Scenario { name: "record", run: records::record },
     Scenario { name: "fill", run: stores::fill },
+    Scenario { name: "fill-text", run: stores::fill_text },
     Scenario { name: "h2-exchange", run: exchanges::exchange },
 ];
 

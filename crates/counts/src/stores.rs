@@ -33,6 +33,7 @@ pub(crate) fn store(budget_bytes: u64) -> Arc<Cache> {
         window_bytes: limits.window_bytes,
         hit_for_miss_ms: limits.hit_for_miss_ttl,
         bans_max: limits.bans as usize,
+        index_bytes: 64 << 20,
     })
 }
 
@@ -145,8 +146,18 @@ pub(crate) fn lookup_variant(rounds: u32) {
 
 /// Fetches and stores a response of 1 KiB in a full store, so that another one is evicted.
 pub(crate) fn fill(rounds: u32) {
+    fill_with(rounds, object());
+}
+
+/// Fetches and stores a text of 1 KiB that may get coded forms, in a full store.
+pub(crate) fn fill_text(rounds: u32) {
+    let mut new = object();
+    new.flags.negotiated = true;
+    fill_with(rounds, new);
+}
+
+fn fill_with(rounds: u32, new: NewObject) {
     let cache = store(FULL_BYTES);
-    let new = object();
     let seed = samples::seed();
     let mut key = KeyBuf::new();
     for page in 0..rounds {

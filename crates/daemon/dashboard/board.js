@@ -152,6 +152,10 @@ function errorsTable() {
 // What is on disk, of what may be; the rest is free, or waits to be used again.
 const fullness = (row) => [bytes(row.live_bytes), `of ${bytes(row.bytes)}`];
 
+// Memory for knowing what is there, beside the budget.
+const diskIndex = (now) => `index ${bytes(now.disk_index_bytes)} of ${bytes(now.disk_index_max_bytes)}${
+  now.disk_index_short > 0 ? ': full, so what is worth least leaves the disk (limit disk_index_bytes)' : ''}`;
+
 function diskTable() {
   return new Table(byId('disk-table'), {
     label: 'Disk', key: (row) => row.path, nothing: 'No volume.',
@@ -265,6 +269,7 @@ export class Board {
     show(byId('certificates'), figures.certificates.length > 0);
     for (const element of document.querySelectorAll('.with-disk')) show(element, figures.disk.length > 0);
     show(byId('disk-finding'), figures.now.disk_finding > 0);
+    text(byId('disk-index'), diskIndex(figures.now));
     const { ring } = figures;
     for (const element of document.querySelectorAll('.with-ring')) show(element, Boolean(ring));
     for (const element of document.querySelectorAll('.needs-ring')) show(element, !ring);

@@ -123,7 +123,10 @@ impl Api for Face {
         let answered = match operation {
             Operation::Health => Ok(Answer::text(StatusCode::OK, "ok\n")),
             Operation::Ready => Ok(match readiness::reasons(daemon) {
-                reasons if reasons.is_empty() => Answer::text(StatusCode::OK, "ready\n"),
+                reasons if reasons.is_empty() => {
+                    let without = readiness::without(daemon);
+                    Answer::text(StatusCode::OK, format!("ready\n{without}"))
+                }
                 reasons => Answer::text(StatusCode::SERVICE_UNAVAILABLE, reasons),
             }),
             Operation::Cluster => Ok(daemon.cluster_status()),

@@ -229,6 +229,7 @@ pub(crate) fn cache_config(config: &Config, machine: &Machine) -> cache::Config 
         window_bytes: limits.window_bytes,
         hit_for_miss_ms: limits.hit_for_miss_ttl,
         bans_max: limits.bans as usize,
+        index_bytes: machine.disk_index_bytes(limits.disk_index_bytes),
     }
 }
 

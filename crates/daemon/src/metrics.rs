@@ -49,6 +49,16 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
     ]);
     let about = "1 while not all that was on disk at the start has been found.";
     all.push(("disk_finding", Gauge, about, daemon.shared.cache.lower().is_finding().into()));
+    let index = daemon.shared.cache.index();
+    all.extend([
+        ("disk_index_bytes", Gauge, "Memory for knowing what is on disk.", index.used()),
+        (
+            "disk_index_max_bytes",
+            Gauge,
+            "Bytes that this may be (limit disk_index_bytes).",
+            index.most(),
+        ),
+    ]);
     if let Some(cluster) = daemon.cluster() {
         all.extend(of_cluster(&cluster.status()));
     }

@@ -78,6 +78,8 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
     loop {
         rt::time::sleep(look).await;
         let Some(private) = private_bytes() else { return };
+        // The index of the disk has an allowance of its own beside the budget.
+        let private = private.saturating_sub(cache.index().used());
         let Memory { size, budget: most, share } = daemon.memory();
         let budget = cache.memory().budget();
         let uncounted = private.saturating_sub(cache.memory().used());

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use flow::Readiness;
 
 use crate::state::Daemon;
+use crate::volumes;
 
 /// The shortest interval between two looks.
 const LOOK: Duration = Duration::from_secs(1);
@@ -28,6 +29,14 @@ pub(crate) fn reasons(daemon: &Daemon) -> String {
         }
     }
     text
+}
+
+/// Volumes of the disk cache that are out of use, one in a line: the daemon is ready without them.
+pub(crate) fn without(daemon: &Daemon) -> String {
+    let volumes = volumes::all(daemon);
+    let out = volumes.iter().filter(|volume| !volume.is_in());
+    out.map(|volume| format!("without the disk cache in {}: {}\n", volume.path, volume.state()))
+        .collect()
 }
 
 /// Looks for sites that nothing can be served for, as long as it is polled and the

@@ -16,6 +16,8 @@ pub(crate) const SECRET: &str = "_.secret";
 /// The values of varnishd's flags.
 #[derive(Clone, Debug)]
 pub struct Flags {
+    /// Certificates of `-A`, each file with that of its key.
+    pub certificates: Vec<(PathBuf, PathBuf)>,
     /// Programs to load: name, and file or text.
     pub programs: Vec<(String, Program)>,
     /// Storages by name, each with what it is called.
@@ -98,6 +100,7 @@ impl Flags {
         hold(&self.params, &mut limits, true);
         let options = Varnishd {
             listen: self.endpoints.clone(),
+            certificates: self.certificates.clone(),
             cli: self.cli.clone(),
             secret: self.secret.clone(),
             disks: self.storages.iter().filter_map(Storage::volume).collect(),
@@ -118,7 +121,7 @@ pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
     let ms = |param: Param| (params.seconds(param) * 1000.0).round() as u64;
     // What SO_SNDTIMEO makes of it (socket(7)).
     let for_ever = |ms: u64| if ms == 0 { u64::MAX >> 1 } else { ms };
-    let rules: [(Param, &mut u64, u64); 13] = [
+    let rules: [(Param, &mut u64, u64); 14] = [
         (Param::TimeoutIdle, &mut limits.idle_timeout, ms(Param::TimeoutIdle)),
         // A connection is idle until a whole head has come.
         (Param::TimeoutIdle, &mut limits.header_timeout, ms(Param::TimeoutIdle)),
@@ -126,6 +129,8 @@ pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
         (Param::SendTimeout, &mut limits.response_time, ms(Param::SendTimeout)),
         (Param::PipeTimeout, &mut limits.tunnel_idle_timeout, ms(Param::PipeTimeout)),
         (Param::HttpReqSize, &mut limits.header_bytes, params.number(Param::HttpReqSize)),
+        // The request line may be all of it.
+        (Param::HttpReqSize, &mut limits.target_bytes, params.number(Param::HttpReqSize)),
         (Param::HttpReqHdrLen, &mut limits.header_field_bytes, params.number(Param::HttpReqHdrLen)),
         (
             Param::HttpRespSize,

@@ -11,6 +11,8 @@ pub(crate) struct Volume {
     pub(crate) path: String,
     pub(crate) condition: Condition,
     pub(crate) stats: Stats,
+    /// The reason for which it could not be opened, if it could not.
+    pub(crate) absence: Option<String>,
 }
 
 impl Volume {
@@ -19,11 +21,13 @@ impl Volume {
     }
 
     /// Its state, in words.
-    fn state(&self) -> String {
+    pub(crate) fn state(&self) -> String {
         match self.condition {
             Condition::In => "in use".to_owned(),
-            Condition::Pausing(reason) => format!("pauses: {}", reason.word()),
-            Condition::Out(reason) => format!("out of use: {}", reason.word()),
+            Condition::Pausing(reason) => format!("pauses: {}", reason.about()),
+            Condition::Out(reason) => {
+                format!("out of use: {}", self.absence.as_deref().unwrap_or_else(|| reason.about()))
+            }
         }
     }
 
@@ -69,7 +73,7 @@ pub(crate) fn all(daemon: &Daemon) -> Vec<Volume> {
         // Without any it could not be opened.
         let none = || (Condition::Out(Reason::Start), Stats::default());
         let (condition, stats) = known.unwrap_or_else(none);
-        Volume { path, condition, stats }
+        Volume { path, condition, stats, absence: disk.absence(number) }
     };
     paths.into_iter().enumerate().map(volume).collect()
 }

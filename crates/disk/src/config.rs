@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use base::Now;
+use base::{Allowance, Now};
 
 use crate::error::Error;
 use crate::vfs::Vfs;
@@ -145,6 +145,9 @@ pub struct Config {
     pub late_ms: u64,
     /// The time after which a volume that was full or slow is tried again, in milliseconds. 60,000.
     pub retry_ms: u64,
+    /// Bytes of memory for knowing what is where, which whoever uses the store may share: 32 for
+    /// each record. Where little is left, segments are reclaimed as if the volume were full.
+    pub index: Arc<Allowance>,
     /// True if what is forgotten is overwritten, and segments are before they are used again.
     pub erase: bool,
 }
@@ -172,6 +175,7 @@ impl Config {
             late_max: 8,
             late_ms: 10_000,
             retry_ms: 60_000,
+            index: Allowance::new(u64::MAX),
             erase: false,
         }
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -12,7 +11,7 @@ use crate::config::{Clock, Config, INVALIDATION_BYTES_MAX};
 use crate::error::Error;
 use crate::hold::Hold;
 use crate::journal::Item;
-use crate::open::{Beginning, Candidate, Purpose, look};
+use crate::open::{Beginning, Candidate, Purpose, look, remove_all};
 use crate::order::Order;
 use crate::owner::{Condition, Owner, Reason};
 use crate::place::Place;
@@ -63,6 +62,9 @@ pub struct Opened {
     pub invalidations: Vec<Invalidation>,
     /// Numbers of volumes that had something that was not to be trusted, and were emptied.
     pub emptied: Vec<usize>,
+    /// Numbers of volumes that cannot be used now, and the system's word on it. They are tried
+    /// again, and begin with nothing.
+    pub failed: Vec<(usize, Error)>,
 }
 
 /// The duty to carry out an invalidation that is durable. What is put before this is dropped counts
@@ -89,6 +91,8 @@ impl fmt::Debug for Effect {
 pub struct Durability {
     core: Arc<Core>,
     tickets: Vec<(Arc<Volume>, u64)>,
+    /// No volume writes it down, and what some of them have may be found by a later start.
+    is_lost: bool,
 }
 
 impl fmt::Debug for Durability {
@@ -103,15 +107,19 @@ impl Durability {
     ///
     /// # Errors
     /// [`Error::Journal`] if no volume could write it. It may be found at the next start all the
-    /// same.
+    /// same, or what it was to remove may.
     pub fn wait(self) -> Result<(), Error> {
         let config = &self.core.shared.config;
+        if self.is_lost {
+            return Err(no_volume());
+        }
         if !config.append_waits || self.tickets.is_empty() {
             return Ok(());
         }
         let mut result = Err(no_volume());
         for (volume, ticket) in &self.tickets {
-            match volume.journal.wait(*ticket, Duration::from_millis(config.append_ms)) {
+            let now_ms = || self.core.shared.now().mono_ms;
+            match volume.journal.wait(*ticket, config.append_ms, now_ms) {
                 Ok(()) => result = Ok(()),
                 Err(why) => {
                     if !volume.is_ending() {
@@ -140,14 +148,27 @@ pub(crate) struct Slot {
     /// `None` if it could not be opened.
     pub(crate) volume: RwLock<Option<Arc<Volume>>>,
     pub(crate) weight: u32,
-    /// It was taken out before this start.
-    marked: bool,
+    /// Without a volume, nothing that is there will ever be found: it was taken out before this
+    /// start, or could not be made.
+    is_bare: bool,
+    absence: Mutex<Absence>,
+}
+
+/// The state of a volume that could not be opened.
+#[derive(Debug, Default)]
+struct Absence {
+    /// The reason, in words.
+    why: String,
+    /// When it is tried again, of the monotonic clock.
+    until_ms: u64,
+    /// That goes on.
+    is_tried: bool,
 }
 
 impl Slot {
     /// True if nothing that is on the volume will ever be found.
     fn is_void(&self) -> bool {
-        self.volume.read().as_ref().map_or(self.marked, |volume| volume.health.is_void())
+        self.volume.read().as_ref().map_or(self.is_bare, |volume| volume.health.is_void())
     }
 }
 
@@ -183,11 +204,11 @@ impl Disk {
     pub fn open(config: Config, owner: Arc<dyn Owner>, clock: Clock) -> Result<Opened, Error> {
         config.check()?;
         let looked = config.volumes.iter().map(|volume| match look(volume, None) {
-            Ok(found) => Ok(Some(found)),
-            Err(Error::Io { .. }) => Ok(None),
+            Ok(found) => Ok(Ok(found)),
+            Err(error @ Error::Io { .. }) => Ok(Err(error)),
             Err(error) => Err(error),
         });
-        let looked = looked.collect::<Result<Vec<Option<Candidate>>, Error>>()?;
+        let looked = looked.collect::<Result<Vec<Result<Candidate, Error>>, Error>>()?;
         let mut all = beginning(&looked, config.owner);
         let shared = Arc::new(Shared {
             config,
@@ -198,19 +219,22 @@ impl Disk {
             fallen: Mutex::default(),
             buffers: Arc::default(),
         });
-        let mut emptied = Vec::new();
-        let mut slots = Vec::new();
+        let (mut emptied, mut failed, mut slots) = (Vec::new(), Vec::new(), Vec::new());
         for ((number, found), settings) in
             looked.into_iter().enumerate().zip(&shared.config.volumes)
         {
-            let marker = found.as_ref().and_then(|found| found.marker);
-            let volume = begin(number, found, &all, &shared, &mut emptied)?;
-            if volume.is_none() {
-                let reason = marker.unwrap_or(Reason::Start);
-                shared.owner.changed(number, Condition::Out(reason));
+            let (mut volume, mut absence, mut is_bare) = (None, Absence::default(), false);
+            match begin(number, found, &all, &shared, &mut emptied) {
+                Ok(begun) => volume = Some(Arc::new(begun)),
+                Err(Unopened { why, is_bare: bare }) => {
+                    let until_ms = shared.now().mono_ms + shared.config.retry_ms;
+                    absence = Absence { why: why.to_string(), until_ms, is_tried: false };
+                    is_bare = bare;
+                    failed.push((number, why));
+                }
             }
-            let (volume, marked) = (RwLock::new(volume.map(Arc::new)), marker.is_some());
-            slots.push(Slot { volume, weight: settings.weight.max(1), marked });
+            let (volume, absence) = (RwLock::new(volume), Mutex::new(absence));
+            slots.push(Slot { volume, weight: settings.weight.max(1), is_bare, absence });
         }
         // From here on the journals know them.
         let invalidations = std::mem::take(&mut all.invalidations).into_iter();
@@ -226,7 +250,7 @@ impl Disk {
             threads: Threads::default(),
         });
         core.begin_threads();
-        Ok(Opened { disk: Self { core }, owner, invalidations, emptied })
+        Ok(Opened { disk: Self { core }, owner, invalidations, emptied, failed })
     }
 
     /// Numbers of this session begin here: those of records and invalidations of former ones are
@@ -320,9 +344,11 @@ impl Disk {
     /// are made durable together. Its effect is to be carried out before the first of what is
     /// returned is dropped.
     ///
+    /// If no volume takes it, the one who waits is told so. If nothing that they have will ever be
+    /// found, there is no need to write.
+    ///
     /// # Errors
-    /// [`Error::Journal`] if no volume takes it. If all volumes are out and nothing that they have
-    /// will ever be found, there is no need to write.
+    /// [`Error::Journal`] if it is too long.
     pub fn begin_append(&self, bytes: Bytes) -> Result<(Effect, Durability), Error> {
         if bytes.len() > INVALIDATION_BYTES_MAX {
             let why = format!(
@@ -333,8 +359,9 @@ impl Disk {
         }
         let number = self.core.shared.order.begin();
         let effect = Effect { number, core: Arc::clone(&self.core) };
-        let tickets = self.core.push(&Item::Invalidation(number, bytes))?;
-        Ok((effect, Durability { core: Arc::clone(&self.core), tickets }))
+        let tickets = self.core.push(&Item::Invalidation(number, bytes));
+        let is_lost = tickets.is_empty() && !self.core.slots.iter().all(Slot::is_void);
+        Ok((effect, Durability { core: Arc::clone(&self.core), tickets, is_lost }))
     }
 
     /// Waits, where that is called, for all that has been begun.
@@ -347,7 +374,7 @@ impl Disk {
                 (volume, ticket)
             })
             .collect();
-        Durability { core, tickets }
+        Durability { core, tickets, is_lost: false }
     }
 
     /// Invalidations up to this number are needed no more: nothing that the store has is older, or
@@ -419,6 +446,12 @@ impl Disk {
         Some((volume.health.condition(), stats))
     }
 
+    /// The reason for which a volume could not be opened, in words; `None` if it is open.
+    pub fn absence(&self, number: usize) -> Option<String> {
+        let slot = self.core.slots.get(number).filter(|slot| slot.volume.read().is_none())?;
+        Some(slot.absence.lock().why.clone())
+    }
+
     /// Takes one step of everything that threads would do; false if there was nothing to do.
     pub fn step(&self) -> bool {
         self.core.step(false)
@@ -464,7 +497,7 @@ impl Drop for Disk {
 }
 
 /// The knowledge of all volumes together.
-fn beginning(looked: &[Option<Candidate>], owner: [u8; 32]) -> Beginning {
+fn beginning(looked: &[Result<Candidate, Error>], owner: [u8; 32]) -> Beginning {
     let mut all = Beginning { owner, ..Beginning::default() };
     for found in looked.iter().flatten() {
         if let Some(superblock) = &found.superblock
@@ -480,29 +513,36 @@ fn beginning(looked: &[Option<Candidate>], owner: [u8; 32]) -> Beginning {
     all
 }
 
+/// A volume that cannot be used now.
+struct Unopened {
+    why: Error,
+    /// Nothing that is there will ever be found.
+    is_bare: bool,
+}
+
 fn begin(
     number: usize,
-    found: Option<Candidate>,
+    found: Result<Candidate, Error>,
     all: &Beginning,
     shared: &Arc<Shared>,
     emptied: &mut Vec<usize>,
-) -> Result<Option<Volume>, Error> {
-    let Some(found) = found.filter(|found| found.marker.is_none_or(Reason::passes)) else {
-        return Ok(None);
-    };
-    let new = found.superblock.is_none();
+) -> Result<Volume, Unopened> {
+    let found = found.map_err(|why| Unopened { why, is_bare: false })?;
+    let (new, marked) = (found.superblock.is_none(), found.marker.is_some());
     let void = found.is_void(all);
     if void && !new {
         emptied.push(number);
     }
     let purpose = if void { Purpose::Void } else { Purpose::Serve };
     let valid_from = Order::first(all.session);
-    match found.start(number as u8, all, purpose, valid_from, shared) {
-        Ok(volume) => Ok(Some(volume)),
-        // Whoever makes a volume is told that there is no room for it.
-        Err(error) if new => Err(error),
-        Err(_) => Ok(None),
-    }
+    // It stays locked until what was begun of it is gone again.
+    let (vfs, _lock) = (Arc::clone(&found.config.vfs), Arc::clone(&found.lock));
+    found.start(number as u8, all, purpose, valid_from, shared).map_err(|why| {
+        if new {
+            _ = remove_all(&*vfs);
+        }
+        Unopened { why, is_bare: new || marked }
+    })
 }
 
 impl Core {
@@ -548,25 +588,20 @@ impl Core {
         least
     }
 
-    /// Begins to write an item to all journals.
-    fn push(&self, item: &Item) -> Result<Vec<(Arc<Volume>, u64)>, Error> {
+    /// Begins to write an item to all journals. Those that are out write nothing.
+    fn push(&self, item: &Item) -> Vec<(Arc<Volume>, u64)> {
         self.note_fallen();
-        // One that is out writes nothing, and knows it for the time when it begins anew.
+        // One that is out knows it for the time when it begins anew.
         let push = |volume: Arc<Volume>| {
             let is_out = volume.health.is_out();
             let ticket = volume.journal.push(item.clone());
             (!is_out).then_some((volume, ticket))
         };
         let tickets: Vec<(Arc<Volume>, u64)> = self.volumes().filter_map(push).collect();
-        if tickets.is_empty() {
-            // What is never found again need not be invalidated.
-            let void = self.slots.iter().all(Slot::is_void);
-            return if void { Ok(tickets) } else { Err(no_volume()) };
-        }
         if self.shared.config.append_waits {
             tickets.iter().for_each(|(volume, _)| volume.hurry());
         }
-        Ok(tickets)
+        tickets
     }
 
     /// Lets the others remember volumes that were taken out.
@@ -596,13 +631,16 @@ impl Core {
         worked
     }
 
-    pub(crate) fn tick(&self) {
+    pub(crate) fn tick(self: &Arc<Self>) {
         self.note_fallen();
         for (number, slot) in self.slots.iter().enumerate() {
-            let Some(volume) = slot.volume.read().clone() else { continue };
+            let Some(volume) = slot.volume.read().clone() else {
+                self.try_again(number);
+                continue;
+            };
             volume.expire_reads();
             if volume.recover() {
-                self.revive(number, &volume);
+                self.beside(number, move |core| core.revive(number, &volume));
             }
         }
     }
@@ -625,10 +663,66 @@ impl Core {
         let Ok(volume) = begun else { return };
         let volume = Arc::new(volume);
         old.tallies.add_to(&mut self.past.lock());
-        *self.slots[number].volume.write() = Some(Arc::clone(&volume));
-        self.serve_volume(&volume);
-        self.find_on(&volume);
+        self.take_in(number, &volume);
+    }
+
+    /// Uses a volume that begins with nothing.
+    fn take_in(&self, number: usize, volume: &Arc<Volume>) {
+        *self.slots[number].volume.write() = Some(Arc::clone(volume));
+        self.serve_volume(volume);
+        self.find_on(volume);
         self.shared.owner.changed(number, Condition::In);
+    }
+
+    /// Tries a volume again that could not be opened, if it is time.
+    fn try_again(self: &Arc<Self>, number: usize) {
+        if self.shared.now().mono_ms < self.slots[number].absence.lock().until_ms {
+            return;
+        }
+        self.beside(number, move |core| {
+            let opened = core.open_anew(number);
+            let mut absence = core.slots[number].absence.lock();
+            absence.until_ms = core.shared.now().mono_ms + core.shared.config.retry_ms;
+            match opened {
+                Ok(volume) if !core.threads.is_ending() => {
+                    drop(absence);
+                    core.take_in(number, &Arc::new(volume));
+                }
+                Ok(_) => {}
+                Err(why) => absence.why = why.to_string(),
+            }
+        });
+    }
+
+    /// Does work on a volume that may take as long as a disk stands still, unless some goes on.
+    fn beside(self: &Arc<Self>, number: usize, work: impl Fn(&Arc<Self>) + Send + 'static) {
+        if std::mem::replace(&mut self.slots[number].absence.lock().is_tried, true) {
+            return;
+        }
+        let core = Arc::clone(self);
+        let work = move || {
+            work(&core);
+            core.slots[number].absence.lock().is_tried = false;
+        };
+        if self.shared.config.threads {
+            self.threads.spawn("disk-open", work, || ());
+        } else {
+            work();
+        }
+    }
+
+    /// Makes a volume of a directory that could not be used at the start. What it has may be of
+    /// later sessions than this one knows of, and have missed invalidations: it is removed.
+    fn open_anew(&self, number: usize) -> Result<Volume, Error> {
+        let settings = &self.shared.config.volumes[number];
+        let lock = look(settings, None)?.lock;
+        remove_all(&*settings.vfs)?;
+        let mut all = Beginning { outs: BTreeMap::new(), ..self.beginning.clone() };
+        self.volumes().for_each(|volume| all.add(&volume.journal.keep()));
+        let valid_from = self.shared.order.now();
+        let found = look(settings, Some(Arc::clone(&lock)))?;
+        let begun = found.start(number as u8, &all, Purpose::Void, valid_from, &self.shared);
+        begun.inspect_err(|_| _ = remove_all(&*settings.vfs))
     }
 }
 

@@ -86,6 +86,23 @@ impl Error {
     }
 }
 
+impl Error {
+    /// A way to mend what the system refused, in words.
+    pub fn remedy(&self) -> &'static str {
+        let Self::Io { error, .. } = self else { return "" };
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => "give the directory to the daemon's user",
+            io::ErrorKind::ReadOnlyFilesystem => "mount its file system for writing",
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                "make room there, or `size` smaller"
+            }
+            io::ErrorKind::NotFound => "make the directory above it, or mount its disk",
+            io::ErrorKind::NotADirectory => "name a directory",
+            _ => "the system's log may say more",
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -230,21 +230,27 @@ impl Volume {
     }
 
     fn find_in(&self, finder: &mut Finder, segment: u32, epoch: u64) -> Vec<Found> {
-        let looked = self.look(segment, epoch);
+        let mut looked = self.look(segment, epoch);
         if looked.sealed > finder.newest {
             // An invalidation was durable, and the journal does not know of it.
             add(&self.tallies.damaged_journal, 1);
             self.fall(Reason::Journal, 0);
             return Vec::new();
         }
+        let index = &self.shared.config.index;
+        if index.is_full() {
+            // What is newer has been found before.
+            add(&self.tallies.dropped_index, looked.rows.len() as u64);
+            looked = Looked { rows: Vec::new(), is_lost: true, ..looked };
+        }
         let forgotten = finder.forgotten(segment);
         let known = finder.known.remove(&segment).filter(|known| known.epoch == epoch);
         let now_ms = self.shared.now().unix_ms;
         let (mut found, mut listed) = (Vec::new(), Vec::new());
-        let mut fresh = Segment::new(Usage::Sealed);
+        let mut fresh = Segment::new(Usage::Sealed, index);
         fresh.epoch = epoch;
         // A row for each record is most of the memory that a store takes: no room is left over.
-        fresh.rows.reserve_exact(looked.rows.len());
+        fresh.rows.reserve(looked.rows.len());
         for mut row in looked.rows {
             if let Some(known) = &known {
                 known.mark(&mut row);

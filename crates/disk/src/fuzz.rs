@@ -56,6 +56,7 @@ fn new_volume() -> Memory {
         segments_per_file: 4,
         session: 1,
         valid_from: 0,
+        generation: 0,
     };
     Memory::with([(SUPERBLOCK.to_owned(), superblock.encode().repeat(2))])
 }

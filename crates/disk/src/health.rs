@@ -133,6 +133,11 @@ impl Volume {
         }
     }
 
+    /// A thread that writes has panicked: what it was at is not known.
+    pub(crate) fn panicked(&self) {
+        self.fall(Reason::Errors, self.shared.now().mono_ms + self.shared.config.retry_ms);
+    }
+
     fn pause(&self, reason: Reason, until_ms: u64) {
         if self.health.worsen(PAUSING, reason, until_ms) {
             add(&self.tallies.pauses, 1);
@@ -195,9 +200,8 @@ impl Volume {
                 false
             }
             OUT => {
-                let again = notes.reason.is_some_and(Reason::passes);
                 notes.until_ms = now_ms + self.shared.config.retry_ms;
-                again
+                true
             }
             _ => false,
         }

@@ -358,6 +358,11 @@ impl Journal {
         self.sealed.load(Ordering::Relaxed)
     }
 
+    /// By how much the clock has gone back since a record of this order was written.
+    pub(crate) fn shift_of(&self, order: u64) -> u64 {
+        self.waiting.lock().keep.shift_of(order)
+    }
+
     /// All that the next journal carries on.
     pub(crate) fn keep(&self) -> Keep {
         self.waiting.lock().keep.clone()
@@ -383,11 +388,17 @@ impl Journal {
         !self.waiting.lock().payload.is_empty()
     }
 
-    /// Waits until the item of `ticket` is durable.
+    /// Waits until the item of `ticket` is durable, at most for `most_ms` by the clock `now_ms`.
     ///
     /// # Errors
-    /// The reason, in words, when it cannot be, or is not for `most`.
-    pub(crate) fn wait(&self, ticket: u64, most: Duration) -> Result<(), String> {
+    /// The reason, in words, when it cannot be, or is not in that time.
+    pub(crate) fn wait(
+        &self,
+        ticket: u64,
+        most_ms: u64,
+        now_ms: impl Fn() -> u64,
+    ) -> Result<(), String> {
+        let until_ms = now_ms().saturating_add(most_ms);
         let mut waiting = self.waiting.lock();
         loop {
             if waiting.durable >= ticket {
@@ -396,12 +407,12 @@ impl Journal {
             if let Some(why) = &waiting.failed {
                 return Err(why.clone());
             }
-            if self.done.wait_for(&mut waiting, most).timed_out() {
-                return if waiting.durable >= ticket {
-                    Ok(())
-                } else {
-                    Err("the disk takes too long".to_owned())
-                };
+            // Others' items that become durable meanwhile wake it, too.
+            let left_ms = until_ms.saturating_sub(now_ms());
+            let left = Duration::from_millis(left_ms);
+            let is_late = left_ms == 0 || self.done.wait_for(&mut waiting, left).timed_out();
+            if is_late && waiting.durable < ticket && waiting.failed.is_none() {
+                return Err("the disk takes too long".to_owned());
             }
         }
     }

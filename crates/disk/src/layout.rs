@@ -71,6 +71,8 @@ pub(crate) struct Superblock {
     pub(crate) session: u64,
     /// Nothing that was written before this number counts.
     pub(crate) valid_from: u64,
+    /// The journal that this session begins with; 0 of the first one, and where it is not known.
+    pub(crate) generation: u64,
 }
 
 /// A copy of the superblock, as it is found.
@@ -103,7 +105,8 @@ impl Superblock {
         out.extend_from_slice(&self.owner);
         let shape = [self.segment_bytes, self.block_bytes, self.segments, self.segments_per_file];
         out.extend(shape.into_iter().flat_map(u32::to_le_bytes));
-        out.extend([self.session, self.valid_from].into_iter().flat_map(u64::to_le_bytes));
+        let numbers = [self.session, self.valid_from, self.generation];
+        out.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
         out.resize(SUPER_USED - SUM_BYTES, 0);
         out.extend_from_slice(&sum::sum(0, &out).to_le_bytes());
         out.resize(SUPER_BYTES, 0);
@@ -135,6 +138,7 @@ impl Superblock {
             segments_per_file: numbers.u32(),
             session: numbers.u64(),
             valid_from: numbers.u64(),
+            generation: numbers.u64(),
         };
         Copied::Sound(found)
     }
@@ -486,6 +490,7 @@ mod tests {
             segments_per_file: 6,
             session: 7,
             valid_from: 8,
+            generation: 9,
         };
         let mut bytes = found.encode();
         assert_eq!(bytes.len(), SUPER_BYTES);

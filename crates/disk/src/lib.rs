@@ -34,7 +34,7 @@
 //! | 64 | 4 × 4 | bytes of a segment, of a block; segments, and segments of a file |
 //! | 80 | 8 | session: higher at every start |
 //! | 88 | 8 | epochs below this are void |
-//! | 96 | 8 | 0 |
+//! | 96 | 8 | generation of the journal that the session begins with; 0 if it is not known |
 //! | 104 | 8 | checksum of bytes 0 to 103, seed 0 |
 //!
 //! ## Segments
@@ -144,6 +144,7 @@ mod place;
 mod read;
 mod reads;
 mod reclaim;
+mod rows;
 mod segment;
 mod snapshot;
 mod stats;

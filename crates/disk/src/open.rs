@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::find::Finder;
 use crate::health::{self, Health};
 use crate::journal::{Chain, Journal, Keep, Past};
-use crate::layout::{Blocks, Copied, SUPER_BYTES, Superblock};
+use crate::layout::{Blocks, Copied, FRAME_BYTES, SUPER_BYTES, SegmentHeader, Superblock};
 use crate::order::Order;
 use crate::owner::Reason;
 use crate::reads::ReadQueue;
@@ -36,9 +36,9 @@ type Locked = Arc<dyn Any + Send + Sync>;
 
 /// A volume that was looked at, and not changed.
 pub(crate) struct Candidate {
-    config: VolumeConfig,
+    pub(crate) config: VolumeConfig,
     name: String,
-    lock: Locked,
+    pub(crate) lock: Locked,
     /// The superblock, and which of the two copies it is; `None` for a new volume.
     pub(crate) superblock: Option<Superblock>,
     copy: usize,
@@ -209,7 +209,34 @@ impl Candidate {
 
     /// Its journals have lost something that was durable.
     pub(crate) fn is_broken(&self) -> bool {
-        self.past.chain == Chain::Broken
+        self.past.chain == Chain::Broken || self.has_lost_journals()
+    }
+
+    /// There is no journal, or the newest one is older than a crash can have left it: each session
+    /// begins a new one as soon as it has said so in the superblock.
+    fn has_lost_journals(&self) -> bool {
+        let Some(superblock) = &self.superblock else { return false };
+        match self.past.generation {
+            Some(newest) => newest.saturating_add(1) < superblock.generation,
+            // A crash at the first start leaves none, and nothing that one would tell of.
+            None => superblock.generation > 0 || self.was_used(superblock),
+        }
+    }
+
+    /// Returns true if a segment was ever begun, as far as can be read.
+    fn was_used(&self, superblock: &Superblock) -> bool {
+        let Superblock { segments, segments_per_file, segment_bytes, .. } = *superblock;
+        let begun = |number: u32| -> io::Result<bool> {
+            let name = data_name((number / segments_per_file) as usize);
+            let at = u64::from(number % segments_per_file) * u64::from(segment_bytes);
+            let mut bytes = [0; FRAME_BYTES as usize];
+            read_all(&*self.config.vfs.open(&name, false)?, &mut bytes, at)?;
+            Ok(SegmentHeader::decode(superblock.key(), number, &bytes).is_some())
+        };
+        let is_missing = |error: &io::Error| {
+            matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof)
+        };
+        (0..segments).any(|number| begun(number).unwrap_or_else(|error| !is_missing(&error)))
     }
 
     /// Begins to use the volume.
@@ -223,17 +250,22 @@ impl Candidate {
     ) -> Result<Volume, Error> {
         let name = self.name.clone();
         let making = Error::io(&name, "making the volume");
-        let superblock = self.next_superblock(all, purpose, valid_from);
+        let mut superblock = self.next_superblock(all, purpose, valid_from);
+        let mut generation = 0;
+        if purpose == Purpose::Serve {
+            generation = self.past.generation.map_or(0, |generation| generation + 1);
+        }
+        if purpose != Purpose::Look {
+            superblock.generation = generation;
+        }
         let files = self.data_files(&superblock, purpose).map_err(&making)?;
         if purpose != Purpose::Look {
             self.write_superblock(&superblock).map_err(&making)?;
         }
         let vfs = Arc::clone(&self.config.vfs);
         let key = superblock.key();
-        let mut generation = 0;
         if purpose == Purpose::Serve {
             self.past.repair(&*vfs, key).map_err(&making)?;
-            generation = self.past.generation.map_or(0, |generation| generation + 1);
         } else if purpose == Purpose::Void {
             snapshot::remove_before(&*vfs, u64::MAX).map_err(&making)?;
             vfs.sync_names().map_err(&making)?;
@@ -270,6 +302,7 @@ impl Candidate {
             segments_per_file: (FILE_BYTES / u64::from(segment_bytes)).max(1) as u32,
             session: 0,
             valid_from: 0,
+            generation: 0,
         });
         if purpose != Purpose::Look {
             next.segments = self.config.segments(next.segment_bytes);
@@ -338,6 +371,7 @@ impl Candidate {
     ) -> Volume {
         let key = superblock.key();
         let segments = 0..superblock.segments;
+        let room = &shared.config.index;
         let tallies = Tallies::default();
         add(&tallies.damaged_snapshot, self.damaged_snapshots);
         add(&tallies.damaged_journal, u64::from(self.is_broken()));
@@ -349,7 +383,7 @@ impl Candidate {
             key,
             blocks: Blocks { bytes: superblock.block_bytes },
             files,
-            segments: segments.map(|_| Mutex::new(Segment::new(Usage::Unknown))).collect(),
+            segments: segments.map(|_| Mutex::new(Segment::new(Usage::Unknown, room))).collect(),
             superblock,
             front: Mutex::new(Front::default()),
             wake: Condvar::new(),
@@ -394,15 +428,21 @@ fn new_id() -> [u8; 16] {
 
 /// Removes all files of a volume.
 pub(crate) fn empty(vfs: &dyn Vfs) -> Result<(), Error> {
-    let name = vfs.name();
     refuse_foreign(vfs)?;
     let _lock = lock(vfs)?;
+    let names = vfs.list().map_err(Error::io(&vfs.name(), "emptying the volume"))?;
+    if !names.is_empty() && !names.iter().any(|name| name == SUPERBLOCK) {
+        return Err(Error::Foreign { volume: vfs.name() });
+    }
+    remove_all(vfs)
+}
+
+/// Removes all files that a volume has; the caller has it locked.
+pub(crate) fn remove_all(vfs: &dyn Vfs) -> Result<(), Error> {
+    let name = vfs.name();
     let removing = Error::io(&name, "emptying the volume");
     // Without its superblock nothing else is believed.
     let names = vfs.list().map_err(&removing)?;
-    if !names.is_empty() && !names.iter().any(|name| name == SUPERBLOCK) {
-        return Err(Error::Foreign { volume: name });
-    }
     let ours = |name: &&String| {
         *name == SUPERBLOCK
             || ["data-", "journal-", "snapshot-", "out", "cluster-"]

@@ -29,11 +29,22 @@ pub enum Reason {
     Slow,
     /// Invalidations cannot be written, or some were lost.
     Journal,
-    /// It could not be opened.
+    /// It could not be opened: it is not there, or cannot be used.
     Start,
 }
 
 impl Reason {
+    /// The reason in words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Errors => "too many reads or writes failed",
+            Self::Full => "its file system is full",
+            Self::Slow => "it answers too late",
+            Self::Journal => "purges cannot be written to it",
+            Self::Start => "it cannot be opened",
+        }
+    }
+
     /// The reason in a word.
     pub fn word(self) -> &'static str {
         match self {
@@ -43,11 +54,6 @@ impl Reason {
             Self::Journal => "journal",
             Self::Start => "start",
         }
-    }
-
-    /// True if the volume is tried again by itself, empty.
-    pub(crate) fn passes(self) -> bool {
-        matches!(self, Self::Full | Self::Slow | Self::Journal)
     }
 }
 

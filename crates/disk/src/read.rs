@@ -103,6 +103,8 @@ pub struct Answer {
     pub expires_ms: u64,
     /// When it was written, by the same clock.
     pub written_ms: u64,
+    /// Milliseconds that the clock has gone back by since.
+    pub behind_ms: u64,
     /// Bytes of the whole body.
     pub length: u64,
     /// The head; empty if it was not asked for.
@@ -115,9 +117,10 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn of(header: &Header) -> Self {
+    fn of(header: &Header, behind_ms: u64) -> Self {
         Self {
             seal: None,
+            behind_ms,
             passed: header.passed,
             order: header.order,
             expires_ms: header.expires_ms,
@@ -410,7 +413,7 @@ impl Volume {
     ) -> Result<(Answer, Vec<Part>), Missed> {
         let Header { flags, head_len, body_len, .. } = sound.header;
         let (head_len, body_len) = (u64::from(head_len), u64::from(body_len));
-        let mut answer = Answer::of(&sound.header);
+        let mut answer = Answer::of(&sound.header, self.journal.shift_of(sound.header.order));
         answer.seal = Seal::new(&spot, &sound);
         if ask.head {
             answer.head = joined(self.section(way, spot, &sound, 0..head_len)?);
@@ -478,7 +481,7 @@ impl Volume {
         queued: &Arc<Queued>,
         ask: &Ask,
     ) -> Result<Option<Answer>, Error> {
-        let mut answer = Answer::of(&queued.header);
+        let mut answer = Answer::of(&queued.header, self.journal.shift_of(queued.header.order));
         if ask.head {
             answer.head = queued.head.clone();
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::body::{Body, Pieces};
+use crate::config::Config;
 use crate::layout::{ASKED, Header, IS_LISTED, IS_PART, LISTED, LIVE, PART, Row};
 use crate::place::Place;
 use crate::segment::{Segment, Usage};
@@ -36,7 +37,8 @@ impl Victim {
 }
 
 impl Volume {
-    /// Empties a segment if few are free; true if it did.
+    /// Empties a segment if few are free, or if little is left of the memory for knowing what is
+    /// where; true if it did.
     pub(crate) fn reclaim_turn(&self) -> bool {
         if !self.found.load(Ordering::Acquire) || !self.health.is_in() {
             return false;
@@ -46,7 +48,9 @@ impl Volume {
         let free = self.front.lock().free.len() + coming;
         // A small volume cannot spare as many. One more is for what moves on.
         let spare = self.shared.config.spare_segments as usize;
-        if free > spare.min(self.segments.len() / SPARED) {
+        let is_short = free <= spare.min(self.segments.len() / SPARED);
+        let knows_much = self.knows_much();
+        if !is_short && !knows_much {
             return false;
         }
         let Some((segment, epoch)) = self.least() else { return false };
@@ -54,8 +58,21 @@ impl Volume {
             // Somebody has just begun to need it.
             return true;
         }
-        self.empty_segment(segment, epoch);
+        let dropped = self.empty_segment((segment, epoch), knows_much);
+        add(&self.tallies.dropped, dropped);
+        add(&self.tallies.dropped_index, if knows_much { dropped } else { 0 });
         true
+    }
+
+    /// Returns true if little is left of the memory for knowing what is where, and this volume
+    /// takes at least half of what an average one does.
+    fn knows_much(&self) -> bool {
+        let Config { index, volumes, .. } = &self.shared.config;
+        if !index.is_short() {
+            return false;
+        }
+        let own: u64 = self.segments.iter().map(|segment| segment.lock().rows.bytes()).sum();
+        own.saturating_mul(2 * volumes.len() as u64) >= index.used()
     }
 
     /// The segment with the least value: the worth of its records, which fades with age.
@@ -73,7 +90,9 @@ impl Volume {
         Some((least.1.segment, least.1.epoch))
     }
 
-    fn empty_segment(&self, segment: u32, epoch: u64) {
+    /// Empties a segment; returns how many records were dropped. Where that is to free memory at
+    /// least half of it goes: what moves on takes as much as before.
+    fn empty_segment(&self, (segment, epoch): (u32, u64), frees_memory: bool) -> u64 {
         let rows: Vec<Row> = {
             let known = self.segments[segment as usize].lock();
             known.rows.iter().filter(|row| row.is(LIVE)).copied().collect()
@@ -84,7 +103,10 @@ impl Volume {
         let now_s = self.shared.now().unix_ms / 1000;
         let is_good = |row: &&Row| row.is(PART) || u64::from(row.expires_s) > now_s;
         let good: u64 = rows.iter().filter(is_good).map(|row| u64::from(row.room())).sum();
-        let is_little = good <= budget;
+        let is_little = good <= budget && !frees_memory;
+        if frees_memory {
+            budget = budget.min(good / 2);
+        }
         for row in rows.iter().filter(is_good) {
             let place = self.place(segment, epoch, row);
             let wanted = (row.is(ASKED) || is_little) && !row.is(PART);
@@ -92,7 +114,7 @@ impl Volume {
                 budget -= u64::from(row.room());
             }
         }
-        self.move_parts((segment, epoch), &rows, is_little, &mut budget);
+        let dropped = self.move_parts((segment, epoch), &rows, is_little, &mut budget);
         let left: Vec<(Place, Row)> = {
             let mut known = self.segments[segment as usize].lock();
             let live = known.rows.iter().filter(|row| row.is(LIVE));
@@ -105,12 +127,12 @@ impl Volume {
                 let parts = self.lists.lock().remove(place);
                 self.bury_parts(&parts.unwrap_or_default());
             }
-            add(&self.tallies.dropped, 1);
             self.tell_dropped(*place, row);
         }
         add(&self.tallies.reclaimed, 1);
         self.front.lock().jobs.push_back(Job::Release { segment, epoch });
         self.wake.notify_one();
+        dropped + left.len() as u64
     }
 
     /// Writes a record anew, with another list of parts if there is one; false if it stays where it
@@ -145,11 +167,12 @@ impl Volume {
     }
 
     /// Parts in the segment: those of a body that was asked for, or of every one, move on, with a
-    /// new list; without them the others are worth nothing.
-    fn move_parts(&self, from: (u32, u64), rows: &[Row], every: bool, budget: &mut u64) {
+    /// new list; without them the others are worth nothing. Returns how many bodies were dropped.
+    fn move_parts(&self, from: (u32, u64), rows: &[Row], every: bool, budget: &mut u64) -> u64 {
         let (segment, epoch) = from;
+        let mut dropped = 0;
         if !rows.iter().any(|row| row.is(PART)) {
-            return;
+            return dropped;
         }
         let is_here = |part: &Part| part.place.segment() == segment;
         let touched: Vec<(Place, Box<[Part]>)> = {
@@ -175,8 +198,8 @@ impl Volume {
             }
             if let Some(row) = self.kill(place) {
                 self.bury(place, row);
-                add(&self.tallies.dropped, 1);
                 self.tell_dropped(place, &row);
+                dropped += 1;
             }
         }
         debug_assert_eq!(
@@ -184,6 +207,7 @@ impl Volume {
             epoch,
             "nobody else opens it"
         );
+        dropped
     }
 
     /// The parts, with copies of those that `moves` says; `None` if one cannot be had.

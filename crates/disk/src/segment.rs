@@ -1,7 +1,12 @@
 //! A segment as memory knows it: the use it is in, and a row for each record.
 
+use std::sync::Arc;
+
+use base::Allowance;
+
 use crate::layout::{ASKED, LIVE, Row};
 use crate::place::{Place, tag};
+use crate::rows::Rows;
 
 /// The use that a segment is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +35,7 @@ pub(crate) struct Segment {
     pub(crate) epoch: u64,
     /// Its records in their order, dead ones among them: whoever looks for them one by one is to
     /// know that they are.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Rows,
     pub(crate) live: u32,
     pub(crate) live_bytes: u64,
     /// Bytes of live records that were read since they were written.
@@ -52,11 +57,12 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    pub(crate) fn new(usage: Usage) -> Self {
+    /// A segment whose rows count against `room`.
+    pub(crate) fn new(usage: Usage, room: &Arc<Allowance>) -> Self {
         Self {
             usage,
             epoch: 0,
-            rows: Vec::new(),
+            rows: Rows::new(room),
             live: 0,
             live_bytes: 0,
             asked_bytes: 0,
@@ -72,7 +78,8 @@ impl Segment {
 
     /// Begins to be used anew.
     pub(crate) fn open(&mut self, epoch: u64) {
-        *self = Self { epoch, ..Self::new(Usage::Open) };
+        let empty = Self::new(Usage::Open, self.rows.room());
+        *self = Self { epoch, ..empty };
     }
 
     /// Its records are read where they are.
@@ -145,8 +152,8 @@ impl Segment {
     /// Forgets all of its records. A crash may bring them back until that is durable, so that the
     /// least order and ban stay.
     pub(crate) fn clear(&mut self) {
-        let Self { epoch, errors, least_order, least_passed, .. } = *self;
-        let empty = Self::new(Usage::Emptied);
+        let &mut Self { epoch, errors, least_order, least_passed, .. } = self;
+        let empty = Self::new(Usage::Emptied, self.rows.room());
         *self = Self { epoch, errors, least_order, least_passed, ..empty };
     }
 
@@ -205,7 +212,8 @@ mod tests {
 
     #[test]
     fn live_records_are_counted_and_found_by_their_place_alone() {
-        let mut segment = Segment::new(Usage::Free);
+        let room = Allowance::new(u64::MAX);
+        let mut segment = Segment::new(Usage::Free, &room);
         segment.open(7);
         let at = |offset| Place::new(0, 3, 7, offset);
         for (order, passed) in [(5, 2), (6, 1)] {

@@ -80,6 +80,8 @@ counters! {
     refused_hold,
     /// Records that were not taken as no segment is free.
     refused_space,
+    /// Records that were not taken as memory for knowing them was full.
+    refused_index,
     /// Records that were not taken as the volume is out of use, or not ready yet.
     refused_out,
     /// Records that were not taken as they are too long.
@@ -98,6 +100,8 @@ counters! {
     moved_bytes,
     /// Records that were dropped as their segment was reclaimed.
     dropped,
+    /// Records that were dropped as memory for knowing them was full.
+    dropped_index,
     /// Records that were lost as they could not be written.
     lost,
     /// Segments that were reclaimed.
@@ -148,6 +152,8 @@ counters! {
     errors_full,
     /// Syncs that the system failed.
     errors_sync,
+    /// Panics of its threads, which go on.
+    panics,
     /// Times that the volume was taken out.
     outs,
     /// Times that the volume paused.

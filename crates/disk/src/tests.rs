@@ -140,6 +140,7 @@ pub(super) struct Lab {
     pub(super) clocks: Arc<Clocks>,
     pub(super) invalidations: Vec<Invalidation>,
     pub(super) emptied: Vec<usize>,
+    pub(super) failed: Vec<(usize, Error)>,
     pub(super) owner: [u8; 32],
 }
 
@@ -168,10 +169,10 @@ impl Lab {
     pub(super) fn open(config: Config, clocks: &Arc<Clocks>) -> Result<Self, Error> {
         let index = Arc::new(Index::default());
         let owner: Arc<dyn Owner> = Arc::clone(&index) as _;
-        let Opened { disk, owner, invalidations, emptied } =
+        let Opened { disk, owner, invalidations, emptied, failed } =
             Disk::open(config, owner, clocks.clock())?;
         let clocks = Arc::clone(clocks);
-        Ok(Self { disk, index, clocks, invalidations, emptied, owner })
+        Ok(Self { disk, index, clocks, invalidations, emptied, failed, owner })
     }
 
     /// One volume over `vfs`, with all that is there found.

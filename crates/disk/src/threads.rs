@@ -2,10 +2,13 @@
 //! and one that finds what is there; and one that looks after all of them.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::disk::Core;
+use crate::health::Trouble;
+use crate::stats::add;
 use crate::sync::{Builder, Condvar, Mutex, MutexGuard, Ordering};
 use crate::volume::Volume;
 
@@ -48,15 +51,34 @@ impl Threads {
         self.bell.notify_one();
     }
 
-    fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) {
+    /// Begins a thread, which does its work anew where that panics; `panicked` is called before.
+    pub(crate) fn spawn(
+        &self,
+        name: &str,
+        work: impl Fn() + Send + 'static,
+        panicked: impl Fn() + Send + 'static,
+    ) {
         let leaving = Leaving { running: Arc::clone(&self.running), gone: Arc::clone(&self.gone) };
         *self.running.lock() += 1;
+        let own_name = name.to_owned();
         let work = move || {
             let _leaving = leaving;
-            work();
+            // It gives up what it works on before it counts as gone: a volume is locked until then.
+            let (work, panicked) = (work, panicked);
+            while catch_unwind(AssertUnwindSafe(&work)).is_err() {
+                base::tell!(Error, "larder: disk: the thread {own_name} panicked, and goes on");
+                panicked();
+            }
         };
         // Without a thread the volume takes what its queue holds and answers by deadlines.
-        _ = Builder::new().name(name.to_owned()).spawn(work);
+        if let Err(error) = Builder::new().name(name.to_owned()).spawn(work) {
+            base::tell!(Error, "larder: disk: the thread {name} cannot be begun: {error}");
+        }
+    }
+
+    /// Returns true if all threads are to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        *self.ending.lock()
     }
 
     /// Waits until all threads have ended; one that hangs is left alone after `most`.
@@ -73,7 +95,7 @@ impl Core {
         }
         self.volumes().for_each(|volume| self.serve_volume(&volume));
         let core = Arc::clone(self);
-        self.threads.spawn("disk-sentinel", move || core.watch());
+        self.threads.spawn("disk-sentinel", move || core.watch(), || ());
     }
 
     /// Begins the threads of one volume.
@@ -81,13 +103,18 @@ impl Core {
         if !self.shared.config.threads {
             return;
         }
-        let own = Arc::clone(volume);
-        self.threads.spawn("disk-write", move || own.write_loop());
-        let own = Arc::clone(volume);
-        self.threads.spawn("disk-journal", move || own.journal_loop());
+        let spawn = |name: &str, work: fn(&Volume), panicked: fn(&Volume)| {
+            let (own, told) = (Arc::clone(volume), Arc::clone(volume));
+            let panicked = move || {
+                add(&told.tallies.panics, 1);
+                panicked(&told);
+            };
+            self.threads.spawn(name, move || work(&own), panicked);
+        };
+        spawn("disk-write", Volume::write_loop, Volume::panicked);
+        spawn("disk-journal", Volume::journal_loop, Volume::panicked);
         for _ in 0..self.shared.config.reader_threads.max(1) {
-            let own = Arc::clone(volume);
-            self.threads.spawn("disk-read", move || own.read_loop());
+            spawn("disk-read", Volume::read_loop, |volume| volume.trouble(Trouble::Error));
         }
     }
 
@@ -98,12 +125,17 @@ impl Core {
     pub(crate) fn find_on(&self, volume: &Arc<Volume>) {
         if self.shared.config.threads {
             let own = Arc::clone(volume);
-            self.threads.spawn("disk-find", move || while own.find_turn() {});
+            let told = Arc::clone(volume);
+            let panicked = move || {
+                add(&told.tallies.panics, 1);
+                told.panicked();
+            };
+            self.threads.spawn("disk-find", move || while own.find_turn() {}, panicked);
         }
     }
 
     /// Answers late reads, and tries volumes again.
-    fn watch(&self) {
+    fn watch(self: &Arc<Self>) {
         let mut ending = self.threads.ending.lock();
         while !*ending {
             let now_ms = self.shared.now().mono_ms;

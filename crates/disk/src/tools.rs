@@ -202,7 +202,7 @@ pub fn check(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<Checked, Error> {
     for (number, slot) in (0..).zip(&volume.segments) {
         let (epoch, rows) = {
             let segment = slot.lock();
-            (segment.epoch, segment.rows.clone())
+            (segment.epoch, segment.rows.to_vec())
         };
         for row in rows.iter().filter(|row| row.is(LIVE)) {
             let read = volume.read_record(volume.place(number, epoch, row));

@@ -37,6 +37,8 @@ use crate::writer::Writer;
 
 /// The longest head of a record: far beyond any response's.
 const HEAD_BYTES_MAX: usize = 8 << 20;
+/// The rows of a segment take at most one such part of the memory for knowing what is where.
+const INDEX_PARTS: u64 = 16;
 
 /// Settings, clock and sequence, which all volumes of a store share.
 pub(crate) struct Shared {
@@ -278,6 +280,10 @@ impl Volume {
             add(&self.tallies.refused_length, 1);
             return None;
         }
+        if !new.moves && self.shared.config.index.is_full() {
+            add(&self.tallies.refused_index, 1);
+            return None;
+        }
         let mut front = self.front.lock();
         if !new.moves && front.queued_bytes + len > self.shared.config.queue_bytes {
             add(&self.tallies.refused_queue, 1);
@@ -333,7 +339,10 @@ impl Volume {
             u64::from(cursor.offset) + u64::from(room) + table + u64::from(FRAME_BYTES)
                 <= u64::from(self.segment_bytes())
         };
-        if !front.open.as_ref().is_some_and(fits) {
+        // One that its rows fill goes on where no other is free.
+        let rows_most = self.rows_most();
+        let goes_on = |cursor: &Cursor| cursor.rows < rows_most || front.free.len() <= 1;
+        if !front.open.as_ref().is_some_and(|cursor| fits(cursor) && goes_on(cursor)) {
             let fresh = Cursor { segment: 0, epoch: 0, offset: FRAME_BYTES, rows: 0 };
             if !fits(&fresh) || !(moves || front.free.len() > 1) {
                 return None;
@@ -350,6 +359,14 @@ impl Volume {
         cursor.offset += room;
         cursor.rows += 1;
         Some(reserved)
+    }
+
+    /// The most records of a segment: where few of their rows have room in memory, what is worth
+    /// least must still be a small part of all.
+    fn rows_most(&self) -> u32 {
+        let Config { index, volumes, .. } = &self.shared.config;
+        let bytes = index.most() / (volumes.len() as u64 * INDEX_PARTS);
+        u32::try_from(bytes / ROW_BYTES as u64).unwrap_or(u32::MAX).max(1)
     }
 
     /// Ends the open segment.
@@ -532,7 +549,7 @@ impl Volume {
                 .map_or(0, |last| u64::from(last.offset()) + u64::from(last.room()));
             stats.dead_bytes += used.saturating_sub(segment.live_bytes);
             stats.bad_segments += u64::from(segment.usage == Usage::Bad);
-            stats.index_bytes += (segment.rows.capacity() * ROW_BYTES) as u64;
+            stats.index_bytes += segment.rows.bytes();
         }
         stats.index_bytes += (self.segments.len() * size_of::<Mutex<Segment>>()) as u64;
         stats.bytes += self.segments.len() as u64 * u64::from(self.segment_bytes());

@@ -32,7 +32,7 @@ pub enum Node {
         /// Takes the place otherwise.
         except: Box<[Self]>,
     },
-    /// A variable in `<esi:vars>`. Its value goes into the page as it is: the note has no escaping.
+    /// A variable in `<esi:vars>`. What the request says is text in the page, and no markup.
     Variable(Box<Variable>),
     /// `<esi:vars name=...>`
     Template(Box<Template>),

@@ -13,6 +13,7 @@ use crate::fragment::{Fragment, Include, Op};
 use crate::limits::Limits;
 use crate::variable::{Part, Template};
 
+use self::esi::{Author, Purpose, Word};
 use self::ssi::Conditional;
 
 /// The state of one request's way through a page: what the page has set so far. Nodes are resolved
@@ -24,7 +25,7 @@ pub struct Run {
     count: usize,
     /// Inline fragments or blocks that are being resolved within each other.
     depth: usize,
-    values: BTreeMap<Box<[u8]>, Vec<u8>>,
+    values: Values,
     inlines: BTreeMap<Box<[u8]>, Arc<[Node]>>,
     ssi: Conditional,
 }
@@ -36,7 +37,7 @@ impl Run {
             limits,
             count: 0,
             depth: 0,
-            values: BTreeMap::new(),
+            values: Values::default(),
             inlines: BTreeMap::new(),
             ssi: Conditional::default(),
         }
@@ -46,9 +47,19 @@ impl Run {
     /// fragments set variables has to be resolved node by node, each after the fragments before it.
     pub fn assign(&mut self, name: &[u8], mut value: Vec<u8>) {
         value.truncate(self.limits.value_bytes);
-        let has_room = self.values.len() < self.limits.names;
-        if has_room || self.values.contains_key(name) {
-            self.values.insert(name.into(), value);
+        let all = &mut self.values.all;
+        if all.len() < self.limits.names || all.contains_key(name) {
+            all.insert(name.into(), value);
+            self.values.words.remove(name);
+        }
+    }
+
+    /// Sets a variable to a value that a client may have a part in.
+    fn assign_words(&mut self, name: &[u8], words: Vec<Word>) {
+        let is_own = words.iter().all(|word| word.author == Author::Page);
+        self.assign(name, esi::put(words.clone(), Purpose::Test));
+        if !is_own && self.values.all.contains_key(name) {
+            self.values.words.insert(name.into(), words);
         }
     }
 
@@ -74,7 +85,8 @@ impl Run {
                 let taken = branches.iter().find(|branch| match &branch.test {
                     None | Some(Test::Never) => false,
                     Some(Test::Esi(test)) => {
-                        test.holds(&|variable| esi::value(variable, &self.values, env))
+                        let words = |variable| esi::words(variable, &self.values, env);
+                        test.holds(&|variable| Some(esi::put(words(variable)?, Purpose::Test)))
                     }
                 });
                 let taken = taken.or_else(|| branches.iter().find(|branch| branch.test.is_none()));
@@ -89,13 +101,15 @@ impl Run {
                 ops.push(Op::Try { attempt: first, except: second });
             }
             Node::Variable(variable) => {
-                let value = esi::value(variable, &self.values, env).unwrap_or_default();
-                bytes(value, ops);
+                let words = esi::words(variable, &self.values, env).unwrap_or_default();
+                bytes(esi::put(words, Purpose::Page), ops);
             }
-            Node::Template(template) => bytes(self.expanded(template, env), ops),
+            Node::Template(template) => {
+                bytes(esi::put(self.expanded(template, env), Purpose::Page), ops);
+            }
             Node::Assign { name, value } => {
-                let value = self.expanded(value, env);
-                self.assign(name, value);
+                let words = self.expanded(value, env);
+                self.assign_words(name, words);
             }
             Node::Inline { name, nodes, .. } => {
                 if self.inlines.len() < self.limits.names && !self.inlines.contains_key(name) {
@@ -134,9 +148,11 @@ impl Run {
         let fragment = match &include.open {
             None => (*include.fragment).clone(),
             Some(open) => {
-                let safe = |text: Vec<u8>| crate::address::safe(&text);
-                let src = safe(self.expanded(&open.src, env));
-                let alt = open.alt.as_ref().map(|alt| safe(self.expanded(alt, env)));
+                let address = |template| {
+                    let words = self.expanded(template, env);
+                    crate::address::safe(&esi::put(words, Purpose::Address))
+                };
+                let (src, alt) = (address(&open.src), open.alt.as_ref().map(address));
                 Fragment { src, alt, ..(*include.fragment).clone() }
             }
         };
@@ -155,18 +171,20 @@ impl Run {
         }
     }
 
-    fn expanded(&self, template: &Template, env: &dyn Environment) -> Vec<u8> {
-        let mut out = Vec::new();
+    /// The pieces of a text with its variables' values, as many bytes as a value may have.
+    fn expanded(&self, template: &Template, env: &dyn Environment) -> Vec<Word> {
+        let (mut out, mut left) = (Vec::new(), self.limits.value_bytes);
         for part in &template.0 {
-            match part {
-                Part::Literal(text) => out.extend_from_slice(text),
+            let words = match part {
+                Part::Literal(text) => vec![Word { author: Author::Page, text: text.to_vec() }],
                 Part::Variable(variable) => {
-                    out.extend(esi::value(variable, &self.values, env).unwrap_or_default());
+                    esi::words(variable, &self.values, env).unwrap_or_default()
                 }
-            }
-            if out.len() > self.limits.value_bytes {
-                out.truncate(self.limits.value_bytes);
-                break;
+            };
+            for mut word in words {
+                word.text.truncate(left);
+                left -= word.text.len();
+                out.push(word);
             }
         }
         out
@@ -179,7 +197,13 @@ fn bytes(value: Vec<u8>, ops: &mut Vec<Op>) {
     }
 }
 
-type Values = BTreeMap<Box<[u8]>, Vec<u8>>;
+/// The variables that a page has set.
+#[derive(Debug, Default)]
+struct Values {
+    all: BTreeMap<Box<[u8]>, Vec<u8>>,
+    /// The pieces of those values that a client has a part in.
+    words: BTreeMap<Box<[u8]>, Vec<Word>>,
+}
 
 /// One of a query's values, as it was sent.
 fn of_query<'q>(query: &'q [u8], name: &[u8], is_any_case: bool) -> Option<&'q [u8]> {

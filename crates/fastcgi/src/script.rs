@@ -16,7 +16,7 @@ pub struct Rules {
     pub index: Vec<String>,
     /// Ends of the names of scripts, such as `.php`.
     pub suffixes: Vec<String>,
-    /// Directories below which no script runs: paths whose segments may be `*` for any one.
+    /// Directories below which no script runs: see [`is_below`].
     pub barred: Vec<String>,
 }
 
@@ -66,6 +66,12 @@ pub enum Kind {
 pub trait Tree {
     /// The kind of thing at `path`, which begins with a slash and has no `.` or `..`.
     fn kind(&self, path: &[u8]) -> Kind;
+
+    /// Returns true if the thing at `path` lies below `directory`, as [`is_below`] reads it. A tree
+    /// with links also looks at where they lead.
+    fn lies_below(&self, path: &[u8], directory: &str) -> bool {
+        is_below(path, directory)
+    }
 }
 
 /// The meaning of a path.
@@ -88,6 +94,18 @@ pub enum Target {
 }
 
 impl Rules {
+    /// Adds directories below which no script runs.
+    pub fn bar(&mut self, directories: &[String]) {
+        let new = directories.iter().filter(|directory| !self.barred.contains(directory));
+        let new: Vec<_> = new.cloned().collect();
+        self.barred.extend(new);
+    }
+
+    /// Returns true if a script runs because it is there, and not only because the rules name it.
+    pub fn runs_what_is_there(&self) -> bool {
+        self.tries.iter().any(|attempt| matches!(attempt, Try::Path | Try::Directory))
+    }
+
     /// The meaning of `path`, the normal form of a request's path, without query.
     pub fn resolve(&self, path: &[u8], tree: &dyn Tree) -> Target {
         if is_hidden(path) {
@@ -113,7 +131,9 @@ impl Rules {
         for end in segment_ends(path).filter(|end| self.is_script(&path[..*end])) {
             let (name, path_info) = path.split_at(end);
             match tree.kind(name) {
-                Kind::File | Kind::Hidden if self.is_barred(name) => return Some(status(403)),
+                Kind::File | Kind::Hidden if self.is_barred(name, tree) => {
+                    return Some(status(403));
+                }
                 Kind::File | Kind::Hidden => {
                     let (name, path_info) = (name.to_vec(), path_info.to_vec());
                     return Some(Target::Script { name, path_info });
@@ -148,7 +168,9 @@ impl Rules {
                     return Some(Target::AddSlash);
                 }
                 Kind::File if !self.is_script(&name) => return Some(Target::File(name)),
-                Kind::File | Kind::Hidden if self.is_barred(&name) => return Some(status(403)),
+                Kind::File | Kind::Hidden if self.is_barred(&name, tree) => {
+                    return Some(status(403));
+                }
                 Kind::File | Kind::Hidden => {
                     return Some(Target::Script { name, path_info: Vec::new() });
                 }
@@ -163,13 +185,26 @@ impl Rules {
         self.suffixes.iter().any(|suffix| name.ends_with(suffix.as_bytes()))
     }
 
-    fn is_barred(&self, name: &[u8]) -> bool {
-        self.barred.iter().any(|directory| {
-            let mut segments = segments(name);
-            let mut wanted = segments_of(directory);
-            let all = wanted.all(|w| segments.next().is_some_and(|s| w == b"*" || w == s));
-            all && segments.next().is_some()
-        })
+    fn is_barred(&self, name: &[u8], tree: &dyn Tree) -> bool {
+        self.barred.iter().any(|directory| tree.lies_below(name, directory))
+    }
+}
+
+/// Returns true if `name` is a path below `directory`, whose segments may be `*` for any one and
+/// `**` for any number of them. Case does not matter: some file systems do not look at it.
+pub fn is_below(name: &[u8], directory: &str) -> bool {
+    let wanted: Vec<_> = segments(directory.as_bytes()).collect();
+    let own: Vec<_> = segments(name).collect();
+    leads_below(&wanted, &own)
+}
+
+fn leads_below(wanted: &[&[u8]], own: &[&[u8]]) -> bool {
+    match wanted.split_first() {
+        None => !own.is_empty(),
+        Some((&b"**", rest)) => (0..=own.len()).any(|at| leads_below(rest, &own[at..])),
+        Some((first, rest)) => own.split_first().is_some_and(|(segment, own)| {
+            (*first == b"*" || first.eq_ignore_ascii_case(segment)) && leads_below(rest, own)
+        }),
     }
 }
 
@@ -191,10 +226,6 @@ fn segment_ends(path: &[u8]) -> impl Iterator<Item = usize> {
 
 fn segments(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|b| *b == b'/').filter(|segment| !segment.is_empty())
-}
-
-fn segments_of(path: &str) -> impl Iterator<Item = &[u8]> {
-    segments(path.as_bytes())
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub struct Accel {
 /// The orders in an origin's response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// A lifetime in seconds.
+    /// A lifetime in seconds; 0 from whatever origin, another only where settings let it count.
     pub lifetime_s: Option<u64>,
     /// The file to answer with.
     pub file: Option<Named>,
@@ -69,13 +69,13 @@ pub fn take(headers: &mut HeaderBlock, accel: Option<&Accel>, now_s: u64) -> Sai
     if !headers.iter().any(|field| is_ours(field.name)) {
         return said;
     }
+    let may_last = accel.is_some_and(|accel| accel.expires);
+    said.lifetime_s = told_lifetime(headers, now_s).filter(|seconds| may_last || *seconds == 0);
     if let Some(accel) = accel {
-        if accel.expires {
-            let value = headers.value_named(EXPIRES);
-            said.lifetime_s = value.and_then(|value| lifetime(value, now_s));
-            if let Some(charset) = headers.value_named(CHARSET).map(<[u8]>::to_vec) {
-                add_charset(headers, &charset);
-            }
+        if accel.expires
+            && let Some(charset) = headers.value_named(CHARSET).map(<[u8]>::to_vec)
+        {
+            add_charset(headers, &charset);
         }
         if !accel.redirects.is_empty() {
             said.file = headers.value_named(REDIRECT).map(redirect);
@@ -87,6 +87,13 @@ pub fn take(headers: &mut HeaderBlock, accel: Option<&Accel>, now_s: u64) -> Sai
     }
     headers.retain(|field| !is_ours(field.name));
     said
+}
+
+/// The lifetime that X-Accel-Expires names. A value that forbids to keep a response is heard before
+/// all others.
+fn told_lifetime(headers: &HeaderBlock, now_s: u64) -> Option<u64> {
+    let told = || headers.values_named(EXPIRES).filter_map(|value| lifetime(value, now_s));
+    told().find(|seconds| *seconds == 0).or_else(|| told().next())
 }
 
 fn is_ours(name: &[u8]) -> bool {
@@ -180,6 +187,24 @@ mod tests {
         assert_eq!(headers.len(), 2);
         let kind = headers.value(HeaderId::ContentType);
         assert_eq!(kind, Some(&b"text/html; charset=utf-8"[..]));
+    }
+
+    #[test]
+    fn an_origin_may_always_forbid_to_keep_a_response() {
+        for (values, unasked, asked) in [
+            (&["0"][..], Some(0), Some(0)),
+            (&["-1"], Some(0), Some(0)),
+            (&["@5"], Some(0), Some(0)),
+            (&["60"], None, Some(60)),
+            (&["60", "0"], Some(0), Some(0)),
+            (&["off"], None, None),
+            (&[], None, None),
+        ] {
+            let fields: Vec<_> = values.iter().map(|value| ("X-Accel-Expires", *value)).collect();
+            let said = |accel: Option<&Accel>| take(&mut head(&fields), accel, 10).lifetime_s;
+            assert_eq!((said(None), said(Some(&accel()))), (unasked, asked), "{values:?}");
+            assert_eq!(said(Some(&Accel::default())), unasked, "{values:?}");
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ use codec::Coding;
 use hand_on::PageCoder;
 use message::HeaderId;
 
-use begin::{Slot, Slots, Text};
+use begin::{ComingBody, Slot, Slots, Text};
 use document::ReadPage;
 use stitch::{Clip, PAGE_BYTES, Stitch};
 
@@ -41,6 +41,15 @@ use crate::way::{Slow, Start, Way};
 
 pub(crate) use document::{Instructions, plain};
 pub(crate) use page::{Composed, Dialect, Top, Within};
+
+/// Bytes without a coding that are put into a page in gzip at once. Each of them is summed
+/// (CRC-32), and no one else has the core meanwhile: of more it is a task's business, which gives
+/// way.
+const SUMMED_BYTES: u64 = 1 << 20;
+/// Bytes that a piece takes which is a body that comes or is decoded, and one that is a request
+/// which waits; measured with pages of 64 of them, rounded up.
+const BODY_BYTES: u64 = 2_500;
+const WAITS_BYTES: u64 = 6_000;
 
 /// A page whose pieces are not all at hand.
 pub(crate) struct Assembly {
@@ -64,7 +73,9 @@ impl Supply {
     fn verbatim(body: ReplyBody) -> Self {
         let slot = match body {
             ReplyBody::Parts(parts) => Slots::from_iter(parts.map(Slot::Part)),
-            ReplyBody::Stream { reader, .. } => vec![Slot::Body(reader, false)],
+            ReplyBody::Stream { reader, .. } => {
+                vec![Slot::Body(ComingBody::own(reader))]
+            }
             _ => Slots::new(),
         };
         Self::Slots(slot, Text::None)
@@ -77,6 +88,10 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
     let Some(page) = reply.page.take() else { return Start::Reply(reply) };
     let mut page = *page;
     core.counters.add(Counter::EsiPages, u64::from(!page.verbatim));
+    if cookies.is_some() {
+        let left = page.request.headers.value(HeaderId::Cookie);
+        page.cookies_left = Some(left.unwrap_or_default().into());
+    }
     match cookies {
         Some([]) => page.request.headers.remove(HeaderId::Cookie),
         Some(cookies) => page.request.headers.set(HeaderId::Cookie, cookies),
@@ -84,6 +99,9 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
     }
     if let Some(trace) = &reply.about.trace {
         page.trace = Rc::clone(trace);
+    }
+    if let ReplyBody::Stream { reader, .. } = &mut reply.body {
+        reader.hold_for(&page.within.top.account);
     }
     let page = Rc::new(page);
     let source = match std::mem::replace(&mut reply.body, ReplyBody::None) {
@@ -141,9 +159,14 @@ fn at_hand(
     page: &Composed,
     (read, text): (&ReadPage, &Text),
 ) -> Result<VecDeque<Part>, Slots> {
+    let mut summed = 0;
     let is_there = |slot: &Slot| match slot {
         Slot::Text(_) | Slot::Gzip(..) => true,
-        Slot::Part(part) => !page.gzip || !part.is_file(),
+        Slot::Part(part) if page.gzip => {
+            summed += part.len();
+            !part.is_file() && summed <= SUMMED_BYTES
+        }
+        Slot::Part(_) => true,
         _ => false,
     };
     let is_long = page.gzip && text.length() > PAGE_BYTES;
@@ -166,7 +189,7 @@ fn at_hand(
                 None => text.part(range).into_iter().for_each(|part| stitch.add_plain(part)),
             },
             Slot::Part(part) => stitch.add_plain(part),
-            Slot::Gzip(object, cut) => stitch.add_coded(object, cut),
+            Slot::Gzip(cut) => stitch.add_coded(&cut),
             _ => {}
         }
     }
@@ -181,10 +204,24 @@ fn say_gzip(reply: &mut Reply) {
 }
 
 impl Assembly {
+    /// Bytes that the pieces take which have begun, about, beside what they are of.
+    pub(crate) fn memory(&self) -> u64 {
+        let bytes = |slot: &Slot| match slot {
+            Slot::Body(..) | Slot::Gzip(..) => BODY_BYTES,
+            Slot::Waits(_) => WAITS_BYTES,
+            _ => size_of::<Slot>() as u64,
+        };
+        match &self.source {
+            Supply::Slots(slots, _) => slots.iter().map(bytes).sum(),
+            Supply::Nodes(..) | Supply::Stream(_) => 0,
+        }
+    }
+
     /// Has the pieces come, and returns the reply, whose body they become.
     pub(crate) fn run(self, core: &Rc<Core>, front: Front<'_>) -> Reply {
         let Self { mut reply, page, source } = self;
-        let passage = front.passage(&page.live.limits);
+        let mut passage = front.passage(&page.live.limits);
+        passage.bytes = passage.bytes.min(places::part_of(&passage.account));
         reply.about.trace = Some(Rc::clone(&page.trace));
         let (writer, reader) = cache::Body::window(passage.clone());
         let coder = if page.gzip { PageCoder::begin(&passage) } else { None };

@@ -54,7 +54,7 @@ impl Part {
     }
 
     /// The bytes of it in `wanted`, counted from its first.
-    fn slice(&self, wanted: &Range<u64>) -> Self {
+    pub(crate) fn slice(&self, wanted: &Range<u64>) -> Self {
         let within = |of: &Range<u64>| of.start + wanted.start..of.start + wanted.end;
         match self {
             Self::Bytes(bytes) => {

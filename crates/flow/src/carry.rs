@@ -225,12 +225,11 @@ pub(crate) async fn carry(
                 }
             }
             Some(Ok(false)) => {
-                let plain = coder.as_ref().map(Coder::plain_length);
                 let changes = coder.as_ref().is_some_and(Coder::changes);
                 let trailers = gate.zip(exchange.take_trailers());
                 let trailers = trailers.and_then(|(gate, it)| gate.pass(it));
                 let trailers = if changes { trailers.and_then(of_any_form) } else { trailers };
-                return Carried { plain, ..finish(exchange, sink, bytes, (trace, trailers)) };
+                return finish((exchange, coder), sink, bytes, (trace, trailers));
             }
             Some(Err(error)) => break End::Cut(Some(error)),
         }
@@ -239,24 +238,27 @@ pub(crate) async fn carry(
     Carried { end, bytes, stored: false, plain: None, limit }
 }
 
-/// Ends a body that has come to its end.
+/// Ends a body that has come to its end, all of it through `coder` where there is one.
 fn finish(
-    exchange: Exchange,
+    (exchange, coder): (Exchange, Option<Coder>),
     sink: impl Sink,
     bytes: u64,
     (trace, trailers): (Option<&Trace>, Option<Trailers>),
 ) -> Carried {
     note_refused(trace, sink.refused());
-    let stored = sink.stored() && !exchange.has_failed();
-    let whole = match exchange.has_failed() {
-        true => {
+    let coder = coder.as_ref();
+    let is_fit = !exchange.has_failed() && !coder.is_some_and(Coder::is_untested);
+    let stored = sink.stored() && is_fit;
+    let whole = match is_fit {
+        false => {
             note_refused(trace, Some(NotKept::Unwanted));
             sink.finish_unkept()
         }
-        false => sink.finish_with(trailers),
+        true => sink.finish_with(trailers),
     };
     let (end, stored) = if whole { (End::Whole, stored) } else { (End::Cut(None), false) };
-    Carried { end, bytes, stored, plain: None, limit: None }
+    let plain = coder.and_then(Coder::plain_length);
+    Carried { end, bytes, stored, plain, limit: None }
 }
 
 /// Why recoding does not go on.

@@ -17,13 +17,15 @@ pub enum Compress {
 /// Compression, the same for all sites with a declared policy.
 #[derive(Clone, Debug)]
 pub struct Compression {
-    /// The responses that are coded when they are stored.
+    /// The responses that get coded forms.
     pub worth: Worth,
-    /// The coding in which bodies are stored, and its level.
-    pub stored: EncodeSettings,
+    /// gzip, and its level.
+    pub gzip: EncodeSettings,
     /// Accept-Encoding of requests whose answers may be stored; empty to send none.
     pub ask: Box<str>,
-    /// Codings in which bodies are kept beside the stored one, the most wanted first.
+    /// Hits after which a body that came without a coding is coded in gzip.
+    pub gzip_hits: u32,
+    /// Further codings in which bodies are kept beside the stored one, the most wanted first.
     pub forms: Vec<Coding>,
     /// Hits after which such a form is made.
     pub warm_hits: u32,
@@ -37,8 +39,9 @@ impl Default for Compression {
     fn default() -> Self {
         Self {
             worth: Worth::default(),
-            stored: gzip(Self::LEVEL),
+            gzip: gzip(Self::LEVEL),
             ask: "gzip".into(),
+            gzip_hits: 1,
             forms: vec![Coding::Brotli, Coding::Zstd],
             warm_hits: 8,
             hot_hits: 200,
@@ -51,10 +54,10 @@ impl Compression {
     /// The level of gzip: zlib's own default.
     pub const LEVEL: u8 = 6;
 
-    /// Settings with stored bodies in gzip at `level`, from 1 to 9.
+    /// Settings with gzip at `level`, from 1 to 9.
     #[must_use]
     pub fn with_level(self, level: u8) -> Self {
-        Self { stored: gzip(level), ..self }
+        Self { gzip: gzip(level), ..self }
     }
 }
 

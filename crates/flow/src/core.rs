@@ -75,7 +75,7 @@ impl Core {
             failing: Failing::default(),
             desk: Desk::default(),
             background: Account::open(shared.cache.memory(), u64::MAX),
-            known: RefCell::default(),
+            known: RefCell::new(Known::new(Account::open(shared.cache.memory(), u64::MAX))),
             files: RefCell::default(),
             counts: shared.vcl.counts.register(),
             spare_turn: Cell::new(None),

@@ -1,5 +1,6 @@
 //! The declared policy's side of a fetch.
 
+mod campaign;
 mod confirm;
 mod deliver;
 mod fetch;

@@ -258,6 +258,7 @@ impl Core {
 
     /// Keeps the cookies of a request whose answer may have fragments: policy may take out for the
     /// page what a fragment needs.
+    #[inline(always)]
     fn keep_cookies(&self, site: &Site, request: &Request) {
         if site.includes.any() {
             let mut kept = self.cookies.borrow_mut();

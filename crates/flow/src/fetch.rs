@@ -22,8 +22,9 @@ use message::{Request, Response};
 use origin::{Caller, Exchange, Origin, Timeouts};
 use tokio::sync::oneshot;
 
+pub(crate) use self::collect::Gathered;
 pub(crate) use self::send::send;
-pub(crate) use self::store::{Times, new_object};
+pub(crate) use self::store::{Times, head_to_store, new_object};
 pub(crate) use self::upload::Upload;
 use crate::ask::LiveRef;
 use crate::body::ReplyBody;
@@ -99,6 +100,9 @@ pub(crate) trait Judge: Sized + 'static {
     /// The policy's report to the request that caused the fetch.
     type Report;
 
+    /// Hits of a response that is confirmed are counted on; else they begin anew.
+    const COUNTS_ON: bool;
+
     /// Tells whether the fetch ends when its client leaves: nobody else gains by its response.
     fn ends_with_client(&self, fetch: &Fetch) -> bool;
 
@@ -159,6 +163,8 @@ pub(crate) struct Target {
     pub(crate) with_body: bool,
     /// A file beside the origin's scripts answers first, if there is one.
     pub(crate) beside_scripts: bool,
+    /// A request over a kept connection that has ended is not sent again over a new one.
+    pub(crate) once: bool,
 }
 
 /// The fate of a response.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::Memory;
 use bytes::Bytes;
-use cache::{Object, Record};
+use cache::{NewObject, Object, Record};
 use codec::etag::{FormTags, form_of, write_form};
 use codec::{Accept, Coding, EncodeSettings};
 use message::digest::digest_of;
@@ -16,8 +16,9 @@ use message::{HeaderBlock, HeaderId, Method, Request, Response, conditional};
 use crate::body::ReplyBody;
 use crate::compression::{Compress, Compression};
 use crate::dictionary;
+use crate::fetch::head_to_store;
 use crate::recode::Recode;
-use crate::reply::{SentCoding, SentForm};
+use crate::reply::{SentCoding, SentForm, stored_head};
 
 /// The form that a client gets, and the one that it would rather have.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Choice {
     pub(crate) from: Given,
     /// A further form that would be sent if there were one.
     pub(crate) wanted: Option<Coding>,
+    /// No form is there that the client likes as much as one in gzip, which can soon be there.
+    pub(crate) lacks_gzip: bool,
 }
 
 /// Where the form comes from.
@@ -58,14 +61,15 @@ pub(crate) fn accept(request: &Request) -> Accept {
 #[inline]
 pub(crate) fn choose(object: &Object, request: &Request, settings: &Compression) -> Choice {
     let flags = object.flags();
-    let stored = |wanted| Choice { coding: flags.coding, from: Given::Stored, wanted };
-    if !flags.negotiated && !flags.gzip_page {
-        return stored(None);
+    let is_plain = flags.coding == Coding::Identity;
+    let is_one = !flags.negotiated && !flags.gzip_page;
+    // Those who say nothing get what came as it is.
+    if is_one || is_plain && !request.headers.contains(HeaderId::AcceptEncoding) {
+        let (coding, from) = (flags.coding, Given::Stored);
+        return Choice { coding, from, wanted: None, lacks_gzip: false };
     }
     let accept = accept(request);
-    // A page is stored without a coding, so that it can be read.
-    let first = if flags.gzip_page { Coding::Gzip } else { flags.coding };
-    let own = [first, Coding::Identity];
+    let own = [if is_plain { Coding::Gzip } else { flags.coding }, Coding::Identity];
     // The one that is liked best, and of those that are there.
     let (mut wanted, mut most) = (Coding::Identity, 0);
     let (mut there, mut most_there) = (Coding::Identity, 0);
@@ -81,15 +85,16 @@ pub(crate) fn choose(object: &Object, request: &Request, settings: &Compression)
         }
     }
     let wanted = Some(wanted).filter(|wanted| *wanted != there);
-    if there == flags.coding {
-        return stored(wanted);
-    }
-    match object.form(number(there)) {
-        Some(bytes) => Choice { coding: there, from: Given::Beside(bytes), wanted },
-        None if flags.coding == Coding::Identity => stored(wanted),
+    let lacks_gzip = is_plain && accept.weight(Coding::Gzip) > most_there;
+    let beside = (there != flags.coding).then(|| object.form(number(there)));
+    let (coding, from) = match beside {
+        None => (there, Given::Stored),
+        Some(Some(bytes)) => (there, Given::Beside(bytes)),
         // None was there, or it has left between two looks.
-        None => Choice { coding: Coding::Identity, from: Given::Decoded, wanted },
-    }
+        Some(None) if is_plain => (Coding::Identity, Given::Stored),
+        Some(None) => (Coding::Identity, Given::Decoded),
+    };
+    Choice { coding, from, wanted, lacks_gzip }
 }
 
 /// The tags of the forms of `object`; `None` if it has no tag.
@@ -184,27 +189,21 @@ pub(crate) struct Kept {
     pub(crate) recode: Recode,
     pub(crate) coding: Coding,
     pub(crate) negotiated: bool,
-    pub(crate) coded_here: bool,
     /// Its coding is known here: it is one variant, whatever clients' Accept-Encoding is.
     pub(crate) is_one: bool,
 }
 
-/// Decides the form in which a response is stored, and brings its head into line with that. Its
-/// body has `length` bytes, if that is known, and none at all if `has_body` says so.
+/// Decides the form in which a response is stored, and brings its head into line with that: the one
+/// in which it came. Its body has `length` bytes, if that is known, and none at all if `has_body`
+/// says so. Nothing is coded before a client has asked for that: see [`crate::refine`].
 pub(crate) fn keep(
     response: &mut Response,
     (length, has_body): (Option<u64>, bool),
     compress: Compress,
     settings: &Compression,
-    memory: &Arc<Memory>,
 ) -> Kept {
-    let mut kept = Kept {
-        recode: Recode::None,
-        coding: Coding::Identity,
-        negotiated: false,
-        coded_here: false,
-        is_one: false,
-    };
+    let (recode, coding) = (Recode::None, Coding::Identity);
+    let mut kept = Kept { recode, coding, negotiated: false, is_one: false };
     let headers = &response.headers;
     let is_part = headers.contains(HeaderId::ContentRange);
     let given = Coding::of_content(headers.values(HeaderId::ContentEncoding));
@@ -213,15 +212,10 @@ pub(crate) fn keep(
     if !has_body {
         return kept;
     }
-    if given != Coding::Identity {
+    if given == Coding::Identity {
+        kept.negotiated = settings.worth.judge(response.status, headers, length).is_ok();
+    } else {
         (kept.coding, kept.negotiated, kept.recode) = (given, true, Recode::Test(given));
-    } else if settings.worth.judge(response.status, headers, length).is_ok()
-        && let Some(recode) = Recode::encode(sized(settings.stored, length), memory)
-    {
-        kept.recode = recode;
-        kept.coding = settings.stored.coding();
-        (kept.negotiated, kept.coded_here) = (true, true);
-        code_head(&mut response.headers, kept.coding);
     }
     if kept.negotiated {
         vary_by_coding(&mut response.headers);
@@ -252,7 +246,7 @@ pub(crate) fn keep_page(
         vary_by_coding(&mut response.headers);
     }
     let coding = Coding::Identity;
-    Kept { recode, coding, negotiated: false, coded_here: false, is_one: true }
+    Kept { recode, coding, negotiated: false, is_one: true }
 }
 
 /// `settings` for a body of `length` bytes, if that is known.
@@ -267,6 +261,17 @@ pub(crate) fn code_head(headers: &mut HeaderBlock, coding: Coding) {
     let is_tagged = plain.is_some_and(|plain| write_form(plain, coding, &mut tag));
     give(headers, SentCoding::Plain(coding), is_tagged.then_some(&tag));
     headers.remove(HeaderId::ContentLength);
+}
+
+/// The response of `object`, whose body has no coding, with a head for that body in gzip. `None`
+/// for a damaged one.
+pub(crate) fn folded(object: &Record) -> Option<NewObject> {
+    let mut response = stored_head(object)?;
+    code_head(&mut response.headers, Coding::Gzip);
+    let mut new = NewObject { length: None, ..object.renewed() };
+    (new.head, new.etag) = head_to_store(&response);
+    (new.flags.coding, new.flags.coded_here) = (Coding::Gzip, true);
+    Some(new)
 }
 
 /// Brings the head of a 304 into line with the stored form of `old`, which it confirms: the origin
@@ -349,7 +354,7 @@ impl PassingForm<'_> {
             vary_by_coding(headers);
             return (Recode::Decode(given), Coding::Identity);
         }
-        let coding = self.settings.stored.coding();
+        let coding = self.settings.gzip.coding();
         let is_worth = || self.settings.worth.judge(response.status, headers, length).is_ok();
         if self.compress != Compress::All || self.request.method == Method::Head || !is_worth() {
             return (Recode::None, Coding::Identity);
@@ -358,7 +363,7 @@ impl PassingForm<'_> {
         if accept.best([coding, Coding::Identity]) != Some(coding) {
             return (Recode::None, Coding::Identity);
         }
-        match Recode::encode(sized(self.settings.stored, length), self.memory) {
+        match Recode::encode(sized(self.settings.gzip, length), self.memory) {
             Some(recode) => {
                 code_head(&mut response.headers, coding);
                 (recode, coding)

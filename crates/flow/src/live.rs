@@ -338,6 +338,11 @@ impl Shared {
             Limit::Bans => store().bans_over,
             Limit::DiskReadTimeout => below().reads_late,
             Limit::DiskQueueBytes => below().refused_queue,
+            Limit::DiskRetry => below().outs + below().pauses,
+            Limit::DiskIndexBytes => {
+                let below = below();
+                self.cache.index().refused() + below.refused_index + below.dropped_index
+            }
             Limit::DiskReadShare => below().refused_hold,
             _ => 0,
         };

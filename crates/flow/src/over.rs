@@ -79,6 +79,7 @@ mod tests {
             window_bytes: 1,
             hit_for_miss_ms: 1,
             bans_max: 1,
+            index_bytes: 64 << 20,
         });
         let mut key = KeyBuf::new();
         key.finish(&HashSeed::from_u64(1));

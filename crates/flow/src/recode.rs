@@ -1,16 +1,17 @@
 //! Bodies on their way: tested, coded, or decoded. Each does so step by step, so that the other
 //! connections of a core get their turns, and what a few bytes decode to is never held in memory.
 
+mod unfold;
+
 use std::sync::Arc;
 
-use base::{Account, Counter, Counters, Held, Limit, Limits, Memory};
-use cache::{Body, BodyWriter, Passage, Push, Reader};
+use base::{Account, Held, Limit, Limits, Memory};
 use codec::{
     Coding, DecodeLimit, DecodeLimits, Decoder, EncodeSettings, Encoder, Error, Goal, STEP_BYTES,
+    Step,
 };
 
-use crate::body::{Part, Parts, ReplyBody};
-use crate::trailers::of_any_form;
+pub(crate) use unfold::Unfolding;
 
 /// Bytes that steps may take and make until others get their turn: a third of a millisecond when
 /// gzip codes at its default level.
@@ -43,6 +44,61 @@ impl Recode {
     }
 }
 
+/// A decoder, with the memory that it takes: held before it is taken, as far as a stream tells at
+/// its beginning.
+pub(crate) struct HeldDecoder {
+    decoder: Decoder,
+    account: Arc<Account>,
+    held: Held,
+}
+
+impl HeldDecoder {
+    /// A decoder at the beginning of a stream.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub(crate) fn new(
+        coding: Coding,
+        limits: DecodeLimits,
+        account: &Arc<Account>,
+    ) -> Result<Self, Error> {
+        let first = limits.first_memory(coding) as u64;
+        let held = account.hold_whole(first).map_err(|_| Error::Memory)?;
+        let decoder = Decoder::new(coding, limits)?;
+        Ok(Self { decoder, account: Arc::clone(account), held })
+    }
+
+    /// As [`Decoder::step`].
+    ///
+    /// # Errors
+    /// As that, and if there is no memory for it.
+    pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Error> {
+        self.hold(self.decoder.wanted_memory(input))?;
+        let step = self.decoder.step(input, output)?;
+        self.hold(self.decoder.memory())?;
+        Ok(step)
+    }
+
+    /// As [`Decoder::finish`].
+    ///
+    /// # Errors
+    /// As that.
+    pub(crate) fn finish(&self) -> Result<(), Error> {
+        self.decoder.finish()
+    }
+
+    fn hold(&mut self, bytes: usize) -> Result<(), Error> {
+        let bytes = bytes as u64;
+        if bytes <= self.held.bytes() {
+            self.held.shrink_to(bytes);
+            return Ok(());
+        }
+        self.held.shrink_to(0);
+        self.held = self.account.hold_whole(bytes).map_err(|_| Error::Memory)?;
+        Ok(())
+    }
+}
+
 /// A body that is being recoded: [`Coder::take`] for what has come, then [`Coder::step`] until
 /// that returns nothing.
 pub(crate) struct Coder {
@@ -59,50 +115,66 @@ pub(crate) struct Coder {
     is_flushed: bool,
     /// Bytes of the body without its coding.
     plain: u64,
-    _held: Option<Held>,
+    /// The memory of what came and what comes out.
+    buffers: Held,
 }
 
 enum Work {
-    Test(Decoder),
-    Encode(Encoder),
-    Decode(Decoder),
+    Test(HeldDecoder),
+    /// It would be tested if there were memory for that.
+    Untested,
+    Encode(Encoder, #[expect(dead_code, reason = "it gives back when dropped")] Held),
+    Decode(HeldDecoder),
 }
 
 impl Coder {
-    /// The coder of a body of `length` bytes, if that is known; `None` for one that is left as it
-    /// is.
+    /// The coder of a body of `length` bytes, if that is known, with memory of `account`; `None` if
+    /// the body is left as it is.
     ///
     /// # Errors
     /// If there is no memory for it.
     pub(crate) fn new(
         recode: Recode,
         length: Option<u64>,
-        limits: DecodeLimits,
+        (limits, account): (DecodeLimits, &Arc<Account>),
     ) -> Result<Option<Self>, Error> {
-        let (work, held) = match recode {
+        let buffers = account.hold(STEP_BYTES as u64);
+        let (work, buffers) = match recode {
             Recode::None => return Ok(None),
             // However much it decodes to, nothing of that is kept.
             Recode::Test(coding) => {
                 let limits = DecodeLimits { size_bytes: u64::MAX, ratio: u64::MAX, ..limits };
-                (Work::Test(Decoder::new(coding, limits)?), None)
+                match (HeldDecoder::new(coding, limits, account), buffers) {
+                    (Ok(decoder), Ok(buffers)) => (Work::Test(decoder), buffers),
+                    (Err(Error::Memory), _) | (Ok(_), Err(_)) => {
+                        (Work::Untested, account.hold_anyway(0))
+                    }
+                    (Err(error), _) => return Err(error),
+                }
             }
             Recode::Encode(with) => {
                 let (settings, held) = *with;
-                (Work::Encode(Encoder::new(&settings)?), Some(held))
+                // Far less than the encoder's, for which there was room.
+                let buffers = buffers.unwrap_or_else(|_| account.hold_anyway(STEP_BYTES as u64));
+                (Work::Encode(Encoder::new(&settings)?, held), buffers)
             }
-            Recode::Decode(coding) => (Work::Decode(Decoder::new(coding, limits)?), None),
+            Recode::Decode(coding) => {
+                let buffers = buffers.map_err(|_| Error::Memory)?;
+                (Work::Decode(HeldDecoder::new(coding, limits, account)?), buffers)
+            }
         };
+        let output = if matches!(work, Work::Untested) { 0 } else { STEP_BYTES };
         Ok(Some(Self {
             work,
             came: Vec::new(),
             at: 0,
             missing: length,
-            output: vec![0; STEP_BYTES].into(),
+            output: vec![0; output].into(),
             is_idle: true,
             is_ended: false,
             is_flushed: true,
             plain: 0,
-            _held: held,
+            buffers,
         }))
     }
 
@@ -113,6 +185,10 @@ impl Coder {
             (self.at, self.is_idle) = (0, false);
         }
         self.came.extend_from_slice(bytes);
+        let kept = (self.output.len() + self.came.capacity()) as u64;
+        if kept > self.buffers.bytes() {
+            self.buffers.grow_anyway(kept - self.buffers.bytes());
+        }
         self.missing = self.missing.map(|missing| missing.saturating_sub(bytes.len() as u64));
     }
 
@@ -137,6 +213,14 @@ impl Coder {
                 decoder.finish()?;
                 self.is_ended = true;
                 Ok(Some(&[]))
+            }
+            Work::Untested if self.is_idle => {
+                self.is_ended = true;
+                Ok(Some(&[]))
+            }
+            Work::Untested => {
+                (self.is_idle, self.is_ended) = (true, last);
+                Ok(Some(&self.came))
             }
             Work::Test(decoder) => {
                 let step = decoder.step(input, &mut self.output)?;
@@ -163,7 +247,7 @@ impl Coder {
                 }
                 Ok(Some(&self.output[..step.made]))
             }
-            Work::Encode(encoder) => {
+            Work::Encode(encoder, _) => {
                 let goal = if last { Goal::Finish } else { Goal::Gather };
                 let input = if self.is_idle { &[][..] } else { input };
                 let step = encoder.step(input, &mut self.output, goal)?;
@@ -180,12 +264,12 @@ impl Coder {
 
     /// Returns true if other bytes come out than go in.
     pub(crate) fn changes(&self) -> bool {
-        !matches!(self.work, Work::Test(_))
+        !matches!(self.work, Work::Test(_) | Work::Untested)
     }
 
     /// Returns true if bytes that came have not come out, and may when the body pauses.
     pub(crate) fn holds_back(&self) -> bool {
-        matches!(self.work, Work::Encode(_)) && !self.is_flushed && !self.is_ended
+        matches!(self.work, Work::Encode(..)) && !self.is_flushed && !self.is_ended
     }
 
     /// Has come out what has come, where the body pauses; `None` when it is out.
@@ -193,7 +277,7 @@ impl Coder {
     /// # Errors
     /// If the coder fails.
     pub(crate) fn flush(&mut self) -> Result<Option<&[u8]>, Error> {
-        let Work::Encode(encoder) = &mut self.work else { return Ok(None) };
+        let Work::Encode(encoder, _) = &mut self.work else { return Ok(None) };
         if self.is_flushed || self.is_ended {
             return Ok(None);
         }
@@ -202,9 +286,14 @@ impl Coder {
         Ok(Some(&self.output[..step.made]))
     }
 
-    /// Bytes of the body without its coding, so far.
-    pub(crate) fn plain_length(&self) -> u64 {
-        self.plain
+    /// Returns true if nobody has looked whether the body is in its coding: it is not to be kept.
+    pub(crate) fn is_untested(&self) -> bool {
+        matches!(self.work, Work::Untested)
+    }
+
+    /// Bytes of the body without its coding, so far; `None` if they are not counted.
+    pub(crate) fn plain_length(&self) -> Option<u64> {
+        (!self.is_untested()).then_some(self.plain)
     }
 }
 
@@ -240,94 +329,8 @@ pub(crate) fn limit_of(error: Error) -> Option<Limit> {
         Error::Limit(DecodeLimit::Size) => Some(Limit::DecodedBytes),
         Error::Limit(DecodeLimit::Ratio) => Some(Limit::DecodedRatio),
         Error::Limit(DecodeLimit::Window) => Some(Limit::DecodedWindow),
+        Error::Memory => Some(Limit::ClientMemory),
         _ => None,
-    }
-}
-
-/// Decodes bodies for clients.
-pub(crate) struct Unfolding {
-    pub(crate) coding: Coding,
-    pub(crate) limits: DecodeLimits,
-    /// Bounds of what may be ahead of the client.
-    pub(crate) passage: Passage,
-    pub(crate) counters: Arc<Counters>,
-}
-
-impl Unfolding {
-    /// Unfolds `body`, to `length` bytes where that is known.
-    pub(crate) fn unfold_body(self, body: &mut ReplyBody, length: Option<u64>) {
-        let folded = match std::mem::replace(body, ReplyBody::None) {
-            ReplyBody::Stream { reader, .. } => reader,
-            ReplyBody::Parts(Parts::One(Part::Stored(object, _))) => object.reader(),
-            ReplyBody::Parts(Parts::One(Part::Bytes(bytes))) if !bytes.is_empty() => {
-                let passage = Passage { bytes: bytes.len() as u64, ..self.passage.clone() };
-                let (mut writer, reader) = Body::window(passage);
-                // A window takes what it is given, and its reader is there.
-                _ = writer.push(&bytes);
-                writer.finish();
-                reader
-            }
-            ReplyBody::Head(_) => return *body = ReplyBody::Head(length),
-            other => return *body = other,
-        };
-        *body = ReplyBody::Stream { reader: self.unfold(folded), length };
-    }
-
-    /// The body that `coded` decodes to, at most about a window ahead of who reads it. What is not
-    /// in the coding, or not all of it, or beyond a limit, breaks off.
-    pub(crate) fn unfold(self, coded: Reader) -> Reader {
-        self.counters.inc(Counter::BodiesDecoded);
-        let (writer, reader) = Body::window(self.passage.clone());
-        rt::spawn_local(self.pump(coded, writer));
-        reader
-    }
-
-    async fn pump(self, mut coded: Reader, mut writer: BodyWriter) {
-        match self.decode(&mut coded, &mut writer).await {
-            Ok(()) => {
-                let behind = coded.take_trailers();
-                _ = writer.finish_with(behind.and_then(|come| of_any_form(come.trailers)));
-            }
-            Err(limit) => {
-                limit.inspect(|limit| self.counters.limit(*limit));
-                writer.abort();
-            }
-        }
-    }
-
-    /// Decodes all of `coded`.
-    ///
-    /// # Errors
-    /// If it breaks off: with the limit that was reached, if one was.
-    async fn decode(
-        &self,
-        coded: &mut Reader,
-        writer: &mut BodyWriter,
-    ) -> Result<(), Option<Limit>> {
-        let mut decoder = Decoder::new(self.coding, self.limits).map_err(limit_of)?;
-        let mut output = vec![0; STEP_BYTES];
-        let no_memory = |_| Some(Limit::ClientMemory);
-        let mut held = self.passage.account.hold(STEP_BYTES as u64).map_err(no_memory)?;
-        let mut turns = Strides::default();
-        while let Some(piece) = coded.next().await.map_err(|_| None)? {
-            let mut at = 0;
-            loop {
-                let step = decoder.step(&piece[at..], &mut output).map_err(limit_of)?;
-                at += step.taken;
-                let wanted = (STEP_BYTES + decoder.memory()) as u64;
-                held.grow(wanted.saturating_sub(held.bytes())).map_err(no_memory)?;
-                let made = &output[..step.made];
-                let is_full = !made.is_empty() && writer.push(made) != Push::Ok;
-                if is_full && writer.room().await.is_err() {
-                    return Err(None);
-                }
-                turns.pass(step.made).await;
-                if step.done {
-                    break;
-                }
-            }
-        }
-        decoder.finish().map_err(limit_of)
     }
 }
 

@@ -1,12 +1,14 @@
-//! Further forms of stored bodies, made behind the requests that would rather have them: harder
-//! the hotter a response is, within a share of one core's time.
+//! Further forms of stored bodies, made behind the requests that would rather have them: in gzip
+//! once a response has been hit again, then harder the hotter it is; within a share of one core's
+//! time; requests take what they need of it first. Nothing is coded for clients that ask for no
+//! coding.
 
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use base::{Account, Counter, Held, Limit, Limits};
-use cache::{Object, Whole};
+use base::{Account, Counter, Held, KeyBuf, Limit, Limits};
+use cache::{NewObject, Object, Whole};
 use codec::{Coding, DecodeLimits, Decoder, EncodeSettings, Encoder, Goal, STEP_BYTES};
 use message::HeaderId;
 use message::cache_control::CacheControl;
@@ -18,13 +20,12 @@ use crate::form;
 use crate::live::Live;
 use crate::recode::{decode_limits, limit_of};
 use crate::reply::stored_head;
+use crate::tier::Lead;
 
 /// Milliseconds for which the share of time can be saved up.
 const SAVED_MS: u64 = 10_000;
 /// Milliseconds after which it is asked again whether there is time.
 const REFUSED_MS: u64 = 50;
-/// The longest page that is coded in one go: it takes half a millisecond, which others wait.
-const PAGE_BYTES: u64 = 16 << 10;
 /// Microseconds that a form costs at least, however the clock ticks.
 const LEAST_US: u64 = 100;
 
@@ -47,15 +48,26 @@ impl Effort {
         }
     }
 
-    fn level(self, coding: Coding) -> u8 {
-        match (coding, self) {
+    /// The effort for `coding`, where there is no more of it: gzip has but one level, as its tag is
+    /// strong, and there is but one identity.
+    fn at_most(self, coding: Coding) -> Self {
+        match coding {
+            Coding::Identity | Coding::Gzip => Self::Warm,
+            Coding::Brotli | Coding::Zstd => self,
+        }
+    }
+
+    /// The settings by which `coding` is made; `None` if it is not made.
+    fn settings(self, coding: Coding, gzip: EncodeSettings) -> Option<EncodeSettings> {
+        let level = match (coding, self) {
+            (Coding::Identity, _) => return None,
+            (Coding::Gzip, _) => return Some(gzip),
             (Coding::Brotli, Self::Warm) => 5,
             (Coding::Brotli, Self::Hot) => 11,
             (Coding::Zstd, Self::Warm) => 3,
             (Coding::Zstd, Self::Hot) => 19,
-            (_, Self::Warm) => 6,
-            (_, Self::Hot) => 9,
-        }
+        };
+        EncodeSettings::new(coding, level)
     }
 }
 
@@ -139,17 +151,12 @@ impl Right {
         None
     }
 
-    /// Does the work on a thread that may block, and counts its time. `None` if it was given up.
+    /// Does the work behind the requests, and counts its time. `None` if it was given up.
     pub(crate) async fn work<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        let done = rt::blocking(move || {
-            let began_us = rt::micros();
-            let made = work();
-            (made, rt::micros().saturating_sub(began_us))
-        });
-        let (made, used_us) = done.await.ok()?;
+        let (made, used_us) = rt::behind(work).await?;
         self.used_us += used_us;
         Some(made)
     }
@@ -162,30 +169,6 @@ impl Drop for Right {
     }
 }
 
-/// Has the form in gzip of a page made that turned out to have no instruction, at once: others are
-/// stored in gzip. That of a short page is made here, so that its first client has it.
-#[inline]
-pub(crate) fn fold_page(core: &Rc<Core>, live: &Live, object: &Arc<Object>) {
-    if object.wants_form(form::number(Coding::Gzip), Effort::Warm as u8) {
-        fold(core, &live.limits, object);
-    }
-}
-
-#[cold]
-fn fold(core: &Rc<Core>, limits: &Limits, object: &Arc<Object>) {
-    let (coding, effort) = (Coding::Gzip, Effort::Warm);
-    if object.length().is_none_or(|length| length > PAGE_BYTES) {
-        return begin(core, object, (coding, effort), (limits, core.now().mono_ms));
-    }
-    let place = (form::number(coding), effort as u8);
-    if !core.shared.cache.begin_form(object, place.0, place.1) {
-        return;
-    }
-    let account = Account::open_large(core.shared.cache.memory());
-    let made = make(object, coding, effort, (Bounds::of(limits), &account));
-    put(core, object, place, made);
-}
-
 /// Puts a form that was made beside the others.
 fn put(
     core: &Core,
@@ -196,55 +179,108 @@ fn put(
     match made {
         Ok(Some(data)) => {
             let hash = core.shared.seed.hash(object.key());
-            if core.shared.cache.put_form((object, hash), place, data) {
-                core.counters.inc(Counter::FormsMade);
-            }
+            let is_put = match folding(core, object, place.0) {
+                Some(folding) => folding.put(core, object, data),
+                None => core.shared.cache.put_form((object, hash), place, data),
+            };
+            core.counters.add(Counter::FormsMade, u64::from(is_put));
         }
         Ok(None) => {}
         Err(limit) => limit.into_iter().for_each(|limit| core.counters.limit(limit)),
     }
 }
 
-/// Has the form of `object` in `coding` made, where its hits are worth that and nobody has begun
-/// with as much effort. `coding` is one that a client has got, or would rather have.
+/// The right to put gzip in the place of a stored body.
+struct Folding {
+    lead: Lead,
+    new: NewObject,
+    plain: u64,
+}
+
+/// The right to put the form of `object` with this number in the place of its body, where it had
+/// better be: it is gzip, memory is full, and no client has asked for the body without a coding.
+fn folding(core: &Core, object: &Arc<Object>, number: usize) -> Option<Folding> {
+    let (cache, flags) = (&core.shared.cache, object.flags());
+    let is_gzip = number == form::number(Coding::Gzip) && flags.coding == Coding::Identity;
+    // What is read again for instructions or beside a dictionary, or has a tail, stays as it is.
+    let is_alone = flags.negotiated && !flags.dictionary && object.trailers().is_none();
+    if !is_gzip || !is_alone || object.is_plain_asked() || cache.has_room() {
+        return None;
+    }
+    let (new, plain) = form::folded(object).zip(object.length())?;
+    // It is fetched, as it were, from memory: what invalidates it meanwhile holds for both.
+    let lead = cache.begin_refresh(&KeyBuf::of_bytes(object.key(), &core.shared.seed), object)?;
+    Some(Folding { lead, new, plain })
+}
+
+impl Folding {
+    /// Puts `data` there; false if that can no longer be.
+    fn put(self, core: &Core, object: &Arc<Object>, data: Vec<u8>) -> bool {
+        let saved = self.plain.saturating_sub(data.len() as u64);
+        let is_put = self.lead.refit(object, &self.new, (data, self.plain));
+        if is_put {
+            core.counters.inc(Counter::BodiesFolded);
+            core.counters.add(Counter::FoldedSaved, saved);
+        }
+        is_put
+    }
+}
+
+/// Has a form of `object` made where its hits are worth that, and nobody has begun with as much
+/// effort: first that in gzip, for a client that lacks it (`lacks_gzip`), then that in `coding`,
+/// which the client has got, or would rather have.
 #[inline]
 pub(crate) fn demand(
     core: &Rc<Core>,
     (live, now_ms): (&Live, u64),
     object: &Arc<Object>,
-    coding: Coding,
+    (coding, lacks_gzip): (Coding, bool),
 ) {
-    let Some(mut effort) = Effort::of(object.hits(), &live.compression) else { return };
-    if coding == Coding::Identity {
-        // There is but one.
-        effort = Effort::Warm;
+    let (hits, settings) = (object.hits(), &live.compression);
+    let wants =
+        |(coding, effort): (Coding, Effort)| object.wants_form(form::number(coding), effort as u8);
+    let gzip = (Coding::Gzip, Effort::Warm);
+    if lacks_gzip && hits >= settings.gzip_hits && wants(gzip) {
+        return begin(core, (live, now_ms), object, gzip);
     }
-    if object.wants_form(form::number(coding), effort as u8) {
-        begin(core, object, (coding, effort), (&live.limits, now_ms));
+    if lacks_gzip && coding == Coding::Gzip {
+        return;
+    }
+    // Its place was taken by gzip, and now a client asks for it.
+    let is_back = coding == Coding::Identity && object.flags().coded_here;
+    let back = (is_back && hits >= settings.gzip_hits).then_some(Effort::Warm);
+    let Some(effort) = Effort::of(hits, settings).or(back) else { return };
+    let form = (coding, effort.at_most(coding));
+    if wants(form) {
+        begin(core, (live, now_ms), object, form);
     }
 }
 
 #[cold]
 fn begin(
     core: &Rc<Core>,
+    (live, now_ms): (&Live, u64),
     object: &Arc<Object>,
     (coding, effort): (Coding, Effort),
-    (limits, now_ms): (&Limits, u64),
 ) {
-    if object.length().is_none_or(|length| length > limits.form_bytes) {
+    // gzip is as fast as what comes in: whatever is one piece of memory is not too long for it.
+    let is_any_length = coding == Coding::Gzip && object.flags().coding == Coding::Identity;
+    let is_too_long = |length| length > live.limits.form_bytes && !is_any_length;
+    if object.length().is_none_or(is_too_long) {
         return;
     }
-    let Some(mut right) = Right::take(core, limits, now_ms) else { return };
+    let Some(mut right) = Right::take(core, &live.limits, now_ms) else { return };
     let number = form::number(coding);
     if !core.shared.cache.begin_form(object, number, effort as u8) {
         return;
     }
     let object = Arc::clone(object);
-    let bounds = Bounds::of(limits);
+    let bounds = Bounds::of(&live.limits);
+    let settings = effort.settings(coding, live.compression.gzip);
     let account = Account::open_large(core.shared.cache.memory());
     rt::spawn_local(async move {
         let source = Arc::clone(&object);
-        let made = right.work(move || make(&source, coding, effort, (bounds, &account)));
+        let made = right.work(move || make(&source, settings, bounds, &account));
         if let Some(made) = made.await {
             put(&right.core, &object, (number, effort as u8), made);
         }
@@ -265,16 +301,16 @@ impl Bounds {
     }
 }
 
-/// Makes a form of the complete body of `object`. `None` if it may not be made, or if it is coded
-/// and no shorter than the stored body.
+/// Makes a form of the complete body of `object`: coded as `settings` say, or else the identity.
+/// `None` if it may not be made, or if it is coded and no shorter than the stored body.
 ///
 /// # Errors
 /// With the limit that was reached, if one was.
 fn make(
     object: &Object,
-    coding: Coding,
-    effort: Effort,
-    (bounds, account): (Bounds, &Arc<Account>),
+    settings: Option<EncodeSettings>,
+    bounds: Bounds,
+    account: &Arc<Account>,
 ) -> Result<Option<Vec<u8>>, Option<Limit>> {
     let Some(head) = stored_head(object) else { return Ok(None) };
     let control = CacheControl::parse(head.headers.values(HeaderId::CacheControl));
@@ -283,17 +319,23 @@ fn make(
     }
     let no_memory = |_| Some(Limit::ClientMemory);
     let mut held = account.hold(STEP_BYTES as u64).map_err(no_memory)?;
-    let Some(whole) = object.whole() else { return Ok(None) };
-    let plain = decode(whole, object.flags().coding, bounds, &mut held)?;
-    if coding == Coding::Identity {
-        // Longer than what is stored, but nobody has to decode it again.
-        return Ok(Some(plain));
+    let (Some(whole), Some(stored)) = (object.whole(), object.length()) else { return Ok(None) };
+    let mut plain = Vec::new();
+    let is_coded = object.flags().coding != Coding::Identity;
+    if is_coded {
+        plain = decode(whole, object.flags().coding, bounds, &mut held)?;
     }
-    let Some(settings) = EncodeSettings::new(coding, effort.level(coding)) else { return Ok(None) };
-    let settings = settings.for_length(plain.len() as u64);
-    let Some(stored) = object.length() else { return Ok(None) };
+    let Some(settings) = settings else {
+        // Longer than what is stored, but nobody has to decode it again.
+        return Ok(is_coded.then_some(plain));
+    };
+    let length = if is_coded { plain.len() as u64 } else { stored };
+    let settings = settings.for_length(length);
     held.grow(settings.most_memory() as u64 + stored).map_err(no_memory)?;
-    encode(&plain, &settings, stored)
+    match is_coded {
+        true => encode([&plain[..]].into_iter(), &settings, stored),
+        false => encode(whole.pieces(), &settings, stored),
+    }
 }
 
 /// The content of a body without its coding.
@@ -330,26 +372,30 @@ pub(crate) fn decode(
     Ok(plain)
 }
 
-/// Codes `plain`; `None` if what comes out is not shorter than `most`.
-fn encode(
-    plain: &[u8],
+/// Codes what `plain` has, piece by piece; `None` if what comes out is not shorter than `most`.
+fn encode<'a>(
+    plain: impl Iterator<Item = &'a [u8]>,
     settings: &EncodeSettings,
     most: u64,
 ) -> Result<Option<Vec<u8>>, Option<Limit>> {
     let mut encoder = Encoder::new(settings).map_err(limit_of)?;
     let mut output = vec![0; STEP_BYTES];
-    let (mut coded, mut at) = (Vec::new(), 0);
-    loop {
-        let step = encoder.step(&plain[at..], &mut output, Goal::Finish).map_err(limit_of)?;
-        at += step.taken;
-        coded.extend_from_slice(&output[..step.made]);
-        if coded.len() as u64 >= most {
-            return Ok(None);
-        }
-        if step.done {
-            return Ok(Some(coded));
+    let mut coded = Vec::new();
+    let pieces = plain.map(|piece| (piece, Goal::Gather));
+    for (mut piece, goal) in pieces.chain([(&[][..], Goal::Finish)]) {
+        loop {
+            let step = encoder.step(piece, &mut output, goal).map_err(limit_of)?;
+            piece = &piece[step.taken..];
+            coded.extend_from_slice(&output[..step.made]);
+            if coded.len() as u64 >= most {
+                return Ok(None);
+            }
+            if step.done {
+                break;
+            }
         }
     }
+    Ok(Some(coded))
 }
 
 #[cfg(test)]
@@ -383,7 +429,9 @@ mod tests {
         });
         for coding in Coding::CODED {
             for effort in [Effort::Warm, Effort::Hot] {
-                assert!(EncodeSettings::new(coding, effort.level(coding)).is_some());
+                let gzip = Compression::default().gzip;
+                let made = effort.settings(coding, gzip).map(|settings| settings.coding());
+                assert_eq!(made, Some(coding));
             }
         }
     }

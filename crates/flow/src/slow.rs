@@ -290,7 +290,8 @@ async fn take_part(
             // It has been read.
             Role::Below(_) => continue,
             Role::Alone(lead) => {
-                let reason = if part.coalesces() { Forward::HitForMiss } else { reason };
+                let marked = part.coalesces() && !lead.is_detached();
+                let reason = if marked { Forward::HitForMiss } else { reason };
                 (ByPolicy::alone(core, &ask, key, lead, old), reason)
             }
             Role::End(Met::Pass) => (ByPolicy::pass(core, &ask), Forward::Bypass),
@@ -390,7 +391,6 @@ async fn fetch_own(
     body: Option<Reader>,
 ) -> Reply {
     job.fetch.upload = Upload::of(body);
-    let is_whole = job.judge.asks_for_whole();
     let fetched = fetch::start(job).await;
     let served = |stored| Served::Fetched { reason, stored, collapsed: false };
     let ask = &Ask { now: core.now(), ..*ask };
@@ -410,9 +410,7 @@ async fn fetch_own(
         Fetched::ConfirmedOnce(object) => {
             return declared::stored(Some(core), ask, &object, Served::Revalidated);
         }
-        Fetched::Passing(passing) => {
-            return declared::passing(ask, *passing, (served(false), is_whole));
-        }
+        Fetched::Passing(passing) => return declared::passing(ask, *passing, served(false)),
         Fetched::Instead(instead) => instead,
     };
     match instead {

@@ -95,6 +95,11 @@ impl Slow {
         }
     }
 
+    /// Bytes that it takes beside what every request that waits takes, about.
+    pub fn memory(&self) -> u64 {
+        if let Way::Assemble(assembly) = &self.way { assembly.memory() } else { 0 }
+    }
+
     /// Returns true if the request may become a tunnel: the client asks for another protocol that
     /// it may have.
     pub fn is_upgrade(&self) -> bool {

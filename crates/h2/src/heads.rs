@@ -150,6 +150,7 @@ impl Connection {
             used: 0,
             send_window: self.first_send_window,
             offered: 0,
+            made: false,
             ends: false,
             trailed: false,
             queued: false,

@@ -6,7 +6,7 @@ use crate::connection::{Connection, Farewell, StreamAt};
 use crate::encode::Block;
 use crate::error::{Code, Fatal};
 use crate::frame::{self, FrameHead, HEAD_BYTES, PAYLOAD_BYTES, flag, kind};
-use crate::streams::{Priority, Was};
+use crate::streams::{Priority, Stream, Was};
 
 /// Bytes of a stream's body that are to be sent next, behind the head of a frame that is written
 /// already.
@@ -69,7 +69,27 @@ impl Connection {
         let Some(stream) = self.streams.of_mut(at) else { return };
         stream.offered += more;
         stream.ends |= ends;
+        stream.made &= !ends;
         self.requeue(at.place);
+    }
+
+    /// Says that bytes of a response's body are made when the client's windows let them through
+    /// ([`Connection::is_open_to`]), until [`Connection::offer`] says that no more follow.
+    pub fn makes(&mut self, at: StreamAt) {
+        if let Some(stream) = self.streams.of_mut(at) {
+            stream.made = true;
+        }
+    }
+
+    /// Returns true if the client's windows let bytes of a stream through.
+    pub fn is_open_to(&self, at: StreamAt) -> bool {
+        let is_open = |stream: &Stream| stream.send_window > 0 && self.send_window > 0;
+        self.streams.of(at).is_some_and(is_open)
+    }
+
+    /// Bytes that the window of all streams lets through.
+    pub fn send_room(&self) -> usize {
+        usize::try_from(self.send_window).unwrap_or(0)
     }
 
     /// Says that no more bytes of a response's body follow, but trailers: [`Connection::trailers`]
@@ -262,19 +282,18 @@ impl Connection {
     /// Returns true if bytes of a stream wait that only the client's windows hold back.
     pub fn is_held_back(&self, at: StreamAt) -> bool {
         self.streams.of(at).is_some_and(|stream| {
-            stream.offered > 0 && (stream.send_window <= 0 || self.send_window <= 0)
+            stream.waits() && (stream.send_window <= 0 || self.send_window <= 0)
         })
     }
 
     /// Returns true if bytes of a stream wait that its own window holds back.
     pub fn is_shut_to(&self, at: StreamAt) -> bool {
-        self.streams.of(at).is_some_and(|stream| stream.offered > 0 && stream.send_window <= 0)
+        self.streams.of(at).is_some_and(|stream| stream.waits() && stream.send_window <= 0)
     }
 
     /// Returns true if bytes of any stream wait that the connection's window holds back.
     pub fn is_shut(&self) -> bool {
-        self.send_window <= 0
-            && self.streams.places().any(|place| self.streams.get(place).offered > 0)
+        self.send_window <= 0 && self.streams.places().any(|place| self.streams.get(place).waits())
     }
 
     /// Says that no streams are taken for long; true when it was not said before. The last one is

@@ -41,6 +41,8 @@ pub(crate) struct Stream {
     pub(crate) send_window: i64,
     /// Bytes that are there to be sent.
     pub(crate) offered: u64,
+    /// More is made when the client's windows let it through.
+    pub(crate) made: bool,
     /// Nothing follows them but trailers, if there are to be any.
     pub(crate) ends: bool,
     /// Trailers follow, which end the stream.
@@ -48,6 +50,13 @@ pub(crate) struct Stream {
     /// It stands in one of the queues of those that have something to send.
     pub(crate) queued: bool,
     pub(crate) priority: Priority,
+}
+
+impl Stream {
+    /// Returns true if bytes wait for the client's windows, made or not.
+    pub(crate) fn waits(&self) -> bool {
+        self.offered > 0 || self.made
+    }
 }
 
 /// The way in which a stream that is over came to its end.

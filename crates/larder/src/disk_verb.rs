@@ -77,6 +77,14 @@ impl Volumes {
     }
 }
 
+impl Volumes {
+    /// Bytes that knowing what is there may take, if a configuration says so.
+    fn index_most(&self) -> Option<u64> {
+        let (config, _) = self.path.is_empty().then(|| daemon::load(&self.config).ok())??;
+        Some(config::sizing::Machine::read().disk_index_bytes(config.limits.disk_index_bytes))
+    }
+}
+
 /// Runs the verb.
 ///
 /// # Errors
@@ -84,7 +92,7 @@ impl Volumes {
 pub(crate) fn run(verb: &DiskVerb) -> Result<(), String> {
     match verb {
         DiskVerb::Check(Reported { volumes, json }) => check(&volumes.paths()?, *json),
-        DiskVerb::Stat(Reported { volumes, json }) => stat(&volumes.paths()?, *json),
+        DiskVerb::Stat(Reported { volumes, json }) => stat(volumes, *json),
         DiskVerb::Empty { volumes, yes } => empty(&volumes.paths()?, *yes),
         DiskVerb::Export { volumes, to } => export::run(&volumes.paths()?, to),
     }
@@ -130,17 +138,20 @@ impl<T> Look<T> {
     }
 }
 
-fn stat(paths: &[PathBuf], as_json: bool) -> Result<(), String> {
+fn stat(volumes: &Volumes, as_json: bool) -> Result<(), String> {
+    let (paths, index_most) = (volumes.paths()?, volumes.index_most());
     let now_ms = System.now().unix_ms;
     let (mut values, mut failed) = (Vec::new(), false);
-    for path in paths {
+    for path in &paths {
         let look = Look::at(path, tools::stat);
         failed |= matches!(look, Look::Failed(_));
         match (&look, as_json) {
             (_, true) => values.push(told::volume(path, &look, |summary, value| {
                 told::put_summary(summary, value);
             })),
-            (Look::Free(summary), _) => base::show!("{}", told::summary(summary, now_ms)),
+            (Look::Free(summary), _) => {
+                base::show!("{}", told::summary(summary, now_ms, index_most));
+            }
             (Look::InUse, _) => base::show!(
                 "{}: in use by a daemon, whose figures `larder stat` shows",
                 path.display()

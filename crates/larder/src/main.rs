@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod demo;
 mod disk_verb;
+mod hitch;
 mod preset;
 mod serve_verb;
 mod varnishd;

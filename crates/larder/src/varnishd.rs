@@ -9,6 +9,8 @@ use clap::Args;
 use daemon::{Flags, Program, RunAs, Storage, own_secret};
 use vcl::params::Params;
 
+use crate::hitch;
+
 /// The storage of what is not kept for long (varnishd(1)).
 const TRANSIENT: &str = "Transient";
 
@@ -17,8 +19,12 @@ const TRANSIENT: &str = "Transient";
 #[command(next_help_heading = "varnishd's flags")]
 pub(crate) struct VarnishdArgs {
     /// Where clients connect; repeatable. By default :80.
-    #[arg(short = 'a', value_name = "[NAME=]ADDRESS[:PORT][,PROTO]")]
+    #[arg(short = 'a', value_name = "[NAME=]ADDRESS[:PORT[-PORT]][,PROTO]")]
     pub(crate) endpoints: Vec<String>,
+    /// Certificates for `-a ...,https`, and addresses of that kind, as in hitch's configuration;
+    /// repeatable.
+    #[arg(short = 'A', value_name = "FILE")]
+    pub(crate) hitch: Vec<PathBuf>,
     /// The backend of a VCL that has nothing else; not together with -f.
     #[arg(short = 'b', value_name = "HOST[:PORT]|PATH|none")]
     pub(crate) backend: Option<String>,
@@ -89,7 +95,8 @@ impl VarnishdArgs {
     /// Tells whether any of these flags was given.
     pub(crate) fn is_given(&self) -> bool {
         let lists = [&self.endpoints, &self.vcl, &self.cli, &self.storage, &self.params];
-        let lists = lists.iter().any(|list| !list.is_empty()) || !self.read_only.is_empty();
+        let lists = lists.iter().any(|list| !list.is_empty());
+        let lists = lists || !self.read_only.is_empty() || !self.hitch.is_empty();
         let texts = [&self.backend, &self.reverse_cli, &self.secret, &self.ttl, &self.identity];
         let more = [&self.document, &self.jail, &self.log_space, &self.waiter];
         let paths = [&self.work_dir, &self.commands, &self.pid_file];
@@ -127,7 +134,17 @@ impl VarnishdArgs {
             None if cli.is_empty() && self.reverse_cli.is_none() => None,
             None => Some(own_secret(admin_socket)?),
         };
+        let (mut endpoints, mut certificates) = (self.endpoints.clone(), Vec::new());
+        for file in &self.hitch {
+            let read = hitch::read_file(file)?;
+            for setting in &read.idle {
+                base::say!("larder: note: -A {}: `{setting}` is without effect", file.display());
+            }
+            certificates.extend(read.pairs);
+            endpoints.extend(read.endpoints);
+        }
         Ok(Flags {
+            certificates,
             programs,
             storages: self.storages()?,
             params,
@@ -135,7 +152,7 @@ impl VarnishdArgs {
             identity: self.identity.clone(),
             commands: self.commands.clone(),
             reverse_cli: self.reverse_cli.clone(),
-            endpoints: self.endpoints.clone(),
+            endpoints,
             cli,
             secret,
         })

@@ -355,47 +355,6 @@ async fn a_failure_leaves_the_old_page_where_it_is() {
     }
 }
 
-/// The origin is asked for the whole, since that might have been stored.
-#[tokio::test]
-async fn a_request_for_a_part_gets_a_part_of_what_is_not_stored() {
-    for policy in BOTH {
-        let (stage, _folder) = site(policy, "").await;
-        let answers = [
-            (FORBIDDING[0], "max"),
-            (FORBIDDING[1], "private"),
-            ("Cache-Control: no-store\r\nETag: \"e\"\r\n", "tagged"),
-        ];
-        for (fields, name) in answers {
-            let target = format!("/{name}");
-            stage.origin.on(&target, Script::ok(fields, "0123456789"));
-            let part = stage.ask("GET", &target, "Range: bytes=2-4\r\n").await;
-            let case = format!("{policy:?} {fields:?}: {part:?}");
-            assert_eq!((part.status, part.text()), (206, "234".to_owned()), "{case}");
-            assert_eq!(part.field("content-range").as_deref(), Some("bytes 2-4/10"), "{case}");
-            assert_eq!(part.field("content-length").as_deref(), Some("3"), "{case}");
-        }
-        for (range, status, text) in [
-            ("Range: bytes=10-\r\n", 416, ""),
-            ("Range: bytes=2-4\r\nIf-Range: \"other\"\r\n", 200, "0123456789"),
-            ("Range: bytes=2-4\r\nIf-Range: \"e\"\r\n", 206, "234"),
-        ] {
-            // A mark of another target would let the client's own range pass.
-            let target = format!("/{}", range.len());
-            stage.origin.on(&target, Script::ok(answers[2].0, "0123456789"));
-            let reply = stage.ask("GET", &target, range).await;
-            assert_eq!(
-                (reply.status, reply.text()),
-                (status, text.to_owned()),
-                "{policy:?} {range}"
-            );
-        }
-        let missing = "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\ngone";
-        stage.origin.on("/missing", Script::respond(missing));
-        let reply = stage.ask("GET", "/missing", "Range: bytes=0-1\r\n").await;
-        assert_eq!((reply.status, reply.text()), (404, "gone".to_owned()), "{policy:?}");
-    }
-}
-
 /// A daemon with a site of either kind whose requests all go to `backend`, a unix socket, past the
 /// store if they are for `/pass`; it also listens on `listen`.
 fn towards(policy: Policy, backend: &str, listen: &str, folder: &Folder) -> Daemon {

@@ -1,4 +1,5 @@
-//! Compression over real sockets: what is stored once in gzip goes to each client as it takes it.
+//! Compression over real sockets: what is stored once goes to each client as it takes it, and is
+//! coded for those alone who ask for that.
 
 mod support;
 
@@ -62,7 +63,7 @@ fn page() -> String {
 
 fn cacheable(fields: &str, body: &[u8]) -> Script {
     let mut bytes = format!(
-        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Type: text/html\r\n\
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Type: text/html\r\n\
          Content-Length: {}\r\n{fields}\r\n",
         body.len()
     )
@@ -101,31 +102,167 @@ fn read(reply: &Reply) -> (Option<String>, Vec<u8>) {
     (coding, plain)
 }
 
+/// Asks for `target` as a client that takes gzip until it gets that, and returns the answer.
+async fn folded(stage: &Stage, target: &str) -> Reply {
+    let is_gzip = async || {
+        let reply = stage.ask("GET", target, GZIP).await;
+        reply.field("content-encoding").as_deref() == Some("gzip")
+    };
+    eventually("gzip", is_gzip).await;
+    stage.ask("GET", target, GZIP).await
+}
+
 #[tokio::test]
-async fn a_page_is_stored_once_in_gzip_and_sent_as_each_client_takes_it() {
-    for policy in BOTH {
-        let (stage, _folder) = site(policy, "").await;
-        let page = page();
-        stage.origin.on("/page", cacheable("ETag: \"e\"\r\n", page.as_bytes()));
-        for (at, fields) in
-            [NONE, GZIP, "", BROWSER, "Accept-Encoding: *;q=0\r\n", GZIP].into_iter().enumerate()
-        {
-            let reply = stage.ask("GET", "/page", fields).await;
-            let (coding, plain) = read(&reply);
-            assert!(plain == page.as_bytes(), "{policy:?} {fields}");
-            let takes = fields.contains("gzip");
-            assert_eq!(coding.as_deref(), takes.then_some("gzip"), "{policy:?} {fields}");
-            assert_eq!(reply.field("vary").as_deref(), Some("Accept-Encoding"), "{policy:?}");
-            if at > 0 {
-                let length = reply.field("content-length").expect("a stored body's");
-                assert_eq!(length, reply.body.len().to_string(), "{policy:?} {fields}");
-            }
+async fn a_page_is_coded_once_for_those_who_ask_for_that_and_never_for_others() {
+    let (stage, _folder) = site(Policy::Declared, "").await;
+    let page = page();
+    stage.origin.on("/page", cacheable("ETag: \"e\"\r\n", page.as_bytes()));
+    let plain = async |fields: &str| {
+        let reply = stage.ask("GET", "/page", fields).await;
+        assert!(reply.body == page.as_bytes(), "{fields}");
+        assert_eq!(reply.field("content-encoding"), None, "{fields}");
+        assert_eq!(reply.field("vary").as_deref(), Some("Accept-Encoding"), "{fields}");
+        assert_eq!(reply.field("etag").as_deref(), Some("\"e\""), "{fields}");
+    };
+    // The first gets it at once, whatever it takes.
+    plain(BROWSER).await;
+    for _ in 0..5 {
+        for fields in [NONE, "", "Accept-Encoding: *;q=0\r\n", "Accept-Encoding: x\r\n"] {
+            plain(fields).await;
         }
-        assert_eq!(stage.origin.seen("/page"), 1, "{policy:?}");
-        assert_eq!(sent_field(&stage.sole_request("/page"), "accept-encoding"), "gzip");
-        stage.daemon.counted("larder_bodies_coded_total", 1).await;
-        stage.daemon.counted("larder_bodies_decoded_total", 3).await;
     }
+    for name in ["forms_made", "coding_time_us", "bodies_coded", "bodies_decoded"] {
+        stage.daemon.counted(&format!("larder_{name}_total"), 0).await;
+    }
+    let zipped = folded(&stage, "/page").await;
+    assert!(gunzipped(&zipped.body) == page.as_bytes());
+    assert_eq!(zipped.field("content-length"), Some(zipped.body.len().to_string()));
+    assert_eq!(zipped.field("vary").as_deref(), Some("Accept-Encoding"));
+    assert_eq!(zipped.field("etag").as_deref(), Some("\"e-gzip\""));
+    // One who would rather have brotli gets what is there.
+    let browser = stage.ask("GET", "/page", BROWSER).await;
+    assert_eq!(browser.field("content-encoding").as_deref(), Some("gzip"));
+    for fields in [NONE, "", "Accept-Encoding: *;q=0\r\n"] {
+        plain(fields).await;
+    }
+    assert_eq!(stage.origin.seen("/page"), 1);
+    assert_eq!(sent_field(&stage.sole_request("/page"), "accept-encoding"), "gzip");
+    stage.daemon.counted("larder_forms_made_total", 1).await;
+    stage.daemon.counted("larder_bodies_coded_total", 0).await;
+    stage.daemon.counted("larder_bodies_decoded_total", 0).await;
+    assert!(stage.metric("larder_coding_time_us_total").await > 0);
+    let spared = stage.metric("larder_forms_spared_bytes_total").await;
+    let each = (page.len() - zipped.body.len()) as u64;
+    assert!(spared >= 3 * each && spared.is_multiple_of(each), "{spared} of {each} each");
+}
+
+#[tokio::test]
+async fn without_time_for_it_nothing_is_coded() {
+    let (stage, _folder) = site(Policy::Declared, "coding_time = 0\n").await;
+    stage.origin.on("/page", cacheable("", page().as_bytes()));
+    for _ in 0..20 {
+        let reply = stage.ask("GET", "/page", BROWSER).await;
+        assert_eq!(reply.field("content-encoding"), None);
+    }
+    stage.daemon.counted("larder_forms_made_total", 0).await;
+    stage.daemon.counted("larder_coding_time_us_total", 0).await;
+}
+
+#[tokio::test]
+async fn a_page_is_coded_after_as_many_hits_as_settings_say() {
+    let top = "[compression]\ngzip_hits = 30\n";
+    let stage = Setup { top, ..Setup::default() }.start().await;
+    stage.origin.on("/page", cacheable("", page().as_bytes()));
+    for _ in 0..30 {
+        let reply = stage.ask("GET", "/page", GZIP).await;
+        assert_eq!(reply.field("content-encoding"), None);
+    }
+    folded(&stage, "/page").await;
+}
+
+/// A page whose gzip is a good half of it.
+fn numbers() -> String {
+    let mut seed = 1_u32;
+    let mut draw = || {
+        seed = seed.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
+        format!("{:x} ", seed >> 8)
+    };
+    (0..8000).map(|_| draw()).collect()
+}
+
+#[tokio::test]
+async fn in_a_full_memory_gzip_takes_the_place_of_what_nobody_asks_for_without_a_coding() {
+    let top = "memory = { size = \"64MiB\" }";
+    let stage = Setup { top, limits: "coding_time = 100\n", ..Setup::default() }.start().await;
+    let script = |body: &str| cacheable("ETag: \"e\"\r\n", body.as_bytes());
+    // It is full of what is asked for once, and would be in any memory.
+    let filler = "x".repeat(512 << 10);
+    for number in 0..160 {
+        let target = format!("/filler/{number}");
+        stage.origin.on(&target, script(&filler));
+        stage.get(&target).await;
+    }
+    let page = numbers();
+    for target in ["/browsers", "/both"] {
+        stage.origin.on(target, script(&page));
+    }
+    stage.ask("GET", "/both", GZIP).await;
+    // One who asks without a coding gets what came, and it stays.
+    stage.ask("GET", "/both", NONE).await;
+    for target in ["/browsers", "/both"] {
+        let zipped = folded(&stage, target).await;
+        assert_eq!(zipped.field("etag").as_deref(), Some("\"e-gzip\""), "{target}");
+        assert!(gunzipped(&zipped.body) == page.as_bytes(), "{target}");
+    }
+    stage.daemon.counted("larder_bodies_folded_total", 1).await;
+    assert!(stage.metric("larder_bodies_folded_saved_bytes_total").await > 10_000);
+    for (target, decodes) in [("/both", false), ("/browsers", true)] {
+        for fields in [NONE, "", NONE] {
+            let plain = stage.ask("GET", target, fields).await;
+            assert_eq!(plain.field("etag").as_deref(), Some("\"e\""), "{target}");
+            assert_eq!(plain.field("content-encoding"), None, "{target}");
+            assert!(plain.body == page.as_bytes(), "{target}");
+        }
+        let decoded = stage.metric("larder_bodies_decoded_total").await;
+        assert_eq!(decoded > 0, decodes, "{target}");
+    }
+    // The first who asks without a coding has a copy made for those who come after.
+    let is_beside = async || {
+        let decoded = stage.metric("larder_bodies_decoded_total").await;
+        stage.get("/browsers").await;
+        stage.metric("larder_bodies_decoded_total").await == decoded
+    };
+    eventually("no decoding", is_beside).await;
+    let had = format!("{GZIP}If-None-Match: \"e-gzip\"\r\n");
+    assert_eq!(stage.ask("GET", "/browsers", &had).await.status, 304);
+    assert_eq!((stage.origin.seen("/browsers"), stage.origin.seen("/both")), (1, 1));
+}
+
+/// A program's order to code is followed when the page is stored, as Varnish does.
+#[tokio::test]
+async fn a_page_that_a_program_has_coded_is_stored_in_gzip() {
+    let (stage, _folder) = site(Policy::Vcl, "").await;
+    let page = page();
+    stage.origin.on("/page", cacheable("ETag: \"e\"\r\n", page.as_bytes()));
+    for (at, fields) in
+        [NONE, GZIP, "", BROWSER, "Accept-Encoding: *;q=0\r\n", GZIP].into_iter().enumerate()
+    {
+        let reply = stage.ask("GET", "/page", fields).await;
+        let (coding, plain) = read(&reply);
+        assert!(plain == page.as_bytes(), "{fields}");
+        let takes = fields.contains("gzip");
+        assert_eq!(coding.as_deref(), takes.then_some("gzip"), "{fields}");
+        assert_eq!(reply.field("vary").as_deref(), Some("Accept-Encoding"));
+        if at > 0 {
+            let length = reply.field("content-length").expect("a stored body's");
+            assert_eq!(length, reply.body.len().to_string(), "{fields}");
+        }
+    }
+    assert_eq!(stage.origin.seen("/page"), 1);
+    assert_eq!(sent_field(&stage.sole_request("/page"), "accept-encoding"), "gzip");
+    stage.daemon.counted("larder_bodies_coded_total", 1).await;
+    stage.daemon.counted("larder_bodies_decoded_total", 3).await;
+    stage.daemon.counted("larder_forms_made_total", 0).await;
 }
 
 #[tokio::test]
@@ -134,7 +271,10 @@ async fn each_form_has_its_tag_and_each_tag_its_304() {
     let page = page();
     stage.origin.on("/page", cacheable("ETag: \"e\"\r\n", page.as_bytes()));
     let plain = stage.ask("GET", "/page", NONE).await;
-    let coded = stage.ask("GET", "/page", GZIP).await;
+    // A client that has gzip from before is right, though that is made anew only for the next one.
+    let had = stage.ask("GET", "/page", &format!("{GZIP}If-None-Match: \"e-gzip\"\r\n")).await;
+    assert_eq!((had.status, had.field("etag").as_deref()), (304, Some("\"e-gzip\"")));
+    let coded = folded(&stage, "/page").await;
     assert_eq!(plain.field("etag").as_deref(), Some("\"e\""));
     assert_eq!(coded.field("etag").as_deref(), Some("\"e-gzip\""));
     for (accept, had, told) in [
@@ -167,7 +307,7 @@ async fn head_tells_of_the_form_that_get_would_get() {
     for policy in BOTH {
         let (stage, _folder) = site(policy, "").await;
         stage.origin.on("/page", cacheable("ETag: \"e\"\r\n", page().as_bytes()));
-        stage.ask("GET", "/page", GZIP).await;
+        folded(&stage, "/page").await;
         for accept in [GZIP, NONE] {
             let get = stage.ask("GET", "/page", accept).await;
             let head = stage.ask("HEAD", "/page", accept).await;
@@ -183,8 +323,14 @@ async fn ranges_are_of_the_form_that_is_sent() {
     let (stage, _folder) = site(Policy::Declared, "").await;
     let page = page();
     stage.origin.on("/page", cacheable("ETag: \"e\"\r\n", page.as_bytes()));
-    let coded = stage.ask("GET", "/page", GZIP).await.body;
-    for (accept, whole, tag) in [(GZIP, &coded[..], "\"e-gzip\""), (NONE, page.as_bytes(), "\"e\"")]
+    // Before there is a form, and after that.
+    stage.get("/page").await;
+    let first = "Range: bytes=10-29\r\nIf-Range: \"e-gzip\"\r\n";
+    let first = stage.ask("GET", "/page", &format!("{GZIP}{first}")).await;
+    assert!((first.status, &first.body[..]) == (200, page.as_bytes()), "of another form");
+    let coded = folded(&stage, "/page").await.body;
+    for (accept, whole, tag, others) in
+        [(GZIP, &coded[..], "\"e-gzip\"", "\"e\""), (NONE, page.as_bytes(), "\"e\"", "\"e-gzip\"")]
     {
         let ask = async |more: &str| {
             stage.ask("GET", "/page", &format!("{accept}Range: bytes=10-29\r\n{more}")).await
@@ -195,15 +341,17 @@ async fn ranges_are_of_the_form_that_is_sent() {
         assert_eq!(part.field("content-range"), Some(range), "{accept}");
         assert_eq!(part.field("etag").as_deref(), Some(tag));
         assert_eq!(ask(&format!("If-Range: {tag}\r\n")).await.status, 206, "{accept}");
-        let other = ask("If-Range: \"e-zstd\"\r\n").await;
-        assert_eq!((other.status, &other.body[..]), (200, whole), "{accept}");
+        for other in [others, "\"e-zstd\""] {
+            let other = ask(&format!("If-Range: {other}\r\n")).await;
+            assert_eq!((other.status, &other.body[..]), (200, whole), "{accept}");
+        }
         let beyond = format!("{accept}Range: bytes={}-\r\n", whole.len());
         assert_eq!(stage.ask("GET", "/page", &beyond).await.status, 416, "{accept}");
     }
 }
 
 #[tokio::test]
-async fn a_304_of_the_origin_confirms_the_coded_form() {
+async fn a_304_of_the_origin_confirms_all_forms() {
     let (stage, _folder) = site(Policy::Declared, "").await;
     let page = page();
     let stale = format!(
@@ -215,7 +363,13 @@ async fn a_304_of_the_origin_confirms_the_coded_form() {
                 Content-Length: 7\r\n\r\n";
     stage.origin.on("/page", Script::respond(stale));
     stage.ask("GET", "/page", GZIP).await;
+    stage.origin.on("/page", Script::respond(same.replace("max-age=60", "max-age=0")));
+    // The form is made while each answer is confirmed, and stays.
+    folded(&stage, "/page").await;
+    let made = stage.metric("larder_forms_made_total").await;
     stage.origin.on("/page", Script::respond(same));
+    stage.get("/page").await;
+    let asked = stage.origin.seen("/page");
     for accept in [GZIP, NONE, GZIP] {
         let reply = stage.ask("GET", "/page", accept).await;
         assert!(read(&reply).1 == page.as_bytes(), "{accept}");
@@ -223,7 +377,8 @@ async fn a_304_of_the_origin_confirms_the_coded_form() {
         assert_eq!(reply.field("etag").as_deref(), Some(tag));
         assert_eq!(reply.field("vary").as_deref(), Some("Accept-Encoding"));
     }
-    assert_eq!(stage.origin.seen("/page"), 2);
+    assert_eq!(stage.origin.seen("/page"), asked);
+    stage.daemon.counted("larder_forms_made_total", made).await;
     let confirming = stage.received().pop().expect("a request");
     assert_eq!(sent_field(&confirming, "if-none-match"), "\"e\"");
 }
@@ -243,7 +398,7 @@ async fn what_is_not_worth_it_or_must_not_be_changed_is_left_alone() {
             page.len()
         );
         stage.origin.on(target, Script::respond(head));
-        for accept in [GZIP, BROWSER] {
+        for accept in [GZIP, BROWSER, GZIP] {
             let reply = stage.ask("GET", target, accept).await;
             assert_eq!(reply.field("content-encoding"), None, "{target}");
             assert_eq!(reply.field("vary"), None, "{target}");
@@ -252,14 +407,20 @@ async fn what_is_not_worth_it_or_must_not_be_changed_is_left_alone() {
         }
     }
     stage.origin.on("/tiny", cacheable("", b"tiny"));
-    assert_eq!(stage.ask("GET", "/tiny", GZIP).await.text(), "tiny");
+    for _ in 0..3 {
+        assert_eq!(stage.ask("GET", "/tiny", GZIP).await.text(), "tiny");
+    }
     let private = format!(
         "HTTP/1.1 200 OK\r\nCache-Control: private\r\nContent-Type: text/html\r\n\
          Content-Length: {}\r\n\r\n{page}",
         page.len()
     );
     stage.origin.on("/private", Script::respond(private));
-    assert_eq!(stage.ask("GET", "/private", GZIP).await.field("content-encoding"), None, "BREACH");
+    for _ in 0..3 {
+        let reply = stage.ask("GET", "/private", GZIP).await;
+        assert_eq!(reply.field("content-encoding"), None, "BREACH");
+    }
+    stage.daemon.counted("larder_coding_time_us_total", 0).await;
 }
 
 #[tokio::test]
@@ -427,13 +588,15 @@ async fn what_is_hot_is_kept_in_better_forms_until_it_is_purged() {
     assert_eq!(stage.origin.seen("/page"), 2);
 }
 
-/// Load tools and old clients take no coding: what they often ask for is decoded once.
+/// Load tools and old clients take no coding: what an origin has coded, and they often ask for, is
+/// decoded once.
 #[tokio::test]
 async fn what_is_often_asked_for_without_a_coding_is_decoded_once() {
     let top = "[compression]\nwarm_hits = 2\n";
     let stage = Setup { top, ..Setup::default() }.start().await;
     let page = page();
-    stage.origin.on("/page", cacheable("ETag: \"e\"\r\n", page.as_bytes()));
+    let fields = "Content-Encoding: gzip\r\nETag: \"e-gzip\"\r\n";
+    stage.origin.on("/page", cacheable(fields, &gzipped(page.as_bytes())));
     let asked = async || {
         let reply = stage.get("/page").await;
         assert!(reply.body == page.as_bytes() && reply.field("content-encoding").is_none());
@@ -489,21 +652,23 @@ async fn with_compress_all_what_passes_is_coded_too() {
 
 #[tokio::test]
 async fn a_page_that_pauses_is_seen_as_far_as_it_came() {
-    let (stage, _folder) = site(Policy::Declared, "").await;
-    let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Type: text/html\r\n\
-                Transfer-Encoding: chunked\r\n\r\n";
-    let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
-    let script = Script::respond(head).send(chunk("the beginning")).hang();
-    stage.origin.on("/page", script);
-    let mut client = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
-    client.write_all(&request("GET", "/page", NONE)).await.expect("sent");
-    let mut came = Vec::new();
-    let seen = async {
-        while !String::from_utf8_lossy(&came).contains("the beginning") {
-            assert!(client.read_buf(&mut came).await.expect("it goes on") > 0);
-        }
-    };
-    assert!(timeout(PATIENCE, seen).await.is_ok(), "nothing is seen of it");
+    for policy in BOTH {
+        let (stage, _folder) = site(policy, "").await;
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Type: text/html\r\n\
+                    Transfer-Encoding: chunked\r\n\r\n";
+        let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
+        let script = Script::respond(head).send(chunk("the beginning")).hang();
+        stage.origin.on("/page", script);
+        let mut client = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
+        client.write_all(&request("GET", "/page", NONE)).await.expect("sent");
+        let mut came = Vec::new();
+        let seen = async {
+            while !String::from_utf8_lossy(&came).contains("the beginning") {
+                assert!(client.read_buf(&mut came).await.expect("it goes on") > 0);
+            }
+        };
+        assert!(timeout(PATIENCE, seen).await.is_ok(), "{policy:?}: nothing is seen of it");
+    }
 }
 
 #[tokio::test]

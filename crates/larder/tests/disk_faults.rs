@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, fadvise};
 use rustix::process::Signal;
+use support::console::Ask;
 use support::disked::{Disked, Policy};
 use support::folder::Folder;
 use support::system::run;
-use support::{PATIENCE, pattern};
+use support::{PATIENCE, eventually, pattern};
 use testkit::origin::Script;
 
 /// A volume that failed for a time is tried again after a minute.
@@ -216,4 +217,56 @@ async fn a_file_system_that_turns_read_only_costs_nobody_an_answer() {
     stage.ask_for_all().await;
     assert_eq!(stage.figure("up").await, 0, "it is out of use");
     stage.ask_for_all().await;
+}
+
+/// A daemon whose disk cache is to be below a file, where no directory can be.
+async fn without_a_disk(policy: Policy) -> (Disked, PathBuf) {
+    let folder = Folder::new();
+    let place = folder.path().join("place");
+    fs::write(&place, "not a directory").expect("a file");
+    let top = "[limits]\ndisk_retry = \"1s\"";
+    let disked = Disked::start_at(policy, top, &place.join("disk"), folder).await;
+    (disked, place)
+}
+
+fn page(text: &str) -> Script {
+    let length = text.len();
+    Script::respond(format!(
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\nContent-Length: {length}\r\n\r\n{text}"
+    ))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_cannot_be_used_at_the_start_is_told_and_is_taken_back_when_it_can() {
+    for policy in [Policy::Declared, Policy::Vcl] {
+        let (disked, place) = without_a_disk(policy).await;
+        disked.origin.on("/", page("first"));
+        for _ in 0..2 {
+            assert_eq!(disked.get("/").await.text(), "first");
+        }
+        assert_eq!(disked.origin.seen("/"), 1, "memory answers");
+        let log = disked.daemon().log();
+        let told = format!("the disk cache in {}", place.join("disk").display());
+        assert!(log.contains(&told) && log.contains("name a directory"), "{log}");
+        let ready = Ask::get("/readyz").send_locally(disked.daemon()).await;
+        let text = String::from_utf8_lossy(&ready.body).into_owned();
+        let without = format!("ready\nwithout {told}");
+        assert!(ready.status == 200 && text.starts_with(&without[..20]), "{text}");
+        assert_eq!(disked.metric("larder_disk_volume_up").await, 0);
+        // It is in force here, whatever the answer cannot promise.
+        for version in ["second", "third"] {
+            disked.origin.on("/", page(version));
+            let purged = disked.ask("PURGE", "/", "").await;
+            let is_told = purged.status == 503 && !purged.text().contains("Nothing");
+            assert!(policy == Policy::Vcl || is_told, "{} {}", purged.status, purged.text());
+            assert_eq!(disked.get("/").await.text(), version);
+        }
+        fs::remove_file(&place).expect("it is there");
+        fs::create_dir(&place).expect("a directory");
+        let is_up = async || disked.metric("larder_disk_volume_up").await == 1;
+        eventually("the volume is used", is_up).await;
+        assert_eq!(disked.ask("PURGE", "/", "").await.status, 200);
+        let ready = Ask::get("/readyz").send_locally(disked.daemon()).await;
+        assert_eq!(ready.body, b"ready\n");
+    }
 }

@@ -343,10 +343,15 @@ async fn a_page_without_an_instruction_is_compressed_as_others_are() {
     stage.origin.on("/page", Script::ok(fields, &text));
     let gzip = "Accept-Encoding: gzip\r\n";
     assert_eq!(plain(&stage.ask("GET", "/page", gzip).await), text, "while it comes");
+    let is_gzip = async || {
+        let reply = stage.ask("GET", "/page", gzip).await;
+        reply.field("content-encoding").as_deref() == Some("gzip")
+    };
+    eventually("gzip", is_gzip).await;
     for (accept, coding, tag) in [
-        (gzip, Some("gzip"), "W/\"e-gzip\""),
+        (gzip, Some("gzip"), "\"e-gzip\""),
         ("", None, "\"e\""),
-        (gzip, Some("gzip"), "W/\"e-gzip\""),
+        (gzip, Some("gzip"), "\"e-gzip\""),
     ] {
         let reply = stage.ask("GET", "/page", accept).await;
         assert_eq!(reply.field("content-encoding").as_deref(), coding, "{accept}");

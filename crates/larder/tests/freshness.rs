@@ -416,3 +416,36 @@ async fn who_wants_only_what_is_stored_never_reaches_the_origin() {
         assert_eq!(stage.ask("POST", "/own", &fields).await.status, 200);
     }
 }
+
+#[tokio::test]
+async fn an_application_may_forbid_to_keep_a_page_as_it_did_before_nginx() {
+    let stage = with_site("cache = { ttl = { 200 = \"1h\" } }").await;
+    for (target, value, kept) in
+        [("/a", "0", false), ("/b", "-1", false), ("/c", "60", true), ("/d", "off", true)]
+    {
+        stage.origin.on(target, Script::ok(&format!("X-Accel-Expires: {value}\r\n"), "page"));
+        stage.get(target).await;
+        let again = stage.get(target).await;
+        assert_eq!(is_hit(&again), kept, "{value}");
+        assert_eq!(again.field("x-accel-expires"), None, "{value}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_not_guessed_to_be_good_for_a_day() {
+    let stage = Stage::new().await;
+    let old = "Last-Modified: Thu, 01 Jan 2015 00:00:00 GMT\r\n";
+    for (target, more, least, most) in [
+        ("/html", "Content-Type: text/html; charset=utf-8\r\n", 1, 600),
+        ("/css", "Content-Type: text/css\r\n", 601, 86_400),
+    ] {
+        stage.origin.on(target, Script::ok(&format!("{old}{more}"), "page"));
+        stage.get(target).await;
+        let status = stage.get(target).await.field("cache-status").expect("Cache-Status");
+        let ttl = status.split("ttl=").nth(1).and_then(|ttl| ttl.parse::<u64>().ok());
+        assert!(ttl.is_some_and(|ttl| (least..=most).contains(&ttl)), "{target}: {status}");
+    }
+    stage.origin.on("/pragma", Script::ok(&format!("{old}Pragma: no-cache\r\n"), "page"));
+    stage.get("/pragma").await;
+    assert!(!is_hit(&stage.get("/pragma").await));
+}

@@ -318,9 +318,9 @@ async fn the_tool_asks_for_what_its_format_tells() {
         _ = child.wait();
     }
     let mut command = Command::new(binary().expect("a binary"));
-    command.args(["log", "--once", "-F", "%{VSL:Begin}x", "--admin-socket"]).arg(&socket);
+    command.args(["log", "--once", "-F", "%{VSL:Bigin}x", "--admin-socket"]).arg(&socket);
     let run = tokio::task::spawn_blocking(move || command.output());
     let output = run.await.expect("no panic").expect("it starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && said.contains("no VSL records"), "{said}");
+    assert!(!output.status.success() && said.contains("there is no tag `Bigin`"), "{said}");
 }

@@ -158,11 +158,15 @@ struct Stage {
 
 impl Stage {
     fn new(name: &str, origin: &str) -> Self {
+        Self::of_site(name, origin, "")
+    }
+
+    fn of_site(name: &str, origin: &str, site: &str) -> Self {
         let fpm = Fpm::start(name);
         let file = format!(
             "listen = \"127.0.0.1:0\"\nworkers = 2\n[[origin]]\nname = \"php\"\n\
              servers = \"fastcgi+unix:{0}/fpm.sock\"\nroot = \"{0}/site\"\n{origin}\n\
-             [[site]]\nhost = \"*\"\norigin = \"php\"\n",
+             [[site]]\nhost = \"*\"\norigin = \"php\"\n{site}\n",
             fpm.folder.display()
         );
         let daemon = Daemon::start(&file).expect("larder starts");
@@ -306,6 +310,99 @@ async fn an_upload_is_never_run_although_php_would() {
         assert!(matches!(reply.status, 403 | 404), "{target}: {}", reply.status);
         assert!(!reply.text().contains("executed"), "{target}");
     }
+}
+
+/// Scripts below folders that an application writes to, and one that visitors ask for.
+const WRITTEN: &[(&str, &[&str], &str)] = &[
+    (
+        "wordpress",
+        &[
+            "wp-content/uploads/2026/01",
+            "blog/wp-content/uploads",
+            "wp-content/blogs.dir/7/files",
+            "wp-content/cache/x",
+            "wp-content/upgrade",
+            "app/uploads",
+        ],
+        "wp-login.php",
+    ),
+    (
+        "drupal",
+        &["sites/default/files", "sites/a.example/private/x", "web/sites/b/files", "vendor/x/src"],
+        "core/install.php",
+    ),
+    ("magento", &["media/catalog", "pub/media/tmp", "static/v1", "var/log"], "get.php"),
+    ("mediawiki", &["images/a/ab", "w/images", "cache/l10n"], "load.php"),
+];
+
+#[tokio::test]
+async fn a_preset_runs_nothing_in_the_folders_that_its_application_writes_to() {
+    const EVIL: &str = "<?php echo 'exe', 'cuted';";
+    for (preset, folders, own) in WRITTEN {
+        let site = format!("preset = {preset:?}");
+        let stage = Stage::of_site(&format!("fpm-{preset}"), "", &site);
+        let put = |file: String| {
+            let path = stage.fpm.site().join(file);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+            fs::write(path, EVIL).expect("a file");
+        };
+        put((*own).to_owned());
+        assert_eq!(stage.get(&format!("/{own}")).await.text(), "executed", "{preset}");
+        for folder in *folders {
+            for name in ["x.php", "index.php", "x.PHP", "x.phtml", "x.phar", "x.php5", "x.jpg"] {
+                put(format!("{folder}/{name}"));
+            }
+            let slashes = format!("//{}", folder.replace('/', "//"));
+            let coded = folder.replace('/', "%2f");
+            for target in [
+                format!("/{folder}/x.php"),
+                format!("/{folder}/"),
+                format!("/{folder}/x.php/a.jpg"),
+                format!("/{folder}/x.jpg/a.php"),
+                format!("/{folder}/x.jpg/x.php"),
+                format!("/{folder}/x.jpg%2fx.php"),
+                format!("/{folder}/x.jpg%00.php"),
+                format!("/{folder}/x.jpg%0a.php"),
+                format!("/{folder}/x%2ephp"),
+                format!("/{folder}/%78.php?a"),
+                format!("/{folder}/x.php;a"),
+                format!("/{folder}/x.php."),
+                format!("/{folder}/x.php%20"),
+                format!("/{folder}/./x.php"),
+                format!("/x/../{folder}/x.php"),
+                format!("/{coded}%2fx.php"),
+                format!("{slashes}//x.php"),
+                format!("/{folder}/x.PHP"),
+                format!("/{folder}/x.phtml"),
+                format!("/{folder}/x.phar"),
+                format!("/{folder}/x.php5"),
+                format!("/{own}/../{folder}/x.php"),
+            ] {
+                let text = stage.get(&target).await.text();
+                assert!(!text.contains("executed"), "{preset}: {target} runs");
+                assert!(!text.contains("<?php"), "{preset}: {target} shows its source");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_origin_adds_to_what_its_preset_bars_or_takes_it_back() {
+    let runs = async |origin: &str| {
+        let site = "preset = \"wordpress\"";
+        let stage = Stage::of_site(&format!("fpm-own{}", origin.len()), origin, site);
+        let mut runs = Vec::new();
+        for folder in ["wp-content/uploads", "own", "plain"] {
+            let path = stage.fpm.site().join(folder);
+            fs::create_dir_all(&path).expect("a folder");
+            fs::write(path.join("x.php"), "<?php echo 'run';").expect("a file");
+            runs.push(stage.get(&format!("/{folder}/x.php")).await.text() == "run");
+        }
+        runs
+    };
+    assert_eq!(runs("").await, [false, true, true]);
+    assert_eq!(runs("no_scripts = \"/own\"").await, [false, false, true]);
+    assert_eq!(runs("no_scripts = false").await, [true, true, true]);
 }
 
 #[tokio::test]

@@ -122,3 +122,34 @@ async fn empty_lines_before_a_request_are_passed_over() {
         assert_eq!(whole(raw.reply("GET").await, "it").status, 200, "{empty:?}");
     }
 }
+
+#[tokio::test]
+async fn a_campaign_survives_redirects_of_its_site_and_splits_no_page() {
+    let stage = Stage::new().await;
+    let redirect = |code: u16, to: &str, more: &str| {
+        Script::respond(format!(
+            "HTTP/1.1 {code} Moved\r\nLocation: {to}\r\n{more}Content-Length: 0\r\n\r\n"
+        ))
+    };
+    stage.origin.on("/offer", redirect(301, "http://larder.test/offer/?a=1#top", CACHED));
+    stage.origin.on("/login", redirect(302, "/in", "Cache-Control: no-store\r\n"));
+    stage.origin.on("/partner", redirect(301, "https://partner.example/", CACHED));
+    stage.origin.on("/page", Script::ok(CACHED, "a page"));
+    let sent = async |target: &str| {
+        let reply = stage.get(target).await;
+        (is_hit(&reply), reply.field("location").unwrap_or_default())
+    };
+    let of = |name: &str| format!("http://larder.test/offer/?a=1&utm_source={name}&gclid=1#top");
+    assert_eq!(sent("/offer?utm_source=mail&gclid=1").await, (false, of("mail")));
+    // What is stored has nobody's parameters.
+    assert_eq!(sent("/offer?utm_source=ads&gclid=1").await, (true, of("ads")));
+    assert_eq!(sent("/offer").await, (true, "http://larder.test/offer/?a=1#top".to_owned()));
+    assert_eq!(sent("/login?utm_source=a").await, (false, "/in?utm_source=a".to_owned()));
+    let partner = "https://partner.example/".to_owned();
+    assert_eq!(sent("/partner?gclid=1").await, (false, partner));
+    sent("/page?utm_source=a").await;
+    assert!(sent("/page?utm_source=b").await.0);
+    let head = stage.ask("HEAD", "/offer?gclid=2", "").await;
+    let location = head.field("location");
+    assert_eq!(location.as_deref(), Some("http://larder.test/offer/?a=1&gclid=2#top"));
+}

@@ -3,118 +3,18 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc;
-use std::thread;
+use std::process::{Command, Output};
 
 use support::PATIENCE;
-use support::cli::{Cli, SECRET, varnishadm};
+use support::cli::varnishadm;
 use support::folder::Folder;
+use support::serve::{Serve, vcl};
+use support::tls::{Authority, Kind};
 use testkit::larder::binary;
 use testkit::origin::{Script, Scripted};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-
-/// A daemon under varnishd's flags.
-struct Serve {
-    child: Child,
-    folder: Folder,
-    clients: Vec<SocketAddr>,
-    cli: SocketAddr,
-    lines: mpsc::Receiver<String>,
-    log: Vec<String>,
-}
-
-impl Serve {
-    /// One in front of `origin`, with further flags.
-    fn start(vcl: &str, more: &[&str]) -> Self {
-        let folder = Folder::new();
-        folder.file("secret", SECRET);
-        folder.file("default.vcl", vcl);
-        let path = |name: &str| folder.path().join(name).display().to_string();
-        let mut child = Command::new(binary().expect("the binary"))
-            .args(["serve", "-a", "127.0.0.1:0", "-T", "127.0.0.1:0"])
-            .args(["-f", &path("default.vcl"), "-S", &path("secret"), "-s", "malloc,64m"])
-            .args(["-n", &path("work"), "-P", &path("pid")])
-            .args(more)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let stderr = child.stderr.take().expect("it is piped");
-        let (sender, lines) = mpsc::channel();
-        thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut serve =
-            Self { child, folder, clients: Vec::new(), cli: nowhere, lines, log: Vec::new() };
-        let address =
-            |line: &str| line.split("listening on ").nth(1)?.split(' ').next()?.parse().ok();
-        serve.cli = address(&serve.until("Varnish CLI listening on")).expect("an address");
-        let line = serve.until("larder: listening on");
-        serve.clients.push(address(&line).expect("an address"));
-        serve
-    }
-
-    /// The next line that has `part` in it.
-    fn until(&mut self, part: &str) -> String {
-        loop {
-            let line = self.lines.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("no `{part}` in {:?}", self.log));
-            self.log.push(line.clone());
-            if line.contains(part) {
-                return line;
-            }
-        }
-    }
-
-    async fn cli(&self) -> Cli {
-        Cli::authenticated(self.cli).await
-    }
-
-    /// The response to a GET: head and body.
-    async fn get(&self, target: &str) -> String {
-        let mut stream = TcpStream::connect(self.clients[0]).await.expect("a connection");
-        let request = format!("GET {target} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.expect("written");
-        let mut reply = Vec::new();
-        timeout(PATIENCE, stream.read_to_end(&mut reply)).await.expect("in time").expect("read");
-        String::from_utf8_lossy(&reply).into_owned()
-    }
-
-    fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args([name, &id]).status().expect("kill runs");
-        assert!(sent.success());
-    }
-
-    fn end(mut self) -> ExitStatus {
-        self.signal("-TERM");
-        self.child.wait().expect("it ends")
-    }
-}
-
-impl Drop for Serve {
-    fn drop(&mut self) {
-        // One that has ended cannot be ended.
-        _ = self.child.kill();
-        _ = self.child.wait();
-    }
-}
-
-fn vcl(origin: &Scripted, rest: &str) -> String {
-    let (host, port) = (origin.addr().ip(), origin.addr().port());
-    format!(
-        "vcl 4.1;\nimport std;\nbackend default {{ .host = \"{host}\"; .port = \"{port}\"; }}\n{rest}\n"
-    )
-}
 
 /// A program that answers by itself.
 fn says(word: &str) -> String {
@@ -160,6 +60,29 @@ async fn the_line_of_debians_defaults_serves_pages_and_ends_cleanly() {
     assert_eq!(written.trim(), serve.child.id().to_string());
     assert!(serve.end().success());
     assert!(!pid.exists());
+}
+
+#[tokio::test]
+async fn an_address_with_https_shows_the_certificates_of_the_file() {
+    let origin = Scripted::start().await.expect("an origin");
+    origin.on("/page", Script::ok("Cache-Control: max-age=60\r\n", "a page"));
+    let authority = Authority::new();
+    authority.sign("a", &["a.test"], Kind::Elliptic);
+    let (cert, key) = (authority.path("a.crt"), authority.path("a.key"));
+    let pair = format!("pem-file = {{\n  cert = \"{cert}\"\n  private-key = \"{key}\"\n}}\n");
+    authority.put("tls.conf", &pair);
+    let program = "import tls; sub vcl_deliver { set resp.http.X-Version = tls.version(); }";
+    let file = authority.path("tls.conf");
+    let mut serve = Serve::start(&vcl(&origin, program), &["-a", "127.0.0.1:0,https", "-A", &file]);
+    let line = serve.until("(TLS)");
+    let address = line.split("listening on ").nth(1).and_then(|rest| rest.split(' ').next());
+    let address = address.and_then(|address| address.parse().ok()).expect("an address");
+    let reply = authority.client().get(address, "a.test", "/page").await;
+    assert_eq!((reply.status, reply.text()), (200, "a page".into()));
+    assert_eq!(reply.field("x-version").as_deref(), Some("TLSv1.3"));
+    // The other address speaks no TLS.
+    let plain = serve.get("/page").await;
+    assert!(plain.starts_with("HTTP/1.1 200 ") && plain.ends_with("a page"), "{plain}");
 }
 
 #[tokio::test]

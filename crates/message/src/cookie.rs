@@ -1,6 +1,10 @@
 //! Cookies of a request (RFC 6265 4.2.1 and 5.4): reading them, telling tracking ones apart, and
 //! rewriting the field without some of them.
 
+pub mod known;
+
+pub use known::ReadBy;
+
 use crate::header::{HeaderBlock, HeaderId};
 use crate::list::trim;
 
@@ -30,76 +34,17 @@ fn pair(crumb: &[u8]) -> Pair<'_> {
     }
 }
 
-/// Names of cookies that only scripts in the browser read: analytics, advertising and the banners
-/// that ask about both. A server's answer does not depend on them. One that ends in `*` stands for
-/// all names that begin so. Sorted without the stars, and no starred name begins another one: so
-/// the last name not after the one looked for is the only one that can match.
-const TRACKING: &[&str] = &[
-    "AMP_*",                  // Amplitude
-    "CookieConsent",          // Cookiebot
-    "OptanonAlertBoxClosed",  // OneTrust
-    "OptanonConsent",         // OneTrust
-    "__gads",                 // Google Ads
-    "__gpi",                  // Google Ads
-    "__gsas",                 // Google Ads
-    "__hssc",                 // HubSpot
-    "__hssrc",                // HubSpot
-    "__hstc",                 // HubSpot
-    "__qca",                  // Quantcast
-    "__utm*",                 // Urchin, classic Google Analytics
-    "_cb",                    // Chartbeat
-    "_cb_*",                  // Chartbeat
-    "_ce.*",                  // Crazy Egg
-    "_chartbeat*",            // Chartbeat
-    "_clck",                  // Microsoft Clarity
-    "_clsk",                  // Microsoft Clarity
-    "_dc_gtm_*",              // Google Tag Manager
-    "_fbc",                   // Meta
-    "_fbp",                   // Meta
-    "_ga",                    // Google Analytics
-    "_ga_*",                  // Google Analytics
-    "_gac_*",                 // Google Ads
-    "_gat*",                  // Google Analytics
-    "_gcl_*",                 // Google Ads
-    "_gid",                   // Google Analytics
-    "_hj*",                   // Hotjar
-    "_pin_unauth",            // Pinterest
-    "_pk_*",                  // Matomo
-    "_rdt_uuid",              // Reddit
-    "_scid*",                 // Snapchat
-    "_scor_uid",              // comScore
-    "_tt_enable_cookie",      // TikTok
-    "_ttp",                   // TikTok
-    "_twpid",                 // X
-    "_uet*",                  // Microsoft Advertising
-    "_ym_*",                  // Yandex Metrica
-    "amplitude_id*",          // Amplitude
-    "cmplz_*",                // Complianz
-    "cookie_consent",         // consent banners
-    "cookie_notice_accepted", // Cookie Notice
-    "cookieconsent*",         // Cookie Consent
-    "cookielawinfo-*",        // CookieYes
-    "cookieyes-consent",      // CookieYes
-    "has_js",                 // Drupal's sign of scripting
-    "hubspotutk",             // HubSpot
-    "klaro",                  // Klaro
-    "li_fat_id",              // LinkedIn
-    "mp_*",                   // Mixpanel
-    "mtm_consent*",           // Matomo
-    "viewed_cookie_policy",   // CookieYes
-];
-
-/// Returns true if a cookie of this name is a well-known tracking or consent cookie, on which no
-/// server's answer depends. Names match exactly: cookies are case-sensitive.
+/// Returns true if a cookie of this name is one that scripts in the browser alone read, for
+/// analytics, advertising, chats, and banners that ask about all that: no server's answer depends
+/// on it.
 pub fn is_tracking(name: &[u8]) -> bool {
-    let after = TRACKING.partition_point(|known| unstarred(known) <= name);
-    let Some(known) = after.checked_sub(1).map(|at| TRACKING[at]) else { return false };
-    let stem = unstarred(known);
-    name == stem || (stem.len() < known.len() && name.starts_with(stem))
+    known::reader(name) == Some(ReadBy::Script)
 }
 
-fn unstarred(known: &str) -> &[u8] {
-    known.strip_suffix('*').unwrap_or(known).as_bytes()
+/// Returns true if a cookie of this name is one of a balancer, or of a guard against robots, on the
+/// way: no page depends on it, but a server that keeps sessions may be found by it.
+pub fn is_of_way(name: &[u8]) -> bool {
+    known::reader(name) == Some(ReadBy::Way)
 }
 
 /// Appends to `out` a Cookie field without the cookies whose names `drop` chooses, and returns
@@ -164,18 +109,6 @@ mod tests {
         }
         for name in ["", "_g", "_gab", "_GA", "session", "PHPSESSID", "csrftoken", "lang", "cart"] {
             assert!(!is_tracking(name.as_bytes()), "{name}");
-        }
-    }
-
-    #[test]
-    fn the_table_can_be_searched() {
-        assert!(TRACKING.iter().map(|known| unstarred(known)).is_sorted());
-        for starred in TRACKING.iter().filter(|known| known.ends_with('*')) {
-            let begins = |known: &&&str| unstarred(known).starts_with(unstarred(starred));
-            assert_eq!(TRACKING.iter().filter(begins).count(), 1, "{starred}");
-        }
-        for known in TRACKING {
-            assert!(is_tracking(unstarred(known)), "{known}");
         }
     }
 

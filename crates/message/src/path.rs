@@ -66,7 +66,19 @@ pub fn is_ordinary(path: &[u8]) -> bool {
     path.iter().all(|byte| {
         let class = CLASSES[usize::from(*byte)];
         let fits = class & refused == 0;
-        refused = class >> NEXT;
+        refused = class >> NEXT & !BEHIND_DOT;
+        fits
+    })
+}
+
+/// [`is_ordinary`], and no dot in it but in the last segment: most paths are, and cost no second
+/// look for scripts that they may run with a rest.
+pub fn is_plain(path: &[u8]) -> bool {
+    let mut refused = ALWAYS;
+    path.iter().all(|byte| {
+        let class = CLASSES[usize::from(*byte)];
+        let fits = class & refused == 0;
+        refused = class >> NEXT | refused & BEHIND_DOT;
         fits
     })
 }
@@ -75,6 +87,8 @@ pub fn is_ordinary(path: &[u8]) -> bool {
 const ALWAYS: u8 = 1;
 /// Class of the bytes that do so behind a slash: another slash, and a dot.
 const BEHIND_SLASH: u8 = 2;
+/// Class of the byte that makes a path other than plain anywhere behind a dot: a slash.
+const BEHIND_DOT: u8 = 4;
 /// Where a byte's class holds what may not stand behind it.
 const NEXT: u32 = 4;
 
@@ -84,8 +98,8 @@ static CLASSES: [u8; 256] = {
     while byte < 256 {
         let (here, next) = match byte as u8 {
             b'%' | b';' | b'\\' | 0..b' ' | 0x7f => (ALWAYS, ALWAYS),
-            b'/' => (BEHIND_SLASH, ALWAYS | BEHIND_SLASH),
-            b'.' => (BEHIND_SLASH, ALWAYS),
+            b'/' => (BEHIND_SLASH | BEHIND_DOT, ALWAYS | BEHIND_SLASH),
+            b'.' => (BEHIND_SLASH, ALWAYS | BEHIND_DOT),
             _ => (0, ALWAYS),
         };
         classes[byte] = here | next << NEXT;
@@ -239,6 +253,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn plain_paths_are_ordinary_and_have_dots_at_their_end_alone(path in "[a./;%-]{0,9}") {
+            let path = path.as_bytes();
+            let last = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            assert_eq!(is_plain(path), is_ordinary(path) && !path[..last].contains(&b'.'));
+        }
+
         #[test]
         fn it_agrees_with_the_model(path in "/([a./]|%2e|%2F|%61|%25){0,12}") {
             let ours = normal(&path).ok().map(|n| n.unwrap_or_else(|| path.clone()));

@@ -120,6 +120,25 @@ pub fn remove_params(target: &mut Vec<u8>, mut drop: impl FnMut(&[u8]) -> bool) 
     true
 }
 
+/// As [`remove_params`], and appends what it removes to `taken`.
+pub fn take_params(
+    target: &mut Vec<u8>,
+    taken: &mut Vec<u8>,
+    mut drop: impl FnMut(&[u8]) -> bool,
+) -> bool {
+    let Some(start) = query_start(target) else { return false };
+    if !params(&target[start..]).any(|p| drop(name(p))) {
+        return false;
+    }
+    for param in params(&target[start..]).filter(|p| drop(name(p))) {
+        if !taken.is_empty() {
+            taken.push(b'&');
+        }
+        taken.extend_from_slice(param);
+    }
+    remove_params(target, drop)
+}
+
 /// Sorts the parameters of `target` by name; those of one name keep their order, which may mean
 /// something. Returns whether anything changed; only then anything is allocated.
 pub fn sort_params(target: &mut Vec<u8>) -> bool {

@@ -189,6 +189,9 @@ pub struct Request {
     /// True if its trailers and those of the answer pass. TE and Trailer, if they are there, are
     /// then for the next hop. Set for requests to origins alone.
     pub passes_trailers: bool,
+    /// Parameters that were taken out of the query, as written, with `&` between them: the origin
+    /// does not see them, and its redirects lack them.
+    pub taken: Vec<u8>,
 }
 
 /// The state of a wish to speak another protocol on the connection (RFC 9110 7.8).
@@ -222,13 +225,18 @@ impl Clone for Request {
         self.expect_continue = other.expect_continue;
         self.upgrade = other.upgrade;
         self.passes_trailers = other.passes_trailers;
+        self.taken.clone_from(&other.taken);
     }
 }
 
 impl Request {
     /// Bytes of memory that it takes once it fits.
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.host.len() + self.target.len() + self.headers.memory()
+        size_of::<Self>()
+            + self.host.len()
+            + self.target.len()
+            + self.taken.len()
+            + self.headers.memory()
     }
 
     /// Gives back memory that larger requests before it needed: for one that stays.
@@ -258,6 +266,7 @@ impl Request {
         self.expect_continue = false;
         self.upgrade = Upgrade::None;
         self.passes_trailers = false;
+        self.taken.clear();
     }
 
     /// The target up to the first `?`.

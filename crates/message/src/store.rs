@@ -52,6 +52,8 @@ pub struct StoreRules {
     pub heuristic: bool,
     /// Longest guessed lifetime.
     pub heuristic_max_ms: u64,
+    /// Longest guessed lifetime of pages in HTML, where that is shorter.
+    pub heuristic_html_max_ms: u64,
     /// Lifetime by status when the origin names none; the first match counts, and before a guess.
     pub default_lifetime_ms: Vec<(StatusMatch, u64)>,
     /// Grace when there is no stale-while-revalidate.
@@ -77,6 +79,9 @@ pub struct StoreRules {
 }
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+/// A deployment changes pages without their URLs, and visitors are to see it. nginx guesses
+/// nothing, and Varnish keeps what names no lifetime for two minutes.
+const HTML_MS: u64 = 10 * 60 * 1000;
 /// The default of the limit `hit_for_miss_ttl`, which is also Varnish's.
 const HIT_FOR_MISS_MS: u64 = 120_000;
 /// Errors end, and then requests should wait for each other again.
@@ -92,6 +97,7 @@ impl StoreRules {
             targets: vec![HeaderId::CdnCacheControl, HeaderId::SurrogateControl],
             heuristic: true,
             heuristic_max_ms: DAY_MS,
+            heuristic_html_max_ms: DAY_MS,
             default_lifetime_ms: Vec::new(),
             grace_ms: 0,
             stale_if_error_ms: 0,
@@ -107,6 +113,7 @@ impl StoreRules {
     /// outages, and no response with Set-Cookie.
     pub fn safe() -> Self {
         Self {
+            heuristic_html_max_ms: HTML_MS,
             grace_ms: 10_000,
             stale_if_error_ms: DAY_MS,
             store_set_cookie: false,
@@ -327,7 +334,8 @@ impl Facts {
         Some((lifetime_ms, LifetimeSource::Expires))
     }
 
-    /// RFC 9111 4.2.2: a tenth of the time since the last change.
+    /// RFC 9111 4.2.2: a tenth of the time since the last change. Browsers guess nothing beside
+    /// `Pragma: no-cache`, by which its origin means that it is not to be kept.
     fn heuristic(
         &self,
         response: &Response,
@@ -336,12 +344,16 @@ impl Facts {
     ) -> Option<(u64, LifetimeSource)> {
         let allowed = self.control.public || is_heuristically_cacheable(response.status);
         let distrusted = is_error(response.status) && !rules.trust_errors;
-        if !rules.heuristic || !allowed || distrusted {
+        if !rules.heuristic || !allowed || distrusted || says_pragma(&response.headers) {
             return None;
         }
         let modified_secs = single_date(&response.headers, HeaderId::LastModified, date_secs)?;
         let tenth_ms = date_secs.saturating_sub(modified_secs).saturating_mul(100);
-        Some((tenth_ms.min(rules.heuristic_max_ms), LifetimeSource::Heuristic))
+        let most_ms = match is_html(&response.headers) {
+            true => rules.heuristic_max_ms.min(rules.heuristic_html_max_ms),
+            false => rules.heuristic_max_ms,
+        };
+        Some((tenth_ms.min(most_ms), LifetimeSource::Heuristic))
     }
 
     fn is_fresh(&self) -> bool {
@@ -479,11 +491,22 @@ fn single_date(headers: &HeaderBlock, id: HeaderId, now_secs: u64) -> Option<u64
 
 /// Returns true if the Content-Type is one of responses that do not end by themselves.
 fn is_endless(headers: &HeaderBlock) -> bool {
+    is_of(headers, &[b"text/event-stream", b"multipart/x-mixed-replace"])
+}
+
+fn is_html(headers: &HeaderBlock) -> bool {
+    is_of(headers, &[b"text/html", b"application/xhtml+xml"])
+}
+
+/// Returns true if the Content-Type is one of `kinds`, whatever its parameters.
+fn is_of(headers: &HeaderBlock, kinds: &[&[u8]]) -> bool {
     let Some(kind) = headers.value(HeaderId::ContentType) else { return false };
     let kind = trim(kind.split(|b| *b == b';').next().unwrap_or_default());
-    [&b"text/event-stream"[..], b"multipart/x-mixed-replace"]
-        .iter()
-        .any(|endless| kind.eq_ignore_ascii_case(endless))
+    kinds.iter().any(|other| kind.eq_ignore_ascii_case(other))
+}
+
+fn says_pragma(headers: &HeaderBlock) -> bool {
+    members(headers.values(HeaderId::Pragma)).any(|word| word.eq_ignore_ascii_case(b"no-cache"))
 }
 
 /// Returns true if Set-Cookie would be stored too: it is there, and not among the fields that are

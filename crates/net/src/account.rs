@@ -7,7 +7,7 @@ use base::memory::Full;
 use base::{Account, ClientId, Held, Limit, Limits};
 use cache::Passage;
 use flow::reply::Head;
-use flow::{Part, Peer, Reply, pages};
+use flow::{Part, Peer, Reply, Slow, pages};
 use message::{Request, Status};
 
 use crate::core::{CoreCtx, READ_BYTES};
@@ -53,14 +53,15 @@ pub(crate) fn open_for(core: &CoreCtx, most: u64, requests: u64) -> Arc<Account>
     Account::open_for(core.flow.shared.cache.memory(), most.max(least), room)
 }
 
-/// Holds what a request takes that waits for its answer.
+/// Holds what a request takes that waits for its answer, and what has begun of that.
 pub(crate) fn hold_waiting(
     account: &Arc<Account>,
     client: Peer,
-    request: &Request,
+    (request, slow): (&Request, &Slow),
 ) -> Result<Held, Full> {
     serve(account, client);
-    account.hold_request(WAITING_BYTES + WINDOW_BYTES + HEADS * request.memory() as u64)
+    let heads = HEADS * request.memory() as u64;
+    account.hold_request(WAITING_BYTES + WINDOW_BYTES + heads + slow.memory())
 }
 
 /// Holds what a request takes whose answer is there and must wait for its client.
@@ -171,6 +172,11 @@ pub(crate) fn hold_reply(account: &Arc<Account>, reply: &Reply) -> Result<Option
 /// The answer to a request for which there is no memory.
 pub(crate) fn no_memory(core: &CoreCtx) -> Reply {
     core.flow.counters.limit(Limit::ClientMemory);
+    no_room()
+}
+
+/// The same where that is counted already.
+pub(crate) fn no_room() -> Reply {
     let reason = "No memory is left for what is on its way to clients (limit: client_memory).";
     pages::refused(Status::SERVICE_UNAVAILABLE, reason).because_of(Some(Limit::ClientMemory))
 }

@@ -8,6 +8,7 @@ use flow::finish::{Started, Told};
 use flow::{LiveRef, Peer, Reply, pages};
 use message::{Request, Status};
 
+use crate::account;
 use crate::core::CoreCtx;
 
 /// The status that nginx logs for a client that left before its answer; never sent.
@@ -60,8 +61,12 @@ impl BodyFault {
     }
 }
 
-/// The page for a response whose body broke off before anything of it had left.
-pub(crate) fn broke_off() -> Reply {
+/// The page for a response whose body broke off before anything of it had left, perhaps for want of
+/// memory, which is counted where it was wanted.
+pub(crate) fn broke_off(is_starved: bool) -> Reply {
+    if is_starved {
+        return account::no_room();
+    }
     let reason = "The origin's answer broke off before the first byte of its body.";
     pages::refused(Status::BAD_GATEWAY, reason)
 }

@@ -238,11 +238,9 @@ fn hold_memory(
     request: &mut Request,
     answer: Answer,
 ) -> (Option<Held>, Answer) {
-    if matches!(answer, Answer::Reply(_)) {
-        return (None, answer);
-    }
+    let Answer::Slow(slow) = &answer else { return (None, answer) };
     request.fit();
-    match account::hold_waiting(account, client, request) {
+    match account::hold_waiting(account, client, (request, slow)) {
         Ok(held) => (Some(held), answer),
         Err(_) => (None, Answer::Reply(account::no_memory(core))),
     }
@@ -346,8 +344,8 @@ impl Sending<'_> {
         reply: &mut Reply,
     ) -> Result<Sent, SendError> {
         match self.send(stream, upload, reply).await {
-            Err(SendError::Early) => {
-                *reply = exchange::broke_off();
+            Err(early @ (SendError::Early | SendError::Starved)) => {
+                *reply = exchange::broke_off(early == SendError::Starved);
                 self.send(stream, upload, reply).await
             }
             sent => sent,
@@ -430,6 +428,8 @@ impl Sending<'_> {
 enum SendError {
     /// The source failed before anything was written.
     Early,
+    /// The same, for want of memory.
+    Starved,
     /// The source ended before its end.
     Cut,
     /// The client is gone, or too slow.
@@ -511,7 +511,8 @@ async fn send_stream(
     loop {
         let (gathered, shared) = coming.gather(&mut out).await;
         if gathered == Gathered::Broken {
-            return Err(cut);
+            let is_starved = cut == SendError::Early && coming.reader.is_starved();
+            return Err(if is_starved { SendError::Starved } else { cut });
         }
         // Nothing to send is no stall of the client's.
         guard.sending(core.flow.now().mono_ms);

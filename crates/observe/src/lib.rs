@@ -20,6 +20,7 @@ pub mod tally;
 pub mod text;
 pub mod troubles;
 pub mod visits;
+pub mod vsl;
 pub mod wanted;
 
 pub use pattern::{Pattern, PatternError};

@@ -17,6 +17,7 @@ use crate::heads::Side;
 use crate::query::NamedField;
 use crate::record::Record;
 use crate::text::{json_text, quote};
+use crate::vsl;
 
 use time::DateFormat;
 use values::Value;
@@ -140,6 +141,8 @@ enum Item {
     OriginFirstByte(Unit),
     /// In nginx's words.
     CacheStatus,
+    /// A record of Varnish's log: its tag, what it begins with, the number of a word.
+    Vsl(String, Option<Vec<u8>>, Option<usize>),
     /// A field of the filters.
     Own(NamedField),
 }
@@ -178,9 +181,13 @@ impl Pattern {
                 Part::Item(Item::Field(side, name) | Item::Joined(side, name), _) => (*side, name),
                 Part::Item(Item::Cookie(_), _) => (Side::Req, b"cookie"),
                 Part::Item(Item::RequestUrl, _) => (Side::Req, b"host"),
+                Part::Item(Item::Vsl(tag, Some(prefix), _), _) => match vsl::side(tag) {
+                    Some(side) => (side, prefix.as_slice()),
+                    None => continue,
+                },
                 _ => continue,
             };
-            let field = (side, String::from_utf8_lossy(name).into_owned());
+            let field = (side, String::from_utf8_lossy(name).to_ascii_lowercase());
             if !fields.contains(&field) {
                 fields.push(field);
             }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use base::{Counters, Limit};
 use bytes::Bytes;
-use fastcgi::script::{Kind, Target, Tree};
+use fastcgi::script::{Kind, Target, Tree, is_below};
 use message::{HeaderId, Method, Request, Response, Status, path};
 
 use crate::config::ScriptsConfig;
@@ -127,12 +127,32 @@ struct Disk<'a> {
     hide: Option<&'a files::Hidden>,
 }
 
+impl Disk<'_> {
+    /// Where `path` leads.
+    fn real(&self, path: &[u8]) -> Option<PathBuf> {
+        let relative = path.strip_prefix(b"/").unwrap_or(path);
+        fs::canonicalize(self.root.join(OsStr::from_bytes(relative))).ok()
+    }
+
+    /// Where the directories that `pattern` means lead. Of `**` only the directory itself is looked
+    /// at: it may stand for any depth.
+    fn places(&self, pattern: &str) -> Vec<PathBuf> {
+        let mut places = vec![self.root.to_path_buf()];
+        for segment in pattern.split('/').filter(|segment| !matches!(*segment, "" | "**")) {
+            if segment == "*" {
+                let listed = places.iter().filter_map(|at| fs::read_dir(at).ok()).flatten();
+                places = listed.flatten().map(|entry| entry.path()).collect();
+            } else {
+                places.iter_mut().for_each(|at| at.push(segment));
+            }
+        }
+        places.iter().filter_map(|at| fs::canonicalize(at).ok()).collect()
+    }
+}
+
 impl Tree for Disk<'_> {
     fn kind(&self, path: &[u8]) -> Kind {
-        let relative = path.strip_prefix(b"/").unwrap_or(path);
-        let Ok(real) = fs::canonicalize(self.root.join(OsStr::from_bytes(relative))) else {
-            return Kind::Nothing;
-        };
+        let Some(real) = self.real(path) else { return Kind::Nothing };
         let within = real.starts_with(self.root) || self.linked.iter().any(|d| real.starts_with(d));
         match fs::metadata(&real) {
             _ if !within => Kind::Outside,
@@ -143,6 +163,23 @@ impl Tree for Disk<'_> {
             Ok(found) if found.is_dir() => Kind::Directory,
             _ => Kind::Nothing,
         }
+    }
+
+    /// By its own name, by the name that links give it, and by where links in the directory's name
+    /// lead: a link may lead into the directory, and the directory may be one.
+    fn lies_below(&self, path: &[u8], directory: &str) -> bool {
+        if is_below(path, directory) {
+            return true;
+        }
+        let Some(real) = self.real(path) else { return false };
+        // A directory outside the root has its own name too.
+        let outside = self.linked.iter().filter_map(|dir| dir.parent());
+        let mut tops = std::iter::once(self.root).chain(outside);
+        let is_named = |top: &Path| {
+            let rest = real.strip_prefix(top);
+            rest.is_ok_and(|rest| is_below(rest.as_os_str().as_bytes(), directory))
+        };
+        tops.any(is_named) || self.places(directory).iter().any(|place| real.starts_with(place))
     }
 }
 
@@ -267,6 +304,49 @@ mod tests {
         assert_eq!(code("/dangling.php"), 404);
         let found = look(&config, b"/d.php");
         assert_eq!(name(&found), Some(&b"/index.php"[..]), "a directory is no script");
+    }
+
+    #[test]
+    fn nothing_runs_below_a_barred_directory_by_whatever_name() {
+        let folder = Folder::new("barred");
+        for file in [
+            "site/index.php",
+            "site/shared/pictures/x.php",
+            "site/blog/uploads/y.php",
+            "site/sites/a/files/z.php",
+            "site/sites/a/themes/t.php",
+            "media/w.php",
+        ] {
+            folder.file(file);
+        }
+        let at = |name: &str| folder.0.join(name);
+        // The directory of uploads is a link, as deployments have it; others lead into one.
+        folder.link(&at("site/shared/pictures"), "site/uploads");
+        folder.link(&at("site/blog/uploads"), "site/alias");
+        folder.link(&at("site/blog/uploads/y.php"), "site/y.php");
+        folder.link(&at("site/sites/a"), "site/sites/b");
+        folder.link(&at("media"), "site/elsewhere");
+        let mut config = config(&at("site"), vec![at("media")]);
+        let barred = ["/uploads", "/**/uploads", "/sites/*/files", "/**/media"];
+        config.rules.barred = barred.map(str::to_owned).into();
+        for path in [
+            "/uploads/x.php",
+            "/shared/pictures/x.php",
+            "/shared/pictures/x.php/a.css",
+            "/blog/uploads/y.php",
+            "/alias/y.php",
+            "/y.php",
+            "/sites/b/files/z.php",
+            "/elsewhere/w.php",
+        ] {
+            let status = Status::new(403).expect("three digits");
+            let found = look(&config, path.as_bytes()).target;
+            assert_eq!(found, Target::Status(status), "{path}");
+        }
+        for path in ["/index.php", "/sites/b/themes/t.php"] {
+            let found = look(&config, path.as_bytes());
+            assert_eq!(name(&found), Some(path.as_bytes()));
+        }
     }
 
     #[test]

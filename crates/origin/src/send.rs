@@ -96,6 +96,7 @@ impl CorePool {
             },
             timeouts,
             ends: caller.ends,
+            once: caller.once,
             holder: Holder::of(caller.client, caller.ends),
             owner: caller.owner.as_ref(),
             total: Deadline::new(Step::Total, Instant::now(), timeouts.total_ms),
@@ -186,6 +187,8 @@ struct Sender<'a, 'b> {
     timeouts: Timeouts,
     /// Both ends of the client's connection.
     ends: Option<(SocketAddr, SocketAddr)>,
+    /// It is not sent again where a kept connection turns out to be closed.
+    once: bool,
     /// On whose account it goes.
     holder: Option<Holder>,
     /// The client's connection.
@@ -289,7 +292,7 @@ impl Sender<'_, '_> {
     /// The look that a kept connection needs. Where the request can be sent again over another
     /// connection, the socket need not be asked.
     fn look(&self) -> Look {
-        let repeats = self.request.method.is_idempotent() && !self.upload.has_body();
+        let repeats = self.request.method.is_idempotent() && !self.upload.has_body() && !self.once;
         if repeats { Look::AsNoticed } else { Look::Sure }
     }
 
@@ -336,6 +339,7 @@ impl Sender<'_, '_> {
     /// cannot have been acted on (RFC 9110 9.2.2, RFC 9112 9.3.1).
     fn was_stale(&self, failure: &Failure) -> bool {
         failure.error.is_drop()
+            && !self.once
             && self.can_repeat(failure)
             && (self.request.method.is_idempotent() || failure.reach != Reach::Whole)
     }

@@ -1,9 +1,11 @@
 //! A connection's socket.
 
+use std::ffi::OsStr;
 use std::io::Write as _;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
 use std::pin::Pin;
@@ -73,7 +75,12 @@ impl Stream {
     /// Connects without waiting: a full backlog is an error at once (`WouldBlock`).
     pub(crate) fn connect_unix(path: &Path) -> io::Result<Self> {
         let socket = unkept(Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?)?;
-        socket.connect(&SockAddr::unix(path)?)?;
+        // An abstract socket's name is written behind an `@` (unix(7)).
+        let address = match path.as_os_str().as_bytes().strip_prefix(b"@") {
+            Some(name) => SockAddr::unix(OsStr::from_bytes(&[b"\0", name].concat()))?,
+            None => SockAddr::unix(path)?,
+        };
+        socket.connect(&address)?;
         Ok(Self::Unwatched(Some(socket.into())))
     }
 

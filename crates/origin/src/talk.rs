@@ -44,6 +44,8 @@ pub struct Caller {
     pub owner: Option<Owner>,
     /// The request's own timeouts; the origin's when not set.
     pub timeouts: Option<Timeouts>,
+    /// The request is not sent again over a new connection where a kept one turns out to be closed.
+    pub once: bool,
 }
 
 /// The input of a FastCGI request beside the HTTP one.

@@ -3,11 +3,15 @@
 //! Must never be kept for another request: it belongs to who asked for the change.
 
 use std::fmt;
+use std::future::Future as _;
 use std::io::{self, IoSlice};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use base::Counter;
+use rt::time::Sleep;
 
 use crate::pool::{Core, Link, Workspace};
 use crate::server::Permit;
@@ -20,6 +24,8 @@ pub struct Tunnel {
     protocol: Vec<u8>,
     early: Vec<u8>,
     core: Rc<Core>,
+    /// When it ends, however much goes through it.
+    end: Option<Pin<Box<Sleep>>>,
     /// Keeps the server's count of what is under way.
     _permit: Permit,
 }
@@ -30,7 +36,12 @@ impl Tunnel {
     pub(crate) fn new(link: Link, work: &Workspace, protocol: Vec<u8>, mut permit: Permit) -> Self {
         permit.make_room();
         let core = Rc::clone(work.core());
-        Self { link, protocol, early: work.unread().to_vec(), core, _permit: permit }
+        Self { link, protocol, early: work.unread().to_vec(), core, end: None, _permit: permit }
+    }
+
+    /// Has it end after so many milliseconds, if they are given: reading fails then.
+    pub fn end_after(&mut self, ms: Option<u64>) {
+        self.end = ms.map(|ms| Box::pin(rt::time::sleep(Duration::from_millis(ms))));
     }
 
     /// The protocol that is spoken from here on, as it was asked for.
@@ -43,6 +54,9 @@ impl Tunnel {
     /// # Errors
     /// Those of the connection; over TLS also an end that was not announced (truncation).
     pub fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        if self.end.as_mut().is_some_and(|end| end.as_mut().poll(cx).is_ready()) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
         if !self.early.is_empty() {
             let taken = self.early.len().min(buf.len());
             buf[..taken].copy_from_slice(&self.early[..taken]);

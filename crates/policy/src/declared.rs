@@ -10,6 +10,7 @@ mod directives;
 mod media;
 mod narrate;
 mod receive;
+mod response;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +31,7 @@ use crate::points::{
     BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
     ReceiveCtx, ReceiveVerdict, ResponseCtx, StoreIn, TrailerCtx,
 };
+use crate::rules::Browsers;
 use crate::scripts::ScriptNames;
 use crate::told::{Deaf, Place, Step};
 use compile::Plan;
@@ -198,6 +200,10 @@ impl Policy for Declared {
         FetchVerdict::Fetch
     }
 
+    fn first_byte_ms(&self, notes: &Notes) -> Option<u64> {
+        self.plan(notes).first_byte_ms
+    }
+
     fn store_rules(&self, notes: &Notes) -> &StoreRules {
         &self.plan(notes).store
     }
@@ -210,8 +216,14 @@ impl Policy for Declared {
         let plan = self.plan(ctx.notes);
         // A request that passed gets its cookies, whatever its answer says.
         let looked_up = ctx.notes.rule == compile::Rule::Cache as u32;
-        if plan.drop_set_cookie && looked_up && ctx.plan.admit_without_cookies() {
+        if looked_up && let Some(why) = response::other_key(plan, ctx.request, ctx.response) {
+            ctx.plan.refuse(why, ctx.response.status);
+        } else if plan.drop_set_cookie && looked_up && ctx.plan.admit_without_cookies() {
             ctx.response.headers.remove(HeaderId::SetCookie);
+        }
+        let status = ctx.response.status;
+        if ctx.plan.verdict().is_ok() && plan.not_stored.iter().any(|of| of.matches(status)) {
+            ctx.plan.refuse(NotStored::Status, status);
         }
         if forwarded::is_varied_by(&ctx.response.headers, &self.client_field) {
             ctx.plan.refuse(NotStored::VaryAny, ctx.response.status);
@@ -233,11 +245,16 @@ impl Policy for Declared {
     }
 
     fn shapes_delivery(&self, notes: &Notes) -> bool {
-        !self.plan(notes).response_headers.is_empty()
+        let plan = self.plan(notes);
+        !plan.response_headers.is_empty() || plan.browsers != Browsers::AsSaid
     }
 
     fn deliver(&self, ctx: &mut DeliverCtx<'_>) {
-        self.plan(ctx.notes).response_headers.apply(&mut ctx.response.headers);
+        let plan = self.plan(ctx.notes);
+        if plan.browsers == Browsers::NeverStore {
+            response::keep_from_browsers(&mut ctx.response.headers);
+        }
+        plan.response_headers.apply(&mut ctx.response.headers);
     }
 
     fn passes_trailer(&self, ctx: &TrailerCtx<'_>) -> bool {

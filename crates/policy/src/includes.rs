@@ -10,6 +10,8 @@ pub struct Includes {
     pub ssi: bool,
     /// Hosts of other sites that pages may name, in canonical form.
     pub hosts: Vec<Box<[u8]>>,
+    /// Names of cookies that the variables of pages may tell.
+    pub cookies: Vec<Box<[u8]>>,
     /// A page ends where a fragment is missing, instead of going on without it.
     pub breaks: bool,
 }

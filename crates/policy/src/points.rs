@@ -243,6 +243,12 @@ pub trait Policy: Send + Sync {
     /// Changes the request on its way to the origin (Varnish: `vcl_backend_fetch`).
     fn fetch(&self, ctx: &mut FetchCtx<'_>) -> FetchVerdict;
 
+    /// Milliseconds that the origin may take for the head of its response to this request; `None`
+    /// if the origin's own time counts (Varnish: `bereq.first_byte_timeout`).
+    fn first_byte_ms(&self, _notes: &Notes) -> Option<u64> {
+        None
+    }
+
     /// Rules the plan is made by for this request.
     fn store_rules(&self, notes: &Notes) -> &message::store::StoreRules;
 

@@ -108,6 +108,8 @@ pub struct Settings {
     pub ttl: Vec<(StatusMatch, u64)>,
     /// Longest lifetime guessed from Last-Modified, in milliseconds; 0 for no guess.
     pub heuristic_ms: Option<u64>,
+    /// Longest lifetime of pages in HTML guessed so, in milliseconds.
+    pub heuristic_html_ms: Option<u64>,
     /// Grace (stale-while-revalidate) in milliseconds, where the response names none.
     pub grace_ms: Option<u64>,
     /// Time past its lifetime, in milliseconds, that a response stands in for an origin error.
@@ -126,10 +128,19 @@ pub struct Settings {
     pub dictionary: Option<Box<str>>,
     /// A response is stored only if it has the Content-Type that its path's suffix stands for.
     pub match_type: bool,
+    /// Fields of requests: a response to one that has such a field is stored only if it has the
+    /// field too, with the same value.
+    pub match_headers: Vec<FieldName>,
+    /// Statuses of responses that are never stored.
+    pub not_stored: Vec<StatusMatch>,
+    /// The use that clients may make of responses that are for all.
+    pub browsers: Browsers,
     /// Where responses are kept.
     pub store: StoreIn,
     /// Requests that go past the cache.
     pub bypass: Vec<Bypass>,
+    /// Fields of requests that go past the cache for their path alone.
+    pub bypass_unless: Vec<FieldName>,
     /// Cookies.
     pub cookies: CookieRules,
     /// Query parameters.
@@ -140,6 +151,9 @@ pub struct Settings {
     pub response_headers: HeaderOps,
     /// The answer, instead of the cache's or the origin's.
     pub answer: Option<Answer>,
+    /// Milliseconds that the origin may take for the head of its response; otherwise it says so
+    /// itself.
+    pub first_byte_ms: Option<u64>,
     /// Protocols that a connection may change to (RFC 9110 7.8); at most
     /// [`PROTOCOLS_MAX`](message::upgrade::PROTOCOLS_MAX).
     pub upgrade: Vec<Protocol>,
@@ -169,6 +183,7 @@ impl Default for Settings {
             cache: true,
             ttl: Vec::new(),
             heuristic_ms: None,
+            heuristic_html_ms: None,
             grace_ms: None,
             stale_if_error_ms: None,
             stale_if_unreachable_ms: None,
@@ -177,13 +192,18 @@ impl Default for Settings {
             drop_set_cookie: false,
             dictionary: None,
             match_type: false,
+            match_headers: Vec::new(),
+            not_stored: Vec::new(),
+            browsers: Browsers::default(),
             store: StoreIn::Both,
             bypass: Vec::new(),
+            bypass_unless: Vec::new(),
             cookies: CookieRules::default(),
             query: QueryRules::default(),
             request_headers: HeaderOps::default(),
             response_headers: HeaderOps::default(),
             answer: None,
+            first_byte_ms: None,
             upgrade: vec![Protocol::websocket()],
             allow: Vec::new(),
             deny: Vec::new(),
@@ -207,6 +227,16 @@ impl Settings {
         self.ttl.retain(|(s, _)| *s != status);
         self.ttl.push((status, ttl_ms));
     }
+}
+
+/// The use that clients may make of responses that are for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Browsers {
+    /// The use that the response allows.
+    #[default]
+    AsSaid,
+    /// They may not store them: this cache is told of changes, and they are not.
+    NeverStore,
 }
 
 /// One reason to go past the cache.
@@ -264,6 +294,9 @@ pub struct CookieRules {
     pub strip_tracking: Option<bool>,
     /// Names of cookies whose values are part of the key; they do not make a request personal.
     pub key: Vec<String>,
+    /// If there are any: no other cookies count, and those are removed from requests that are
+    /// looked up.
+    pub keep: Vec<NamePattern>,
 }
 
 /// Rules for query parameters. Nothing here changes a key without changing the forwarded request in

@@ -24,14 +24,10 @@ impl ScriptNames {
         Self(all.map(|end| end.to_ascii_lowercase().into()).collect())
     }
 
-    /// Returns true if `path` may run a script with the rest of it. Most paths have no dot but in
-    /// their last segment, and cost no more than finding that out.
-    #[inline]
+    /// Returns true if `path` may run a script with the rest of it. No path does that is
+    /// [plain](message::path::is_plain).
     pub(crate) fn are_in(&self, path: &[u8]) -> bool {
-        !self.0.is_empty()
-            && memchr::memrchr(b'/', path)
-                .is_some_and(|last| memchr::memchr(b'.', &path[..last]).is_some())
-            && self.of(path).next().is_some()
+        self.of(path).next().is_some()
     }
 
     /// The paths of the scripts that `path`, a normal form, may run with the rest of it, the

@@ -19,7 +19,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 pub use secured::{Secured, secured};
-pub use write::{write_local, write_v1, write_v2};
+pub use write::{write_local, write_v1, write_v2, write_via};
 
 /// The meaning of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,8 +22,14 @@ const UNIX: u8 = 0x31;
 /// Two paths of 108 bytes.
 const UNIX_BYTES: usize = 216;
 
+/// The additional value that holds the name that the client asked for.
+pub(crate) const TYPE_AUTHORITY: u8 = 0x02;
+
 /// The additional value that holds a CRC-32C over the whole header.
 const TYPE_CRC32C: u8 = 0x03;
+
+/// The longest name of a host (RFC 1035 2.3.4).
+pub(crate) const AUTHORITY_MAX: usize = 255;
 
 pub(crate) fn read(bytes: &[u8], max: usize) -> Result<Progress, Error> {
     if !agree(bytes, &SIGNATURE) {

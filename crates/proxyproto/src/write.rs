@@ -72,6 +72,24 @@ pub fn write_v2(out: &mut Vec<u8>, source: SocketAddr, destination: SocketAddr) 
     out.extend_from_slice(&destination.port().to_be_bytes());
 }
 
+/// Appends a version 2 header that has a proxy connect to `destination`, where it asks for
+/// `authority` (`PP2_TYPE_AUTHORITY`) if that is not empty. No client is told of: source and
+/// destination are the same, as Varnish's `.via` has it.
+pub fn write_via(out: &mut Vec<u8>, destination: SocketAddr, authority: &str) {
+    let start = out.len();
+    write_v2(out, destination, destination);
+    let authority = &authority.as_bytes()[..authority.len().min(v2::AUTHORITY_MAX)];
+    if !authority.is_empty() {
+        let length = authority.len() as u16;
+        out.push(v2::TYPE_AUTHORITY);
+        out.extend_from_slice(&length.to_be_bytes());
+        out.extend_from_slice(authority);
+        let [high, low] = [start + v2::SIGNATURE.len() + 2, start + v2::SIGNATURE.len() + 3];
+        let all = u16::from_be_bytes([out[high], out[low]]) + 3 + length;
+        [out[high], out[low]] = all.to_be_bytes();
+    }
+}
+
 /// Appends a version 2 header for a connection of the sender's own.
 pub fn write_local(out: &mut Vec<u8>) {
     out.extend_from_slice(&v2::SIGNATURE);

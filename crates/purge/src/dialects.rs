@@ -144,7 +144,10 @@ impl Reading {
             (Calls::Refresh, _) => return Ok(Asked::Refresh),
             (Calls::NginxHelper, _) => {
                 let target = request.target[NGINX_HELPER_PATH.len() - 1..].to_vec();
-                (Order::Url { target, soft: false }, Answers::OrMissing)
+                match self.below(request, &target)? {
+                    Some(what) => (Order::Many { what, soft: false }, Answers::Always),
+                    None => (Order::Url { target, soft: false }, Answers::OrMissing),
+                }
             }
             (Calls::Souin, token) => (souin(request, token)?, Answers::Empty),
             (Calls::FastlyApi, _) => (self.fastly_api(request)?, Answers::Always),
@@ -240,6 +243,13 @@ impl Reading {
         if self.of.has(Dialect::Purge) && (is_by_regex(request) || target.ends_with(b".*")) {
             return Ok(many(What::terms(self.of_site(request, matches(Field::Url, target)?)?)));
         }
+        // `.*` is another's expression here, and no star.
+        if self.of.any(&[Dialect::Purge, Dialect::NginxHelper])
+            && !target.ends_with(b".*")
+            && let Some(what) = self.below(request, target)?
+        {
+            return Ok(many(what));
+        }
         if self.of.has(Dialect::Plone)
             && let Some(what) = self.plone(request)?
         {
@@ -294,7 +304,7 @@ impl Reading {
             return Ok(Order::Many { what, soft });
         }
         if self.of.has(Dialect::Drupal)
-            && let Some(what) = self.below(request)?
+            && let Some(what) = self.below(request, &request.target)?
         {
             return many(what);
         }
@@ -310,9 +320,10 @@ impl Reading {
         })
     }
 
-    /// Reads a path that ends in `*`, as Drupal's zero-configuration purger means it.
-    fn below(self, request: &Request) -> Result<Option<What>, Refusal> {
-        let Some(prefix) = request.target.strip_suffix(b"*") else { return Ok(None) };
+    /// Reads a path that ends in `*`, as Drupal's zero-configuration purger and nginx's
+    /// `proxy_cache_purge` mean it.
+    fn below(self, request: &Request, target: &[u8]) -> Result<Option<What>, Refusal> {
+        let Some(prefix) = target.strip_suffix(b"*") else { return Ok(None) };
         let prefix = prefix.strip_suffix(b"/.").map_or(prefix, |_| &prefix[..prefix.len() - 1]);
         if prefix == b"/" {
             return Ok(Some(What::Everything));

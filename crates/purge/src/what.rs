@@ -28,7 +28,7 @@ impl What {
         Self::Ban { expression: Expression::all(terms), tags: None }
     }
 
-    /// Selects by a ban expression, word for word. It is for programs: what they store has every
+    /// Selects by a ban expression, word for word. It is for what programs store, which has every
     /// field that they left in it, surrogate keys as well.
     pub fn by_fields(expression: Expression) -> Self {
         Self::Ban { expression, tags: None }

@@ -11,10 +11,12 @@ use base::Now;
 use base::clock::System;
 use tokio::task::JoinHandle;
 
+mod behind;
 #[cfg(feature = "simulation")]
 pub mod simulation;
 pub mod time;
 
+pub use behind::behind;
 pub use tokio::task::yield_now;
 
 /// Reads both clocks, at tick resolution.

@@ -15,18 +15,21 @@ use tokio::time::{sleep, timeout};
 
 use crate::book::{Asked, Seen, bytes};
 use crate::http;
+use crate::pages;
 use crate::plan::Engine;
 use crate::wire::{Answer, Line, Outgoing};
 use crate::world::World;
 
 /// No request takes longer than all limits on its way together.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Bytes of bodies in transit that a client may hold.
+/// Bytes of bodies in transit that a client may hold; of pages, windows and a decoder.
 const HELD_BYTES: u64 = 256 << 10;
+const HELD_OF_PAGES: u64 = 1 << 20;
 
 /// One client's life: some requests, one after the other.
 pub(crate) async fn live(world: Rc<World>, number: u64) {
-    let account = Account::open(world.core.shared.cache.memory(), HELD_BYTES);
+    let most = if world.plan.pages.is_empty() { HELD_BYTES } else { HELD_OF_PAGES };
+    let account = Account::open(world.core.shared.cache.memory(), most);
     world.accounts.borrow_mut().push(Arc::clone(&account));
     let mut line = Line::default();
     for _ in 0..world.plan.requests {
@@ -38,8 +41,10 @@ pub(crate) async fn live(world: Rc<World>, number: u64) {
         world.book.note(format_args!("client {number} asks for {}", asked.resource));
         let leaves = !world.plan.quiet && random(8) == 0;
         let patience = if leaves { Duration::from_millis(random(1_000)) } else { PATIENCE };
+        let of_page = !world.plan.pages.is_empty() && random(2) == 0;
         let exchange = async {
             match world.plan.engine {
+                _ if of_page => pages::ask(&world, &mut line, &account).await,
                 _ if uploads => upload(&world, &mut line).await,
                 Engine::Direct => ask(&world, &asked, &text, &account).await,
                 Engine::Http1 if ahead > 0 => {

@@ -10,6 +10,7 @@ mod book;
 mod client;
 mod http;
 mod origin;
+mod pages;
 mod plan;
 mod purge;
 mod wire;

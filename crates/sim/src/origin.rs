@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use crate::book::{Serial, bytes};
 use crate::http;
+use crate::pages::Whole;
 use crate::plan::Resource;
 use crate::wire;
 use crate::world::World;
@@ -131,6 +132,9 @@ async fn answer(world: &World, stream: &mut UnixStream, head: &str) -> io::Resul
     let site = usize::from(http::field(head, "host").is_some_and(|host| host.starts_with('v')));
     let found = world.plan.resources.iter().position(|one| one.path == target && one.site == site);
     let Some(number) = found else {
+        if let Some(whole) = world.plan.pages.whole(site, target) {
+            return give_whole(world, stream, head, &whole).await;
+        }
         world.book.fail(|| format!("no client asked for {target} of {site}"));
         return Ok(false);
     };
@@ -252,6 +256,29 @@ async fn give(
         }
     }
     Ok(!closes)
+}
+
+/// Gives a page or a fragment, in which nothing fails.
+async fn give_whole(
+    world: &World,
+    stream: &mut UnixStream,
+    head: &str,
+    whole: &Whole,
+) -> io::Result<bool> {
+    let Whole { fields, body } = whole;
+    doze(world).await;
+    let framing = Framing::draw(world, Fault::None);
+    let mut out = format!("HTTP/1.1 200 OK\r\n{fields}{}", framing.field(body.len() as u64));
+    if framing == Framing::Close {
+        out.push_str("Connection: close\r\n");
+    }
+    out.push_str("\r\n");
+    send(stream, out.as_bytes()).await?;
+    if !head.starts_with("HEAD") {
+        send_body(world, stream, framing, body).await?;
+        stream.write_all(framing.end()).await?;
+    }
+    Ok(framing != Framing::Close)
 }
 
 fn fields(resource: &Resource, content: u64) -> String {

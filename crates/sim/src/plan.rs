@@ -2,6 +2,8 @@
 
 use rt::simulation::Draws;
 
+use crate::pages::Pages;
+
 /// The nature of one resource's responses.
 #[derive(Clone, Debug)]
 pub(crate) struct Resource {
@@ -34,7 +36,10 @@ pub(crate) struct Plan {
     /// Nothing fails, nothing is purged, nobody leaves: requests must collapse.
     pub(crate) quiet: bool,
     pub(crate) budget_bytes: u64,
+    /// Memory is so short that requests may fail for it.
+    pub(crate) is_tight: bool,
     pub(crate) resources: Vec<Resource>,
+    pub(crate) pages: Pages,
     pub(crate) clients: u64,
     pub(crate) requests: u64,
     pub(crate) purges: u64,
@@ -59,7 +64,9 @@ impl Plan {
             seed,
             quiet,
             budget_bytes,
+            is_tight: tight,
             resources,
+            pages: Pages::default(),
             clients: 2 + draw.below(6),
             requests: 3 + draw.below(8),
             purges: draw.below(8),
@@ -71,6 +78,7 @@ impl Plan {
             // Connections themselves want some memory.
             plan.budget_bytes *= 10;
         }
+        plan.pages = Pages::draw(&mut draw);
         plan
     }
 }

@@ -46,6 +46,8 @@ sub vcl_recv {
 sub vcl_backend_response {
     set beresp.http.x-path = bereq.url;
     set beresp.grace = std.duration(beresp.http.x-grace, 0s);
+    if (bereq.url ~ "^/p/") { set beresp.do_esi = true; }
+    if (bereq.url ~ "^/z/") { set beresp.do_gzip = true; }
 }
 "#;
 
@@ -220,11 +222,13 @@ fn store(plan: &Plan) -> Arc<Cache> {
         budget_bytes: plan.budget_bytes,
         held_bytes_max: plan.budget_bytes / 2,
         max_variants: 10,
-        object_bytes_max: 60_000,
+        // Some fragments are stored, and others are not because of their size.
+        object_bytes_max: if plan.pages.is_empty() { 60_000 } else { 600_000 },
         waiters_max: 100,
         window_bytes: limits.window_bytes,
         hit_for_miss_ms: limits.hit_for_miss_ttl,
         bans_max: limits.bans as usize,
+        index_bytes: 64 << 20,
     })
 }
 

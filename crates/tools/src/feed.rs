@@ -102,6 +102,15 @@ impl Lease {
 }
 
 impl FeedArgs {
+    /// The same of the daemon whose working folder (`-n`) is `folder`, if one is given.
+    pub(crate) fn of_folder(&self, folder: Option<PathBuf>) -> Self {
+        let mut own = self.clone();
+        if let Some(folder) = folder {
+            own.admin.admin_socket = folder.join("admin.sock");
+        }
+        own
+    }
+
     /// Opens the daemon's ring.
     pub(crate) fn open(&self, from: From) -> Result<Feed, String> {
         // A slip is told before a daemon that does not run, and as one.

@@ -1,14 +1,16 @@
 //! `larder log`: requests as they end, one line or one group of lines each.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use observe::Record;
 use observe::format::{self, Fields};
 use observe::pattern::{Pattern, View};
 use observe::ring::From;
+use observe::vsl;
 
 use super::feed::{Feed, FeedArgs, Kinds};
 use super::print;
@@ -68,9 +70,17 @@ pub struct LogArgs {
     /// Of --detail all lines but these.
     #[arg(short = 'x', long, value_name = "TAG", value_delimiter = ',')]
     exclude: Vec<String>,
-    /// Only the last N requests that are still in the ring.
-    #[arg(short = 'n', long = "last", value_name = "N")]
-    last: Option<usize>,
+    /// Requests as varnishlog shows them, with its tags: `raw`, or in groups, `vxid` (a transaction
+    /// each), `request` or `session` (a client's request with its fetch).
+    #[arg(
+        short = 'g', long, value_name = "GROUPING", value_enum,
+        conflicts_with_all = ["json", "detail", "format"]
+    )]
+    group: Option<Grouping>,
+    /// Only the last N requests that are still in the ring. What is no number is a daemon's `-n`,
+    /// the folder with its admin socket.
+    #[arg(short = 'n', long = "last", value_name = "N|DIR")]
+    last: Vec<String>,
     /// Everything that is still in the ring, and end.
     #[arg(long, conflicts_with = "follow")]
     once: bool,
@@ -87,8 +97,19 @@ impl LogArgs {
     }
 }
 
+/// Groups of varnishlog's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Grouping {
+    Raw,
+    Vxid,
+    Request,
+    Session,
+}
+
 /// The form in which requests are shown.
 enum Form {
+    /// As varnishlog shows them.
+    Vsl(Grouping, Kinds),
     Combined,
     Json,
     /// These lines of it.
@@ -99,6 +120,9 @@ enum Form {
 
 impl Form {
     fn of(args: &LogArgs, kinds: Kinds) -> Result<Self, String> {
+        if let Some(grouping) = args.group {
+            return Ok(Self::Vsl(grouping, kinds));
+        }
         match (&args.format, args.json) {
             (Some(format), json) => {
                 let text = match format.strip_prefix('@') {
@@ -128,6 +152,7 @@ impl Form {
                     pattern.write(record, fields, View::Backend, out);
                 }
             }
+            Self::Vsl(grouping, kinds) => vsl(record, *grouping, *kinds, out),
             Self::Json => format::json(record, fields, true, out),
             Self::Detail(tags) => {
                 let mut text = String::new();
@@ -136,6 +161,58 @@ impl Form {
             }
         }
     }
+}
+
+/// Writes a record as varnishlog does: the client's transaction, and that of its fetch.
+fn vsl(record: &Record<'_>, grouping: Grouping, kinds: Kinds, out: &mut Vec<u8>) {
+    let is_client = record.is_client() && kinds != Kinds::Backend;
+    let nested = matches!(grouping, Grouping::Request | Grouping::Session);
+    // A fetch stands in the group of its request.
+    let is_fetch = record.phases.fetch.is_some() && (kinds != Kinds::Clients || nested);
+    let shown = [(is_client, View::Client), (is_fetch, View::Backend)];
+    let mut level = 1;
+    for (_, view) in shown.into_iter().filter(|(is_shown, _)| *is_shown) {
+        let (kind, side) = match view {
+            View::Client => ("Request", 'c'),
+            View::Backend => ("BeReq", 'b'),
+        };
+        if grouping != Grouping::Raw {
+            let stars = "*".repeat(level);
+            out.extend_from_slice(
+                format!("{stars:<3} << {kind:<8} >> {:<10}\n", record.xid).as_bytes(),
+            );
+        }
+        for (tag, text) in vsl::lines(record, view) {
+            let begin = match grouping {
+                Grouping::Raw => format!("{:>10} {tag:<14} {side} ", record.xid),
+                _ => format!("{:<3} {tag:<14} ", "-".repeat(level)),
+            };
+            out.extend_from_slice(begin.as_bytes());
+            out.extend(text.iter().map(|b| if b.is_ascii_control() { b' ' } else { *b }));
+            out.push(b'\n');
+        }
+        if nested {
+            level += 1;
+        } else if grouping != Grouping::Raw {
+            out.push(b'\n');
+        }
+    }
+    if nested && level > 1 {
+        out.push(b'\n');
+    }
+}
+
+/// The number of `-n`, and the folder of another.
+fn last_and_folder(words: &[String]) -> Result<(Option<usize>, Option<PathBuf>), String> {
+    let (mut last, mut folder) = (None, None);
+    for word in words {
+        match word.parse() {
+            Ok(number) => last = Some(number),
+            Err(_) if PathBuf::from(word).is_dir() => folder = Some(PathBuf::from(word)),
+            Err(_) => return Err(format!("larder: -n {word}: neither a number nor a folder")),
+        }
+    }
+    Ok((last, folder))
 }
 
 /// Runs `larder log`.
@@ -147,13 +224,15 @@ pub fn run(args: &LogArgs) -> Result<(), String> {
         (true, false) => Kinds::Backend,
         (false, true) => Kinds::Clients,
         (true, true) => Kinds::All,
-        (false, false) if args.is_detailed() => Kinds::All,
+        (false, false) if args.is_detailed() || args.group.is_some() => Kinds::All,
         (false, false) => Kinds::Clients,
     };
     let form = Form::of(args, kinds)?;
-    let past = args.once || args.last.is_some();
+    let (count, folder) = last_and_folder(&args.last)?;
+    let past = args.once || count.is_some();
     let from = if past { From::Oldest } else { From::Now };
-    let mut feed = args.feed.open(from)?;
+    let source = args.feed.of_folder(folder);
+    let mut feed = source.open(from)?;
     feed.show(kinds);
     let names = wanted(args, &form);
     if args.secrets && names.is_none() {
@@ -163,9 +242,9 @@ pub fn run(args: &LogArgs) -> Result<(), String> {
     }
     // What is in the ring already has the fields that others have asked for.
     if let (true, Some(names)) = (!past || args.follow, names) {
-        feed.ask_for(&args.feed, &names, args.secrets)?;
+        feed.ask_for(&source, &names, args.secrets)?;
     }
-    if past && !print(&last(&mut feed, &form, args.last)?)? {
+    if past && !print(&last(&mut feed, &form, count)?)? {
         return Ok(());
     }
     if past && !args.follow {
@@ -180,7 +259,8 @@ fn wanted(args: &LogArgs, form: &Form) -> Option<Vec<String>> {
         Some(names) => names.iter().filter(|name| !name.is_empty()).cloned().collect(),
         None => Vec::new(),
     };
-    if args.headers.is_some() && names.is_empty() {
+    let all = args.headers.is_some() || args.group.is_some();
+    if all && names.is_empty() {
         return Some(names);
     }
     if let Form::Pattern(pattern, _) = form {

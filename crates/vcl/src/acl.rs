@@ -157,16 +157,24 @@ impl Building {
 
     fn flags(&mut self, acl: &ast::AclDeclaration) -> Flags {
         let mut flags = Flags { log: false, pedantic: true };
-        for (on, flag) in &acl.flags {
-            match &*flag.text {
-                "log" => flags.log = *on,
-                "pedantic" => flags.pedantic = *on,
-                // How Varnish keeps the list in memory, and (from 7.3) whether it joins neighbours.
+        for ast::AclFlag { is_on, name, inner } in &acl.flags {
+            match &*name.text {
+                "log" => flags.log = *is_on,
+                "pedantic" => flags.pedantic = *is_on,
+                // How Varnish keeps the list in memory, and (from 7.5) whether it joins neighbours.
                 "table" | "fold" => {}
                 other => {
-                    let fault = self.fault(flag.span, format!("an acl has no flag `{other}`"));
+                    let fault = self.fault(name.span, format!("an acl has no flag `{other}`"));
                     fault.help = Some("its flags are log, pedantic, table and fold".to_string());
                 }
+            }
+            // `fold(-report)` has Varnish be silent about what it joins, as this always is.
+            let is_known =
+                |own: &ast::AclFlag| &*name.text == "fold" && &*own.name.text == "report";
+            if let Some(other) = inner.iter().find(|own| !is_known(own)) {
+                let message = format!("`{}` has no flag `{}`", name.text, other.name.text);
+                self.fault(other.name.span, message).help =
+                    Some("only fold has one: `fold(-report)`".to_string());
             }
         }
         flags

@@ -52,6 +52,8 @@ pub enum Item {
         /// Its attributes.
         fields: Vec<Field>,
     },
+    /// `unused name;`: it may be declared and not used.
+    Unused(Name),
     /// `sub name { ... }`
     Sub {
         /// Its name.
@@ -66,10 +68,21 @@ pub enum Item {
 pub struct AclDeclaration {
     /// Its name.
     pub name: Name,
-    /// `+log`, `-table`, `+pedantic`, `+fold`: whether set, and which.
-    pub flags: Vec<(bool, Name)>,
+    /// `+log`, `-table`, `+pedantic`, `+fold(-report)`.
+    pub flags: Vec<AclFlag>,
     /// Its entries in order.
     pub entries: Vec<AclEntry>,
+}
+
+/// A flag of an access list.
+#[derive(Clone, Debug)]
+pub struct AclFlag {
+    /// Its sign is `+`.
+    pub is_on: bool,
+    /// Its name.
+    pub name: Name,
+    /// The flags in parentheses behind it: `+fold(-report)`.
+    pub inner: Vec<Self>,
 }
 
 /// An entry of an access list: `! "192.168.0.0"/16;`, `("host"/24);`
@@ -161,6 +174,8 @@ pub enum StatementKind {
         /// The arguments.
         arguments: Vec<Argument>,
     },
+    /// `unused name;`
+    Unused(Name),
     /// A function for its effect: `hash_data(...)`, `ban(...)`, `synthetic(...)`,
     /// `std.log(...)`, `object.method(...)`.
     Action(CallExpr),

@@ -282,12 +282,21 @@ pub struct BackendSpec {
     pub between_bytes_timeout: Option<f64>,
     /// `.max_connections`; 0 for any number.
     pub max_connections: u32,
+    /// `.wait_limit`: fetches that may wait for one of these.
+    pub wait_limit: Option<u32>,
+    /// `.wait_timeout`
+    pub wait_timeout: Option<f64>,
     /// `.proxy_header`: 1 or 2; 0 for none.
     pub proxy_header: u8,
     /// `.probe`
     pub probe: Option<ProbeSpec>,
     /// `.preamble`: sent first on every connection.
     pub preamble: Option<bytes::Bytes>,
+    /// `.via`: the proxy that is connected to in its place, and told its address.
+    pub via: Option<Box<Self>>,
+    /// `.authority`: the name that such a proxy is told; empty for none. Without one
+    /// `.host_header` or `.host`, where they are names.
+    pub authority: Option<Box<str>>,
 }
 
 /// When a name that is followed is looked up again. Times in seconds.

@@ -174,6 +174,40 @@ sub vcl_builtin_backend_fetch {
     }
 }
 
+# The origin says that what is stored is still good (304): it goes on, under the fields of both.
+sub vcl_backend_refresh {
+    call vcl_builtin_backend_refresh;
+    return (merge);
+}
+
+sub vcl_builtin_backend_refresh {
+    call vcl_refresh_valid;
+    call vcl_refresh_conditions;
+    call vcl_refresh_status;
+}
+
+# What was purged or banned while the origin was asked is good no longer, whatever the origin says:
+# the origin is asked once more, for all of it.
+sub vcl_refresh_valid {
+    if (!obj_stale.is_valid) {
+        return (retry);
+    }
+}
+
+# It was not asked.
+sub vcl_refresh_conditions {
+    if (!bereq.http.If-Modified-Since && !bereq.http.If-None-Match) {
+        return (error(503, "Unexpected 304"));
+    }
+}
+
+# A program may have asked for something else than a 200. Then it has a part of its own here.
+sub vcl_refresh_status {
+    if (obj_stale.status != 200) {
+        return (error(503, "Invalid object for refresh (status)"));
+    }
+}
+
 # An answer has come. One that is not for everybody is not stored; that it is not is remembered for
 # two minutes, in which requests for it do not wait for each other.
 sub vcl_backend_response {
@@ -182,6 +216,7 @@ sub vcl_backend_response {
 }
 
 sub vcl_builtin_backend_response {
+    call vcl_beresp_range;
     if (bereq.uncacheable) {
         return (deliver);
     }
@@ -189,6 +224,10 @@ sub vcl_builtin_backend_response {
     call vcl_beresp_cookie;
     call vcl_beresp_control;
     call vcl_beresp_vary;
+}
+
+# A program may take an odd Content-Range off here: what is no part and has one is not used.
+sub vcl_beresp_range {
 }
 
 sub vcl_beresp_stale {
@@ -219,7 +258,7 @@ sub vcl_beresp_vary {
 }
 
 sub vcl_beresp_hitmiss {
-    set beresp.ttl = 120s;
+    set beresp.ttl = param.uncacheable_ttl;
     set beresp.uncacheable = true;
     return (deliver);
 }

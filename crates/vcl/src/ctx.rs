@@ -13,10 +13,11 @@ use std::{fmt, io};
 
 use base::{KeyBuf, Limit};
 use bytes::Bytes;
-use message::{Request, Response};
+use message::{HeaderBlock, Request, Response};
 
 use crate::backend::{Backend, Leaf};
 use crate::program::Instance;
+use crate::rules::lifetime::Lifetime;
 use crate::source::At;
 use crate::sub::{Action, Sub};
 use crate::value::Failure;
@@ -45,7 +46,7 @@ pub struct Ctx<'a> {
     pub bereq: Option<Bereq<'a>>,
     /// `beresp`
     pub beresp: Option<Beresp<'a>>,
-    /// `obj`
+    /// `obj`; in `vcl_backend_refresh` `obj_stale`.
     pub obj: Option<&'a Obj<'a>>,
     /// `resp`
     pub resp: Option<Resp<'a>>,
@@ -276,8 +277,10 @@ pub struct ReqState {
     pub time: f64,
     /// `req.xid`
     pub xid: u64,
-    /// `req.trace`, inverted.
-    pub no_trace: bool,
+    /// `req.trace`
+    pub trace: bool,
+    /// `req.filters`
+    pub filters: Bytes,
     /// `std.late_100_continue`: a 100 is sent only when the body is read.
     pub late_continue: bool,
 }
@@ -323,8 +326,14 @@ pub struct BereqState {
     pub xid: u64,
     /// There is a request body, and `unset bereq.body` has not removed it.
     pub has_body: bool,
-    /// `bereq.trace`, inverted.
-    pub no_trace: bool,
+    /// `bereq.trace`
+    pub trace: bool,
+    /// `bereq.filters`
+    pub filters: Bytes,
+    /// `bereq.task_deadline`
+    pub task_deadline: Option<f64>,
+    /// `bereq.retry_connect`, inverted so that the default is false.
+    pub no_retry_connect: bool,
 }
 
 /// `beresp`
@@ -370,6 +379,8 @@ pub struct BerespState {
     pub storage: Option<Arc<str>>,
     /// `beresp.time`, seconds since 1970.
     pub time: f64,
+    /// `beresp.transit_buffer`, bytes; 0 for no bound of its own.
+    pub transit_buffer: Option<i64>,
     /// `beresp.was_304`
     pub was_304: bool,
     /// `beresp.backend`: who has answered.
@@ -409,6 +420,8 @@ pub struct Obj<'a> {
     pub time: f64,
     /// `obj.storage`
     pub storage: Option<&'a Arc<str>>,
+    /// `obj_stale.is_valid`: neither purge nor ban has ended it.
+    pub is_valid: bool,
 }
 
 /// `resp`
@@ -448,6 +461,8 @@ pub struct Task {
     pub steps: u64,
     /// The memory that is left to its strings.
     pub workspace: Workspace,
+    /// `req.trace` or `bereq.trace` of the subroutine that runs.
+    pub(crate) traced: bool,
     /// The statement that ended the last subroutine: its `return`, or what failed.
     pub at: Option<At>,
     /// The result of that statement, until the subroutine's caller takes it.
@@ -464,7 +479,8 @@ impl Task {
     /// A task that may take `steps`, and `workspace` for its strings.
     pub fn new(steps: u64, workspace: Workspace) -> Self {
         let (buffers, kept) = (Vec::new(), Vec::new());
-        Self { steps, workspace, at: None, action: None, limit: None, buffers, kept }
+        let (at, action, limit, traced) = (None, None, None, false);
+        Self { steps, workspace, traced, at, action, limit, buffers, kept }
     }
 
     /// Makes it that of another request, which may take as much; keeps the memory.
@@ -510,6 +526,8 @@ pub enum Tag {
     Error,
     /// `FetchError`: why a fetch, or one try of it, came to nothing.
     FetchError,
+    /// `VCL_trace`: a block of statements has begun.
+    Trace,
     /// `VCL_acl`: an ACL with `+log` was asked.
     Acl,
     /// `Timestamp`: `std.timestamp`.
@@ -527,6 +545,7 @@ impl Tag {
             Self::Log => "VCL_Log",
             Self::Error => "VCL_Error",
             Self::FetchError => "FetchError",
+            Self::Trace => "VCL_trace",
             Self::Acl => "VCL_acl",
             Self::Timestamp => "Timestamp",
             Self::Debug => "Debug",
@@ -590,6 +609,9 @@ pub trait World {
     /// Why nothing was purged.
     fn purge_keys(&self, keys: &[&[u8]], soft: bool) -> Result<u64, String>;
 
+    /// The time at this moment, in seconds since 1970. It goes on while a subroutine runs.
+    fn clock(&self) -> f64;
+
     /// A random number of at least 0 and less than 1.
     fn random(&self) -> f64;
 
@@ -618,6 +640,9 @@ pub trait World {
 
     /// Returns true if the request body could be kept in `bytes_max`.
     fn keep_body(&self, bytes_max: u64) -> bool;
+
+    /// The times that a response of these fields has by itself, at `now` (seconds since 1970).
+    fn lifetime(&self, status: u16, headers: &HeaderBlock, now: f64) -> Lifetime;
 
     /// A parameter's value by Varnish's name, in its base unit.
     fn param(&self, name: &str) -> Option<f64>;

@@ -3,6 +3,7 @@
 //! Values that a program sets are checked here as strictly as what comes from outside: nothing that
 //! could end a line gets into a head.
 
+use bytes::Bytes;
 use message::header::is_token_byte;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, Status, Version};
 
@@ -95,6 +96,21 @@ pub fn unset(ctx: &mut Ctx<'_>, header: &Header) {
     }
 }
 
+/// The filters of a request's body as a program sets them: none, since there are none to name.
+///
+/// # Errors
+/// It names one.
+pub(crate) fn no_filters(variable: &str, value: Value) -> Result<Bytes, Failure> {
+    let names = value.into_bytes().unwrap_or_default();
+    match names.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        None => Ok(names),
+        Some(_) => {
+            let shown = String::from_utf8_lossy(&names);
+            Err(Failure::new(format!("{variable}: there is no filter \"{}\"", shown.trim())))
+        }
+    }
+}
+
 /// Returns true if `value` may be a header's: it has no control character other than a tab.
 pub fn is_valid(value: &[u8]) -> bool {
     message::header::is_value(value)
@@ -160,22 +176,6 @@ fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
         rest = &rest[end + 1..];
         Some(line.strip_suffix(b"\r").unwrap_or(line))
     })
-}
-
-/// Returns true if a client takes gzip: Accept-Encoding lists it, and not with a weight of 0.
-pub(crate) fn takes_gzip(headers: &HeaderBlock) -> bool {
-    headers.values(HeaderId::AcceptEncoding).flat_map(|value| value.split(|b| *b == b',')).any(
-        |coding| {
-            let mut parts = coding.split(|b| *b == b';').map(<[u8]>::trim_ascii);
-            let name = parts.next().unwrap_or_default();
-            (name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip"))
-                && !parts.any(|p| matches!(p, [b'q', b'=', b'0', rest @ ..] if is_zero(rest)))
-        },
-    )
-}
-
-fn is_zero(fraction: &[u8]) -> bool {
-    fraction.iter().all(|b| matches!(b, b'.' | b'0'))
 }
 
 /// The protocol as VCL writes it.

@@ -35,6 +35,9 @@ pub enum ValueKind {
     Mask(&'static [&'static str]),
 }
 
+/// The place of `trace` among the words of `feature`.
+const TRACE: usize = FEATURES.len() - 1;
+
 /// The whole number that is shown as `unlimited`.
 const UNLIMITED: f64 = u32::MAX as f64;
 
@@ -240,6 +243,12 @@ impl Params {
         self.bits(Param::Feature) & bit(FEATURES, word) != 0
     }
 
+    /// Returns true if the word `trace` of `feature` is switched on. This is asked for each
+    /// request, so no word is looked for.
+    pub fn is_traced(&self) -> bool {
+        self.bits(Param::Feature) >> TRACE & 1 == 1
+    }
+
     /// The value of what has one that is a number, by its name; in seconds, bytes or as it is.
     pub fn by_name(&self, name: &str) -> Option<f64> {
         let spec = Spec::find(name)?;
@@ -307,8 +316,8 @@ fn masked(words: &[&str], text: &str, mut bits: u128) -> Result<u128, String> {
     Ok(bits)
 }
 
-/// Reads a number of a kind. A time may end in `s`; other units, which varnishd takes for nothing,
-/// are refused: `1m` would be a second.
+/// Reads a number of a kind. A time may have one of VCL's units, as in Varnish 7.2; without one it
+/// is in seconds.
 fn number(kind: ValueKind, text: &str) -> Result<f64, String> {
     let text = text.trim();
     match kind {
@@ -323,8 +332,12 @@ fn number(kind: ValueKind, text: &str) -> Result<f64, String> {
             Ok(number) => Ok(f64::from(number)),
             Err(_) => Err(format!("Not a number ({text})")),
         },
+        ValueKind::Seconds if text.ends_with(|c: char| c.is_ascii_alphabetic()) => {
+            let seconds = crate::text::number::duration(text.as_bytes());
+            seconds.ok_or_else(|| format!("Invalid number ({text})"))
+        }
         _ => {
-            let digits = text.strip_suffix('s').unwrap_or(text);
+            let digits = text;
             let plain = digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-'));
             match digits.parse::<f64>() {
                 Ok(number) if plain && number.is_finite() => Ok(number),

@@ -12,7 +12,7 @@ use crate::ctx::{Ctx, Session, Tag, Task, World};
 use crate::lower::{self, Parts};
 use crate::parse;
 use crate::regex::Regex;
-use crate::report::Report;
+use crate::report::{Report, Severity};
 use crate::run::{self, Routine};
 use crate::source::{At, Loader, Places, SourceFile, Sources};
 use crate::sub::{Action, Sub, Subs};
@@ -52,6 +52,8 @@ pub struct Compiled {
     pub program: Arc<Program>,
     /// Warnings, rendered for people; empty when there are none.
     pub warnings: String,
+    /// Those that Varnish has, too.
+    pub usual: String,
 }
 
 /// A compiled program.
@@ -74,14 +76,15 @@ impl Program {
         let own = parse::parse(input, &mut sources, &mut report);
         let builtin = parse::parse_builtin(&mut sources);
         let parts = own.and_then(|own| lower::lower(&own, &builtin, input, &mut report));
-        let said = report.render(&sources);
+        let warnings = report.render(&sources);
         match parts {
-            Some(mut parts) => {
-                let places = Places::of(&sources, &std::mem::take(&mut parts.places));
+            Some(parts) => {
+                let places = Places::of(&sources, &parts.spans);
                 let program = Arc::new(Self { name: input.name.into(), parts, sources, places });
-                Ok(Compiled { program, warnings: said })
+                let usual = report.render_those(&program.sources, |one| one == Severity::Warning);
+                Ok(Compiled { program, warnings, usual })
             }
-            None => Err(said),
+            None => Err(warnings),
         }
     }
 
@@ -111,6 +114,16 @@ impl Program {
     /// without the folder of the program's first file where it lies there (`default.vcl:14`).
     pub fn write_place(&self, at: At, out: &mut Vec<u8>) {
         self.places.write(at, out);
+    }
+
+    /// Appends a statement as `VCL_trace` has it: the program, the statement's number, and its
+    /// file's number, line and column.
+    pub(crate) fn write_trace(&self, at: At, out: &mut Vec<u8>) {
+        let Some(span) = self.parts.spans.get(at.index()) else { return };
+        let (line, column) = self.sources.position(*span);
+        let number = at.index() + 1;
+        let text = format!("{} {number} {}.{line}.{column}", self.name, span.file);
+        out.extend_from_slice(text.as_bytes());
     }
 
     /// The version of VCL it is written in: 40 or 41.
@@ -274,6 +287,7 @@ impl Instance {
             return Action::Fail("the program has no subroutines".into());
         };
         ctx.task.at = None;
+        ctx.task.traced = is_traced(ctx);
         let routine = self.program.routine(*number);
         let action = match run::run(&routine.body, ctx) {
             Ok(Some(action)) => action,
@@ -329,5 +343,14 @@ impl Instance {
             key: None,
         };
         self.run(&mut ctx)
+    }
+}
+
+/// Returns true if the task's log gets `VCL_trace`.
+fn is_traced(ctx: &Ctx<'_>) -> bool {
+    match (&ctx.req, &ctx.bereq) {
+        (Some(req), _) => req.state.trace,
+        (None, Some(bereq)) => bereq.state.trace,
+        (None, None) => false,
     }
 }

@@ -14,7 +14,7 @@ pub fn variables_markdown() -> String {
     let mut out = String::from(
         "# VCL variables\n\n\
          Made from the table in the code by `cargo xtask docs`. *client* stands for all \
-         subroutines of a request (`vcl_recv` to `vcl_synth`), *backend* for the three of a \
+         subroutines of a request (`vcl_recv` to `vcl_synth`), *backend* for the four of a \
          fetch, *all* for these and `vcl_init` and `vcl_fini`.\n",
     );
     let mut last = "";
@@ -188,7 +188,7 @@ mod tests {
         }
         assert!(page.contains(
             "- **`beresp.ttl`** (DURATION): How long it is fresh from now on. Read in \
-             `vcl_backend_response`, `vcl_backend_error`. Set in"
+             `vcl_backend_refresh`, `vcl_backend_response`, `vcl_backend_error`. Set in"
         ));
         let page = modules_markdown();
         assert!(page.contains(

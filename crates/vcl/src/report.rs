@@ -18,8 +18,10 @@ pub const MAX_ENTRIES: usize = 100;
 pub enum Severity {
     /// The program cannot be used.
     Error,
-    /// The program can be used, but surely not everything in it was meant.
+    /// The program can be used, but surely not everything in it was meant. Varnish warns, too.
     Warning,
+    /// The same, where Varnish is silent.
+    Advice,
 }
 
 /// One thing to say.
@@ -103,6 +105,11 @@ impl Report {
         self.add(Severity::Warning, Some(span), message.into())
     }
 
+    /// Something at `span` that is hardly meant, and that Varnish says nothing of.
+    pub fn advice(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
+        self.add(Severity::Advice, Some(span), message.into())
+    }
+
     /// The last thing that was said, to say more about it.
     pub fn last(&mut self) -> Option<&mut Finding> {
         self.spare.as_deref_mut().or_else(|| self.entries.last_mut())
@@ -145,7 +152,12 @@ impl Report {
     /// Everything, for people: faults and warnings in the order of the sources, an empty line
     /// between two of them. Without colours, and the same each time.
     pub fn render(&self, sources: &Sources) -> String {
-        let mut order: Vec<&Finding> = self.entries.iter().collect();
+        self.render_those(sources, |_| true)
+    }
+
+    /// The same of entries whose severity is one that `is` says.
+    pub fn render_those(&self, sources: &Sources, is: impl Fn(Severity) -> bool) -> String {
+        let mut order: Vec<&Finding> = self.entries.iter().filter(|e| is(e.severity)).collect();
         order.sort_by_key(|e| e.span.map_or((u32::MAX, 0), |s| (s.file, s.start)));
         let mut texts: Vec<String> = order.iter().map(|e| e.render(sources)).collect();
         if self.dropped > 0 {
@@ -160,7 +172,7 @@ impl Finding {
         let excerpts = self.excerpts(sources);
         let level = match self.severity {
             Severity::Error => Level::ERROR,
-            Severity::Warning => Level::WARNING,
+            Severity::Warning | Severity::Advice => Level::WARNING,
         };
         let elements: Vec<Element<'_>> = match (excerpts.is_empty(), sources.files().first()) {
             (true, Some(file)) => vec![Origin::path(&*file.name).into()],

@@ -57,6 +57,8 @@ subs! {
     Deliver = "vcl_deliver", 7, Client, [Deliver, Fail, Restart, Synth];
     Synth = "vcl_synth", 8, Client, [Deliver, Fail, Restart];
     BackendFetch = "vcl_backend_fetch", 9, Backend, [Abandon, Error, Fail, Fetch];
+    BackendRefresh = "vcl_backend_refresh", 14, Backend,
+        [Abandon, Beresp, Error, Fail, Merge, ObjStale, Retry];
     BackendResponse =
         "vcl_backend_response", 10, Backend, [Abandon, Deliver, Error, Fail, Pass, Retry];
     BackendError = "vcl_backend_error", 11, Backend, [Abandon, Deliver, Fail, Retry];
@@ -74,13 +76,13 @@ impl Subs {
     /// Those of the client's task.
     pub const CLIENT: Self = Self(0x1ff);
     /// Those of the backend's task.
-    pub const BACKEND: Self = Self(0xe00);
+    pub const BACKEND: Self = Self(0x4e00);
     /// Both tasks.
-    pub const BOTH: Self = Self(0xfff);
+    pub const BOTH: Self = Self(0x4fff);
     /// Those of the program's own life.
     pub const HOUSEKEEPING: Self = Self(0x3000);
     /// All.
-    pub const ALL: Self = Self(0x3fff);
+    pub const ALL: Self = Self(0x7fff);
 
     /// Those of either.
     #[must_use]
@@ -129,12 +131,15 @@ macro_rules! verbs {
 
 verbs! {
     Abandon = "abandon";
+    Beresp = "beresp";
     Deliver = "deliver";
     Error = "error";
     Fail = "fail";
     Fetch = "fetch";
     Hash = "hash";
     Lookup = "lookup";
+    Merge = "merge";
+    ObjStale = "obj_stale";
     Ok = "ok";
     Pass = "pass";
     Pipe = "pipe";
@@ -156,6 +161,8 @@ impl fmt::Display for Verb {
 pub enum Action {
     /// Give up the fetch.
     Abandon,
+    /// Keep the confirmed body under the fields of the confirmation.
+    Beresp,
     /// Deliver, or use the answer.
     Deliver,
     /// From the fetch to `vcl_backend_error`.
@@ -169,6 +176,10 @@ pub enum Action {
     Hash,
     /// Look up.
     Lookup,
+    /// Merge the fields of a confirmation into those of what it confirms.
+    Merge,
+    /// Keep what is confirmed under its own fields.
+    ObjStale,
     /// `vcl_init` is content.
     Ok,
     /// Pass; from `vcl_backend_response` with the seconds for which others pass, too.
@@ -192,12 +203,15 @@ impl Action {
     pub fn verb(&self) -> Verb {
         match self {
             Self::Abandon => Verb::Abandon,
+            Self::Beresp => Verb::Beresp,
             Self::Deliver => Verb::Deliver,
             Self::Error(_) => Verb::Error,
             Self::Fail(_) => Verb::Fail,
             Self::Fetch => Verb::Fetch,
             Self::Hash => Verb::Hash,
             Self::Lookup => Verb::Lookup,
+            Self::Merge => Verb::Merge,
+            Self::ObjStale => Verb::ObjStale,
             Self::Ok => Verb::Ok,
             Self::Pass(_) => Verb::Pass,
             Self::Pipe => Verb::Pipe,

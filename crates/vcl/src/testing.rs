@@ -10,14 +10,16 @@ use std::sync::Arc;
 
 use base::{KeyBuf, Limit};
 use bytes::Bytes;
-use message::{Request, Response, Status};
+use message::{HeaderBlock, Request, Response, Status};
 
 use crate::backend::{Backend, BackendSpec, Leaf};
 use crate::ctx::{
     Bereq, BereqState, Beresp, BerespState, Connection, Ctx, Measured, Obj, Purging, Req, ReqState,
     Resp, RespState, Session, Tag, Task, Times, World,
 };
+use crate::params::Params;
 use crate::program::{Input, Instance, Program, Rules};
+use crate::rules::lifetime::{self, Lifetime};
 use crate::source::NoFiles;
 use crate::sub::{Action, Side, Sub};
 use crate::vmod::Shared;
@@ -181,8 +183,9 @@ impl Bench {
         let client = sub.side() == Side::Client;
         let backend = sub.side() == Side::Backend;
         let has_resp = matches!(sub, Sub::Deliver | Sub::Synth);
-        let has_obj = matches!(sub, Sub::Hit | Sub::Deliver);
-        let has_beresp = matches!(sub, Sub::BackendResponse | Sub::BackendError);
+        let has_obj = matches!(sub, Sub::Hit | Sub::Deliver | Sub::BackendRefresh);
+        let has_beresp =
+            matches!(sub, Sub::BackendRefresh | Sub::BackendResponse | Sub::BackendError);
         Ctx {
             sub,
             instance: &self.instance,
@@ -323,6 +326,8 @@ pub struct Memory {
     pub purges: RefCell<Vec<(Vec<u8>, Purging)>>,
     /// Purges by surrogate keys, soft ones marked.
     pub key_purges: RefCell<Vec<(Vec<Vec<u8>>, bool)>>,
+    /// The number of looks at the clock.
+    pub looks: Cell<u32>,
     /// The answer to every call of `random`.
     pub random: f64,
     /// Files.
@@ -369,6 +374,17 @@ impl World for Memory {
         let owned = keys.iter().map(|key| key.to_vec()).collect();
         self.key_purges.borrow_mut().push((owned, soft));
         Ok(keys.len() as u64)
+    }
+
+    fn clock(&self) -> f64 {
+        // Each look is a second later.
+        let looks = self.looks.get() + 1;
+        self.looks.set(looks);
+        NOW + f64::from(looks)
+    }
+
+    fn lifetime(&self, status: u16, headers: &HeaderBlock, now: f64) -> Lifetime {
+        lifetime::of(status, headers, now, &Params::default())
     }
 
     fn random(&self) -> f64 {

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use base::Limit;
+use message::Request;
 use smallvec::SmallVec;
 
 use crate::ctx::Tag;
@@ -58,6 +59,8 @@ pub struct Told {
     pub switched: Option<Box<Switched>>,
     /// The limit that it has reached.
     pub limit: Option<Limit>,
+    /// The request as the program has left it, where a reader of the log asks for fields.
+    pub req: Option<Box<Request>>,
 }
 
 /// A transaction's number as records have it.

@@ -8,6 +8,7 @@ mod backend;
 mod client;
 mod names;
 mod object;
+mod params;
 mod response;
 mod session;
 #[cfg(test)]
@@ -152,9 +153,14 @@ fn string(bytes: Option<&[u8]>) -> Value {
     Value::String(bytes.map(Bytes::copy_from_slice))
 }
 
-/// A number as a string: transactions have one.
+/// The number of a transaction.
 fn number(n: u64) -> Value {
-    Value::String(Some(n.to_string().into()))
+    Value::Int(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// A parameter's value in its base unit; 0 where the world has none.
+fn param(ctx: &Ctx<'_>, name: &str) -> f64 {
+    ctx.world.param(name).unwrap_or_default()
 }
 
 /// The first field of every key that a program makes: it keeps them apart from all others. What
@@ -206,16 +212,18 @@ pub fn find(name: &str, version: u32) -> Lookup {
 
 /// All variables in the order of the manual.
 pub fn all() -> impl Iterator<Item = &'static Var> {
-    const TABLES: [&[Var]; 9] = [
+    const TABLES: [&[Var]; 11] = [
         session::CONNECTION,
         client::REQ,
         client::REQ_TOP,
         backend::BEREQ,
         response::BERESP,
+        object::OBJ_STALE,
         object::OBJ,
         response::RESP,
         session::SPECIAL,
         session::SESS,
+        params::PARAM,
     ];
     TABLES.into_iter().flatten()
 }

@@ -9,7 +9,9 @@ pub mod digest;
 pub mod directors;
 pub mod dynamic;
 pub mod geoip2;
+pub mod h2;
 pub mod header;
+pub mod math;
 pub mod proxy;
 pub mod purge;
 pub mod querysort;
@@ -19,6 +21,7 @@ pub mod saintmode;
 pub mod std;
 pub mod str;
 pub mod tcp;
+pub mod tls;
 pub mod unix;
 pub mod var;
 pub mod vsthrottle;
@@ -37,7 +40,9 @@ static MODULES: &[&Module] = &[
     &directors::MODULE,
     &dynamic::MODULE,
     &geoip2::MODULE,
+    &h2::MODULE,
     &header::MODULE,
+    &math::MODULE,
     &proxy::MODULE,
     &purge::MODULE,
     &querysort::MODULE,
@@ -47,6 +52,7 @@ static MODULES: &[&Module] = &[
     &self::std::MODULE,
     &str::MODULE,
     &tcp::MODULE,
+    &tls::MODULE,
     &unix::MODULE,
     &var::MODULE,
     &vsthrottle::MODULE,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Position, Shard};
+use super::{Cold, Shard};
 use crate::lower::Lower;
 use crate::object::Object;
 use crate::slot::{Likeness, Slot};
@@ -24,29 +24,37 @@ impl<L: Lower> Shard<L> {
         L::KEEPS && self.lower.is_open()
     }
 
-    /// Lets the lower tier have `object` and enters its place, unless it has a copy. Memory is not
-    /// reserved for another entry: without a free place in the table nothing sinks. Returns false
-    /// if it has none afterwards.
-    pub(super) fn sink_beside(&mut self, h32: u32, object: &Arc<Object>) -> bool {
+    /// Lets the lower tier have `object` and enters its place, unless it has a copy. Where the
+    /// index has no room for another entry nothing sinks. Returns false if it has none afterwards.
+    pub(super) fn sink(&mut self, h32: u32, object: &Arc<Object>) -> bool {
         if !self.has_lower() {
             return false;
         }
         if self.copy_of(h32, object).is_some() {
             return true;
         }
-        let place = if self.table.growth() == 0 { self.lower.sink(object) } else { None };
-        let Some(place) = place else { return false };
-        self.work.add(self.table.insert(Slot::Cold(Likeness::of(object), h32, place)));
+        if !self.cold_room(h32) {
+            return false;
+        }
+        let Some(place) = self.lower.sink(object) else { return false };
+        let cold = Cold { likeness: Likeness::of(object), h32, place };
+        self.work.add(self.cold.insert(cold));
         true
+    }
+
+    /// Makes room for another entry; false if the index is full.
+    fn cold_room(&mut self, h32: u32) -> bool {
+        let has_room = self.cold.make_room(h32);
+        if !has_room {
+            self.charge.ledger().index().refuse();
+        }
+        has_room
     }
 
     /// Has the lower tier keep a copy of `object`, which is in the index; false if it has none
     /// afterwards.
     pub(crate) fn copy_down(&mut self, h32: u32, object: &Arc<Object>) -> bool {
-        let is_here = object.is_live() && !object.is_filling();
-        let copied = is_here && self.try_room() && self.sink_beside(h32, object);
-        self.give_back();
-        copied
+        object.is_live() && !object.is_filling() && self.sink(h32, object)
     }
 
     /// Where the lower tier has a copy of `object`.
@@ -57,12 +65,8 @@ impl<L: Lower> Shard<L> {
 
     /// Notes that what is at `place` is the copy of `object`.
     fn note_copy(&mut self, h32: u32, place: L::Place, object: &Object) {
-        let is_it = |slot: &Slot<L::Place>| match slot {
-            Slot::Cold(_, own, at) => *own == h32 && *at == place,
-            _ => false,
-        };
-        if let Some(slot) = self.table.find_mut(h32, is_it) {
-            *slot = Slot::Cold(Likeness::of(object), h32, place);
+        if let Some(cold) = self.cold.find_mut(h32, |cold| cold.place == place) {
+            cold.likeness = Likeness::of(object);
         }
     }
 
@@ -76,48 +80,39 @@ impl<L: Lower> Shard<L> {
         }
     }
 
-    /// Enters what the lower tier has at `place`; false when there is no memory for that.
+    /// Enters what the lower tier has at `place`; false if the index is full.
     pub(crate) fn add_cold(&mut self, h32: u32, place: L::Place) -> bool {
-        let has_room = self.try_room();
+        let has_room = self.cold_room(h32);
         if has_room {
-            self.work.add(self.table.insert(Slot::Cold(Likeness::NONE, h32, place)));
-            self.give_back();
+            self.work.add(self.cold.insert(Cold { likeness: Likeness::NONE, h32, place }));
         }
         has_room
     }
 
     /// Strikes out the entry of `place`, which the lower tier knows; false if it is absent.
     pub(crate) fn drop_cold(&mut self, h32: u32, place: L::Place) -> bool {
-        let is_it = |slot: &Slot<L::Place>| match slot {
-            Slot::Cold(_, own, at) => *own == h32 && *at == place,
-            _ => false,
-        };
-        self.table.find_entry(h32, is_it).map(|entry| entry.remove()).is_some()
+        self.cold.remove(h32, |cold| cold.place == place).is_some()
     }
 
     /// Notes that what was at `old` is at `new`; false if there is no entry.
     pub(crate) fn move_cold(&mut self, h32: u32, old: L::Place, new: L::Place) -> bool {
-        let is_it = |slot: &Slot<L::Place>| match slot {
-            Slot::Cold(_, own, at) => *own == h32 && *at == old,
-            _ => false,
-        };
-        let Some(Slot::Cold(_, _, place)) = self.table.find_mut(h32, is_it) else { return false };
-        *place = new;
-        true
+        let entry = self.cold.find_mut(h32, |cold| cold.place == old);
+        entry.map(|cold| cold.place = new).is_some()
     }
 
-    /// Strikes out entries, in the next `places` of the table, of what `is_gone`. False when these
-    /// were the last.
+    /// Strikes out entries, of about the next `entries`, of what `is_gone`. False when these were
+    /// the last.
     pub(crate) fn drop_cold_where(
         &mut self,
-        cursor: &mut Position,
-        places: usize,
+        cursor: &mut usize,
+        entries: usize,
         is_gone: &dyn Fn(L::Place) -> bool,
     ) -> bool {
         let mut gone = Vec::new();
-        let more = self.table.walk(cursor, places, |slot| match slot {
-            Slot::Cold(_, h32, place) if is_gone(*place) => gone.push((*h32, *place)),
-            _ => {}
+        let more = self.cold.walk(cursor, entries, |cold| {
+            if is_gone(cold.place) {
+                gone.push((cold.h32, cold.place));
+            }
         });
         for (h32, place) in gone {
             self.drop_cold(h32, place);
@@ -126,12 +121,8 @@ impl<L: Lower> Shard<L> {
     }
 
     fn entries(&self, h32: u32) -> impl Iterator<Item = (Likeness, L::Place)> {
-        let entry = move |slot: &Slot<L::Place>| match slot {
-            Slot::Cold(likeness, own, place) if *own == h32 => Some((*likeness, *place)),
-            _ => None,
-        };
-        let slots = self.has_lower().then(|| self.table.of_hash(h32)).into_iter().flatten();
-        slots.filter_map(entry)
+        let cold = self.has_lower().then(|| self.cold.of_hash(h32)).into_iter().flatten();
+        cold.map(|cold| (cold.likeness, cold.place))
     }
 
     /// Where the lower tier has responses of a key of this hash, those in memory included.
@@ -166,32 +157,21 @@ impl<L: Lower> Shard<L> {
         }
     }
 
-    /// Has the lower tier forget all of `gone` from `first` on, which has left the table. Of a
-    /// response and its copy the response stays there.
-    pub(super) fn forget_drained(&mut self, gone: &mut Vec<Slot<L::Place>>, first: usize) {
-        if !self.has_lower() {
-            return;
+    /// Takes out about the next `entries`, and has the lower tier forget what they stand for; adds
+    /// to `responses` how many of these were not in memory. False when these were the last.
+    pub(crate) fn clear_cold(
+        &mut self,
+        cursor: &mut usize,
+        entries: usize,
+        responses: &mut usize,
+    ) -> bool {
+        let mut gone = Vec::new();
+        let more = self.cold.drain(cursor, entries, &mut gone);
+        for Cold { likeness, h32, place } in gone {
+            self.lower.forget(place);
+            *responses += usize::from(!self.is_in_memory(h32, likeness));
         }
-        for slot in &gone[first..] {
-            slot.variants().iter().for_each(|variant| self.forget_copy(slot.h32(), variant));
-        }
-        let drained = gone.split_off(first);
-        let is_copy = |h32: u32, likeness: Likeness| {
-            let mut variants =
-                drained.iter().filter(|slot| slot.h32() == h32).flat_map(Slot::variants);
-            variants.any(|object| Likeness::of(object) == likeness)
-                || self.is_in_memory(h32, likeness)
-        };
-        let counts = |slot: &Slot<L::Place>| match slot {
-            Slot::Cold(likeness, h32, place) => {
-                self.lower.forget(*place);
-                !is_copy(*h32, *likeness)
-            }
-            _ => true,
-        };
-        let stays: Vec<bool> = drained.iter().map(counts).collect();
-        let stays = drained.into_iter().zip(stays).filter(|(_, stays)| *stays);
-        gone.extend(stays.map(|(slot, _)| slot));
+        more
     }
 
     /// Strikes out what the lower tier has of a key of this hash and is `leaving`; returns how much

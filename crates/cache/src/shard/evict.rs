@@ -17,7 +17,7 @@ use super::queue::{Queue, Token};
 use super::{Dead, Shard, settle};
 use crate::ledger::count;
 use crate::lower::Lower;
-use crate::slot::{Likeness, Slot};
+use crate::slot::Slot;
 
 /// Hits since it was stored that let an object pass from the small to the main queue. Two, as the
 /// paper has it: on Zipf traces with a third of one-hit wonders one gives 0.5 to 2 points fewer
@@ -131,8 +131,8 @@ impl<L: Lower> Shard<L> {
         if main { &mut self.main } else { &mut self.small }
     }
 
-    pub(super) fn of_token(&self, token: Token) -> Option<&Slot<L::Place>> {
-        let is_it = |slot: &Slot<L::Place>| slot.h32() == token.h32 && slot.has_token(token.id);
+    pub(super) fn of_token(&self, token: Token) -> Option<&Slot> {
+        let is_it = |slot: &Slot| slot.h32() == token.h32 && slot.has_token(token.id);
         self.table.find(token.h32, is_it)
     }
 
@@ -177,17 +177,9 @@ impl<L: Lower> Shard<L> {
         }
     }
 
-    /// Returns true if the lower tier has a copy of the object that `token` stands for.
-    fn has_copy(&self, token: Token) -> bool {
-        let variants = self.of_token(token).map_or(&[][..], Slot::variants);
-        let object = variants.iter().find(|object| object.standing.id == token.id);
-        object.is_some_and(|object| self.copy_of(token.h32, object).is_some())
-    }
-
     /// Lets what `token` stands for leave; the token has been taken from its queue.
     fn remove(&mut self, token: Token, main: bool, dead: &mut Dead) {
-        let is_it = |slot: &Slot<L::Place>| slot.h32() == token.h32 && slot.has_token(token.id);
-        let has_copy = self.has_lower() && self.has_copy(token);
+        let is_it = |slot: &Slot| slot.h32() == token.h32 && slot.has_token(token.id);
         let Some(mut entry) = self.table.find_entry(token.h32, is_it) else { return };
         let slot = entry.get_mut();
         if slot.has_marker(token.id)
@@ -203,21 +195,18 @@ impl<L: Lower> Shard<L> {
         let object = match slot {
             Slot::One(_, object) => {
                 let object = Arc::clone(object);
-                match if has_copy { None } else { self.lower.sink(&object) } {
-                    Some(place) => *slot = Slot::Cold(Likeness::of(&object), token.h32, place),
-                    None => drop(entry.remove()),
-                }
+                drop(entry.remove());
                 Some(object)
             }
             Slot::Many(_, more) => {
                 let at = more.variants.iter().position(|object| object.standing.id == token.id);
                 let object = at.map(|at| more.variants.remove(at));
                 settle(entry);
-                object.inspect(|object| _ = self.sink_beside(token.h32, object))
+                object
             }
-            Slot::Cold(..) => None,
         };
         if let Some(object) = object {
+            self.sink(token.h32, &object);
             self.strike_off(std::slice::from_ref(&object));
             self.queue_of(main).bury();
             count(&self.charge.ledger().evictions, 1);

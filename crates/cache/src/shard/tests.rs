@@ -34,6 +34,7 @@ impl<L: Lower> Shard<L> {
             assert!(queue.dead() <= suffered || queue.is_sifting());
         }
         assert_eq!(self.charge.bytes(), self.memory());
+        self.cold.check();
         objects
     }
 }

@@ -449,6 +449,34 @@ fn no_wait_of_a_window_puts_off_another_in_whatever_order_they_begin() {
 }
 
 #[test]
+fn a_reader_that_is_parked_holds_nobody_up_and_knows_what_it_has_missed() {
+    let cache = cache();
+    let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
+    let object = Arc::clone(filling.object());
+    let (mut first, mut parked, mut late) = (object.reader(), object.reader(), object.reader());
+    parked.park();
+    late.park();
+    assert_eq!(filling.push(b"abc"), Push::Ok);
+    assert!(parked.unpark(), "a body that is kept is there from its beginning");
+    assert_eq!(read_once(&mut parked), Some(Ok(Some(b"abc"[..].into()))));
+    drop(parked);
+    // It becomes a window, for which the one who reads is the slowest.
+    let body = pattern(2 << 20);
+    let mut taken = 0;
+    for piece in body.chunks(100_000) {
+        if filling.push(piece) == Push::Wait {
+            while let Some(Ok(Some(bytes))) = read_once(&mut first) {
+                taken += bytes.len();
+            }
+            assert_eq!(block_on(filling.room()), Ok(()));
+        }
+    }
+    assert!(filling.is_window() && taken > 1 << 20);
+    assert!(!late.unpark(), "its beginning has passed by");
+    assert!(filling.finish());
+}
+
+#[test]
 fn a_watch_that_ends_takes_nothing_from_another() {
     let (writer, reader) = Body::window(passage(10));
     let (first, mut second) = (writer.watch(), writer.watch());

@@ -119,3 +119,47 @@ fn without_memory_there_are_no_forms() {
     assert!(!cache.put_form((&object, key("/a").hash()), (1, 1), vec![0; 2 << 20]));
     assert_eq!(form(&object, 1), None);
 }
+
+#[test]
+fn another_form_takes_the_place_of_a_body_in_one_step() {
+    let cache = cache();
+    let object = put_formed(&cache, "/a", 1000);
+    assert!(!object.is_plain_asked());
+    object.note_plain_length(7);
+    object.note_plain_asked();
+    assert_eq!((object.plain_length(), object.is_plain_asked()), (Some(7), true));
+    let before = cache.stats().bytes;
+    let lead = cache.begin_refresh(&key("/a"), &object).expect("nobody fetches");
+    assert!(lead.refit(&object, &object.renewed(), (b"coded".to_vec(), 1000)));
+    assert!(!object.is_live());
+    let stored = found(&cache, "/a").expect("it is there");
+    assert_eq!(bytes_of(&stored).expect("complete"), b"coded");
+    assert_eq!((stored.plain_length(), stored.is_plain_asked()), (Some(1000), false));
+    assert!(stored.wants_form(1, 1), "it may have forms");
+    drop(object);
+    assert!(cache.stats().bytes < before);
+    // What is invalidated meanwhile does not come back.
+    let lead = cache.begin_refresh(&key("/a"), &stored).expect("nobody fetches");
+    cache.invalidate(&key("/a"));
+    assert!(!lead.refit(&stored, &stored.renewed(), (b"late".to_vec(), 1000)));
+    assert!(found(&cache, "/a").is_none());
+}
+
+#[test]
+fn a_form_that_is_made_while_the_origin_confirms_its_body_is_put_beside_it() {
+    let cache = cache();
+    let object = put_formed(&cache, "/a", 200_000);
+    assert!(cache.begin_form(&object, 1, 1));
+    let lead = cache.begin_refresh(&key("/a"), &object).expect("nobody fetches");
+    let new = NewObject { flags: object.flags(), ..head(None) };
+    let confirmed = lead.freshen(permit(), &object, new, None);
+    assert!(!object.is_live() && confirmed.is_live());
+    assert!(cache.put_form((&object, key("/a").hash()), (1, 1), b"coded".to_vec()));
+    assert_eq!(form(&confirmed, 1), Some(b"coded".to_vec()));
+    // One that replaced it is another's.
+    let other = put_formed(&cache, "/b", 1000);
+    assert!(cache.begin_form(&other, 1, 1));
+    cache.invalidate(&key("/b"));
+    put_formed(&cache, "/b", 1000);
+    assert!(!cache.put_form((&other, key("/b").hash()), (1, 1), b"late".to_vec()));
+}

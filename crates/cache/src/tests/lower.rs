@@ -611,6 +611,79 @@ fn a_variant_that_is_stored_leaves_the_copies_of_others() {
     assert_eq!(attic.len(), 0);
 }
 
+/// Stores and evicts responses under the names of these numbers.
+fn sink_all(cache: &Arc<Cache<Attic>>, numbers: std::ops::Range<u32>) {
+    numbers.for_each(|n| store(cache, &n.to_string(), head(None), b"x"));
+    press(cache);
+}
+
+#[test]
+fn many_responses_below_take_nothing_of_the_budget() {
+    let (attic, cache) = over(MIB);
+    sink_all(&cache, 0..30_000);
+    assert_eq!((attic.len(), cache.keys()), (30_000, 30_000));
+    let stats = cache.stats();
+    assert_eq!((stats.refused, stats.markers), (0, 0));
+    for n in (0..30_000).step_by(1_000) {
+        let name = n.to_string();
+        let begun = cache.begin(&key(&name), &mut of("a"), BeginOptions::default(), 0);
+        assert!(matches!(&begun, Begin::Lead(lead) if lead.cold().len() == 1), "{begun:?}");
+        drop(begun);
+        assert!(raise(&cache, &attic, &name).is_some());
+    }
+    cache.check();
+}
+
+#[test]
+fn a_full_index_stops_what_sinks_and_nothing_else() {
+    const INDEX_BYTES: u64 = 200 << 10;
+    let attic = Attic::new();
+    let settings = Config { index_bytes: INDEX_BYTES, ..config(MIB) };
+    let cache = Cache::over(Arc::clone(&attic), settings);
+    sink_all(&cache, 0..10_000);
+    let many = attic.len();
+    assert!((5_000..9_000).contains(&many), "{many} entries");
+    assert!(cache.index().used() <= INDEX_BYTES && cache.index().is_short());
+    assert_eq!(cache.index().refused(), 10_000 - many as u64);
+    let stats = cache.stats();
+    assert_eq!((stats.refused, stats.markers, stats.objects), (0, 0, 0));
+    for n in 0..10_000 {
+        let begun = cache.begin(&key(&n.to_string()), &mut of("a"), BeginOptions::default(), 0);
+        assert!(matches!(begun, Begin::Lead(_)), "{n}: {begun:?}");
+    }
+    assert!(raise(&cache, &attic, "7").is_some() && is_in_memory(&cache, "7"));
+    // Some leave, and others come.
+    for n in (0..10_000).step_by(2) {
+        cache.invalidate(&key(&n.to_string()));
+    }
+    let left = attic.len();
+    assert!(!cache.index().is_short());
+    sink_all(&cache, 10_000..12_000);
+    assert!(attic.len() > left + 1_500, "{left} and then {}", attic.len());
+    assert!(cache.index().used() <= INDEX_BYTES);
+    cache.check();
+    cache.clear();
+    assert_eq!((attic.len(), cache.index().used()), (0, 0));
+}
+
+#[test]
+fn what_is_below_is_lent_where_there_is_no_memory_to_know_of_the_fetch() {
+    let (attic, cache) = over(MIB);
+    store(&cache, "/a", head(None), b"body");
+    press(&cache);
+    let left = cache.memory().left_to_store();
+    assert!(cache.memory().try_store(left));
+    let lead = fetching(&cache, "/a");
+    assert!(lead.is_detached() && !lead.rises());
+    let [place] = *lead.cold() else { panic!("it has sunk") };
+    cache.memory().release(4_000);
+    let (record, body) = attic.read(place).expect("kept");
+    let lent =
+        lead.lend(permit(), place, record, (Loan::Whole(vec![body]), None)).expect("its key");
+    assert_eq!(bytes_of(&lent.expect("it is there")).as_deref(), Some(&b"body"[..]));
+    assert_eq!(cache.stats().markers, 0);
+}
+
 /// An event that happens to a key or to the whole cache.
 #[derive(Clone, Debug)]
 enum Op {

@@ -8,8 +8,8 @@ use crate::size;
 fn the_structures_of_an_object_have_their_promised_sizes() {
     assert_eq!(size::arc::<Object>(), 160);
     assert_eq!(size_of::<Object>(), 144);
-    assert_eq!(size_of::<crate::slot::Slot<std::convert::Infallible>>(), 16);
-    assert_eq!(size_of::<crate::slot::Slot<u64>>(), 16);
+    assert_eq!(size_of::<crate::slot::Slot>(), 16);
+    assert_eq!(size_of::<crate::shard::Cold<u64>>(), 16);
     assert_eq!(size_of::<crate::content::Complete>(), 16);
     // A reply with a longer one is copied by a call instead of a few moves, at every hit.
     assert_eq!(size_of::<Reader>(), 64);

@@ -38,6 +38,7 @@ fn config(budget_bytes: u64) -> Config {
         window_bytes: 64 * 1024,
         hit_for_miss_ms: 1000,
         bans_max: 100,
+        index_bytes: 64 * MIB,
     }
 }
 

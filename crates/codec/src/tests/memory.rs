@@ -81,11 +81,15 @@ fn decoders_take_what_they_tell() {
         let coded = from_others(coding, &plain);
         let mut output = vec![0; 1 << 16];
         let mut told = 0;
+        let made = peak(|| drop(Decoder::new(coding, limits).expect("memory")));
+        assert!(made <= limits.first_memory(coding), "{coding:?}: {made}");
         let taken = peak(|| {
             let mut decoder = Decoder::new(coding, limits).expect("memory");
             let mut at = 0;
             loop {
+                let wanted = decoder.wanted_memory(&coded[at..]);
                 let step = decoder.step(&coded[at..], &mut output).expect("well-formed");
+                assert!(decoder.memory() <= wanted.max(limits.first_memory(coding)), "{coding:?}");
                 at += step.taken;
                 if step.done {
                     break;
@@ -96,4 +100,39 @@ fn decoders_take_what_they_tell() {
         assert!(taken <= told + told / 50, "{coding:?}: {taken} and not {told}");
         assert!(told <= limits.most_memory(coding), "{coding:?}: {told}");
     }
+}
+
+#[test]
+fn the_window_of_a_stream_is_known_before_it_is_taken() {
+    let plain = page(3 << 20);
+    let mut output = vec![0; 1 << 16];
+    for (coding, level) in [(Coding::Brotli, 3), (Coding::Zstd, 3)] {
+        let settings = EncodeSettings::new(coding, level).expect("a level");
+        for bits in [10, 14, 18, 20, 22, 23] {
+            let settings = settings.with_window_bits(bits).expect("a window");
+            for length in [Some(5_000), None] {
+                let plain = &plain[..length.unwrap_or(plain.len())];
+                let settings = match length {
+                    Some(length) => settings.for_length(length as u64),
+                    None => settings,
+                };
+                let coded = encoded(&settings, plain, usize::MAX, 1 << 16);
+                let limits = DecodeLimits::default();
+                let mut decoder = Decoder::new(coding, limits).expect("memory");
+                let wanted = decoder.wanted_memory(&coded);
+                assert!(wanted <= limits.most_memory(coding), "{coding:?} {bits}: {wanted}");
+                let step = decoder.step(&coded, &mut output).expect("well-formed");
+                let taken = decoder.memory();
+                assert!(
+                    step.taken > 0 && taken <= wanted,
+                    "{coding:?} {bits}: {taken} of {wanted}"
+                );
+            }
+        }
+    }
+    // Where the head of a frame is not all there, the most that there may be is wanted.
+    let decoder = Decoder::new(Coding::Zstd, DecodeLimits::default()).expect("memory");
+    let most = DecodeLimits::default().most_memory(Coding::Zstd);
+    assert_eq!(decoder.wanted_memory(&[0x28, 0xb5]), most);
+    assert_eq!(decoder.wanted_memory(&[0x28, 0xb5, 0x2f, 0xfd, 0, 0xff]), most);
 }

@@ -14,7 +14,8 @@ pub(crate) const DISK: Section = Section {
     title: "[disk]",
     about: "A cache on disk, below the one in memory: it holds what memory has no room for, and \
             survives restarts and crashes. Read when the daemon starts; a reload does not change \
-            it. The limits `disk_read_timeout` and `disk_queue_bytes` are its, too.",
+            it. The limits `disk_read_timeout`, `disk_queue_bytes` and \
+            `disk_index_bytes` are its, too.",
     keys: || {
         let mut keys = volume();
         keys.append(&mut keys! {

@@ -22,6 +22,7 @@ pub(super) fn compression(r: &mut Reader, top: &Table<'_>) -> Compression {
     let hits = |r: &mut Reader, name, usual| {
         table.item(name).and_then(|item| r.count32(&item, 1, u32::MAX)).unwrap_or(usual)
     };
+    let gzip_hits = hits(r, "gzip_hits", usual.gzip_hits);
     let warm_hits = hits(r, "warm_hits", usual.warm_hits);
     let hot_hits = hits(r, "hot_hits", usual.hot_hits);
     let forms = table.item("forms").map(|item| codings(r, &item));
@@ -32,10 +33,11 @@ pub(super) fn compression(r: &mut Reader, top: &Table<'_>) -> Compression {
     Compression {
         worth: worth(r, &table),
         ask: ask.unwrap_or(usual.ask),
+        gzip_hits,
         forms: forms.unwrap_or(usual.forms),
         warm_hits,
         hot_hits,
-        stored: usual.stored,
+        gzip: usual.gzip,
         dictionaries: table.item("dictionaries").and_then(|item| r.boolean(&item)).unwrap_or(true),
     }
     .with_level(level)

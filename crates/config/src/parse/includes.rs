@@ -6,18 +6,23 @@ use toml::de::DeValue;
 use crate::keys;
 use crate::reader::{Item, Reader, Table};
 
-/// Reads which pages of a site are put together of others.
-pub(super) fn site(r: &mut Reader, site: &Table<'_>) -> Includes {
+/// Reads which pages of a site are put together of others; `of_presets` holds where it says
+/// nothing.
+pub(super) fn site(r: &mut Reader, site: &Table<'_>, of_presets: Includes) -> Includes {
     let Some(table) = site.item("includes").and_then(|item| r.table(&item, &keys::INCLUDES)) else {
-        return Includes::default();
+        return of_presets;
     };
     let esi = table.item("esi").and_then(|item| esi(r, &item));
+    let ssi = table.item("ssi").and_then(|item| r.boolean(&item));
     let breaks = table.item("on_error").and_then(|item| breaks(r, &item));
+    let hosts = table.item("hosts").map(|item| hosts(r, &item));
+    let cookies = table.item("cookies").map(|item| cookies(r, &item));
     Includes {
-        esi: esi.unwrap_or_default(),
-        ssi: table.item("ssi").and_then(|item| r.boolean(&item)).unwrap_or(false),
-        hosts: table.item("hosts").map(|item| hosts(r, &item)).unwrap_or_default(),
-        breaks: breaks.unwrap_or(false),
+        esi: esi.unwrap_or(of_presets.esi),
+        ssi: ssi.unwrap_or(of_presets.ssi),
+        hosts: hosts.unwrap_or(of_presets.hosts),
+        breaks: breaks.unwrap_or(of_presets.breaks),
+        cookies: cookies.unwrap_or(of_presets.cookies),
     }
 }
 
@@ -46,6 +51,20 @@ fn breaks(r: &mut Reader, item: &Item<'_>) -> Option<bool> {
             None
         }
     }
+}
+
+fn cookies(r: &mut Reader, item: &Item<'_>) -> Vec<Box<[u8]>> {
+    let mut names = Vec::new();
+    for (text, item) in r.texts(item) {
+        // A token (RFC 6265 4.1.1).
+        if message::header::is_token(text.as_bytes()) {
+            names.push(text.as_bytes().into());
+        } else {
+            r.error(item.span, format!("`{text}` is not the name of a cookie")).help =
+                Some("write each name as the application sets it, such as \"group\"".to_owned());
+        }
+    }
+    names
 }
 
 fn hosts(r: &mut Reader, item: &Item<'_>) -> Vec<Box<[u8]>> {

@@ -5,6 +5,7 @@ use origin::{
     Balance, EjectConfig, OriginConfig, ProbeConfig, Protocol, RetryOn, ServerConfig, parse_server,
 };
 
+use super::scripts::is_off;
 use super::tls;
 use crate::keys;
 use crate::model::{NamedPath, OriginTls};
@@ -25,6 +26,10 @@ struct Known {
     /// Where its name is written, if it has one.
     name: Option<Span>,
     used: bool,
+    /// It says itself that scripts run everywhere (`no_scripts = false`).
+    runs_everywhere: bool,
+    /// It says itself how long its servers may take for a head.
+    times_heads: bool,
 }
 
 /// Reads every `[[origin]]`.
@@ -41,7 +46,11 @@ pub(super) fn origins<'l>(r: &mut Reader, top: &Table<'_>, limits: &'l Limits) -
             let related = earlier.name.clone().map(|span| (span, "the first one".to_owned()));
             r.error(span, format!("two origins are called `{name}`")).related = related;
         } else {
-            origins.known.push(Known { config, tls, name: Some(span), used: false });
+            let runs_everywhere = table.item("no_scripts").is_some_and(|item| is_off(&item));
+            let name = Some(span);
+            let times_heads = table.item("first_byte_timeout").is_some();
+            let known = Known { config, tls, name, used: false, runs_everywhere, times_heads };
+            origins.known.push(known);
         }
     }
     origins
@@ -51,6 +60,12 @@ impl Origins<'_> {
     /// Returns true if the origin of this index is a FastCGI origin with scripts.
     pub(super) fn runs_scripts(&self, index: usize) -> bool {
         self.known.get(index).is_some_and(|known| known.config.scripts.is_some())
+    }
+
+    /// Returns true if the origin of this index says itself how long its servers may take for a
+    /// head.
+    pub(super) fn times_heads(&self, index: usize) -> bool {
+        self.known.get(index).is_some_and(|known| known.times_heads)
     }
 
     /// The settings of the origin of this index.
@@ -81,7 +96,14 @@ impl Origins<'_> {
             let config = OriginConfig::with_limits(text, vec![server], self.limits);
             let place = r.lasting(&item.span);
             let tls = uses_tls(&config).then(|| tls::plain_origin(place));
-            self.known.push(Known { config, tls, name: None, used: true });
+            self.known.push(Known {
+                config,
+                tls,
+                name: None,
+                used: true,
+                runs_everywhere: false,
+                times_heads: false,
+            });
             return Some(self.known.len() - 1);
         }
         let names = self.known.iter().filter(|known| known.name.is_some());
@@ -93,6 +115,37 @@ impl Origins<'_> {
         };
         r.error(item.span.clone(), format!("no origin is called `{text}`")).help = Some(help);
         None
+    }
+
+    /// Adds directories below which the scripts of these origins do not run, as presets name them.
+    /// An origin that says `no_scripts = false` knows better.
+    pub(super) fn bar(&mut self, indices: &[usize], directories: &[String]) {
+        for index in indices {
+            let Some(known) = self.known.get_mut(*index).filter(|known| !known.runs_everywhere)
+            else {
+                continue;
+            };
+            if let Some(scripts) = &mut known.config.scripts {
+                scripts.rules.bar(directories);
+            }
+        }
+    }
+
+    /// Warns of origins that run whatever script a visitor may have uploaded.
+    pub(super) fn warn_of_uploads(&self, r: &mut Reader) {
+        for known in self.known.iter().filter(|known| !known.runs_everywhere) {
+            let runs_all = known.config.scripts.as_ref().is_some_and(|scripts| {
+                scripts.rules.barred.is_empty() && scripts.rules.runs_what_is_there()
+            });
+            if let (true, Some(span)) = (runs_all, &known.name) {
+                let name = &known.config.name;
+                let message = format!("`{name}` runs scripts wherever they are below its `root`");
+                r.warning(span.clone(), message).help = Some(
+                    "`no_scripts = [\"/uploads\"]`, or a `preset`; `no_scripts = false` without uploads"
+                        .to_owned(),
+                );
+            }
+        }
     }
 
     pub(super) fn warn_of_unused(&self, r: &mut Reader) {

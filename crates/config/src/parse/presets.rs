@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use policy::Dialects;
 use policy::pattern::NamePattern;
 use policy::rules::{Bypass, Profile, RouteRules, Settings, SiteRules};
+use policy::{Dialects, Includes};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{purge, settings, sites, syntax_errors};
+use super::{includes, purge, scripts, settings, sites, syntax_errors};
 use crate::diagnostic::Source;
 use crate::keys;
 use crate::preset::{PRESETS, Preset, find};
@@ -93,6 +93,27 @@ impl Presets {
             });
         }
         dialects
+    }
+
+    /// The pages of their applications that are put together of others.
+    pub(crate) fn includes(&self, r: &mut Reader) -> Includes {
+        let mut all = Includes::default();
+        for chosen in &self.chosen {
+            chosen.with(r, |r, table| all = includes::site(r, table, std::mem::take(&mut all)));
+        }
+        all
+    }
+
+    /// Directories of their applications below which no script runs.
+    pub(crate) fn no_scripts(&self, r: &mut Reader) -> Vec<String> {
+        let mut directories = Vec::new();
+        for chosen in &self.chosen {
+            chosen.with(r, |r, table| {
+                let item = table.item("no_scripts");
+                directories.extend(item.map(|item| scripts::barred(r, &item)).unwrap_or_default());
+            });
+        }
+        directories
     }
 
     /// Their names.
@@ -261,6 +282,8 @@ pub(crate) fn said_of_preset(name: &'static str, text: &'static str) -> String {
     let presets = Presets { chosen: Chosen::read(&mut r, preset, 0..0).into_iter().collect() };
     presets.rules(&mut r, Profile::Safe);
     presets.dialects(&mut r);
+    presets.no_scripts(&mut r);
+    presets.includes(&mut r);
     crate::render(&r.found, false)
 }
 

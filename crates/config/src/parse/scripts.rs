@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use message::Status;
 use origin::{Protocol, ScriptRules, ScriptsConfig, ServerConfig, Try};
+use toml::de::DeValue;
 
 use crate::model::NamedPath;
 use crate::reader::{Item, Reader, Table};
@@ -83,11 +84,21 @@ fn rules(r: &mut Reader, table: &Table<'_>) -> ScriptRules {
             r.error(item.span, "`scripts` names no ending: nothing would run");
         }
     }
-    if let Some(item) = table.item("no_scripts") {
-        let good = |name: &str| name.starts_with('/') && is_plain(name);
-        rules.barred = names(r, &item, good, "a directory's path below `root`, from `/` on");
+    if let Some(item) = table.item("no_scripts").filter(|item| !is_off(item)) {
+        rules.barred = barred(r, &item);
     }
     rules
+}
+
+/// Directories below which no script runs.
+pub(super) fn barred(r: &mut Reader, item: &Item<'_>) -> Vec<String> {
+    let good = |name: &str| name.starts_with('/') && is_plain(name);
+    names(r, item, good, "a directory's path below `root`, from `/` on")
+}
+
+/// Returns true for `no_scripts = false`: scripts run everywhere, whatever presets say.
+pub(super) fn is_off(item: &Item<'_>) -> bool {
+    matches!(item.value, DeValue::Boolean(false))
 }
 
 /// One word of `try_files`, as nginx has them.

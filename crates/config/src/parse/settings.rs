@@ -12,7 +12,7 @@ use policy::acl::{Net, parse_net};
 use policy::answer::{Answer, Redirect};
 use policy::headers::{FieldName, FieldValue, HeaderOps};
 use policy::pattern::{NamePattern, PathPattern, PatternError};
-use policy::rules::{Bypass, Settings};
+use policy::rules::{Browsers, Bypass, Settings};
 use policy::value::ValuePattern;
 use policy::{PageCache, StoreIn, Synthetic};
 use toml::de::DeValue;
@@ -68,6 +68,14 @@ impl<'o, 'l> SiteOrigins<'o, 'l> {
     fn runs_scripts(&self, index: u32) -> bool {
         let index = usize::try_from(index).ok().and_then(|at| self.indices.get(at));
         index.is_some_and(|index| self.all.runs_scripts(*index))
+    }
+
+    /// Takes a preset's time for heads out of settings whose origin has its own.
+    pub(super) fn keep_times(&self, settings: &mut Settings) {
+        let index = usize::try_from(settings.origin).ok().and_then(|at| self.indices.get(at));
+        if index.is_some_and(|index| self.all.times_heads(*index)) {
+            settings.first_byte_ms = None;
+        }
     }
 
     /// Ends of the names of the scripts that these origins run.
@@ -176,6 +184,12 @@ pub(super) fn rules(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) 
         header_ops(r, &item, &keys::RESPONSE_HEADERS, &mut settings.response_headers);
     }
     answer(r, table, settings);
+    if let Some(item) = table.item("first_byte_timeout") {
+        match r.duration(&item) {
+            Some(0) => drop(r.error(item.span, "`first_byte_timeout` must be longer than nothing")),
+            ms => settings.first_byte_ms = ms,
+        }
+    }
     if let Some(item) = table.item("upgrade") {
         settings.upgrade = protocols(r, &item);
     }
@@ -247,6 +261,7 @@ fn cache(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
     }
     for (key, slot) in [
         ("heuristic", &mut settings.heuristic_ms),
+        ("heuristic_html", &mut settings.heuristic_html_ms),
         ("stale_while_revalidate", &mut settings.grace_ms),
         ("stale_if_error", &mut settings.stale_if_error_ms),
         ("stale_if_unreachable", &mut settings.stale_if_unreachable_ms),
@@ -272,12 +287,40 @@ fn cache(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
             *slot = on;
         }
     }
+    if let Some(item) = table.item("match_headers") {
+        for (text, item) in r.texts(&item) {
+            let name = r.check(&item, FieldName::parse(text));
+            settings.match_headers.extend(name);
+        }
+    }
+    if let Some(item) = table.item("not_stored") {
+        settings.not_stored = statuses(r, &item);
+    }
+    if let Some(item) = table.item("browsers") {
+        let words = [("as_said", Browsers::AsSaid), ("never", Browsers::NeverStore)];
+        settings.browsers = r.word(&item, &words).unwrap_or_default();
+    }
     if let Some(item) = table.item("store") {
         settings.store = store(r, &item).unwrap_or(settings.store);
     }
     if let Some(item) = table.item("request_directives") {
         settings.honour_request_directives = r.word(&item, &[("ignore", false), ("honour", true)]);
     }
+}
+
+/// Statuses and classes of them.
+fn statuses(r: &mut Reader, item: &Item<'_>) -> Vec<StatusMatch> {
+    let mut found = Vec::new();
+    for (text, item) in r.texts(item) {
+        match status_match(text) {
+            Some(status) => found.push(status),
+            None => {
+                r.error(item.span, format!("`{text}` is no status that could be stored")).help =
+                    Some("write a status from 200 to 599, a class such as 5xx, or any".to_owned());
+            }
+        }
+    }
+    found
 }
 
 /// Where responses are kept.
@@ -348,6 +391,9 @@ fn cookies(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) {
     if let Some(item) = table.item("strip") {
         settings.cookies.strip.extend(names(r, &item, NamePattern::cookie));
     }
+    if let Some(item) = table.item("keep") {
+        settings.cookies.keep.extend(names(r, &item, NamePattern::cookie));
+    }
     if let Some(item) = table.item("strip_tracking") {
         settings.cookies.strip_tracking = r.boolean(&item);
     }
@@ -401,6 +447,12 @@ fn bypass(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
     }
     if let Some(item) = table.item("header") {
         bypass_headers(r, &item, &mut found);
+    }
+    if let Some(item) = table.item("unless") {
+        for (text, item) in r.texts(&item) {
+            let name = r.check(&item, FieldName::parse(text));
+            settings.bypass_unless.extend(name);
+        }
     }
     // Presets that are used together have some rules in common.
     let known: Vec<String> = settings.bypass.iter().map(ToString::to_string).collect();

@@ -48,6 +48,9 @@ impl Fronts {
     }
 }
 
+/// The time that an origin may take for a head.
+const HEAD_TIME: &str = "first_byte_timeout";
+
 /// Says that there is no site, unless they come with what all nodes share.
 fn without_sites(r: &mut Reader) {
     if r.is_partial {
@@ -91,25 +94,26 @@ pub(super) fn sites(
                 .and_then(|item| super::top::profile(r, &item))
                 .unwrap_or(profile);
             let presets = Presets::read(r, table, profile);
-            let mut origins = SiteOrigins::new(origins);
+            let mut own_origins = SiteOrigins::new(origins);
+            let opaque = table.item("guard_spellings").and_then(|item| r.boolean(&item));
             let mut rules = SiteRules {
                 trusted_proxies: fronts.trusted.clone(),
                 client_field: fronts.field.clone(),
                 forwarded: fronts.forwarded,
                 redirect_https: super::tls::redirect(r, table, https_port),
-                opaque_spellings: table.item("guard_spellings").and_then(|item| r.boolean(&item))
-                    == Some(false),
-                ..rules(r, table, profile, &presets, (&mut origins, decided))
+                opaque_spellings: opaque == Some(false),
+                ..rules(r, table, profile, &presets, (&mut own_origins, decided))
             };
-            rules.scripts = origins.script_ends();
-            let (origins, files, users) = origins.into_parts();
+            rules.scripts = own_origins.script_ends();
+            let (indices, files, users) = own_origins.into_parts();
+            origins.bar(&indices, &presets.no_scripts(r));
             let (tls, hsts) = (super::tls::site(r, table), super::tls::hsts(r, table));
-            let dialects = presets.dialects(r);
+            let (dialects, of_presets) = (presets.dialects(r), presets.includes(r));
             let purge = super::purge::site(r, table, dialects);
             SiteConfig {
                 vcl,
                 hosts,
-                origins,
+                origins: indices,
                 files,
                 presets: presets.names(),
                 rules,
@@ -122,7 +126,7 @@ pub(super) fn sites(
                 shows_surrogate_control: is_on(r, table, "show_surrogate_control"),
                 error_pages: super::error_pages::of_site(r, table),
                 users,
-                includes: super::includes::site(r, table),
+                includes: super::includes::site(r, table, of_presets),
                 compress: super::compression::of_site(r, table),
             }
         })
@@ -200,6 +204,10 @@ fn rules(
     let has_origin = settings::read(r, table, &[], &mut settings, origins);
     let answers = table.item("redirect").is_some() || table.item("respond").is_some();
     let has_files = table.item("files").is_some();
+    let has_time = table.item(HEAD_TIME).is_some();
+    if !has_time {
+        origins.keep_times(&mut settings);
+    }
     // Its VCL says where it fetches.
     let has_origin = has_origin || decided;
     if decided {
@@ -219,6 +227,9 @@ fn rules(
         let (mut route, span) = route(r, table, settings.inherit());
         let sound = r.found.len() == before;
         let own_origin = settings::read(r, table, &route.paths, &mut route.settings, origins);
+        if !has_time && table.item(HEAD_TIME).is_none() {
+            origins.keep_times(&mut route.settings);
+        }
         let answered = route.settings.answer.is_some() || route.settings.files.is_some();
         if !own_origin && !has_origin && answers && !answered {
             r.error(table.span.clone(), "a route without origin, in a site that has none");
@@ -230,7 +241,11 @@ fn rules(
         }
     }
     let mut routes: Vec<RouteRules> = routes.into_iter().map(|(route, _)| route).collect();
-    routes.append(&mut presets.routes(r, &settings));
+    let mut of_presets = presets.routes(r, &settings);
+    if !has_time {
+        of_presets.iter_mut().for_each(|route| origins.keep_times(&mut route.settings));
+    }
+    routes.append(&mut of_presets);
     SiteRules { profile, routes, settings, ..SiteRules::default() }
 }
 

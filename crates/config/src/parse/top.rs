@@ -34,6 +34,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     // With an error about, the origin may be unused only because its use could not be read.
     if !r.is_partial && r.found.iter().all(|d| d.severity == Severity::Warning) {
         origins.warn_of_unused(r);
+        origins.warn_of_uploads(r);
     }
     let (origins, origin_tls) = origins.into_configs();
     let admin = super::admin::admin(r, &top);

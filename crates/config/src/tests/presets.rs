@@ -34,6 +34,31 @@ fn every_preset_is_read_without_a_word_and_says_what_it_is_for() {
 }
 
 #[test]
+fn the_scripts_of_an_application_stay_out_of_folders_that_it_writes_to() {
+    let origin = |name: &str, more: &str| {
+        format!(
+            "[[origin]]\nname = \"{name}\"\nservers = \"fastcgi://127.0.0.1\"\nroot = \"/srv\"\n{more}\n"
+        )
+    };
+    for preset in ["wordpress", "drupal", "magento", "mediawiki"] {
+        let text = origin("php", "no_scripts = \"/own\"")
+            + &origin("other", "")
+            + &origin("open", "no_scripts = false")
+            + &format!("[[site]]\nhost = \"*\"\norigin = \"php\"\npreset = {preset:?}\n")
+            + "[[site.route]]\npath = \"/x/*\"\norigin = \"other\"\n"
+            + "[[site.route]]\npath = \"/y/*\"\norigin = \"open\"\n";
+        let config = load(&text);
+        let barred = |at: usize| {
+            let scripts = config.origins[at].scripts.as_ref().expect("scripts");
+            scripts.rules.barred.clone()
+        };
+        assert_eq!(barred(0)[0], "/own", "its own stay");
+        assert_eq!(barred(0)[1..], barred(1)[..], "{preset}: an origin of a route has them too");
+        assert!(barred(1).len() > 3 && barred(2).is_empty(), "{preset}: {:?}", barred(1));
+    }
+}
+
+#[test]
 fn what_the_site_says_wins_and_its_routes_come_first() {
     let own = "cache = { ttl = { 200 = \"5s\" } }\nbypass = { cookie = \"vip\" }\n\
                [[site.route]]\npath = \"/x/*\"\n[[site.route]]\npath = \"/y/*\"\nbypass = false\n\
@@ -96,7 +121,7 @@ fn what_takes_a_preset_s_protection_away_is_shown() {
     5 | cookies = { strip = ["theme", "wordpress_*"] }
       |                               ^^^^^^^^^^^^^
       |
-      = help: preset `wordpress`, line 36, passes such requests; here the cache answers them
+      = help: preset `wordpress`, line 61, passes such requests; here the cache answers them
 
     warning: this removes the query before `bypass` looks for it
      --> larder.toml:6:20
@@ -104,7 +129,7 @@ fn what_takes_a_preset_s_protection_away_is_shown() {
     6 | query = { ignore = true }
       |                    ^^^^
       |
-      = help: preset `wordpress`, line 62, passes such requests; here the cache answers them
+      = help: preset `wordpress`, line 89, passes such requests; here the cache answers them
     "#);
     let undone = "profile = \"rfc\"\nbypass = false\n";
     assert_snapshot!(said(&site("\"drupal\"", undone)), @r#"
@@ -212,4 +237,37 @@ fn rules_and_settings_know_the_line_they_are_written_on() {
     let route = &config.sites[0].rules.routes[0].settings.places;
     assert_eq!(route.of("route").map(|p| &**p), Some(&*format!("larder.toml:{}", line("/x/*"))));
     assert_eq!(route.of("bypass cookie vip"), settings.places.of("bypass cookie vip"));
+}
+
+#[test]
+fn a_preset_s_time_for_heads_yields_to_the_origin_s_own_and_to_the_site_s() {
+    let times = |origin: &str, own: &str| {
+        let text = format!(
+            "[[origin]]\nname = \"app\"\nservers = \"http://127.0.0.1:1\"\n{origin}\n\
+             [[site]]\nhost = \"*\"\norigin = \"app\"\npreset = \"magento\"\n{own}\n\
+             [[site.route]]\npath = \"/x/*\"\n"
+        );
+        let rules = load(&text).sites.remove(0).rules;
+        let of_routes: Vec<_> = rules.routes.iter().map(|r| r.settings.first_byte_ms).collect();
+        assert!(of_routes.iter().all(|ms| *ms == rules.settings.first_byte_ms), "{of_routes:?}");
+        rules.settings.first_byte_ms
+    };
+    assert_eq!(times("", ""), Some(600_000));
+    assert_eq!(times("first_byte_timeout = \"10s\"", ""), None);
+    assert_eq!(times("", "first_byte_timeout = \"20s\""), Some(20_000));
+    assert_eq!(times("first_byte_timeout = \"10s\"", "first_byte_timeout = \"20s\""), Some(20_000));
+    let wordpress = load(&site("\"wordpress\"", "")).sites.remove(0).rules;
+    assert_eq!(wordpress.settings.first_byte_ms, None);
+    let php = wordpress.routes.iter().find(|route| route.name == "wordpress: php");
+    assert_eq!(php.expect("a route").settings.first_byte_ms, Some(600_000));
+}
+
+#[test]
+fn pages_of_a_preset_are_put_together_unless_the_site_says_otherwise() {
+    let esi = |more: &str| load(&site("\"magento\"", more)).sites.remove(0).includes.esi;
+    assert_eq!(esi(""), policy::EsiPages::Html);
+    assert_eq!(esi("includes = { ssi = true }"), policy::EsiPages::Html);
+    assert_eq!(esi("includes = { esi = false }"), policy::EsiPages::Never);
+    let none = load(&site("\"drupal\"", "")).sites.remove(0).includes.esi;
+    assert_eq!(none, policy::EsiPages::Announced);
 }

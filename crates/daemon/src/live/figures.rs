@@ -109,6 +109,9 @@ impl Reading {
                 ("tunnels", registry.sum(Counter::TunnelsOpen)),
                 ("purges_lost", registry.sum(Counter::PurgesLost)),
                 ("disk_finding", cache.lower().is_finding().into()),
+                ("disk_index_bytes", cache.index().used()),
+                ("disk_index_max_bytes", cache.index().most()),
+                ("disk_index_short", cache.index().is_short().into()),
             ],
             limits: limits::TABLE.iter().map(|spec| daemon.shared.limit_hits(spec.limit)).collect(),
             sites: daemon.shared.tallies.sum().sites,
@@ -406,6 +409,7 @@ mod tests {
             path: "/srv/disk".to_owned(),
             condition: if out { Condition::Out(Reason::Errors) } else { Condition::In },
             stats: Stats { reads, damaged_sum: 2, errors_read: 3, ..Stats::default() },
+            absence: None,
         };
         let (mut before, mut now) = (reading(0, 0), reading(2, 0));
         assert_eq!(now.json(&before)["disk"], json!([]));

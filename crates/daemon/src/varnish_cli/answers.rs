@@ -186,20 +186,43 @@ async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&s
         Err(kind) => return refused(kind.to_string()),
     };
     let text = expression.listed();
-    let what = match What::of_expression(expression) {
-        Ok(what) => what,
+    let whats = match meant(daemon, expression) {
+        Ok(whats) => whats,
         Err(why) => return refused(why),
     };
-    let outcome = match daemon.shared.purge(what, false, rt::now(), COUNT_MS).await {
-        Ok(outcome) => outcome,
-        Err(why) => return Reply::new(Status::Cannot, why.to_string()),
-    };
+    let (mut objects, mut pending) = (0, false);
+    for what in whats {
+        match daemon.shared.purge(what, false, rt::now(), COUNT_MS).await {
+            Ok(outcome) => {
+                objects += outcome.objects;
+                pending |= outcome.pending;
+            }
+            Err(why) => return Reply::new(Status::Cannot, why.to_string()),
+        }
+    }
     counters.inc(Counter::Purges);
-    counters.add(Counter::Invalidations, outcome.objects);
-    let more = if outcome.pending { " so far" } else { "" };
-    let hit = format!("{} stored responses hit{more}", outcome.objects);
+    counters.add(Counter::Invalidations, objects);
+    let more = if pending { " so far" } else { "" };
+    let hit = format!("{objects} stored responses hit{more}");
     base::tell!(Notice, "larder: Varnish CLI: {peer}: ban {text}: {hit}");
     Reply::ok(hit)
+}
+
+/// The responses that an expression means. Where programs decide it means what it means in them:
+/// what they have stored has all its fields. Where a policy decides, surrogate keys are kept as
+/// hashes, and an expression on them must name them whole.
+fn meant(daemon: &Daemon, expression: Expression) -> Result<Vec<What>, String> {
+    let live = daemon.shared.live();
+    let programs = live.listed.iter().any(|site| site.vcl.is_some());
+    let policies = live.listed.iter().any(|site| site.vcl.is_none());
+    let by_keys = policies.then(|| What::of_expression(expression.clone()));
+    if !programs {
+        return Ok(Vec::from_iter(by_keys.transpose()?));
+    }
+    // The same text means more than its fields only where it is about keys.
+    let by_keys = by_keys.and_then(Result::ok);
+    let by_keys = by_keys.filter(|what| !matches!(what, What::Ban { tags: None, .. }));
+    Ok([Some(What::by_fields(expression)), by_keys].into_iter().flatten().collect())
 }
 
 /// The bans kept, the newest first. Where Varnish has how many objects refer to one, this is how

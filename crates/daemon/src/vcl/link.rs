@@ -1,13 +1,15 @@
 //! A program's backends as origins: each backend is an origin with one server.
 //!
-//! Varnish knows no ejection, no queue in front of a busy backend, no client's share of it and no
-//! retry but that of a kept connection which turns out to be closed: neither has such an origin.
+//! Varnish knows no ejection, no client's share of a busy backend and no retry but that of a kept
+//! connection which turns out to be closed: neither has such an origin.
 //! Its addresses are those of the load, however long the program lives.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::Limits;
+use bytes::Bytes;
 use flow::vcl::link::Connected;
 use origin::{
     Address, EjectConfig, Journal, LookupTtl, Lookups, Opening, OriginConfig, Pace, ProbeConfig,
@@ -96,7 +98,10 @@ fn origin_of(
     settings: &LinkSettings<'_>,
 ) -> Result<OriginConfig, String> {
     let LinkSettings { params, limits, reserved, pace } = settings;
-    let address = address(spec, params)?;
+    let (address, preamble) = match &spec.via {
+        None => (address(spec, params)?, spec.preamble.clone().unwrap_or_default()),
+        Some(proxy) => (address(proxy, params)?, through(spec, params)?),
+    };
     let server = ServerConfig { address, protocol: Protocol::Http, weight: 1, tls: false };
     let proxy = match spec.proxy_header {
         1 => Some(ProxyHeader::V1),
@@ -108,14 +113,16 @@ fn origin_of(
         Some(_) => "0.0.0.0",
         None => &spec.host,
     });
-    let preamble = spec.preamble.clone().unwrap_or_default();
     Ok(OriginConfig {
         probe: spec.probe.as_ref().map(|spec| probe(spec, host)),
         host_default: Some(host.to_owned()),
         opening: Opening { preamble, proxy },
         max_connections: spec.max_connections,
         client_share_percent: 100,
-        queue: 0,
+        queue: spec.wait_limit.unwrap_or_else(|| clamp(params.number(Param::BackendWaitLimit))),
+        queue_timeout_ms: ms(spec
+            .wait_timeout
+            .unwrap_or_else(|| params.seconds(Param::BackendWaitTimeout))),
         retries: 0,
         // As Varnish takes them.
         lenient: true,
@@ -126,6 +133,29 @@ fn origin_of(
         reserved: Arc::clone(reserved),
         ..OriginConfig::with_limits(name, vec![server], limits)
     })
+}
+
+/// The bytes that have a proxy (`.via`) connect to the backend, and the backend's own preamble
+/// behind them.
+fn through(spec: &BackendSpec, params: &Params) -> Result<Bytes, String> {
+    let Address::Fixed { addresses, .. } = address(spec, params)? else {
+        return Err("a host that is looked up again cannot be reached through a proxy".to_owned());
+    };
+    let destination = addresses.first().ok_or_else(|| "it has no address".to_owned())?;
+    let own = spec.authority.as_deref().or(spec.host_header.as_deref());
+    let named = own.unwrap_or(&spec.host);
+    let authority = named.split(':').next().unwrap_or_default();
+    let is_address = named.parse::<IpAddr>().is_ok() || authority.parse::<IpAddr>().is_ok();
+    let authority = if is_address || named.starts_with('[') { "" } else { authority };
+    let mut out = Vec::new();
+    proxyproto::write_via(&mut out, *destination, authority);
+    out.extend_from_slice(spec.preamble.as_deref().unwrap_or_default());
+    Ok(out.into())
+}
+
+/// A number that may be larger than there is room for.
+fn clamp(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// When a backend's name is looked up again.

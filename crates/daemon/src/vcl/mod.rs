@@ -22,7 +22,7 @@ use tokio::runtime::Handle;
 use varnishcli::{Call, Reply, Status};
 use vcl::ctx::Tag;
 use vcl::params::{Param, Params};
-use vcl::program::{Input, Instance, Program, Rules};
+use vcl::program::{Compiled, Input, Instance, Program, Rules};
 
 use link::LinkSettings;
 pub(crate) use loader::Files;
@@ -266,11 +266,15 @@ impl Vcls {
     ) -> Result<(Arc<Instance>, String), Reply> {
         self.registry.lock().admit(name)?;
         let crowd = self.crowd(made)?;
-        let (program, warnings) = self.compile(from, files)?;
+        let Compiled { program, warnings, usual } = self.compile(from, files)?;
         let instance = self.start(name, &program)?;
-        let said = match warnings.is_empty() {
+        // Scripts take any text for a fault. What varnishd does not say is in the log.
+        if warnings != usual {
+            base::tell!(Notice, "larder: VCL {name}:\n{warnings}");
+        }
+        let said = match usual.is_empty() {
             true => String::new(),
-            false => format!("Message from VCC-compiler:\n{warnings}"),
+            false => format!("Message from VCC-compiler:\n{usual}"),
         };
         Ok((instance, format!("{said}{}", crowd.unwrap_or_default())))
     }
@@ -298,11 +302,11 @@ impl Vcls {
         }
     }
 
-    /// Compiles a program; the second value is its warnings.
+    /// Compiles a program.
     ///
     /// # Errors
     /// The faults, in varnishd's frame.
-    fn compile(&self, from: Code<'_>, files: &Files) -> Result<(Arc<Program>, String), Reply> {
+    fn compile(&self, from: Code<'_>, files: &Files) -> Result<Compiled, Reply> {
         let params = self.params();
         let registry = self.registry.lock();
         let labels: Vec<String> = registry.labels().map(|(name, _)| name.to_owned()).collect();
@@ -641,7 +645,8 @@ pub fn compile(
     storages: &[&str],
     labels: &[&str],
 ) -> Result<(Arc<Program>, String), String> {
-    compile_with(&Files::new(params), from, params, storages, labels)
+    let compiled = compile_with(&Files::new(params), from, params, storages, labels)?;
+    Ok((compiled.program, compiled.warnings))
 }
 
 /// The same with these files.
@@ -651,7 +656,7 @@ fn compile_with(
     params: &Params,
     storages: &[&str],
     labels: &[&str],
-) -> Result<(Arc<Program>, String), String> {
+) -> Result<Compiled, String> {
     let read;
     let (name, text) = match from {
         Code::Text(name, text) => (name, text),
@@ -666,8 +671,7 @@ fn compile_with(
         include_depth: INCLUDE_DEPTH,
         unused_is_error: params.is_on(Param::VccErrUnref),
     };
-    let compiled = Program::compile(&Input { name, text, loader: files, rules })?;
-    Ok((compiled.program, compiled.warnings))
+    Program::compile(&Input { name, text, loader: files, rules })
 }
 
 /// A time as programs have it.

@@ -31,6 +31,52 @@ fn disk(clocks: &Arc<Clocks>) -> Memory {
     vfs
 }
 
+#[test]
+fn a_volume_whose_journals_are_gone_or_older_than_its_superblock_begins_empty() {
+    let clocks = Clocks::new();
+    let start = |vfs: &Memory| {
+        let lab = Lab::over(vfs.clone(), &clocks);
+        (0..20).for_each(|hash| _ = lab.put(hash, 1, 900).unwrap());
+        lab.disk.settle();
+        lab
+    };
+    let rest = |vfs: &Memory| {
+        vfs.contents()
+            .into_keys()
+            .filter(|name| name.starts_with("journal") || name.starts_with("snapshot"))
+            .collect::<Vec<_>>()
+    };
+    let vfs = Memory::new();
+    start(&vfs).disk.stop();
+    let (older, names) = (vfs.contents(), rest(&vfs));
+    // Pages are purged, and two more sessions pass.
+    for _ in 0..2 {
+        let lab = Lab::over(vfs.clone(), &clocks);
+        let purge = lab.disk.append(Bytes::from_static(b"all of them")).unwrap();
+        let places: Vec<_> = lab.index.places.lock().values().flatten().copied().collect();
+        assert!(places.iter().all(|place| lab.disk.forget(*place)));
+        drop(purge);
+        (0..20).for_each(|hash| _ = lab.put(hash, 2, 900).unwrap());
+        lab.disk.stop();
+    }
+    let whole = vfs.copy();
+    assert_eq!(Lab::over(whole, &clocks).index.len(), 20);
+    let gone = vfs.copy();
+    rest(&gone).iter().for_each(|name| gone.remove(name).unwrap());
+    let lab = Lab::over(gone, &clocks);
+    assert_eq!((lab.emptied.clone(), lab.index.len()), (vec![0], 0));
+    assert_eq!(lab.stats().damaged_journal, 1);
+    // Those of an older copy, under the new superblock and data.
+    let back = vfs.copy();
+    rest(&back).iter().for_each(|name| back.remove(name).unwrap());
+    for name in names {
+        let file = back.open(&name, true).unwrap();
+        file.write_at(&older[&name], 0).unwrap();
+    }
+    let lab = Lab::over(back, &clocks);
+    assert_eq!((lab.emptied.clone(), lab.index.len()), (vec![0], 0));
+}
+
 /// Damages one place of a disk; returns what it did.
 fn damage(vfs: &Memory, rng: &mut Rng) -> String {
     let sizes: Vec<(String, usize)> =

@@ -165,16 +165,55 @@ fn reads_that_fail_are_misses_and_take_a_disk_out_that_has_too_many() {
     first.disk.settle();
     drop(first.disk.append(Bytes::from_static(b"x")).expect("there is nothing to invalidate"));
     drop(first);
-    // It is remembered, and nothing is asked of the disk.
+    // It is remembered, and what the disk has is not believed.
     switch.set(0);
     let second = lab(&switch, &vfs, &clocks);
-    assert_eq!(*second.index.changes.lock(), [(0, Condition::Out(Reason::Errors))]);
-    assert!(second.put(1, 1, 10).is_none());
-    drop(second.disk.append(Bytes::from_static(b"y")).unwrap());
-    drop(second);
-    let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
-    crate::tools::empty(&shared).unwrap();
-    lab(&switch, &vfs, &clocks).put(1, 1, 10).expect("whoever empties it wants it back");
+    assert_eq!((second.emptied.clone(), second.index.len()), (vec![0], 0));
+    second.put(1, 1, 10).expect("it is well again");
+}
+
+#[test]
+fn a_disk_that_was_taken_out_is_taken_back_empty_when_it_is_well() {
+    let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+    let first = lab(&switch, &vfs, &clocks);
+    (0..9).for_each(|hash| _ = first.put(hash, 1, 900).unwrap());
+    first.disk.settle();
+    switch.set(NO_READS | READ_ONLY);
+    (0..3).for_each(|hash| {
+        _ = first.read(first.index.place(hash).unwrap(), hash, Ask::whole());
+    });
+    let out = (0, Condition::Out(Reason::Errors));
+    assert_eq!(*first.index.changes.lock(), [out]);
+    for _ in 0..3 {
+        clocks.pass(60_000);
+        first.disk.tick();
+        assert_eq!(*first.index.changes.lock(), [out], "it is not well yet");
+    }
+    switch.set(0);
+    clocks.pass(60_000);
+    first.disk.tick();
+    assert_eq!(*first.index.changes.lock(), [out, (0, Condition::In)]);
+    first.disk.settle();
+    first.put(20, 1, 900).expect("it is used again");
+    drop(first.disk.append(Bytes::from_static(b"x")).expect("and writes purges down"));
+    first.disk.settle();
+    assert_eq!((first.version(20), first.stats().records), (Some(1), 1));
+}
+
+#[test]
+fn a_purge_while_no_disk_can_be_used_is_in_force_and_says_what_it_cannot_promise() {
+    let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+    let first = lab(&switch, &vfs, &clocks);
+    first.put(1, 1, 900).unwrap();
+    first.disk.settle();
+    switch.set(READ_ONLY);
+    // Whether it is the first one, or one that finds the volume out.
+    for _ in 0..3 {
+        let (effect, writing) = first.disk.begin_append(Bytes::from_static(b"x")).unwrap();
+        assert!(effect.number() > 0);
+        drop(effect);
+        writing.wait().expect_err("it may be undone by a crash");
+    }
 }
 
 #[test]
@@ -351,8 +390,48 @@ fn there_is_no_room_for_a_new_volume() {
     let switch = Switch::default();
     switch.set(FULL);
     let vfs = Arc::new(switch.over(Memory::new()));
-    let refused = Lab::open(settings(vec![volume(vfs, 8)]), &Clocks::new()).err().unwrap();
+    let clocks = Clocks::new();
+    let lab = Lab::open(settings(vec![volume(Arc::clone(&vfs) as _, 8)]), &clocks).unwrap();
+    let (0, refused) = &lab.failed[0] else { panic!("{:?}", lab.failed) };
     assert!(refused.to_string().starts_with("memory: making the volume: "), "{refused}");
+    assert_eq!(lab.disk.absence(0), Some(refused.to_string()));
+    assert_eq!(vfs.list().unwrap(), Vec::<String>::new(), "nothing is left of it");
+    assert!(lab.put(1, 1, 10).is_none());
+    drop(lab.disk.append(Bytes::from_static(b"x")).expect("there is nothing to invalidate"));
+    switch.set(0);
+    lab.disk.tick();
+    assert!(lab.put(1, 1, 10).is_none(), "not yet");
+    clocks.pass(60_000);
+    lab.disk.tick();
+    lab.disk.settle();
+    assert_eq!(*lab.index.changes.lock(), [(0, Condition::In)]);
+    assert_eq!(lab.disk.absence(0), None);
+    lab.put(1, 1, 10).expect("there is room now");
+}
+
+#[test]
+fn a_disk_that_cannot_be_read_at_the_start_is_taken_back_empty_and_purges_say_so_until_then() {
+    let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+    let first = lab(&switch, &vfs, &clocks);
+    (0..5).for_each(|hash| _ = first.put(hash, 1, 500).unwrap());
+    first.disk.stop();
+    switch.set(NO_READS);
+    let second = lab(&switch, &vfs, &clocks);
+    assert_eq!(second.failed.len(), 1);
+    assert!(second.put(50, 1, 10).is_none());
+    let (_, writing) = second.disk.begin_append(Bytes::from_static(b"x")).unwrap();
+    writing.wait().expect_err("what is on the disk may be found by a later start");
+    switch.set(0);
+    clocks.pass(60_000);
+    second.disk.tick();
+    second.disk.settle();
+    assert_eq!(second.index.len(), 0, "it has missed a purge");
+    second.put(1, 2, 10).expect("it is used");
+    drop(second.disk.append(Bytes::from_static(b"y")).unwrap());
+    second.disk.stop();
+    let third = lab(&switch, &vfs, &clocks);
+    assert_eq!((third.index.len(), third.version(1)), (1, Some(2)));
+    assert!(third.emptied.is_empty() && third.failed.is_empty());
 }
 
 #[test]

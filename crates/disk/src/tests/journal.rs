@@ -1,7 +1,6 @@
 //! The journal by itself: what is added while a new file takes the place of the old one.
 
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use super::*;
 use crate::journal::{Chain, Item, Journal, Moment, Past};
@@ -48,7 +47,7 @@ impl Busy {
 
     /// The invalidations whose durability has been told.
     fn durable(&self) -> u64 {
-        let is = |ticket: &u64| self.journal().wait(*ticket, Duration::ZERO).is_ok();
+        let is = |ticket: &u64| self.journal().wait(*ticket, 0, || 0).is_ok();
         (1..=self.journal().ticket()).take_while(is).count() as u64
     }
 }

@@ -38,6 +38,51 @@ fn moving_never_takes_more_than_its_share() {
     assert!((1.0..1.3).contains(&amplification), "{amplification}");
 }
 
+/// A store of many segments whose index may take `bytes`, with all that is there found.
+fn lab_with_index(vfs: Memory, clocks: &Arc<Clocks>, bytes: u64) -> (Lab, Arc<base::Allowance>) {
+    let index = base::Allowance::new(bytes);
+    let settings = settings(vec![volume(Arc::new(vfs), 200)]);
+    let lab = Lab::open(Config { index: Arc::clone(&index), ..settings }, clocks).unwrap();
+    lab.find();
+    (lab, index)
+}
+
+#[test]
+fn a_full_index_makes_room_by_what_is_worth_least_and_the_disk_takes_more() {
+    const INDEX_BYTES: u64 = 16 << 10;
+    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (lab, index) = lab_with_index(vfs.clone(), &clocks, INDEX_BYTES);
+    for hash in 0..3000 {
+        assert!(lab.put(hash, 1, 100).is_some(), "{hash}");
+        if hash % 10 == 0 {
+            lab.disk.settle();
+            (3..6).for_each(|asked| assert_eq!(lab.version(asked).is_some(), hash >= asked));
+        }
+        assert!(index.used() <= INDEX_BYTES + INDEX_BYTES / 8, "{} bytes", index.used());
+    }
+    let stats = lab.stats();
+    assert!(stats.free_segments > 150, "the volume is far from full: {stats:?}");
+    assert!(stats.dropped_index > 2000 && stats.dropped_index == stats.dropped, "{stats:?}");
+    assert!(lab.index.len() > 300, "{} are left", lab.index.len());
+    assert_eq!((lab.version(4), lab.version(2999), lab.version(100)), (Some(1), Some(1), None));
+    assert_eq!((stats.refused_index, stats.refused_space, stats.damaged()), (0, 0, 0));
+    lab.disk.stop();
+    // With less of it a start finds the newest.
+    let (lab, index) = lab_with_index(vfs, &clocks, INDEX_BYTES / 2);
+    assert!(index.used() <= INDEX_BYTES / 2 + INDEX_BYTES / 8);
+    assert!(lab.stats().dropped_index > 0);
+    assert_eq!((lab.version(2999), lab.stats().damaged()), (Some(1), 0));
+}
+
+#[test]
+fn with_an_index_that_is_full_nothing_is_taken() {
+    let (lab, index) = lab_with_index(Memory::new(), &Clocks::new(), 16 << 10);
+    index.take(16 << 10);
+    assert_eq!((lab.put(1, 1, 100), lab.stats().refused_index), (None, 1));
+    index.give(16 << 10);
+    assert!(lab.put(1, 1, 100).is_some());
+}
+
 #[test]
 fn an_owner_that_has_forgotten_gets_nothing_moved() {
     let lab = Lab::over(Memory::new(), &Clocks::new());

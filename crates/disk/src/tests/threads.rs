@@ -152,3 +152,36 @@ impl Lab {
         Some(check(hash, &answer))
     }
 }
+
+#[test]
+fn a_thread_that_panics_is_counted_and_goes_on() {
+    static FAULTS: AtomicU64 = AtomicU64::new(0);
+    const READ: u64 = 1;
+    const WRITE: u64 = 2;
+    let met = |fault: u64| FAULTS.fetch_and(!fault, Ordering::SeqCst) & fault != 0;
+    let vfs = Faulty::new(Memory::new(), move |name, operation| {
+        let is_write = matches!(operation, Operation::Write(_)) && name.starts_with("data");
+        assert!(operation != Operation::Read || !met(READ), "as a bug would");
+        assert!(!is_write || !met(WRITE), "as a bug would");
+        None
+    });
+    let lab = threaded(vfs);
+    lab.put(1, 1, 900).unwrap();
+    lab.wait(|lab| lab.stats().queued_bytes == 0);
+    FAULTS.store(READ, Ordering::SeqCst);
+    assert!(lab.read_later(1).recv_timeout(LONG).is_err(), "nobody answers this one");
+    for _ in 0..5 {
+        let answer = lab.read_later(1).recv_timeout(LONG).unwrap().unwrap();
+        assert_eq!(check(1, &answer), 1);
+    }
+    assert_eq!(lab.stats().panics, 1);
+    // What the writer was at is not known: the volume begins anew.
+    FAULTS.store(WRITE, Ordering::SeqCst);
+    lab.put(2, 1, 900).unwrap();
+    lab.wait(|lab| lab.index.changes.lock().last() == Some(&(0, Condition::In)));
+    assert_eq!(lab.stats().panics, 2);
+    lab.wait(|lab| lab.put(3, 1, 900).is_some());
+    lab.wait(|lab| lab.stats().queued_bytes == 0);
+    let answer = lab.read_later(3).recv_timeout(LONG).unwrap().unwrap();
+    assert_eq!(check(3, &answer), 1);
+}

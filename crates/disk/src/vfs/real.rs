@@ -4,10 +4,11 @@ use std::any::Any;
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{self, AtFlags, FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{self, AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, Uid};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, pwrite};
+use rustix::process::geteuid;
 
 use super::{File, Vfs};
 use crate::open::SUPERBLOCK;
@@ -19,7 +20,10 @@ const LOCK: &str = "lock";
 #[derive(Debug)]
 pub struct Real {
     path: PathBuf,
-    directory: OwnedFd,
+    /// Once it has been opened.
+    directory: OnceLock<OwnedFd>,
+    /// A file system is to be mounted here before it is.
+    mount: Option<PathBuf>,
 }
 
 impl Real {
@@ -29,25 +33,50 @@ impl Real {
     /// # Errors
     /// Those of the system.
     pub fn new(path: &Path) -> io::Result<Self> {
+        let real = Self::at(path);
+        real.directory()?;
+        Ok(real)
+    }
+
+    /// The directory at `path`, which is opened as [`Real::new`] does when something is first asked
+    /// of it. If it cannot be, that fails, and the next question tries again.
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), directory: OnceLock::new(), mount: None }
+    }
+
+    /// As before, and it cannot be opened before a file system is mounted at `mount`: without it,
+    /// what is there is another disk's.
+    #[must_use]
+    pub fn below_mount(self, mount: PathBuf) -> Self {
+        Self { mount: Some(mount), ..self }
+    }
+
+    fn directory(&self) -> io::Result<&OwnedFd> {
+        if let Some(directory) = self.directory.get() {
+            return Ok(directory);
+        }
+        if let Some(mount) = self.mount.as_ref().filter(|mount| !is_mounted(mount)) {
+            let why = format!("nothing is mounted at {}", mount.display());
+            return Err(io::Error::new(ErrorKind::NotFound, why));
+        }
         let private = Mode::RWXU;
-        match fs::mkdir(path, private) {
+        match fs::mkdir(&self.path, private) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = fs::open(path, flags, Mode::empty())?;
-        let real = Self { path: path.to_owned(), directory };
-        // One that was there may be open to others; but it may also be somebody else's.
-        if real.is_for_a_volume()? {
-            fs::fchmod(&real.directory, private)?;
+        let directory = fs::open(&self.path, flags, Mode::empty())?;
+        // Whoever else may put files there could give answers.
+        let owner = Uid::from_raw(fs::fstat(&directory)?.st_uid);
+        if owner != geteuid() && !owner.is_root() {
+            return Err(io::Error::new(ErrorKind::PermissionDenied, "it is another user's"));
         }
-        Ok(real)
-    }
-
-    /// Returns true if it is empty, or a volume.
-    fn is_for_a_volume(&self) -> io::Result<bool> {
-        let names = self.list()?;
-        Ok(names.is_empty() || names.iter().any(|name| name == SUPERBLOCK))
+        // One that was there may be open to others; but it may also be somebody else's.
+        let names = names(&directory)?;
+        if names.is_empty() || names.iter().any(|name| name == SUPERBLOCK) {
+            fs::fchmod(&directory, private)?;
+        }
+        Ok(self.directory.get_or_init(|| directory))
     }
 
     fn file(&self, name: &str, make: bool) -> io::Result<OwnedFd> {
@@ -55,7 +84,7 @@ impl Real {
         if make {
             flags |= OFlags::CREATE;
         }
-        Ok(fs::openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR)?)
+        Ok(fs::openat(self.directory()?, name, flags, Mode::RUSR | Mode::WUSR)?)
     }
 }
 
@@ -69,26 +98,20 @@ impl Vfs for Real {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in fs::Dir::read_from(&self.directory)? {
-            let name = entry?.file_name().to_string_lossy().into_owned();
-            if !matches!(&*name, "." | ".." | LOCK) {
-                names.push(name);
-            }
-        }
-        Ok(names)
+        names(self.directory()?)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        Ok(fs::renameat(&self.directory, from, &self.directory, to)?)
+        let directory = self.directory()?;
+        Ok(fs::renameat(directory, from, directory, to)?)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        Ok(fs::unlinkat(&self.directory, name, AtFlags::empty())?)
+        Ok(fs::unlinkat(self.directory()?, name, AtFlags::empty())?)
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        Ok(fs::fsync(&self.directory)?)
+        Ok(fs::fsync(self.directory()?)?)
     }
 
     fn lock(&self) -> io::Result<Box<dyn Any + Send + Sync>> {
@@ -99,6 +122,25 @@ impl Vfs for Real {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Returns true if a file system is mounted at `point`, as far as can be told.
+fn is_mounted(point: &Path) -> bool {
+    let Ok(mounts) = std::fs::read_to_string("/proc/self/mountinfo") else { return true };
+    let escaped = point.display().to_string().replace(' ', "\\040");
+    mounts.lines().any(|line| line.split(' ').nth(4) == Some(&*escaped))
+}
+
+/// Names of the files in a directory, but for the one that is locked.
+fn names(directory: &OwnedFd) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::Dir::read_from(directory)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !matches!(&*name, "." | ".." | LOCK) {
+            names.push(name);
+        }
+    }
+    Ok(names)
 }
 
 /// A file of a [`Real`] directory.
@@ -178,6 +220,47 @@ mod tests {
             assert!(opened.is_ok(), "{files:?}");
             assert_eq!(is, mode, "{files:?}");
         }
+    }
+
+    #[test]
+    fn below_a_mount_point_with_nothing_mounted_nothing_is_made() {
+        let name = format!("larder-disk-unmounted-{}", std::process::id());
+        let point = std::env::temp_dir().join(name);
+        create_dir(&point).unwrap();
+        let unmounted = Real::at(&point.join("larder")).below_mount(point.clone());
+        let refused = unmounted.list().unwrap_err().to_string();
+        let made = point.join("larder").exists();
+        let mounted = Real::at(&point.join("larder")).below_mount("/".into());
+        let names = mounted.list();
+        remove_dir_all(&point).unwrap();
+        assert!(refused.starts_with("nothing is mounted at "), "{refused}");
+        assert!(!made && names.is_ok());
+    }
+
+    #[test]
+    fn a_directory_of_another_user_is_not_taken() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let name = format!("larder-disk-owner-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        create_dir(&path).unwrap();
+        std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+        let refused = Real::new(&path).map(drop);
+        remove_dir_all(&path).unwrap();
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_opened_yet_is_opened_later() {
+        let name = format!("larder-disk-later-{}", std::process::id());
+        let above = std::env::temp_dir().join(name);
+        let later = Real::at(&above.join("larder"));
+        assert_eq!(later.list().unwrap_err().kind(), ErrorKind::NotFound);
+        create_dir(&above).unwrap();
+        let names = later.list();
+        remove_dir_all(&above).unwrap();
+        assert_eq!(names.unwrap(), Vec::<String>::new());
     }
 
     #[test]

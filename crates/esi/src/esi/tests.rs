@@ -71,9 +71,38 @@ fn an_include_has_its_attributes() {
 #[test]
 fn variables_in_an_address_cannot_end_its_line() {
     let own = fragment("<esi:include src=\"/a?$(HTTP_COOKIE{d})\n\r\0\x7f&$(QUERY_STRING{y})\"/>");
-    assert_eq!(own.src, b"/a?<x>%20\"&'%0A%0D%00%7F&a%20b");
+    assert_eq!(own.src, b"/a?%3Cx%3E%20%22%26%27%0A%0D%00%7F&a%20b");
     let own = fragment("<esi:include src='/a' alt='/$(QUERY_STRING{x}) b'/>");
     assert_eq!(own.alt.as_deref(), Some(&b"/xv%20b"[..]));
+}
+
+#[test]
+fn words_of_a_client_are_text_in_a_page_and_one_part_of_an_address() {
+    for (page, gives) in [
+        ("<esi:vars>[$(HTTP_COOKIE{d})]</esi:vars>", "[&lt;x&gt; &quot;&amp;&#39;]"),
+        ("<esi:vars name=\"<b>$(HTTP_COOKIE{d}|i)</b>\"/>", "<b>&lt;x&gt; &quot;&amp;&#39;</b>"),
+        ("<esi:vars>[$(HTTP_COOKIE{none}|'<i>')]</esi:vars>", "[<i>]"),
+        // Whatever way they have come: what the page says around them is its own.
+        (
+            "<esi:assign name='a' value='<b>$(HTTP_COOKIE{d})'/><esi:assign name='b' value='$(a)!'/>\
+          <esi:vars>$(b)</esi:vars>",
+            "<b>&lt;x&gt; &quot;&amp;&#39;!",
+        ),
+        (
+            "<esi:assign name='a' value='/f?x=$(HTTP_HEADER{x-all})&y='/>\
+          <esi:include src='$(a)1'/>",
+            "{/f?x=%21%22%23%24%25%26%27%28%29%2A%2B%2C-.%2F%3A%3B%3C%3D%3E%3F%40%5B%5C%5D%5E_\
+             %60%7B%7C%7D~&y=1}",
+        ),
+        ("<esi:include src='/f?$(QUERY_STRING)'/>", "{/f?x=xv&y=a%20b&e=&n=10}"),
+        // A comparison is of the words themselves.
+        (
+            "<esi:choose><esi:when test=\"$(HTTP_HEADER{x-foo})=='bar'\">y</esi:when></esi:choose>",
+            "y",
+        ),
+    ] {
+        assert_eq!(got(page), gives, "{page}");
+    }
 }
 
 #[test]

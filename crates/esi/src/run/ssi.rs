@@ -150,7 +150,7 @@ impl Run {
             for name in names.into_iter().flatten() {
                 match value {
                     Some(value) => self.assign(name.as_bytes(), value.to_vec()),
-                    None => drop(self.values.remove(name.as_bytes())),
+                    None => drop(self.values.all.remove(name.as_bytes())),
                 }
             }
         }
@@ -224,7 +224,7 @@ impl Run {
 
     /// The value of a variable, whose name is in lower case.
     fn variable(&self, name: &[u8], env: &dyn Environment) -> Option<Vec<u8>> {
-        if let Some(value) = self.values.get(name) {
+        if let Some(value) = self.values.all.get(name) {
             return Some(value.clone());
         }
         match name {

@@ -120,6 +120,8 @@ fn links_out_of_the_root_are_refused() {
 fn nothing_runs_below_a_barred_directory() {
     let barred = vec!["/uploads/".to_owned(), "sites/*/files".to_owned()];
     let rules = Rules { barred, ..Rules::default() };
+    let cased = Rules { barred: vec!["/**/Uploads".to_owned()], ..Rules::default() };
+    assert_eq!(resolved(&cased, "/uploads/shell.php/x"), "403");
     for path in
         ["/uploads/shell.php", "/uploads/shell.php/x", "/sites/a/files/evil.php", "/sites/a/files/"]
     {
@@ -128,6 +130,29 @@ fn nothing_runs_below_a_barred_directory() {
     assert_eq!(resolved(&rules, "/uploads/x.jpg"), "file /uploads/x.jpg");
     assert_eq!(resolved(&rules, "/wp-admin/post.php"), "/wp-admin/post.php|");
     assert_eq!(resolved(&Rules::default(), "/uploads/shell.php"), "/uploads/shell.php|");
+}
+
+#[test]
+fn stars_stand_for_segments() {
+    for (name, directory, below) in [
+        ("/uploads/x.php", "/uploads", true),
+        ("/uploads", "/uploads", false),
+        ("/uploadsx/x.php", "/uploads", false),
+        ("//blog//uploads//x.php", "/blog/uploads/", true),
+        ("/blog/uploads/2026/x.php", "/**/uploads", true),
+        ("/UpLoads/x.php", "/**/uploads", true),
+        ("/a/b/c/uploads/d/uploads/x", "/**/uploads/x", false),
+        ("/a/b/c/uploads/d/uploads/x", "/**/uploads", true),
+        ("/a/sites/x/files/y.php", "/**/sites/*/files", true),
+        ("/sites/files/y.php", "/**/sites/*/files", false),
+        ("/a/x.php", "/*", true),
+        ("/x.php", "/*", false),
+        ("/x.php", "/**", true),
+        ("/a/b/c/d/x.php", "/a/**/d", true),
+        ("/a/d/x.php", "/a/**/d", true),
+    ] {
+        assert_eq!(is_below(name.as_bytes(), directory), below, "{name} {directory}");
+    }
 }
 
 #[test]

@@ -29,10 +29,10 @@ pub(super) enum Slot {
     Text(Range<u64>),
     /// A part that is at hand.
     Part(Part),
-    /// A stored body that is at hand in gzip, and can be put into a page in gzip.
-    Gzip(Arc<Object>, GzipSegment),
-    /// A body that comes. If the flag is set, the page goes on when it breaks off.
-    Body(Reader, bool),
+    /// A body that is at hand in gzip, and can be put into a page in gzip.
+    Gzip(GzipSegment),
+    /// A body that comes.
+    Body(ComingBody),
     /// A fragment that must wait.
     Waits(Box<Begun>),
     /// All of the first, or else the others.
@@ -41,6 +41,24 @@ pub(super) enum Slot {
     Op(Op),
     /// The page cannot go on without a fragment that failed.
     Broken,
+}
+
+/// A body that comes, and what belongs to it.
+pub(super) struct ComingBody {
+    pub(super) reader: Reader,
+    /// The page goes on when it breaks off.
+    pub(super) goes_on: bool,
+    /// Its place, as long as it comes.
+    pub(super) place: OwnPlace,
+    /// The fragment that it is of, to be asked for anew if the body has passed by.
+    pub(super) fragment: Option<Box<Fragment>>,
+}
+
+impl ComingBody {
+    /// A body of the page itself.
+    pub(super) fn own(reader: Reader) -> Self {
+        Self { reader, goes_on: false, place: OwnPlace::of_turn(), fragment: None }
+    }
 }
 
 /// A fragment that has begun and must wait.
@@ -117,13 +135,21 @@ pub(super) struct Beginning<'a> {
     /// The time at which the last fragment that was at hand ended, and so the next begins, in
     /// microseconds: looking at the clock twice for each would be a part of what it costs.
     looked_us: Cell<u64>,
+    /// The turn is that of the next fragment that must wait: it needs no place.
+    is_turn: Cell<bool>,
 }
 
 impl<'a> Beginning<'a> {
     /// Those of `page` that begin now.
     pub(super) fn new(core: &'a Rc<Core>, page: &'a Rc<Composed>) -> Self {
         let at = core.now();
-        Self { core, page, at, looked_us: Cell::new(core.log.micros(at)) }
+        let looked_us = Cell::new(core.log.micros(at));
+        Self { core, page, at, looked_us, is_turn: Cell::new(false) }
+    }
+
+    /// Those of `page` whose turn has come: the first of them begins in any case.
+    pub(super) fn in_turn(core: &'a Rc<Core>, page: &'a Rc<Composed>) -> Self {
+        Self { is_turn: Cell::new(true), ..Self::new(core, page) }
     }
 
     /// The pieces that `ops` come to.
@@ -170,12 +196,15 @@ impl<'a> Beginning<'a> {
     /// # Errors
     /// When it has failed, and so has what may take its place.
     fn begin(&self, fragment: Box<Fragment>, slots: &mut Slots) -> Result<(), Gap> {
-        let Some(place) = self.page.within.top.places.take() else {
+        let top = &self.page.within.top;
+        let place = top.places.take(&top.account);
+        let Some(place) = place.or_else(|| self.is_turn.get().then(OwnPlace::of_turn)) else {
             slots.push(Slot::Op(Op::Include(fragment)));
             return Ok(());
         };
         match self.start(&fragment) {
             Ok((asked, Start::Slow(slow))) => {
+                self.is_turn.set(false);
                 slots.push(Slot::Waits(Box::new(Begun { fragment, asked, slow, place })));
                 Ok(())
             }
@@ -186,7 +215,14 @@ impl<'a> Beginning<'a> {
                 self.page.spare.set(Some(asked.request));
                 match judged {
                     Ok(body) => {
-                        add_body(body, self.page.goes_on(fragment.onerror), slots);
+                        let goes_on = self.page.goes_on(fragment.onerror);
+                        let from = slots.len();
+                        add_body(body, (&fragment, goes_on), OwnPlace::of_turn(), slots);
+                        for slot in &mut slots[from..] {
+                            if let Slot::Body(coming) = slot {
+                                coming.reader.park();
+                            }
+                        }
                         Ok(())
                     }
                     Err(failed) => self.instead(fragment, failed, slots),
@@ -235,17 +271,26 @@ impl<'a> Beginning<'a> {
     }
 }
 
-/// Adds the pieces of a fragment's body. The page may go on when one breaks off.
-pub(super) fn add_body(body: Came, goes_on: bool, slots: &mut Slots) {
+/// Adds the pieces of a fragment's body, which has its `place` as long as it comes. The page may go
+/// on when it breaks off.
+pub(super) fn add_body(
+    body: Came,
+    (fragment, goes_on): (&Fragment, bool),
+    place: OwnPlace,
+    slots: &mut Slots,
+) {
     match body {
-        Came::Gzip(object, cut) => slots.push(Slot::Gzip(object, cut)),
+        Came::Gzip(cut) => slots.push(Slot::Gzip(cut)),
         Came::Body(ReplyBody::Parts(Parts::One(part))) if !part.is_empty() => {
             slots.push(Slot::Part(part));
         }
         Came::Body(ReplyBody::Parts(parts @ Parts::Many(_))) => {
             slots.extend(parts.map(Slot::Part));
         }
-        Came::Body(ReplyBody::Stream { reader, .. }) => slots.push(Slot::Body(reader, goes_on)),
+        Came::Body(ReplyBody::Stream { reader, .. }) => {
+            let fragment = Some(Box::new(fragment.clone()));
+            slots.push(Slot::Body(ComingBody { reader, goes_on, place, fragment }));
+        }
         Came::Body(_) => {}
     }
 }

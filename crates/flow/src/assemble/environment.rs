@@ -17,6 +17,24 @@ impl<'a> Question<'a> {
     pub(super) fn of(page: &'a Composed, now: Now) -> Self {
         Self { page, now }
     }
+
+    /// The cookies that variables may tell: those that the site names, of what its policy has left.
+    /// Scripts of the page may read none that is HttpOnly, and nor may its instructions.
+    fn cookies(&self) -> Option<Vec<u8>> {
+        let names = &self.page.site.includes.cookies;
+        if names.is_empty() {
+            return None;
+        }
+        let own = || self.page.request.headers.value(HeaderId::Cookie);
+        let left = self.page.cookies_left.as_deref().or_else(own)?;
+        let is_told = |pair: &&[u8]| {
+            let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
+            names.iter().any(|told| **told == *name)
+        };
+        let told: Vec<_> =
+            left.split(|byte| *byte == b';').map(<[u8]>::trim_ascii).filter(is_told).collect();
+        (!told.is_empty()).then(|| told.join(&b"; "[..]))
+    }
 }
 
 impl esi::Environment for Question<'_> {
@@ -35,6 +53,8 @@ impl esi::Environment for Question<'_> {
     fn header(&self, name: &[u8]) -> Option<Cow<'_, [u8]>> {
         let headers = &self.page.request.headers;
         match HeaderId::of(name) {
+            HeaderId::Cookie => return self.cookies().map(Cow::Owned),
+            HeaderId::Authorization | HeaderId::ProxyAuthorization => return None,
             HeaderId::Other => headers.value_named(name),
             id => headers.value(id),
         }

@@ -1,15 +1,16 @@
 //! The task of a page that must wait for some of its pieces: one half has fragments begin as early
 //! as may be, the other hands on what has come, in the page's order.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::Limit;
-use cache::{BodyWriter, Object, Passage, Reader};
+use base::memory::Full;
+use base::{Account, Held, Limit};
+use cache::{BodyWriter, Passage, Reader};
 use codec::Coding;
 use esi::{Document, Fragment, Node, Op, Run};
 use tokio::sync::mpsc::{self, Sender};
@@ -17,14 +18,16 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use super::Supply;
-use super::begin::{self, Beginning, Begun, Slot, Slots, Text};
+use super::begin::{self, Beginning, Begun, ComingBody, Slot, Slots, Text};
 use super::document;
 use super::environment::Question;
 use super::fragment::{self, Absent, Asked, Came, Gap};
 use super::hand_on::{HandOn, PageCoder};
 use super::page::Composed;
+use super::places::{self, OwnPlace};
+use super::stitch::GzipSegment;
 use crate::ask::Front;
-use crate::body::{Part, ReplyBody};
+use crate::body::{Part, Parts, ReplyBody};
 use crate::core::Core;
 use crate::reply::Reply;
 
@@ -37,8 +40,7 @@ const PIECES: usize = 256;
 /// A piece on its way to its place.
 pub(super) enum Arrival {
     Part(Part),
-    /// The page goes on when it breaks off, if the flag is set.
-    Body(Reader, bool),
+    Body(ComingBody),
     Fragment(Box<Fragment>, Coming),
     /// All of the first, or else the others.
     Try(Vec<Self>, Vec<Op>),
@@ -50,7 +52,9 @@ pub(super) enum Arrival {
 
 /// A fragment's reply, which comes. Nobody waits for it any more when this is dropped.
 pub(super) struct Coming {
-    reply: oneshot::Receiver<(Asked, Reply)>,
+    reply: oneshot::Receiver<(Asked, Reply, OwnPlace)>,
+    /// Its turn has come: what it is answered with is read at once.
+    is_turn: Rc<Cell<bool>>,
     task: JoinHandle<()>,
 }
 
@@ -61,8 +65,11 @@ impl Drop for Coming {
 }
 
 impl Coming {
-    /// The fragment's request, and what it was answered with.
-    pub(super) async fn wait(mut self, most: Option<Duration>) -> Result<(Asked, Reply), Absent> {
+    /// The fragment's request, what it was answered with, and the place of the answer's body.
+    pub(super) async fn wait(
+        mut self,
+        most: Option<Duration>,
+    ) -> Result<(Asked, Reply, OwnPlace), Absent> {
         let reply = &mut self.reply;
         let came = match most {
             Some(most) => rt::time::timeout(most, reply).await.map_err(|_| Absent::Late)?,
@@ -72,17 +79,41 @@ impl Coming {
     }
 }
 
-/// Bytes of text that wait for the pieces before them.
-#[derive(Debug, Default)]
+/// The distance between the two halves of a page's task, and what they tell each other.
+#[derive(Debug)]
 pub(super) struct Ahead {
+    /// Bytes of text that wait for the pieces before them.
     bytes: Cell<u64>,
     less: Notify,
+    /// Nothing is left to be handed on: what begins next has its turn at once.
+    is_idle: Cell<bool>,
+    idle: Notify,
+    /// Pieces handed on, and if the page's reader is what the next one waits for.
+    moved: Cell<u64>,
+    waits_for_reader: Cell<bool>,
+    /// The text's bytes, held for the client.
+    held: RefCell<Held>,
 }
 
 impl Ahead {
+    /// None yet, held on `account`.
+    fn new(account: &Arc<Account>) -> Self {
+        Self {
+            bytes: Cell::default(),
+            less: Notify::default(),
+            is_idle: Cell::default(),
+            idle: Notify::default(),
+            moved: Cell::default(),
+            waits_for_reader: Cell::default(),
+            held: RefCell::new(account.hold_anyway(0)),
+        }
+    }
+
     /// There are more of them; ready when they are no more than `most`.
     async fn more(&self, bytes: u64, most: u64) {
         self.bytes.set(self.bytes.get() + bytes);
+        // They are copies of what has been held.
+        self.held.borrow_mut().grow_anyway(bytes);
         while self.bytes.get() > most {
             self.less.notified().await;
         }
@@ -96,7 +127,41 @@ impl Ahead {
     /// Some of them have been handed on.
     pub(super) fn less(&self, bytes: u64) {
         self.bytes.set(self.bytes.get().saturating_sub(bytes));
+        self.held.borrow_mut().shrink_to(self.bytes.get());
         self.less.notify_one();
+    }
+
+    /// Says if nothing is left to be handed on.
+    pub(super) fn set_idle(&self, is_idle: bool) {
+        self.is_idle.set(is_idle);
+        if is_idle {
+            self.idle.notify_one();
+        }
+    }
+
+    /// Ready when nothing is left to be handed on.
+    async fn idles(&self) {
+        while !self.is_idle.get() {
+            self.idle.notified().await;
+        }
+    }
+
+    /// Something has been handed on, and perhaps the reader must take it first.
+    pub(super) fn moved(&self, waits_for_reader: bool) {
+        self.moved.set(self.moved.get() + 1);
+        self.waits_for_reader.set(waits_for_reader);
+    }
+
+    /// Ready when for `most`, and not twice as long, nothing was handed on that the reader would
+    /// have taken.
+    async fn stands_still(&self, most: Duration) {
+        loop {
+            let before = self.moved.get();
+            rt::time::sleep(most).await;
+            if self.moved.get() == before && !self.waits_for_reader.get() {
+                return;
+            }
+        }
     }
 }
 
@@ -105,9 +170,12 @@ pub(super) struct Feed {
     pub(super) core: Rc<Core>,
     pub(super) page: Rc<Composed>,
     pub(super) passage: Passage,
+    pub(super) ahead: Rc<Ahead>,
     /// The client's address and ours.
     ends: Ends,
     text: Text,
+    /// A fragment has begun that must wait: those after it are behind it.
+    has_first: Cell<bool>,
 }
 
 /// Has the pieces of `page` come and hands them to `writer`.
@@ -120,18 +188,21 @@ pub(super) async fn run(
 ) {
     let (sender, receiver) = mpsc::channel(PIECES);
     let mut watch = writer.watch();
-    let ahead = Rc::new(Ahead::default());
+    let ahead = Rc::new(Ahead::new(&passage.account));
     let text = match &source {
         Supply::Slots(_, text) | Supply::Nodes(_, text) => text.clone(),
         Supply::Stream(_) => Text::None,
     };
-    let feed = Rc::new(Feed { core, page, passage, ends, text });
+    let has_first = Cell::new(false);
+    let feed = Feed { core, page, passage, ahead: Rc::clone(&ahead), ends, text, has_first };
+    let feed = Rc::new(feed);
     let hand_on = HandOn::new(Rc::clone(&feed), (writer, coder), Rc::clone(&ahead));
+    let most = Duration::from_millis(feed.page.live.limits.esi_still_time);
     let begins = async {
         match source {
             Supply::Slots(slots, _) => _ = feed.send(feed.pieces(slots), &sender).await,
             Supply::Nodes(read, _) => _ = feed.nodes(&read.document, &sender).await,
-            Supply::Stream(reader) => _ = feed.stream(reader, &sender, &ahead).await,
+            Supply::Stream(reader) => _ = feed.stream(reader, &sender).await,
         }
         drop(sender);
     };
@@ -143,6 +214,10 @@ pub(super) async fn run(
         biased;
         ((), ()) = async { tokio::join!(begins, hands_on) } => {}
         () = watch.abandoned() => {}
+        () = ahead.stands_still(most) => {
+            feed.core.counters.limit(Limit::EsiStillTime);
+            feed.page.note_ended(Limit::EsiStillTime);
+        }
     }
 }
 
@@ -156,19 +231,17 @@ impl Feed {
     }
 
     /// Reads a page that still comes and hands on its pieces as soon as they are known.
-    async fn stream(
-        &self,
-        mut reader: Reader,
-        to: &Sender<Arrival>,
-        ahead: &Ahead,
-    ) -> Result<(), Gone> {
+    async fn stream(&self, mut reader: Reader, to: &Sender<Arrival>) -> Result<(), Gone> {
         let (rules, limits) = document::reading(self.page.dialect, &self.page.live);
         let (mut parser, mut nodes) = (Some(esi::Parser::new(rules, limits)), Vec::new());
-        let (mut run, mut text) = (Run::new(limits), Unsent::default());
+        let (mut run, mut text) = (Run::new(limits), Unsent::new(&self.passage.account));
         while let Some(reading) = &mut parser {
             match reader.next().await {
                 Ok(Some(bytes)) => {
-                    text.add(&bytes);
+                    if text.add(&bytes).is_err() {
+                        self.core.counters.limit(Limit::ClientMemory);
+                        return broken(to).await;
+                    }
                     reading.push(&bytes, &mut nodes);
                 }
                 Ok(None) => {
@@ -180,6 +253,7 @@ impl Feed {
             }
             if text.bytes.len() as u64 > self.page.live.limits.esi_bytes {
                 self.core.counters.limit(Limit::EsiBytes);
+                self.page.note_ended(Limit::EsiBytes);
                 return broken(to).await;
             }
             nodes.iter_mut().for_each(|node| node.hold(&|range| text.bytes(range).into()));
@@ -194,7 +268,7 @@ impl Feed {
             })
             .await?;
             nodes.clear();
-            ahead.more(sent, self.passage.bytes).await;
+            self.ahead.more(sent, self.passage.bytes).await;
         }
         Ok(())
     }
@@ -235,14 +309,14 @@ impl Feed {
             return self.send(pieces, to).await;
         }
         let name = if let Op::Include(fragment) = &op { fragment.set.clone() } else { None };
-        let mut rest = self.begin_late(vec![op]).await;
+        let mut rest = self.begin_late(vec![op], false).await;
         rest.reverse();
         let mut value = Vec::new();
         while let Some(piece) = rest.pop() {
             let piece = match piece {
                 Arrival::Fragment(fragment, coming) => {
                     let next = match self.come(&fragment, coming).await {
-                        Ok(body) => self.pieces_of(body, &fragment),
+                        Ok(came) => self.pieces_of(came, &fragment),
                         Err(failed) => match self.instead(fragment, failed) {
                             Ok(pieces) => pieces,
                             Err(Gap::LeftOut) => Vec::new(),
@@ -255,7 +329,7 @@ impl Feed {
                 piece => piece,
             };
             match &name {
-                None => to.send(piece).await.map_err(|_| Gone)?,
+                None => self.hand(piece, to).await?,
                 Some(_) => self.collect(piece, &mut value).await,
             }
         }
@@ -280,7 +354,8 @@ impl Feed {
                     add(bytes);
                 }
             }
-            Arrival::Body(mut reader, _) => {
+            Arrival::Body(ComingBody { mut reader, .. }) => {
+                _ = reader.unpark();
                 while let Ok(Some(bytes)) = reader.next().await
                     && add(&bytes)
                 {}
@@ -289,26 +364,40 @@ impl Feed {
         }
     }
 
-    /// The body of a fragment.
-    pub(super) async fn come(&self, fragment: &Fragment, coming: Coming) -> Result<Came, Absent> {
+    /// The body of a fragment, and its place.
+    pub(super) async fn come(
+        &self,
+        fragment: &Fragment,
+        coming: Coming,
+    ) -> Result<(Came, OwnPlace), Absent> {
         let most = fragment.maxwait_ms.map(Duration::from_millis);
-        let (asked, reply) = coming.wait(most).await?;
-        fragment::judge(&self.core, &self.page, fragment, &asked, reply)
+        coming.is_turn.set(true);
+        let (asked, reply, place) = coming.wait(most).await?;
+        let came = fragment::judge(&self.core, &self.page, fragment, &asked, reply)?;
+        Ok((came, place))
     }
 
     /// The pieces of a fragment's body.
-    pub(super) fn pieces_of(&self, body: Came, fragment: &Fragment) -> Vec<Arrival> {
+    pub(super) fn pieces_of(
+        &self,
+        (body, place): (Came, OwnPlace),
+        fragment: &Fragment,
+    ) -> Vec<Arrival> {
         let mut slots = Slots::new();
-        begin::add_body(body, self.page.goes_on(fragment.onerror), &mut slots);
+        let goes_on = self.page.goes_on(fragment.onerror);
+        begin::add_body(body, (fragment, goes_on), place, &mut slots);
         self.pieces(slots)
     }
 
-    /// A stored body in gzip without its coding.
-    fn unfolded(&self, object: &Arc<Object>) -> Arrival {
-        let mut body = ReplyBody::whole(object, None);
+    /// A body in gzip without its coding.
+    fn unfolded(&self, cut: GzipSegment) -> Arrival {
+        let mut body = match cut.into_plain() {
+            Ok(plain) => return Arrival::Part(plain),
+            Err(part) => ReplyBody::Parts(Parts::One(part)),
+        };
         fragment::unfold(&self.core, &self.page, Coding::Gzip, &mut body);
         match body {
-            ReplyBody::Stream { reader, .. } => Arrival::Body(reader, false),
+            ReplyBody::Stream { reader, .. } => Arrival::Body(ComingBody::own(reader)),
             _ => Arrival::Broken,
         }
     }
@@ -318,23 +407,28 @@ impl Feed {
         for piece in pieces {
             match piece {
                 Arrival::Op(op) => {
-                    for piece in self.begin_late(vec![*op]).await {
-                        to.send(piece).await.map_err(|_| Gone)?;
+                    for piece in self.begin_late(vec![*op], false).await {
+                        self.hand(piece, to).await?;
                     }
                 }
-                piece => to.send(piece).await.map_err(|_| Gone)?,
+                piece => self.hand(piece, to).await?,
             }
         }
         Ok(())
     }
 
-    /// Begins `ops` one after the other, each when there is a place for it.
-    pub(super) async fn begin_late(&self, ops: Vec<Op>) -> Vec<Arrival> {
+    /// Begins `ops` one after the other, each when there is a place for it, or when its turn has
+    /// come; `is_turn` says that it has.
+    pub(super) async fn begin_late(&self, ops: Vec<Op>, is_turn: bool) -> Vec<Arrival> {
         let mut pieces = Vec::with_capacity(ops.len());
         let mut rest: Vec<Op> = ops.into_iter().rev().collect();
         while let Some(op) = rest.pop() {
-            self.page.within.top.places.some().await;
-            for piece in self.begin(vec![op]).into_iter().rev() {
+            let is_turn = is_turn || self.place_or_turn().await;
+            let beginning = match is_turn {
+                true => Beginning::in_turn(&self.core, &self.page),
+                false => self.beginning(),
+            };
+            for piece in self.pieces(beginning.of_ops(vec![op])).into_iter().rev() {
                 match piece {
                     Arrival::Op(op) => rest.push(*op),
                     piece => pieces.push(piece),
@@ -342,6 +436,24 @@ impl Feed {
             }
         }
         pieces
+    }
+
+    /// Hands a piece to the other half.
+    async fn hand(&self, piece: Arrival, to: &Sender<Arrival>) -> Result<(), Gone> {
+        self.ahead.set_idle(false);
+        to.send(piece).await.map_err(|_| Gone)
+    }
+
+    /// Waits for a place, or for the turn of what is to begin; returns true if it is that.
+    ///
+    /// The places may all be taken by fragments of a page that this one is a fragment of, and whose
+    /// turn comes after it.
+    async fn place_or_turn(&self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.page.within.top.places.some() => false,
+            () = self.ahead.idles() => true,
+        }
     }
 
     /// Begins `ops` as far as there are places.
@@ -375,9 +487,9 @@ impl Feed {
     fn piece(&self, slot: Slot) -> Arrival {
         match slot {
             Slot::Text(range) => Arrival::Part(self.text.part(range).unwrap_or_else(Part::empty)),
-            Slot::Gzip(object, _) => self.unfolded(&object),
+            Slot::Gzip(cut) => self.unfolded(cut),
             Slot::Part(part) => Arrival::Part(part),
-            Slot::Body(reader, goes_on) => Arrival::Body(reader, goes_on),
+            Slot::Body(coming) => Arrival::Body(coming),
             Slot::Waits(begun) => self.wait_for(*begun),
             Slot::Op(op) => Arrival::Op(Box::new(op)),
             Slot::Try(slots, except) => Arrival::Try(self.pieces(slots), except),
@@ -386,18 +498,28 @@ impl Feed {
     }
 
     fn wait_for(&self, begun: Begun) -> Arrival {
-        let Begun { fragment, asked, slow, place } = begun;
+        let Begun { fragment, asked, slow, mut place } = begun;
         let (tell, reply) = oneshot::channel();
         let core = Rc::clone(&self.core);
         let (ends, passage) = (self.ends, self.passage.clone());
+        // The page waits for the first one: what its window needs is not shared.
+        let behind = if self.has_first.replace(true) { place.window() } else { None };
+        let is_turn = Rc::new(Cell::new(false));
+        let has_turn = Rc::clone(&is_turn);
         let task = rt::spawn_local(async move {
-            let account = &passage.account;
-            let front = Front { ends, window: passage.bytes, ..Front::of(account) };
-            let answer = Box::pin(slow.run(&core, &asked.request, None, front)).await;
-            drop(place);
-            _ = tell.send((asked, answer));
+            let most = passage.bytes.min(places::part_of(&passage.account));
+            let window = behind.map_or(most, |bytes| bytes.min(most));
+            let front = Front { ends, window, ..Front::of(&passage.account) };
+            let mut answer = Box::pin(slow.run(&core, &asked.request, None, front)).await;
+            if let (ReplyBody::Stream { reader, .. }, false) = (&mut answer.body, has_turn.get()) {
+                reader.park();
+            }
+            // What is there already is held as what it is, not by who reads it.
+            let comes = matches!(answer.body, ReplyBody::Stream { .. });
+            place.answered(if comes { answer.body.length().unwrap_or(u64::MAX) } else { 0 });
+            _ = tell.send((asked, answer, place));
         });
-        Arrival::Fragment(fragment, Coming { reply, task })
+        Arrival::Fragment(fragment, Coming { reply, is_turn, task })
     }
 }
 
@@ -414,17 +536,34 @@ pub(super) fn is_awaited(op: &Op) -> bool {
     matches!(op, Op::Include(fragment) if fragment.wait || fragment.set.is_some())
 }
 
-/// The bytes of a page that still comes which belong to no piece yet.
-#[derive(Debug, Default)]
+/// The bytes of a page that still comes which belong to no piece yet, held for the client.
+#[derive(Debug)]
 struct Unsent {
     bytes: Vec<u8>,
     /// Where in the page they begin.
     from: u64,
+    held: Held,
 }
 
 impl Unsent {
-    fn add(&mut self, bytes: &[u8]) {
+    /// None yet, held on `account`.
+    fn new(account: &Arc<Account>) -> Self {
+        Self { bytes: Vec::new(), from: 0, held: account.hold_anyway(0) }
+    }
+
+    /// Takes more of them.
+    ///
+    /// # Errors
+    /// When there is no memory for that.
+    fn add(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        let wanted = self.bytes.len() + bytes.len();
+        if wanted > self.bytes.capacity() {
+            let room = wanted.max(2 * self.bytes.capacity());
+            self.held.grow(room as u64 - self.held.bytes())?;
+            self.bytes.reserve_exact(room - self.bytes.len());
+        }
         self.bytes.extend_from_slice(bytes);
+        Ok(())
     }
 
     /// The bytes of `range`, as far as they are there.

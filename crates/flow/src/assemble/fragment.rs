@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, Limit, Now};
-use cache::{Object, Passage};
 use codec::Coding;
 use esi::{Fragment, OnError, Target};
 use message::authority::parse_authority;
@@ -15,7 +14,7 @@ use vcl::params::Param;
 
 use super::page::{Composed, Dialect};
 use super::stitch::GzipSegment;
-use crate::body::{Part, ReplyBody};
+use crate::body::ReplyBody;
 use crate::core::Core;
 use crate::finish::{Started, Told};
 use crate::forward::CONDITIONS;
@@ -188,8 +187,8 @@ fn site_of(page: &Composed, authority: &[u8], request: &mut Request) -> Result<A
 pub(super) enum Came {
     /// Without a coding.
     Body(ReplyBody),
-    /// Stored in gzip so that it can be put into a page in gzip.
-    Gzip(Arc<Object>, GzipSegment),
+    /// In gzip that can be put into a page in gzip.
+    Gzip(GzipSegment),
 }
 
 /// The body of a fragment's `reply` if the page takes it.
@@ -237,15 +236,17 @@ fn decoded(
             Coding::of_content(coding).ok_or(Absent::Coding)?
         }
     };
+    if let ReplyBody::Stream { reader, .. } = &mut body {
+        reader.hold_for(&page.within.top.account);
+    }
     if coding == Coding::Identity {
         return Ok(Came::Body(body));
     }
-    if let Some(Part::Stored(object, range)) = body.part()
+    if let (Head::Stored(object), Some(part)) = (&reply.head, body.part())
         && page.gzip
-        && range.end - range.start == object.length().unwrap_or(0)
-        && let Some(cut) = GzipSegment::of(object)
+        && let Some(cut) = GzipSegment::of(object, part)
     {
-        return Ok(Came::Gzip(Arc::clone(object), cut));
+        return Ok(Came::Gzip(cut));
     }
     unfold(core, page, coding, &mut body);
     Ok(Came::Body(body))
@@ -253,15 +254,11 @@ fn decoded(
 
 /// Decodes a body on its way into the page.
 pub(super) fn unfold(core: &Core, page: &Composed, coding: Coding, body: &mut ReplyBody) {
-    let limits = &page.live.limits;
     let unfolding = Unfolding {
         coding,
-        limits: decode_limits(limits),
-        passage: Passage {
-            bytes: limits.window_bytes,
-            account: Arc::clone(&page.within.top.account),
-        },
-        counters: Arc::clone(&core.counters),
+        limits: decode_limits(&page.live.limits),
+        account: &page.within.top.account,
+        counters: &core.counters,
     };
     unfolding.unfold_body(body, None);
 }

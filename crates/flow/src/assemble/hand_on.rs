@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
-use base::Held;
-use cache::{BodyWriter, Passage, Push, Reader};
+use base::{Held, Limit};
+use cache::{BodyWriter, Passage, Push};
 use codec::{Coding, EncodeSettings, Encoder, Goal, STEP_BYTES};
 use esi::{Fragment, Op};
 use tokio::sync::mpsc::Receiver;
 
+use super::begin::ComingBody;
 use super::feed::{Ahead, Arrival, Coming, Feed};
 use super::fragment::Gap;
 use crate::body::Part;
@@ -58,17 +59,29 @@ impl HandOn {
 
     /// Hands on pieces until there are no more, and ends the page.
     pub(super) async fn run(mut self, mut pieces: Receiver<Arrival>) {
-        while let Some(piece) = pieces.recv().await {
+        while let Some(piece) = self.next(&mut pieces).await {
             // What follows may be long in coming.
             let waits = pieces.is_empty();
             if self.piece(piece).await.is_err() || waits && self.flush().await.is_err() {
                 return self.writer.abort();
             }
+            self.ahead.moved(false);
         }
         match self.code(&[], Goal::Finish).await {
             Ok(()) => _ = self.writer.finish(),
             Err(Ended) => self.writer.abort(),
         }
+    }
+
+    /// The next piece. Until one comes, what begins has its turn at once.
+    async fn next(&self, pieces: &mut Receiver<Arrival>) -> Option<Arrival> {
+        if let Ok(piece) = pieces.try_recv() {
+            return Some(piece);
+        }
+        self.ahead.set_idle(true);
+        let piece = pieces.recv().await;
+        self.ahead.set_idle(false);
+        piece
     }
 
     /// Hands on all that was taken, where it is compressed.
@@ -81,18 +94,14 @@ impl HandOn {
 
     /// Compresses bytes as far as `goal`, and hands on what comes of it.
     async fn code(&mut self, mut bytes: &[u8], goal: Goal) -> Result<(), Ended> {
-        let Self { coder: Some(coder), writer, .. } = self else { return Ok(()) };
+        let Self { coder: Some(coder), writer, ahead, .. } = self else { return Ok(()) };
         coder.is_behind = goal == Goal::Gather;
         loop {
             let step = coder.encoder.step(bytes, &mut coder.output, goal).map_err(|_| Ended)?;
             bytes = &bytes[step.taken..];
             let made = &coder.output[..step.made];
             if !made.is_empty() {
-                match writer.push(made) {
-                    Push::Ok => {}
-                    Push::Wait => writer.room().await.map_err(|_| Ended)?,
-                    _ => return Err(Ended),
-                }
+                hand_on(writer, ahead, made).await?;
             }
             if step.done {
                 return Ok(());
@@ -104,7 +113,7 @@ impl HandOn {
     async fn piece(&mut self, piece: Arrival) -> Result<(), Ended> {
         match piece {
             Arrival::Part(part) => self.part(part).await,
-            Arrival::Body(reader, goes_on) => self.body(reader, goes_on).await,
+            Arrival::Body(coming) => self.body(coming).await,
             Arrival::Fragment(fragment, coming) => self.fragment(fragment, coming).await,
             Arrival::Try(attempt, except) => Box::pin(self.attempt(attempt, except)).await,
             Arrival::Op(op) => Box::pin(self.late(vec![*op])).await,
@@ -141,7 +150,14 @@ impl HandOn {
         Ok(())
     }
 
-    async fn body(&mut self, mut reader: Reader, goes_on: bool) -> Result<(), Ended> {
+    async fn body(&mut self, coming: ComingBody) -> Result<(), Ended> {
+        let ComingBody { mut reader, goes_on, place, fragment } = coming;
+        if !reader.unpark() {
+            // Others have taken its beginning: the fragment is asked for alone.
+            let Some(fragment) = fragment else { return Err(Ended) };
+            drop((reader, place));
+            return Box::pin(self.late(vec![Op::Include(fragment)])).await;
+        }
         let length = reader.length();
         loop {
             if !reader.is_spent() {
@@ -155,6 +171,7 @@ impl HandOn {
             };
             let fits = || self.feed.page.weigh(&self.feed.core, bytes.len() as u64);
             if length.is_none() && !fits() {
+                self.feed.page.note_ended(Limit::EsiBytes);
                 return Err(Ended);
             }
             self.push(&bytes).await?;
@@ -165,7 +182,7 @@ impl HandOn {
     async fn fragment(&mut self, fragment: Box<Fragment>, coming: Coming) -> Result<(), Ended> {
         self.flush().await?;
         match self.feed.come(&fragment, coming).await {
-            Ok(body) => Box::pin(self.pieces(self.feed.pieces_of(body, &fragment))).await,
+            Ok(came) => Box::pin(self.pieces(self.feed.pieces_of(came, &fragment))).await,
             Err(failed) => match self.feed.instead(fragment, failed) {
                 Ok(pieces) => Box::pin(self.pieces(pieces)).await,
                 Err(Gap::Breaks) => Err(Ended),
@@ -190,7 +207,7 @@ impl HandOn {
                     }
                 }
                 Arrival::Op(op) => {
-                    let pieces = self.feed.begin_late(vec![*op]).await;
+                    let pieces = self.feed.begin_late(vec![*op], true).await;
                     rest.extend(pieces.into_iter().rev());
                 }
                 Arrival::Broken => return self.late(except).await,
@@ -202,7 +219,7 @@ impl HandOn {
 
     /// Begins `ops` and hands on what comes of them.
     async fn late(&mut self, ops: Vec<Op>) -> Result<(), Ended> {
-        let pieces = self.feed.begin_late(ops).await;
+        let pieces = self.feed.begin_late(ops, true).await;
         self.pieces(pieces).await
     }
 
@@ -218,10 +235,20 @@ impl HandOn {
         if self.coder.is_some() {
             return self.code(bytes, Goal::Gather).await;
         }
-        match self.writer.push(bytes) {
-            Push::Ok => Ok(()),
-            Push::Wait => self.writer.room().await.map_err(|_| Ended),
-            _ => Err(Ended),
-        }
+        hand_on(&mut self.writer, &self.ahead, bytes).await
     }
+}
+
+/// Hands bytes on, and waits until there is room for more.
+async fn hand_on(writer: &mut BodyWriter, ahead: &Ahead, bytes: &[u8]) -> Result<(), Ended> {
+    match writer.push(bytes) {
+        Push::Ok => {}
+        Push::Wait => {
+            ahead.moved(true);
+            writer.room().await.map_err(|_| Ended)?;
+        }
+        _ => return Err(Ended),
+    }
+    ahead.moved(false);
+    Ok(())
 }

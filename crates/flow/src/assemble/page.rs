@@ -10,6 +10,7 @@ use cache::Object;
 use esi::{OnError, Op};
 use message::Request;
 use policy::Peer;
+use vcl::params::Param;
 
 use super::document::Instructions;
 use super::environment::Question;
@@ -18,7 +19,7 @@ use super::{document, fragment};
 use crate::ask::LiveRef;
 use crate::core::Core;
 use crate::live::Site;
-use crate::trace::Trace;
+use crate::trace::{Trace, Trouble};
 use crate::vcl::line::Line;
 
 /// The language that a page's instructions are in.
@@ -39,6 +40,8 @@ pub(crate) struct Composed {
     pub(super) site: Arc<Site>,
     /// The request that the page answers, as its client or the page above sent it.
     pub(super) request: Request,
+    /// The cookies that policy has left of the request's, where that has them all for fragments.
+    pub(super) cookies_left: Option<Box<[u8]>>,
     /// The surroundings of its fragments.
     pub(super) within: Rc<Within>,
     /// The number of the request in its program; 0 without one.
@@ -109,13 +112,16 @@ impl Top {
         (peer, line): (Peer, Option<Line>),
         account: &Arc<Account>,
     ) -> Self {
+        // A page of a program has a line.
+        let wished = line.as_ref().map(|_| live.params.number(Param::EsiParallel));
+        let wished = wished.filter(|most| *most > 0);
         Self {
             request,
             peer,
             line,
             account: Arc::clone(account),
             personal: false,
-            places: Places::new(live.limits.esi_parallel),
+            places: Places::new(&live.limits, wished),
             begun: Cell::new(0),
             bytes: Cell::new(0),
         }
@@ -142,6 +148,7 @@ impl Composed {
             live,
             site,
             request,
+            cookies_left: None,
             within,
             xid: 0,
             instructions: None,
@@ -208,7 +215,7 @@ impl Composed {
         let Within { level, top } = &*self.within;
         top.begun.set(top.begun.get() + 1);
         let deepest = match self.dialect {
-            Dialect::Varnish => self.live.params.number(vcl::params::Param::MaxEsiDepth),
+            Dialect::Varnish => self.live.params.number(Param::MaxEsiDepth),
             Dialect::Esi | Dialect::Ssi => self.live.limits.esi_depth,
         };
         let limit = match u64::from(*level) > deepest {
@@ -218,6 +225,13 @@ impl Composed {
         };
         core.counters.limit(limit);
         Err(limit)
+    }
+
+    /// Takes note that the page ends before it is whole, and by which limit.
+    pub(super) fn note_ended(&self, limit: Limit) {
+        let error = format!("the page ended before it was whole (limit: {})", limit.name()).into();
+        let limit = Some(limit);
+        self.trace.trouble.borrow_mut().get_or_insert(Trouble { error, limit });
     }
 
     /// Takes note of `bytes` more; false when the page becomes too large by them.

@@ -112,10 +112,10 @@ impl Stitch {
         }
     }
 
-    /// Adds a stored body in gzip that was made here.
-    pub(super) fn add_coded(&mut self, object: Arc<Object>, cut: GzipSegment) {
+    /// Adds a body in gzip that was made here.
+    pub(super) fn add_coded(&mut self, cut: &GzipSegment) {
         self.joined.add(cut.crc, cut.length, Shift::of(u64::from(cut.length)));
-        self.parts.push_back(Part::Stored(object, cut.blocks));
+        self.parts.push_back(cut.body.slice(&cut.blocks));
     }
 
     /// Ends the page.
@@ -125,9 +125,13 @@ impl Stitch {
     }
 }
 
-/// The inside of a stored body in gzip, which can stand among others.
+/// A body in gzip whose inside can stand among others.
 #[derive(Debug)]
 pub(super) struct GzipSegment {
+    /// All of it: as it is stored, or a form that lies beside that.
+    body: Part,
+    /// The stored body, if that has no coding.
+    plain: Option<Part>,
     blocks: Range<u64>,
     /// The CRC-32 of the content.
     crc: u32,
@@ -135,20 +139,45 @@ pub(super) struct GzipSegment {
 }
 
 impl GzipSegment {
-    /// That of `object`; `None` if its body is not in gzip, or another's gzip.
-    pub(super) fn of(object: &Object) -> Option<Self> {
-        let (flags, whole) = (object.flags(), object.whole()?);
-        if flags.coding != Coding::Gzip || !flags.coded_here {
-            return None;
-        }
-        let from = whole.len().checked_sub(TAIL as u64).filter(|from| *from >= HEAD as u64)?;
+    /// That of `body`, which answers for all of `object` in gzip. `None` if it is another's gzip.
+    pub(super) fn of(object: &Arc<Object>, body: &Part) -> Option<Self> {
+        let length = body.len();
+        let flags = object.flags();
+        let plain = match (flags.coding, body) {
+            (Coding::Identity, Part::Bytes(_)) => {
+                Some(Part::Stored(Arc::clone(object), 0..object.whole()?.len()))
+            }
+            (Coding::Gzip, Part::Stored(..))
+                if flags.coded_here && object.length() == Some(length) =>
+            {
+                None
+            }
+            _ => return None,
+        };
+        let from = length.checked_sub(TAIL as u64).filter(|from| *from >= HEAD as u64)?;
         // Its two ends make a stream of the same shape.
         let mut ends = [0; HEAD + TAIL];
-        let pieces = whole.range(0..HEAD as u64).chain(whole.range(from..whole.len()));
-        for (to, byte) in ends.iter_mut().zip(pieces.flatten()) {
-            *to = *byte;
-        }
+        copy(&body.slice(&(0..HEAD as u64)), &mut ends[..HEAD]);
+        copy(&body.slice(&(from..length)), &mut ends[HEAD..]);
         let codec::Segment { crc, length, .. } = codec::segment(&ends)?;
-        Some(Self { blocks: HEAD as u64..whole.len() - END as u64, crc, length })
+        let blocks = HEAD as u64..body.len() - END as u64;
+        Some(Self { body: body.clone(), plain, blocks, crc, length })
+    }
+
+    /// The body without its coding, if that is at hand; or else in gzip.
+    pub(super) fn into_plain(self) -> Result<Part, Part> {
+        self.plain.ok_or(self.body)
+    }
+}
+
+/// Copies what is in memory.
+fn copy(part: &Part, to: &mut [u8]) {
+    match part {
+        Part::Bytes(bytes) => to.copy_from_slice(bytes),
+        Part::Stored(object, range) => {
+            let pieces = object.whole().into_iter().flat_map(|whole| whole.range(range.clone()));
+            to.iter_mut().zip(pieces.flatten()).for_each(|(to, byte)| *to = *byte);
+        }
+        Part::File(..) => {}
     }
 }

@@ -9,13 +9,12 @@ use bytes::Bytes;
 use cache::{Object, Reader};
 use codec::Coding;
 use codec::dictionary::vary_by_dictionary;
-use message::date::parse_http_date;
 use message::digest::{DigestOf, digest_of};
 use message::forwarding::add_via;
 use message::{HeaderId, Response, Status, Version};
 use policy::DeliverCtx;
 
-use super::{Switched, includes};
+use super::{Switched, campaign, includes};
 use crate::ask::Ask;
 use crate::assemble::Dialect;
 use crate::assemble::plain;
@@ -88,9 +87,6 @@ fn deliver(
             return reply;
         };
         negotiated |= page.negotiated;
-        if let Some(core) = core.filter(|_| page.negotiated) {
-            refine::fold_page(core, ask.live, object);
-        }
     }
     if let Some(core) = core {
         dictionary::note(core, occasion(ask), object);
@@ -106,7 +102,7 @@ fn deliver(
     if reply.status == object.status() && ask.within.is_none() {
         trailers::follow(ask.request, object, &mut reply);
     }
-    if ask.site.policy.shapes_delivery(&ask.notes) {
+    if is_shaped(ask, reply.status) {
         shape_stored(ask, object, &mut reply);
     }
     reply
@@ -134,7 +130,7 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
         (reply.dictionary, delta) = (sought.used, sought.form);
     }
     let is_delta = delta.is_some();
-    let (Choice { coding, from, wanted }, delta) = chosen(ask, object, delta);
+    let (Choice { coding, from, wanted, lacks_gzip }, delta) = chosen(ask, object, delta);
     let is_other = !is_delta && coding != object.flags().coding;
     let selects = ask.request.headers.contains_any(&SELECTORS);
     let mut sent = delta.or_else(|| (selects && is_other).then(|| form::sent(object, coding)));
@@ -150,19 +146,26 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
             sent = Some(had);
         }
     }
+    if coding == Coding::Identity && !lacks_gzip && !is_delta && core.is_some() {
+        object.note_plain_asked();
+    }
     let whole = reply.status == object.status();
     match (from, core) {
         (Given::Beside(bytes), _) if whole => {
-            form::put_beside(bytes, &mut reply.body);
             let counter = if is_delta { Counter::DeltasSent } else { Counter::FormsSent };
-            core.inspect(|core| core.counters.inc(counter));
+            let spared = object.length().unwrap_or(0).saturating_sub(bytes.len() as u64);
+            form::put_beside(bytes, &mut reply.body);
+            if let Some(core) = core {
+                core.counters.inc(counter);
+                core.counters.add(Counter::FormsSpared, spared);
+            }
         }
         (Given::Decoded, Some(core)) if whole => {
             let unfolding = Unfolding {
                 coding: object.flags().coding,
                 limits: decode_limits(&ask.live.limits),
-                passage: ask.front.passage(&ask.live.limits),
-                counters: Arc::clone(&core.counters),
+                account: ask.front.account,
+                counters: &core.counters,
             };
             unfolding.unfold_body(&mut reply.body, form::plain_length(object));
         }
@@ -173,11 +176,9 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
     }
     give((is_other && !selects).then_some(coding), sent, reply);
     reply.by_dictionary = dictionary::goes_by(ask.request, object);
-    let made = (!is_delta).then(|| wanted.unwrap_or(coding));
-    if let Some((core, made)) = core.zip(made)
-        && made != object.flags().coding
-    {
-        refine::demand(core, (ask.live, ask.now.mono_ms), object, made);
+    let made = wanted.unwrap_or(coding);
+    if let Some(core) = core.filter(|_| !is_delta && made != object.flags().coding) {
+        refine::demand(core, (ask.live, ask.now.mono_ms), object, (made, lacks_gzip));
     }
 }
 
@@ -190,7 +191,8 @@ fn chosen(
     if let Some(delta) = delta {
         let (bytes, sent) = *delta;
         let from = Given::Beside(bytes);
-        return (Choice { coding: Coding::Identity, from, wanted: None }, Some(sent));
+        let coding = Coding::Identity;
+        return (Choice { coding, from, wanted: None, lacks_gzip: false }, Some(sent));
     }
     (form::choose(object, ask.request, &ask.live.compression), None)
 }
@@ -257,8 +259,17 @@ fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
     reply.head = Head::Owned(Box::new(response));
 }
 
+/// Returns true if a head of `status` is changed on its way to the client.
+#[inline]
+fn is_shaped(ask: &Ask<'_>, status: Status) -> bool {
+    ask.site.policy.shapes_delivery(&ask.notes) || campaign::is_due(ask.request, status)
+}
+
 /// Lets policy change a head.
 pub(crate) fn shape(ask: &Ask<'_>, response: &mut Response, hit: bool) {
+    if campaign::is_due(ask.request, response.status) {
+        campaign::give_back(ask.request, &mut response.headers);
+    }
     let mut ctx = DeliverCtx { request: ask.request, response, hit, notes: &ask.notes };
     ask.site.policy.deliver(&mut ctx);
 }
@@ -272,55 +283,18 @@ pub(crate) fn switched(ask: &Ask<'_>, switched: Switched, served: Served) -> Rep
     Reply::owned(response, ReplyBody::Tunnel(tunnel), served)
 }
 
-/// The reply from a response that is not stored. The origin was asked for all of it if `is_whole`,
-/// whatever part the client wants.
-pub(crate) fn passing(
-    ask: &Ask<'_>,
-    passing: Passing<Option<Dialect>>,
-    (served, is_whole): (Served, bool),
-) -> Reply {
+/// The reply from a response that is not stored.
+pub(crate) fn passing(ask: &Ask<'_>, passing: Passing<Option<Dialect>>, served: Served) -> Reply {
     let mut response = passing.response;
-    if ask.site.policy.shapes_delivery(&ask.notes) {
+    if is_shaped(ask, response.status) {
         shape(ask, &mut response, false);
     }
     let mut body = passing.body.answering(&ask.request.method, response.status);
     if let ReplyBody::Head(length) = &mut body {
         *length = passing.head_length;
     }
-    let Some(dialect) = passing.facts else {
-        let mut reply = Reply::owned(response, body, served);
-        if is_whole && ask.request.headers.contains(HeaderId::Range) {
-            cut_passing(ask, &mut reply);
-        }
-        return reply;
-    };
+    let Some(dialect) = passing.facts else { return Reply::owned(response, body, served) };
     let mut reply = Reply::owned(Response::new(response.status), body, served);
     includes::put_together(ask, dialect, response, &mut reply);
     reply
-}
-
-/// Cuts a reply with a head of its own to the ranges that the request asks for.
-fn cut_passing(ask: &Ask<'_>, reply: &mut Reply) {
-    let Head::Owned(response) = &reply.head else { return };
-    let headers = &response.headers;
-    let date = |id| parse_http_date(headers.value(id)?, ask.now.unix_secs());
-    let modified = date(HeaderId::LastModified);
-    let etag = headers.value(HeaderId::Etag).map(<[u8]>::to_vec);
-    let (etag, date) = (etag.as_deref(), date(HeaderId::Date));
-    let validators = Validators { etag, modified, shown: modified, date };
-    let kind = headers.value(HeaderId::ContentType).map(<[u8]>::to_vec);
-    let rules = Rules::Rfc(ask.live.limits.ranges);
-    select::ranges(ask.request, &ask.request.method, (&validators, rules), || kind, reply);
-    let kind = reply.changed.as_mut().and_then(|changed| changed.content_type.take());
-    let Head::Owned(response) = &mut reply.head else { return };
-    if response.status == reply.status {
-        return;
-    }
-    response.status = reply.status;
-    response.reason = reply.status.reason().into();
-    // They are of the whole.
-    response.headers.retain(|field| digest_of(field.name) != Some(DigestOf::Content));
-    if let Some(kind) = kind {
-        response.headers.set(HeaderId::ContentType, kind.as_bytes());
-    }
 }

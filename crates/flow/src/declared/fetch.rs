@@ -13,7 +13,7 @@ use message::reference::same_origin;
 use message::store::{self, NotStored, Permit, StorePlan};
 use message::trailers::are_taken;
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status};
-use origin::{Caller, Exchange, Origin, Protocol, Tunnel};
+use origin::{Caller, Exchange, Origin, Protocol, Timeouts, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
 use vcl::told::Told;
 
@@ -144,11 +144,6 @@ impl ByPolicy {
         own
     }
 
-    /// Tells whether the origin is asked for the whole, whatever part the client wants.
-    pub(crate) fn asks_for_whole(&self) -> bool {
-        !self.own
-    }
-
     /// A fetch past the store.
     pub(crate) fn pass(core: &Rc<Core>, ask: &Ask<'_>) -> Own {
         let key_hash = core.shared.seed.hash(&ask.request.target);
@@ -193,6 +188,7 @@ impl ByPolicy {
                 account: Some(Arc::clone(ask.front.account)),
                 owner: None,
                 timeouts: None,
+                once: false,
             },
             passage,
             trace: ask.trace.cloned(),
@@ -241,6 +237,8 @@ impl Judge for ByPolicy {
     type Pending = std::convert::Infallible;
     type Report = ();
 
+    const COUNTS_ON: bool = true;
+
     fn ends_with_client(&self, _: &Fetch) -> bool {
         self.own && self.request.method.is_safe()
     }
@@ -274,9 +272,10 @@ impl Judge for ByPolicy {
         fetch.note(|trace| trace.origin.set(Some(self.notes.origin)));
         Attempt::Send(Target {
             origin: Arc::clone(origin),
-            timeouts: None,
+            timeouts: self.timeouts(origin),
             with_body: true,
             beside_scripts: self.site.beside_scripts.get(number).is_some_and(Option::is_some),
+            once: false,
         })
     }
 
@@ -541,20 +540,18 @@ impl ByPolicy {
         let framing = exchange.framing;
         let has_body = !matches!(framing, Framing::None | Framing::Length(0));
         let (compress, settings) = (self.site.compress, &fetch.live.compression);
-        let memory = fetch.core.shared.cache.memory();
         let body = (framing.length(), has_body);
         let dialect = includes::dialect(&self.site, &exchange.response);
         let gate = Gate::of_response(&self.site, self.notes, &exchange.response.headers);
         let form = match dialect {
             Some(_) => form::keep_page(&mut exchange.response, body, compress, settings),
-            None => form::keep(&mut exchange.response, body, compress, settings, memory),
+            None => form::keep(&mut exchange.response, body, compress, settings),
         };
         let selected = selected(&exchange.response, &self.request, form.is_one);
         forward::keepable(&mut exchange.response, &self.site, now.unix_secs());
         let note = surrogate::set_aside(&mut exchange.response.headers, &self.site);
         let mut new = NewObject { tags, note, ..object_by(&exchange.response, plan, now) };
         (new.flags.coding, new.flags.negotiated) = (form.coding, form.negotiated);
-        new.flags.coded_here = form.coded_here;
         let is_dictionary = exchange.response.headers.contains(HeaderId::UseAsDictionary);
         new.flags.dictionary = is_dictionary && dialect.is_none();
         includes::marks(&self.site, dialect, &mut new.flags);
@@ -693,6 +690,12 @@ impl ByPolicy {
         let Some(mut lead) = fetch.lead.take() else { return };
         self.older(fetch).inspect(|older| lead.renews(older));
         lead.supersede(hit_for_miss_until_ms);
+    }
+
+    /// The times that the site's rules give an exchange with `origin`.
+    fn timeouts(&self, origin: &Origin) -> Option<Timeouts> {
+        let first_byte_ms = self.site.policy.first_byte_ms(&self.notes)?;
+        Some(Timeouts { first_byte_ms, ..origin.config().timeouts })
     }
 
     /// Tells whether bodies are stored whose end is their connection's.

@@ -49,6 +49,7 @@ fn config() -> Config {
         window_bytes: 1 << 16,
         hit_for_miss_ms: 1000,
         bans_max: 10,
+        index_bytes: 64 << 20,
     }
 }
 

@@ -132,6 +132,10 @@ fn of_rule(reason: NotStored, evidence: &str, application: Option<Application>) 
              = false` stores its pages under their names."
                 .to_owned()
         }
+        NotStored::OtherKey => {
+            "Nothing: from its next request on the visitor has the key that the page belongs to."
+                .to_owned()
+        }
         NotStored::Tags => "Higher limits: `[limits] tags`, `tag_bytes`.".to_owned(),
         _ => NEVER.to_owned(),
     }

@@ -101,7 +101,9 @@ impl Teller<'_> {
         let servers = origin.servers();
         let healthy = servers.iter().filter(|server| server.healthy).count();
         let times = &config.timeouts;
-        let (connect, first) = (duration(times.connect_ms), duration(times.first_byte_ms));
+        let own = ask.site.policy.first_byte_ms(&notes);
+        let first_byte_ms = own.unwrap_or(times.first_byte_ms);
+        let (connect, first) = (duration(times.connect_ms), duration(first_byte_ms));
         let (between, total) = (duration(times.between_bytes_ms), duration(times.total_ms));
         let timeouts =
             format!("connect {connect}, first byte {first}, between bytes {between}, all {total}");
@@ -145,7 +147,9 @@ fn compress(ask: &Ask<'_>) -> String {
     match ask.site.compress {
         Compress::Off => "off".to_owned(),
         Compress::Stored | Compress::All => {
-            format!("{} {}", settings.stored.coding().token(), settings.stored.level())
+            let (gzip, hits) = (settings.gzip, settings.gzip_hits);
+            let (token, level) = (gzip.coding().token(), gzip.level());
+            format!("{token} {level}, after {hits} hits of clients that take it")
         }
     }
 }

@@ -40,24 +40,30 @@ fn with_dictionary((bytes, sent): (Bytes, SentForm)) -> Step {
 
 /// Tells of the form that is chosen by Accept-Encoding alone.
 fn chosen(ask: &Ask<'_>, object: &Object) -> Step {
-    let Choice { coding, from, wanted } = form::choose(object, ask.request, &ask.live.compression);
+    let Choice { coding, from, wanted, lacks_gzip } =
+        form::choose(object, ask.request, &ask.live.compression);
     let why = match (from, coding) {
+        (Given::Stored, Coding::Identity) => "as it is stored, without a coding".to_owned(),
         (Given::Stored, coding) => format!("as it is stored, in {}", coding.token()),
         (Given::Beside(_), coding) => format!("in {}, which lies beside it", coding.token()),
         (Given::Decoded, _) => format!("decoded from {}", object.flags().coding.token()),
     };
     let accept = ask.request.headers.value(HeaderId::AcceptEncoding).map(shown);
+    let rathers = [lacks_gzip.then_some(Coding::Gzip), wanted.filter(|c| *c != Coding::Gzip)];
+    let rathers: Vec<String> =
+        rathers.into_iter().flatten().map(|coding| rather(ask, object, coding)).collect();
     Step::new("form", why)
         .fact("Accept-Encoding", accept.unwrap_or_else(|| "none".to_owned()))
         .fact("ETag", form::tag(object, coding).as_deref().map(shown).unwrap_or_default())
-        .fact("rather", wanted.map(|coding| rather(ask, object, coding)).unwrap_or_default())
+        .fact("rather", rathers.join("; "))
 }
 
-/// When the form that the client would rather have will be made.
+/// When a form that the client would rather have will be made.
 fn rather(ask: &Ask<'_>, object: &Object, coding: Coding) -> String {
-    let warm = ask.live.compression.warm_hits;
+    let settings = &ask.live.compression;
+    let hits = if coding == Coding::Gzip { settings.gzip_hits } else { settings.warm_hits };
     match object.wants_form(form::number(coding), 1) {
-        true => format!("{}, which is made after {warm} hits", coding.token()),
+        true => format!("{}, which is made after {hits} hits", coding.token()),
         false => format!("{}, which was tried, and is no shorter or on its way", coding.token()),
     }
 }
@@ -71,8 +77,6 @@ fn why_one(ask: &Ask<'_>, object: &Object) -> String {
     let worth = &ask.live.compression.worth;
     match worth.judge(head.status, &head.headers, object.length()) {
         Err(why) => format!("as it is stored, not coded here: {why}"),
-        Ok(()) => "as it is stored, not coded here: there was no memory for that, or the settings \
-                   were others"
-            .to_owned(),
+        Ok(()) => "as it is stored: the settings were others when it came".to_owned(),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::memory::Full;
-use base::{Account, Held, Limit, Memory};
+use base::{Account, Held, Limit};
 use bytes::Bytes;
 use codec::STEP_BYTES;
 use origin::Exchange;
@@ -36,8 +36,10 @@ pub(super) async fn whole(
     };
     let expected = length.filter(|_| !recode.changes());
     let limits = decode_limits(&fetch.live.limits);
-    let mut coder = Coder::new(recode, length, limits).map_err(|error| error.to_string())?;
-    let mut body = Gathered::new(cache.memory(), expected).map_err(no_memory)?;
+    let with = (limits, &fetch.passage.account);
+    let mut coder = Coder::new(recode, length, with).map_err(|error| error.to_string())?;
+    let account = Account::open_large(cache.memory());
+    let mut body = Gathered::new(&account, expected).map_err(no_memory)?;
     let mut turns = Strides::default();
     loop {
         let mut taken = Ok(());
@@ -63,7 +65,7 @@ pub(super) async fn whole(
             false => break,
         }
     }
-    let plain = coder.as_ref().map(Coder::plain_length);
+    let plain = coder.as_ref().and_then(Coder::plain_length);
     Ok(Collected { bytes: body.into_bytes(), plain })
 }
 
@@ -82,13 +84,17 @@ pub(super) async fn coded(
     };
     let length = plain.len() as u64;
     let limits = decode_limits(&fetch.live.limits);
-    let coder = Coder::new(recode, Some(length), limits).map_err(|error| error.to_string())?;
+    let with = (limits, &fetch.passage.account);
+    let coder = Coder::new(recode, Some(length), with).map_err(|error| error.to_string())?;
     let Some(mut coder) = coder else {
         return Ok(Collected { bytes: Bytes::copy_from_slice(plain), plain: None });
     };
-    let mut body = Gathered::new(fetch.core.shared.cache.memory(), None).map_err(no_memory)?;
+    let account = Account::open_large(fetch.core.shared.cache.memory());
+    let mut body = Gathered::new(&account, None).map_err(no_memory)?;
     let mut turns = Strides::default();
-    for piece in plain.chunks(STEP_BYTES) {
+    // An empty body has a form in the coding, too.
+    let empty = plain.is_empty().then_some(plain);
+    for piece in plain.chunks(STEP_BYTES).chain(empty) {
         coder.take(piece);
         // The coder knows by the length which piece is the last.
         while let Some(out) = coder.step(false).map_err(|error| flaw(fetch, error))? {
@@ -108,8 +114,8 @@ fn flaw(fetch: &Fetch, error: codec::Error) -> String {
     format!("the body is not in the coding that it claims: {error}")
 }
 
-/// The part of the body that has arrived.
-struct Gathered {
+/// The part of a body that has arrived.
+pub(crate) struct Gathered {
     data: Vec<u8>,
     held: Held,
 }
@@ -121,19 +127,19 @@ impl AsRef<[u8]> for Gathered {
 }
 
 impl Gathered {
-    /// Nothing yet, with room for a body of the `length` that was declared.
+    /// Nothing yet, with room for a body of the `length` that was declared, held on `account`.
     ///
     /// # Errors
     /// When there is no memory for that.
-    fn new(memory: &Arc<Memory>, length: Option<u64>) -> Result<Self, Full> {
+    pub(crate) fn new(account: &Arc<Account>, length: Option<u64>) -> Result<Self, Full> {
         let room =
             length.map_or(FIRST_BYTES, |length| usize::try_from(length).unwrap_or(usize::MAX));
-        let held = Account::open_large(memory).hold(room as u64)?;
+        let held = account.hold(room as u64)?;
         Ok(Self { data: Vec::with_capacity(room), held })
     }
 
     /// Bytes that have come.
-    fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.data.len() as u64
     }
 
@@ -141,7 +147,7 @@ impl Gathered {
     ///
     /// # Errors
     /// When there is no memory for that.
-    fn push(&mut self, data: &[u8]) -> Result<(), Full> {
+    pub(crate) fn push(&mut self, data: &[u8]) -> Result<(), Full> {
         let wanted = self.data.len() + data.len();
         if wanted > self.data.capacity() {
             let room = wanted.max(2 * self.data.capacity());
@@ -155,19 +161,22 @@ impl Gathered {
     }
 
     /// The body, held as long as anybody has a part of it.
-    fn into_bytes(self) -> Bytes {
+    pub(crate) fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use base::Memory;
+
     use super::*;
 
     #[test]
     fn a_body_is_held_until_its_last_part_is_gone() {
         let memory = Memory::new(1 << 20, 1 << 19);
-        let mut body = Gathered::new(&memory, None).expect("there is room");
+        let account = Account::open_large(&memory);
+        let mut body = Gathered::new(&account, None).expect("there is room");
         for _ in 0..5 {
             body.push(&[7; 10_000]).expect("there is room");
         }
@@ -176,19 +185,20 @@ mod tests {
         let part = bytes.slice(40_000..);
         drop(bytes);
         assert_eq!((part.len(), memory.held() >= 50_000), (10_000, true));
-        drop(part);
+        drop((part, account));
         assert_eq!(memory.held(), 0);
     }
 
     #[test]
     fn a_body_for_which_there_is_no_memory_is_refused() {
         let memory = Memory::new(1 << 20, 1 << 19);
-        assert!(Gathered::new(&memory, Some(u64::MAX)).is_err());
-        assert!(Gathered::new(&memory, Some(1 << 20)).is_err());
-        let mut body = Gathered::new(&memory, None).expect("there is room");
+        let account = Account::open_large(&memory);
+        assert!(Gathered::new(&account, Some(u64::MAX)).is_err());
+        assert!(Gathered::new(&account, Some(1 << 20)).is_err());
+        let mut body = Gathered::new(&account, None).expect("there is room");
         let pushed = (0..100).take_while(|_| body.push(&[7; 10_000]).is_ok()).count();
         assert!((5..50).contains(&pushed), "{pushed}");
-        drop(body);
+        drop((body, account));
         assert_eq!(memory.held(), 0);
     }
 }

@@ -53,7 +53,7 @@ pub(crate) async fn send(
     core.log.note_bereq(fetch.trace.as_deref(), &fetch.request, &target.origin);
     let started_us = core.micros();
     fetch.note(|trace| trace.note_begun(started_us));
-    fetch.caller.timeouts = target.timeouts;
+    (fetch.caller.timeouts, fetch.caller.once) = (target.timeouts, target.once);
     fetch.asked = Some(Arc::clone(&target.origin));
     let (core, caller) = (&fetch.core, &fetch.caller);
     let told = &mut Announcer(fetch.interims.as_deref());

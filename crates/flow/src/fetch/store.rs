@@ -71,7 +71,8 @@ impl<J: Judge> Job<J> {
         let trace = trace.as_deref();
         let is_coded = matches!(recode, Recode::Encode(..));
         let limits = decode_limits(&self.fetch.live.limits);
-        let Ok(coder) = Coder::new(recode, given, limits) else { return lead.fail() };
+        let with = (limits, &self.fetch.passage.account);
+        let Ok(coder) = Coder::new(recode, given, with) else { return lead.fail() };
         let variant = selected.as_ref().map(Selected::variant);
         let mut filling = carry::begin(&self.fetch.core, trace, (permit, lead), new, variant);
         self.fetch.core.counters.add(Counter::BodiesCoded, u64::from(is_coded));
@@ -145,6 +146,9 @@ impl<J: Judge> Job<J> {
         let variant = plan.selected.as_ref().map(Selected::variant);
         let new = NewObject { length: None, ..plan.new };
         let object = lead.freshen(plan.permit, &old, new, variant);
+        if J::COUNTS_ON {
+            object.count_on(&old);
+        }
         object.set_sinks(plan.sinks);
         self.tell(Fetched::Confirmed(object));
         if let Some(exchange) = exchange {
@@ -178,7 +182,8 @@ impl<J: Judge> Job<J> {
         let length = given.filter(|_| !recode.changes());
         let is_coded = matches!(recode, Recode::Encode(..));
         let limits = decode_limits(&self.fetch.live.limits);
-        let Ok(coder) = Coder::new(recode, given, limits) else { return };
+        let with = (limits, &self.fetch.passage.account);
+        let Ok(coder) = Coder::new(recode, given, with) else { return };
         self.fetch.core.counters.add(Counter::BodiesCoded, u64::from(is_coded));
         let mut plain = None;
         let (body, rest) = match body {
@@ -242,6 +247,18 @@ pub(crate) struct Times {
     pub(crate) stale_if_unreachable_ms: u64,
 }
 
+/// The head of `response` as it is stored, and where its entity tag lies in that.
+pub(crate) fn head_to_store(response: &Response) -> (Box<[u8]>, Option<(u32, u32)>) {
+    let mut head = Vec::with_capacity(256);
+    h1::encode::stored_head(&mut head, response.status, &response.reason, &response.headers);
+    let etag = response.headers.value(HeaderId::Etag).and_then(|etag| {
+        // Wherever these bytes stand in the head, they are the same bytes.
+        let at = memchr::memmem::find(&head, etag)?;
+        Some((at as u32, etag.len() as u32))
+    });
+    (head.into_boxed_slice(), etag)
+}
+
 /// An object with the head of `response`, which arrived `now`; without tags, note and length.
 /// `date` reads the value of a field as seconds since 1970.
 pub(crate) fn new_object(
@@ -251,20 +268,14 @@ pub(crate) fn new_object(
     flags: Flags,
     date: &dyn Fn(&[u8]) -> Option<u64>,
 ) -> NewObject {
-    let mut head = Vec::with_capacity(256);
-    h1::encode::stored_head(&mut head, response.status, &response.reason, &response.headers);
     let date = |id| response.headers.value(id).and_then(date);
-    let etag = response.headers.value(HeaderId::Etag).and_then(|etag| {
-        // Wherever these bytes stand in the head, they are the same bytes.
-        let at = memchr::memmem::find(&head, etag)?;
-        Some((at as u32, etag.len() as u32))
-    });
+    let (head, etag) = head_to_store(response);
     NewObject {
         status: response.status,
         etag,
         last_modified: date(HeaderId::LastModified),
         date: date(HeaderId::Date),
-        head: head.into_boxed_slice(),
+        head,
         born_ms: now.mono_ms as i64 - times.age_ms as i64,
         lifetime_ms: times.lifetime_ms,
         grace_ms: times.grace_ms,

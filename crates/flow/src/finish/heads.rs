@@ -45,7 +45,7 @@ impl CoreLog {
     }
 
     /// Returns true if a reader asks for header fields.
-    pub(super) fn is_asked(&self) -> bool {
+    pub(crate) fn is_asked(&self) -> bool {
         self.wanted.borrow().is_some()
     }
 
@@ -100,7 +100,9 @@ impl CoreLog {
 impl Writer<'_> {
     /// Writes the fields that go with the record of a client's transaction.
     pub(super) fn answered(&mut self, reply: &Reply, told: &Told<'_>) {
-        if let Some(request) = told.request.filter(|_| self.wanted.keeps_any(Side::Req)) {
+        // A program's reader wants to know what it has made of the request.
+        let left = reply.about.told.as_ref().and_then(|told| told.req.as_deref());
+        if let Some(request) = left.or(told.request).filter(|_| self.wanted.keeps_any(Side::Req)) {
             self.req(request);
         }
         if let Some(trace) = &reply.about.trace {

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Counter, Limit, Limits};
+use base::{Account, Counter, Limit, Limits};
 use bytes::Bytes;
 use message::authority::write_authority;
 use message::forwarding::add_via;
@@ -22,6 +22,7 @@ use super::{Admitted, Gates, Guest, PasswordGate, Proof, WordGate};
 use crate::ask::{LiveRef, sign};
 use crate::body::ReplyBody;
 use crate::core::Core;
+use crate::fetch::Gathered;
 use crate::forward::CONDITIONS;
 use crate::guard::refusal;
 use crate::live::Site;
@@ -51,7 +52,7 @@ impl Check {
         (gates, site): (&Arc<Gates>, &Site),
         live: &LiveRef,
         request: &Request,
-        guest: Guest,
+        (guest, account): (Guest, &Arc<Account>),
     ) -> Result<Proof, Box<Reply>> {
         let (digest, entered, keep_ms) = match self {
             Self::Password { gate, digest, user, password } => {
@@ -66,7 +67,9 @@ impl Check {
             }
             Self::Word { gate, digest, keeps_password } => {
                 let question = gate.question((site, request), guest, keeps_password);
-                let fields = ask(core, (live, site), request, guest.who, (&gate, question)).await?;
+                let fields =
+                    ask(core, (live, site), request, (guest.who, account), (&gate, question))
+                        .await?;
                 (digest, Admitted { fields, ..Admitted::default() }, gate.rule.keep_ms)
             }
         };
@@ -198,7 +201,7 @@ async fn ask(
     core: &Rc<Core>,
     (live, site): (&LiveRef, &Site),
     request: &Request,
-    client: Peer,
+    (client, account): (Peer, &Arc<Account>),
     (gate, question): (&WordGate, Request),
 ) -> Result<Told, Box<Reply>> {
     core.counters.inc(Counter::GateAsked);
@@ -213,10 +216,14 @@ async fn ask(
     let sent = pool.send(&gate.origin, &question, RequestBody::None, hash, &caller, &mut ()).await;
     let mut exchange =
         sent.map_err(|error| failed(error.status(), error.to_string(), error.limit()))?;
-    let most = usize::try_from(live.limits.gate_answer_bytes).unwrap_or(usize::MAX);
-    let body = body_of(&mut exchange, most).await.map_err(|(why, limit)| {
+    let most = live.limits.gate_answer_bytes;
+    let body = body_of(&mut exchange, most, account).await.map_err(|(why, limit)| {
         limit.inspect(|limit| core.counters.limit(*limit));
-        failed(Status::BAD_GATEWAY, why, limit)
+        let status = match limit {
+            Some(Limit::ClientMemory) => Status::SERVICE_UNAVAILABLE,
+            _ => Status::BAD_GATEWAY,
+        };
+        failed(status, why, limit)
     })?;
     let response = std::mem::replace(&mut exchange.response, Response::new(Status::OK));
     match response.status.code() {
@@ -232,27 +239,45 @@ async fn ask(
     }
 }
 
-/// The body of an answer, of at most `most` bytes.
+/// The body of an answer, of at most `most` bytes, held on `account`.
 ///
 /// # Errors
 /// Why it is not there, and the limit that it met.
-async fn body_of(exchange: &mut Exchange, most: usize) -> Result<Bytes, (String, Option<Limit>)> {
-    let mut body = Vec::new();
+async fn body_of(
+    exchange: &mut Exchange,
+    most: u64,
+    account: &Arc<Account>,
+) -> Result<Bytes, (String, Option<Limit>)> {
+    let beyond =
+        |limit: Limit, what: &str| (format!("{what} (limit: {})", limit.name()), Some(limit));
+    let no_memory = |_| beyond(Limit::ClientMemory, "no memory is left for its answer");
+    // Most have none.
+    let mut body: Option<Gathered> = None;
     loop {
-        let mut is_too_long = false;
+        let mut taken = Ok(());
         let take = &mut |data: &[u8]| {
-            is_too_long |= body.len() + data.len() > most;
-            if !is_too_long {
-                body.extend_from_slice(data);
+            if taken.is_err() || data.is_empty() {
+                return;
             }
+            taken = match &mut body {
+                Some(body) if body.len() + data.len() as u64 > most => {
+                    Err(beyond(Limit::GateAnswerBytes, "its answer is too long"))
+                }
+                None if data.len() as u64 > most => {
+                    Err(beyond(Limit::GateAnswerBytes, "its answer is too long"))
+                }
+                Some(body) => body.push(data).map_err(no_memory),
+                None => Gathered::new(account, None).map_err(no_memory).and_then(|mut begun| {
+                    let pushed = begun.push(data).map_err(no_memory);
+                    body = Some(begun);
+                    pushed
+                }),
+            };
         };
         let more = exchange.next(take).await.map_err(|error| (error.to_string(), error.limit()))?;
-        if is_too_long {
-            let limit = Limit::GateAnswerBytes;
-            return Err((format!("its answer is too long (limit: {})", limit.name()), Some(limit)));
-        }
+        taken?;
         if !more {
-            return Ok(body.into());
+            return Ok(body.map_or_else(Bytes::new, Gathered::into_bytes));
         }
     }
 }

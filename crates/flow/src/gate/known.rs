@@ -1,13 +1,20 @@
 //! A core's memory of who was let in. Where it is full, what nobody has used lately leaves: whoever
-//! is let in with much that comes once takes nothing from others.
+//! is let in with much that comes once takes nothing from others. Each entry is held on an account.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use base::{Account, Held};
 use policy::headers::FieldName;
 
 use crate::trace::User;
+
+/// Bytes of an entry beside what it holds: its place in a table that is half full, and what the
+/// allocator adds.
+const ENTRY_BYTES: usize = 2 * (32 + size_of::<Remembered>()) + 64;
+/// The same of a field: its name, and two allocations.
+const FIELD_BYTES: usize = size_of::<(FieldName, Box<[u8]>)>() + 64;
 
 /// Fields that a server which was asked has told.
 pub(crate) type Told = Arc<[(FieldName, Box<[u8]>)]>;
@@ -21,6 +28,15 @@ pub(crate) struct Admitted {
     pub(crate) fields: Told,
 }
 
+impl Admitted {
+    /// Bytes that it takes, about.
+    fn memory(&self) -> usize {
+        let user = self.user.as_ref().map_or(0, |user| user.0.len());
+        let field = |(_, value): &(FieldName, Box<[u8]>)| FIELD_BYTES + value.len();
+        user + self.fields.iter().map(field).sum::<usize>()
+    }
+}
+
 /// An answer that one request has found out, for itself.
 pub(crate) struct Proof {
     pub(crate) digest: [u8; 32],
@@ -28,8 +44,11 @@ pub(crate) struct Proof {
 }
 
 /// A core's memory, by digests of what was shown.
-#[derive(Debug, Default)]
-pub(crate) struct Known(HashMap<[u8; 32], Remembered>);
+#[derive(Debug)]
+pub(crate) struct Known {
+    all: HashMap<[u8; 32], Remembered>,
+    account: Arc<Account>,
+}
 
 #[derive(Debug)]
 struct Remembered {
@@ -37,18 +56,24 @@ struct Remembered {
     /// It was used since others had to leave.
     is_used: Cell<bool>,
     entered: Admitted,
+    _held: Held,
 }
 
 impl Known {
+    /// Nobody yet, held on `account`.
+    pub(crate) fn new(account: Arc<Account>) -> Self {
+        Self { all: HashMap::new(), account }
+    }
+
     /// Finds who has shown this, if it is remembered at `now_ms`.
     pub(crate) fn get(&self, digest: &[u8; 32], now_ms: u64) -> Option<&Admitted> {
-        let own = self.0.get(digest).filter(|own| now_ms < own.until_ms)?;
+        let own = self.all.get(digest).filter(|own| now_ms < own.until_ms)?;
         own.is_used.set(true);
         Some(&own.entered)
     }
 
     /// Remembers it until `until_ms`, with no more than `most`; false if others had to leave, or
-    /// all others are in use.
+    /// all others are in use, or there is no memory for it.
     pub(crate) fn put(
         &mut self,
         digest: [u8; 32],
@@ -60,33 +85,44 @@ impl Known {
             return true;
         }
         let has_room =
-            |known: &Self| (known.0.len() as u64) < most || known.0.contains_key(&digest);
+            |known: &Self| (known.all.len() as u64) < most || known.all.contains_key(&digest);
         if !has_room(self) {
             self.sweep(now_ms);
         }
         let had_room = has_room(self);
         if !had_room {
-            self.0.retain(|_, own| own.is_used.take());
+            self.all.retain(|_, own| own.is_used.take());
         }
-        if has_room(self) {
-            self.0.insert(digest, Remembered { until_ms, is_used: Cell::default(), entered });
+        if !has_room(self) {
+            return false;
         }
+        let Ok(held) = self.account.hold((ENTRY_BYTES + entered.memory()) as u64) else {
+            return false;
+        };
+        let is_used = Cell::default();
+        self.all.insert(digest, Remembered { until_ms, is_used, entered, _held: held });
         had_room
     }
 
     /// Forgets what is over.
     pub(crate) fn sweep(&mut self, now_ms: u64) {
-        self.0.retain(|_, own| now_ms < own.until_ms);
+        self.all.retain(|_, own| now_ms < own.until_ms);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use base::Memory;
+
     use super::*;
+
+    fn known() -> Known {
+        Known::new(Account::open(&Memory::new(8 << 20, 4 << 20), u64::MAX))
+    }
 
     #[test]
     fn what_is_remembered_ends_and_has_bounds() {
-        let mut known = Known::default();
+        let mut known = known();
         let entered = |name: &str| Admitted {
             user: Some(Arc::new(User(name.into()))),
             ..Admitted::default()
@@ -107,19 +143,36 @@ mod tests {
         assert!(known.put([4; 32], entered("d"), (10, 10), 2), "for no time");
         assert_eq!(name(&known, 4, 10), None);
         known.sweep(25);
-        assert_eq!(known.0.len(), 1);
+        assert_eq!(known.all.len(), 1);
     }
 
     #[test]
     fn what_is_used_stays_and_makes_no_room_for_what_comes_once() {
-        let mut known = Known::default();
+        let mut known = known();
         let entered = Admitted::default;
         assert!(known.put([0; 32], entered(), (0, 100), 4));
         for other in 1..200 {
             assert!(known.get(&[0; 32], 1).is_some(), "it is used all the time");
             let had_room = known.put([other; 32], entered(), (1, 100), 4);
             assert!(had_room || other > 3, "{other}: the first three find room");
-            assert!(known.0.contains_key(&[other; 32]) && known.0.len() <= 4);
+            assert!(known.all.contains_key(&[other; 32]) && known.all.len() <= 4);
         }
+    }
+
+    #[test]
+    fn what_is_remembered_is_held_and_given_back() {
+        let memory = Memory::new(8 << 20, 4 << 20);
+        let mut known = Known::new(Account::open(&memory, u64::MAX));
+        let name = FieldName::parse("X-Token").expect("a name");
+        let entered = || {
+            let value = vec![b'x'; 16_000].into_boxed_slice();
+            Admitted { fields: [(name.clone(), value)].into(), ..Admitted::default() }
+        };
+        let put = |known: &mut Known, n: u8| known.put([n; 32], entered(), (0, 10), 4_096);
+        let kept = (0..=255).take_while(|n| put(&mut known, *n)).count();
+        assert!((4..100).contains(&kept), "{kept}: a part of what there is");
+        assert!(memory.held() >= kept as u64 * 16_000);
+        known.sweep(10);
+        assert!(memory.held() == 0 && put(&mut known, 0));
     }
 }

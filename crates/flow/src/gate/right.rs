@@ -95,7 +95,7 @@ mod tests {
         assert!(
             right
                 .entered(&[1; 32], 1999)
-                .is_some_and(|(own, until)| Arc::ptr_eq(&own, &user) && until == 2000)
+                .is_some_and(|(own, until)| own.0 == user.0 && until == 2000)
         );
         assert!(right.entered(&[1; 32], 2000).is_none() && right.entered(&[2; 32], 1000).is_none());
         for (digest, mark, at_ms, standing) in [

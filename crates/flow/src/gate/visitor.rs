@@ -4,6 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::Account;
 use cache::Reader;
 use message::{Request, Upgrade};
 use policy::Peer;
@@ -67,7 +68,7 @@ impl Visitor {
         let Self { check, peer, near, secured, line, .. } = *self;
         let entering = match check {
             None => None,
-            Some(check) => match pass(check, core, place, request).await {
+            Some(check) => match pass(check, core, place, (request, front.account)).await {
                 Ok(entering) => Some(entering),
                 Err(refusal) => return *refusal,
             },
@@ -95,13 +96,14 @@ async fn pass(
     (mut check, guest): (Box<Check>, Guest),
     core: &Rc<Core>,
     (live, site): (&LiveRef, &Arc<Site>),
-    request: &Request,
+    (request, account): (&Request, &Arc<Account>),
 ) -> Result<Entering, Box<Reply>> {
     let bug = || Box::new(pages::problem(request, Problem::Internal));
     let gates = site.gates.as_ref().ok_or_else(bug)?;
     let mut proofs = Vec::new();
     loop {
-        proofs.push(Box::pin(check.run(core, (gates, site), live, request, guest)).await?);
+        let shown = (guest, account);
+        proofs.push(Box::pin(check.run(core, (gates, site), live, request, shown)).await?);
         match core.look((gates, site), request, guest, (&proofs, core.now())) {
             Looked::In(entering) => return Ok(entering),
             Looked::Refused(refusal) => return Err(refusal),

@@ -2,16 +2,16 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
-use base::Memory;
-use cache::Body;
+use base::{Counters, Memory};
+use cache::{Body, Making, Passage, Reader};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
-use tokio::runtime::Builder;
-use tokio::task::LocalSet;
 
 use super::*;
+use crate::body::ReplyBody;
 
 fn memory() -> Arc<Memory> {
     Memory::new(64 << 20, 32 << 20)
@@ -23,30 +23,116 @@ fn gzipped(plain: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory")
 }
 
+fn account() -> Arc<Account> {
+    Account::open(&memory(), u64::MAX)
+}
+
+fn unfolding(
+    coded: &[u8],
+    (coding, limits): (Coding, DecodeLimits),
+    (account, counters): (&Arc<Account>, &Arc<Counters>),
+) -> Reader {
+    let passage = Passage { bytes: coded.len().max(1) as u64, account: self::account() };
+    let (mut writer, reader) = Body::window(passage);
+    _ = writer.push(coded);
+    writer.finish();
+    let mut body = ReplyBody::Stream { reader, length: None };
+    Unfolding { coding, limits, account, counters }.unfold_body(&mut body, None);
+    let ReplyBody::Stream { reader, .. } = body else { panic!("a body that comes") };
+    reader
+}
+
+/// All of a body, which is read without waiting; `None` if it breaks off.
+fn read(reader: &mut Reader) -> Option<Vec<u8>> {
+    let mut all = Vec::new();
+    let mut cx = Context::from_waker(Waker::noop());
+    loop {
+        match reader.poll_next(&mut cx) {
+            Poll::Ready(Ok(Some(piece))) => all.extend_from_slice(&piece),
+            Poll::Ready(Ok(None)) => return Some(all),
+            Poll::Ready(Err(_)) => return None,
+            // It is the others' turn.
+            Poll::Pending => {}
+        }
+    }
+}
+
 /// Unfolds `coded`; `None` if it breaks off. With the limits that were reached.
 fn unfolded(coded: &[u8], coding: Coding, limits: DecodeLimits) -> (Option<Vec<u8>>, Vec<u64>) {
-    let runtime = Builder::new_current_thread().build().expect("a runtime");
-    LocalSet::new().block_on(&runtime, async {
-        let account = Account::open(&memory(), u64::MAX);
-        let passage = |bytes| Passage { bytes, account: Arc::clone(&account) };
-        let (mut writer, reader) = Body::window(passage(coded.len().max(1) as u64));
-        _ = writer.push(coded);
-        writer.finish();
-        let registry = base::counters::Registry::default();
-        let counters = registry.register();
-        let unfolding = Unfolding { coding, limits, passage: passage(1024), counters };
-        let mut reader = unfolding.unfold(reader);
-        let mut all = Vec::new();
-        let whole = loop {
-            match reader.next().await {
-                Ok(Some(piece)) => all.extend_from_slice(&piece),
-                Ok(None) => break Some(all),
-                Err(_) => break None,
-            }
-        };
-        let reached = [Limit::DecodedBytes, Limit::DecodedRatio, Limit::DecodedWindow];
-        (whole, reached.map(|limit| registry.limit_sum(limit)).to_vec())
-    })
+    let registry = base::counters::Registry::default();
+    let (account, counters) = (account(), registry.register());
+    let whole = read(&mut unfolding(coded, (coding, limits), (&account, &counters)));
+    let reached = [Limit::DecodedBytes, Limit::DecodedRatio, Limit::DecodedWindow];
+    assert_eq!(account.held(), 0, "all is given back");
+    (whole, reached.map(|limit| registry.limit_sum(limit)).to_vec())
+}
+
+#[test]
+fn nothing_is_decoded_before_it_is_asked_for_and_no_more_than_that() {
+    let plain = b"the same again and again, ".repeat(100_000);
+    let registry = base::counters::Registry::default();
+    let (memory, counters) = (memory(), registry.register());
+    let account = Account::open(&memory, u64::MAX);
+    for coding in Coding::CODED {
+        let settings = EncodeSettings::new(coding, 3).expect("a level");
+        let coded = through(Recode::encode(settings, &memory).expect("memory"), &plain, None, 999);
+        // So much of one line is coded in a few bytes.
+        let how = (coding, DecodeLimits { ratio: u64::MAX, ..DecodeLimits::default() });
+        let coded = coded.expect("coded");
+        let mut reader = unfolding(&coded, how, (&account, &counters));
+        assert_eq!(account.held(), 0, "{coding:?}");
+        assert_eq!(reader.making(), Making::OfComing);
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(Ok(Some(piece))) = reader.poll_next(&mut cx) else { panic!("a piece") };
+        let most = DecodeLimits::default().most_memory(coding) as u64;
+        let most = most + STEP_BYTES as u64;
+        assert!(piece.len() <= STEP_BYTES && account.held() <= most, "{}", account.held());
+        // A decoder with a large window is held beside the account.
+        assert!(memory.held() > STEP_BYTES as u64, "{coding:?}: {}", memory.held());
+        let rest = read(&mut reader).expect("whole");
+        assert_eq!([&piece[..], &rest].concat(), plain);
+        drop(piece);
+        assert_eq!(account.held(), 0, "{coding:?}");
+    }
+}
+
+#[test]
+fn without_memory_for_a_decoder_a_body_breaks_off_and_is_not_tested() {
+    let coded = gzipped(b"a line of text");
+    let registry = base::counters::Registry::default();
+    let (none, counters) = (Account::open(&Memory::new(100, 100), u64::MAX), registry.register());
+    let how = (Coding::Gzip, DecodeLimits::default());
+    let mut reader = unfolding(&coded, how, (&none, &counters));
+    assert!(read(&mut reader).is_none() && reader.is_starved());
+    assert_eq!(registry.limit_sum(Limit::ClientMemory), 1);
+    let limits = DecodeLimits::default();
+    assert!(Coder::new(Recode::Decode(Coding::Gzip), None, (limits, &none)).is_err());
+    let coder = Coder::new(Recode::Test(Coding::Gzip), None, (limits, &none));
+    let mut coder = coder.expect("without a decoder").expect("a coder");
+    assert!(coder.is_untested() && coder.plain_length().is_none());
+    coder.take(b"no gzip");
+    assert_eq!(coder.step(false).expect("as it came"), Some(&b"no gzip"[..]));
+    assert_eq!(coder.step(false).expect("as it came"), None);
+    assert_eq!(coder.step(true).expect("the end"), Some(&b""[..]));
+    assert_eq!(coder.step(true).expect("the end"), None);
+}
+
+#[test]
+fn what_is_passed_over_is_decoded_and_not_read() {
+    let plain: Vec<u8> = (0..100_000_u32).flat_map(u32::to_be_bytes).collect();
+    let coded = gzipped(&plain);
+    let registry = base::counters::Registry::default();
+    let (account, counters) = (account(), registry.register());
+    let how = (Coding::Gzip, DecodeLimits::default());
+    let mut reader = unfolding(&coded, how, (&account, &counters));
+    assert!(!reader.goes_back());
+    reader.seek(123_457);
+    assert_eq!(read(&mut reader).as_deref(), Some(&plain[123_457..]));
+    let mut reader = unfolding(&coded, how, (&account, &counters));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(matches!(reader.poll_next(&mut cx), Poll::Ready(Ok(Some(_)))));
+    reader.seek(1);
+    assert!(read(&mut reader).is_none(), "it does not go back");
 }
 
 #[test]
@@ -81,7 +167,7 @@ fn through(
     length: Option<u64>,
     piece_bytes: usize,
 ) -> Option<Vec<u8>> {
-    let mut coder = Coder::new(recode, length, DecodeLimits::default()).ok()??;
+    let mut coder = Coder::new(recode, length, (DecodeLimits::default(), &account())).ok()??;
     let mut all = Vec::new();
     let mut drain = |coder: &mut Coder, last| loop {
         match coder.step(last) {
@@ -134,7 +220,8 @@ fn the_last_bytes_are_kept_back_until_the_whole_is_well() {
     let last = folded.len() - 1;
     folded[last] ^= 1;
     let recode = Recode::Test(Coding::Gzip);
-    let coder = Coder::new(recode, Some(folded.len() as u64), DecodeLimits::default());
+    let coder =
+        Coder::new(recode, Some(folded.len() as u64), (DecodeLimits::default(), &account()));
     let mut coder = coder.expect("memory").expect("a test");
     let (mut came, mut refused) = (Vec::new(), false);
     for piece in folded.chunks(5) {
@@ -157,8 +244,9 @@ fn the_last_bytes_are_kept_back_until_the_whole_is_well() {
 fn a_body_that_pauses_can_be_read_as_far_as_it_came() {
     let settings = EncodeSettings::new(Coding::Gzip, 6).expect("a level");
     let recode = Recode::encode(settings, &memory()).expect("memory");
-    let mut coder =
-        Coder::new(recode, None, DecodeLimits::default()).expect("memory").expect("one");
+    let mut coder = Coder::new(recode, None, (DecodeLimits::default(), &account()))
+        .expect("memory")
+        .expect("one");
     assert!(!coder.holds_back());
     coder.take(b"the first line\n");
     let mut out = Vec::new();

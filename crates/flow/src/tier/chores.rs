@@ -31,6 +31,8 @@ pub(crate) struct Chores {
     began_ms: u64,
     /// Invalidations up to this one have been released.
     released: u64,
+    /// It has been told that the index is full.
+    has_told_index: bool,
 }
 
 /// The outcome of the end.
@@ -71,6 +73,7 @@ pub(crate) fn look_after(chores: &Arc<Mutex<Chores>>, cache: &Arc<Cache>, now_ms
         let is_meant = |object: &Object| may_answer(object, now_ms) && store.is_worth_it(object);
         let places = usize::try_from(places).unwrap_or(usize::MAX);
         cache.copy_down(&mut chores.walk, places, &is_meant, &mut pause);
+        chores.tell_index(&cache);
         if !tier.found.goes_on() {
             store.release(cache.swept_bans(), &mut chores.released);
             store.drop_needless(&tier, &cache);
@@ -78,18 +81,43 @@ pub(crate) fn look_after(chores: &Arc<Mutex<Chores>>, cache: &Arc<Cache>, now_ms
     });
 }
 
+impl Chores {
+    /// Tells once that the index is full.
+    fn tell_index(&mut self, cache: &Cache) {
+        let index = cache.index();
+        if index.is_short() && !std::mem::replace(&mut self.has_told_index, true) {
+            base::tell!(
+                Warn,
+                "larder: the index of the disk cache is full: of {} in `[limits] \
+                 disk_index_bytes` {} are used, so what is worth least leaves the disk",
+                base::units::Bytes(index.most()),
+                base::units::Bytes(index.used())
+            );
+        }
+    }
+}
+
 impl Tier {
-    pub(super) fn note_condition(&self, volume: usize, condition: Condition) {
+    /// Notes the state that a volume has got into; its number and its name are given.
+    pub(super) fn note_condition(&self, (volume, name): (usize, &str), condition: Condition) {
         if let Condition::Out(_) = condition {
             self.lost.lock().push(volume);
         }
         match condition {
-            Condition::In => base::tell!(Notice, "larder: disk volume {volume} is in use again"),
+            Condition::In => {
+                base::tell!(Notice, "larder: the disk cache in {name} is in use again");
+            }
             Condition::Pausing(reason) => {
-                base::tell!(Warn, "larder: disk volume {volume} pauses: {}", reason.word());
+                let why = reason.about();
+                base::tell!(Warn, "larder: the disk cache in {name} pauses: {why}");
             }
             Condition::Out(reason) => {
-                base::tell!(Error, "larder: disk volume {volume} is out of use: {}", reason.word());
+                let why = reason.about();
+                base::tell!(
+                    Error,
+                    "larder: the disk cache in {name} is out of use: {why}. Larder runs without \
+                     it, and empties it and takes it back when it is well (tried each disk_retry)"
+                );
             }
         }
     }

@@ -157,14 +157,20 @@ async fn give(
     lead: Lead,
     found: Candidate,
 ) -> Result<Option<Arc<Object>>, Lead> {
-    if found.kept.set.is_some() || found.answer.length > WHOLE_BYTES {
+    let is_large = found.kept.set.is_some() || found.answer.length > WHOLE_BYTES;
+    if is_large && !lead.is_detached() {
         return put_head(core, lead, found).map(|()| None);
     }
     let (record, now_ms) = (&found.kept.record, core.now().mono_ms);
     // Without trust it is to be confirmed.
     let is_trusted = !core.shared.trust.wants_validation(record.fresh_until_ms(), now_ms);
-    if is_trusted && may_lend(record, is_whole(&found.answer), now_ms) && !lead.rises() {
+    if is_trusted && !is_large && may_lend(record, is_whole(&found.answer), now_ms) && !lead.rises()
+    {
         return lend(core, lead, found);
+    }
+    if lead.is_detached() {
+        // It would not be stored.
+        return Err(lead);
     }
     if !is_whole(&found.answer) {
         let (hash, length) = (lead.hash(), found.answer.length);

@@ -95,6 +95,8 @@ impl Store {
     /// The response that was read, by the clocks and the bans of this process.
     pub(super) fn decode(&self, answer: &Answer, now: Now) -> Option<Raised> {
         let Content { record, plain_length, trailers, set } = content(&answer.head)?;
+        // By a clock that has not gone back since it was written.
+        let now = Now { unix_ms: now.unix_ms.saturating_add(answer.behind_ms), ..now };
         let record = Record::decode(record, now)?;
         let record = record.having_passed(self.passed(answer.order, answer.passed));
         Some(Raised { record, plain_length, trailers, set })

@@ -29,7 +29,16 @@ pub struct TakenUp {
     pub not_done: Vec<String>,
     /// Volumes, by their numbers, that had something that was not to be trusted, and are empty.
     pub emptied: Vec<usize>,
+    /// Volumes that cannot be used now, and are tried again: each with the reason, and what to do.
+    pub failed: Vec<(String, &'static str)>,
 }
+
+/// Of the budget, what waits for the disk may take one part in so many: it is stored responses that
+/// have left the index, and stay charged until they are written. What does not fit is not kept, so
+/// that evicting makes room for requests however slow the disk is.
+const QUEUE_PARTS: u64 = 4;
+/// The least for that, within half of the budget: some long records.
+const QUEUE_MIN: u64 = 8 << 20;
 
 /// Opens a disk for what leaves `cache`. It is in use once [`Shared::take_up`] has been called.
 ///
@@ -42,7 +51,12 @@ pub fn open(
 ) -> Result<OpenedDisk, disk::Error> {
     let drawn = HashSeed::draw().to_le_bytes();
     config.owner[..drawn.len()].copy_from_slice(&drawn);
-    let owner = Arc::new(Index { cache: Arc::downgrade(cache) });
+    config.index = Arc::clone(cache.index());
+    let (budget, volumes) = (cache.config().budget_bytes, config.volumes.len() as u64);
+    let share = (budget / QUEUE_PARTS).max(QUEUE_MIN).min(budget / 2);
+    config.queue_bytes = config.queue_bytes.min(share / volumes.max(1));
+    let names = config.volumes.iter().map(|volume| volume.vfs.name()).collect();
+    let owner = Arc::new(Index { cache: Arc::downgrade(cache), names });
     let opened = Disk::open(config, owner, Arc::new(rt::now))?;
     Ok(OpenedDisk { opened, rules })
 }
@@ -68,6 +82,9 @@ impl Shared {
         let mut told = TakenUp {
             invalidations: opened.invalidations.len(),
             emptied: opened.emptied.clone(),
+            failed: (opened.failed.iter())
+                .map(|(_, why)| (why.to_string(), why.remedy()))
+                .collect(),
             ..TakenUp::default()
         };
         tier.found.goes_on.store(true, Ordering::Release);
@@ -106,6 +123,8 @@ impl Shared {
 /// The index, as the disk knows it.
 struct Index {
     cache: Weak<Cache>,
+    /// Names of the volumes.
+    names: Vec<String>,
 }
 
 impl Index {
@@ -146,6 +165,7 @@ impl disk::Owner for Index {
     }
 
     fn changed(&self, volume: usize, condition: Condition) {
-        self.with(|_, tier| tier.note_condition(volume, condition));
+        let name = self.names.get(volume).map_or("", String::as_str);
+        self.with(|_, tier| tier.note_condition((volume, name), condition));
     }
 }

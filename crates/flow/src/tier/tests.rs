@@ -30,6 +30,7 @@ pub(crate) fn small_cache(bans_max: usize) -> Arc<Cache> {
         window_bytes: 1 << 16,
         hit_for_miss_ms: 1_000,
         bans_max,
+        index_bytes: 64 << 20,
     })
 }
 

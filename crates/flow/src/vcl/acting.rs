@@ -60,6 +60,10 @@ impl Stage for Acting<'_> {
         action
     }
 
+    fn is_followed(&self) -> bool {
+        self.core.log.is_asked()
+    }
+
     fn find(turn: &Turn, env: &Env<'_, Self>) -> Found {
         let cache = &env.stage.core.shared.cache;
         if turn.state.hash_always_miss {
@@ -112,8 +116,8 @@ impl Stage for Acting<'_> {
         let unfolding = Unfolding {
             coding: Coding::Gzip,
             limits: decode_limits(&env.live.limits),
-            passage: env.front.passage(&env.live.limits),
-            counters: Arc::clone(&env.stage.core.counters),
+            account: env.front.account,
+            counters: &env.stage.core.counters,
         };
         unfolding.unfold_body(body, length);
     }

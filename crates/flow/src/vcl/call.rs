@@ -92,6 +92,11 @@ pub(crate) trait Stage: Sized {
     /// Takes note of what became of the dictionary that a client has named.
     fn note_dictionary(env: &Env<'_, Self>, used: DictionaryUse);
 
+    /// Returns true if a reader of the log asks for header fields.
+    fn is_followed(&self) -> bool {
+        false
+    }
+
     /// Takes note that no subroutine could make an answer.
     fn note_unanswered(&self) {}
 }
@@ -217,7 +222,12 @@ impl Turn {
         }
         let limits = &env.live.limits;
         turn.task.renew(limits.vcl_steps, Workspace::of(limits.vcl_workspace_client));
-        turn.state = ReqState { time: env.time(), xid: env.xid(), ..ReqState::default() };
+        turn.state = ReqState {
+            time: env.time(),
+            xid: env.xid(),
+            trace: env.live.params.is_traced(),
+            ..ReqState::default()
+        };
         (turn.is_hit, turn.close, turn.body, turn.waits) = (false, false, None, 0);
         turn.has_read_disk = false;
         turn.within = None;

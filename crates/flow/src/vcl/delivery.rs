@@ -37,6 +37,9 @@ use crate::peers::{self, Silence};
 use crate::reply::{Forward, Head, Reply, SentForm, Served, Varnish, number, stored_head};
 use crate::select::{self, Rules, SELECTORS, Validators};
 
+/// A time that is too short for the clock, in seconds.
+const MOMENT_S: f64 = 1e-6;
+
 /// Fields that are added to a head before its program sees it, beside those that a limit counts.
 const ADDED: u64 = 5;
 
@@ -420,7 +423,8 @@ fn passed<S: Stage>(
         head: &head,
         status: status.code(),
         age: times.age + since,
-        ttl: (times.ttl - since).into(),
+        // Some time has passed, however short: what was never fresh is over.
+        ttl: (times.ttl - since.max(MOMENT_S)).into(),
         grace: times.grace.into(),
         keep: times.keep.into(),
         uncacheable,
@@ -655,7 +659,11 @@ impl Turn {
 fn finish<S: Stage>(turn: &mut Turn, env: &Env<'_, S>, reply: &mut Reply) {
     reply.close |= turn.close;
     reply.about.key = turn.key.hash();
-    reply.about.told = Some(turn.told());
+    let mut told = turn.told();
+    if env.stage.is_followed() {
+        told.req = Some(Box::new(turn.req.clone()));
+    }
+    reply.about.told = Some(told);
     env.sign(reply);
 }
 

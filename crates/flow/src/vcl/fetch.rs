@@ -13,7 +13,7 @@ use message::{Framing, HeaderId, Method, Request, Response, Status};
 use origin::Exchange;
 use vcl::backend::Leaf;
 use vcl::counts::{Count, Counts};
-use vcl::ctx::{Bereq, BereqState, Beresp, BerespState, Ctx, Session, Task};
+use vcl::ctx::{Bereq, BereqState, Beresp, BerespState, Ctx, Obj, Session, Task};
 use vcl::params::Param;
 use vcl::program::Instance;
 use vcl::rules::filters::{self, Recoding};
@@ -24,11 +24,10 @@ use vcl::sub::{Action, Said, Sub};
 use vcl::told::{Line, Ran, Switched, Told, number};
 
 use super::call::seconds;
-use super::found::may_confirm;
 use super::link::Connected;
-use super::loops;
 use super::world::{Runner, Sight};
 use super::xids::Outstanding;
+use super::{loops, refresh};
 use super::{send, storages};
 use crate::assemble::Instructions;
 use crate::carry::Carried;
@@ -36,7 +35,6 @@ use crate::compression;
 use crate::fetch::{Attempt, Body, Collected, Fate, Fetch, Judge};
 use crate::form;
 use crate::recode::Recode;
-use crate::reply::stored_head;
 use crate::tier::Lead;
 use crate::verdict::Again;
 
@@ -114,11 +112,17 @@ pub(crate) struct Answer {
     pub(crate) page: Option<Arc<Instructions>>,
 }
 
+/// Variables that a subroutine of the backend's side sees beside `bereq`: `beresp` and `obj_stale`.
+pub(super) type SeenBehind<'a> = (Option<Beresp<'a>>, Option<&'a Obj<'a>>);
+
 impl Judge for ByProgram {
     type Instead = Failed;
     type Facts = Passed;
     type Pending = Answer;
     type Report = Report;
+
+    // `obj.hits`, as Varnish counts.
+    const COUNTS_ON: bool = false;
 
     fn ends_with_client(&self, fetch: &Fetch) -> bool {
         self.is_private(fetch) && self.original.method.is_safe()
@@ -132,15 +136,16 @@ impl Judge for ByProgram {
     /// `vcl_backend_fetch`.
     fn ask(&mut self, fetch: &mut Fetch) -> Attempt<Self> {
         let number = self.state.xid.to_string();
-        let shared = &fetch.core.shared;
+        let shared = Arc::clone(&fetch.core.shared);
         self.sent = None;
         if self.state.retries > 0 {
             loops::leave_own_numbers(&mut fetch.request.headers, &shared.vcl.xids);
+            refresh::leave_conditions(fetch);
         }
         let led = fetch.lead.as_ref().map(|_| fetch.key_hash);
         self.sent = Some(Outstanding::new(&shared.vcl.xids, self.state.xid, led));
         fetch.request.headers.push(HeaderId::XVarnish, number.as_bytes());
-        match self.call(fetch, Sub::BackendFetch, None) {
+        match self.call(fetch, Sub::BackendFetch, (None, None)) {
             Action::Fetch => {}
             Action::Error(said) => return Attempt::Fate(self.error(fetch, Some(said))),
             action => return Attempt::Fate(Self::give_up(fetch, &action)),
@@ -236,6 +241,7 @@ impl Judge for ByProgram {
             lines: (!lines.is_empty()).then(|| Box::new(lines)),
             switched: Some(Box::new(Switched { instance, after: 0 })),
             limit,
+            req: None,
         }))
     }
 }
@@ -261,7 +267,7 @@ impl ByProgram {
     }
 
     /// Ends a try that has failed for this reason.
-    fn fail(&mut self, fetch: &mut Fetch, why: &str) -> Fate<Self> {
+    pub(super) fn fail(&mut self, fetch: &mut Fetch, why: &str) -> Fate<Self> {
         self.count(Count::FetchFailed);
         self.note_error(why);
         self.error(fetch, None)
@@ -273,8 +279,8 @@ impl ByProgram {
     }
 
     /// Runs `sub` of the backend's side.
-    fn call(&mut self, fetch: &mut Fetch, sub: Sub, beresp: Option<Beresp<'_>>) -> Action {
-        let action = self.lend(fetch, sub, beresp, |ctx| ctx.instance.run(ctx));
+    pub(super) fn call(&mut self, fetch: &mut Fetch, sub: Sub, seen: SeenBehind<'_>) -> Action {
+        let action = self.lend(fetch, sub, seen, |ctx| ctx.instance.run(ctx));
         let lines = self.lines.get_mut().len();
         self.ran.push(Ran::new(sub, action.verb(), self.task.at, lines));
         action
@@ -283,7 +289,8 @@ impl ByProgram {
     /// The backend to ask; `None` if no healthy one is there.
     pub(crate) fn resolve(&mut self, fetch: &mut Fetch) -> Option<Arc<Leaf>> {
         let backend = self.state.backend.clone();
-        self.leaf = self.lend(fetch, Sub::BackendFetch, None, |ctx| backend.resolve(ctx));
+        let seen = (None, None);
+        self.leaf = self.lend(fetch, Sub::BackendFetch, seen, |ctx| backend.resolve(ctx));
         self.leaf.clone()
     }
 
@@ -292,7 +299,7 @@ impl ByProgram {
         &mut self,
         fetch: &mut Fetch,
         sub: Sub,
-        beresp: Option<Beresp<'_>>,
+        (beresp, obj): SeenBehind<'_>,
         then: impl FnOnce(&mut Ctx<'_>) -> R,
     ) -> R {
         let now = fetch.now();
@@ -316,7 +323,7 @@ impl ByProgram {
                 key: &self.key,
             }),
             beresp,
-            obj: None,
+            obj,
             resp: None,
             key: None,
         })
@@ -334,18 +341,23 @@ impl ByProgram {
         heads::collect(&mut response.headers, HeaderId::Vary);
         let private = self.is_private(fetch);
         let times = lifetime_of(fetch, &response, private);
-        let mut body = Body::Exchange(exchange);
         let was_304 = response.status == Status::NOT_MODIFIED && !private;
+        let has_content = !was_304 && has_content(exchange.framing);
+        let mut body = Body::Exchange(exchange);
+        let mut state = self.begin_state(fetch, (&response, has_content), (times, private));
+        state.was_304 = was_304;
         if was_304 {
-            let Some(stored) = self.confirm(fetch, &mut response) else {
-                return self.fail(fetch, "304 response but not conditional fetch");
+            body = match self.refresh(fetch, (&mut response, &mut state)) {
+                Ok(stored) => stored,
+                Err(fate) => return fate,
             };
-            body = stored;
         }
-        let mut state = self.begin_state(fetch, (&response, &body), (times, private));
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
-        let mut action = self.call(fetch, Sub::BackendResponse, beresp);
+        let mut action = self.call(fetch, Sub::BackendResponse, (beresp, None));
         self.refuse_interim(&mut action, state.status);
+        if private || state.uncacheable {
+            fetch.passage.bytes = transit_bytes(fetch, &state);
+        }
         // Once said it holds for all that the fetch may still come to.
         self.state.uncacheable = state.uncacheable || matches!(action, Action::Pass(_));
         let (change, reading) = match (&body, &fetch.old) {
@@ -379,11 +391,7 @@ impl ByProgram {
                 answer.pass_s = Some(seconds.unwrap_or(state.ttl));
                 self.settle(fetch, answer, body)
             }
-            Action::Retry => match self.retry(fetch, "Too many retries, delivering 503") {
-                Retry::Now => Fate::Try,
-                Retry::TooMany => self.error(fetch, None),
-                Retry::Impossible => Self::end(fetch),
-            },
+            Action::Retry => self.try_again(fetch),
             Action::Error(said) => self.error(fetch, Some(said)),
             action => Self::give_up(fetch, &action),
         }
@@ -393,7 +401,7 @@ impl ByProgram {
     fn begin_state(
         &self,
         fetch: &Fetch,
-        (response, body): (&Response, &Body),
+        (response, has_content): (&Response, bool),
         (times, private): (Lifetime, bool),
     ) -> BerespState {
         BerespState {
@@ -405,8 +413,7 @@ impl ByProgram {
             uncacheable: self.state.uncacheable,
             do_stream: true,
             time: seconds(fetch.now()),
-            was_304: matches!(body, Body::Stored(_)),
-            unfiltered: !matches!(body, Body::Exchange(it) if has_content(it.framing)),
+            unfiltered: !has_content,
             gzip_off: !fetch.live.params.is_on(Param::HttpGzipSupport),
             storage: storages::first(&fetch.live, &fetch.core.shared.vcl.storages, private),
             backend: self.leaf.clone(),
@@ -538,14 +545,13 @@ impl ByProgram {
         }
     }
 
-    /// Makes `response`, a 304, the stored one that it confirms, and returns the stored body;
-    /// `None` if it confirms nothing.
-    fn confirm(&self, fetch: &Fetch, response: &mut Response) -> Option<Body> {
-        let stale = fetch.old.as_ref().filter(|old| may_confirm(old, fetch.now().mono_ms))?;
-        let stored = stored_head(stale)?;
-        heads::merge(&mut response.headers, &stored.headers);
-        (response.status, response.reason) = (stale.status(), stored.reason);
-        Some(Body::Stored(stale.reader()))
+    /// `return (retry)` of what a backend has answered.
+    pub(super) fn try_again(&mut self, fetch: &mut Fetch) -> Fate<Self> {
+        match self.retry(fetch, "Too many retries, delivering 503") {
+            Retry::Now => Fate::Try,
+            Retry::TooMany => self.error(fetch, None),
+            Retry::Impossible => Self::end(fetch),
+        }
     }
 
     /// Begins one more try, if there may be one; `too_many` is logged where there have been enough.
@@ -565,7 +571,7 @@ impl ByProgram {
         Retry::Now
     }
 
-    fn give_up(fetch: &mut Fetch, action: &Action) -> Fate<Self> {
+    pub(super) fn give_up(fetch: &mut Fetch, action: &Action) -> Fate<Self> {
         debug_assert!(matches!(action, Action::Fail(_) | Action::Abandon), "{action:?}");
         Self::end(fetch)
     }
@@ -579,7 +585,7 @@ impl ByProgram {
     }
 
     /// `vcl_backend_error`.
-    fn error(&mut self, fetch: &mut Fetch, said: Option<Said>) -> Fate<Self> {
+    pub(super) fn error(&mut self, fetch: &mut Fetch, said: Option<Said>) -> Fate<Self> {
         let now = fetch.now();
         let (code, reason) = match said {
             Some(said) => (said.status, said.reason.map(|reason| reason.to_vec())),
@@ -605,7 +611,7 @@ impl ByProgram {
             ..BerespState::default()
         };
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
-        let mut action = self.call(fetch, Sub::BackendError, beresp);
+        let mut action = self.call(fetch, Sub::BackendError, (beresp, None));
         self.refuse_interim(&mut action, state.status);
         self.state.uncacheable = state.uncacheable;
         match action {
@@ -624,6 +630,16 @@ impl ByProgram {
             },
             action => Self::give_up(fetch, &action),
         }
+    }
+}
+
+/// Bytes that a backend may be ahead of the client in a body that is not stored: as many as a
+/// program or the parameter say, and never more than anybody else's.
+fn transit_bytes(fetch: &Fetch, state: &BerespState) -> u64 {
+    let own = state.transit_buffer.and_then(|bytes| u64::try_from(bytes).ok());
+    match own.unwrap_or_else(|| fetch.live.params.number(Param::TransitBuffer)) {
+        0 => fetch.passage.bytes,
+        most => fetch.passage.bytes.min(most),
     }
 }
 

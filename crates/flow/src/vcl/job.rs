@@ -73,6 +73,7 @@ pub(crate) fn bereq<S: Stage>(
         time: env.time(),
         uncacheable: private,
         xid: env.xid(),
+        trace: turn.state.trace,
         ..BereqState::default()
     };
     (bereq, state)

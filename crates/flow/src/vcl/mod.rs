@@ -19,6 +19,7 @@ pub(crate) mod note;
 mod outside;
 mod pipe;
 mod random;
+mod refresh;
 mod send;
 pub(crate) mod start;
 mod step;

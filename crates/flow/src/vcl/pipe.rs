@@ -14,6 +14,7 @@ use origin::Exchange;
 use vcl::backend::Leaf;
 use vcl::counts::Count;
 use vcl::ctx::{Bereq, BereqState};
+use vcl::params::Param;
 use vcl::rules::heads::{self, Fate, Purpose, has_body};
 use vcl::sub::{Action, Sub};
 
@@ -41,6 +42,7 @@ pub(super) fn bereq<S: Stage>(turn: &Turn, env: &Env<'_, S>) -> (Request, BereqS
         time: env.time(),
         uncacheable: true,
         xid: turn.state.xid,
+        trace: turn.state.trace,
         ..BereqState::default()
     };
     (bereq, state)
@@ -65,6 +67,9 @@ pub(crate) async fn pipe(
         Action::Synth(said) => return Err(Step::Synth(said)),
         _ => return Err(Step::Fail),
     }
+    let deadline = state.task_deadline;
+    state.task_deadline =
+        deadline.or_else(|| Some(env.live.params.seconds(Param::PipeTaskDeadline)));
     // The engine writes Connection and Upgrade anew, where another protocol may be spoken.
     bereq.upgrade = match (env.asked.upgrade, bereq.headers.contains(HeaderId::Upgrade)) {
         (Upgrade::None, _) | (_, false) => Upgrade::None,
@@ -90,7 +95,8 @@ pub(crate) async fn pipe(
             return Err(Step::Synth(said(503, "")));
         }
     };
-    Ok(answer(turn, env, exchange, fetch))
+    let deadline_ms = send::deadline_ms(&judge.state);
+    Ok(answer(turn, env, exchange, fetch, deadline_ms))
 }
 
 /// Sends the request to its backend.
@@ -107,12 +113,21 @@ async fn hand_over(
     sent.map_err(|error| format!("backend {}: {error}", leaf.name))
 }
 
-/// The reply that a backend's response makes, as it comes.
-fn answer(turn: &mut Turn, env: &Env<'_>, mut exchange: Box<Exchange>, fetch: &Fetch) -> Reply {
+/// The reply that a backend's response makes, as it comes. It ends at the pipe's deadline, if that
+/// has one.
+fn answer(
+    turn: &mut Turn,
+    env: &Env<'_>,
+    mut exchange: Box<Exchange>,
+    fetch: &Fetch,
+    deadline_ms: Option<u64>,
+) -> Reply {
     let served = Served::Fetched { reason: Forward::Bypass, stored: false, collapsed: false };
     let mut response = exchange.response.clone();
     heads::beresp(&mut response.headers, Fate::Passed);
-    if let Some(tunnel) = exchange.take_tunnel() {
+    if let Some(mut tunnel) = exchange.take_tunnel() {
+        let since_ms = rt::now().mono_ms.saturating_sub(env.now.mono_ms);
+        tunnel.end_after(deadline_ms.map(|ms| ms.saturating_sub(since_ms)));
         return turn.signed(env, Reply::owned(response, ReplyBody::Tunnel(tunnel), served));
     }
     let body = if response.status.has_no_body() {
@@ -122,7 +137,9 @@ fn answer(turn: &mut Turn, env: &Env<'_>, mut exchange: Box<Exchange>, fetch: &F
     } else {
         let length = exchange.framing.length();
         let (writer, reader) = Window::window(fetch.passage.clone());
-        exchange.lift_total();
+        if deadline_ms.is_none() {
+            exchange.lift_total();
+        }
         rt::spawn_local(carry(*exchange, writer, None, None, None));
         ReplyBody::Stream { reader, length }
     };

@@ -57,10 +57,21 @@ pub(crate) fn prepare(
         local_ms: ms(params.seconds(Param::BackendLocalErrorHolddown)),
         remote_ms: ms(params.seconds(Param::BackendRemoteErrorHolddown)),
     };
-    // Varnish 7.1 knows no limit for the whole: each step has its own.
-    let total_ms = u64::MAX;
+    // Only pipes have a limit for the whole: of others each step has its own.
+    let total_ms = deadline_ms(&judge.state).unwrap_or(u64::MAX);
     let timeouts = Some(Timeouts { connect_ms, first_byte_ms, between_bytes_ms, total_ms, hold });
-    Ok(Target { origin, timeouts, with_body: judge.state.has_body, beside_scripts: false })
+    Ok(Target {
+        origin,
+        timeouts,
+        with_body: judge.state.has_body,
+        beside_scripts: false,
+        once: judge.state.no_retry_connect,
+    })
+}
+
+/// The time that a pipe may take, in milliseconds; `None` without a limit.
+pub(crate) fn deadline_ms(state: &BereqState) -> Option<u64> {
+    state.task_deadline.filter(|seconds| *seconds > 0.0).map(|seconds| (seconds * 1000.0) as u64)
 }
 
 /// The fetch's own timeouts, or its backend's, or the parameters', in seconds: to connect, to the

@@ -94,6 +94,7 @@ impl Turn {
             lines: (!lines.is_empty()).then(|| Box::new(std::mem::take(lines))),
             switched,
             limit: self.task.limit,
+            req: None,
         })
     }
 }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use ban::Expression;
 use base::{Counter, Counters, Limit, Now};
 use bytes::Bytes;
-use message::Request;
+use message::{HeaderBlock, Request};
 use policy::told::shown;
 use vcl::counts::{Count, Counts};
 use vcl::ctx::{Purging, Tag, World};
+use vcl::rules::lifetime::{self, Lifetime};
 use vcl::told::Line;
 
 use super::outside::Outside;
@@ -181,6 +182,15 @@ impl World for Sight<'_> {
         }
         let what = What::Tags(keys.iter().map(|key| key.to_vec()).collect());
         Ok(self.invalidate(Target::Many(what), soft, Haste::Counted)?.finds)
+    }
+
+    fn clock(&self) -> f64 {
+        // That of the request is in its past.
+        super::call::seconds(rt::now())
+    }
+
+    fn lifetime(&self, status: u16, headers: &HeaderBlock, now: f64) -> Lifetime {
+        lifetime::of(status, headers, now, &self.live.params)
     }
 
     fn random(&self) -> f64 {

@@ -12,8 +12,12 @@ use super::{Look, is_sound};
 /// The width of the column of names.
 const NAMES: usize = 14;
 
-/// A volume's figures, as a page.
-pub(super) fn summary(summary: &Summary, now_ms: u64) -> String {
+/// Bytes of memory that a daemon takes to know of one record, about: 32 for its row, and an entry
+/// of the index of 16 with some room.
+const INDEX_BYTES: u64 = 52;
+
+/// A volume's figures, as a page. `index_most` is what knowing what is there may take.
+pub(super) fn summary(summary: &Summary, now_ms: u64, index_most: Option<u64>) -> String {
     let stats = &summary.stats;
     let segment = u64::from(summary.segment_bytes).max(1);
     let state = match (summary.out, summary.trusted) {
@@ -36,6 +40,7 @@ pub(super) fn summary(summary: &Summary, now_ms: u64) -> String {
             ),
         ),
         ("records", stats.records.to_string()),
+        ("index", index(stats.records, index_most)),
         ("live", bytes(stats.live_bytes)),
         ("dead", bytes(stats.dead_bytes)),
     ];
@@ -56,6 +61,14 @@ pub(super) fn summary(summary: &Summary, now_ms: u64) -> String {
         write!(page, "\n  {name:NAMES$} {value}").expect("a string takes what is written to it");
     }
     page
+}
+
+/// The memory that knowing of the records takes, and if it is full.
+fn index(records: u64, most: Option<u64>) -> String {
+    let taken = records * INDEX_BYTES;
+    let Some(most) = most else { return format!("{} of memory", bytes(taken)) };
+    let full = if taken > most - most / 16 { ": full (disk_index_bytes)" } else { "" };
+    format!("{} of memory, of {}{full}", bytes(taken), bytes(most))
 }
 
 /// The result of a check: a line for each flaw, and one for the volume.

@@ -21,6 +21,7 @@ use tokio::time::sleep;
 
 use crate::support::folder::Folder;
 use crate::support::{self, PATIENCE, eventually};
+use crate::texts;
 
 /// Attacks take turns: each wants most of the machine.
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -51,7 +52,8 @@ const WINDOW: u16 = 4;
 
 /// An origin that answers as the target says: `/pass/...` is for one client and everything else may
 /// be kept; `/slow/...` takes its time, `/never/...` all of it; `bytes=N` is the body's length.
-/// `/tunnel/...` becomes one, from which bytes come without end but for `/tunnel/idle`.
+/// `/tunnel/...` becomes one, from which bytes come without end but for `/tunnel/idle`;
+/// `/refused/...` is a 401. Text is as [`texts::answer`] has it.
 #[derive(Default)]
 struct Behaviour {
     open: AtomicU64,
@@ -83,9 +85,14 @@ impl Behaviour {
             let target = first.split(' ').nth(1).unwrap_or_default();
             let length = target.split_once("bytes=").and_then(|(_, n)| n.parse().ok());
             let length: usize = length.unwrap_or(1_000);
+            if let Some(answer) = texts::answer(target, length) {
+                stream.write_all(&answer).await?;
+                continue;
+            }
+            let status = if target.starts_with("/refused") { "401 Unauthorized" } else { "200 OK" };
             let kept = if target.starts_with("/pass") { "no-store" } else { "max-age=600" };
             let head = format!(
-                "HTTP/1.1 200 OK\r\nCache-Control: {kept}\r\nContent-Length: {length}\r\n\r\n"
+                "HTTP/1.1 {status}\r\nCache-Control: {kept}\r\nContent-Length: {length}\r\n\r\n"
             );
             if target.starts_with("/never") {
                 std::future::pending::<()>().await;
@@ -215,7 +222,7 @@ impl Fortress {
     }
 
     /// Asserts that the request of another client is answered with 200.
-    async fn ask(&self, target: &str) {
+    pub(crate) async fn ask(&self, target: &str) {
         let raw = Raw::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE);
         let asked = Instant::now();
         let seen = raw.exchange(&request("GET", target, OTHERS)).await;
@@ -320,9 +327,24 @@ impl Fortress {
         private_bytes(self.daemon.pid()).expect("the daemon's status")
     }
 
+    /// A number that the daemon tells.
+    pub(crate) async fn figure(&self, name: &str) -> f64 {
+        self.daemon.metric(name, "").await.expect("metrics")
+    }
+
     /// A connection of HTTP/2 that opens a hundred streams, whose windows never open.
-    pub(crate) async fn hundred(&self, mut block: impl FnMut(usize) -> Vec<u8>) -> TcpStream {
-        let mut bytes = opens(0);
+    pub(crate) async fn hundred(&self, block: impl FnMut(usize) -> Vec<u8>) -> TcpStream {
+        self.hundred_of(0, block).await
+    }
+
+    /// A connection of HTTP/2 that opens a hundred streams with windows of `window` bytes, and
+    /// opens none of them again.
+    pub(crate) async fn hundred_of(
+        &self,
+        window: u32,
+        mut block: impl FnMut(usize) -> Vec<u8>,
+    ) -> TcpStream {
+        let mut bytes = opens(window);
         for n in 0..100 {
             bytes.extend(Frame::headers(2 * n as u32 + 1, block(n), true).bytes());
         }

@@ -13,5 +13,7 @@ mod fortress;
 
 mod ahead;
 mod bodies;
+mod decoded;
 mod held;
 mod idle;
+mod texts;

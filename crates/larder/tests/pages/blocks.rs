@@ -104,7 +104,7 @@ pub(crate) fn heads(text: &str) -> String {
 /// so: a connection is kept or new.
 fn shape(word: &str) -> String {
     let word = word.trim_end_matches([',', ';']).to_lowercase();
-    let is_unit = ["b", "bytes", "kib", "mib", "gib"].contains(&word.as_str());
+    let is_unit = ["b", "bytes", "kib", "mib", "gib", "ms", "s"].contains(&word.as_str());
     let is_value = is_unit || ["kept", "new"].contains(&word.as_str());
     let has_digit = word.contains(|letter: char| letter.is_ascii_digit());
     if is_value || has_digit { "#".to_owned() } else { word }
@@ -131,6 +131,7 @@ fn commands_and_their_output_are_told_apart() {
 #[test]
 fn output_is_compared_by_its_shape() {
     assert_eq!(missing("a 1\n...\nc 3ms\n", "a 2\nb\nc 17ms\n"), None);
+    assert_eq!(missing("age 464 ms\n", "age 1 s\n"), None);
     assert_eq!(missing("a 1\nc 3\n", "c 3\na 1\n"), Some("c 3".to_owned()));
     assert_eq!(missing("a x\n", "a 1\n"), Some("a x".to_owned()));
     assert_eq!(missing("a b c\n", "a\n  b c d\n"), None);

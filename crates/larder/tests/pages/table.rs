@@ -138,6 +138,7 @@ pub(crate) const LISTED: &[(&str, &str)] = &[
     ("docker", "needs a container engine and an image"),
     ("skopeo", "needs an image"),
     ("kill -TERM", "ends the daemon; tests/operations.rs does"),
+    ("larder serve -a :80 -a :443,https", "tests/vcl_serve.rs has its certificates"),
     ("larder serve --config larder.toml --share-port", "tests/second_daemon.rs runs two"),
 ];
 
@@ -171,4 +172,5 @@ pub(crate) const FOREIGN: &[(&str, &str)] = &[
 
 /// Metrics of nodes that share a configuration, which no daemon here does:
 /// tests/cluster_configuration.rs has them.
-pub(crate) const ELSEWHERE: &str = "cluster_configuration_info";
+/// And of a disk: tests/disk_faults.rs has one.
+pub(crate) const ELSEWHERE: &str = "cluster_configuration_info disk_volume_up";

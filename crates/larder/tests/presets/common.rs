@@ -41,15 +41,16 @@ const DISGUISES: &[&str] = &[
     "/x.css?v=1",
 ];
 
-/// Poisoning, P1 to P19.
-pub(crate) fn poisoning() -> Vec<Probe> {
+/// Poisoning, P1 to P19. `cookies` is the rule for an unknown cookie, where the origin says
+/// `Vary: Cookie`.
+pub(crate) fn poisoning(cookies: Rule) -> Vec<Probe> {
     use Rule::{Apart, Clean};
     let mut probes: Vec<Probe> =
         FORGED.iter().map(|name| Probe::get("/p1", format!("{name}: {MARK}\r\n"), Clean)).collect();
     let big = "b".repeat(9000);
     probes.extend([
         Probe::get("/p1?both", format!("x_forwarded_host: {MARK}\r\n"), Clean),
-        Probe::get("/p2", format!("Cookie: theme={MARK}\r\n"), Rule::ApartUnlessPublic)
+        Probe::get("/p2", format!("Cookie: theme={MARK}\r\n"), cookies)
             .answered("Vary: Cookie\r\n"),
         Probe::get("/p3", "", Apart).sent_by("GET", MARK),
         Probe::get(format!("/p4?x=1&utm_source={MARK};x=2"), "", Clean).then("/p4?x=1"),

@@ -1,6 +1,8 @@
 //! Drupal.
 
-use crate::Rule::{Apart, ApartUnlessPublic, Clean};
+use crate::Rule::{Apart, Clean};
+use crate::rules::Want::{Field, Gone, One, Text, Two};
+use crate::rules::{Row, play};
 use crate::{MARK, Probe, common, hits, no_leak, sessions};
 
 const SESSION: &str = "SSESS0123456789abcdef";
@@ -37,10 +39,10 @@ const PRIVATE: &[&str] = &[
 
 #[tokio::test]
 async fn nobody_gets_what_was_made_for_another() {
-    let mut probes = common::poisoning();
+    let mut probes = common::poisoning(Clean);
     probes.extend(common::set_cookie(&["/", "/node/7", "/core/x.css"]));
     probes.extend(sessions(&["/", "/node/7", "/rss.xml", "/node?page=2"], COOKIES, Apart));
-    probes.extend(sessions(&["/node/7"], &["unknown_module"], ApartUnlessPublic));
+    probes.extend(sessions(&["/node/7"], &["unknown_module"], Clean));
     let files = ["/core/misc/x.css", "/sites/default/files/css/a.css", "/de/themes/t/x.css"];
     probes.extend(sessions(&files, COOKIES, Clean));
     probes.extend(common::deception(PRIVATE, SESSION));
@@ -87,3 +89,110 @@ async fn ordinary_pages_are_hits() {
     )
     .await;
 }
+
+const PAGE: &str =
+    "200 | Content-Type: text/html | Cache-Control: max-age=600, public | Vary: Cookie";
+
+/// Rules that VCLs for Drupal have in common.
+pub(crate) const RULES: &[Row] = &[
+    Row {
+        name: "other methods than GET and HEAD pass",
+        plays: &[play("POST /node/7 || a=1", PAGE, "GET /node/7", Two)],
+    },
+    Row {
+        name: "sessions pass: `SESS*`, `SSESS*`, `NO_CACHE`",
+        plays: &[
+            play("GET /n | Cookie: SESSab12=1", PAGE, "GET /n | Cookie: SESSab12=1", Two),
+            play("GET /n | Cookie: SSESSab12=1", PAGE, "GET /n | Cookie: SSESSab12=1", Two),
+            play("GET /n | Cookie: NO_CACHE=1", PAGE, "GET /n | Cookie: NO_CACHE=1", Two),
+            play("GET /n | Cookie: SSESSab12=1", PAGE, "GET /n", Two),
+        ],
+    },
+    Row {
+        name: "other cookies do not count, although pages say `Vary: Cookie`",
+        plays: &[
+            play("GET /n | Cookie: cookie-agreed=2", PAGE, "GET /n", One),
+            play("GET /n | Cookie: any=1", PAGE, "GET /n | Cookie: any=2; other=3", One),
+            play("GET /n | Cookie: AWSALB=1; _ga=1", PAGE, "GET /n | Cookie: AWSALB=2", One),
+            play("GET /n | Cookie: has_js=1", PAGE, "GET /n | Cookie: Drupal.toolbar.x=1", One),
+        ],
+    },
+    Row {
+        name: "what passes keeps all its cookies",
+        plays: &[play(
+            "GET /user/7",
+            PAGE,
+            "GET /user/7 | Cookie: SSESSab12=1; AWSALB=srv2; any=1",
+            Text("SSESSab12=1; AWSALB=srv2; any=1"),
+        )],
+    },
+    Row {
+        name: "`Authorization` passes",
+        plays: &[play("GET /n | Authorization: Basic YTpi", PAGE, "GET /n", Two)],
+    },
+    Row {
+        name: "accounts, administration and scripts that work pass",
+        plays: &[
+            play("GET /user/login", PAGE, "GET /user/login", Two),
+            play("GET /admin/people", PAGE, "GET /admin/people", Two),
+            play("GET /update.php", PAGE, "GET /update.php", Two),
+            play("GET /status.php", PAGE, "GET /status.php", Two),
+            play("GET /cron.php", PAGE, "GET /cron.php", Two),
+            play("GET /flag/flag/like/7", PAGE, "GET /flag/flag/like/7", Two),
+            play("GET /views/ajax/x", PAGE, "GET /views/ajax/x", Two),
+            play("GET /x/ahah/y", PAGE, "GET /x/ahah/y", Two),
+        ],
+    },
+    Row {
+        name: "private files pass",
+        plays: &[play("GET /system/files/a.pdf", PAGE, "GET /system/files/a.pdf", Two)],
+    },
+    Row {
+        name: "style sheets, scripts and images go without cookies",
+        plays: &[play(
+            "GET /core/misc/a.css | Cookie: SESSab12=1",
+            "200 | Content-Type: text/css | Cache-Control: max-age=600",
+            "GET /core/misc/a.css | Cookie: SESSab12=2",
+            One,
+        )],
+    },
+    Row {
+        name: "what Drupal forbids is not stored",
+        plays: &[
+            play(
+                "GET /n",
+                "200 | Cache-Control: must-revalidate, no-cache, private",
+                "GET /n",
+                Two,
+            )
+            .unlike("a VCL without rules of its own for that stores it for two minutes"),
+            play(
+                "GET /n",
+                "200 | Set-Cookie: SESSab12=1 | Cache-Control: max-age=9",
+                "GET /n",
+                Two,
+            ),
+        ],
+    },
+    Row {
+        name: "BAN with `Purge-Cache-Tags`, URIBAN",
+        plays: &[
+            play(
+                "GET /n",
+                "200 | Cache-Control: max-age=600, public | Purge-Cache-Tags: node:1 node:2",
+                "GET /n",
+                Gone("BAN / | Purge-Cache-Tags: node:2"),
+            ),
+            play("GET /n", PAGE, "GET /n", Gone("URIBAN /n")),
+        ],
+    },
+    Row {
+        name: "tags are not shown",
+        plays: &[play(
+            "GET /n",
+            "200 | Cache-Control: max-age=600, public | Purge-Cache-Tags: node:1",
+            "GET /n",
+            Field("purge-cache-tags", ""),
+        )],
+    },
+];

@@ -1,6 +1,8 @@
 //! Magento 2.
 
 use crate::Rule::{Apart, ApartUnlessPublic, Clean};
+use crate::rules::Want::{Field, Gone, One, Text, Two};
+use crate::rules::{Row, play};
 use crate::{MARK, Probe, common, hits, is_hit, no_leak, sessions, stage};
 use testkit::origin::Script;
 
@@ -28,7 +30,7 @@ const PRIVATE: &[&str] = &[
 
 #[tokio::test]
 async fn nobody_gets_what_was_made_for_another() {
-    let mut probes = common::poisoning();
+    let mut probes = common::poisoning(ApartUnlessPublic);
     // `public` pages are stored, their cookies are not.
     let stored = |target: &str| Probe::get(target, "", ApartUnlessPublic);
     probes.push(stored("/").answered("Set-Cookie: PHPSESSID={n}; Path=/\r\n"));
@@ -101,3 +103,311 @@ async fn a_session_opened_by_a_page_stays_with_nobody_and_one_opened_by_a_form_w
         assert!(!is_hit(&silent), "an origin that says nothing is not believed");
     }
 }
+
+/// The VCL's `Cache-Control` for browsers.
+const NEVER: &str = "no-store, no-cache, must-revalidate, max-age=0";
+
+const PAGE: &str =
+    "200 | Content-Type: text/html | Cache-Control: max-age=86400, public, s-maxage=86400";
+
+/// Rules of `varnish7.vcl`, in its order.
+pub(crate) const RULES: &[Row] = &[
+    Row {
+        name: "parameters may come in any order",
+        plays: &[play("GET /men.html?b=1&a=2", PAGE, "GET /men.html?a=2&b=1", One)],
+    },
+    Row {
+        name: "PURGE with `X-Magento-Tags-Pattern` or `X-Pool`",
+        plays: &[
+            play(
+                "GET /p",
+                "200 | Cache-Control: public, max-age=60 | X-Magento-Tags: cat_p,cat_p_1",
+                "GET /p",
+                Gone("PURGE / | X-Magento-Tags-Pattern: ((^|,)cat_p_1(,|$))"),
+            ),
+            play(
+                "GET /p",
+                "200 | Cache-Control: public, max-age=60 | X-Pool: main",
+                "GET /p",
+                Gone("PURGE / | X-Pool: main"),
+            ),
+        ],
+    },
+    Row {
+        name: "other methods than GET and HEAD pass",
+        plays: &[
+            play("POST /graphql || {}", PAGE, "POST /graphql || {}", Two),
+            play("POST /p || a=1", PAGE, "GET /p", Two),
+        ],
+    },
+    Row {
+        name: "`/customer` and `/checkout` pass",
+        plays: &[
+            play("GET /customer/section/load", PAGE, "GET /customer/section/load", Two),
+            play("GET /de/checkout/cart", PAGE, "GET /de/checkout/cart", Two),
+        ],
+    },
+    Row {
+        name: "`/health_check.php` passes",
+        plays: &[
+            play("GET /health_check.php", PAGE, "GET /health_check.php", Two),
+            play("GET /pub/health_check.php", PAGE, "GET /pub/health_check.php", Two),
+        ],
+    },
+    Row {
+        name: "marketing parameters do not count",
+        plays: &[
+            play("GET /p?utm_source=a&gclid=b", PAGE, "GET /p", One),
+            play("GET /p?q=1&mc_cid=1&trk_x=2", PAGE, "GET /p?q=1&snrai_campaign=7", One),
+            play("GET /p?cof=1&cx=2&siteurl=x&zanpid=3", PAGE, "GET /p?gad_source=1", One),
+            play("GET /p?_bta_tid=1&dm_i=2&ef_id=3", PAGE, "GET /p?s_kwcid=AL&hsa_acc=1", One),
+            play("GET /p?mkwid=1", PAGE, "GET /p", One),
+            play("GET /p?piwik_campaign=1&pk_x=2", PAGE, "GET /p?matomo_kwd=1&mtm_x=2", One),
+            play("GET /p?q=1&utm_source=a", PAGE, "GET /p?q=2", Two),
+        ],
+    },
+    Row {
+        name: "files below `/static` and `/media` pass",
+        plays: &[play(
+            "GET /static/version1/a.css | Cookie: a=1",
+            "200 | Content-Type: text/css",
+            "GET /static/version1/a.css | Cookie: a=2",
+            One,
+        )
+        .unlike("the VCL passes them for the sake of CDNs, and has a comment on how to keep them")],
+    },
+    Row {
+        name: "GraphQL with a token and without an id passes",
+        plays: &[play(
+            "GET /graphql?query=a | Authorization: Bearer a",
+            PAGE,
+            "GET /graphql?query=a | Authorization: Bearer a",
+            Two,
+        )],
+    },
+    Row {
+        name: "`X-Magento-Vary` is part of the key",
+        plays: &[
+            play("GET /p", PAGE, "GET /p | Cookie: X-Magento-Vary=a", Two),
+            play("GET /p | Cookie: X-Magento-Vary=a", PAGE, "GET /p", Two),
+            play(
+                "GET /p | Cookie: X-Magento-Vary=a",
+                PAGE,
+                "GET /p | Cookie: X-Magento-Vary=b",
+                Two,
+            ),
+            play(
+                "GET /p | Cookie: X-Magento-Vary=a; PHPSESSID=1",
+                PAGE,
+                "GET /p | Cookie: form_key=2; X-Magento-Vary=a",
+                One,
+            ),
+            play("GET /p | Cookie: PHPSESSID=1", PAGE, "GET /p | Cookie: PHPSESSID=2", One),
+        ],
+    },
+    Row {
+        name: "GraphQL goes by `X-Magento-Cache-Id`, `Store` and `Content-Currency`",
+        plays: &[
+            play(
+                "GET /graphql?query=a | X-Magento-Cache-Id: a",
+                "200 | Cache-Control: public, max-age=60 | X-Magento-Cache-Id: a",
+                "GET /graphql?query=a | X-Magento-Cache-Id: a",
+                One,
+            ),
+            play(
+                "GET /graphql?query=a | X-Magento-Cache-Id: a",
+                "200 | Cache-Control: public, max-age=60 | X-Magento-Cache-Id: a",
+                "GET /graphql?query=a | X-Magento-Cache-Id: b",
+                Two,
+            ),
+            play(
+                "GET /graphql?query=a | X-Magento-Cache-Id: a | Cookie: X-Magento-Vary=a; PHPSESSID=1",
+                "200 | Cache-Control: public, max-age=60 | X-Magento-Cache-Id: a",
+                "GET /graphql?query=a | X-Magento-Cache-Id: a | Cookie: X-Magento-Vary=a",
+                One,
+            ),
+            play("GET /graphql?query=a | Store: a", PAGE, "GET /graphql?query=a | Store: b", Two),
+            play("GET /graphql?query=a | Store: a", PAGE, "GET /graphql?query=a | Store: a", One),
+            play(
+                "GET /graphql?query=a | Content-Currency: EUR",
+                PAGE,
+                "GET /graphql?query=a | Content-Currency: USD",
+                Two,
+            ),
+        ],
+    },
+    Row {
+        name: "GraphQL with a token and an id is stored, apart from what has no token",
+        plays: &[
+            play(
+                "GET /graphql?query=a | X-Magento-Cache-Id: a | Authorization: Bearer a",
+                "200 | Cache-Control: public, max-age=60 | X-Magento-Cache-Id: a",
+                "GET /graphql?query=a | X-Magento-Cache-Id: a | Authorization: Bearer a",
+                One,
+            ),
+            play(
+                "GET /graphql?query=a | X-Magento-Cache-Id: a | Authorization: Bearer a",
+                "200 | Cache-Control: public, max-age=60 | X-Magento-Cache-Id: a",
+                "GET /graphql?query=a | X-Magento-Cache-Id: a",
+                Two,
+            ),
+            play(
+                "GET /graphql?query=a | X-Magento-Cache-Id: a | Authorization: Bearer a",
+                "200 | Cache-Control: public, max-age=60 | X-Magento-Cache-Id: a",
+                "GET /graphql?query=a | X-Magento-Cache-Id: a | Authorization: Bearer b",
+                Two,
+            )
+            .unlike("the VCL has one answer for all tokens of an id"),
+        ],
+    },
+    Row {
+        name: "403, 404 and 5xx are not stored",
+        plays: &[
+            play("GET /p", "404 | Cache-Control: public, max-age=60", "GET /p", Two),
+            play("GET /p", "403 | Cache-Control: public, max-age=60", "GET /p", Two),
+            play("GET /p", "503 | Cache-Control: public, max-age=60", "GET /p", Two),
+            play("GET /p", "301 | Cache-Control: public, max-age=60 | Location: /q", "GET /p", One),
+        ],
+    },
+    Row {
+        name: "pages are put together of their ESI blocks",
+        plays: &[
+            play(
+                "GET /p",
+                "200 | Content-Type: text/html; charset=UTF-8 | Cache-Control: public, max-age=60 || \
+                 <nav><esi:include src=\"/fragment\" /></nav>",
+                "GET /p",
+                Text("<nav>FRAGMENT</nav>"),
+            ),
+            play(
+                "GET /p",
+                "200 | Content-Type: application/json | Cache-Control: public, max-age=60 || \
+                 <esi:include src=\"/fragment\" />",
+                "GET /p",
+                Text("<esi:include"),
+            ),
+        ],
+    },
+    Row {
+        name: "`private` is not stored",
+        plays: &[play("GET /p", "200 | Cache-Control: private, max-age=60", "GET /p", Two)],
+    },
+    Row {
+        name: "cookies of what is stored are removed",
+        plays: &[
+            play(
+                "GET /p",
+                "200 | Cache-Control: public, max-age=60 | Set-Cookie: PHPSESSID=1; Path=/",
+                "GET /p",
+                One,
+            ),
+            play(
+                "GET /p",
+                "200 | Cache-Control: public, max-age=60 | Set-Cookie: PHPSESSID=1; Path=/",
+                "GET /p",
+                Field("set-cookie", ""),
+            ),
+        ],
+    },
+    Row {
+        name: "a page that sets `X-Magento-Vary` is not stored as the guests'",
+        plays: &[
+            play(
+                "GET /p",
+                "200 | Cache-Control: public, max-age=60 | Set-Cookie: X-Magento-Vary=de; Path=/",
+                "GET /p",
+                Two,
+            ),
+            play(
+                "GET /p | Cookie: X-Magento-Vary=de",
+                "200 | Cache-Control: public, max-age=60 | Set-Cookie: X-Magento-Vary=de; Path=/",
+                "GET /p | Cookie: X-Magento-Vary=de",
+                One,
+            ),
+            play(
+                "GET /p | Cookie: X-Magento-Vary=de",
+                "200 | Cache-Control: public, max-age=60 | Set-Cookie: X-Magento-Vary=fr; Path=/",
+                "GET /p | Cookie: X-Magento-Vary=de",
+                Two,
+            )
+            .unlike("the VCL stores the French page as the German one"),
+            play(
+                "GET /p",
+                "200 | Cache-Control: public, max-age=60 | Set-Cookie: X-Magento-Vary=de; Path=/",
+                "GET /p",
+                Field("set-cookie", "X-Magento-Vary=de; Path=/"),
+            )
+            .unlike("the VCL takes the cookie from the visitor whom it is for"),
+        ],
+    },
+    Row {
+        name: "`no-cache`, `no-store`, `Surrogate-Control: no-store` and `Vary: *` are not stored",
+        plays: &[
+            play("GET /p", "200 | Cache-Control: no-cache, max-age=60", "GET /p", Two),
+            play("GET /p", "200 | Cache-Control: no-store", "GET /p", Two),
+            play(
+                "GET /p",
+                "200 | Cache-Control: public, max-age=60 | Surrogate-Control: no-store",
+                "GET /p",
+                Two,
+            ),
+            play("GET /p", "200 | Cache-Control: public, max-age=60 | Vary: *", "GET /p", Two),
+        ],
+    },
+    Row {
+        name: "GraphQL's answer for another id is not stored",
+        plays: &[play(
+            "GET /graphql?query=a | X-Magento-Cache-Id: a",
+            "200 | Cache-Control: public, max-age=60 | X-Magento-Cache-Id: b",
+            "GET /graphql?query=a | X-Magento-Cache-Id: a",
+            Two,
+        )],
+    },
+    Row {
+        name: "browsers keep no page",
+        plays: &[
+            play("GET /p", PAGE, "GET /p", Field("cache-control", NEVER)),
+            play("GET /p", PAGE, "GET /p", Field("pragma", "no-cache")),
+            play("GET /p", PAGE, "GET /p", Field("expires", "-1")),
+            play("GET /checkout", PAGE, "GET /checkout", Field("cache-control", NEVER)),
+            play(
+                "GET /p",
+                "404 | Cache-Control: max-age=9",
+                "GET /p",
+                Field("cache-control", NEVER),
+            ),
+        ],
+    },
+    Row {
+        name: "browsers keep what is `private`, and files, as Magento says",
+        plays: &[
+            play(
+                "GET /p",
+                "200 | Cache-Control: private, max-age=9",
+                "GET /p",
+                Field("cache-control", "private, max-age=9"),
+            ),
+            play(
+                "GET /static/a.css",
+                "200 | Content-Type: text/css | Cache-Control: public, max-age=9",
+                "GET /static/a.css",
+                Field("cache-control", "public, max-age=9"),
+            ),
+            play(
+                "GET /pub/media/a.bin",
+                "200 | Cache-Control: public, max-age=9",
+                "GET /pub/media/a.bin",
+                Field("cache-control", "public, max-age=9"),
+            ),
+        ],
+    },
+    Row {
+        name: "tags are not shown",
+        plays: &[play(
+            "GET /p",
+            "200 | Cache-Control: public, max-age=60 | X-Magento-Tags: cat_p",
+            "GET /p",
+            Field("x-magento-tags", ""),
+        )],
+    },
+];

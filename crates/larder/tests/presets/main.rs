@@ -11,6 +11,7 @@ mod drupal;
 mod magento;
 mod mediawiki;
 mod microcache;
+mod rules;
 mod statics;
 mod wordpress;
 

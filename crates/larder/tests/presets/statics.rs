@@ -6,7 +6,7 @@ use testkit::origin::Script;
 
 #[tokio::test]
 async fn nobody_gets_what_was_made_for_another() {
-    let mut probes = common::poisoning();
+    let mut probes = common::poisoning(ApartUnlessPublic);
     probes.extend(common::set_cookie(&["/", "/a.css", "/a.pdf", "/favicon.ico"]));
     let known = ["sid", "PHPSESSID", "sessionid"];
     probes.extend(sessions(&["/", "/page", "/a.html", "/book.pdf"], &known, ApartUnlessPublic));

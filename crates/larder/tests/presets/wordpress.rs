@@ -1,6 +1,8 @@
 //! WordPress, WooCommerce, Easy Digital Downloads.
 
 use crate::Rule::{Apart, ApartUnlessPublic, Clean};
+use crate::rules::Want::{Gone, One, Text, Two};
+use crate::rules::{Row, play};
 use crate::support::is_hit;
 use crate::{MARK, Probe, ask, common, hits, no_leak, sessions, stage};
 use testkit::origin::Script;
@@ -67,7 +69,7 @@ async fn nor_with_other_presets_behind_it() {
 }
 
 fn probes() -> Vec<Probe> {
-    let mut probes = common::poisoning();
+    let mut probes = common::poisoning(ApartUnlessPublic);
     probes.extend(common::set_cookie(&["/", "/page/", "/feed/", "/wp-content/a.css", "/gone"]));
     let targets = ["/", "/page/", "/feed/", "/wp-sitemap.xml", "/page/?utm_source=x"];
     probes.extend(sessions(&targets, COOKIES, Apart));
@@ -155,3 +157,232 @@ async fn the_login_form_gets_its_own_cookie_back() {
     let reply = ask(&stage, "GET", request.as_bytes()).await;
     assert!(reply.text().contains("wordpress_test_cookie=x"), "{}", reply.text());
 }
+
+const PAGE: &str = "200 | Content-Type: text/html";
+
+/// Rules of WordPress and of plugins, as these publish them for caches.
+pub(crate) const RULES: &[Row] = &[
+    Row {
+        name: "WordPress: users, commenters, unlocked posts",
+        plays: &[
+            play("GET /p | Cookie: wordpress_logged_in_ab=1", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: wordpress_logged_in_ab=1", Two),
+            play("GET /p | Cookie: wordpress_sec_ab=1", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: wordpress_sec_ab=1", Two),
+            play("GET /p | Cookie: comment_author_ab=A", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: comment_author_ab=A", Two),
+            play("GET /p | Cookie: wp-postpass_ab=1", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: wp-postpass_ab=1", Two),
+            play("GET /p | Cookie: wordpress_no_cache=1", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: wordpress_no_cache=1", Two),
+            play("GET /wp-login.php", PAGE, "GET /wp-login.php", Two),
+            play("GET /wp-admin/", PAGE, "GET /wp-admin/", Two),
+            play("GET /wp-json/wp/v2/posts", PAGE, "GET /wp-json/wp/v2/posts", Two),
+            play("GET /?s=word", PAGE, "GET /?s=word", Two),
+            play("GET /?p=7&preview=true", PAGE, "GET /?p=7&preview=true", Two),
+            play("GET /xmlrpc.php", PAGE, "GET /xmlrpc.php", Two),
+            play("GET /wp-cron.php", PAGE, "GET /wp-cron.php", Two),
+        ],
+    },
+    Row {
+        name: "WooCommerce: carts, sessions, notices",
+        plays: &[
+            play("GET /p | Cookie: woocommerce_items_in_cart=1", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: woocommerce_items_in_cart=1", Two),
+            play("GET /p | Cookie: woocommerce_cart_hash=ab", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: woocommerce_cart_hash=ab", Two),
+            play("GET /p | Cookie: wp_woocommerce_session_ab=1", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: wp_woocommerce_session_ab=1", Two),
+            play("GET /p | Cookie: woocommerce_recently_viewed=7", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: woocommerce_recently_viewed=7", Two),
+            play("GET /p | Cookie: store_notice1=hidden", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: store_notice1=hidden", Two),
+            play("GET /cart/", PAGE, "GET /cart/", Two),
+            play("GET /checkout/order-received/7/", PAGE, "GET /checkout/order-received/7/", Two),
+            play("GET /my-account/orders/", PAGE, "GET /my-account/orders/", Two),
+            play(
+                "GET /?wc-ajax=get_refreshed_fragments",
+                PAGE,
+                "GET /?wc-ajax=get_refreshed_fragments",
+                Two,
+            ),
+            play("GET /?add-to-cart=7", PAGE, "GET /?add-to-cart=7", Two),
+            play("GET /wc-api/v3", PAGE, "GET /wc-api/v3", Two),
+            play("GET /wp-json/wc/store/v1/cart", PAGE, "GET /wp-json/wc/store/v1/cart", Two),
+        ],
+    },
+    Row {
+        name: "WooCommerce: order attribution does not count",
+        plays: &[
+            play(
+                "GET /p",
+                PAGE,
+                "GET /p | Cookie: sbjs_current=typ%3Dorganic; sbjs_migrations=1",
+                One,
+            ),
+            play("GET /p | Cookie: sbjs_session=pgs%3D1; tk_ai=a", PAGE, "GET /p", One),
+            play("GET /p", PAGE, "GET /p | Cookie: __stripe_mid=a; __stripe_sid=b", One),
+        ],
+    },
+    Row {
+        name: "Easy Digital Downloads: carts, purchases",
+        plays: &[
+            play("GET /p | Cookie: edd_items_in_cart=1", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: edd_items_in_cart=1", Two),
+            play("GET /p | Cookie: edd_saved_cart=a", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: edd_saved_cart=a", Two),
+            play("GET /p | Cookie: edd_cart_token=a", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: edd_cart_token=a", Two),
+            play("GET /checkout/", PAGE, "GET /checkout/", Two),
+            play("GET /purchase-history/", PAGE, "GET /purchase-history/", Two),
+            play("GET /purchase-confirmation/", PAGE, "GET /purchase-confirmation/", Two),
+            play("GET /transaction-failed/", PAGE, "GET /transaction-failed/", Two),
+            play("GET /?edd_action=add_to_cart", PAGE, "GET /?edd_action=add_to_cart", Two),
+            play("GET /edd-api/sales/", PAGE, "GET /edd-api/sales/", Two),
+        ],
+    },
+    Row {
+        name: "bbPress and BuddyPress: members, messages",
+        plays: &[
+            play("GET /p | Cookie: bbp_x=1", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: bbp_x=1", Two),
+            play("GET /p | Cookie: bp-message=a", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: bp-message=a", Two),
+            play("GET /p | Cookie: bp-message-type=success", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: bp-message-type=success", Two),
+            play("GET /p | Cookie: bp_completed_create_steps=a", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: bp_completed_create_steps=a", Two),
+            play("GET /members/me/profile/", PAGE, "GET /members/me/profile/", Two),
+            play("GET /register/", PAGE, "GET /register/", Two),
+            play("GET /activate/ab", PAGE, "GET /activate/ab", Two),
+        ],
+    },
+    Row {
+        name: "MemberPress: accounts, login, sign-up",
+        plays: &[
+            play("GET /account/", PAGE, "GET /account/", Two),
+            play("GET /login/", PAGE, "GET /login/", Two),
+            play("GET /register/gold/", PAGE, "GET /register/gold/", Two),
+            play("GET /thank-you/", PAGE, "GET /thank-you/", Two),
+            play("GET /mepr/ipn", PAGE, "GET /mepr/ipn", Two),
+        ],
+    },
+    Row {
+        name: "Paid Memberships Pro: membership pages",
+        plays: &[
+            play("GET /membership-account/", PAGE, "GET /membership-account/", Two),
+            play("GET /membership-checkout/", PAGE, "GET /membership-checkout/", Two),
+            play("GET /membership-confirmation/", PAGE, "GET /membership-confirmation/", Two),
+            play("GET /membership-billing/", PAGE, "GET /membership-billing/", Two),
+            play("GET /membership-invoice/", PAGE, "GET /membership-invoice/", Two),
+            play("GET /membership-cancel/", PAGE, "GET /membership-cancel/", Two),
+            play("GET /membership-levels/", PAGE, "GET /membership-levels/", Two),
+        ],
+    },
+    Row {
+        name: "Restrict Content Pro: accounts, registration",
+        plays: &[
+            play("GET /p | Cookie: rcp_x=1", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: rcp_x=1", Two),
+            play("GET /register/", PAGE, "GET /register/", Two),
+            play("GET /account/edit-your-profile/", PAGE, "GET /account/edit-your-profile/", Two),
+            play("GET /update-billing-card/", PAGE, "GET /update-billing-card/", Two),
+            play("GET /your-profile/", PAGE, "GET /your-profile/", Two),
+        ],
+    },
+    Row {
+        name: "WPML, Polylang, TranslatePress: each language a page of its own",
+        plays: &[
+            play("GET /p | Cookie: pll_language=de", PAGE, "GET /p | Cookie: pll_language=fr", Two),
+            play("GET /p | Cookie: pll_language=de", PAGE, "GET /p | Cookie: pll_language=de", One),
+            play("GET /p", PAGE, "GET /p | Cookie: wp-wpml_current_language=de", Two),
+            play(
+                "GET /p | Cookie: wp-wpml_current_language=de",
+                PAGE,
+                "GET /p | Cookie: wp-wpml_current_language=de",
+                One,
+            ),
+            play("GET /p", PAGE, "GET /p | Cookie: trp_language=de_DE", Two),
+            play(
+                "GET /p | Cookie: trp_language=de_DE",
+                PAGE,
+                "GET /p | Cookie: trp_language=de_DE",
+                One,
+            ),
+        ],
+    },
+    Row {
+        name: "currencies and other choices of a visitor",
+        plays: &[
+            play("GET /p | Cookie: wcml_client_currency=USD", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: wcml_client_currency=USD", Two),
+            play("GET /p | Cookie: aelia_cs_selected_currency=USD", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: aelia_cs_selected_currency=USD", Two),
+            play("GET /p | Cookie: wp_consent_marketing=allow", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: wp_consent_marketing=allow", Two),
+            play("GET /p | Cookie: wptouch-pro-view=desktop", PAGE, "GET /p", Two),
+            play("GET /p", PAGE, "GET /p | Cookie: wptouch-pro-view=desktop", Two),
+        ],
+    },
+    Row {
+        name: "uploads that are sold or protected pass",
+        plays: &[
+            play(
+                "GET /wp-content/uploads/edd/book.jpg",
+                PAGE,
+                "GET /wp-content/uploads/edd/book.jpg",
+                Two,
+            ),
+            play(
+                "GET /wp-content/uploads/woocommerce_uploads/a.png",
+                PAGE,
+                "GET /wp-content/uploads/woocommerce_uploads/a.png",
+                Two,
+            ),
+            play(
+                "GET /wp-content/uploads/mepr/a.png",
+                PAGE,
+                "GET /wp-content/uploads/mepr/a.png",
+                Two,
+            ),
+        ],
+    },
+    Row {
+        name: "consent, chat, analytics, balancers do not count",
+        plays: &[
+            play("GET /p", PAGE, "GET /p | Cookie: borlabs-cookie=a; moove_gdpr_popup=b", One),
+            play("GET /p", PAGE, "GET /p | Cookie: real_cookie_banner-v=a; euconsent-v2=b", One),
+            play("GET /p", PAGE, "GET /p | Cookie: intercom-id-x=1; _vwo_uuid=2; _clck=3", One),
+            play("GET /p", PAGE, "GET /p | Cookie: AWSALB=1; __cf_bm=2; SERVERID=3", One),
+            play(
+                "GET /p | Cookie: ARRAffinity=1; __kla_id=2; ajs_anonymous_id=3",
+                PAGE,
+                "GET /p",
+                One,
+            ),
+            play(
+                "GET /p",
+                PAGE,
+                "GET /p | Cookie: wordpress_logged_in_ab=1; SERVERID=b",
+                Text("SERVERID=b"),
+            ),
+            play("GET /p", PAGE, "GET /p | Cookie: own=1; SERVERID=b", Text("SERVERID=b")),
+        ],
+    },
+    Row {
+        name: "plugins purge by URL, by expression, by a star, and by tag",
+        plays: &[
+            play("GET /a/b", PAGE, "GET /a/b", Gone("PURGE /a/b")),
+            play("GET /a/b", PAGE, "GET /a/b", Gone("PURGE /.* | X-Purge-Method: regex")),
+            play("GET /a/b", PAGE, "GET /a/b", Gone("PURGE /a/*")),
+            play("GET /a/b", PAGE, "GET /a/b", Gone("GET /purge/a/b")),
+            play("GET /a/b", PAGE, "GET /a/b", Gone("GET /purge/a/*")),
+            play(
+                "GET /a/b",
+                "200 | Surrogate-Key: post-7",
+                "GET /a/b",
+                Gone("PURGE / | Surrogate-Key: post-7"),
+            ),
+        ],
+    },
+];

@@ -21,6 +21,7 @@ pub(crate) mod nginx;
 pub(crate) mod nodes;
 pub(crate) mod pebble;
 pub(crate) mod scripts;
+pub(crate) mod serve;
 pub(crate) mod spaces;
 pub(crate) mod system;
 pub(crate) mod tls;

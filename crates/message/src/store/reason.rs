@@ -71,6 +71,9 @@ reasons! {
     NoValidator "no-validator" "RFC 9111 4.2"
         "It is stale at once (no-cache, max-age=0, an Expires in the past), without grace and with \
          nothing to validate it by.";
+    OtherKey "other-key" "`cookies.key`, `cache.match_headers`"
+        "It belongs to another key than its request's: it sets a cookie that is part of the key, or \
+         has another value of a field that must be the same.";
     Tags "tags" "limits `tags`, `tag_bytes`"
         "More surrogate keys than a limit allows: by those left out it could not be invalidated.";
 }
@@ -118,14 +121,7 @@ pub fn evidence(
             }
         }
         NotStored::VaryAny => line(headers, HeaderId::Vary),
-        NotStored::SetCookie => {
-            let name = |value: &[u8]| {
-                let name = value.split(|b| *b == b'=').next().unwrap_or_default();
-                name.trim_ascii().escape_ascii().to_string()
-            };
-            let names: Vec<_> = headers.values(HeaderId::SetCookie).map(name).collect();
-            format!("Set-Cookie: {}", names.join(", "))
-        }
+        NotStored::SetCookie => cookies_set(headers),
         NotStored::NoLifetime | NotStored::NoValidator => {
             let ids = [control, HeaderId::Expires, HeaderId::Age];
             let lines = ids.iter().filter(|id| headers.contains(**id)).map(|id| line(headers, *id));
@@ -136,9 +132,20 @@ pub fn evidence(
             }
         }
         NotStored::Endless | NotStored::ContentType => line(headers, HeaderId::ContentType),
-        NotStored::Tags => String::new(),
+        NotStored::OtherKey if headers.contains(HeaderId::SetCookie) => cookies_set(headers),
+        NotStored::OtherKey | NotStored::Tags => String::new(),
     };
     cut(text)
+}
+
+/// The names of the cookies that are set.
+fn cookies_set(headers: &HeaderBlock) -> String {
+    let name = |value: &[u8]| {
+        let name = value.split(|b| *b == b'=').next().unwrap_or_default();
+        name.trim_ascii().escape_ascii().to_string()
+    };
+    let names: Vec<_> = headers.values(HeaderId::SetCookie).map(name).collect();
+    format!("Set-Cookie: {}", names.join(", "))
 }
 
 /// Where a lifetime of `response` comes from, in words that end a sentence; `source` is what

@@ -97,6 +97,42 @@ mod lifetime {
     }
 
     #[test]
+    fn pages_are_guessed_to_be_good_for_ten_minutes_at_most_unless_the_rfc_is_meant() {
+        let modified = date(-864_000);
+        let guess = |kind: &str, rules: &StoreRules| {
+            let fields = [("Last-Modified", modified.as_str()), ("Content-Type", kind)];
+            plan(&Request::new(), false, &response(200, &fields), EXCHANGE, rules).lifetime_ms
+        };
+        let ten = 10 * MINUTE_MS;
+        for (kind, safe) in [
+            ("text/html", ten),
+            ("Text/HTML; charset=utf-8", ten),
+            ("application/xhtml+xml", ten),
+            ("text/css", DAY_MS),
+            ("image/png", DAY_MS),
+        ] {
+            assert_eq!(guess(kind, &StoreRules::safe()), safe, "{kind}");
+            assert_eq!(guess(kind, &StoreRules::rfc()), DAY_MS, "{kind}");
+        }
+        let rules = StoreRules { heuristic_max_ms: MINUTE_MS, ..StoreRules::safe() };
+        assert_eq!(guess("text/html", &rules), MINUTE_MS, "the shorter counts");
+    }
+
+    #[test]
+    fn nothing_is_guessed_beside_pragma() {
+        let modified = date(-864_000);
+        for (pragma, guessed) in
+            [("no-cache", false), ("x, No-Cache", false), ("cache", true), ("", true)]
+        {
+            let fields = [("Last-Modified", modified.as_str()), ("Pragma", pragma)];
+            let source = rfc(200, &fields).source;
+            assert_eq!(source == LifetimeSource::Heuristic, guessed, "{pragma}");
+            let named = [fields[0], fields[1], ("Cache-Control", "max-age=60")];
+            assert_eq!(rfc(200, &named).source, LifetimeSource::MaxAge, "{pragma}");
+        }
+    }
+
+    #[test]
     fn only_some_statuses_are_guessed_about() {
         let modified = date(-24 * 3600);
         let fields = [("Last-Modified", modified.as_str())];

@@ -195,6 +195,10 @@ impl H2 {
             _ => Source::None,
         };
         let fed = matches!(source, Source::Fed(..));
+        if source.is_made() {
+            self.made += 1;
+            self.engine.makes(at);
+        }
         let Some(lane) = self.lane(at) else { return };
         lane.reply = Some(reply);
         lane.reply_held = reply_held;

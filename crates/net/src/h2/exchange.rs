@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 
 use base::Account;
 use bytes::{Buf, Bytes};
-use cache::Reader;
+use cache::{Aborted, Making, Reader};
 use files::Opened;
 use flow::{Front, Interims, Owner, Part, Reply, ReplyBody, Slow, Tunnel, pages};
 use message::{HeaderId, Status};
@@ -42,6 +42,8 @@ pub(crate) struct Task {
     pub(crate) window: u64,
     /// For whom they are held.
     pub(crate) account: Arc<Account>,
+    /// The client's windows let its answer through, as it begins.
+    pub(crate) is_open: bool,
     pub(crate) promise: Promise,
 }
 
@@ -58,7 +60,7 @@ impl Task {
 
     /// Waits for the reply, handing over interim responses meanwhile.
     async fn reply(&self, slow: Box<Slow>, body: Option<Reader>) -> Reply {
-        let Self { core, asked, ends, owner, window, account, promise } = self;
+        let Self { core, asked, ends, owner, window, account, promise, .. } = self;
         let interims = Rc::<Interims>::default();
         let (interims_to, owner) = (Some(&interims), Some(owner));
         let (ends, window) = (*ends, *window);
@@ -106,7 +108,12 @@ impl Task {
     }
 
     fn begin(&self, reply: Reply, length: Option<u64>) -> Rc<Feed> {
-        let feed = Rc::<Feed>::default();
+        self.begin_made(reply, length, Making::None)
+    }
+
+    /// Begins a reply whose body comes as `making` says.
+    fn begin_made(&self, reply: Reply, length: Option<u64>, making: Making) -> Rc<Feed> {
+        let feed = Rc::new(Feed::of(making));
         let (reply, own) = (Box::new(reply), Some(Rc::clone(&feed)));
         self.promise.tell(Item::Reply { reply, feed: own, length });
         feed
@@ -143,19 +150,40 @@ impl Task {
     /// says so.
     async fn stream(self, reply: Reply, mut reader: Reader, length: Option<u64>) {
         reader.hold_for(&self.account);
+        let making = reader.making();
+        // Nothing is made that the client's windows do not let through.
+        let waits = match making {
+            Making::None => false,
+            Making::OfWhole => true,
+            Making::OfComing => !self.is_open,
+        };
+        if waits {
+            let feed = self.begin_made(reply, length, making);
+            return self.go_on(&feed, (reader, length), None).await;
+        }
         let first = poll_fn(|cx| match reader.poll_next(cx) {
             Poll::Pending => Poll::Ready(None),
             come => come.map(Some),
         });
-        let mut left = length.unwrap_or(u64::MAX);
-        let mut next = match first.await {
+        let first = match first.await {
             Some(Err(_)) => {
-                let page = Box::new(exchange::broke_off());
+                let page = Box::new(exchange::broke_off(reader.is_starved()));
                 return self.promise.keep(Item::Reply { reply: page, feed: None, length: None });
             }
             first => first,
         };
-        let feed = self.begin(reply, length);
+        let feed = self.begin_made(reply, length, making);
+        self.go_on(&feed, (reader, length), first).await;
+    }
+
+    /// Hands over the rest of a body; `next` comes first.
+    async fn go_on(
+        self,
+        feed: &Feed,
+        (mut reader, length): (Reader, Option<u64>),
+        mut next: Option<Result<Option<Bytes>, Aborted>>,
+    ) {
+        let mut left = length.unwrap_or(u64::MAX);
         loop {
             let come = match next.take() {
                 Some(come) => come,
@@ -171,7 +199,7 @@ impl Task {
                 Ok(Some(mut data)) => {
                     data.truncate(left.min(data.len() as u64) as usize);
                     left -= data.len() as u64;
-                    self.give(&feed, data);
+                    self.give(feed, data);
                     if left == 0 {
                         return self.promise.keep(Item::End(None));
                     }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use base::Held;
 use bytes::Bytes;
-use cache::{BodyWriter, Reader, Trailed, Watch};
+use cache::{BodyWriter, Making, Reader, Trailed, Watch};
 use flow::finish::Started;
 use flow::{LiveRef, Part, Parts, Peer, Reply, Slow};
 use message::{Request, Trailers};
@@ -84,6 +84,11 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// Returns true if the body is made as the client takes it.
+    pub(crate) fn is_made(&self) -> bool {
+        matches!(self, Self::Fed(_, feed) if feed.making() != Making::None)
+    }
+
     /// Moves the next `bytes` of it to `out`; that many were offered.
     pub(crate) fn take(&mut self, mut bytes: usize, out: &mut Outgoing) {
         match self {

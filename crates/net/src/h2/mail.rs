@@ -9,7 +9,7 @@ use std::thread;
 
 use base::Counter;
 use bytes::Bytes;
-use cache::Trailed;
+use cache::{Making, Trailed};
 use flow::Reply;
 use h2::StreamAt;
 use message::Response;
@@ -77,9 +77,41 @@ impl Mail {
 pub(crate) struct Feed {
     held: Cell<usize>,
     waiting: RefCell<Option<Waker>>,
+    making: Cell<Making>,
+    /// Bytes that are made may be.
+    is_open: Cell<bool>,
 }
 
 impl Feed {
+    /// For a body whose bytes come so.
+    pub(crate) fn of(making: Making) -> Self {
+        Self { making: Cell::new(making), ..Self::default() }
+    }
+
+    /// The way in which the body's bytes come.
+    pub(crate) fn making(&self) -> Making {
+        self.making.get()
+    }
+
+    /// Lets bytes be made, or not.
+    pub(crate) fn open(&self, is_open: bool) {
+        self.is_open.set(is_open);
+        self.wake();
+    }
+
+    fn has_room(&self) -> bool {
+        self.held.get() < AHEAD && (self.making.get() == Making::None || self.is_open.get())
+    }
+
+    fn wake(&self) {
+        if self.has_room() {
+            let waiting = self.waiting.borrow_mut().take();
+            if let Some(waiting) = waiting {
+                waiting.wake();
+            }
+        }
+    }
+
     /// Notes bytes handed over.
     pub(crate) fn gave(&self, bytes: usize) {
         self.held.set(self.held.get() + bytes);
@@ -88,17 +120,12 @@ impl Feed {
     /// Notes bytes that have gone on.
     pub(crate) fn took(&self, bytes: usize) {
         self.held.set(self.held.get().saturating_sub(bytes));
-        if self.held.get() < AHEAD {
-            let waiting = self.waiting.borrow_mut().take();
-            if let Some(waiting) = waiting {
-                waiting.wake();
-            }
-        }
+        self.wake();
     }
 
     /// Ready when more may be handed over.
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
-        if self.held.get() < AHEAD {
+        if self.has_room() {
             return Poll::Ready(());
         }
         *self.waiting.borrow_mut() = Some(cx.waker().clone());

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use base::{Account, Counter, Limit, Now};
-use cache::Passage;
+use cache::{Making, Passage};
 use flow::finish::Started;
 use flow::{Client, LiveRef, Part, Start, pages};
 use h2::{Code, Connection, Event, Fatal, Settings, StreamAt};
@@ -54,6 +54,9 @@ use crate::wire::Wire;
 /// Bytes that wait in the kernel at most, before those that are in flight.
 const UNSENT_BYTES: u32 = 128 * 1024;
 
+/// Bytes of a body that are made at once, about.
+const MADE_BYTES: usize = 16 * 1024;
+
 /// A connection.
 pub(crate) struct H2 {
     stream: Stream,
@@ -78,6 +81,8 @@ pub(crate) struct H2 {
     taking: Behind,
     /// Bytes set apart for passing bodies.
     reserved: u64,
+    /// Bodies under way that are made as the client takes them.
+    made: usize,
     /// Memory held for the client, and the part of it that waits in buffers.
     account: Arc<Account>,
     buffered: Buffered,
@@ -196,6 +201,7 @@ impl H2 {
             worked_ms: now_ms,
             taking: Behind::default(),
             reserved: 0,
+            made: 0,
             account,
             buffered: Buffered::default(),
             view: View::default(),
@@ -232,7 +238,7 @@ impl H2 {
                     self.guard.ends_as(Counter::ClosedByReply);
                     return Poll::Ready(End::Linger);
                 }
-                Ok(()) => {}
+                Ok(()) => self.open_feeds(),
                 Err(_) => return Poll::Ready(End::Gone),
             }
             if self.engine.has_turn() {
@@ -361,7 +367,7 @@ impl H2 {
         };
         let held = match &start {
             Start::Reply(_) => account::hold_answered(&self.account, client, request),
-            Start::Slow(_) => account::hold_waiting(&self.account, client, request),
+            Start::Slow(slow) => account::hold_waiting(&self.account, client, (request, slow)),
         };
         let held = match held {
             Ok(held) => held,
@@ -401,7 +407,8 @@ impl H2 {
             lane.window = window;
         }
         let account = Arc::clone(&self.account);
-        Task { core: Rc::clone(core), asked, ends, owner, window, account, promise }
+        let is_open = self.engine.is_open_to(at);
+        Task { core: Rc::clone(core), asked, ends, owner, window, account, is_open, promise }
     }
 
     fn set_task(&mut self, at: StreamAt, running: &tokio::task::JoinHandle<()>) {
@@ -524,6 +531,27 @@ impl H2 {
         }
     }
 
+    /// Has bodies that are made go on where the client's windows are open to them; no more of them
+    /// at once than leave together, unless they may have to wait for what still comes.
+    fn open_feeds(&self) {
+        if self.made == 0 {
+            return;
+        }
+        let mut room = self.out.room().min(self.engine.send_room());
+        for (place, lane) in self.lanes.iter().enumerate() {
+            let Source::Fed(_, feed) = &lane.source else { continue };
+            let is_open = self.engine.is_open_to(StreamAt { place, id: lane.id });
+            match feed.making() {
+                Making::None => {}
+                Making::OfComing => feed.open(is_open),
+                Making::OfWhole => {
+                    feed.open(is_open && room > 0);
+                    room = room.saturating_sub(if is_open { MADE_BYTES } else { 0 });
+                }
+            }
+        }
+    }
+
     fn poll_write(&mut self, cx: &mut Context<'_>, core: &CoreCtx) -> Poll<io::Result<()>> {
         let (mut moved, before) = (0, self.stream.wire_bytes());
         let done = self.out.poll_write(cx, &mut self.stream, core, &mut moved);
@@ -566,6 +594,7 @@ impl H2 {
         let Some(lane) = self.lane(at) else { return };
         let lane = std::mem::take(lane);
         self.reserved -= lane.window;
+        self.made -= usize::from(lane.source.is_made());
         if let (Some(asked), Some(reply)) = (&lane.asked, &lane.reply) {
             let note = Note {
                 client: asked.client,

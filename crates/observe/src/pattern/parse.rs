@@ -8,6 +8,7 @@ use super::time::DateFormat;
 use super::{Escape, Item, Part, PatternError, Unit};
 use crate::heads::Side;
 use crate::query::NamedField;
+use crate::vsl;
 use names::{FORMATTERS, VARIABLES, closest};
 
 /// A mistake that does not yet know where it stands: its words, and a help.
@@ -176,6 +177,27 @@ fn braced(name: &str, kind: Option<char>) -> Result<Item, Unknown> {
     }
 }
 
+/// Reads `tag`, `tag:prefix`, `tag[field]` or `tag:prefix[field]`.
+fn vsl_record(text: &str, shown: &str) -> Result<Item, Unknown> {
+    let (text, field) = match text.strip_suffix(']').and_then(|text| text.rsplit_once('[')) {
+        None => (text, None),
+        Some((text, number)) => match number.parse().ok().filter(|number: &usize| *number > 0) {
+            Some(number) => (text, Some(number)),
+            None => return Err((format!("{shown}: a field is a number from 1 on"), None)),
+        },
+    };
+    let (tag, prefix) = match text.split_once(':') {
+        Some((tag, prefix)) => (tag, Some(prefix.as_bytes().to_vec())),
+        None => (text, None),
+    };
+    let known = || vsl::TAGS.iter().chain(vsl::OTHERS).copied();
+    if !known().any(|own| own.eq_ignore_ascii_case(tag)) {
+        let help = closest(tag, known()).map(|close| format!("did you mean `{close}`?"));
+        return Err((format!("{shown}: there is no tag `{tag}`"), help));
+    }
+    Ok(Item::Vsl(tag.to_owned(), prefix, field))
+}
+
 /// Reads what `%{name}x` names.
 fn extended(name: &str, shown: &str) -> Result<Item, Unknown> {
     let own = |why: String| (format!("{shown}: {why}"), None);
@@ -187,13 +209,7 @@ fn extended(name: &str, shown: &str) -> Result<Item, Unknown> {
         Some(("Varnish", "vxid")) => Ok(Item::Number),
         Some(("VCL_Log", key)) if !key.is_empty() => Ok(Item::Logged(key.into())),
         Some(("Larder", field)) => NamedField::named(field).map(Item::Own).map_err(own),
-        Some(("VSL", _)) => Err((
-            format!("{shown}: there are no VSL records here"),
-            Some(
-                "%{VCL_Log:KEY}x and %{Larder:FIELD}x tell more, FIELD being one of a filter's"
-                    .to_owned(),
-            ),
-        )),
+        Some(("VSL", record)) => vsl_record(record, shown),
         None if name == "SSL_PROTOCOL" => Ok(Item::TlsProtocol),
         None if name == "SSL_CIPHER" => Ok(Item::TlsSuite),
         other => {

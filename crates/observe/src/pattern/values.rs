@@ -8,6 +8,7 @@ use crate::heads::{self, Side};
 use crate::query::Seen;
 use crate::record::{Flags, Record, Served};
 use crate::steps::{self, Step};
+use crate::vsl;
 use crate::wanted::basic_user;
 
 /// A value.
@@ -96,6 +97,11 @@ pub(super) fn value<'a>(
         }
         Item::CacheStatus => cache_status(record.served).map_or(Value::NoText, Value::word),
         Item::Site => Value::some(record.site),
+        Item::Vsl(tag, prefix, field) => {
+            let lines = vsl::lines(record, view);
+            let found = vsl::find(&lines, tag, prefix.as_deref(), *field);
+            found.map_or(Value::NoText, |text| Value::Text(text.into()))
+        }
         Item::Own(field) => match field.of(record) {
             Seen::Nothing | Seen::Client(None) => Value::NoText,
             Seen::Text(text) => Value::some(text),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use message::query::{ParamSet, TRACKING};
-use message::store::StoreRules;
+use message::store::{StatusMatch, StoreRules};
 use message::upgrade::Protocol;
-use message::{Request, Status};
+use message::{HeaderBlock, Request, Status};
 
 use super::{Declared, Matcher};
 use crate::acl::CidrSet;
@@ -15,7 +15,7 @@ use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::peer::Peer;
 use crate::points::{ALLOW, PageCache, StoreIn, Synthetic};
-use crate::rules::{self, Profile, Settings, SiteRules};
+use crate::rules::{self, Browsers, Profile, Settings, SiteRules};
 use crate::scripts::ScriptNames;
 use crate::told::Places;
 use crate::value::ValuePattern;
@@ -75,10 +75,14 @@ pub(super) struct Plan {
     /// Use-As-Dictionary of what is stored.
     pub(super) dictionary: Option<Box<[u8]>>,
     pub(super) match_type: bool,
+    pub(super) match_headers: Vec<FieldName>,
+    pub(super) not_stored: Vec<StatusMatch>,
+    pub(super) browsers: Browsers,
     pub(super) store_in: StoreIn,
     /// `None`: the query stays as it is.
     pub(super) query: Option<Query>,
     pub(super) bypass: BypassRules,
+    pub(super) first_byte_ms: Option<u64>,
     pub(super) upgrade: Vec<Protocol>,
     pub(super) request_headers: HeaderOps,
     pub(super) response_headers: HeaderOps,
@@ -99,6 +103,8 @@ pub(super) struct Access {
 pub(super) struct Cookies {
     pub(super) strip: Vec<NamePattern>,
     pub(super) strip_tracking: bool,
+    /// If there are any, no others count.
+    pub(super) keep: Vec<NamePattern>,
 }
 
 /// The change to a query.
@@ -115,6 +121,8 @@ pub(super) struct BypassRules {
     pub(super) cookies: Vec<(NamePattern, u32)>,
     pub(super) headers: Vec<(FieldName, Option<Vec<u8>>, u32)>,
     pub(super) any_query: Option<u32>,
+    /// Fields beside which only the path counts.
+    pub(super) unless: Vec<FieldName>,
     pub(super) queries: Vec<(NamePattern, Option<ValuePattern>, u32)>,
 }
 
@@ -196,6 +204,20 @@ impl Plan {
         self.access.as_ref().is_some_and(|access| !access.admits(client))
     }
 
+    /// Returns true if the values of a cookie of this name are part of the key.
+    #[inline]
+    pub(super) fn is_in_key(&self, name: &[u8]) -> bool {
+        self.cookie_key.iter().any(|key| **key == *name)
+    }
+
+    /// Removes the cookies that do not count from a request that is looked up, so that no variant
+    /// goes by them.
+    #[inline(never)]
+    pub(super) fn lighten(&self, headers: &mut HeaderBlock, personal: bool) {
+        let goes = |name: &[u8]| !self.is_in_key(name) && self.cookies.goes(name, personal);
+        message::cookie::remove(headers, goes, &mut Vec::new());
+    }
+
     /// Returns true if the route protects something: an access rule or `respond` keeps requests
     /// from the origin, and `cache = false` keeps responses from other clients.
     pub(super) fn is_guard(&self) -> bool {
@@ -218,6 +240,7 @@ impl Plan {
             answer: settings.answer,
             cookies: Cookies {
                 strip: settings.cookies.strip,
+                keep: settings.cookies.keep,
                 strip_tracking: settings.cookies.strip_tracking.unwrap_or(safe),
             },
             cookie_key: key,
@@ -225,9 +248,16 @@ impl Plan {
             drop_set_cookie: settings.drop_set_cookie,
             dictionary: settings.dictionary.as_deref().map(use_as_dictionary),
             match_type: settings.match_type,
+            match_headers: settings.match_headers,
+            not_stored: settings.not_stored,
+            browsers: settings.browsers,
             store_in: settings.store,
             query: Query::new(&settings.query, safe),
-            bypass: BypassRules::new(settings.bypass, rule_names),
+            bypass: BypassRules {
+                unless: settings.bypass_unless,
+                ..BypassRules::new(settings.bypass, rule_names)
+            },
+            first_byte_ms: settings.first_byte_ms,
             upgrade: settings.upgrade,
             request_headers: settings.request_headers,
             response_headers: settings.response_headers,
@@ -250,6 +280,7 @@ fn store_rules(profile: Profile, settings: &Settings) -> StoreRules {
         store.heuristic_max_ms = ms;
     }
     for (slot, setting) in [
+        (&mut store.heuristic_html_max_ms, settings.heuristic_html_ms),
         (&mut store.grace_ms, settings.grace_ms),
         (&mut store.stale_if_error_ms, settings.stale_if_error_ms),
         (&mut store.stale_if_unreachable_ms, settings.stale_if_unreachable_ms),
@@ -283,6 +314,30 @@ impl Cookies {
         (self.strip_tracking && message::cookie::is_tracking(name))
             || self.strip.iter().any(|pattern| pattern.matches(name))
     }
+
+    /// Returns true if a cookie of this name, which is neither removed nor part of the key, tells
+    /// one visitor from another.
+    #[inline]
+    pub(super) fn counts(&self, name: &[u8]) -> bool {
+        self.keeps(name) && !self.is_of_way(name)
+    }
+
+    /// Returns true if a cookie that does not count is removed from a request that is looked up.
+    /// Where the request is somebody's, a balancer behind this cache may need its own.
+    pub(super) fn goes(&self, name: &[u8], personal: bool) -> bool {
+        match self.is_of_way(name) {
+            true => !personal,
+            false => !self.keeps(name),
+        }
+    }
+
+    fn keeps(&self, name: &[u8]) -> bool {
+        self.keep.is_empty() || self.keep.iter().any(|pattern| pattern.matches(name))
+    }
+
+    fn is_of_way(&self, name: &[u8]) -> bool {
+        self.strip_tracking && message::cookie::is_of_way(name)
+    }
 }
 
 impl Query {
@@ -300,11 +355,11 @@ impl Query {
     pub(super) fn apply(&self, request: &mut Request) {
         match self {
             Self::Remove => {
-                let path = request.path().len();
-                request.target.truncate(path);
+                message::query::take_params(&mut request.target, &mut request.taken, |_| true);
             }
             Self::Change { strip, sort } => {
-                message::query::remove_params(&mut request.target, |name| strip.contains(name));
+                let Request { target, taken, .. } = request;
+                message::query::take_params(target, taken, |name| strip.contains(name));
                 if *sort {
                     message::query::sort_params(&mut request.target);
                 }

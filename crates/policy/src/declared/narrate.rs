@@ -240,15 +240,21 @@ pub(super) fn cookies(plan: &Plan, request: &Request) -> Step {
         let names = pairs.filter(|pair| keep(pair.name)).map(|pair| shown(pair.name));
         names.collect::<Vec<_>>().join(", ")
     };
+    let is_light = |name: &[u8]| !plan.is_in_key(name) && !plan.cookies.counts(name);
     let dropped = names(&|name| plan.cookies.strips(name));
     let kept = names(&|name| !plan.cookies.strips(name));
+    let light = names(&|name| !plan.cookies.strips(name) && is_light(name));
     let why = match (dropped.is_empty(), kept.is_empty()) {
         (true, _) => "none is removed".to_owned(),
         (false, true) => format!("all are removed, the origin does not see them: {dropped}"),
         (false, false) => format!("removed, the origin does not see them: {dropped}"),
     };
     let place = plan.places.of("cookies.strip").filter(|_| !dropped.is_empty());
-    Step::new("cookies", why).at(place).fact("kept", kept).fact("removed", dropped)
+    let step = Step::new("cookies", why).at(place).fact("kept", kept).fact("removed", dropped);
+    match light.is_empty() {
+        true => step,
+        false => step.fact("of no account for the cache", light),
+    }
 }
 
 /// The step that tells whether a request is somebody's own, once cookies are removed.
@@ -261,7 +267,8 @@ pub(super) fn personal(plan: &Plan, request: &Request, personal: bool) -> Step {
     }
     let authorization = request.headers.contains(HeaderId::Authorization);
     let pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
-    let own = pairs.filter(|pair| !plan.cookie_key.iter().any(|key| **key == *pair.name));
+    let is_own = |name: &[u8]| !plan.is_in_key(name) && plan.cookies.counts(name);
+    let own = pairs.filter(|pair| is_own(pair.name));
     let own: Vec<String> = own.map(|pair| shown(pair.name)).collect();
     let mut names: Vec<String> = own.iter().map(|name| format!("cookie `{name}`")).collect();
     if authorization {

@@ -156,7 +156,7 @@ impl Declared {
         readings: &mut Option<Readings>,
     ) -> Option<Routed> {
         let path = request.path();
-        if path::is_ordinary(path) && !self.scripts.are_in(path) {
+        if path::is_plain(path) || path::is_ordinary(path) && !self.scripts.are_in(path) {
             return Some(Routed { plan: self.find(path, &request.method), also: None });
         }
         self.route_of_odd(request, readings)
@@ -242,6 +242,7 @@ impl Declared {
         told: &mut impl Listener,
     ) -> (u32, ReceiveVerdict) {
         let request = &mut *ctx.request;
+        let mut light = false;
         if seen.cookie {
             told.hear(|| narrate::cookies(plan, request));
             let mut scratch = Vec::new();
@@ -249,7 +250,9 @@ impl Declared {
             let (mut any, mut personal) = (false, false);
             for pair in cookie::pairs(request.headers.values(HeaderId::Cookie)) {
                 any = true;
-                personal |= !plan.cookie_key.iter().any(|key| **key == *pair.name);
+                let counts = plan.cookies.counts(pair.name);
+                light |= !counts;
+                personal |= counts && !plan.is_in_key(pair.name);
             }
             ctx.notes.personal = self.requests_are_personal && (seen.authorization || personal);
             if !any {
@@ -268,7 +271,12 @@ impl Declared {
         told.hear(|| self.tell_bypass(plan, request, reason));
         match reason {
             Some(rule) => (rule, ReceiveVerdict::Pass),
-            None => (Rule::Cache as u32, ReceiveVerdict::Lookup),
+            None => {
+                if light {
+                    plan.lighten(&mut request.headers, ctx.notes.personal);
+                }
+                (Rule::Cache as u32, ReceiveVerdict::Lookup)
+            }
         }
     }
 }
@@ -331,6 +339,11 @@ impl super::compile::BypassRules {
         });
         if let Some((_, rule)) = path {
             return Some(*rule);
+        }
+        if !self.unless.is_empty()
+            && self.unless.iter().any(|name| name.values(&request.headers).next().is_some())
+        {
+            return None;
         }
         if !self.cookies.is_empty() {
             for pair in cookie::pairs(request.headers.values(HeaderId::Cookie)) {

@@ -68,6 +68,12 @@ const MUTANTS: &[Mutant] = &[
         "        set_waker(&mut state.watchers[watcher].gone, cx);\n        if {M} { state.room = None; }\n",
     ),
     Mutant(
+        "a reader whose turn has not come keeps its place in a window",
+        "crates/cache/src/reader.rs",
+        "        if has_place && self.object.is_some()",
+        "        if has_place && !{M} && self.object.is_some()",
+    ),
+    Mutant(
         "a follower skips a byte between two pieces",
         "crates/cache/src/fill.rs",
         "        self.at = begins + piece.len() as u64;\n",

@@ -136,7 +136,11 @@ proptest! {
         let name = |text: &str| Name { text: text.into(), span: nothing };
         let acl = ast::AclDeclaration {
             name: name("x"),
-            flags: vec![(false, name("pedantic"))],
+            flags: vec![ast::AclFlag {
+                is_on: false,
+                name: name("pedantic"),
+                inner: Vec::new(),
+            }],
             entries: entries.iter().map(|(addr, bits, negated)| AclEntry {
                 negated: *negated,
                 optional: false,

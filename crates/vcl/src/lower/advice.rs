@@ -131,7 +131,7 @@ impl Lowering<'_> {
             }
         }
         for (span, message, what) in warnings {
-            self.report.warning(span, message).note(what);
+            self.report.advice(span, message).note(what);
         }
     }
 }
@@ -152,7 +152,7 @@ impl Lowering<'_> {
             && name.text.starts_with("req.")
         {
             self.report
-                .warning(call.span, format!("the key has a part of `{}` only", name.text))
+                .advice(call.span, format!("the key has a part of `{}` only", name.text))
                 .note("the backend still gets all of it, and may answer by what is left out")
                 .help(format!("strip it in vcl_recv: `set {} = ...;`", name.text));
         }

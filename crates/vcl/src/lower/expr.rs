@@ -168,6 +168,7 @@ impl Lowering<'_> {
             SymbolKind::Sub(number) if wanted == Type::Sub => {
                 self.symbols.take(&name.text);
                 self.calls(number, name.span);
+                self.calls_sub = true;
                 (Term::Const(Value::Sub(number)), Type::Sub)
             }
             SymbolKind::Sub(_) => {

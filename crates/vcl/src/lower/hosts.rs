@@ -6,6 +6,7 @@ use crate::backend::{self, BackendSpec, ProbeSpec};
 use crate::lower::Lowering;
 use crate::lower::symbols::SymbolKind;
 use crate::source::Span;
+use crate::text::address;
 
 /// The attributes of a backend, for advice.
 const BACKEND: &[&str] = &[
@@ -18,8 +19,12 @@ const BACKEND: &[&str] = &[
     "between_bytes_timeout",
     "probe",
     "max_connections",
+    "wait_limit",
+    "wait_timeout",
     "proxy_header",
     "preamble",
+    "via",
+    "authority",
 ];
 
 /// The attributes of a probe, for advice.
@@ -32,6 +37,7 @@ const PROBE: &[&str] = &[
     "window",
     "threshold",
     "initial",
+    "expect_close",
 ];
 
 /// The longest window of a probe: Varnish keeps its results in 64 bits.
@@ -103,7 +109,11 @@ impl Lowering<'_> {
                 "between_bytes_timeout" => spec.between_bytes_timeout = self.seconds(field),
                 "max_connections" => spec.max_connections = self.number(field).unwrap_or_default(),
                 "proxy_header" => spec.proxy_header = self.proxy_header(field),
+                "wait_limit" => spec.wait_limit = self.number(field),
+                "wait_timeout" => spec.wait_timeout = self.seconds(field),
                 "preamble" => spec.preamble = self.blob(field),
+                "via" => spec.via = self.via(value, field.name.span),
+                "authority" => spec.authority = self.authority(field),
                 "probe" => {
                     has_probe = true;
                     spec.probe = self.probe_of(value, field.name.span);
@@ -115,6 +125,7 @@ impl Lowering<'_> {
             spec.probe = self.default_probe.map(|n| self.parts.probes[n as usize].clone());
         }
         self.located(fields, &mut spec, span);
+        self.led(fields, &mut spec);
         (self.report.errors() == before).then_some(spec)
     }
 
@@ -153,12 +164,77 @@ impl Lowering<'_> {
 
     fn path(&mut self, field: &Field) -> Option<Box<str>> {
         let path = self.text(field)?;
-        if !path.starts_with('/') {
+        // What is behind an `@` is the name of an abstract socket (unix(7)).
+        if !(path.starts_with('/') || path.starts_with('@') && path.len() > 1) {
             let span = span_of(&field.value, field.name.span);
-            self.report.error(span, "the path of a socket must be absolute").expected("`/...`");
+            self.report
+                .error(span, "the path of a socket must be absolute")
+                .expected("`/...`, or `@...` for an abstract socket");
             return None;
         }
         Some(path)
+    }
+
+    /// `.via`: the backend through which this one is connected to.
+    fn via(&mut self, value: &FieldValue, span: Span) -> Option<Box<BackendSpec>> {
+        let FieldValue::Expr(Expr { kind: ExprKind::Name(name), .. }) = value else {
+            self.report
+                .error(span_of(value, span), "this is no backend")
+                .expected("the name of a backend");
+            return None;
+        };
+        let Some(SymbolKind::Backend(number)) = self.symbols.take(&name.text) else {
+            let names: Vec<&str> =
+                self.symbols.names(|kind| matches!(kind, SymbolKind::Backend(_))).collect();
+            self.report
+                .error(name.span, format!("there is no backend `{}`", name.text))
+                .did_you_mean(&name.text, names);
+            return None;
+        };
+        match self.parts.backends.get(number as usize) {
+            Some((_, Some(proxy))) if proxy.via.is_some() => {
+                self.report
+                    .error(name.span, format!("`{}` has a `.via` of its own", name.text))
+                    .note("a connection goes through one proxy at most");
+                None
+            }
+            Some((_, Some(proxy))) => Some(Box::new(proxy.clone())),
+            Some((_, None)) if self.report.has_errors() => None,
+            Some((_, None)) => {
+                self.report.error(name.span, format!("`{}` leads nowhere", name.text));
+                None
+            }
+            None => {
+                self.report
+                    .error(name.span, format!("`{}` is declared further down", name.text))
+                    .help("put it above the backends that are reached through it");
+                None
+            }
+        }
+    }
+
+    /// `.authority`, without its port.
+    fn authority(&mut self, field: &Field) -> Option<Box<str>> {
+        let text = self.text(field)?;
+        if address::numeric(&text).is_some() {
+            let span = span_of(&field.value, field.name.span);
+            self.report.error(span, "an address is no authority").expected("a host name");
+            return None;
+        }
+        Some(text)
+    }
+
+    /// Completes a backend that is reached through another.
+    fn led(&mut self, fields: &[Field], spec: &mut BackendSpec) {
+        let Some(proxy) = spec.via.as_deref() else { return };
+        spec.connect_timeout = spec.connect_timeout.or(proxy.connect_timeout);
+        spec.first_byte_timeout = spec.first_byte_timeout.or(proxy.first_byte_timeout);
+        spec.between_bytes_timeout = spec.between_bytes_timeout.or(proxy.between_bytes_timeout);
+        if let Some(path) = fields.iter().find(|field| &*field.name.text == "path") {
+            self.report
+                .error(path.name.span, "a socket cannot be reached through another backend")
+                .note("`.via` goes with `.host`: the proxy is told an address");
+        }
     }
 
     fn proxy_header(&mut self, field: &Field) -> u8 {
@@ -222,6 +298,7 @@ impl Lowering<'_> {
                 "window" => spec.window = self.number(field).unwrap_or_default(),
                 "threshold" => spec.threshold = self.number(field).unwrap_or_default(),
                 "initial" => spec.initial = self.number(field),
+                "expect_close" => spec.expect_close = self.switch(field).unwrap_or(true),
                 _ => self.no_field(&field.name, "probe", PROBE),
             }
         }
@@ -332,6 +409,20 @@ impl Lowering<'_> {
             }
             other => {
                 self.wants(field, other, "a whole number");
+                None
+            }
+        }
+    }
+
+    fn switch(&mut self, field: &Field) -> Option<bool> {
+        match &field.value {
+            FieldValue::Expr(Expr { kind: ExprKind::Name(name), .. })
+                if matches!(&*name.text, "true" | "false") =>
+            {
+                Some(&*name.text == "true")
+            }
+            other => {
+                self.wants(field, other, "`true` or `false`");
                 None
             }
         }

@@ -52,7 +52,7 @@ pub(crate) struct Parts {
     /// Access lists by number.
     pub(crate) acls: Vec<Acl>,
     /// Where the statements stand, by [`At`](crate::source::At).
-    pub(crate) places: Vec<Span>,
+    pub(crate) spans: Vec<Span>,
     /// Patterns by number.
     pub(crate) regexes: Vec<Arc<Regex>>,
     /// Names of the objects by number.
@@ -85,6 +85,7 @@ pub(crate) fn lower(
         depth: 0,
         default_probe: None,
         steps_of_builtin: subs(builtin),
+        calls_sub: false,
         missing: HashSet::new(),
     };
     lowering.declare(&ast.items);
@@ -121,6 +122,8 @@ struct Lowering<'a> {
     default_probe: Option<u32>,
     /// The subroutines of the builtin VCL, which a program may put something before.
     steps_of_builtin: Vec<Box<str>>,
+    /// The statement that is being lowered has a function call a subroutine.
+    calls_sub: bool,
     /// Names of modules and objects that could not be had, which is reported: what is done with
     /// them is not.
     missing: HashSet<Box<str>>,
@@ -139,6 +142,7 @@ impl Lowering<'_> {
                 Item::Probe { name, fields } => self.probe(name, fields),
                 Item::Backend { name, fields } => self.backend(name, fields.as_deref()),
                 Item::Sub { name, body } => self.sub(name, body),
+                Item::Unused(name) => self.mark_unused(name),
             }
         }
     }

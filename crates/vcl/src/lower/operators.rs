@@ -79,6 +79,7 @@ impl Lowering<'_> {
         span: Span,
         wanted: Type,
     ) -> Option<Cond> {
+        let has_xid = is_xid(left) || is_xid(right);
         let left = self.expr(left, wanted)?;
         let comparable = matches!(
             left.ty,
@@ -100,7 +101,8 @@ impl Lowering<'_> {
             return None;
         }
         let right = self.expr(right, left.ty)?;
-        if left.ty == Type::String && right.ty == Type::String {
+        let is_text = |typed: &Typed| typed.ty == Type::String;
+        if is_text(&left) && is_text(&right) || has_xid && (is_text(&left) || is_text(&right)) {
             let (left, right) = (self.text_of(left)?, self.text_of(right)?);
             return Some(Cond::Same(Box::new((left, right))));
         }
@@ -375,4 +377,10 @@ fn sign(order: Order) -> &'static str {
         Order::LessEqual => "<=",
         Order::GreaterEqual => ">=",
     }
+}
+
+/// Returns true for the number of a transaction or session: an INT since Varnish 7.2, and a STRING
+/// before. Programs of those days compare it with a STRING.
+fn is_xid(expr: &ast::Expr) -> bool {
+    matches!(&expr.kind, ast::ExprKind::Name(name) if name.text.ends_with(".xid"))
 }

@@ -158,7 +158,7 @@ impl Lowering<'_> {
             told.push(need.span);
             let message = format!("{} in {}", need.what, sub.name());
             let entry = match need.kind {
-                NeedKind::Lenient => self.report.warning(need.span, message),
+                NeedKind::Lenient => self.report.advice(need.span, message),
                 NeedKind::Use | NeedKind::Verb => self.report.error(need.span, message),
             };
             for call in chain.iter().rev() {

@@ -44,7 +44,7 @@ impl Lowering<'_> {
         if !self.in_builtin {
             facts.own |= !steps.is_empty();
             if facts.ends.is_none() && ends(&steps) {
-                facts.ends = steps.last().map(|step| self.parts.places[step.at.index()]);
+                facts.ends = steps.last().map(|step| self.parts.spans[step.at.index()]);
             }
         }
         self.bodies[self.current].extend(steps);
@@ -68,6 +68,7 @@ impl Lowering<'_> {
 
     fn statement(&mut self, statement: &Statement) -> Option<Step> {
         let span = statement.span;
+        self.calls_sub = false;
         let op = match &statement.kind {
             StatementKind::Block(block) => Op::Block(self.steps(block).into()),
             StatementKind::If { arms, otherwise } => self.branches(arms, otherwise.as_ref())?,
@@ -79,13 +80,22 @@ impl Lowering<'_> {
                 self.new_object(name, class, arguments, span)?
             }
             StatementKind::Action(call) => self.action(call)?,
+            StatementKind::Unused(name) => {
+                self.mark_unused(name);
+                return None;
+            }
             StatementKind::Unknown(name) => {
                 self.unknown_statement(name);
                 return None;
             }
         };
-        let at = At::nth(self.parts.places.len());
-        self.parts.places.push(span);
+        let op = match op {
+            Op::Block(_) | Op::If(..) | Op::Return(_) => op,
+            op if self.calls_sub => Op::Ending(Box::new(op)),
+            op => op,
+        };
+        let at = At::nth(self.parts.spans.len());
+        self.parts.spans.push(span);
         Some(Step { op, at })
     }
 
@@ -313,6 +323,7 @@ impl Lowering<'_> {
         const WORDS: &[&str] = &[
             "set",
             "unset",
+            "unused",
             "call",
             "return",
             "new",

@@ -118,7 +118,7 @@ impl Lowering<'_> {
     pub(super) fn declare(&mut self, items: &[Item]) {
         for item in items {
             match item {
-                Item::Import { .. } | Item::Probe { .. } => {}
+                Item::Import { .. } | Item::Probe { .. } | Item::Unused(_) => {}
                 Item::Acl(acl) => {
                     let number = self.symbols.acls;
                     self.declare_one(&acl.name, SymbolKind::Acl(number));
@@ -201,6 +201,16 @@ impl Lowering<'_> {
         }
     }
 
+    /// `unused name;`: it is not reported as never used.
+    pub(super) fn mark_unused(&mut self, name: &Name) {
+        if self.symbols.take(&name.text).is_none() && !self.missing.contains(&name.text) {
+            let names: Vec<&str> = self.symbols.names(|_| true).collect();
+            self.report
+                .error(name.span, format!("`{}` is not declared", name.text))
+                .did_you_mean(&name.text, names);
+        }
+    }
+
     /// Reports what is declared and never used, as Varnish does (`vcc_err_unref`).
     pub(super) fn unused(&mut self) {
         for (name, symbol) in self.symbols.all() {
@@ -214,7 +224,8 @@ impl Lowering<'_> {
                 let what = format!("{word} `{name}` is never used");
                 if self.input.rules.unused_is_error {
                     self.report.error(symbol.span, what).help(format!(
-                        "remove it, or use it: Varnish refuses an unused {word}, too"
+                        "remove it, use it, or say `unused {name};`: Varnish refuses an unused \
+                         {word}, too"
                     ));
                 } else {
                     self.report.warning(symbol.span, what);

@@ -190,3 +190,116 @@ fn what_was_meant_is_told_once() {
         assert!(told.contains(instead) && !told.contains("did you mean"), "{told}");
     }
 }
+
+/// The additions of Varnish 7.2 to 9.0 to the language, by their release notes.
+#[test]
+fn the_language_of_later_releases_is_taken() {
+    const STATEMENTS: &[(&str, &[&str])] = &[
+        (
+            "vcl_recv",
+            &[
+                "if (req.xid > 1000 && sess.xid != req.xid) { set req.http.a = req.xid + 1; }",
+                "set req.http.a = \"x\" + req.xid; std.log(req.xid);",
+                "set req.grace = 1s; unset req.grace; unset req.ttl; unset req.max_age;",
+                "set req.max_age = 5s; set req.ttl = req.max_age;",
+                "unset sess.timeout_idle; unset sess.timeout_linger;",
+                "unset sess.idle_send_timeout; unset sess.send_timeout;",
+                "set req.trace = !req.trace; set req.filters = \"\";",
+                "if (std.now() > now) { set req.http.a = std.timed_call(own); }",
+                "if (std.timed_call(own) > 1s) { std.log(\"slow\"); }",
+                "set req.http.a = param.default_ttl + \" \" + param.transit_buffer;",
+                "if (param.max_retries > 2) { return (fail(\"many\")); }",
+                "set req.http.a = math.sqrt(2.0); if (h2.is()) { set req.http.a = tls.version(); }",
+                "unused extra;",
+            ],
+        ),
+        ("vcl_synth", &["set resp.http.a = req.hash;", "set resp.http.a += \"more\";"]),
+        (
+            "vcl_pipe",
+            &[
+                "set bereq.http.a = req.hash; set bereq.task_deadline = 5s;",
+                "unset bereq.task_deadline; unset bereq.connect_timeout;",
+            ],
+        ),
+        (
+            "vcl_backend_fetch",
+            &[
+                "unset bereq.first_byte_timeout; unset bereq.between_bytes_timeout;",
+                "unset bereq.connect_timeout; set bereq.trace = true;",
+                "set bereq.filters = \"\"; set bereq.retry_connect = false;",
+                "set bereq.http.a = bereq.xid * 2;",
+            ],
+        ),
+        (
+            "vcl_backend_refresh",
+            &[
+                "if (obj_stale.is_valid && obj_stale.status == 200) { return (merge); }",
+                "set beresp.http.a = obj_stale.http.b + obj_stale.age + obj_stale.ttl;",
+                "set beresp.http.a = obj_stale.grace + obj_stale.keep + \" \" + obj_stale.hits;",
+                "set beresp.http.a = obj_stale.can_esi + \" \" + obj_stale.uncacheable;",
+                "set beresp.http.a = obj_stale.proto + obj_stale.reason + obj_stale.storage;",
+                "if (obj_stale.time < now) { return (obj_stale); } return (beresp);",
+                "std.rfc_ttl(); set beresp.ttl = 5s; return (retry);",
+                "return (error(503, \"no\"));",
+                "return (abandon);",
+                "return (fail(\"why\"));",
+            ],
+        ),
+        ("vcl_backend_response", &["set beresp.transit_buffer = 1MB; std.rfc_ttl();"]),
+        ("vcl_beresp_range", &["return (deliver);"]),
+        ("vcl_refresh_valid", &["return;"]),
+    ];
+    for version in ["4.0", "4.1"] {
+        for (sub, statements) in STATEMENTS {
+            for statement in *statements {
+                if version == "4.0" && statement.contains("sess.xid") {
+                    continue;
+                }
+                let text = format!(
+                    "vcl {version}; import std; import math; import h2; import tls; \
+                     acl extra +log +fold(-report) {{ \"192.0.2.0\"/24; }} \
+                     probe idle {{ .expect_close = false; }} unused idle; \
+                     backend proxy {{ .host = \"127.0.0.1\"; }} \
+                     backend default {{ .host = \"192.0.2.1:443\"; .via = proxy; \
+                     .authority = \"a.test\"; .wait_limit = 3; .wait_timeout = 1.5s; }} \
+                     sub own {{ return; }} unused own; unused extra; \
+                     sub {sub} {{ {statement} }}"
+                );
+                if let Err(said) = compile(&text) {
+                    panic!("{version}: {sub}: {statement}\n{said}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_later_releases_refuse_is_refused() {
+    for (text, wanted) in [
+        ("sub vcl_recv { if (req.xid ~ \"1\") { } }", "`~` does not go with INT"),
+        ("sub vcl_recv { return (merge); }", "`merge` cannot be returned in vcl_recv"),
+        ("sub vcl_backend_response { set beresp.http.a = obj_stale.ttl; }", "cannot be read"),
+        ("sub vcl_backend_refresh { return (deliver); }", "`deliver` cannot be returned"),
+        ("sub vcl_recv { set param.default_ttl = 1s; }", "cannot be set"),
+        ("sub vcl_recv { std.rfc_ttl(); }", "always fails"),
+        ("unused nothing;", "`nothing` is not declared"),
+        ("acl a +log(-report) { }", "`log` has no flag `report`"),
+        (
+            "backend a { .host = \"127.0.0.1\"; .via = default; } \
+             backend b { .host = \"127.0.0.2\"; .via = a; }",
+            "`a` has a `.via` of its own",
+        ),
+        ("backend a { .path = \"/x\"; .via = default; }", "cannot be reached through another"),
+        ("backend a { .host = \"127.0.0.1\"; .authority = \"1.2.3.4\"; }", "is no authority"),
+        ("backend a { .path = \"@\"; }", "must be absolute"),
+        ("probe p { .expect_close = 1; }", "wrong kind"),
+    ] {
+        let text =
+            format!("vcl 4.1; import std; backend default {{ .host = \"127.0.0.1\"; }} {text}");
+        let said = match crate::testing::compile_all(&text) {
+            Ok(compiled) => compiled.warnings,
+            Err(said) => said,
+        };
+        assert!(said.contains(wanted), "{text}\n{said}");
+    }
+}

@@ -90,7 +90,7 @@ impl Lowering<'_> {
         if let Term::Const(Value::Int(n)) = &status_value {
             if !crate::run::is_status(*n) {
                 self.report
-                    .warning(status.span, format!("no answer can have the status {n}"))
+                    .advice(status.span, format!("no answer can have the status {n}"))
                     .note("100 to 65535, with at least 100 in the last three digits");
             } else if let Some(fixed) = fixed(verb, *n, reason.as_ref()) {
                 return Some(Verdict::Fixed(fixed));
@@ -149,10 +149,13 @@ fn fixed(verb: Verb, status: i64, reason: Option<&Text>) -> Option<Action> {
 fn plain_action(verb: Verb) -> Action {
     match verb {
         Verb::Abandon => Action::Abandon,
+        Verb::Beresp => Action::Beresp,
         Verb::Deliver => Action::Deliver,
         Verb::Fetch => Action::Fetch,
         Verb::Hash => Action::Hash,
         Verb::Lookup => Action::Lookup,
+        Verb::Merge => Action::Merge,
+        Verb::ObjStale => Action::ObjStale,
         Verb::Ok => Action::Ok,
         Verb::Pipe => Action::Pipe,
         Verb::Purge => Action::Purge,

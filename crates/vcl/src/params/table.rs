@@ -76,6 +76,10 @@ params! {
         &["experimental"],
         "For how long no connection to a backend is tried after it has refused one, or there was no way \
          to it.";
+    BackendWaitLimit "backend_wait_limit" Number, "0" Some("0"), None, "", &[],
+        "Fetches that may wait for a connection to a backend that has `max_connections`, where the backend does not say so itself. Of Varnish 7.6.";
+    BackendWaitTimeout "backend_wait_timeout" Seconds, "30.000" Some("0.000"), None, "seconds", &[],
+        "How long such a fetch waits, where the backend does not say so itself. Of Varnish 7.6.";
     BanCutoff "ban_cutoff" Number, "0" Some("0"), None, "bans", &["experimental"],
         "Accepted, and without effect: the sweep of bans completes the oldest when there are more than the limit `bans`.";
     BanDups "ban_dups" Switch, "on" None, None, "bool", &[],
@@ -117,6 +121,9 @@ params! {
         "How long beyond ttl and grace a response is kept, for conditional requests to the backend.";
     DefaultTtl "default_ttl" Seconds, "120.000" Some("0.000"), None, "seconds", &["obj_sticky"],
         "Lifetime of a response, where it does not say so itself.";
+    EsiParallel "esi_parallel" Number, "0" Some("0"), None, "fragments", &[],
+        "Of Larder: fragments of a page that are asked for at the same time. With 1 they are asked for \
+         one after the other, as Varnish does; 0 leaves it to the limit `esi_parallel`.";
     Experimental "experimental" Flags(EXPERIMENTAL), "none" None, None, "", &[],
         "Accepted, and without effect: these are switches for Varnish's own developers.";
     Feature "feature" Flags(FEATURES), "+validate_headers" None, None, "", &[],
@@ -201,6 +208,8 @@ params! {
         "Accepted, and without effect: there is no second process to ask.";
     PipeSessMax "pipe_sess_max" Number, "0" Some("0"), None, "connections", &[],
         "Connections in a pipe at once; beyond it 503. 0 for what the limit `tunnels` says.";
+    PipeTaskDeadline "pipe_task_deadline" Seconds, "0.000" Some("0.000"), None, "seconds", &[],
+        "How long a pipe may last, where VCL does not say so itself. 0 is no limit. Of Varnish 7.5.";
     PipeTimeout "pipe_timeout" Seconds, "60.000" Some("0.000"), None, "seconds", &[],
         "How long a piped connection may be silent on both sides.";
     PoolReq "pool_req" Pool, "10,100,10" None, None, "", &[],
@@ -275,6 +284,10 @@ params! {
     TimeoutLinger "timeout_linger" Seconds, "0.050" Some("0.000"), None, "seconds",
         &["experimental"],
         "Accepted, and without effect: an idle connection holds no thread.";
+    TransitBuffer "transit_buffer" Bytes, "0b" Some("0b"), None, "bytes", &[],
+        "How far a backend may be ahead of a client in a body that is not stored. 0 for what the limit `window_bytes` says. Of Varnish 7.3.";
+    UncacheableTtl "uncacheable_ttl" Seconds, "120.000" Some("0.000"), None, "seconds", &[],
+        "How long the builtin VCL remembers that a response is not stored. Of Varnish 8.0.";
     VaryNotice "vary_notice" Number, "10" Some("1"), None, "variants", &[],
         "Accepted, and without effect: the limit `variants` holds.";
     VccAllowInlineC "vcc_allow_inline_c" Switch, "off" None, None, "bool", &[],
@@ -330,6 +343,7 @@ pub const FEATURES: &[&str] = &[
     "wait_silo",
     "validate_headers",
     "busy_stats_rate",
+    "trace",
 ];
 
 /// The words of `debug`.

@@ -35,6 +35,9 @@ fn values_are_read_and_refused_as_varnishd_does() {
         ("default_ttl", "10", "10.000"),
         ("default_ttl", "10.5", "10.500"),
         ("default_ttl", "3600s", "3600.000"),
+        ("default_ttl", "1h", "3600.000"),
+        ("default_ttl", "1.5m", "90.000"),
+        ("default_ttl", "100ms", "0.100"),
         ("max_restarts", "1", "1"),
         ("max_restarts", "-1", "unlimited"),
         ("max_restarts", "unlimited", "unlimited"),
@@ -63,7 +66,7 @@ fn values_are_read_and_refused_as_varnishd_does() {
     for (name, text, why) in [
         ("default_ttl", "-1", "Must be greater or equal to 0.000"),
         ("default_ttl", "x", "Invalid number (x)"),
-        ("default_ttl", "1m", "Invalid number (1m)"),
+        ("default_ttl", "1x", "Invalid number (1x)"),
         ("default_ttl", "", "Invalid number ()"),
         ("default_ttl", "inf", "Invalid number (inf)"),
         ("max_restarts", "1.5", "Not a number (1.5)"),

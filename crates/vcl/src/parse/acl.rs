@@ -1,7 +1,7 @@
 //! `acl name +flags { entries }`
 
 use super::{Failed, Parsed, Parser};
-use crate::ast::{AclDeclaration, AclEntry, Item, Name};
+use crate::ast::{AclDeclaration, AclEntry, AclFlag, Item, Name};
 use crate::lex::TokenKind;
 use crate::source::Span;
 
@@ -35,17 +35,22 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn acl_flag(&mut self) -> Parsed<(bool, Name)> {
+    fn acl_flag(&mut self) -> Parsed<AclFlag> {
         let sign = self.bump();
         let word = self.token();
         if word.kind != TokenKind::Word || word.span.start != sign.span.end {
             return Err(self.unexpected("a flag right behind its sign, as `+log`"));
         }
         self.bump();
-        Ok((
-            sign.kind == TokenKind::Sign("+"),
-            Name { text: self.text(word).into(), span: word.span },
-        ))
+        let name = Name { text: self.text(word).into(), span: word.span };
+        let mut inner = Vec::new();
+        if self.take("(").is_some() {
+            while self.at_sign("+") || self.at_sign("-") {
+                inner.push(self.nested(Self::acl_flag)?);
+            }
+            self.expect(")")?;
+        }
+        Ok(AclFlag { is_on: sign.kind == TokenKind::Sign("+"), name, inner })
     }
 
     fn acl_entry(&mut self) -> Parsed<AclEntry> {

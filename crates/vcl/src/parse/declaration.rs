@@ -1,12 +1,13 @@
 //! Declarations: `vcl 4.1;`, `import`, and what has a name and braces.
 
 use super::{Failed, Parsed, Parser};
-use crate::ast::{Ast, Item};
+use crate::ast::{Ast, Item, Name};
 use crate::lex::{self, Token, TokenKind};
 use crate::source::Span;
 
 /// Words that begin a declaration at the top level.
-const DECLARATIONS: &[&str] = &["acl", "backend", "import", "include", "probe", "sub", "vcl"];
+const DECLARATIONS: &[&str] =
+    &["acl", "backend", "import", "include", "probe", "sub", "unused", "vcl"];
 
 impl Parser<'_> {
     /// A whole program.
@@ -92,6 +93,7 @@ impl Parser<'_> {
             "backend" => self.backend(items),
             "probe" => self.probe(items),
             "sub" => self.sub(items),
+            "unused" => self.unused().map(|name| items.push(Item::Unused(name))),
             word => Err(self.unknown_declaration(word)),
         }
     }
@@ -185,6 +187,14 @@ impl Parser<'_> {
         }
         self.semicolon()?;
         Ok(Item::Import { module, alias, from })
+    }
+
+    /// `unused name;`
+    pub(super) fn unused(&mut self) -> Parsed<Name> {
+        self.bump();
+        let name = self.own_name("something declared")?;
+        self.semicolon()?;
+        Ok(name)
     }
 
     fn sub(&mut self, items: &mut Vec<Item>) -> Parsed<()> {

@@ -94,6 +94,9 @@ impl Parser<'_> {
                 self.bump();
                 StatementKind::Unset(self.name()?)
             }
+            "unused" if self.peek(1).kind == TokenKind::Word => {
+                return self.unused().map(|name| Some(StatementKind::Unused(name)));
+            }
             "call" => self.call_sub()?,
             "return" => self.returning()?,
             "new" => self.new_object()?,

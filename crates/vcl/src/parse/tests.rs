@@ -349,7 +349,7 @@ fn the_builtin_program_has_no_fault_and_every_sub_of_varnish() {
     parse(&input, &mut sources, &mut report).expect("the builtin program");
     assert_eq!(report.render(&sources), "");
     let items = parse_builtin(&mut sources);
-    assert_eq!(items.len(), 35);
+    assert_eq!(items.len(), 41);
     assert_eq!(&*sources.files()[1].name, BUILTIN_NAME);
     assert!(items.iter().all(|i| matches!(i, Item::Sub { name, .. }
         if name.text.starts_with("vcl_"))));

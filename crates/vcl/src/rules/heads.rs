@@ -168,17 +168,26 @@ pub fn merge(confirmation: &mut HeaderBlock, stored: &HeaderBlock) {
 
 /// Returns true if the client takes gzip (`RFC2616_Req_Gzip`): it names gzip with a weight above 0.
 pub fn takes_gzip(headers: &HeaderBlock) -> bool {
-    let members = headers.values(HeaderId::AcceptEncoding).flat_map(|v| v.split(|b| *b == b','));
-    members.into_iter().any(|member| {
-        let mut parts = member.split(|b| *b == b';').map(<[u8]>::trim_ascii);
-        let coding = parts.next().unwrap_or_default();
-        let named = [&b"gzip"[..], b"x-gzip"].iter().any(|name| coding.eq_ignore_ascii_case(name));
-        let refused = parts.any(|parameter| {
-            let weight = parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q="));
-            weight.is_some_and(|q| !q.is_empty() && q.iter().all(|b| matches!(b, b'0' | b'.')))
-        });
-        named && !refused
+    [&b"gzip"[..], b"x-gzip"].iter().any(|coding| {
+        let lines = headers.values(HeaderId::AcceptEncoding);
+        let mut members = lines.flat_map(|line| line.split(|b| *b == b','));
+        // The first member of a name counts.
+        members.find_map(|member| {
+            let mut parts = member.split(|b| *b == b';').map(<[u8]>::trim_ascii);
+            let named = parts.next().unwrap_or_default().eq_ignore_ascii_case(coding);
+            named.then(|| parts.find_map(weighs_something).unwrap_or(true))
+        }) == Some(true)
     })
+}
+
+/// Tells whether a weight is above 0; `None` for another parameter. As in Varnish what is no
+/// number is 0, and what stands behind a number does not count.
+fn weighs_something(parameter: &[u8]) -> Option<bool> {
+    let value = parameter.strip_prefix(b"q")?.trim_ascii_start().strip_prefix(b"=")?;
+    let whole = value.iter().position(|b| !b.is_ascii_digit()).unwrap_or(value.len());
+    let behind = value[whole..].strip_prefix(b".").unwrap_or_default();
+    let fraction = behind.iter().take_while(|b| b.is_ascii_digit());
+    Some(value[..whole].iter().chain(fraction).any(|b| *b != b'0'))
 }
 
 /// Brings host and port into line with Host, which a program may have changed. One that is no host
@@ -370,6 +379,21 @@ mod tests {
             ("gzip;q=0.000", false),
             ("br", false),
             ("*", false),
+            // Answers of varnishd 7.1.1.
+            ("gzip;q=-1", false),
+            ("gzip;q=abc", false),
+            ("gzip;q=", false),
+            ("gzip;q", true),
+            ("gzip;", true),
+            ("gzip;q=1x", true),
+            ("gzip;Q=0", true),
+            ("gzip;q=0.0x1", false),
+            ("gzip;x=1;q=0", false),
+            ("gzip;q=.5", true),
+            ("gzip;q=0, gzip", false),
+            ("gzip;q =0", false),
+            ("x-gzip;q=0, gzip", true),
+            ("gzipx", false),
         ] {
             let request = request(&[("Accept-Encoding", value)]);
             assert_eq!(takes_gzip(&request.headers), takes, "{value}");

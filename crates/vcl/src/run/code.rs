@@ -61,6 +61,8 @@ pub(crate) enum Op {
     HashData(Text),
     /// `ban(...)`
     Ban(Text),
+    /// A statement in which a function calls a subroutine, whose `return` ends this one, too.
+    Ending(Box<Self>),
 }
 
 /// `new name = class(...)`

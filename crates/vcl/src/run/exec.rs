@@ -31,6 +31,11 @@ pub(crate) fn run(steps: &[Step], ctx: &mut Ctx<'_>) -> Result<Option<Action>, F
 }
 
 fn block(steps: &[Step], ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
+    if ctx.task.traced
+        && let Some(first) = steps.first()
+    {
+        trace(ctx, first);
+    }
     for step in steps {
         match statement(step, ctx) {
             Ok(Flow::Next) => {}
@@ -48,9 +53,15 @@ fn block(steps: &[Step], ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
     Ok(Flow::Next)
 }
 
+#[inline(always)]
 fn statement(step: &Step, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
     ctx.step()?;
-    match &step.op {
+    operation(&step.op, ctx)
+}
+
+#[inline(always)]
+fn operation(op: &Op, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
+    match op {
         Op::Block(steps) => return block(steps, ctx),
         Op::If(arms, otherwise) => return branch(arms, otherwise, ctx),
         Op::SetHeader(set) => {
@@ -89,8 +100,33 @@ fn statement(step: &Step, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
         }
         Op::HashData(text) => hash_data(text, ctx)?,
         Op::Ban(text) => text.with_ctx(ctx, |ctx, value| ban(ctx, value))?,
+        Op::Ending(inner) => return ending(inner, ctx),
     }
     Ok(Flow::Next)
+}
+
+/// Runs `inner`, which is seldom met, apart from the statements that make up programs.
+#[cold]
+#[inline(never)]
+fn ending(inner: &Op, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
+    match operation(inner, ctx)? {
+        Flow::Next if ctx.task.action.is_some() => Ok(Flow::Done),
+        flow => Ok(flow),
+    }
+}
+
+/// Writes where a block of statements begins into the log.
+#[cold]
+fn trace(ctx: &Ctx<'_>, first: &Step) {
+    let mut text = Vec::new();
+    ctx.instance.program().write_trace(first.at, &mut text);
+    ctx.world.log(Tag::Trace, &text);
+}
+
+/// Calls subroutine `number` for a function of a VMOD. What it has returned, if anything, ends the
+/// statement that called the function ([`Op::Ending`]).
+pub(crate) fn call_for(number: u32, ctx: &mut Ctx<'_>) -> Result<(), Failure> {
+    call(number, ctx).map(drop)
 }
 
 fn hash_data(text: &Text, ctx: &mut Ctx<'_>) -> Result<(), Failure> {

@@ -42,7 +42,8 @@ pub(super) const BEREQ: &[Var] = &[
     .set(Subs::BACKEND, |ctx, value| {
         state_mut(ctx)?.between_bytes_timeout = Some(value.seconds().max(0.0));
         Ok(())
-    }),
+    })
+    .unset(PIPE_OR_BACKEND, |ctx| forget(ctx, |s| &mut s.between_bytes_timeout)),
     Var::read(
         "bereq.body",
         Type::Body,
@@ -66,7 +67,8 @@ pub(super) const BEREQ: &[Var] = &[
     .set(PIPE_OR_BACKEND, |ctx, value| {
         state_mut(ctx)?.connect_timeout = Some(value.seconds().max(0.0));
         Ok(())
-    }),
+    })
+    .unset(PIPE_OR_BACKEND, |ctx| forget(ctx, |s| &mut s.connect_timeout)),
     Var::read(
         "bereq.first_byte_timeout",
         Type::Duration,
@@ -76,6 +78,19 @@ pub(super) const BEREQ: &[Var] = &[
     )
     .set(Subs::BACKEND, |ctx, value| {
         state_mut(ctx)?.first_byte_timeout = Some(value.seconds().max(0.0));
+        Ok(())
+    })
+    .unset(PIPE_OR_BACKEND, |ctx| forget(ctx, |s| &mut s.first_byte_timeout)),
+    Var::read(
+        "bereq.filters",
+        Type::String,
+        Sub::BackendFetch.only(),
+        |ctx| Value::String(state(ctx).map(|s| s.filters.clone())),
+        "What the body of the request passes through on its way to the backend. There are no such \
+         filters here: it is empty, and a name fails the fetch. Since Varnish 7.7.",
+    )
+    .set(Sub::BackendFetch.only(), |ctx, value| {
+        state_mut(ctx)?.filters = headers::no_filters("bereq.filters", value)?;
         Ok(())
     }),
     Var::read(
@@ -130,12 +145,51 @@ pub(super) const BEREQ: &[Var] = &[
         "How many times the fetch was retried.",
     ),
     Var::read(
+        "bereq.retry_connect",
+        Type::Bool,
+        Subs::BACKEND,
+        |ctx| Value::Bool(state(ctx).is_some_and(|s| !s.no_retry_connect)),
+        "Whether a request is sent once more, on another connection, where the one that was taken \
+         up again had ended meanwhile. Since Varnish 9.0.",
+    )
+    .set(Subs::BACKEND, |ctx, value| {
+        state_mut(ctx)?.no_retry_connect = !value.is_true();
+        Ok(())
+    }),
+    Var::read(
+        "bereq.task_deadline",
+        Type::Duration,
+        Sub::Pipe.only(),
+        |ctx| {
+            let own = state(ctx).and_then(|s| s.task_deadline);
+            Value::Duration(own.unwrap_or_else(|| super::param(ctx, "pipe_task_deadline")))
+        },
+        "How long the pipe may last; 0 for ever. Since Varnish 7.5.",
+    )
+    .set(Sub::Pipe.only(), |ctx, value| {
+        state_mut(ctx)?.task_deadline = Some(value.seconds().max(0.0));
+        Ok(())
+    })
+    .unset(Sub::Pipe.only(), |ctx| forget(ctx, |s| &mut s.task_deadline)),
+    Var::read(
         "bereq.time",
         Type::Time,
         PIPE_OR_BACKEND,
         |ctx| Value::Time(state(ctx).map_or(0.0, |s| s.time)),
         "When the fetch began. Retries do not change it.",
     ),
+    Var::read(
+        "bereq.trace",
+        Type::Bool,
+        Subs::BACKEND,
+        |ctx| Value::Bool(state(ctx).is_some_and(|s| s.trace)),
+        "`req.trace` for the fetch, which begins with it. Since Varnish 7.4.",
+    )
+    .set(Subs::BACKEND, |ctx, value| {
+        state_mut(ctx)?.trace = value.is_true();
+        ctx.task.traced = value.is_true();
+        Ok(())
+    }),
     Var::read(
         "bereq.uncacheable",
         Type::Bool,
@@ -156,9 +210,9 @@ pub(super) const BEREQ: &[Var] = &[
     .set(PIPE_OR_BACKEND, |ctx, value| headers::set_url(bereq_mut(ctx)?.head, "bereq.url", value)),
     Var::read(
         "bereq.xid",
-        Type::String,
+        Type::Int,
         PIPE_OR_BACKEND,
-        |ctx| state(ctx).map_or(Value::String(None), |s| number(s.xid)),
+        |ctx| number(state(ctx).map_or(0, |s| s.xid)),
         "The number of the fetch's transaction.",
     ),
 ];
@@ -184,4 +238,11 @@ fn proto<'c>(bereq: &'c Bereq<'_>) -> &'c [u8] {
 /// A timeout as set; until then 0, whatever the backend or the parameter say.
 fn timeout(ctx: &Ctx<'_>, set: impl Fn(&BereqState) -> Option<f64>) -> Value {
     Value::Duration(state(ctx).and_then(set).unwrap_or_default())
+}
+
+/// Unsets a timeout.
+fn forget(ctx: &mut Ctx<'_>, of: impl Fn(&mut BereqState) -> &mut Option<f64>) {
+    if let Some(bereq) = ctx.bereq.as_mut() {
+        *of(bereq.state) = None;
+    }
 }

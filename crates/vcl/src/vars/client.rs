@@ -1,11 +1,13 @@
 //! `req` and `req_top`.
 
+use bytes::Bytes;
 use message::{Request, Version};
 
 use super::{Var, missing, number, text};
 use crate::backend::Backend;
 use crate::ctx::{Ctx, Req, ReqState};
 use crate::headers;
+use crate::rules::heads;
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
 use crate::value::{Failure, Place, Value};
@@ -16,7 +18,9 @@ const KEYED: Subs = Sub::Hit
     .and(Sub::Miss.only())
     .and(Sub::Pass.only())
     .and(Sub::Purge.only())
-    .and(Sub::Deliver.only());
+    .and(Sub::Deliver.only())
+    .and(Sub::Synth.only())
+    .and(Sub::Pipe.only());
 
 /// `req`
 pub(super) const REQ: &[Var] = &[
@@ -37,7 +41,7 @@ pub(super) const REQ: &[Var] = &[
         "req.can_gzip",
         Type::Bool,
         Subs::CLIENT,
-        |ctx| Value::Bool(req(ctx).is_some_and(|req| headers::takes_gzip(&req.head.headers))),
+        |ctx| Value::Bool(req(ctx).is_some_and(|req| heads::takes_gzip(&req.head.headers))),
         "Whether Accept-Encoding has `gzip` or `x-gzip`.",
     ),
     Var::read(
@@ -64,6 +68,18 @@ pub(super) const REQ: &[Var] = &[
         "How many levels of ESI the request is below the client's.",
     ),
     Var::read(
+        "req.filters",
+        Type::String,
+        Sub::Recv.only(),
+        |ctx| Value::String(state(ctx).map(|s| s.filters.clone())),
+        "What the body of the request passes through. There are no such filters here: it is empty, \
+         and a name fails the request. Since Varnish 7.7.",
+    )
+    .set(Sub::Recv.only(), |ctx, value| {
+        state_mut(ctx)?.filters = headers::no_filters("req.filters", value)?;
+        Ok(())
+    }),
+    Var::read(
         "req.grace",
         Type::Duration,
         Subs::CLIENT,
@@ -73,6 +89,11 @@ pub(super) const REQ: &[Var] = &[
     .set(Subs::CLIENT, |ctx, value| {
         state_mut(ctx)?.grace = bound(&value);
         Ok(())
+    })
+    .unset(Subs::CLIENT, |ctx| {
+        if let Some(req) = ctx.req.as_mut() {
+            req.state.grace = None;
+        }
     }),
     Var::read(
         "req.hash",
@@ -80,9 +101,10 @@ pub(super) const REQ: &[Var] = &[
         KEYED,
         |ctx| {
             let key = req(ctx).and_then(|req| req.key);
-            Value::Blob(key.map(super::digest))
+            Value::Blob(Some(key.map_or_else(|| Bytes::from_static(&NO_DIGEST), super::digest)))
         },
-        "The SHA-256 of what `hash_data` was given.",
+        "The SHA-256 of what `hash_data` was given; zero bytes where there is no key yet. In \
+         `vcl_synth` and `vcl_pipe` since Varnish 7.7.",
     ),
     Var::read(
         "req.hash_always_miss",
@@ -131,6 +153,16 @@ pub(super) const REQ: &[Var] = &[
         |ctx| Value::Bool(state(ctx).is_some_and(|s| s.is_hitpass)),
         "Whether the lookup met a hit-for-pass.",
     ),
+    Var::read(
+        "req.max_age",
+        Type::Duration,
+        Subs::CLIENT,
+        |ctx| Value::Duration(state(ctx).and_then(|s| s.ttl).unwrap_or(UNSET)),
+        "The most age an object may have in the lookup. -1 until it is set, which is no bound. \
+         Since Varnish 9.0, which has `req.ttl` as its old name.",
+    )
+    .set(Subs::CLIENT, set_max_age)
+    .unset(Subs::CLIENT, unset_max_age),
     text!("req.method", Subs::CLIENT, |ctx| req(ctx).map(|req| req.head.method.token()), METHOD)
         .set(Subs::CLIENT, |ctx, value| {
             headers::set_method(req_mut(ctx)?.head, "req.method", value)
@@ -168,25 +200,36 @@ pub(super) const REQ: &[Var] = &[
         |ctx| Value::Time(state(ctx).map_or(0.0, |s| s.time)),
         "When the request's head had come. Restarts do not change it.",
     ),
+    Var::read(
+        "req.trace",
+        Type::Bool,
+        Subs::CLIENT,
+        |ctx| Value::Bool(state(ctx).is_some_and(|s| s.trace)),
+        "Whether the log gets a line `VCL_trace` for each block of statements that runs. Begins as \
+         the word `trace` of the parameter `feature` has it. Since Varnish 7.4.",
+    )
+    .set(Subs::CLIENT, |ctx, value| {
+        state_mut(ctx)?.trace = value.is_true();
+        ctx.task.traced = value.is_true();
+        Ok(())
+    }),
     text!("req.transport", Subs::CLIENT, |ctx| req(ctx).map(transport), TRANSPORT),
     Var::read(
         "req.ttl",
         Type::Duration,
         Subs::CLIENT,
         |ctx| Value::Duration(state(ctx).and_then(|s| s.ttl).unwrap_or(UNSET)),
-        "The most age an object may have in the lookup. -1 until it is set, which is no bound.",
+        "`req.max_age` under its old name.",
     )
-    .set(Subs::CLIENT, |ctx, value| {
-        state_mut(ctx)?.ttl = bound(&value);
-        Ok(())
-    }),
+    .set(Subs::CLIENT, set_max_age)
+    .unset(Subs::CLIENT, unset_max_age),
     text!("req.url", Subs::CLIENT, |ctx| req(ctx).map(|req| &req.head.target[..]), URL)
         .set(Subs::CLIENT, |ctx, value| headers::set_url(req_mut(ctx)?.head, "req.url", value)),
     Var::read(
         "req.xid",
-        Type::String,
+        Type::Int,
         Subs::CLIENT,
-        |ctx| state(ctx).map_or(Value::String(None), |s| number(s.xid)),
+        |ctx| number(state(ctx).map_or(0, |s| s.xid)),
         "The number of the request's transaction.",
     ),
 ];
@@ -229,11 +272,25 @@ const PROTO: &str = "The protocol: `HTTP/1.1`, `HTTP/2.0`, ...";
 const TRANSPORT: &str = "What brought the request: `HTTP/1` or `H2`.";
 const URL: &str = "Path and query.";
 
-/// The value of `req.grace` and `req.ttl` before they are set.
+/// `req.hash` before there is a key.
+static NO_DIGEST: [u8; 32] = [0; 32];
+
+/// The value of `req.grace` and `req.max_age` before they are set.
 const UNSET: f64 = -1.0;
 
 fn bound(value: &Value) -> Option<f64> {
     Some(value.seconds().max(0.0))
+}
+
+fn set_max_age(ctx: &mut Ctx<'_>, value: Value) -> Result<(), Failure> {
+    state_mut(ctx)?.ttl = bound(&value);
+    Ok(())
+}
+
+fn unset_max_age(ctx: &mut Ctx<'_>) {
+    if let Some(req) = ctx.req.as_mut() {
+        req.state.ttl = None;
+    }
 }
 
 fn req<'c>(ctx: &'c Ctx<'_>) -> Option<&'c Req<'c>> {

@@ -25,11 +25,12 @@ pub struct HeaderVar<'a> {
 }
 
 /// Of which messages headers can be used, and where: reading, and setting and unsetting.
-pub(super) const MESSAGES: [(&str, Place, Subs, Subs); 6] = [
+pub(super) const MESSAGES: [(&str, Place, Subs, Subs); 7] = [
     ("req", Place::Req, Subs::CLIENT, Subs::CLIENT),
     ("req_top", Place::ReqTop, Subs::CLIENT, Subs::NONE),
     ("bereq", Place::Bereq, super::backend::PIPE_OR_BACKEND, super::backend::PIPE_OR_BACKEND),
     ("beresp", Place::Beresp, super::response::FETCHED, super::response::FETCHED),
+    ("obj_stale", Place::Obj, Sub::BackendRefresh.only(), Subs::NONE),
     ("obj", Place::Obj, Sub::Hit.only(), Subs::NONE),
     ("resp", Place::Resp, super::response::DELIVERED, super::response::DELIVERED),
 ];

@@ -1,6 +1,7 @@
-//! `obj`: what was found in the cache. It cannot be changed.
+//! `obj`: what was found in the cache, and `obj_stale`: what a backend has confirmed. Neither can
+//! be changed.
 
-use super::{Var, text};
+use super::{Borrow, Get, Var};
 use crate::ctx::{Ctx, Obj};
 use crate::headers;
 use crate::sub::{Sub, Subs};
@@ -8,95 +9,131 @@ use crate::types::Type;
 use crate::value::Value;
 
 const HIT_OR_DELIVER: Subs = Sub::Hit.only().and(Sub::Deliver.only());
+const HIT: Subs = Sub::Hit.only();
+const REFRESH: Subs = Sub::BackendRefresh.only();
+
+/// A fact about a stored response, under a name and in subroutines that come to it.
+#[derive(Clone, Copy)]
+struct Fact {
+    kind: Type,
+    get: Get,
+    about: &'static str,
+}
+
+impl Fact {
+    const fn of(kind: Type, get: Get, about: &'static str) -> Self {
+        Self { kind, get, about }
+    }
+
+    const fn called(self, name: &'static str, read: Subs) -> Var {
+        Var::read(name, self.kind, read, self.get, self.about)
+    }
+}
+
+const AGE: Fact = Fact::of(
+    Type::Duration,
+    |ctx| Value::Duration(number(ctx, |obj| obj.age)),
+    "The object's age.",
+);
+const CAN_ESI: Fact = Fact::of(
+    Type::Bool,
+    |ctx| Value::Bool(ctx.obj.is_some_and(|obj| obj.can_esi)),
+    "Whether ESI instructions were looked for when it was stored.",
+);
+const GRACE: Fact = Fact::of(
+    Type::Duration,
+    |ctx| Value::Duration(number(ctx, |obj| obj.grace.get())),
+    "How long beyond its time to live it may be delivered while a new one is fetched.",
+);
+const HITS: Fact = Fact::of(
+    Type::Int,
+    |ctx| Value::Int(ctx.obj.map_or(0, |obj| obj.hits.into())),
+    "How many hits it has had. In `vcl_deliver`, 0 for what has just been fetched.",
+);
+const KEEP: Fact = Fact::of(
+    Type::Duration,
+    |ctx| Value::Duration(number(ctx, |obj| obj.keep.get())),
+    "How long beyond its grace it is kept to be revalidated.",
+);
+const STATUS: Fact = Fact::of(
+    Type::Int,
+    |ctx| Value::Int(ctx.obj.map_or(0, |obj| obj.status.into())),
+    "Its status.",
+);
+const STORAGE: Fact = Fact::of(
+    Type::Stevedore,
+    |ctx| Value::Stevedore(ctx.obj.and_then(|obj| obj.storage.cloned())),
+    "Where it is stored.",
+);
+const TIME: Fact = Fact::of(
+    Type::Time,
+    |ctx| Value::Time(number(ctx, |obj| obj.time)),
+    "When the server it comes from made it: about `now - obj.age`.",
+);
+const TTL: Fact = Fact::of(
+    Type::Duration,
+    |ctx| Value::Duration(number(ctx, |obj| obj.ttl.get())),
+    "What is left of its time to live; negative when it is over.",
+);
+const UNCACHEABLE: Fact = Fact::of(
+    Type::Bool,
+    |ctx| Value::Bool(ctx.obj.is_some_and(|obj| obj.uncacheable)),
+    "Whether it is none that could be found: of a pass, a hit-for-pass or a hit-for-miss.",
+);
+const IS_VALID: Fact = Fact::of(
+    Type::Bool,
+    |ctx| Value::Bool(ctx.obj.is_some_and(|obj| obj.is_valid)),
+    "Whether neither purge nor ban has ended it since the backend was asked.",
+);
+
+/// The protocol of a stored status line.
+const PROTO: Borrow = |ctx| ctx.obj.map(|obj| headers::stored_line(obj.head).0);
+/// The words of a stored status line.
+const REASON: Borrow = |ctx| {
+    let obj = ctx.obj?;
+    let reason = headers::stored_line(obj.head).1;
+    Some(if reason.is_empty() { headers::reason(obj.status).as_bytes() } else { reason })
+};
+
+/// A part of the stored status line.
+const fn line(name: &'static str, read: Subs, get: Get, part: Borrow, about: &'static str) -> Var {
+    Var::text(name, read, get, part, about)
+}
+
+const ITS_PROTO: &str = "The protocol it came in.";
+const ITS_REASON: &str = "The words of its status line.";
 
 /// `obj`
 pub(super) const OBJ: &[Var] = &[
-    Var::read(
-        "obj.age",
-        Type::Duration,
-        HIT_OR_DELIVER,
-        |ctx| Value::Duration(number(ctx, |obj| obj.age)),
-        "The object's age.",
-    ),
-    Var::read(
-        "obj.can_esi",
-        Type::Bool,
-        HIT_OR_DELIVER,
-        |ctx| Value::Bool(ctx.obj.is_some_and(|obj| obj.can_esi)),
-        "Whether ESI instructions were looked for when it was stored.",
-    ),
-    Var::read(
-        "obj.grace",
-        Type::Duration,
-        HIT_OR_DELIVER,
-        |ctx| Value::Duration(number(ctx, |obj| obj.grace.get())),
-        "How long beyond its time to live it may be delivered while a new one is fetched.",
-    ),
-    Var::read(
-        "obj.hits",
-        Type::Int,
-        HIT_OR_DELIVER,
-        |ctx| Value::Int(ctx.obj.map_or(0, |obj| obj.hits.into())),
-        "How many hits it has had. In `vcl_deliver`, 0 for what has just been fetched.",
-    ),
-    Var::read(
-        "obj.keep",
-        Type::Duration,
-        HIT_OR_DELIVER,
-        |ctx| Value::Duration(number(ctx, |obj| obj.keep.get())),
-        "How long beyond its grace it is kept to be revalidated.",
-    ),
-    text!(
-        "obj.proto",
-        Sub::Hit.only(),
-        |ctx| ctx.obj.map(|obj| headers::stored_line(obj.head).0),
-        "The protocol it came in.",
-    ),
-    text!(
-        "obj.reason",
-        Sub::Hit.only(),
-        |ctx| {
-            let obj = ctx.obj?;
-            let reason = headers::stored_line(obj.head).1;
-            Some(if reason.is_empty() { headers::reason(obj.status).as_bytes() } else { reason })
-        },
-        "The words of its status line.",
-    ),
-    Var::read(
-        "obj.status",
-        Type::Int,
-        Sub::Hit.only(),
-        |ctx| Value::Int(ctx.obj.map_or(0, |obj| obj.status.into())),
-        "Its status.",
-    ),
-    Var::read(
-        "obj.storage",
-        Type::Stevedore,
-        HIT_OR_DELIVER,
-        |ctx| Value::Stevedore(ctx.obj.and_then(|obj| obj.storage.cloned())),
-        "Where it is stored.",
-    ),
-    Var::read(
-        "obj.time",
-        Type::Time,
-        HIT_OR_DELIVER,
-        |ctx| Value::Time(number(ctx, |obj| obj.time)),
-        "When the server it comes from made it: about `now - obj.age`.",
-    ),
-    Var::read(
-        "obj.ttl",
-        Type::Duration,
-        HIT_OR_DELIVER,
-        |ctx| Value::Duration(number(ctx, |obj| obj.ttl.get())),
-        "What is left of its time to live; negative when it is over.",
-    ),
-    Var::read(
-        "obj.uncacheable",
-        Type::Bool,
-        Sub::Deliver.only(),
-        |ctx| Value::Bool(ctx.obj.is_some_and(|obj| obj.uncacheable)),
-        "Whether it is none that could be found: of a pass, a hit-for-pass or a hit-for-miss.",
-    ),
+    AGE.called("obj.age", HIT_OR_DELIVER),
+    CAN_ESI.called("obj.can_esi", HIT_OR_DELIVER),
+    GRACE.called("obj.grace", HIT_OR_DELIVER),
+    HITS.called("obj.hits", HIT_OR_DELIVER),
+    KEEP.called("obj.keep", HIT_OR_DELIVER),
+    line("obj.proto", HIT, |ctx| super::string(PROTO(ctx)), PROTO, ITS_PROTO),
+    line("obj.reason", HIT, |ctx| super::string(REASON(ctx)), REASON, ITS_REASON),
+    STATUS.called("obj.status", HIT),
+    STORAGE.called("obj.storage", HIT_OR_DELIVER),
+    TIME.called("obj.time", HIT_OR_DELIVER),
+    TTL.called("obj.ttl", HIT_OR_DELIVER),
+    UNCACHEABLE.called("obj.uncacheable", Sub::Deliver.only()),
+];
+
+/// `obj_stale`
+pub(super) const OBJ_STALE: &[Var] = &[
+    AGE.called("obj_stale.age", REFRESH),
+    CAN_ESI.called("obj_stale.can_esi", REFRESH),
+    GRACE.called("obj_stale.grace", REFRESH),
+    HITS.called("obj_stale.hits", REFRESH),
+    IS_VALID.called("obj_stale.is_valid", REFRESH),
+    KEEP.called("obj_stale.keep", REFRESH),
+    line("obj_stale.proto", REFRESH, |ctx| super::string(PROTO(ctx)), PROTO, ITS_PROTO),
+    line("obj_stale.reason", REFRESH, |ctx| super::string(REASON(ctx)), REASON, ITS_REASON),
+    STATUS.called("obj_stale.status", REFRESH),
+    STORAGE.called("obj_stale.storage", REFRESH),
+    TIME.called("obj_stale.time", REFRESH),
+    TTL.called("obj_stale.ttl", REFRESH),
+    UNCACHEABLE.called("obj_stale.uncacheable", REFRESH),
 ];
 
 fn number(ctx: &Ctx<'_>, of: impl Fn(&Obj<'_>) -> f64) -> f64 {

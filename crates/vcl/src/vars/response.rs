@@ -9,13 +9,14 @@ use super::{Get, Set, Var, missing, text};
 use crate::backend::Backend;
 use crate::ctx::{Beresp, BerespState, Ctx, Resp, RespState, Tag};
 use crate::headers;
-use crate::rules::filters;
+use crate::rules::{filters, heads};
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
 use crate::value::{Failure, Place, Value};
 
 /// Where there is a response of a backend.
-pub(super) const FETCHED: Subs = Sub::BackendResponse.only().and(Sub::BackendError.only());
+pub(super) const FETCHED: Subs =
+    Sub::BackendRefresh.only().and(Sub::BackendResponse.only()).and(Sub::BackendError.only());
 /// Where there is a response to the client.
 pub(super) const DELIVERED: Subs = Sub::Deliver.only().and(Sub::Synth.only());
 
@@ -200,6 +201,21 @@ pub(super) const BERESP: &[Var] = &[
         |ctx| Value::Time(fetched(ctx).map_or(0.0, |s| s.time)),
         "When its head had come, or `vcl_backend_error` began.",
     ),
+    Var::read(
+        "beresp.transit_buffer",
+        Type::Bytes,
+        Sub::BackendResponse.only(),
+        |ctx| {
+            let own = fetched(ctx).and_then(|s| s.transit_buffer);
+            Value::Bytes(own.unwrap_or_else(|| super::param(ctx, "transit_buffer") as i64))
+        },
+        "How far the backend may be ahead of the client in a body that is not stored; 0 for what \
+         the limit `window_bytes` says. Since Varnish 7.3.",
+    )
+    .set(Sub::BackendResponse.only(), |ctx, value| {
+        fetched_mut(ctx)?.transit_buffer = Some(value.int().max(0));
+        Ok(())
+    }),
     fetch_set(
         "beresp.ttl",
         Type::Duration,
@@ -413,7 +429,7 @@ fn deliver_filters(ctx: &Ctx<'_>) -> Bytes {
     let req = ctx.req.as_ref().map(|req| &*req.head);
     let coding = resp.head.headers.value(HeaderId::ContentEncoding);
     if coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"))
-        && !req.is_some_and(|req| headers::takes_gzip(&req.headers))
+        && !req.is_some_and(|req| heads::takes_gzip(&req.headers))
     {
         filters.push_str(" gunzip");
     }

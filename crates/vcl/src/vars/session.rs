@@ -99,7 +99,8 @@ pub(super) const SESS: &[Var] = &[
         |ctx| timeout(ctx, |times| times.idle_send, "idle_send_timeout"),
         "How long the client may take no bytes of a response; 0 for ever.",
     )
-    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.idle_send)),
+    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.idle_send))
+    .unset(Subs::CLIENT, |ctx| change(ctx, |times| times.idle_send = None)),
     Var::read(
         "sess.send_timeout",
         Type::Duration,
@@ -107,7 +108,8 @@ pub(super) const SESS: &[Var] = &[
         |ctx| timeout(ctx, |times| times.send, "send_timeout"),
         "How long sending a whole response may take, over HTTP/1.",
     )
-    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.send)),
+    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.send))
+    .unset(Subs::CLIENT, |ctx| change(ctx, |times| times.send = None)),
     Var::read(
         "sess.timeout_idle",
         Type::Duration,
@@ -115,7 +117,8 @@ pub(super) const SESS: &[Var] = &[
         |ctx| timeout(ctx, |times| times.idle, "timeout_idle"),
         "How long the connection may stay idle between requests.",
     )
-    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.idle)),
+    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.idle))
+    .unset(Subs::CLIENT, |ctx| change(ctx, |times| times.idle = None)),
     Var::read(
         "sess.timeout_linger",
         Type::Duration,
@@ -124,10 +127,11 @@ pub(super) const SESS: &[Var] = &[
         "How long Varnish keeps a thread with an idle connection. Kept and given back; Larder has \
          no such threads.",
     )
-    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.linger)),
+    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.linger))
+    .unset(Subs::CLIENT, |ctx| change(ctx, |times| times.linger = None)),
     Var::read(
         "sess.xid",
-        Type::String,
+        Type::Int,
         Subs::BOTH,
         |ctx| super::number(ctx.session.xid),
         "The number of the session.",
@@ -140,8 +144,9 @@ pub(crate) fn identity(ctx: &Ctx<'_>) -> Bytes {
     if let Some(identity) = &ctx.session.identity {
         return identity.clone();
     }
-    let text = |client: SocketAddr| client.ip().to_canonical().to_string();
-    ctx.session.client.map_or_else(Bytes::new, |client| text(client).into())
+    let text = |client: SocketAddr| client.ip().to_canonical().to_string().into();
+    // What Varnish says of a unix socket.
+    ctx.session.client.map_or_else(|| Bytes::from_static(b"0.0.0.0"), text)
 }
 
 fn timeout(ctx: &Ctx<'_>, of: fn(&Times) -> Option<f64>, param: &str) -> Value {
@@ -154,10 +159,15 @@ fn set_timeout(
     value: Value,
     field: fn(&mut Times) -> &mut Option<f64>,
 ) -> Result<(), Failure> {
+    change(ctx, |times| *field(times) = Some(value.seconds().max(0.0)));
+    Ok(())
+}
+
+/// Changes timeouts of the connection, where there is one.
+fn change(ctx: &Ctx<'_>, how: impl FnOnce(&mut Times)) {
     if let Some(control) = &ctx.session.control {
         let mut times = control.times();
-        *field(&mut times) = Some(value.seconds().max(0.0));
+        how(&mut times);
         control.set_times(times);
     }
-    Ok(())
 }

@@ -10,7 +10,7 @@ use crate::value::{Header, Place};
 /// The value of `expression` in `sub`, by a header that is set to it; `None` where that fails.
 fn eval(sub: Sub, message: &str, statements: &str, expression: &str) -> Option<String> {
     let text = format!(
-        "vcl 4.1; backend default none; \
+        "vcl 4.1; import std; backend default none; sub own {{ return; }} unused own; \
          sub {} {{ {statements} set {message}.http.r = {expression}; }}",
         sub.name()
     );
@@ -88,6 +88,11 @@ fn variables_read_as_in_varnish() {
         ("client.identity", "192.0.2.7"),
         ("client.ip", "192.0.2.7"),
         ("req.xid", "1001"),
+        ("req.xid + 1", "1002"),
+        ("req.xid > sess.xid", "true"),
+        ("req.max_age", "-1.000"),
+        ("std.now() > now", "true"),
+        ("std.timed_call(own)", "1.000"),
         ("sess.xid", "1000"),
         ("resp.reason", "OK"),
         ("now", "Sun, 06 Nov 1994 08:49:37 GMT"),
@@ -117,6 +122,14 @@ fn setting_has_varnishs_effects() {
     for (statements, expression, expected) in [
         ("set req.grace = -5s;", "req.grace", Some("0.000")),
         ("set req.ttl = 5s;", "req.ttl", Some("5.000")),
+        ("set req.max_age = 5s;", "req.ttl", Some("5.000")),
+        ("set req.ttl = 5s; unset req.max_age;", "req.ttl", Some("-1.000")),
+        ("set req.grace = 5s; unset req.grace;", "req.grace", Some("-1.000")),
+        (
+            "set sess.timeout_idle = 5s; unset sess.timeout_idle;",
+            "sess.timeout_idle",
+            Some("0.000"),
+        ),
         ("set sess.timeout_idle = -5s;", "sess.timeout_idle", Some("0.000")),
         ("set client.identity = req.http.nope;", "client.identity", Some("")),
         ("set req.url = \"\";", "req.url", None),

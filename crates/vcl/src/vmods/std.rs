@@ -263,9 +263,9 @@ const FUNCTIONS: &[Function] = &[
     ),
     function(
         "getenv",
-        "An environment variable of the daemon; no string where there is none.",
+        "An environment variable of the daemon; `fallback` where there is none.",
         Type::String,
-        &[must("name", Type::String)],
+        &[must("name", Type::String), may("fallback", Type::String)],
         control::getenv,
     ),
     Function {
@@ -316,6 +316,30 @@ const FUNCTIONS: &[Function] = &[
         &[],
         control::ban_error,
     ),
+    function(
+        "now",
+        "The time at this moment, which `now` is at the beginning of a subroutine only. Since \
+         Varnish 7.2.",
+        Type::Time,
+        &[],
+        control::now,
+    ),
+    function(
+        "timed_call",
+        "Calls the subroutine, and says how long that took. Since Varnish 7.2.",
+        Type::Duration,
+        &[must("sub", Type::Sub)],
+        control::timed_call,
+    ),
+    Function {
+        name: "rfc_ttl",
+        about: "Sets `beresp.ttl`, `beresp.grace` and `beresp.keep` to what status and headers \
+                make of them now. Since Varnish 9.0.",
+        returns: Type::Void,
+        params: &[],
+        from: Sub::BackendResponse.only().and(Sub::BackendRefresh.only()),
+        call: control::rfc_ttl,
+    },
     function(
         "real2integer",
         "The nearest whole number. Deprecated: `std.integer(real=std.round(...))`.",

@@ -110,7 +110,10 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("x509-parser", &["tls"]),
     ("aws-lc-rs", &["tls", "cluster"]),
     ("toml", &["config"]),
-    ("rustix", &["base", "disk", "files", "net", "config", "daemon", "bench", "tools", "testkit"]),
+    (
+        "rustix",
+        &["base", "rt", "disk", "files", "net", "config", "daemon", "bench", "tools", "testkit"],
+    ),
     ("quick-xml", &["bench"]),
     ("brotli", &["codec"]),
     ("zstd-safe", &["codec"]),

@@ -204,7 +204,8 @@ fn pages_on_the_disk_are_those_of_a_fastcgi_origin() {
              page_cache = {plugin}\n"
         ))
     };
-    let (http, php) = ("servers = \"http://a\"", "servers = \"fastcgi://a\"\nroot = \"/srv\"");
+    let http = "servers = \"http://a\"";
+    let php = "servers = \"fastcgi://a\"\nroot = \"/srv\"\nno_scripts = false";
     assert!(with(http, "\"boost\"").contains("`page_cache` needs a FastCGI origin"));
     assert!(with(php, "\"wp-rockets\"").contains("did you mean \"wp-rocket\"?"));
     for plugin in ["\"boost\"", "\"wp-rocket\"", "\"wp-super-cache\"", "false"] {

@@ -149,6 +149,25 @@ linked = ["x"]"#;
 }
 
 #[test]
+fn an_origin_that_runs_uploads_is_warned_of() {
+    let keys = "servers = \"fastcgi://127.0.0.1\"\nroot = \"/srv\"";
+    assert_snapshot!(origin(keys), @r#"
+    warning: `php` runs scripts wherever they are below its `root`
+     --> larder.toml:2:8
+      |
+    2 | name = "php"
+      |        ^^^^^
+      |
+      = help: `no_scripts = ["/uploads"]`, or a `preset`; `no_scripts = false` without uploads
+    "#);
+    for good in ["no_scripts = \"/uploads\"", "no_scripts = false", "try_files = \"/app.php\""] {
+        assert_eq!(origin(&format!("{keys}\n{good}")), "", "{good}");
+    }
+    let preset = format!("[[origin]]\nname = \"php\"\n{keys}\n{SITE}preset = \"drupal\"\n");
+    assert_eq!(said(&preset), "");
+}
+
+#[test]
 fn a_socket_needs_its_own_spelling() {
     assert_snapshot!(origin("servers = \"fastcgi:/run/php.sock\"\nroot = \"/srv\""), @r#"
     error: a FastCGI server's URL without host

@@ -409,6 +409,7 @@ fn store() -> Arc<crate::tier::Cache> {
         window_bytes: limits.window_bytes,
         hit_for_miss_ms: limits.hit_for_miss_ttl,
         bans_max: limits.bans as usize,
+        index_bytes: 64 << 20,
     })
 }
 

@@ -64,3 +64,89 @@ fn p13_set_cookie_is_dropped_only_from_what_is_marked_as_shared() {
         assert_eq!(stored(&policy, target, &fields), expected, "{target} {control}");
     }
 }
+
+#[test]
+fn what_belongs_to_another_key_is_not_stored_and_keeps_its_cookies() {
+    let mut settings = Settings { drop_set_cookie: true, ..Settings::default() };
+    settings.cookies.key = vec!["vary".to_owned()];
+    settings.match_headers = vec![field("X-Id")];
+    let policy = site(settings);
+    let public = ("Cache-Control", "public, max-age=60");
+    let other = (Err(NotStored::OtherKey), true);
+    assert_eq!(stored(&policy, "/", &[public, ("Set-Cookie", "vary=a")]), other);
+    assert_eq!(stored(&policy, "/", &[public, ("Set-Cookie", "sid=a")]), (Ok(()), false));
+    // Without the field in the request nothing has to match.
+    assert_eq!(stored(&policy, "/", &[public, ("X-Id", "a")]).0, Ok(()));
+}
+
+#[test]
+fn a_status_that_is_never_stored_is_not_whatever_it_says() {
+    let never = vec![StatusMatch::Exact(Status::OK)];
+    let policy = site(Settings { not_stored: never, ..Settings::default() });
+    let public = [("Cache-Control", "public, max-age=60")];
+    assert_eq!(stored(&policy, "/", &public).0, Err(NotStored::Status));
+    let class = vec![StatusMatch::Class(4)];
+    let policy = site(Settings { not_stored: class, ..Settings::default() });
+    assert_eq!(stored(&policy, "/", &public).0, Ok(()));
+}
+
+#[test]
+fn cookies_of_balancers_stay_with_their_visitors_and_make_no_variants() {
+    let settings =
+        Settings { bypass: vec![Bypass::Cookie(cookie_name("login"))], ..Settings::default() };
+    let policy = site(settings);
+    for (cookies, verdict, personal, left) in [
+        ("AWSALB=1; __cf_bm=2", "lookup", false, None),
+        ("SERVERID=1; _ga=2; sbjs_current=3", "lookup", false, None),
+        ("SERVERID=1; session=2", "lookup", true, Some("SERVERID=1; session=2")),
+        ("SERVERID=1; login=2; _ga=3", "pass", true, Some("SERVERID=1; login=2")),
+    ] {
+        let asked = ask(&policy, with(get("/"), &[("Cookie", cookies)]));
+        assert_eq!(asked.is_lookup(), verdict == "lookup", "{cookies}");
+        assert_eq!((asked.notes.personal, asked.cookie()), (personal, left), "{cookies}");
+    }
+    let fields = [("Cookie", "SERVERID=1"), ("Authorization", "Basic YTpi")];
+    assert_eq!(ask(&policy, with(get("/"), &fields)).cookie(), Some("SERVERID=1"));
+    let own = ask(&rfc(), with(get("/"), &[("Cookie", "SERVERID=1; _ga=2")]));
+    assert_eq!(own.cookie(), Some("SERVERID=1; _ga=2"), "the rfc profile knows no names");
+}
+
+#[test]
+fn only_cookies_that_are_kept_count() {
+    let mut settings = Settings::default();
+    settings.cookies.keep = vec![cookie_name("SESS*"), cookie_name("cart")];
+    settings.cookies.key = vec!["lang".to_owned()];
+    settings.bypass = vec![Bypass::Cookie(cookie_name("SESS*"))];
+    let policy = site(settings);
+    for (cookies, is_lookup, personal, left) in [
+        ("any=1; other=2", true, false, None),
+        ("any=1; lang=de", true, false, Some("lang=de")),
+        ("any=1; cart=2; SERVERID=3", true, true, Some("cart=2; SERVERID=3")),
+        ("any=1; SESSab=2", false, true, Some("any=1; SESSab=2")),
+    ] {
+        let asked = ask(&policy, with(get("/"), &[("Cookie", cookies)]));
+        assert_eq!(asked.is_lookup(), is_lookup, "{cookies}");
+        assert_eq!((asked.notes.personal, asked.cookie()), (personal, left), "{cookies}");
+    }
+}
+
+#[test]
+fn beside_a_field_that_names_the_key_only_paths_send_a_request_past_the_cache() {
+    let settings = Settings {
+        bypass: vec![
+            Bypass::Path(PathPattern::parse("/own/*").expect("a pattern")),
+            Bypass::Cookie(cookie_name("sid")),
+            Bypass::Header(field("Authorization"), None),
+            Bypass::AnyQuery,
+        ],
+        bypass_unless: vec![field("X-Id")],
+        ..Settings::default()
+    };
+    let policy = site(settings);
+    let fields = [("Cookie", "sid=1"), ("Authorization", "Bearer a")];
+    assert!(ask(&policy, with(get("/a?b"), &fields)).is_pass());
+    let with_id = [fields[0], fields[1], ("X-Id", "a")];
+    let asked = ask(&policy, with(get("/a?b"), &with_id));
+    assert!(asked.is_lookup() && asked.notes.personal);
+    assert!(ask(&policy, with(get("/own/a"), &with_id)).is_pass());
+}

@@ -55,7 +55,8 @@ pub(super) fn syntax(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure
 
 pub(super) fn getenv(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     let name = str::from_utf8(args.bytes(0)).ok().filter(|name| !name.is_empty());
-    Ok(Value::String(name.and_then(|name| ctx.world.env(name))))
+    let Some(name) = name else { return Ok(Value::String(None)) };
+    Ok(Value::String(ctx.world.env(name).or_else(|| args.string(1).cloned())))
 }
 
 pub(super) fn cache_req_body(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
@@ -93,6 +94,30 @@ pub(super) fn rollback(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failu
         && let Some(beresp) = &mut ctx.beresp
     {
         beresp.state.cut_off = true;
+    }
+    Ok(Value::Void)
+}
+
+pub(super) fn now(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, Failure> {
+    Ok(Value::Time(ctx.world.clock()))
+}
+
+pub(super) fn timed_call(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    let Some(Value::Sub(number)) = args.first() else {
+        return Err(Failure::new("std.timed_call(): no subroutine"));
+    };
+    let began = ctx.world.clock();
+    crate::run::call_for(*number, ctx)?;
+    Ok(Value::Duration((ctx.world.clock() - began).max(0.0)))
+}
+
+pub(super) fn rfc_ttl(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, Failure> {
+    let (world, now) = (ctx.world, ctx.now);
+    if let Some(beresp) = &mut ctx.beresp {
+        let times = world.lifetime(beresp.state.status, &beresp.head.headers, now);
+        let state = &mut *beresp.state;
+        (state.ttl, state.grace, state.keep) = (times.ttl, times.grace, times.keep);
+        state.age = times.age;
     }
     Ok(Value::Void)
 }

@@ -7,8 +7,8 @@ use crate::text::{address, number};
 use crate::value::{Failure, Value};
 use crate::vmods::args::Args;
 
-/// The greatest whole number that is exact as a real one: what is beyond fails.
-const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+/// The greatest INT, which is exact as a REAL: what is beyond fails.
+const WHOLE_MAX: f64 = crate::text::INT_MAX as f64;
 
 pub(super) fn random(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     let (lo, hi) = (args.real(0).unwrap_or_default(), args.real(1).unwrap_or_default());
@@ -51,7 +51,7 @@ fn or_fallback(name: &str, value: Option<Value>, args: &[Value]) -> Result<Value
 
 /// A number cut towards zero, if it is one that can be.
 fn whole(n: f64) -> Option<i64> {
-    (n.abs() < EXACT_MAX).then_some(n as i64)
+    (n.abs() <= WHOLE_MAX).then_some(n as i64)
 }
 
 pub(super) fn duration(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {

@@ -1,0 +1,84 @@
+//! `vcl_backend_refresh`: a backend has confirmed what is stored (304), and the program says under
+//! which fields that goes on.
+
+use std::rc::Rc;
+
+use message::{HeaderBlock, HeaderId, Response};
+use vcl::ctx::{Beresp, BerespState, Obj};
+use vcl::rules::heads;
+use vcl::sub::{Action, Sub};
+
+use super::fetch::ByProgram;
+use super::found::{may_confirm, obj_of};
+use crate::fetch::{Body, Fate, Fetch};
+use crate::reply::stored_head;
+
+impl ByProgram {
+    /// Makes `response`, a 304, the stored one that it confirms, and returns the stored body.
+    ///
+    /// # Errors
+    /// It confirms nothing, or the program wants it otherwise: what comes of the fetch.
+    #[expect(clippy::result_large_err, reason = "a fate is made once in a fetch, and moved on")]
+    pub(super) fn refresh(
+        &mut self,
+        fetch: &mut Fetch,
+        (response, state): (&mut Response, &mut BerespState),
+    ) -> Result<Body, Fate<Self>> {
+        let now = fetch.now();
+        let stale = fetch.old.clone().filter(|old| may_confirm(old, now.mono_ms));
+        let confirmed = stale.and_then(|stale| Some((stored_head(&stale)?, stale)));
+        let Some((stored, stale)) = confirmed else {
+            return Err(self.fail(fetch, "304 response but not conditional fetch"));
+        };
+        let live = Rc::clone(&fetch.live);
+        let is_valid = fetch.core.shared.cache.is_valid(&stale);
+        let obj = Obj { is_valid, ..obj_of(&live, now, &stale) };
+        let beresp = Beresp { head: &mut *response, state: &mut *state };
+        let headers = match self.call(fetch, Sub::BackendRefresh, (Some(beresp), Some(&obj))) {
+            Action::Merge => {
+                let mut headers = std::mem::take(&mut response.headers);
+                // The stored form has the tag of another coding than the backend's.
+                if stale.flags().coded_here {
+                    heads::weaken_etag(&mut headers);
+                }
+                heads::merge(&mut headers, &stored.headers);
+                headers
+            }
+            Action::ObjStale => stored.headers,
+            Action::Beresp => of_body(std::mem::take(&mut response.headers), &stored.headers),
+            Action::Retry => return Err(self.try_again(fetch)),
+            Action::Error(said) => return Err(self.error(fetch, Some(said))),
+            action => return Err(Self::give_up(fetch, &action)),
+        };
+        (response.headers, response.status, response.reason) =
+            (headers, stale.status(), stored.reason);
+        state.status = stale.status().code();
+        Ok(Body::Stored(stale.reader()))
+    }
+}
+
+/// `own` as fields of the stored body: those that describe its bytes are the stored ones.
+fn of_body(mut own: HeaderBlock, stored: &HeaderBlock) -> HeaderBlock {
+    const OF_ITS_BYTES: [HeaderId; 4] = [
+        HeaderId::ContentEncoding,
+        HeaderId::ContentLength,
+        HeaderId::Etag,
+        HeaderId::LastModified,
+    ];
+    for id in OF_ITS_BYTES {
+        own.remove(id);
+        if let Some(value) = stored.value(id) {
+            own.push(id, value);
+        }
+    }
+    own
+}
+
+/// Takes the conditions out of a request whose stored response is no longer valid.
+pub(super) fn leave_conditions(fetch: &mut Fetch) {
+    let cache = &fetch.core.shared.cache;
+    if fetch.old.as_ref().is_some_and(|old| !cache.is_valid(old)) {
+        fetch.request.headers.remove(HeaderId::IfModifiedSince);
+        fetch.request.headers.remove(HeaderId::IfNoneMatch);
+    }
+}

@@ -1,0 +1,101 @@
+//! Rules about an origin's response: which key it belongs to, and what clients may do with it.
+
+use message::cache_control::{CacheControl, Scope};
+use message::store::NotStored;
+use message::{HeaderBlock, HeaderId, Request, Response, cookie};
+
+use super::compile::Plan;
+
+/// Directives for clients that may not store a response (Magento's VCL sends them, all of them for
+/// the sake of old caches).
+const NEVER_STORE: &[u8] = b"no-store, no-cache, must-revalidate, max-age=0";
+
+/// Returns the reason why a response does not belong to the key of its request, if it does not: it
+/// sets a cookie of the key to another value, or names another value of a field that must match.
+pub(super) fn other_key(plan: &Plan, request: &Request, response: &Response) -> Option<NotStored> {
+    if plan.cookie_key.is_empty() && plan.match_headers.is_empty() {
+        return None;
+    }
+    let is_other = sets_other_cookie(&plan.cookie_key, request, response)
+        || plan.match_headers.iter().any(|name| {
+            let mut asked = name.values(&request.headers).peekable();
+            asked.peek().is_some() && !asked.eq(name.values(&response.headers))
+        });
+    is_other.then_some(NotStored::OtherKey)
+}
+
+/// Returns true if the response gives its visitor another value of one of `names` than the request
+/// had: the page is for visitors with that one already.
+fn sets_other_cookie(names: &[Box<[u8]>], request: &Request, response: &Response) -> bool {
+    response.headers.values(HeaderId::SetCookie).any(|line| {
+        let set = line.split(|b| *b == b';').next().unwrap_or_default();
+        let Some(set) = cookie::pairs([set]).next() else { return false };
+        if !names.iter().any(|name| **name == *set.name) {
+            return false;
+        }
+        let had = cookie::pairs(request.headers.values(HeaderId::Cookie));
+        let mut had = had.filter(|pair| pair.name == set.name);
+        had.next() != Some(set) || had.next().is_some()
+    })
+}
+
+/// Has clients ask again each time, unless the response is one visitor's: then its origin has said
+/// what that visitor's browser may do.
+pub(super) fn keep_from_browsers(headers: &mut HeaderBlock) {
+    let control = CacheControl::parse(headers.values(HeaderId::CacheControl));
+    if control.private != Scope::Absent {
+        return;
+    }
+    headers.set(HeaderId::CacheControl, NEVER_STORE);
+    headers.set(HeaderId::Pragma, b"no-cache");
+    // Any value that is no date means that it is over (RFC 9111 5.3).
+    headers.set(HeaderId::Expires, b"-1");
+}
+
+#[cfg(test)]
+mod tests {
+    use message::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_page_that_sets_a_cookie_of_the_key_is_for_those_who_have_it() {
+        let key: Vec<Box<[u8]>> = vec![b"vary".as_slice().into()];
+        for (had, set, other) in [
+            ("", "vary=a", true),
+            ("", "vary=a; Path=/; HttpOnly", true),
+            ("vary=a", "vary=a; Path=/", false),
+            ("x=1; vary=a", "vary = a", false),
+            ("vary=a", "vary=b", true),
+            ("vary=a; vary=b", "vary=a", true),
+            ("vary=a", "vary=deleted; Max-Age=0", true),
+            ("", "other=1; vary=a", false),
+            ("", "VARY=a", false),
+            ("vary=a", "", false),
+        ] {
+            let (mut request, mut response) = (Request::new(), Response::new(Status::OK));
+            request.headers.push(HeaderId::Cookie, had.as_bytes());
+            response.headers.push(HeaderId::SetCookie, b"session=1");
+            response.headers.push(HeaderId::SetCookie, set.as_bytes());
+            assert_eq!(sets_other_cookie(&key, &request, &response), other, "{had} {set}");
+        }
+    }
+
+    #[test]
+    fn what_is_private_stays_in_its_visitor_s_browser() {
+        for (said, kept) in [
+            ("max-age=86400, public", false),
+            ("", false),
+            ("no-store", false),
+            ("private, max-age=60", true),
+            ("max-age=60, private=\"x\"", true),
+        ] {
+            let mut headers = HeaderBlock::new();
+            headers.push(HeaderId::CacheControl, said.as_bytes());
+            keep_from_browsers(&mut headers);
+            let wanted = if kept { said.as_bytes() } else { NEVER_STORE };
+            assert_eq!(headers.value(HeaderId::CacheControl), Some(wanted), "{said}");
+            assert_eq!(headers.contains(HeaderId::Expires), !kept, "{said}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `param`: parameters in force, of Varnish 8.0. Each reading has the value of that moment.
+
+use super::{Var, param};
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::Value;
+
+/// Makes the table: each variable reads the parameter of its name.
+macro_rules! params {
+    ($($name:literal $kind:ident;)*) => {
+        &[$(Var::read(
+            concat!("param.", $name),
+            Type::$kind,
+            Subs::ALL,
+            |ctx| params!(@value $kind, param(ctx, $name)),
+            concat!("The parameter `", $name, "`."),
+        )),*]
+    };
+    (@value Duration, $value:expr) => { Value::Duration($value) };
+    (@value $kind:ident, $value:expr) => { Value::$kind($value as i64) };
+}
+
+/// `param`
+pub(super) const PARAM: &[Var] = params! {
+    "backend_idle_timeout" Duration;
+    "backend_wait_limit" Int;
+    "backend_wait_timeout" Duration;
+    "between_bytes_timeout" Duration;
+    "connect_timeout" Duration;
+    "default_grace" Duration;
+    "default_keep" Duration;
+    "default_ttl" Duration;
+    "first_byte_timeout" Duration;
+    "idle_send_timeout" Duration;
+    "max_esi_depth" Int;
+    "max_restarts" Int;
+    "max_retries" Int;
+    "pipe_task_deadline" Duration;
+    "pipe_timeout" Duration;
+    "send_timeout" Duration;
+    "shortlived" Duration;
+    "timeout_idle" Duration;
+    "transit_buffer" Bytes;
+    "uncacheable_ttl" Duration;
+};

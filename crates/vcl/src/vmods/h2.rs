@@ -1,0 +1,37 @@
+//! `h2`: HTTP/2 on the client's connection.
+
+use message::Version;
+
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::Value;
+use crate::vmod::{Function, Module, Refused};
+
+/// The module.
+pub static MODULE: Module = Module {
+    name: "h2",
+    about: "HTTP/2 on the client's connection. Since Varnish 7.5.",
+    functions: &[Function {
+        name: "is",
+        about: "Whether the request came over HTTP/2.",
+        returns: Type::Bool,
+        params: &[],
+        from: Subs::CLIENT,
+        call: |ctx, _| {
+            let is_h2 = ctx.req.as_ref().is_some_and(|req| req.head.version == Version::Http2);
+            Ok(Value::Bool(is_h2))
+        },
+    }],
+    classes: &[],
+    refused: REFUSED,
+};
+
+const REFUSED: &[Refused] = &[
+    Refused { name: "rapid_reset", why: WHY },
+    Refused { name: "rapid_reset_limit", why: WHY },
+    Refused { name: "rapid_reset_period", why: WHY },
+    Refused { name: "rapid_reset_budget", why: WHY },
+];
+
+const WHY: &str = "is not there: requests that a client takes back are bounded by the limit \
+                   `h2_resets`, alike on all connections";
