@@ -28,10 +28,15 @@ impl ScriptNames {
 
     /// Returns true if origins read `path` in one way: it is ordinary, and runs none of these
     /// scripts with the rest of it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn leave_one_reading(&self, path: &[u8]) -> bool {
         // The names have dots, and plain paths have none but in their last segment.
-        path::is_plain(path) || path::is_ordinary(path) && self.of(path).next().is_none()
+        path::is_plain(path) || self.leave_one_reading_of_dotted(path)
+    }
+
+    #[inline(never)]
+    fn leave_one_reading_of_dotted(&self, path: &[u8]) -> bool {
+        path::is_ordinary(path) && self.of(path).next().is_none()
     }
 
     /// The paths of the scripts that `path`, a normal form, may run with the rest of it, the
