@@ -2,6 +2,8 @@
 //! hands it the rest (CGI's PATH_INFO, RFC 3875 4.1.5). What runs there is the script, so a rule
 //! for its path holds.
 
+use message::path;
+
 use crate::pattern::PathPattern;
 
 /// Ends of names that servers run as scripts: PHP's (Debian's Apache, LiteSpeed), ASP's and
@@ -24,10 +26,17 @@ impl ScriptNames {
         Self(all.map(|end| end.to_ascii_lowercase().into()).collect())
     }
 
-    /// Returns true if `path` may run a script with the rest of it. No path does that is
-    /// [plain](message::path::is_plain).
-    pub(crate) fn are_in(&self, path: &[u8]) -> bool {
-        self.of(path).next().is_some()
+    /// Returns true if origins read `path` in one way: it is ordinary, and runs none of these
+    /// scripts with the rest of it.
+    #[inline(always)]
+    pub(crate) fn leave_one_reading(&self, path: &[u8]) -> bool {
+        // The names have dots, and plain paths have none but in their last segment.
+        path::is_plain(path) || self.leave_one_reading_of_dotted(path)
+    }
+
+    #[inline(never)]
+    fn leave_one_reading_of_dotted(&self, path: &[u8]) -> bool {
+        path::is_ordinary(path) && self.of(path).next().is_none()
     }
 
     /// The paths of the scripts that `path`, a normal form, may run with the rest of it, the
@@ -74,9 +83,9 @@ mod tests {
             let found: Vec<_> = names.of(path.as_bytes()).collect();
             let wanted: Vec<_> = scripts.iter().map(|script| script.as_bytes()).collect();
             assert_eq!(found, wanted, "{path}");
-            assert_eq!(names.are_in(path.as_bytes()), !found.is_empty(), "{path}");
+            assert_eq!(names.leave_one_reading(path.as_bytes()), found.is_empty(), "{path}");
         }
-        assert!(!ScriptNames::new([], false).are_in(b"/a.php/x"));
+        assert!(ScriptNames::new([], false).leave_one_reading(b"/a.php/x"));
     }
 
     #[test]

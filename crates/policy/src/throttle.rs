@@ -124,7 +124,7 @@ static SCRIPTS: LazyLock<ScriptNames> = LazyLock::new(|| ScriptNames::new([], tr
 
 /// Returns true if origins may read `path` in several ways.
 fn may_be_odd(path: &[u8]) -> bool {
-    !path::is_plain(path) && (!path::is_ordinary(path) || SCRIPTS.are_in(path))
+    !SCRIPTS.leave_one_reading(path)
 }
 
 impl Per {

@@ -156,7 +156,7 @@ impl Declared {
         readings: &mut Option<Readings>,
     ) -> Option<Routed> {
         let path = request.path();
-        if path::is_plain(path) || path::is_ordinary(path) && !self.scripts.are_in(path) {
+        if self.scripts.leave_one_reading(path) {
             return Some(Routed { plan: self.find(path, &request.method), also: None });
         }
         self.route_of_odd(request, readings)
