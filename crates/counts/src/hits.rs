@@ -20,6 +20,7 @@ use flow::{
 };
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use message::Request;
+use message::pseudonym::Pseudonym;
 use policy::{HostTable, Notes, Policy, ReceiveCtx, ReceiveVerdict};
 
 use crate::samples::{self, BROWSER_REQUEST, NOW, PLAIN_REQUEST};
@@ -206,7 +207,7 @@ pub(crate) fn live(site: Site) -> Live {
             server_timing: false,
         },
         tracing: None,
-        pseudonym: "larder".to_owned(),
+        pseudonym: Pseudonym::new("larder"),
         params: Arc::default(),
         labels: HashMap::new(),
         identity: "".into(),

@@ -12,6 +12,7 @@ use flow::tier::{Cache, memory_only};
 use flow::tracing::Tracing;
 use flow::{Announce, CertificateFields, Gates, Live, Site, Throttles};
 use h1::HeadLimits;
+use message::pseudonym::Pseudonym;
 use origin::{Origin, OriginConfig, Reserved, TlsConfig, Try};
 use policy::{Declared, HostTable, SiteRules, acl::CidrSet};
 use vcl::program::Instance;
@@ -81,7 +82,7 @@ pub(crate) fn live(
         announce: announce(config),
         compression: config.compression.clone(),
         tracing: tracing(config),
-        pseudonym: config.via.clone(),
+        pseudonym: Pseudonym::new(&config.via),
         h2c: (config.vcl == Programs::Flags).then(|| view.params.has_feature("http2")),
         params: view.params,
         labels: view.labels,

@@ -72,7 +72,7 @@ pub(crate) fn enter<'l>(
 
 fn is_health_check(live: &Live, request: &Request) -> bool {
     let safe = matches!(request.method, Method::Get | Method::Head | Method::Options);
-    safe && live.health_check.as_deref() == Some(request.path())
+    safe && live.health_check.as_deref().is_some_and(|path| path == request.path())
 }
 
 /// The step that follows policy's verdict, once it is known that no file answers.

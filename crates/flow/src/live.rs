@@ -9,6 +9,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use base::{HashSeed, Limit, Limits, counters::Registry, tally::Tallies};
 use files::{Root, accel::Accel};
 use h1::HeadLimits;
+use message::pseudonym::Pseudonym;
 use observe::{Want, Wanted};
 use origin::{Depot, Journal, Origin};
 use parking_lot::Mutex;
@@ -141,7 +142,7 @@ pub struct Live {
     /// it is.
     pub tracing: Option<Arc<Tracing>>,
     /// This proxy's name in `Via` and `Cache-Status`.
-    pub pseudonym: String,
+    pub pseudonym: Pseudonym,
     /// Varnish's parameters, for sites that have a VCL.
     pub params: Arc<Params>,
     /// Clients may begin with HTTP/2 without TLS, or may not, where a parameter says so; `None`

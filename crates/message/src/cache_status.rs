@@ -4,6 +4,7 @@
 //! them.
 
 use crate::header::is_token_byte;
+use crate::pseudonym::{FieldStart, Pseudonym};
 use crate::response::Status;
 
 /// Why a request went forward to the origin (RFC 9211 2.2).
@@ -56,7 +57,7 @@ pub enum Handling {
 #[derive(Clone, Copy, Debug)]
 pub struct CacheStatus<'a> {
     /// Name of this cache.
-    pub cache: &'a str,
+    pub cache: &'a Pseudonym,
     /// Hit or forwarded.
     pub handling: Handling,
     /// The status the origin answered with; worth telling when it is not the one sent.
@@ -73,7 +74,7 @@ pub struct CacheStatus<'a> {
 
 impl<'a> CacheStatus<'a> {
     /// A member without any details.
-    pub const fn new(cache: &'a str, handling: Handling) -> Self {
+    pub const fn new(cache: &'a Pseudonym, handling: Handling) -> Self {
         Self {
             cache,
             handling,
@@ -87,8 +88,7 @@ impl<'a> CacheStatus<'a> {
 
     /// Appends the member to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let mut digits = itoa::Buffer::new();
-        write_token_or_string(self.cache, out);
+        out.extend_from_slice(self.cache.member());
         match self.handling {
             Handling::Hit => out.extend_from_slice(b"; hit"),
             Handling::Forwarded(why) => {
@@ -96,6 +96,17 @@ impl<'a> CacheStatus<'a> {
                 out.extend_from_slice(why.as_str().as_bytes());
             }
         }
+        self.write_details(out);
+    }
+
+    /// The field with the beginning of the member, before its details, if that is prepared.
+    pub fn begun(&self) -> Option<&'a FieldStart> {
+        (self.handling == Handling::Hit).then(|| self.cache.hit())
+    }
+
+    /// Appends to `out` what follows that.
+    pub fn write_details(&self, out: &mut Vec<u8>) {
+        let mut digits = itoa::Buffer::new();
         if let Some(status) = self.fwd_status {
             out.extend_from_slice(b"; fwd-status=");
             out.extend_from_slice(digits.format(status.code()).as_bytes());
@@ -115,15 +126,6 @@ impl<'a> CacheStatus<'a> {
             write_token_or_string(detail, out);
         }
     }
-
-    /// Appends to `out` the whole field: the members of caches nearer to the origin, then this one.
-    pub fn write_after<'b>(&self, received: impl Iterator<Item = &'b [u8]>, out: &mut Vec<u8>) {
-        for line in received.filter(|l| !l.is_empty()) {
-            out.extend_from_slice(line);
-            out.extend_from_slice(b", ");
-        }
-        self.write(out);
-    }
 }
 
 /// Structured field integers have 15 digits at most (RFC 9651 3.3.1).
@@ -133,7 +135,7 @@ fn clamp_integer(n: i64) -> i64 {
 
 /// Writes `text` as a token if it is one, else as a string; a string holds only printable ASCII,
 /// and what is not becomes `?`.
-fn write_token_or_string(text: &str, out: &mut Vec<u8>) {
+pub(crate) fn write_token_or_string(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
     let starts = bytes.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'*');
     if starts && bytes.iter().all(|b| is_token_byte(*b) || matches!(b, b':' | b'/')) {
@@ -166,38 +168,33 @@ mod tests {
 
     #[test]
     fn a_hit_tells_its_ttl() {
-        let hit = CacheStatus { ttl_secs: Some(-3), ..CacheStatus::new("larder", Handling::Hit) };
+        let name = Pseudonym::new("larder");
+        let hit = CacheStatus { ttl_secs: Some(-3), ..CacheStatus::new(&name, Handling::Hit) };
         assert_eq!(written(&hit), "larder; hit; ttl=-3");
     }
 
     #[test]
     fn a_forwarded_request_tells_why() {
+        let name = Pseudonym::new("edge 1");
         let miss = CacheStatus {
             fwd_status: Status::new(304),
             stored: true,
             collapsed: true,
             detail: Some("no-store"),
-            ..CacheStatus::new("edge 1", Handling::Forwarded(Forward::Stale))
+            ..CacheStatus::new(&name, Handling::Forwarded(Forward::Stale))
         };
         let expected = r#""edge 1"; fwd=stale; fwd-status=304; stored; collapsed; detail=no-store"#;
         assert_eq!(written(&miss), expected);
     }
 
-    #[test]
-    fn it_comes_after_caches_nearer_to_the_origin() {
-        let mut out = Vec::new();
-        let received = [&b"a; hit, b; hit"[..], b"", b"c; fwd=miss"];
-        CacheStatus::new("d", Handling::Hit).write_after(received.into_iter(), &mut out);
-        assert_eq!(out, b"a; hit, b; hit, c; fwd=miss, d; hit");
-    }
-
     proptest! {
         #[test]
         fn whatever_the_detail_the_member_is_well_formed(detail: String, ttl: i64) {
+            let name = Pseudonym::new("x");
             let member = CacheStatus {
                 ttl_secs: Some(ttl),
                 detail: Some(&detail),
-                ..CacheStatus::new("x", Handling::Forwarded(Forward::Bypass))
+                ..CacheStatus::new(&name, Handling::Forwarded(Forward::Bypass))
             };
             // A list of one token with parameters is also a dictionary of one key with parameters.
             let text = written(&member);

@@ -9,16 +9,18 @@ pub enum DigestOf {
     Representation,
 }
 
+/// Fields with digests, and what these are of.
+pub const DIGESTS: [(&str, DigestOf); 4] = [
+    ("Digest", DigestOf::Representation),
+    ("Content-MD5", DigestOf::Content),
+    ("Repr-Digest", DigestOf::Representation),
+    ("Content-Digest", DigestOf::Content),
+];
+
 /// The subject of the digest in the field called `name`; `None` if that is no digest.
 pub fn digest_of(name: &[u8]) -> Option<DigestOf> {
-    let is = |own: &[u8]| name.eq_ignore_ascii_case(own);
-    match name.len() {
-        6 if is(b"Digest") => Some(DigestOf::Representation),
-        11 if is(b"Content-MD5") => Some(DigestOf::Content),
-        11 if is(b"Repr-Digest") => Some(DigestOf::Representation),
-        14 if is(b"Content-Digest") => Some(DigestOf::Content),
-        _ => None,
-    }
+    let is_called = |own: &str| name.eq_ignore_ascii_case(own.as_bytes());
+    DIGESTS.iter().find(|(own, _)| is_called(own)).map(|(_, of)| *of)
 }
 
 #[cfg(test)]

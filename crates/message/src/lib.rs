@@ -23,6 +23,7 @@ pub mod fuzz;
 pub mod header;
 pub mod list;
 pub mod path;
+pub mod pseudonym;
 pub mod query;
 pub mod range;
 pub mod reference;

@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use crate::class::{below, equal};
+
 /// Why a path has no normal form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathError {
@@ -75,12 +77,45 @@ pub fn is_ordinary(path: &[u8]) -> bool {
 /// look for scripts that they may run with a rest.
 pub fn is_plain(path: &[u8]) -> bool {
     let mut refused = ALWAYS;
-    path.iter().all(|byte| {
+    path[undotted(path)..].iter().all(|byte| {
         let class = CLASSES[usize::from(*byte)];
         let fits = class & refused == 0;
         refused = class >> NEXT | refused & BEHIND_DOT;
         fits
     })
+}
+
+/// The length of a beginning of `path` that is plain and has no dot, but for its last byte, which is
+/// to be looked at once more: whole words are looked at, each of which begins with the last byte of
+/// the one before.
+fn undotted(path: &[u8]) -> usize {
+    const STEP: usize = size_of::<u64>() - 1;
+    let mut end = 0;
+    while let Some(word) = path[end..].first_chunk()
+        && is_undotted(u64::from_le_bytes(*word))
+    {
+        end += STEP;
+    }
+    match path.last_chunk() {
+        Some(word) if path.len() - end <= STEP && is_undotted(u64::from_le_bytes(*word)) => {
+            path.len()
+        }
+        _ => end,
+    }
+}
+
+/// Returns true if none of eight bytes is a dot, `%`, `;`, `\\` or a control, and no two that follow
+/// each other are slashes.
+fn is_undotted(word: u64) -> bool {
+    let found = below(word, b' ')
+        | equal(word, 0x7f)
+        | equal(word, b'%')
+        | equal(word, b';')
+        | equal(word, b'\\')
+        | equal(word, b'.');
+    // What it may mark wrongly behind a slash is a dot, which is found anyway.
+    let slashes = equal(word, b'/');
+    found == 0 && slashes & (slashes << 8) == 0
 }
 
 /// Class of the bytes that make a path other than ordinary anywhere: `%`, `;`, `\` and controls.
@@ -209,6 +244,15 @@ mod tests {
             ("/a%20b", "/a b"),
         ] {
             assert_eq!(normal(path), Ok(Some(expected.to_owned())), "{path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_plain_path_is_ordinary_and_has_no_dot_before_a_slash(path in "[/a.]{0,30}[/a.%;\\\\\u{1}\u{7f}é]{0,12}") {
+            let path = path.as_bytes();
+            let dot = path.iter().position(|b| *b == b'.').unwrap_or(path.len());
+            prop_assert_eq!(is_plain(path), is_ordinary(path) && !path[dot..].contains(&b'/'));
         }
     }
 

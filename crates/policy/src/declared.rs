@@ -160,7 +160,7 @@ impl Policy for Declared {
     }
 
     fn routes(&self, request: &Request) -> (u32, Option<u32>) {
-        match self.route(request, &mut None) {
+        match self.route(request.path(), request, &mut None) {
             Some(routed) => (routed.plan as u32, routed.also.map(|also| also as u32)),
             // It is refused.
             None => (0, None),

@@ -16,6 +16,7 @@ use flow::vcl::Sight;
 use flow::vcl::link::Connected;
 use flow::{Announce, CertificateFields, CidrSet, Core, Live, Shared, Site};
 use h1::HeadLimits;
+use message::pseudonym::Pseudonym;
 use net::SimulatedPort;
 use origin::{Address, EjectConfig, Origin, OriginConfig, Protocol, ServerConfig};
 use policy::{Declared, HostTable, SiteRules};
@@ -298,7 +299,7 @@ fn live(seed: HashSeed, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>, params
             server_timing: false,
         },
         tracing: None,
-        pseudonym: "larder".to_owned(),
+        pseudonym: Pseudonym::new("larder"),
         params: Arc::new(params.clone()),
         labels: Default::default(),
         identity: "sim".into(),

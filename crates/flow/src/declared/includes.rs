@@ -68,7 +68,7 @@ pub(crate) fn of_stored(flags: Flags) -> Option<Dialect> {
 pub(super) fn stored(ask: &Ask<'_>, object: &Arc<Object>, dialect: Dialect, reply: &mut Reply) {
     let Some(mut response) = stored_head(object) else { return };
     let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
-    add_via(&mut response.headers, received, &ask.live.pseudonym);
+    add_via(&mut response.headers, received, ask.live.pseudonym.as_str());
     if ask.site.policy.shapes_delivery(&ask.notes) {
         shape(ask, &mut response, true);
     }

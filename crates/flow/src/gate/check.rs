@@ -294,7 +294,7 @@ fn its_own(
         response.headers.remove(id);
     }
     response.headers.push(HeaderId::CacheControl, b"private, no-store");
-    add_via(&mut response.headers, Version::Http11, &live.pseudonym);
+    add_via(&mut response.headers, Version::Http11, live.pseudonym.as_str());
     let body = ReplyBody::from(body).answering(&request.method, response.status);
     let mut reply = Reply::owned(response, body, Served::Synthetic);
     reply.made = Made::Here;

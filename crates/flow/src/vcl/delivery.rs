@@ -570,7 +570,7 @@ fn announce<S: Stage>(env: &Env<'_, S>, response: &mut Response, (varnish, age_s
     let headers = &mut response.headers;
     headers.push_with(HeaderId::XVarnish, |out| varnish.write(out));
     headers.push_with(HeaderId::Age, |out| number(out, age_s));
-    add_via(headers, Version::Http11, &env.live.pseudonym);
+    add_via(headers, Version::Http11, env.live.pseudonym.as_str());
     if varnish.ranges {
         headers.push(HeaderId::AcceptRanges, b"bytes");
     }

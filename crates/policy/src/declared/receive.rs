@@ -32,6 +32,15 @@ pub(super) struct Readings {
     others: Vec<Vec<u8>>,
 }
 
+/// The target of a request, as far as it has been looked at.
+#[derive(Clone, Copy, Debug)]
+struct Parts<'a> {
+    /// The readings of its path, if that has more than one.
+    readings: Option<&'a Readings>,
+    /// It had a query before policy changed it.
+    has_query: bool,
+}
+
 /// The plan for a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Routed {
@@ -71,7 +80,10 @@ impl Declared {
             return ReceiveVerdict::Synth(self.redirect(redirect, ctx.request));
         }
         let mut readings = None;
-        let Some(Routed { plan: route, also }) = self.route(ctx.request, &mut readings) else {
+        let path = ctx.request.path();
+        let has_query = path.len() < ctx.request.target.len();
+        let Some(Routed { plan: route, also }) = self.route(path, ctx.request, &mut readings)
+        else {
             ctx.notes.rule = Rule::PathForm as u32;
             told.hear(|| narrate::ambiguous(ctx.request));
             return ReceiveVerdict::Synth(Arc::clone(&self.refusals.path));
@@ -110,7 +122,10 @@ impl Declared {
                 told.hear(|| narrate::pass_unread(plan, rule, ctx.request));
                 (rule as u32, ReceiveVerdict::Pass)
             }
-            None => self.canonical(plan, seen, readings.as_ref(), ctx, told),
+            None => {
+                let parts = Parts { readings: readings.as_ref(), has_query };
+                self.canonical(plan, seen, parts, ctx, told)
+            }
         };
         ctx.notes.rule = rule;
         verdict
@@ -146,16 +161,16 @@ impl Declared {
         client
     }
 
-    /// The number of the plan for `request`. `None` if its path has no normal form, or has two
+    /// The number of the plan for `request`, whose path is `path`. `None` if that has no normal form, or has two
     /// readings that lead to different routes (path confusion: a request could slip past a rule for
     /// one route by way of the other).
     #[inline(always)]
     pub(super) fn route(
         &self,
+        path: &[u8],
         request: &Request,
         readings: &mut Option<Readings>,
     ) -> Option<Routed> {
-        let path = request.path();
         if self.scripts.leave_one_reading(path) {
             return Some(Routed { plan: self.find(path, &request.method), also: None });
         }
@@ -237,7 +252,7 @@ impl Declared {
         &self,
         plan: &Plan,
         seen: Seen,
-        readings: Option<&Readings>,
+        parts: Parts<'_>,
         ctx: &mut ReceiveCtx<'_>,
         told: &mut impl Listener,
     ) -> (u32, ReceiveVerdict) {
@@ -262,12 +277,13 @@ impl Declared {
         if self.requests_are_personal && (seen.authorization || seen.cookie) {
             told.hear(|| narrate::personal(plan, request, ctx.notes.personal));
         }
-        let has_query = request.path().len() < request.target.len();
-        if has_query && let Some(query) = &plan.query {
+        if parts.has_query
+            && let Some(query) = &plan.query
+        {
             told.hear(|| narrate::query(plan, query, request));
             query.apply(request);
         }
-        let reason = plan.bypass.reason(request, readings);
+        let reason = plan.bypass.reason(request, parts);
         told.hear(|| self.tell_bypass(plan, request, reason));
         match reason {
             Some(rule) => (rule, ReceiveVerdict::Pass),
@@ -328,17 +344,11 @@ impl Matcher {
 impl super::compile::BypassRules {
     /// The rule by which `request`, in canonical form, goes past the cache.
     #[inline(always)]
-    fn reason(&self, request: &Request, readings: Option<&Readings>) -> Option<u32> {
-        let path = self.paths.iter().find(|(pattern, _)| match readings {
-            Some(readings) => {
-                pattern.matches(&readings.normal)
-                    || pattern.matches(&readings.literal)
-                    || readings.others.iter().any(|other| pattern.matches(other))
-            }
-            None => pattern.matches(request.path()),
-        });
-        if let Some((_, rule)) = path {
-            return Some(*rule);
+    fn reason(&self, request: &Request, parts: Parts<'_>) -> Option<u32> {
+        if !self.paths.is_empty()
+            && let Some(rule) = self.reason_of_path(request.path(), parts.readings)
+        {
+            return Some(rule);
         }
         if !self.unless.is_empty()
             && self.unless.iter().any(|name| name.values(&request.headers).next().is_some())
@@ -358,7 +368,7 @@ impl super::compile::BypassRules {
                 return Some(*rule);
             }
         }
-        if self.any_query.is_none() && self.queries.is_empty() {
+        if !parts.has_query || self.any_query.is_none() && self.queries.is_empty() {
             return None;
         }
         let query = request.query()?;
@@ -372,6 +382,21 @@ impl super::compile::BypassRules {
                 self.queries.iter().find(applies).map(|(_, _, rule)| *rule)
             })
         })
+    }
+}
+
+impl super::compile::BypassRules {
+    /// The rule by which a request for `path` goes past the cache.
+    fn reason_of_path(&self, path: &[u8], readings: Option<&Readings>) -> Option<u32> {
+        let matching = self.paths.iter().find(|(pattern, _)| match readings {
+            Some(readings) => {
+                pattern.matches(&readings.normal)
+                    || pattern.matches(&readings.literal)
+                    || readings.others.iter().any(|other| pattern.matches(other))
+            }
+            None => pattern.matches(path),
+        });
+        matching.map(|(_, rule)| *rule)
     }
 }
 

@@ -12,6 +12,7 @@ use base::{Account, HashSeed, Limits};
 use bytes::Bytes;
 use cache::{Body, Config, Passage, Reader};
 use h1::{HeadLimits, Progress, RequestReader};
+use message::pseudonym::Pseudonym;
 use message::{Framing, Method, Request, Scheme};
 use origin::{Address, EjectConfig, OriginConfig, Protocol, ServerConfig};
 use parking_lot::Mutex;
@@ -457,7 +458,7 @@ pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
             server_timing: false,
         },
         tracing: None,
-        pseudonym: "larder".to_owned(),
+        pseudonym: Pseudonym::new("larder"),
         params: Arc::new(params.clone()),
         labels: vcl.into_iter().map(|instance| ("other".into(), instance)).collect(),
         identity: "me".into(),
