@@ -1,6 +1,6 @@
-//! `cargo xtask test`: the workspace's tests, several binaries side by side. A test that fails is
-//! run again alone, twice; one that passes both times is reported as flaky and does not fail the
-//! run.
+//! `cargo xtask test`: the workspace's tests, several suites side by side, each in a process of its
+//! own. A test that fails is run again alone, twice; one that passes both times is reported as
+//! flaky and does not fail the run.
 //!
 //! Side by side is faster than Cargo's own order, since most end-to-end tests wait for sockets. The
 //! judgement on each test stays libtest's: this only reads what libtest reports.
@@ -21,15 +21,15 @@ use run::Suite;
 /// Suites that take longest, the longest first: they start first, so that none runs on alone at the
 /// end.
 const LONG: &[&str] = &[
-    "larder::vcl_differential",
-    "larder::presets",
-    "larder::acme",
-    "larder::streaming",
+    "larder::vcl::vcl_differential",
+    "larder::guide::presets",
+    "larder::tls::acme",
+    "larder::http::streaming",
     "vcl::verdicts",
-    "larder::memory_attacks",
-    "larder::h2_attacks",
+    "larder::guarding::memory_attacks",
+    "larder::guarding::h2_attacks",
     "vcl",
-    "larder::vcl_generated",
+    "larder::vcl::vcl_generated",
 ];
 
 /// The plan of a run.
@@ -137,7 +137,10 @@ fn build(root: &Path, package: Option<&str>) -> Result<Vec<Suite>, String> {
         return Err("the tests do not build".to_owned());
     }
     let messages = String::from_utf8_lossy(&output.stdout);
-    let mut suites: Vec<Suite> = messages.lines().filter_map(Suite::of_message).collect();
+    let mut suites = Vec::new();
+    for binary in messages.lines().filter_map(Suite::of_message) {
+        suites.extend(binary.modules()?);
+    }
     let place = |suite: &Suite| LONG.iter().position(|name| *name == suite.name);
     suites.sort_by_key(|suite| place(suite).unwrap_or(LONG.len()));
     Ok(suites)

@@ -9,6 +9,7 @@ mod functions;
 mod layers;
 mod mask;
 mod names;
+mod targets;
 mod words;
 
 /// One broken rule.
@@ -28,11 +29,13 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     let sources = sources(root)?;
     let count = sources.len();
     let mut names = names::Names::default();
+    let mut targets = targets::Targets::default();
     for file in sources {
         let text =
             fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
         names.add(&name, &text);
+        targets.add(&name);
         let found = files::check(&name, &text);
         problems.extend(found.into_iter().map(|(line, what)| Problem {
             file: name.clone(),
@@ -41,6 +44,7 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
         }));
     }
     problems.extend(names.problems());
+    problems.extend(targets.problems());
     problems.sort();
     if problems.is_empty() {
         return Ok(format!("tidy: {count} files, no problem"));

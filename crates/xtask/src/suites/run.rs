@@ -1,5 +1,6 @@
-//! One test binary: how it is run, and what libtest reports of it.
+//! A suite, that is a test binary or a module of one: how it is run, and what libtest says of it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
@@ -11,14 +12,18 @@ const SUITE_SECONDS: &str = "1200";
 /// Lines of standard error shown of a suite that ended without a report.
 const LAST_LINES: usize = 20;
 
-/// A binary of tests.
-#[derive(Debug)]
+/// A binary of tests, or one module of it.
+#[derive(Clone, Debug)]
 pub(crate) struct Suite {
-    /// The package, and the test target's name where that is another.
+    /// The package, the test target's name where that is another, and the module's.
     pub(crate) name: String,
     executable: PathBuf,
     /// The package's folder, in which Cargo would start it.
     folder: PathBuf,
+    /// The target is an integration test.
+    is_integration: bool,
+    /// Names of the module's tests; empty if all of the binary are run.
+    tests: Vec<String>,
 }
 
 /// A test that failed.
@@ -57,7 +62,41 @@ impl Suite {
         let target = message["target"]["name"].as_str()?;
         let is_integration = message["target"]["kind"] == serde_json::json!(["test"]);
         let name = if is_integration { format!("{package}::{target}") } else { package };
-        Some(Self { name, executable, folder })
+        Some(Self { name, executable, folder, is_integration, tests: Vec::new() })
+    }
+
+    /// The suites that an integration test consists of: each module at its root is one, and runs in
+    /// a process of its own. Tests of a module may so take turns, or change what belongs to the
+    /// process, and no other test notices.
+    pub(crate) fn modules(self) -> Result<Vec<Self>, String> {
+        if !self.is_integration {
+            return Ok(vec![self]);
+        }
+        let output = Command::new(&self.executable)
+            .args(["--list", "--format", "terse"])
+            .output()
+            .map_err(|error| format!("{}: {error}", self.name))?;
+        if !output.status.success() {
+            return Err(format!("{}: its tests cannot be listed", self.name));
+        }
+        Ok(self.divided(&String::from_utf8_lossy(&output.stdout)))
+    }
+
+    /// The same by libtest's list of tests.
+    fn divided(self, list: &str) -> Vec<Self> {
+        let mut modules: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for test in list.lines().filter_map(|line| line.strip_suffix(": test")) {
+            let module = test.split_once("::").map_or("", |(module, _)| module);
+            modules.entry(module).or_default().push(test.to_owned());
+        }
+        if modules.keys().all(|module| module.is_empty()) {
+            return vec![self];
+        }
+        let suite = |(module, tests): (&str, Vec<String>)| {
+            let more = if module.is_empty() { "" } else { "::" };
+            Self { name: format!("{}{more}{module}", self.name), tests, ..self.clone() }
+        };
+        modules.into_iter().map(suite).collect()
     }
 
     /// Runs all tests, or the one named.
@@ -70,8 +109,10 @@ impl Suite {
         command.args(["-Z", "unstable-options", "--format", "json", "--report-time"]);
         command.arg("--show-output");
         command.env("RUSTC_BOOTSTRAP", "1").env("CARGO_MANIFEST_DIR", &self.folder);
-        if let Some(test) = only {
-            command.args(["--exact", test]);
+        match only {
+            Some(test) => _ = command.args(["--exact", test]),
+            None if self.tests.is_empty() => {}
+            None => _ = command.arg("--exact").args(&self.tests),
         }
         let mut outcome = match command.current_dir(&self.folder).output() {
             Ok(output) => {
@@ -205,5 +246,32 @@ mod tests {
         assert_eq!(name(&message(true, "bin")).as_deref(), Some("larder"));
         assert_eq!(name(&message(false, "bin")), None);
         assert_eq!(name("not json"), None);
+    }
+
+    #[test]
+    fn each_module_of_an_integration_test_is_a_suite_and_no_test_is_lost() {
+        let suite = |is_integration| Suite {
+            name: "larder::http".to_owned(),
+            executable: PathBuf::new(),
+            folder: PathBuf::new(),
+            is_integration,
+            tests: Vec::new(),
+        };
+        let parts = |list: &str| {
+            let parts = suite(true).divided(list).into_iter();
+            parts.map(|part| (part.name, part.tests.join(" "))).collect::<Vec<_>>()
+        };
+        let part = |name: &str, tests: &str| (name.to_owned(), tests.to_owned());
+        assert_eq!(
+            parts("urls::a: test\nh2::errors::b: test\nalone: test\nurls::c: test\nx: benchmark\n"),
+            [
+                part("larder::http", "alone"),
+                part("larder::http::h2", "h2::errors::b"),
+                part("larder::http::urls", "urls::a urls::c"),
+            ]
+        );
+        // Without modules it stays whole, and so do unit tests, which are not even asked.
+        assert_eq!(parts("a: test\nb: test\n"), [part("larder::http", "")]);
+        assert_eq!(suite(false).modules().expect("not run").len(), 1);
     }
 }

@@ -1,0 +1,272 @@
+//! Disks that fail, on file systems of their own: full, unreadable, read-only. No client gets
+//! anything but a right answer, and what was purged stays so.
+
+use crate::support;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Advice, fadvise};
+use rustix::process::Signal;
+use support::console::Ask;
+use support::disked::{Disked, Policy};
+use support::folder::Folder;
+use support::system::run;
+use support::{PATIENCE, eventually, pattern};
+use testkit::origin::Script;
+
+/// A volume that failed for a time is tried again after a minute.
+const AGAIN: Duration = Duration::from_secs(90);
+
+/// Pages: more than memory has room for.
+const PAGES: usize = 150;
+
+/// A file system of its own on a loop device. It is gone with its test.
+struct Mount {
+    device: String,
+    folder: Folder,
+}
+
+impl Mount {
+    /// ext4 that becomes read-only by its first error; `None` where none can be made.
+    fn ext4(bytes: u64) -> Option<Self> {
+        let folder = Folder::new();
+        let image = folder.path().join("image");
+        File::create(&image).and_then(|file| file.set_len(bytes)).expect("an image");
+        fs::create_dir(folder.path().join("mount")).expect("a folder");
+        let device = run("losetup", &["--find", "--show", image.to_str()?])?;
+        let mount = Self { device, folder };
+        run("mkfs.ext4", &["-q", "-F", "-m", "0", &mount.device])?;
+        let at = mount.at();
+        run("mount", &["-o", "errors=remount-ro", &mount.device, at.to_str()?])?;
+        Some(mount)
+    }
+
+    fn at(&self) -> PathBuf {
+        self.folder.path().join("mount")
+    }
+
+    /// The directory of the cache.
+    fn disk(&self) -> PathBuf {
+        self.at().join("disk")
+    }
+
+    /// Leaves no byte free.
+    fn fill(&self) {
+        let mut file = File::create(self.filler()).expect("a file");
+        for size in [1 << 20, 1 << 12, 1] {
+            while file.write_all(&vec![0; size]).is_ok() {}
+        }
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.at().join("filler")
+    }
+
+    /// Cuts the device: behind its first `bytes` nothing can be read any more, nor written.
+    fn cut(&self, bytes: u64) {
+        for file in fs::read_dir(self.disk()).expect("files") {
+            let file = File::open(file.expect("a file").path()).expect("it opens");
+            // What the system has in memory would be read all the same.
+            file.sync_all().expect("it is written");
+            fadvise(&file, 0, None, Advice::DontNeed).expect("advice");
+        }
+        let image = OpenOptions::new().write(true).open(self.folder.path().join("image"));
+        image.expect("the image").set_len(bytes).expect("it is cut");
+    }
+
+    /// Has the file system find an error.
+    fn break_down(&self) {
+        let name = Path::new(&self.device).file_name().expect("a device").to_str().expect("text");
+        fs::write(format!("/sys/fs/ext4/{name}/trigger_fs_error"), "x").expect("it breaks down");
+        let probe = File::create(self.at().join("probe"));
+        assert!(probe.is_err(), "the file system is read-only");
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        run("umount", &["--lazy", &self.at().display().to_string()]);
+        run("losetup", &["--detach", &self.device]);
+    }
+}
+
+/// A daemon of little memory over a mount, and pages that its clients know.
+struct Stage {
+    disked: Disked,
+    versions: Vec<u64>,
+    // After the daemon, which has files open there.
+    mount: Mount,
+}
+
+fn body(page: usize, version: u64) -> Vec<u8> {
+    let mut body = pattern(100_000 + 1_500 * page);
+    body.extend(format!(" {page} {version}").bytes());
+    body
+}
+
+impl Stage {
+    async fn start() -> Option<Self> {
+        let Some(mount) = Mount::ext4(330 << 20) else {
+            eprintln!("skipped: no file system can be made and mounted");
+            return None;
+        };
+        let top = "memory = { size = \"16MiB\" }";
+        let disked = Disked::start_at(Policy::Declared, top, &mount.disk(), Folder::new()).await;
+        let mut stage = Self { disked, versions: vec![0; PAGES], mount };
+        (0..PAGES).for_each(|page| stage.change(page));
+        for _ in 0..2 {
+            stage.ask_for_all().await;
+        }
+        assert!(stage.figure("records").await > 0);
+        Some(stage)
+    }
+
+    /// The origin has another version of a page from now on.
+    fn change(&mut self, page: usize) {
+        self.versions[page] += 1;
+        let body = body(page, self.versions[page]);
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let script = Script::respond([head.as_bytes(), &body].concat());
+        self.disked.origin.on(&format!("/{page}"), script);
+    }
+
+    /// Asks for each page twice; each answer is the page's newest version.
+    async fn ask_for_all(&self) {
+        for (page, version) in self.versions.iter().enumerate() {
+            for _ in 0..2 {
+                let reply = self.disked.get(&format!("/{page}")).await;
+                assert_eq!(reply.status, 200, "/{page}");
+                assert!(reply.body == body(page, *version), "/{page} is not version {version}");
+            }
+        }
+    }
+
+    /// Changes a page and purges it: it is purged, or the answer says that this will not last.
+    async fn purge(&mut self, page: usize) -> bool {
+        self.change(page);
+        let reply = self.disked.ask("PURGE", &format!("/{page}"), "").await;
+        assert!([200, 503].contains(&reply.status), "{} {}", reply.status, reply.text());
+        reply.status == 200
+    }
+
+    async fn figure(&self, name: &str) -> u64 {
+        self.disked.metric(&format!("larder_disk_volume_{name}")).await
+    }
+
+    /// Waits until the volume is used again, and new pages go there.
+    async fn is_used_again(&mut self) {
+        let started = Instant::now();
+        let puts = self.figure("puts_total").await;
+        while self.figure("up").await == 0 || self.figure("puts_total").await == puts {
+            assert!(started.elapsed() < AGAIN + PATIENCE, "the volume is not used again");
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            self.purge(0).await;
+            self.ask_for_all().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_file_system_costs_nobody_an_answer_and_is_used_again_when_there_is_room() {
+    let Some(mut stage) = Stage::start().await else { return };
+    stage.mount.fill();
+    let mut lasting = Vec::new();
+    for round in 0..20 {
+        let page = round * 7 % PAGES;
+        if stage.purge(page).await {
+            lasting.push(page);
+        }
+        stage.ask_for_all().await;
+    }
+    stage.disked.stop(Signal::KILL).await;
+    stage.disked.begin().await;
+    for page in lasting {
+        let reply = stage.disked.get(&format!("/{page}")).await;
+        assert!(reply.body == body(page, stage.versions[page]), "/{page} is back");
+    }
+    fs::remove_file(stage.mount.filler()).expect("there is room again");
+    stage.disked.again(Signal::TERM).await;
+    stage.is_used_again().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_cannot_be_read_is_left_alone_and_that_is_remembered() {
+    let Some(mut stage) = Stage::start().await else { return };
+    stage.disked.again(Signal::TERM).await;
+    stage.mount.cut(8 << 20);
+    stage.ask_for_all().await;
+    assert!(stage.figure("errors_read_total").await > 0, "no read has failed");
+    assert_eq!(stage.figure("up").await, 0, "it is out of use");
+    stage.purge(3).await;
+    stage.ask_for_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_system_that_turns_read_only_costs_nobody_an_answer() {
+    let Some(mut stage) = Stage::start().await else { return };
+    stage.mount.break_down();
+    for page in 0..10 {
+        stage.purge(page).await;
+    }
+    stage.ask_for_all().await;
+    assert_eq!(stage.figure("up").await, 0, "it is out of use");
+    stage.ask_for_all().await;
+}
+
+/// A daemon whose disk cache is to be below a file, where no directory can be.
+async fn without_a_disk(policy: Policy) -> (Disked, PathBuf) {
+    let folder = Folder::new();
+    let place = folder.path().join("place");
+    fs::write(&place, "not a directory").expect("a file");
+    let top = "[limits]\ndisk_retry = \"1s\"";
+    let disked = Disked::start_at(policy, top, &place.join("disk"), folder).await;
+    (disked, place)
+}
+
+fn page(text: &str) -> Script {
+    let length = text.len();
+    Script::respond(format!(
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\nContent-Length: {length}\r\n\r\n{text}"
+    ))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_cannot_be_used_at_the_start_is_told_and_is_taken_back_when_it_can() {
+    for policy in [Policy::Declared, Policy::Vcl] {
+        let (disked, place) = without_a_disk(policy).await;
+        disked.origin.on("/", page("first"));
+        for _ in 0..2 {
+            assert_eq!(disked.get("/").await.text(), "first");
+        }
+        assert_eq!(disked.origin.seen("/"), 1, "memory answers");
+        let log = disked.daemon().log();
+        let told = format!("the disk cache in {}", place.join("disk").display());
+        assert!(log.contains(&told) && log.contains("name a directory"), "{log}");
+        let ready = Ask::get("/readyz").send_locally(disked.daemon()).await;
+        let text = String::from_utf8_lossy(&ready.body).into_owned();
+        let without = format!("ready\nwithout {told}");
+        assert!(ready.status == 200 && text.starts_with(&without[..20]), "{text}");
+        assert_eq!(disked.metric("larder_disk_volume_up").await, 0);
+        // It is in force here, whatever the answer cannot promise.
+        for version in ["second", "third"] {
+            disked.origin.on("/", page(version));
+            let purged = disked.ask("PURGE", "/", "").await;
+            let is_told = purged.status == 503 && !purged.text().contains("Nothing");
+            assert!(policy == Policy::Vcl || is_told, "{} {}", purged.status, purged.text());
+            assert_eq!(disked.get("/").await.text(), version);
+        }
+        fs::remove_file(&place).expect("it is there");
+        fs::create_dir(&place).expect("a directory");
+        let is_up = async || disked.metric("larder_disk_volume_up").await == 1;
+        eventually("the volume is used", is_up).await;
+        assert_eq!(disked.ask("PURGE", "/", "").await.status, 200);
+        let ready = Ask::get("/readyz").send_locally(disked.daemon()).await;
+        assert_eq!(ready.body, b"ready\n");
+    }
+}

@@ -1,0 +1,22 @@
+//! The daemon as operators meet it: its start and its end, privileges, admin socket and dashboard,
+//! logs, figures, and the tools.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod admin;
+mod admin_purge;
+mod bench;
+mod dashboard;
+mod explain;
+mod explain_causes;
+mod log_formats;
+mod logs;
+mod observe;
+mod observe_tools;
+mod operations;
+mod privileges;
+mod second_daemon;
+mod service_manager;
+mod starting;
+mod tracing;

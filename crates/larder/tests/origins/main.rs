@@ -1,0 +1,18 @@
+//! Origins: HTTP servers and FastCGI applications, their faults and their health, and files that
+//! are served without one.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod accel;
+mod dynamic_hosts;
+mod fastcgi;
+mod faults;
+mod files;
+mod files_fastcgi;
+mod files_transport;
+mod health;
+mod origins;
+mod outages;
+mod php;
+mod stopped_origin;

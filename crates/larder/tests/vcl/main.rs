@@ -1,0 +1,15 @@
+//! Programs in VCL, held against varnishd, and the command line of Varnish.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod varnish_cli;
+mod varnish_cli_alike;
+mod vcl_cli;
+mod vcl_connection;
+mod vcl_differential;
+mod vcl_generated;
+mod vcl_newer;
+mod vcl_serve;
+mod vcl_sites;
+mod vcl_told;
