@@ -21,9 +21,16 @@ applications=(wordpress mediawiki django http2-clients dashboard)
 # then, it is named as flaky. What a step finds by numbers, seeds or models has no second chance.
 labs=("${applications[@]}" wordpress-restart wordpress-nodes tools watchers islands experiments)
 
-# Counts a finished step: name, exit status, seconds. Status 77 means that its tools cannot be had.
+# Runs a step's command, and leaves the seconds that it took, by the clock and of processors.
+measured() {
+  local name=$1 TIMEFORMAT='%0R %0U %0S'
+  shift
+  { time "$@" >"$logs/$name.log" 2>&1; } 2>"$logs/$name.time"
+}
+
+# Counts a finished step: name, exit status. Status 77 means that its tools cannot be had.
 count() {
-  local name=$1 status=$2 seconds=$3 result=passed tests
+  local name=$1 status=$2 result=passed tests seconds user system
   case $status in
     0) passed=$((passed + 1)) ;;
     77) result=skipped skipped=$((skipped + 1)) ;;
@@ -32,7 +39,8 @@ count() {
   tests=$(awk '/^test result:/ { p += $4; f += $6; s += $8 } END { print p + 0, f + 0, s + 0 }' "$logs/$name.log")
   read -r p f s <<<"$tests"
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-  table+=("$(printf '%-18s %-8s %4d s' "$name" $result "$seconds")")
+  read -r seconds user system <"$logs/$name.time"
+  table+=("$(printf '%-18s %-8s %4d s, %4d s of processors' "$name" $result "$seconds" $((user + system)))")
   echo "${table[-1]}"
   [ $result = FAILED ] && tail -n 60 "$logs/$name.log"
   [ $result = skipped ] && tail -n 1 "$logs/$name.log"
@@ -40,10 +48,9 @@ count() {
 }
 
 step() {
-  local name=$1 begin=$SECONDS status=0
-  shift
-  "$@" >"$logs/$name.log" 2>&1 || status=$?
-  count "$name" $status $((SECONDS - begin))
+  local status=0
+  measured "$@" || status=$?
+  count "$1" $status
 }
 
 # Starts a step that mostly waits, next to the others.
@@ -59,9 +66,9 @@ start_chain() {
   local step
   (
     for step in "$@"; do
-      begin=$SECONDS status=0
-      ${step#*:} >"$logs/${step%%:*}.log" 2>&1 || status=$?
-      echo "$status $((SECONDS - begin))" >"$logs/${step%%:*}.done"
+      status=0
+      measured "${step%%:*}" ${step#*:} || status=$?
+      echo $status >"$logs/${step%%:*}.done"
     done
   ) &
   for step in "$@"; do
@@ -71,14 +78,14 @@ start_chain() {
 }
 
 finish_started() {
-  local name status seconds repeated=()
+  local name status repeated=()
   for name in "${!running[@]}"; do
     wait "${running[$name]}"
-    read -r status seconds <"$logs/$name.done"
+    read -r status <"$logs/$name.done"
     if [ "$status" != 0 ] && [ "$status" != 77 ] && [[ " ${labs[*]} " == *" $name "* ]]; then
       repeated+=("$name")
     else
-      count "$name" "$status" "$seconds"
+      count "$name" "$status"
     fi
   done
   for name in "${repeated[@]}"; do repeat_lab "$name"; done
