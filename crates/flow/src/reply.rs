@@ -684,4 +684,10 @@ mod tests {
             assert_eq!(changeable_name(line.as_bytes()), None, "{line}");
         }
     }
+
+    /// It is moved half a dozen times on its way: what is longer costs twice as much each time.
+    #[test]
+    fn a_reply_is_short() {
+        assert!(size_of::<Reply>() <= 256, "{} bytes", size_of::<Reply>());
+    }
 }
