@@ -140,7 +140,10 @@ impl Forms {
     #[inline]
     pub(crate) fn has(&self, number: usize) -> bool {
         let slot = self.slots.get().and_then(|slots| slots.slots.get(number));
-        slot.is_some_and(|slot| slot.form.load().is_some())
+        // Most have never been begun, which is seen at less cost.
+        slot.is_some_and(|slot| {
+            slot.begun.load(Ordering::Relaxed) > 0 && slot.form.load().is_some()
+        })
     }
 
     /// The effort that the form with this number was made with; 0 without one.
@@ -171,6 +174,7 @@ impl Forms {
     /// made with less effort is given up.
     pub(crate) fn put(&self, number: usize, effort: u8, data: Vec<u8>, charge: Charge) {
         let Some(slot) = self.slots.get().and_then(|slots| slots.slots.get(number)) else { return };
+        slot.begun.fetch_max(effort, Ordering::AcqRel);
         let cost = charge.bytes();
         let bytes = Owned::into_bytes(data, Cost::Stored(charge));
         let form = Arc::new(Form { bytes, effort, cost });

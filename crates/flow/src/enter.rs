@@ -224,8 +224,8 @@ impl Core {
         }
         let ask = Ask::new(live, site, (request, notes), now, client.account);
         let ask = Ask { for_peer, ..ask };
-        let start = self.judged(&ask, verdict);
-        (start, notes.client.unwrap_or(client.peer))
+        let who = notes.client.unwrap_or(client.peer);
+        (self.judged(&ask, verdict), who)
     }
 
     /// Takes a fragment of a page as far as it goes without waiting.
@@ -271,18 +271,25 @@ impl Core {
     #[inline(always)]
     fn judged(self: &Rc<Self>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
         let mut start = self.follow(ask, verdict);
+        let mut is_page = false;
         if let Start::Reply(reply) = &mut start {
             ask.sign(reply);
-            if reply.page.is_some()
-                && let Start::Reply(reply) = start
-            {
-                let cookies = self.cookies.take();
-                let start = assemble(self, reply, Some(&cookies));
-                // The room is kept for the next request.
-                self.cookies.replace(cookies);
-                return start;
-            }
+            is_page = reply.page.is_some();
         }
+        if is_page {
+            start = self.assembled(start);
+        }
+        start
+    }
+
+    /// The page that a reply is put together of.
+    #[inline(never)]
+    fn assembled(self: &Rc<Self>, start: Start) -> Start {
+        let Start::Reply(reply) = start else { return start };
+        let cookies = self.cookies.take();
+        let start = assemble(self, reply, Some(&cookies));
+        // The room is kept for the next request.
+        self.cookies.replace(cookies);
         start
     }
 

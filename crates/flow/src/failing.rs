@@ -35,7 +35,7 @@ impl LastFailure {
 #[derive(Default)]
 pub(crate) struct Failing {
     keys: RwLock<HashMap<u64, LastFailure>>,
-    /// How many there are: usually none, and then nobody asks further.
+    /// Their number: usually none, and then no request asks further.
     len: AtomicUsize,
 }
 

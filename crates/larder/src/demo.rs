@@ -36,7 +36,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value = "127.0.0.1:8780")]
     listen: String,
     /// Visitors of its own, for two minutes; 0 for none.
-    #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u16).range(..=100))]
+    #[arg(long, default_value_t = 8, value_name = "N", value_parser = few())]
     visitors: u16,
     /// End after this many seconds; by default it runs until interrupted.
     #[arg(long, value_name = "N")]
@@ -216,7 +216,7 @@ impl Visitors {
         }
     }
 
-    /// Who asks, in words.
+    /// The visitors, in words.
     fn words(&self) -> String {
         let left = self.until.saturating_duration_since(Instant::now()).as_secs();
         match self.count {
@@ -249,8 +249,13 @@ async fn read_page(address: SocketAddr, target: &str) -> std::io::Result<u64> {
     tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
 }
 
-/// A line of figures a second, until interrupted or for `seconds`. A terminal has one line, which is
-/// written anew.
+/// A number of visitors that a demo has room for.
+fn few() -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(..=100)
+}
+
+/// A line of figures a second, until interrupted or for `seconds`. A terminal has one line, which
+/// is written anew.
 fn show(
     runtime: &tokio::runtime::Runtime,
     shared: &Shared,

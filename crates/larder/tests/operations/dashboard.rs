@@ -93,8 +93,8 @@ async fn whoever_looks_sees_what_happened_before_and_what_happens() {
     assert!(columns.iter().any(|rate| rate.as_f64().is_some_and(|rate| rate > 0.0)));
 }
 
-/// A request for `target` as a browser sends it that has come by the daemon's own port; its host and
-/// port.
+/// A request for `target` as a browser sends it that has come by the daemon's own port; its host
+/// and port.
 async fn by_port(stage: &Stage, target: &str) -> String {
     let authority = format!("larder.test:{}", stage.daemon.addr().port());
     let asked = format!("GET {target} HTTP/1.1\r\nHost: {authority}\r\n\r\n");

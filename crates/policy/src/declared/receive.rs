@@ -64,12 +64,7 @@ impl Declared {
         let seen = Seen::of(&ctx.request.headers);
         let client = self.client(seen, ctx);
         told.hear(|| self.tell_client(ctx, seen, client));
-        let refusal = match ctx.request.method {
-            Method::Connect => Some(&self.refusals.connect),
-            Method::Trace | Method::Purge | Method::Ban => Some(&self.refusals.method),
-            _ => None,
-        };
-        if let Some(refusal) = refusal {
+        if let Some(refusal) = self.refusal_of(&ctx.request.method) {
             ctx.notes.rule = Rule::MethodRefused as u32;
             told.hear(|| narrate::method_refused(ctx.request));
             return ReceiveVerdict::Synth(Arc::clone(refusal));
@@ -131,6 +126,16 @@ impl Declared {
         verdict
     }
 
+    /// The refusal of a request with a method that no origin is asked with.
+    #[inline(always)]
+    fn refusal_of(&self, method: &Method) -> Option<&Arc<crate::Synthetic>> {
+        match method {
+            Method::Connect => Some(&self.refusals.connect),
+            Method::Trace | Method::Purge | Method::Ban => Some(&self.refusals.method),
+            _ => None,
+        }
+    }
+
     /// The redirect for a request of this scheme that must come over HTTPS.
     #[inline(always)]
     pub(super) fn redirect_of(&self, request: &Request, scheme: Scheme) -> Option<&Redirect> {
@@ -161,9 +166,9 @@ impl Declared {
         client
     }
 
-    /// The number of the plan for `request`, whose path is `path`. `None` if that has no normal form, or has two
-    /// readings that lead to different routes (path confusion: a request could slip past a rule for
-    /// one route by way of the other).
+    /// The number of the plan for `request`, whose path is `path`. `None` if that has no normal
+    /// form, or has two readings that lead to different routes (path confusion: a request could
+    /// slip past a rule for one route by way of the other).
     #[inline(always)]
     pub(super) fn route(
         &self,
