@@ -159,7 +159,7 @@ tools() {
 # Prometheus, HAProxy and a kubelet's questions, from another network namespace; what Grafana's panels say of a load.
 watchers() {
   scripts/setup.sh watchers || return 77
-  lab/watchers/run.sh && lab/watchers/panels.sh
+  lab/watchers/run.sh && lab/watchers/panels.sh && lab/watchers/alerts.sh
 }
 
 # A few clusters with faults: that no promise is broken, however slow the machine is.
