@@ -95,6 +95,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         tracing: None,
         vcl: Programs::None,
         folders: options.root.iter().map(|root| named("--root", root)).collect(),
+        hosts: Vec::new(),
         sockets: server.address.socket().map(|path| named("--origin", path)).into_iter().collect(),
         origins: vec![OriginConfig {
             scripts,

@@ -61,6 +61,8 @@ pub struct Config {
     pub folders: Vec<NamedPath>,
     /// Sockets of origins.
     pub sockets: Vec<NamedPath>,
+    /// Servers of origins that are named by a host and a port.
+    pub hosts: Vec<NamedHost>,
     /// The VCL of sites that name none themselves.
     pub vcl: Programs,
     /// Limits in force.
@@ -310,6 +312,19 @@ pub struct NamedPath {
     pub setting: String,
     /// An absolute path.
     pub path: PathBuf,
+    /// Where it is written.
+    pub place: Place,
+}
+
+/// A host that a setting names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedHost {
+    /// The setting.
+    pub setting: String,
+    /// A name or an IP literal; IPv6 without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
     /// Where it is written.
     pub place: Place,
 }

@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::keys::{self, Section};
-use crate::model::{self, NamedPath};
+use crate::model::{self, NamedHost, NamedPath};
 use crate::suggest;
 
 /// A place in the file, in bytes.
@@ -32,6 +32,8 @@ pub(crate) struct Reader {
     pub(crate) folders: Vec<NamedPath>,
     /// Sockets of origins.
     pub(crate) sockets: Vec<NamedPath>,
+    /// Servers of origins that are named by a host.
+    pub(crate) hosts: Vec<NamedHost>,
     /// The preset that is read, if it is one.
     preset: Option<&'static str>,
     /// A further file, whose places lie behind this byte.
@@ -115,6 +117,7 @@ impl Reader {
             disk_uses: Vec::new(),
             folders: Vec::new(),
             sockets: Vec::new(),
+            hosts: Vec::new(),
             preset: None,
             further: None,
             is_partial: false,

@@ -104,6 +104,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         vcl: Programs::Flags,
         folders: Vec::new(),
         sockets: Vec::new(),
+        hosts: Vec::new(),
         limits: options.limits.clone(),
         run: Run::default(),
         access_log: None,

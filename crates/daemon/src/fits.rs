@@ -1,13 +1,17 @@
 //! Warnings about a configuration that asks for what its machine has not: memory, directories, the
 //! right to connect to an origin's socket.
 
+use std::collections::HashMap;
 use std::fs::{self, Metadata};
-use std::io;
+use std::net::{IpAddr, ToSocketAddrs as _, UdpSocket};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use config::sizing::Machine;
-use config::{Config, Diagnostic};
+use config::{Config, Diagnostic, NamedHost};
 
 use crate::account::{self, Runner};
 
@@ -38,6 +42,7 @@ pub(crate) fn unmet(
         found.push(folder.place.warning(message));
     }
     if let Some(user) = runner {
+        found.extend(unread_roots(config, user));
         for socket in &config.sockets {
             let Some(advice) = shut(&socket.path, user) else { continue };
             let (setting, path, name) = (&socket.setting, socket.path.display(), &user.name);
@@ -62,10 +67,12 @@ pub(crate) fn refused(config: &Config, runner: Option<&Runner>) -> Vec<Diagnosti
         ));
         found.push(told);
     }
-    let volumes = config.disk.iter().flat_map(|disk| &disk.volumes);
-    for (user, volume) in
-        runner.into_iter().flat_map(|user| volumes.clone().map(move |v| (user, v)))
-    {
+    let Some(user) = runner else { return found };
+    for volume in config.disk.iter().flat_map(|disk| &disk.volumes) {
+        // A folder that is there may be the service's, which another user than this one runs.
+        if !rustix::process::geteuid().is_root() && volume.path.exists() {
+            continue;
+        }
         let Some(why) = unwritable(&volume.path, user) else { continue };
         let (path, name) = (volume.path.display(), &user.name);
         let mut told = volume.place.error(format!("the disk cache in {path}: {why}"));
@@ -73,6 +80,129 @@ pub(crate) fn refused(config: &Config, runner: Option<&Runner>) -> Vec<Diagnosti
         found.push(told);
     }
     found
+}
+
+/// Roots that files are served from and that `user` may not enter.
+fn unread_roots(config: &Config, user: &Runner) -> Vec<Diagnostic> {
+    let of_sites = config.sites.iter().flat_map(|site| &site.files);
+    let of_scripts = config.origins.iter().filter_map(|origin| origin.scripts.as_ref());
+    let roots = of_sites.chain(of_scripts.filter_map(|scripts| scripts.files.as_ref()));
+    let mut roots: Vec<_> = roots.map(|files| files.root.as_path()).collect();
+    roots.sort_unstable();
+    roots.dedup();
+    let told = |root: &Path| {
+        let folder = config.folders.iter().find(|folder| folder.path == root)?;
+        let barred = barred(root, user)?;
+        let (setting, name) = (&folder.setting, &user.name);
+        let message = format!(
+            "`{setting}`: {}: {name} may not enter {}, and so serves no file of it",
+            root.display(),
+            barred.display()
+        );
+        let mut told = folder.place.warning(message);
+        told.help = Some(format!(
+            "let {name} in: `setfacl -m u:{name}:x {}` for each folder on the way, `rX` for files; \
+             or run it as a user who may: `[run] user`",
+            barred.display()
+        ));
+        Some(told)
+    };
+    roots.into_iter().filter_map(told).collect()
+}
+
+/// The first folder on the way to `path`, or that itself, that `user` may not enter.
+fn barred<'p>(path: &'p Path, user: &Runner) -> Option<&'p Path> {
+    let mut way: Vec<_> = path.ancestors().collect();
+    way.reverse();
+    let mut above = None;
+    for folder in way {
+        match fs::metadata(folder) {
+            Ok(it) if may(folder, &it, user, ENTER) => above = Some(folder),
+            Ok(_) => return Some(folder),
+            // It could not be looked at from here either.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return above,
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// The time that all names of origins may take to be looked up.
+const LOOK_UP: Duration = Duration::from_secs(3);
+
+/// The result of looking up a name: its addresses, or why there are none.
+type Looked = Result<Vec<IpAddr>, String>;
+
+/// Servers of origins that a start would not find, or that are the daemon itself under another
+/// name. Names are looked up as this machine does it, all at once; one that takes too long is not
+/// judged.
+pub(crate) fn misnamed(config: &Config) -> Vec<Diagnostic> {
+    let (tell, told) = channel();
+    let mut names: Vec<_> = config.hosts.iter().map(|it| (it.host.clone(), it.port)).collect();
+    names.sort_unstable();
+    names.dedup();
+    for (host, port) in names {
+        let tell = tell.clone();
+        // Where there is no thread for it, the name is not judged.
+        _ = thread::Builder::new().spawn(move || {
+            let looked = (host.as_str(), port).to_socket_addrs();
+            let looked = looked.map(|all| all.map(|at| at.ip()).collect());
+            _ = tell.send((host, looked.map_err(|error| error.to_string())));
+        });
+    }
+    drop(tell);
+    let (mut found, end) = (HashMap::new(), Instant::now() + LOOK_UP);
+    while let Ok((host, looked)) = told.recv_timeout(end.saturating_duration_since(Instant::now()))
+    {
+        found.insert(host, looked);
+    }
+    judge_hosts(config, |host| found.get(host), is_local)
+}
+
+/// Returns true if this machine has the address.
+fn is_local(ip: IpAddr) -> bool {
+    ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
+}
+
+fn judge_hosts<'l>(
+    config: &Config,
+    looked: impl Fn(&str) -> Option<&'l Looked>,
+    is_local: impl Fn(IpAddr) -> bool,
+) -> Vec<Diagnostic> {
+    let own = |ip: IpAddr, port: u16| {
+        let addresses = config.listen.iter().flat_map(|spec| spec.addresses.iter().copied());
+        addresses
+            .filter(|at| at.port() == port && port != 0)
+            .find(|at| at.ip() == ip || at.ip().is_unspecified() && is_local(ip))
+    };
+    let judge = |it: &NamedHost| {
+        let (setting, host) = (&it.setting, &it.host);
+        let addresses = match looked(host)? {
+            Ok(addresses) if !addresses.is_empty() => addresses,
+            other => {
+                let why = other.as_ref().err().map_or("there is none", |why| why.as_str());
+                let message = format!("`{setting}`: no address is found for {host}: {why}");
+                let mut told = it.place.warning(message);
+                told.help = Some(
+                    "the daemon starts without and goes on looking; what its origin is asked for \
+                     is answered 502 until then"
+                        .to_owned(),
+                );
+                return Some(told);
+            }
+        };
+        // What can be told without looking up is told by the configuration's reader.
+        if host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()) {
+            return None;
+        }
+        let (ip, at) = addresses.iter().find_map(|ip| Some((ip, own(*ip, it.port)?)))?;
+        let message = format!("`{setting}`: {host} is {ip}, this daemon's own listener {at}");
+        let mut told = it.place.warning(message);
+        told.help =
+            Some("a request that comes back to a site with this origin is answered 508".to_owned());
+        Some(told)
+    };
+    config.hosts.iter().filter_map(judge).collect()
 }
 
 /// The reason why `user` may not keep files in `folder`, which may have to be made first.
@@ -175,6 +305,36 @@ mod tests {
         assert!(said.contains("larder.toml:2:8"), "{said}");
     }
 
+    #[test]
+    fn hosts_without_address_and_other_names_of_a_listener_are_told() {
+        let text = "listen = \"127.0.0.1:8080\"\n[[origin]]\nname = \"app\"\nservers = [\n\
+                    \"http://app.test:8080\",\n\"http://own.test:8080\",\n\
+                    \"http://own.test:8081\",\n\"http://none.test\",\n\"http://late.test\",\n]\n\
+                    [[site]]\nhost = \"*\"\norigin = \"app\"\n";
+        let (config, _) = config::load_str(text, "larder.toml").expect(text);
+        let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let looked: HashMap<_, Looked> = [
+            ("app.test", Ok(vec![ip("192.0.2.1")])),
+            ("own.test", Ok(vec![ip("192.0.2.1"), ip("127.0.0.1")])),
+            ("none.test", Err("Name or service not known".to_owned())),
+        ]
+        .into();
+        let found = judge_hosts(&config, |host| looked.get(host), |_| false);
+        let told: Vec<_> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].contains("own.test is 127.0.0.1, this daemon's own listener"), "{told:?}");
+        assert!(told[0].contains("larder.toml:6:"), "{told:?}");
+        assert!(told[1].contains("no address is found for none.test: Name or"), "{told:?}");
+        // A port on all addresses has each name of the machine.
+        let all = text.replace("127.0.0.1:8080", ":8080");
+        let (config, _) = config::load_str(&all, "larder.toml").expect(text);
+        let of = |is_local: &dyn Fn(IpAddr) -> bool| {
+            judge_hosts(&config, |host| looked.get(host), is_local).len()
+        };
+        assert_eq!(of(&|_| false), 1);
+        assert_eq!(of(&|own| own == ip("192.0.2.1")), 3);
+    }
+
     /// A folder that is gone with its test.
     struct Folder(PathBuf);
 
@@ -226,6 +386,27 @@ mod tests {
         mode(folder.0.as_path(), 0o711);
         // What is no socket is no matter of rights.
         assert_eq!(shut(folder.0.as_path(), &user), None);
+    }
+
+    #[test]
+    fn a_root_is_barred_where_its_user_cannot_enter_one_folder_of_the_way() {
+        let folder = Folder::new();
+        let www = folder.0.join("home/www");
+        fs::create_dir_all(&www).expect("folders");
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+        };
+        let (own, home) = (folder.0.as_path(), folder.0.join("home"));
+        for (at, bits, expected) in [
+            (own, 0o711, None),
+            (home.as_path(), 0o700, Some(home.as_path())),
+            (home.as_path(), 0o711, None),
+            (www.as_path(), 0o750, Some(www.as_path())),
+            (own, 0o700, Some(own)),
+        ] {
+            mode(at, bits);
+            assert_eq!(barred(&www, &other()), expected, "{} {bits:o}", at.display());
+        }
     }
 
     #[test]

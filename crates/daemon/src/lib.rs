@@ -18,7 +18,7 @@
 //! ground    2  error_log error_pages load records users
 //! ground    1  fits keeper versions
 //! ground    0  account allocator below carried given guard holders journal
-//! ground    0  like notify ordered ports process ring servers sharing tended
+//! ground    0  like notify ordered ports process ring servers sharing tended vsm
 //! ```
 //!
 //! The state knows neither who asks nor how it was started; a face reads the state and knows no
@@ -80,6 +80,7 @@ mod varnishd;
 mod vcl;
 mod versions;
 mod volumes;
+mod vsm;
 
 pub use account::RunAs;
 pub use carried::Carried;

@@ -83,6 +83,10 @@ impl<F, T> Watched<F, T> {
 /// What cannot be used.
 pub fn check_material(config: &Config) -> Result<(), String> {
     let runner = Runner::foreseen(&config.run);
+    let misnamed = fits::misnamed(config);
+    if !misnamed.is_empty() {
+        base::tell!(Warn, "{}", render(&misnamed));
+    }
     let refused = fits::refused(config, runner.as_ref());
     match read_for(config, runner) {
         Ok(_) if refused.is_empty() => Ok(()),

@@ -82,11 +82,11 @@ impl Exporter {
             let live = self.daemon.shared.live();
             let Some(tracing) = live.tracing.clone() else { continue };
             let most = live.limits.trace_spans as usize;
-            let read = rt::blocking(move || {
+            let read = rt::beside(move || {
                 let found = found(&mut follower, &tracing, most);
                 (follower, found)
             });
-            let Ok((back, found)) = read.await else { return };
+            let (back, found) = read.await;
             follower = back;
             match found {
                 Ok(found) => self.deliver(found).await,

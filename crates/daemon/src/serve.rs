@@ -22,7 +22,7 @@ use crate::state::{Daemon, Machinery};
 use crate::tended::keep_running;
 use crate::{
     account, api, below, htcp, keeper, node, otlp, outages, pressure, readiness, rollout, summary,
-    varnish_cli,
+    varnish_cli, vsm,
 };
 
 /// The shortest time between two messages that a core stood still.
@@ -107,6 +107,9 @@ fn serve(source: Source) -> Result<(), String> {
     }
     if let Some(neighbours) = daemon.neighbours.get() {
         runtime.block_on(neighbours.finish());
+    }
+    if let Some(workdir) = daemon.admin_socket().parent() {
+        vsm::withdraw(workdir);
     }
     daemon.vcls.end();
     below::close(&daemon.shared, COPY_TIME);

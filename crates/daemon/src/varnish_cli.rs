@@ -23,7 +23,7 @@ use varnishcli::{Call, Challenge, Reader, Reply, Status, Verb};
 use crate::guard::Guard;
 use crate::ports::Port;
 use crate::state::Daemon;
-use crate::{keeper, varnishd};
+use crate::{keeper, varnishd, vsm};
 
 pub use vcl::document;
 
@@ -52,10 +52,24 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, p
         // Who is to connect finds it there when the port is.
         _ = shared.own_secret();
     }
+    let workdir = daemon.admin_socket().parent().map(std::path::Path::to_owned);
+    let secret = match &config.secret {
+        config::CliSecret::None => None,
+        config::CliSecret::Own => workdir.as_ref().map(|folder| folder.join(varnishd::SECRET)),
+        config::CliSecret::File(path, _) => Some(path.clone()),
+    };
+    // Of several ports, one is said.
+    let mut told = workdir.map(|workdir| (workdir, secret));
     for port in ports {
-        let shared = Arc::clone(&shared);
+        let (shared, told) = (Arc::clone(&shared), told.take());
         port.hold(daemon, move |socket| {
             let listener = TcpListener::from_std(socket.into())?;
+            if let (Some((workdir, secret)), Ok(at)) = (told, listener.local_addr())
+                && let Err(error) = vsm::tell(&workdir, at, secret.as_deref())
+            {
+                let workdir = workdir.display();
+                base::tell!(Notice, "larder: `varnishadm -n {workdir}` will not find it: {error}");
+            }
             rt::spawn(async move {
                 let serve = || serve(&shared, &listener);
                 net::keep(serve, || shared.counters.inc(Counter::Panics)).await;

@@ -60,6 +60,8 @@ pub enum Kind {
     Outside,
     /// Nothing that could be served.
     Nothing,
+    /// Something or nothing: this process may not look.
+    Unseen,
 }
 
 /// The files on disk.
@@ -141,7 +143,13 @@ impl Rules {
                 // `/app.php/` may be a directory's name.
                 Kind::Directory => {}
                 Kind::Outside => return Some(status(403)),
-                Kind::Nothing => return Some(status(404)),
+                Kind::Unseen if self.is_barred(name, tree) => return Some(status(403)),
+                // The application sees it. It must not take a file on the way for the script.
+                Kind::Unseen if !has_dotted_folder(name) => {
+                    let (name, path_info) = (name.to_vec(), path_info.to_vec());
+                    return Some(Target::Script { name, path_info });
+                }
+                Kind::Nothing | Kind::Unseen => return Some(status(404)),
             }
         }
         match tree.kind(path) {
@@ -149,7 +157,7 @@ impl Rules {
             Kind::File => Some(Target::File(path.to_vec())),
             Kind::Outside => Some(status(403)),
             // What is hidden is not there: who is asked next says the same of any other name.
-            Kind::Directory | Kind::Hidden | Kind::Nothing => None,
+            Kind::Directory | Kind::Hidden | Kind::Nothing | Kind::Unseen => None,
         }
     }
 
@@ -158,7 +166,7 @@ impl Rules {
         match tree.kind(if bare.is_empty() { b"/" } else { bare }) {
             Kind::Directory => {}
             Kind::Outside => return Some(status(403)),
-            Kind::File | Kind::Hidden | Kind::Nothing => return None,
+            Kind::File | Kind::Hidden | Kind::Nothing | Kind::Unseen => return None,
         }
         for index in &self.index {
             let name = [bare, b"/", index.as_bytes()].concat();
@@ -175,7 +183,7 @@ impl Rules {
                     return Some(Target::Script { name, path_info: Vec::new() });
                 }
                 Kind::Outside => return Some(status(403)),
-                Kind::Directory | Kind::Nothing => {}
+                Kind::Directory | Kind::Nothing | Kind::Unseen => {}
             }
         }
         None
@@ -206,6 +214,12 @@ fn leads_below(wanted: &[&[u8]], own: &[&[u8]]) -> bool {
             (*first == b"*" || first.eq_ignore_ascii_case(segment)) && leads_below(rest, own)
         }),
     }
+}
+
+/// Returns true if a segment before the last has a dot, as names of files have.
+fn has_dotted_folder(name: &[u8]) -> bool {
+    let folders = memchr::memrchr(b'/', name).map_or(&[][..], |end| &name[..end]);
+    folders.contains(&b'.')
 }
 
 fn status(code: u16) -> Target {

@@ -3,6 +3,7 @@
 use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use message::date::HttpDate;
@@ -14,6 +15,12 @@ use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 /// Dates before this (the second day of 1980) were put there by tools that give every file the
 /// same: package managers take 0 or 1, archives their epoch. They say nothing about changes.
 const MEANT_S: i64 = 315_619_200;
+
+/// Bytes of [`Opened::state`].
+const STATE_BYTES: usize = 7 * 8;
+/// Seconds after which a file counts as settled: clocks of file systems go by ticks, some by whole
+/// seconds or two (FAT).
+const SETTLED_S: i64 = 3;
 
 /// A regular file, open for reading, as it was when it was opened.
 #[derive(Debug)]
@@ -32,6 +39,8 @@ pub struct Opened {
     lasting_fields: usize,
     /// Until when, in milliseconds, its content is taken to be in memory.
     warm_until_ms: AtomicU64,
+    /// The answer to [`Opened::is_worth`].
+    worth: OnceLock<bool>,
 }
 
 /// Values that tell one state of a file from every other.
@@ -139,6 +148,7 @@ impl Opened {
             lasting: ends[lasting - 1],
             lasting_fields: lasting,
             warm_until_ms: AtomicU64::new(0),
+            worth: OnceLock::new(),
         }
     }
 
@@ -185,6 +195,36 @@ impl Opened {
     /// at once may finish either first.
     pub(crate) fn is_older_than(&self, other: &Self) -> bool {
         self.identity.modified.0 < other.identity.modified.0
+    }
+
+    /// The state of the file as bytes: no other file has the same, nor this one after a change.
+    pub fn state(&self) -> [u8; STATE_BYTES] {
+        let Identity { device, inode, size, modified, changed } = self.identity;
+        let (size, modified_s, changed_s) = (size as u64, modified.0 as u64, changed.0 as u64);
+        let numbers = [device, inode, size, modified_s, modified.1, changed_s, changed.1];
+        let mut state = [0; STATE_BYTES];
+        for (place, number) in state.chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_be_bytes());
+        }
+        state
+    }
+
+    /// Returns true if the file was changed long enough before `now_s` that a further change has
+    /// another time: what is made of it then is of this state alone.
+    pub fn is_settled(&self, now_s: u64) -> bool {
+        let now_s = i64::try_from(now_s).unwrap_or(i64::MAX);
+        self.identity.changed.0.saturating_add(SETTLED_S) <= now_s
+    }
+
+    /// Returns true if the file is still in the state in which it was opened.
+    pub fn is_unchanged(&self) -> bool {
+        fstat(&self.fd).is_ok_and(|stat| Identity::of(&stat) == self.identity)
+    }
+
+    /// The answer that `judge` gives once, of the head and the length of the file: it is asked no
+    /// more as long as the file is in this state, under the settings that it was opened by.
+    pub fn is_worth(&self, judge: impl FnOnce(&HeaderBlock, u64) -> bool) -> bool {
+        *self.worth.get_or_init(|| judge(&self.head, self.length))
     }
 
     /// Its descriptor, for sendfile.

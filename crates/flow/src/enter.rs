@@ -360,12 +360,12 @@ impl Core {
         self.go_on(ask, verdict)
     }
 
-    fn file(&self, ask: &Ask<'_>, root: u32) -> Start {
+    fn file(self: &Rc<Self>, ask: &Ask<'_>, root: u32) -> Start {
         let Some(root) = ask.site.files.get(root as usize) else {
             return Start::Reply(pages::problem(ask.request, Problem::NoFile));
         };
         match from_files::look(self, ask, root) {
-            Ok(look) => Start::Reply(from_files::answer(ask, &look)),
+            Ok(look) => Start::Reply(from_files::answer(Some(self), ask, &look)),
             Err(WouldBlock) => self.slow(ask, Way::File(Arc::clone(root))),
         }
     }

@@ -262,7 +262,7 @@ impl Teller<'_> {
     fn file(&mut self, ask: &Ask<'_>, root: u32) -> Ending {
         let root = ask.site.files.get(root as usize).cloned();
         let reply = match root {
-            Some(root) => from_files::answer(ask, &look(ask, &root)),
+            Some(root) => from_files::answer(None, ask, &look(ask, &root)),
             None => pages::problem(ask.request, pages::Problem::NoFile),
         };
         let what = match reply.served {
@@ -275,7 +275,7 @@ impl Teller<'_> {
 
     /// The reply from the file below `root` that the request's path means, if there is one.
     fn found(&mut self, ask: &Ask<'_>, root: &Arc<Root>) -> Option<Reply> {
-        let reply = from_files::found(ask, &look(ask, root))?;
+        let reply = from_files::found(None, ask, &look(ask, root))?;
         let why = "a file of this path lies beside the scripts, and answers before they do";
         let advice = "Nothing: files need no cache in front of them.";
         self.steps.push(Step::new("file", why).decisive().advise(advice));

@@ -2,8 +2,10 @@
 //! scripts of a FastCGI origin.
 //!
 //! Files are not stored in the cache: the kernel holds them in memory already, and the core's table
-//! holds them open. What is not known yet is looked for on the core as long as no disk need be
-//! asked, and on a thread of its own otherwise.
+//! holds them open. Their coded forms are ([`coded`]). What is not known yet is looked for on the
+//! core as long as no disk need be asked, and on a thread of its own otherwise.
+
+mod coded;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,8 +20,9 @@ use crate::ask::Ask;
 use crate::body::{Part, ReplyBody};
 use crate::core::Core;
 use crate::declared::{self, NamedFile};
+use crate::form;
 use crate::pages::{self, Problem};
-use crate::reply::{Head, Reply, Served};
+use crate::reply::{Head, Reply, SentCoding, Served};
 use crate::select::{self, Rules, Validators};
 
 const CONDITIONS: [HeaderId; 5] = [
@@ -120,9 +123,9 @@ pub(crate) fn beside_scripts<'s>(ask: &Ask<'s>) -> Option<&'s Arc<Root>> {
 ///
 /// # Errors
 /// When the disk must be asked.
-pub(crate) fn likely(core: &Core, ask: &Ask<'_>) -> Result<Option<Reply>, WouldBlock> {
+pub(crate) fn likely(core: &Rc<Core>, ask: &Ask<'_>) -> Result<Option<Reply>, WouldBlock> {
     match likely_root(ask) {
-        Some(root) => look(core, ask, root).map(|look| found(ask, &look)),
+        Some(root) => look(core, ask, root).map(|look| found(Some(core), ask, &look)),
         None => Ok(None),
     }
 }
@@ -138,13 +141,13 @@ pub(crate) fn likely_root<'s>(ask: &Ask<'s>) -> Option<&'s Arc<Root>> {
 }
 
 /// The reply from a file beside the scripts, if it is open already.
-pub(crate) fn known(core: &Core, ask: &Ask<'_>) -> Option<Reply> {
+pub(crate) fn known(core: &Rc<Core>, ask: &Ask<'_>) -> Option<Reply> {
     let root = beside_scripts(ask)?;
     let mut room = Vec::new();
     let path = normal(ask.request, &mut room)?;
     let (now_ms, recheck_ms) = (ask.now.mono_ms, ask.live.limits.files_recheck);
     let mut table = core.files.borrow_mut();
-    found(ask, table.find(root, path, now_ms, recheck_ms)?)
+    found(Some(core), ask, table.find(root, path, now_ms, recheck_ms)?)
 }
 
 /// The page on the disk that a plugin of the application may have written for this request.
@@ -158,9 +161,11 @@ pub(crate) fn page_of<'s>(ask: &Ask<'s>) -> Option<(&'s Arc<Root>, Vec<u8>)> {
 ///
 /// # Errors
 /// When the disk must be asked.
-pub(crate) fn page(core: &Core, ask: &Ask<'_>) -> Result<Option<Reply>, WouldBlock> {
+pub(crate) fn page(core: &Rc<Core>, ask: &Ask<'_>) -> Result<Option<Reply>, WouldBlock> {
     match page_of(ask) {
-        Some((root, path)) => look_at(core, ask, root, &path).map(|look| found(ask, &look)),
+        Some((root, path)) => {
+            look_at(core, ask, root, &path).map(|look| found(Some(core), ask, &look))
+        }
         None => Ok(None),
     }
 }
@@ -169,19 +174,20 @@ pub(crate) fn page(core: &Core, ask: &Ask<'_>) -> Result<Option<Reply>, WouldBlo
 pub(crate) async fn page_on(core: &Rc<Core>, ask: &Ask<'_>) -> Option<Reply> {
     let (root, path) = page_of(ask)?;
     let look = look_on_at(core, ask, root, &path).await;
-    found(ask, &look)
+    found(Some(core), ask, &look)
 }
 
-/// The reply when there is a file; `None` if it is for others to answer.
-pub(crate) fn found(ask: &Ask<'_>, look: &Look) -> Option<Reply> {
+/// The reply when there is a file; `None` if it is for others to answer. Without a core, as for a
+/// forecast, the file itself is sent, and no form of it is made.
+pub(crate) fn found(core: Option<&Rc<Core>>, ask: &Ask<'_>, look: &Look) -> Option<Reply> {
     match look {
-        Look::Page(_) => Some(answer(ask, look)),
+        Look::Page(_) => Some(answer(core, ask, look)),
         _ => None,
     }
 }
 
-/// The answer to a request that only files can answer.
-pub(crate) fn answer(ask: &Ask<'_>, look: &Look) -> Reply {
+/// The answer to a request that only files can answer; the core is as for [`found`].
+pub(crate) fn answer(core: Option<&Rc<Core>>, ask: &Ask<'_>, look: &Look) -> Reply {
     let request = ask.request;
     if !matches!(request.method, Method::Get | Method::Head) {
         return match look {
@@ -190,7 +196,7 @@ pub(crate) fn answer(ask: &Ask<'_>, look: &Look) -> Reply {
         };
     }
     match look {
-        Look::Page(page) => whole(ask, page, None),
+        Look::Page(page) => whole(core, ask, page, None),
         Look::Slash => pages::with_slash(request),
         Look::Forbidden => pages::problem(request, Problem::FileRefused),
         Look::Missing => pages::problem(request, Problem::NoFile),
@@ -214,20 +220,34 @@ pub(crate) async fn named(core: &Rc<Core>, ask: &Ask<'_>, named: &NamedFile) -> 
         return pages::problem(ask.request, Problem::FileNotAllowed);
     };
     match look_on_at(core, ask, root, path).await {
-        Look::Page(page) => whole(ask, &page, Some(&named.headers)),
+        Look::Page(page) => whole(None, ask, &page, Some(&named.headers)),
         Look::Exhausted => pages::problem(ask.request, Problem::TooManyFiles),
         _ => pages::problem(ask.request, Problem::NoFile),
     }
 }
 
-fn whole(ask: &Ask<'_>, page: &Arc<Page>, origin: Option<&HeaderBlock>) -> Reply {
+fn whole(
+    core: Option<&Rc<Core>>,
+    ask: &Ask<'_>,
+    page: &Arc<Page>,
+    origin: Option<&HeaderBlock>,
+) -> Reply {
     let request = ask.request;
     let file = page.form(coding(&request.headers, page));
-    let body = ReplyBody::from(Part::File(Arc::clone(file), 0..file.length()));
-    let body = body.answering(&request.method, Status::OK);
     let date_s = ask.now.unix_secs();
-    let head = Head::File { file: Arc::clone(file), date_s };
+    // What an origin has named is sent as it is: another may name the same with another head.
+    let varies = origin.is_none() && coded::may_be(ask, file);
+    let head = Head::File { file: Arc::clone(file), date_s, varies };
+    let form = core.filter(|_| varies).and_then(|core| coded::form(core, ask, file));
+    let body = match form {
+        Some(_) => ReplyBody::None,
+        None => Part::File(Arc::clone(file), 0..file.length()).into(),
+    };
     let mut reply = Reply::file(head, body);
+    if let Some((coding, body)) = form {
+        (reply.form, reply.body) = (Some(coding), body);
+    }
+    reply.answer_to(request);
     let reads = matches!(request.method, Method::Get | Method::Head);
     if reads && request.headers.contains_any(&CONDITIONS) && !judge(ask, file, date_s, &mut reply) {
         return pages::problem(request, Problem::Precondition);
@@ -259,14 +279,27 @@ fn content_coding(own: Coding) -> codec::Coding {
 /// Applies conditions and ranges (RFC 9110 13.2.2 and 14.2); false when a condition for the request
 /// to be carried out at all does not hold.
 fn judge(ask: &Ask<'_>, file: &Arc<Opened>, date_s: u64, reply: &mut Reply) -> bool {
-    let (etag, modified) = (Some(file.etag()), file.last_modified());
-    if !conditional::may_proceed(&ask.request.headers, etag, modified, date_s) {
+    let modified = file.last_modified();
+    let sent = reply.form.map(|coding| coded::tag(file, coding));
+    let etag = sent.as_deref().or(Some(file.etag()));
+    let headers = &ask.request.headers;
+    // A client that has one form of the file knows this state of it.
+    let proceeds = |etag| conditional::may_proceed(headers, etag, modified, date_s);
+    if !proceeds(etag) && !(sent.is_some() && proceeds(Some(file.etag()))) {
         return false;
     }
     // Without a date of its own a file is not compared by the date of its response.
     let date = modified.map(|_| date_s);
     let validators = Validators { etag, modified, shown: modified, date };
     select::condition(ask.request, &validators, reply);
+    if reply.status != Status::NOT_MODIFIED
+        && matches!(reply.head, Head::File { varies: true, .. })
+        && let Some(coding) = coded::had(ask, file)
+    {
+        reply.status = Status::NOT_MODIFIED;
+        reply.body = ReplyBody::None;
+        reply.form = Some(coding).filter(|coding| *coding != codec::Coding::Identity);
+    }
     let kind = || file.head().value(HeaderId::ContentType).map(<[u8]>::to_vec);
     let rules = Rules::Rfc(ask.live.limits.ranges);
     select::ranges(ask.request, &ask.request.method, (&validators, rules), kind, reply);
@@ -279,6 +312,13 @@ fn shape(ask: &Ask<'_>, file: &Opened, origin: Option<&HeaderBlock>, reply: &mut
     file.head_for(reply.status == Status::NOT_MODIFIED, &mut response.headers);
     if let Some(origin) = origin {
         take_over(origin, reply.status, &mut response.headers);
+    }
+    if let Some(coding) = reply.form.take() {
+        let tag = coded::tag(file, coding);
+        form::give(&mut response.headers, SentCoding::Plain(coding), Some(&tag));
+    }
+    if matches!(reply.head, Head::File { varies: true, .. }) {
+        form::vary_by_coding(&mut response.headers);
     }
     if let Some(kind) = reply.changed.as_mut().and_then(|changed| changed.content_type.take()) {
         response.headers.set(HeaderId::ContentType, kind.as_bytes());

@@ -103,6 +103,11 @@ pub(crate) fn tags(object: &Record) -> Option<FormTags<'_>> {
     object.etag().map(|tag| FormTags::new(tag, flags.coding, flags.coded_here))
 }
 
+/// The tags of the forms of a body without a coding whose tag is `plain`.
+pub(crate) fn tags_of_plain(plain: &[u8]) -> FormTags<'_> {
+    FormTags::new(plain, Coding::Identity, false)
+}
+
 /// The entity tag of the form of `object` in `coding`.
 pub(crate) fn tag(object: &Record, coding: Coding) -> Option<Vec<u8>> {
     let mut tag = Vec::new();

@@ -1,6 +1,7 @@
 //! Keys of stored responses, and the request's side of a variant.
 
-use base::{HashSeed, KeyBuf};
+use base::{HashSeed, KeyBuf, key_fields};
+use cache::Record;
 use message::vary::vary_signature;
 use message::{HeaderBlock, Request, Scheme};
 use policy::Notes;
@@ -35,6 +36,16 @@ pub fn begin_key(request: &Request, key: &mut KeyBuf) {
         Some(port) => key.field(&port.to_be_bytes()),
     }
     key.field(&request.target);
+}
+
+/// The first field in the keys of slices.
+pub(crate) const SLICE: &[u8] = b"slice";
+/// The first field in the keys of coded files.
+pub(crate) const FILE: &[u8] = b"file";
+
+/// Returns true if no request asks for what is stored: it is a slice, or a coded file.
+pub(crate) fn is_internal(record: &Record) -> bool {
+    matches!(key_fields(record.key()).next(), Some(SLICE | FILE))
 }
 
 /// The request's side of a Vary: its signature over the names a variant goes by.

@@ -26,7 +26,7 @@ use crate::error_pages::ErrorPage;
 use crate::gate::Gates;
 use crate::invalidate::Door;
 use crate::peers::Peers;
-use crate::refine::Allowance;
+use crate::refine::{Allowance, Asked};
 use crate::siblings::Siblings;
 use crate::slices::SliceMemory;
 use crate::throttle::{self, Throttles};
@@ -217,6 +217,8 @@ pub struct Shared {
     pub(crate) listing: Arc<tokio::sync::Mutex<()>>,
     /// Time for further forms of stored bodies.
     pub(crate) allowance: Allowance,
+    /// Counts of files that may be worth a form.
+    pub(crate) asked: Asked,
     /// Stored responses that serve as dictionaries.
     pub(crate) dictionaries: Dictionaries,
     /// The memory of responses in slices.
@@ -281,6 +283,7 @@ impl Shared {
             sweeping: Arc::default(),
             listing: Arc::default(),
             allowance: Allowance::default(),
+            asked: Asked::default(),
             dictionaries: Dictionaries::default(),
             slices: SliceMemory::default(),
             failing: crate::failing::Failing::default(),

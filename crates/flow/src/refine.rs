@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use base::{Account, Counter, Held, KeyBuf, Limit, Limits};
 use cache::{NewObject, Object, Whole};
@@ -26,6 +26,8 @@ use crate::tier::Lead;
 const SAVED_MS: u64 = 10_000;
 /// Milliseconds after which it is asked again whether there is time.
 const REFUSED_MS: u64 = 50;
+/// Places for counts of what has been asked for.
+const ASKED: usize = 4096;
 /// Microseconds that a form costs at least, however the clock ticks.
 const LEAST_US: u64 = 100;
 
@@ -131,6 +133,28 @@ impl Allowance {
             // each.
             self.refused_until_ms.store(0, Ordering::Relaxed);
         }
+    }
+}
+
+/// Counts of requests for files that have no form yet, by hash: those that share a place are coded a
+/// little sooner.
+#[derive(Debug)]
+pub(crate) struct Asked(Box<[AtomicU8]>);
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self(std::iter::repeat_with(AtomicU8::default).take(ASKED).collect())
+    }
+}
+
+impl Asked {
+    /// Counts a request; true if there have been `hits` before.
+    pub(crate) fn is_due(&self, hash: u64, hits: u32) -> bool {
+        let Some(place) = self.0.get(hash as usize % ASKED) else { return false };
+        let before = place.load(Ordering::Relaxed);
+        // Of two at once one may not be counted.
+        place.store(before.saturating_add(1), Ordering::Relaxed);
+        u32::from(before) >= hits.min(u32::from(u8::MAX))
     }
 }
 
@@ -373,16 +397,20 @@ pub(crate) fn decode(
 }
 
 /// Codes what `plain` has, piece by piece; `None` if what comes out is not shorter than `most`.
-fn encode<'a>(
-    plain: impl Iterator<Item = &'a [u8]>,
+///
+/// # Errors
+/// With the limit that was reached, if one was.
+pub(crate) fn encode<T: AsRef<[u8]>>(
+    plain: impl Iterator<Item = T>,
     settings: &EncodeSettings,
     most: u64,
 ) -> Result<Option<Vec<u8>>, Option<Limit>> {
     let mut encoder = Encoder::new(settings).map_err(limit_of)?;
     let mut output = vec![0; STEP_BYTES];
     let mut coded = Vec::new();
-    let pieces = plain.map(|piece| (piece, Goal::Gather));
-    for (mut piece, goal) in pieces.chain([(&[][..], Goal::Finish)]) {
+    let pieces = plain.map(|piece| (Some(piece), Goal::Gather));
+    for (piece, goal) in pieces.chain([(None, Goal::Finish)]) {
+        let mut piece = piece.as_ref().map_or(&[][..], AsRef::as_ref);
         loop {
             let step = encoder.step(piece, &mut output, goal).map_err(limit_of)?;
             piece = &piece[step.taken..];

@@ -157,6 +157,8 @@ pub enum Head {
         file: Arc<Opened>,
         /// Date to send, in unix seconds.
         date_s: u64,
+        /// Clients may get it in a coding, so Vary says so beside what the file's head says.
+        varies: bool,
     },
     /// A head of this request's own.
     Owned(Box<Response>),
@@ -410,7 +412,7 @@ impl Reply {
     pub fn write_head(&self, live: &Live, out: &mut Vec<u8>) {
         match &self.head {
             Head::Stored(object) => self.write_stored(object, out),
-            Head::File { file, date_s } => self.write_file(file, *date_s, out),
+            Head::File { file, date_s, .. } => self.write_file(file, *date_s, out),
             Head::Owned(response) if response.no_reason => {
                 h1::encode::head_without_reason(out, self.status, &response.headers);
             }
@@ -444,6 +446,9 @@ impl Reply {
         if let Some(coding) = self.form {
             self.add_form(coding, fields);
         }
+        if let Head::File { varies: true, .. } = &self.head {
+            fields.add(HeaderId::Vary, |out| push(out, HeaderId::AcceptEncoding.name()));
+        }
         if self.by_dictionary {
             let name = HeaderId::AvailableDictionary.name();
             fields.add(HeaderId::Vary, |out| push(out, name));
@@ -471,9 +476,12 @@ impl Reply {
         if coding != Coding::Identity {
             fields.add(HeaderId::ContentEncoding, |out| push(out, coding.token()));
         }
-        if let Head::Stored(object) = &self.head
-            && let Some(tags) = form::tags(object)
-        {
+        let tags = match &self.head {
+            Head::Stored(object) => form::tags(object),
+            Head::File { file, .. } => Some(form::tags_of_plain(file.etag())),
+            Head::Owned(_) => None,
+        };
+        if let Some(tags) = tags {
             fields.add(HeaderId::Etag, |out| tags.write(coding, out));
         }
     }

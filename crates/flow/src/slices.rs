@@ -20,5 +20,5 @@ pub(crate) use self::cut::{Cut, cut, may_slice, shape_of};
 pub(crate) use self::desk::Desk;
 pub(crate) use self::lasting::{SliceLife, kept_again, of_object};
 pub(crate) use self::memory::SliceMemory;
-pub(crate) use self::set::{Shape, SliceSet, is_slice};
+pub(crate) use self::set::{Shape, SliceSet};
 pub(crate) use self::stretches::{Piece, Stretches};

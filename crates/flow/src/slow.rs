@@ -150,7 +150,7 @@ impl Slow {
         match self.way {
             Way::File(root) => {
                 let look = from_files::look_on(core, ask, &root).await;
-                from_files::answer(ask, &look)
+                from_files::answer(Some(core), ask, &look)
             }
             Way::Beside(verdict) => match look_beside(core, ask, verdict).await {
                 Start::Reply(reply) => reply,
@@ -222,7 +222,7 @@ async fn purge(core: &Rc<Core>, ask: &Ask<'_>, order: Order, answers: Answers) -
 async fn look_beside(core: &Rc<Core>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
     if let Some(root) = from_files::beside_scripts(ask) {
         let look = from_files::look_on(core, ask, root).await;
-        if let Some(reply) = from_files::found(ask, &look) {
+        if let Some(reply) = from_files::found(Some(core), ask, &look) {
             return Start::Reply(reply);
         }
     }
@@ -445,7 +445,7 @@ async fn beside_scripts(core: &Rc<Core>, ask: &Ask<'_>, name: &[u8]) -> Reply {
     match from_files::beside_scripts(ask) {
         Some(root) => {
             let look = from_files::look_on_at(core, ask, root, name).await;
-            from_files::answer(ask, &look)
+            from_files::answer(Some(core), ask, &look)
         }
         None => pages::problem(ask.request, Problem::NoFile),
     }

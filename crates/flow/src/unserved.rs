@@ -12,8 +12,8 @@ use origin::Origin;
 use vcl::backend::Backend;
 
 use crate::invalidate::Under;
+use crate::key::is_internal;
 use crate::live::{Shared, Site};
-use crate::slices::is_slice;
 use crate::vcl::link::Connected;
 
 /// Responses looked at between two pauses, and such a pause, as for lists of what is stored.
@@ -95,5 +95,5 @@ fn may_answer(object: &Object, now_ms: u64) -> bool {
         // What a program keeps for longer it keeps for its origin to confirm.
         false => object.grace_ms(),
     };
-    !is_slice(object) && (object.is_fresh(now_ms) || object.stale_ms(now_ms) <= beyond_ms)
+    !is_internal(object) && (object.is_fresh(now_ms) || object.stale_ms(now_ms) <= beyond_ms)
 }

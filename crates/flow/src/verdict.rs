@@ -11,8 +11,8 @@ use policy::{Notes, ResponseCtx};
 
 use crate::ask::Ask;
 use crate::declared;
+use crate::key::is_internal;
 use crate::live::Site;
-use crate::slices::is_slice;
 use crate::surrogate;
 
 /// The side that judges what was stored before.
@@ -35,7 +35,7 @@ impl<'a> Again<'a> {
     /// # Errors
     /// The reason for which it would not be stored today, and so does not answer.
     pub(crate) fn judge(self, record: &Record, now: Now) -> Result<Permit, NotStored> {
-        let is_response = !record.flags().is_mark() && !is_slice(record);
+        let is_response = !record.flags().is_mark() && !is_internal(record);
         let head = is_response.then(|| surrogate::whole_head(record));
         let head = head.unwrap_or_else(|| Response::new(record.status()));
         match self {

@@ -198,7 +198,9 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
         keep && !is_lost && upload.may_finish(&live.limits, &core.flow.counters) && !reply.close;
     let (early, head_bytes, kept) = (early.rest(), Cell::new(0), Cell::new((waits, place)));
     let (live, request, guard, account) = (&live, &request, &guard, &account);
-    let sending = Sending { core, guard, account, live, request, early, keep, head_bytes, kept };
+    let framed = Cell::default();
+    let sending =
+        Sending { core, guard, account, live, request, early, keep, head_bytes, framed, kept };
     let sent = sending.send_and_note(stream, &mut upload, &mut reply, &note).await;
     let end = match sent {
         Ok(sent) => sending.end(&sent, &reply, &upload),
@@ -295,6 +297,8 @@ struct Sending<'a> {
     keep: bool,
     /// Bytes of the head that was written last.
     head_bytes: Cell<u64>,
+    /// Bytes of chunked framing, which are no content, in what was written since then.
+    framed: Cell<u64>,
     /// Memory that the request waits with, and a tunnel's place if the reply may open one.
     kept: Cell<(Option<Held>, Option<Entry>)>,
 }
@@ -333,7 +337,8 @@ impl Sending<'_> {
     /// The sent part of a reply that broke off after `bytes`, head included.
     fn broken_off(&self, bytes: u64) -> Sent {
         let head_bytes = self.head_bytes.get().min(bytes);
-        Sent { head_bytes, body_bytes: bytes - head_bytes, ..Sent::default() }
+        let body_bytes = (bytes - head_bytes).saturating_sub(self.framed.get());
+        Sent { head_bytes, body_bytes, ..Sent::default() }
     }
 
     /// Sends `reply`; a page that says why where its body broke off before anything had left.
@@ -367,6 +372,7 @@ impl Sending<'_> {
         let framing = append(self.live, self.request, reply, keep, &mut head);
         let head_bytes = (head.len() - self.early.len()) as u64;
         self.head_bytes.set(head_bytes);
+        self.framed.set(0);
         let before_body = guard.sent_in_all() + head.len() as u64;
         let body = std::mem::replace(&mut reply.body, ReplyBody::None);
         let body = match body {
@@ -384,13 +390,13 @@ impl Sending<'_> {
         guard.answering(core.flow.now().mono_ms);
         guard.sending(core.flow.now().mono_ms);
         let trails = framing == BodyFraming::Chunked && are_taken(&self.request.headers);
-        let framing_of = (framing, trails);
-        let send = pin!(send_body(core, guard, stream, head, body, framing_of));
+        let wire = Wire { framing, trails, framed: &self.framed };
+        let send = pin!(send_body(core, guard, stream, head, body, wire));
         let sent = upload.beside(core, guard, stream, send, watch).await;
         guard.send_done();
         sent.unwrap_or(Err(SendError::Io)).map(|()| Sent {
             head_bytes,
-            body_bytes: guard.sent_in_all().saturating_sub(before_body),
+            body_bytes: guard.sent_in_all().saturating_sub(before_body + self.framed.get()),
             tunnelled_in: 0,
             end: (framing == BodyFraming::UntilClose).then_some(Counter::ClosedByEnd),
         })
@@ -445,20 +451,30 @@ impl SendError {
     }
 }
 
+/// The way in which a body is written.
+#[derive(Clone, Copy)]
+struct Wire<'a> {
+    framing: BodyFraming,
+    /// The client takes trailers.
+    trails: bool,
+    /// Where the bytes of framing are counted.
+    framed: &'a Cell<u64>,
+}
+
 async fn send_body(
     core: &CoreCtx,
     guard: &Guard,
     stream: &Both<'_>,
     head: Vec<u8>,
     body: ReplyBody,
-    (framing, trails): (BodyFraming, bool),
+    wire: Wire<'_>,
 ) -> Result<(), SendError> {
     let mut out = head;
     let parts = match body {
         ReplyBody::None | ReplyBody::Head(_) | ReplyBody::Tunnel(_) => None,
         ReplyBody::Parts(parts) => Some(parts),
         ReplyBody::Stream { reader, length } => {
-            let coming = Coming::new(reader, length, (framing, trails));
+            let coming = Coming::new(reader, length, wire);
             return send_stream(core, guard, stream, out, coming).await;
         }
     };
@@ -504,7 +520,7 @@ async fn send_stream(
     guard: &Guard,
     stream: &Both<'_>,
     head: Vec<u8>,
-    mut coming: Coming,
+    mut coming: Coming<'_>,
 ) -> Result<(), SendError> {
     let mut out = head;
     let mut cut = SendError::Early;
@@ -530,13 +546,12 @@ async fn send_stream(
 }
 
 /// A body that is still coming, and how it leaves.
-struct Coming {
+struct Coming<'a> {
     reader: Reader,
     /// Bytes that are still to come, if it was said how many.
     left: Option<u64>,
     chunked: bool,
-    /// The client takes trailers.
-    trails: bool,
+    wire: Wire<'a>,
     broken: bool,
 }
 
@@ -549,10 +564,15 @@ enum Gathered {
     Broken,
 }
 
-impl Coming {
-    fn new(reader: Reader, length: Option<u64>, (framing, trails): (BodyFraming, bool)) -> Self {
-        let chunked = framing == BodyFraming::Chunked;
-        Self { reader, left: length, chunked, trails, broken: false }
+impl<'a> Coming<'a> {
+    fn new(reader: Reader, length: Option<u64>, wire: Wire<'a>) -> Self {
+        let chunked = wire.framing == BodyFraming::Chunked;
+        Self { reader, left: length, chunked, wire, broken: false }
+    }
+
+    /// Counts what was appended to `out`, which had `before` bytes, as framing.
+    fn count_framing(&self, out: &[u8], before: usize) {
+        self.wire.framed.set(self.wire.framed.get() + (out.len() - before) as u64);
     }
 
     /// Waits until there is something to send. Small pieces that are there are appended to `out`
@@ -582,8 +602,10 @@ impl Coming {
             return (gathered, None);
         }
         if self.chunked {
-            let trailed = if self.trails { self.reader.take_trailers() } else { None };
+            let trailed = if self.wire.trails { self.reader.take_trailers() } else { None };
+            let before = out.len();
             encode::last_chunk(out, trailed.as_ref().map(|come| &come.trailers));
+            self.count_framing(out, before);
         }
         (Gathered::All, None)
     }
@@ -594,10 +616,14 @@ impl Coming {
             data.truncate((*left).min(data.len() as u64) as usize);
             *left -= data.len() as u64;
         }
+        let mut after: &'static [u8] = b"";
         if self.chunked {
+            let before = out.len();
             encode::chunk_start(out, data.len());
+            self.count_framing(out, before);
+            after = encode::CHUNK_END;
+            self.wire.framed.set(self.wire.framed.get() + after.len() as u64);
         }
-        let after = if self.chunked { encode::CHUNK_END } else { b"" };
         if data.len() > COPY_MAX {
             return Some(Tail::Shared(data, after));
         }

@@ -7,11 +7,11 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::{fs, io};
 
 use base::{Counters, Limit};
 use bytes::Bytes;
@@ -129,9 +129,9 @@ struct Disk<'a> {
 
 impl Disk<'_> {
     /// Where `path` leads.
-    fn real(&self, path: &[u8]) -> Option<PathBuf> {
+    fn real(&self, path: &[u8]) -> io::Result<PathBuf> {
         let relative = path.strip_prefix(b"/").unwrap_or(path);
-        fs::canonicalize(self.root.join(OsStr::from_bytes(relative))).ok()
+        fs::canonicalize(self.root.join(OsStr::from_bytes(relative)))
     }
 
     /// Where the directories that `pattern` means lead. Of `**` only the directory itself is looked
@@ -152,7 +152,11 @@ impl Disk<'_> {
 
 impl Tree for Disk<'_> {
     fn kind(&self, path: &[u8]) -> Kind {
-        let Some(real) = self.real(path) else { return Kind::Nothing };
+        let real = match self.real(path) {
+            Ok(real) => real,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Kind::Unseen,
+            Err(_) => return Kind::Nothing,
+        };
         let within = real.starts_with(self.root) || self.linked.iter().any(|d| real.starts_with(d));
         match fs::metadata(&real) {
             _ if !within => Kind::Outside,
@@ -171,7 +175,7 @@ impl Tree for Disk<'_> {
         if is_below(path, directory) {
             return true;
         }
-        let Some(real) = self.real(path) else { return false };
+        let Ok(real) = self.real(path) else { return false };
         // A directory outside the root has its own name too.
         let outside = self.linked.iter().filter_map(|dir| dir.parent());
         let mut tops = std::iter::once(self.root).chain(outside);

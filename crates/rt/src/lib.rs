@@ -88,6 +88,18 @@ pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) ->
     tokio::task::spawn_blocking(work)
 }
 
+/// Does work that blocks on a thread of its own, and waits for it. A panic of the work goes on in
+/// the task that waits, so that whoever keeps that task running knows of it.
+///
+/// # Panics
+/// As the work does, and outside a runtime.
+pub async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match blocking(work).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
 /// Has work that blocks leave the processor to others for a while.
 pub fn pause(duration: Duration) {
     #[cfg(feature = "simulation")]
@@ -95,4 +107,16 @@ pub fn pause(duration: Duration) {
         return;
     }
     std::thread::sleep(duration);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_of_work_beside_goes_on_in_the_task_that_waits_for_it() {
+        assert_eq!(beside(|| 7).await, 7);
+        let task = tokio::spawn(beside(|| panic!("a bug")));
+        assert!(task.await.expect_err("it has panicked").is_panic());
+    }
 }

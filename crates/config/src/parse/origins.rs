@@ -2,13 +2,14 @@
 
 use base::Limits;
 use origin::{
-    Balance, EjectConfig, OriginConfig, ProbeConfig, Protocol, RetryOn, ServerConfig, parse_server,
+    Address, Balance, EjectConfig, OriginConfig, ProbeConfig, Protocol, RetryOn, ServerConfig,
+    parse_server,
 };
 
 use super::scripts::is_off;
 use super::tls;
 use crate::keys;
-use crate::model::{NamedPath, OriginTls};
+use crate::model::{NamedHost, NamedPath, OriginTls};
 use crate::reader::{Item, Reader, Span, Table};
 use crate::suggest;
 
@@ -282,6 +283,11 @@ fn server_url(r: &mut Reader, item: &Item<'_>) -> Option<ServerConfig> {
     if let Some(path) = server.address.socket() {
         let (setting, path, place) = (item.name.to_owned(), path.to_owned(), r.lasting(&item.span));
         r.sockets.push(NamedPath { setting, path, place });
+    }
+    if let Address::Tcp { host, port } = &server.address {
+        let (setting, host, port) = (item.name.to_owned(), host.clone(), *port);
+        let place = r.lasting(&item.span);
+        r.hosts.push(NamedHost { setting, host, port, place });
     }
     Some(server)
 }

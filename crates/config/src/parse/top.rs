@@ -69,6 +69,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         vcl: programs(r, &top),
         folders: std::mem::take(&mut r.folders),
         sockets: std::mem::take(&mut r.sockets),
+        hosts: std::mem::take(&mut r.hosts),
         limits,
         run: run(r, &top),
         access_log: logs::access_log(r, &top),

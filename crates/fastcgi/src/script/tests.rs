@@ -197,3 +197,33 @@ proptest! {
         }
     }
 }
+
+/// A root that this process may not look into.
+struct Shut;
+
+impl Tree for Shut {
+    fn kind(&self, _: &[u8]) -> Kind {
+        Kind::Unseen
+    }
+}
+
+#[test]
+fn what_may_not_be_looked_at_is_for_the_application_to_find_and_no_file_becomes_a_script() {
+    let rules = Rules { barred: vec!["/uploads".to_owned()], ..Rules::default() };
+    let script = |name: &str, rest: &str| {
+        let (name, path_info) = (name.as_bytes().to_vec(), rest.as_bytes().to_vec());
+        Target::Script { name, path_info }
+    };
+    for (path, expected) in [
+        ("/wp-login.php", script("/wp-login.php", "")),
+        ("/remote.php/dav/film.mp4", script("/remote.php", "/dav/film.mp4")),
+        ("/a/b/x.php", script("/a/b/x.php", "")),
+        ("/uploads/x.php", status(403)),
+        ("/media/x.jpg/y.php", status(404)),
+        ("/media/v1.2/y.php/z", status(404)),
+        ("/style.css", script("/index.php", "")),
+        ("/wp-admin/", script("/index.php", "")),
+    ] {
+        assert_eq!(rules.resolve(path.as_bytes(), &Shut), expected, "{path}");
+    }
+}

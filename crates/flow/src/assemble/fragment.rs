@@ -232,8 +232,8 @@ fn decoded(
         Head::Stored(_) if reply.has_delta() => return Err(Absent::Coding),
         Head::Stored(object) => reply.form.unwrap_or_else(|| object.flags().coding),
         Head::File { file, .. } => {
-            let coding = file.head().values(HeaderId::ContentEncoding);
-            Coding::of_content(coding).ok_or(Absent::Coding)?
+            let own = || Coding::of_content(file.head().values(HeaderId::ContentEncoding));
+            reply.form.or_else(own).ok_or(Absent::Coding)?
         }
     };
     if let ReplyBody::Stream { reader, .. } = &mut body {

@@ -192,7 +192,7 @@ impl Teller<'_> {
         path: &[u8],
     ) -> Option<crate::reply::Reply> {
         let look = root.look(path, files::Depth::Full).ok()?;
-        let reply = from_files::found(ask, &look)?;
+        let reply = from_files::found(None, ask, &look)?;
         let place = ask.site.policy.place(&ask.notes, "page_cache");
         let why = format!("a plugin has written this page to the disk: {}", shown(path));
         let advice = "Nothing: the plugin's page spares the application.";

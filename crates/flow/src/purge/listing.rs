@@ -6,8 +6,8 @@ use std::time::Duration;
 use cache::{Object, Tags, Test};
 
 use crate::invalidate::{Meant, Scope, Under, What};
+use crate::key::is_internal;
 use crate::live::{Live, Shared, Site};
-use crate::slices::is_slice;
 
 /// Responses looked at between two pauses: some hundred microseconds.
 const PIECE: usize = 1024;
@@ -103,7 +103,8 @@ impl Shared {
                 if looked_at % PIECE == 0 {
                     rt::pause(PAUSE);
                 }
-                if is_slice(object) || !has_any(object, tags.as_ref()) || !meant.matches(object) {
+                if is_internal(object) || !has_any(object, tags.as_ref()) || !meant.matches(object)
+                {
                     return true;
                 }
                 listing.more = listing.seen.len() == most;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use base::units::Bytes as Size;
-use base::{HashSeed, KeyBuf, Limits, Now, key_fields};
-use cache::{Elsewhere, Flags, NewObject, Object, Reading, Record, Sinks, Tags};
+use base::{HashSeed, KeyBuf, Limits, Now};
+use cache::{Elsewhere, Flags, NewObject, Object, Reading, Sinks, Tags};
 use message::store::PartPermits;
 use message::{Request, Response, Status};
 use origin::{Caller, Origin};
@@ -20,13 +20,12 @@ use super::answer::Edition;
 use super::desk::SliceOrder;
 use super::lasting::SliceLife;
 use super::reading::SliceReading;
+use crate::key::SLICE;
 use crate::live::Shared;
 use crate::peers::Asking;
 
 /// Slices begin at multiples of it.
 const GRAIN_BYTES: u64 = 64 * 1024;
-/// The first field of a slice's key, in place of a scheme.
-const MARK: &[u8] = b"slice";
 /// Milliseconds for which a slice would be fresh: its set says how long it is used.
 const LIFETIME_MS: u64 = 10 * 365 * 24 * 3600 * 1000;
 /// Slices that are counted for an operator.
@@ -294,16 +293,11 @@ impl fmt::Debug for SliceSet {
 /// The key of a slice.
 pub(super) fn slice_key(seed: &HashSeed, set: u64, number: u64, key: &mut KeyBuf) {
     key.clear();
-    key.field(MARK);
+    key.field(SLICE);
     key.field(b"");
     key.field(&set.to_be_bytes());
     key.field(&number.to_be_bytes());
     key.finish(seed);
-}
-
-/// Returns true if what is stored is a slice, and so not what anybody asks for.
-pub(crate) fn is_slice(record: &Record) -> bool {
-    key_fields(record.key()).next() == Some(MARK)
 }
 
 /// A slice of so many bytes as it is stored from now on.

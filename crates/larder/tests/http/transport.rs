@@ -71,6 +71,8 @@ async fn a_body_of_unknown_length_is_chunked_for_1_1_and_ended_by_closing_for_1_
         assert_eq!((old.text().as_str(), old.ending), (TEXT, Ending::Close), "{fields}");
         assert_eq!(old.field("transfer-encoding"), None);
     }
+    // The framing of chunks is no content.
+    stage.daemon.counted("larder_response_body_bytes_total", 3 * TEXT.len() as u64).await;
 }
 
 #[tokio::test]

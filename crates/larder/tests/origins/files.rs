@@ -2,8 +2,10 @@
 
 use crate::support;
 
+use std::io::Read as _;
 use std::os::unix::net::UnixListener;
 
+use flate2::read::MultiGzDecoder;
 use support::folder::Folder;
 use support::{PATIENCE, eventually, pattern, whole};
 use testkit::client::{Pieces, Raw, request};
@@ -42,6 +44,28 @@ impl Stage {
     async fn get(&self, target: &str) -> Reply {
         self.ask("GET", target, "").await
     }
+}
+
+/// A style sheet that is worth compressing.
+fn style() -> String {
+    (0..300).map(|n| format!(".line-{n} {{ color: #{n:06}; margin: {n}px }}\n")).collect()
+}
+
+const GZIP: &str = "Accept-Encoding: gzip\r\n";
+const BROWSER: &str = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
+
+/// Asks for `target` until it comes in `coding`, and returns the answer.
+async fn coded(stage: &Stage, (target, fields): (&str, &str), coding: &str) -> Reply {
+    let is_coded =
+        async || field(&stage.ask("GET", target, fields).await, "content-encoding") == coding;
+    eventually(coding, is_coded).await;
+    stage.ask("GET", target, fields).await
+}
+
+fn gunzipped(reply: &Reply) -> String {
+    let mut plain = String::new();
+    MultiGzDecoder::new(&reply.body[..]).read_to_string(&mut plain).expect("gzip of text");
+    plain
 }
 
 fn field(reply: &Reply, name: &str) -> String {
@@ -497,5 +521,127 @@ async fn files_answer_with_the_table_off_and_with_one_place_in_it() {
             assert_eq!(stage.get("/b.txt").await.text(), "b");
             assert_eq!(stage.get("/c.txt").await.status, 404);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_file_is_coded_once_for_those_who_ask_for_that_and_its_form_is_kept() {
+    let root = Folder::new();
+    let text = style();
+    root.file("www/site.css", &text);
+    root.file("www/short.css", "body{}");
+    root.file("www/photo.png", &text);
+    let stage = Stage::start(root, "");
+    let none = async |name: &str| stage.daemon.counted(&format!("larder_{name}_total"), 0).await;
+    let tag = field(&stage.get("/site.css").await, "etag");
+    for fields in ["", "Accept-Encoding: identity\r\n", "Accept-Encoding: gzip;q=0\r\n"] {
+        for _ in 0..3 {
+            let reply = stage.ask("GET", "/site.css", fields).await;
+            assert_eq!(
+                (field(&reply, "content-encoding").as_str(), reply.text()),
+                ("", text.clone())
+            );
+            assert_eq!(field(&reply, "vary"), "Accept-Encoding", "{fields}");
+        }
+    }
+    none("forms_made").await;
+    none("coding_time_us").await;
+    let zipped = coded(&stage, ("/site.css", GZIP), "gzip").await;
+    assert_eq!(gunzipped(&zipped), text);
+    assert_eq!(field(&zipped, "x-cache"), "FILE");
+    assert_eq!(field(&zipped, "content-type"), "text/css");
+    assert_eq!(field(&zipped, "vary"), "Accept-Encoding");
+    assert_eq!(field(&zipped, "content-length"), zipped.body.len().to_string());
+    let zipped_tag = field(&zipped, "etag");
+    assert_eq!(zipped_tag, format!("{}-gzip\"", tag.trim_end_matches('"')));
+    assert!(zipped.field("age").is_none() && zipped.field("via").is_none());
+    for _ in 0..3 {
+        assert_eq!(stage.ask("GET", "/site.css?v=2", GZIP).await.body, zipped.body);
+    }
+    stage.daemon.counted("larder_forms_made_total", 1).await;
+    none("bodies_decoded").await;
+    assert_eq!(field(&stage.get("/site.css").await, "etag"), tag);
+    // What is hot is made once more, and better.
+    let brotli = coded(&stage, ("/site.css", BROWSER), "br").await;
+    assert!(brotli.body.len() < zipped.body.len() && field(&brotli, "etag").starts_with("W/"));
+    for target in ["/short.css", "/photo.png"] {
+        for _ in 0..5 {
+            let reply = stage.ask("GET", target, BROWSER).await;
+            assert!(reply.field("content-encoding").is_none() && reply.field("vary").is_none());
+        }
+    }
+}
+
+#[tokio::test]
+async fn conditions_and_ranges_are_of_the_form_of_a_file_that_is_sent() {
+    let root = Folder::new();
+    root.file("www/site.css", style());
+    let stage = Stage::start(root, "");
+    let plain = stage.get("/site.css").await;
+    let zipped = coded(&stage, ("/site.css", GZIP), "gzip").await;
+    let (plain_tag, zipped_tag) = (field(&plain, "etag"), field(&zipped, "etag"));
+    let head = stage.ask("HEAD", "/site.css", GZIP).await;
+    assert_eq!(field(&head, "content-length"), zipped.body.len().to_string());
+    assert_eq!(field(&head, "etag"), zipped_tag);
+    for tag in [&plain_tag, &zipped_tag] {
+        let reply = stage.ask("GET", "/site.css", &format!("{GZIP}If-None-Match: {tag}\r\n")).await;
+        assert_eq!((reply.status, &field(&reply, "etag")), (304, tag));
+        assert_eq!(field(&reply, "vary"), "Accept-Encoding");
+        let reply = stage.ask("GET", "/site.css", &format!("{GZIP}If-Match: {tag}\r\n")).await;
+        assert_eq!(reply.status, 200, "{tag}");
+    }
+    // One who takes no coding has no use for a 304 of one.
+    let fields = format!("Accept-Encoding: identity\r\nIf-None-Match: {zipped_tag}\r\n");
+    assert_eq!(stage.ask("GET", "/site.css", &fields).await.body, plain.body);
+    let fields = format!("{GZIP}If-Match: \"other\"\r\n");
+    assert_eq!(stage.ask("GET", "/site.css", &fields).await.status, 412);
+    let fields = format!("{GZIP}Range: bytes=10-19\r\nIf-Range: {zipped_tag}\r\n");
+    let part = stage.ask("GET", "/site.css", &fields).await;
+    assert_eq!((part.status, &part.body[..]), (206, &zipped.body[10..20]));
+    assert_eq!(field(&part, "content-range"), format!("bytes 10-19/{}", zipped.body.len()));
+    let fields = format!("{GZIP}Range: bytes=10-19\r\nIf-Range: {plain_tag}\r\n");
+    assert_eq!(stage.ask("GET", "/site.css", &fields).await.body, zipped.body);
+    let part = stage.ask("GET", "/site.css", "Range: bytes=10-19\r\n").await;
+    assert_eq!((part.status, &part.body[..]), (206, &plain.body[10..20]));
+}
+
+#[tokio::test]
+async fn the_form_of_a_file_that_has_changed_is_sent_to_nobody() {
+    let root = Folder::new();
+    root.file("www/site.css", style());
+    let stage = Stage::start(root, "[limits]\nfiles_recheck = \"100ms\"\n");
+    let old = coded(&stage, ("/site.css", GZIP), "gzip").await;
+    let text = style().replace("color", "fill");
+    stage.root.file("www/site.css", &text);
+    let is_new = async || {
+        let reply = stage.ask("GET", "/site.css", GZIP).await;
+        match reply.body == old.body {
+            true => false,
+            false => {
+                let is_plain = reply.field("content-encoding").is_none();
+                assert_eq!(if is_plain { reply.text() } else { gunzipped(&reply) }, text);
+                true
+            }
+        }
+    };
+    eventually("the new file", is_new).await;
+    assert_eq!(gunzipped(&coded(&stage, ("/site.css", GZIP), "gzip").await), text);
+}
+
+#[tokio::test]
+async fn files_are_coded_only_where_settings_and_time_allow_it() {
+    for more in ["compress = \"off\"", "[limits]\ncoding_time = 0"] {
+        let root = Folder::new();
+        root.file("www/site.css", style());
+        let stage = Stage::start(root, more);
+        stage.ask("GET", "/site.css", GZIP).await;
+        // By then it would be coded.
+        tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+        for _ in 0..5 {
+            let reply = stage.ask("GET", "/site.css", BROWSER).await;
+            assert_eq!((field(&reply, "content-encoding").as_str(), reply.text()), ("", style()));
+            assert_eq!(reply.field("vary").is_none(), more.starts_with("compress"), "{more}");
+        }
+        stage.daemon.counted("larder_forms_made_total", 0).await;
     }
 }

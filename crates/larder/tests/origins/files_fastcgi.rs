@@ -151,3 +151,26 @@ async fn many_at_once_get_the_file_that_no_suffix_gives_away() {
     }
     assert!(stage.app.asked().is_empty());
 }
+
+#[tokio::test]
+async fn style_sheets_beside_scripts_are_coded_for_browsers() {
+    let stage = Stage::start("", "").await;
+    let text = ".line { margin: 0 }\n".repeat(500);
+    stage.root.file("wp-includes/style.css", &text);
+    let fields = "Accept-Encoding: gzip, deflate, br\r\n";
+    let ask = async || {
+        let mut raw =
+            Raw::connect(stage.daemon.addr()).await.expect("connected").patience(PATIENCE);
+        let asked = request("GET", "/wp-includes/style.css?ver=6", fields);
+        raw.send(&asked, Pieces::Whole).await.expect("taken");
+        whole(raw.reply("GET").await, "style.css")
+    };
+    eventually("a coded style sheet", async || {
+        let reply = ask().await;
+        let is_coded = reply.field("content-encoding").is_some();
+        assert_eq!(reply.field("vary").as_deref(), Some("Accept-Encoding"));
+        is_coded && reply.body.len() < text.len() / 10
+    })
+    .await;
+    assert!(stage.app.asked().is_empty(), "no application was asked");
+}

@@ -178,6 +178,31 @@ async fn connections_to_backends_outlive_the_programs_that_made_them() {
 }
 
 #[tokio::test]
+async fn varnishadm_finds_the_cli_by_the_working_directory() {
+    let serve = Serve::start(&says("one"), &[]);
+    let folder = serve.folder.path().join("work");
+    let program = serve.folder.path().join("default.vcl");
+    std::fs::write(&program, says("two")).expect("written");
+    let ask = async |words: &[&str]| {
+        let mut process = Command::new("varnishadm");
+        process.arg("-n").arg(&folder).args(words);
+        let run = tokio::task::spawn_blocking(move || process.output());
+        let output = timeout(PATIENCE, run).await.expect("it ends").expect("no panic");
+        let output = output.expect("scripts/setup.sh basic installs varnishadm");
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (done, said) = ask(&["ping"]).await;
+    assert!(done && said.starts_with("PONG "), "{said}");
+    // What varnishreload does.
+    assert!(ask(&["vcl.load", "next", &program.display().to_string()]).await.0);
+    assert!(ask(&["vcl.use", "next"]).await.0);
+    assert!(serve.get("/").await.starts_with("HTTP/1.1 200 two\r\n"));
+    assert!(folder.join("_.vsm_mgt").exists());
+    serve.signal("-TERM");
+    support::eventually("its end", async || !folder.join("_.vsm_mgt").exists()).await;
+}
+
+#[tokio::test]
 async fn varnishadm_changes_programs_parameters_and_backends_and_bans() {
     let origin = Scripted::start().await.expect("an origin");
     origin.on("/page", Script::ok("Cache-Control: max-age=60\r\n", "a page"));

@@ -78,8 +78,9 @@ reasons! {
         "By its Age it was older than its lifetime when it came: a cache before the origin keeps it \
          too long.";
     OtherKey "other-key" "`cookies.key`, `cache.match_headers`"
-        "It belongs to another key than its request's: it sets a cookie that is part of the key, or \
-         has another value of a field that must be the same.";
+        "It belongs to another key than its request's: it sets a cookie that is part of the key, has \
+         another value of a field that must be the same, or its Vary lacks a field by which the \
+         request asked for another form (`RSC`, `Next-Router-*`, `X-Inertia`, ...).";
     Tags "tags" "limits `tags`, `tag_bytes`"
         "More surrogate keys than a limit allows: by those left out it could not be invalidated.";
 }

@@ -30,7 +30,7 @@ pub(crate) fn write(
                 }
             }
         }
-        Head::File { file, date_s } => {
+        Head::File { file, date_s, .. } => {
             let date = message::date::HttpDate::new(*date_s);
             engine.field(HeaderId::Date, b"date", date.as_bytes(), out);
             let lines = file.lines(reply.status == message::Status::NOT_MODIFIED);

@@ -10,9 +10,45 @@ use super::compile::Plan;
 /// the sake of old caches).
 const NEVER_STORE: &[u8] = b"no-store, no-cache, must-revalidate, max-age=0";
 
+/// Fields by which scripts of a framework ask for another form of a page. Its servers name them in
+/// Vary, unless something between has taken that off: Next.js, Inertia, PJAX.
+const OTHER_FORM: [&[u8]; 8] = [
+    b"next-action",
+    b"next-router-prefetch",
+    b"next-router-segment-prefetch",
+    b"next-router-state-tree",
+    b"rsc",
+    b"x-inertia",
+    b"x-nextjs-data",
+    b"x-pjax",
+];
+/// Paths under which Next.js has pages as data, with that field or without it.
+const DATA_PATH: &[u8] = b"/_next/data/";
+
+/// Returns true if the request asks for another form of what is at its URL, and neither the key nor
+/// the Vary of the response says which: it would be everyone's.
+fn is_unnamed_form(plan: &Plan, request: &Request, response: &Response) -> bool {
+    let is_named = |name: &[u8]| {
+        let mut varying = message::list::members(response.headers.values(HeaderId::Vary));
+        plan.header_key.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(name))
+            || varying.any(|own| own.eq_ignore_ascii_case(name))
+    };
+    let is_asked = |name: &[u8]| OTHER_FORM.iter().any(|known| name.eq_ignore_ascii_case(known));
+    let is_data = || memchr::memmem::find(request.path(), DATA_PATH).is_some();
+    request.headers.contains(HeaderId::Other)
+        && request.headers.iter().any(|field| {
+            field.id == HeaderId::Other && is_asked(field.name) && !is_named(field.name)
+        })
+        && !is_data()
+}
+
 /// Returns the reason why a response does not belong to the key of its request, if it does not: it
-/// sets a cookie of the key to another value, or names another value of a field that must match.
+/// sets a cookie of the key to another value, names another value of a field that must match, or is
+/// of a form that the key does not know.
 pub(super) fn other_key(plan: &Plan, request: &Request, response: &Response) -> Option<NotStored> {
+    if is_unnamed_form(plan, request, response) {
+        return Some(NotStored::OtherKey);
+    }
     if plan.cookie_key.is_empty() && plan.match_headers.is_empty() {
         return None;
     }

@@ -10,7 +10,15 @@ fn stored(
     target: &str,
     fields: &[(&str, &str)],
 ) -> (Result<(), NotStored>, bool) {
-    let asked = ask(policy, get(target));
+    stored_for(policy, get(target), fields)
+}
+
+fn stored_for(
+    policy: &Declared,
+    request: Request,
+    fields: &[(&str, &str)],
+) -> (Result<(), NotStored>, bool) {
+    let asked = ask(policy, request);
     let mut response = Response::new(Status::OK);
     for (name, value) in fields {
         response.headers.push_named(name.as_bytes(), value.as_bytes());
@@ -149,4 +157,34 @@ fn beside_a_field_that_names_the_key_only_paths_send_a_request_past_the_cache() 
     let asked = ask(&policy, with(get("/a?b"), &with_id));
     assert!(asked.is_lookup() && asked.notes.personal);
     assert!(ask(&policy, with(get("/own/a"), &with_id)).is_pass());
+}
+
+#[test]
+fn another_form_of_a_page_is_stored_only_where_vary_or_the_key_says_which() {
+    let public = ("Cache-Control", "public, max-age=60");
+    let (plain, keyed) = (
+        site(Settings::default()),
+        site(Settings { key_headers: vec![field("RSC")], ..Settings::default() }),
+    );
+    let other = Err(NotStored::OtherKey);
+    for (policy, target, asked, vary, expected) in [
+        (&plain, "/", ("RSC", "1"), "", other),
+        (&plain, "/", ("rsc", "1"), "Accept-Encoding", other),
+        (&plain, "/", ("RSC", "1"), "rsc, Next-Router-State-Tree", Ok(())),
+        (&plain, "/", ("Next-Router-Prefetch", "1"), "RSC", other),
+        (&plain, "/", ("X-Inertia", "true"), "", other),
+        (&plain, "/", ("X-Inertia", "true"), "X-Inertia", Ok(())),
+        (&plain, "/", ("x-nextjs-data", "1"), "", other),
+        (&plain, "/_next/data/b/index.json", ("x-nextjs-data", "1"), "", Ok(())),
+        (&keyed, "/", ("RSC", "1"), "", Ok(())),
+        (&keyed, "/", ("X-PJAX", "1"), "", other),
+        (&plain, "/", ("X-Requested-With", "XMLHttpRequest"), "", Ok(())),
+        (&plain, "/", ("Accept", "text/html"), "", Ok(())),
+    ] {
+        let request = with(get(target), &[asked]);
+        let fields: Vec<_> =
+            std::iter::once(public).chain((!vary.is_empty()).then_some(("Vary", vary))).collect();
+        let (stored, _) = stored_for(policy, request, &fields);
+        assert_eq!(stored, expected, "{target} {asked:?} {vary}");
+    }
 }
