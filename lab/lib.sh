@@ -22,8 +22,10 @@ pids=()
 
 # Servers refuse to work as root; then they work as these.
 db_user=$(id -un) web_user=$(id -un)
+# Larder that root starts becomes another user, too; here it stays, whatever users the machine has.
+stay=()
 if [ "$(id -u)" = 0 ]; then
-  db_user=mysql web_user=www-data
+  db_user=mysql web_user=www-data stay=(--user root)
   chmod 755 "$work"
 fi
 mkdir -p "$work"/{run,db,tls,home}
@@ -145,7 +147,7 @@ start_larder() {
   sed "s|@HTTP@|$http|g; s|@HTTPS@|$https|g; s|@WORK@|$work|g; s|@TTL@|${ttl:-10m}|g; s|@HOST@|$host|g
     s|@CERTIFICATE@|$certificate|g" "${1:-$here/larder.toml}" >"$work/larder.toml"
   quietly larder-check "$larder" check "$work/larder.toml"
-  start larder "$larder" serve --config "$work/larder.toml" --admin-socket "$work/run/larder.sock"
+  start larder "$larder" serve "${stay[@]}" --config "$work/larder.toml" --admin-socket "$work/run/larder.sock"
   until_ready larder curl --silent --cacert "$work/tls/root.pem" --resolve "$host:$https:127.0.0.1" \
     --max-time 20 --output /dev/null "https://$host:$https/"
 }

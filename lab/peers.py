@@ -263,15 +263,19 @@ def nginx_command(place, name, http, **values):
     return ["nginx", "-e", f"{place.work}/{name}.err", "-c", conf]
 
 
+def serve(*arguments):
+    """The command that starts Larder. Root stays root, whatever users the machine has."""
+    stay = ["--user", "root"] if os.getuid() == 0 else []
+    return [os.environ["LARDER_BIN"], "serve", *stay, *arguments]
+
+
 def larder(place):
     listeners, secure = f'"127.0.0.1:{place.port}"', ""
     if place.secure:
         listeners += f', "127.0.0.1:{place.secure} tls"'
         secure = f'[tls]\ncert = "{place.work}/cert.pem"\nkey = "{place.work}/key.pem"'
     conf = write(place, "larder.toml", LARDER, listeners=listeners, secure=secure)
-    return [
-        os.environ["LARDER_BIN"], "serve", "--config", conf, "--admin-socket", f"{place.work}/larder.sock",
-    ]
+    return serve("--config", conf, "--admin-socket", f"{place.work}/larder.sock")
 
 
 def nginx(name, sending, files=None, limit=""):
@@ -310,11 +314,11 @@ def larder_vcl(name):
     def command(place):
         site = name == "larder-site"
         policy = ["-f", _site(place)] if site else ["-b", f"127.0.0.1:{place.origin}"]
-        return [
-            os.environ["LARDER_BIN"], "serve", "-a", f"127.0.0.1:{place.port}", *policy,
+        return serve(
+            "-a", f"127.0.0.1:{place.port}", *policy,
             "-s", f"malloc,{place.memory_mib}m", "-n", f"{place.work}/{name}",
             "--admin-socket", f"{place.work}/{name}.sock",
-        ]
+        )
     return command
 
 

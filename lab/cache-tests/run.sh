@@ -54,7 +54,9 @@ address() { sed -n 's/^.*listening on \([0-9.:]*\).*$/\1/p' "$work/$1.log" | hea
 base=${BASE:-}
 [ "$version" != h2 ] || h2c=' h2c'
 if [ -z "$base" ]; then
-  "$larder" serve --origin "http://127.0.0.1:$port" --listen "127.0.0.1:0${h2c:-}" --profile "$profile" \
+  stay=()
+  [ "$(id -u)" != 0 ] || stay=(--user root)
+  "$larder" serve "${stay[@]}" --origin "http://127.0.0.1:$port" --listen "127.0.0.1:0${h2c:-}" --profile "$profile" \
     --admin-socket "$work/admin.sock" >"$work/larder.log" 2>&1 &
   pids+=($!)
   until_ready grep -q 'listening on ' "$work/larder.log"

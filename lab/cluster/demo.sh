@@ -17,6 +17,9 @@ finish() {
   rm -rf "$dir"
 }
 trap finish EXIT
+# Root stays root, whatever users the machine has.
+stay=()
+[ "$(id -u)" != 0 ] || stay=(--user root)
 
 end() { kill -9 "$1"; wait "$1" 2>/dev/null || true; }
 step() { printf '\n\033[1m%s\033[0m\n' "$*"; }
@@ -27,7 +30,7 @@ run_nats() {
   pids+=($nats)
 }
 run_node() {
-  "$larder" serve --config "$(node "$1").toml" --admin-socket "$(node "$1").sock" >>"$(node "$1").log" 2>&1 &
+  "$larder" serve "${stay[@]}" --config "$(node "$1").toml" --admin-socket "$(node "$1").sock" >>"$(node "$1").log" 2>&1 &
   pids+=($!)
   eval "node$1=$!"
 }

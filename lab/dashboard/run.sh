@@ -34,7 +34,7 @@ quietly larder-check "$larder" check "$work/larder.toml"
 
 # The part about a stream that breaks ends this Larder and starts another.
 export LAB_LARDER=$larder LAB_PID=$work/larder.pid LAB_TOKENS=$work/tokens LAB_SITE=http://127.0.0.1:$http LAB_HTTPS=$https
-serve=("$larder" serve --config "$work/larder.toml" --admin-socket "$work/run/larder.sock")
+serve=("$larder" serve "${stay[@]}" --config "$work/larder.toml" --admin-socket "$work/run/larder.sock")
 printf '%s\n' "${serve[@]}" >"$work/larder.command"
 start larder "${serve[@]}"
 echo "${pids[-1]}" >"$LAB_PID"

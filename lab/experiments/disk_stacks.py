@@ -3,7 +3,7 @@
 import subprocess
 
 import peers
-from experiment import LARDER, Stack, there
+from experiment import Stack, there
 
 MEMORY_MIB = 24
 DISK = "1GiB"
@@ -33,7 +33,7 @@ def larder(disk, size=f"{MEMORY_MIB}MiB"):
     def command(place):
         kept = f'[disk]\npath = "{place.work}/disk"\nsize = "{DISK}"\nadmission = "all"' if disk else ""
         conf = peers.write(place, "larder.toml", LARDER_TOML, disk=kept, size=size)
-        return [LARDER, "serve", "--config", conf, "--admin-socket", f"{place.work}/larder.sock"]
+        return peers.serve("--config", conf, "--admin-socket", f"{place.work}/larder.sock")
 
     return command
 

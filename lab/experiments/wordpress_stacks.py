@@ -128,7 +128,7 @@ def larder(site):
             listen = f', "127.0.0.1:{place.secure} tls"'
             tls = f'[tls]\ncert = "{place.work}/cert.pem"\nkey = "{place.work}/key.pem"'
         conf = peers.write(place, "larder.toml", LARDER_TOML, site=site, listen=listen, tls=tls)
-        return [LARDER, "serve", "--config", conf, "--admin-socket", f"{place.work}/larder.sock"]
+        return peers.serve("--config", conf, "--admin-socket", f"{place.work}/larder.sock")
 
     return command
 

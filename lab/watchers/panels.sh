@@ -42,7 +42,7 @@ servers = ["http://127.0.0.1:$origin"]
 $(site one.example)
 $(site two.example)
 CONF
-start larder "$larder" serve --config "$work/larder.toml" --admin-socket "$work/run/larder.sock"
+start larder "$larder" serve "${stay[@]}" --config "$work/larder.toml" --admin-socket "$work/run/larder.sock"
 until_ready larder grep -q 'larder: serving' "$work/larder.log"
 cat >"$work/prometheus.yml" <<CONF
 global: { scrape_interval: 1s, scrape_timeout: 1s }

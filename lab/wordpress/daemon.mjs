@@ -54,7 +54,8 @@ export async function stop(name) {
 // Starts another one; it has found all that is on the disk then.
 export async function start() {
   const log = fs.openSync(`${work}/larder.log`, 'a');
-  const words = ['serve', '--config', `${work}/larder.toml`, ...admin];
+  const stay = process.getuid() === 0 ? ['--user', 'root'] : [];
+  const words = ['serve', ...stay, '--config', `${work}/larder.toml`, ...admin];
   const child = spawn(larder, words, { stdio: ['ignore', log, log], detached: true });
   child.unref();
   fs.closeSync(log);

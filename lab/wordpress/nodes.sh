@@ -26,7 +26,7 @@ for node in "2 $http2 $https2 $peer2" "3 $http3 $https3 $peer3"; do
   read -r number own_http own_https peer <<<"$node"
   sed "s/127.0.0.1:$http\"/127.0.0.1:$own_http\"/; s/127.0.0.1:$https tls/127.0.0.1:$own_https tls/
     s/web-1/web-$number/; s/127.0.0.1:$peer1/127.0.0.1:$peer/" "$work/larder.toml" >"$work/web-$number.toml"
-  start "web-$number" "$larder" serve --config "$work/web-$number.toml" --admin-socket "$work/run/web-$number.sock"
+  start "web-$number" "$larder" serve "${stay[@]}" --config "$work/web-$number.toml" --admin-socket "$work/run/web-$number.sock"
 done
 until_ready larder joined web-1
 for number in 2 3; do until_ready "web-$number" joined "web-$number"; done

@@ -96,7 +96,7 @@ def write_pages():
 
 
 def larder(place):
-    return [LARDER, "serve", "--config", peers.write(place, "larder.toml", LARDER_TOML), "--admin-socket", f"{place.work}/larder.sock"]
+    return peers.serve("--config", peers.write(place, "larder.toml", LARDER_TOML), "--admin-socket", f"{place.work}/larder.sock")
 
 
 def varnish(place):

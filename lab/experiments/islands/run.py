@@ -176,7 +176,7 @@ origin = "http://{ORIGIN}:{PORT}"
 purge = {{ allow = ["{ORIGIN}"] }}
 """
         path = peers.write(place, "larder.toml", conf.replace("{", "{{").replace("}", "}}"))
-        return [LARDER, "serve", "--config", path, "--admin-socket", f"{place.work}/larder.sock"]
+        return peers.serve("--config", path, "--admin-socket", f"{place.work}/larder.sock")
 
     def after(self):
         self.until("all know each other", lambda: all(self.knows(node) for node in self.arena.nodes))

@@ -56,7 +56,7 @@ def step(*directives):
 
 def larder(place):
     conf = peers.write(place, "larder.toml", LARDER_TOML)
-    return [LARDER, "serve", "--config", conf, "--admin-socket", f"{place.work}/larder.sock"]
+    return peers.serve("--config", conf, "--admin-socket", f"{place.work}/larder.sock")
 
 
 KEPT = ("proxy_cache cache", "proxy_cache_valid 200 1s")

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+import peers
 from experiment import LARDER, ROUNDS, SMOKE, Origin, Page, bench, columns, run_of, started
 from processes import end, free_ports, pinned
 
@@ -49,7 +50,7 @@ class Cluster:
                     f'[[origin]]\nname = "app"\nservers = "http://127.0.0.1:{origin}"\n'
                     f'[[site]]\nhost = "*"\norigin = "app"\n'
                 )
-            command = [LARDER, "serve", "--config", conf, "--admin-socket", f"{self.folder}/{name}.sock"]
+            command = peers.serve("--config", conf, "--admin-socket", f"{self.folder}/{name}.sock")
             self.ports[name] = own
             self.processes[name] = started(0, command, own, f"{self.folder}/{name}.log")
         self.until(lambda told: told["connected"] and told["trusted"] and len(live(told)) == len(names))
