@@ -12,8 +12,8 @@ use cache::{Object, Record};
 use codec::Coding;
 use codec::dictionary::DeltaCoding;
 use files::Opened;
+use memchr::memchr_iter;
 use message::cache_status::{self, CacheStatus, Handling};
-use message::class;
 use message::date::HttpDate;
 use message::digest::{DigestOf, digest_of};
 use message::pseudonym::FieldStart;
@@ -426,7 +426,7 @@ impl Reply {
     /// Tells of the fields that are added to those of the head: the same for every engine.
     pub fn add_fields(&self, live: &Live, fields: &mut impl Fields) {
         if let Head::Stored(object) = &self.head {
-            fields.add_after(live.pseudonym.via(object.flags().http10), |_| {});
+            fields.add_whole(live.pseudonym.via(object.flags().http10));
         }
         if let Some(varnish) = self.varnish {
             fields.add(HeaderId::XVarnish, |out| varnish.write(out));
@@ -557,17 +557,14 @@ impl Reply {
         }
         // What is kept is appended in as few pieces as can be.
         let (mut from, mut at) = (0, 0);
-        while at < lines.len() {
-            // Lines are short: a call for each costs more than it finds faster.
-            let end = class::find(lines, at, |word| class::equal(word, b'\n'), |b| b == b'\n');
-            let next = lines.len().min(end + 1);
+        for end in memchr_iter(b'\n', lines) {
             if let Some(name) = changeable_name(&lines[at..end])
                 && !self.keeps_field(HeaderId::of(name), name)
             {
                 out.extend_from_slice(&lines[from..at]);
-                from = next;
+                from = end + 1;
             }
-            at = next;
+            at = end + 1;
         }
         out.extend_from_slice(&lines[from..]);
     }
@@ -620,6 +617,11 @@ pub trait Fields {
             write(out);
         });
     }
+
+    /// Adds a field that is prepared as a whole.
+    fn add_whole(&mut self, field: &FieldStart) {
+        self.add_after(field, |_| {});
+    }
 }
 
 /// Fields as lines of HTTP/1.
@@ -637,6 +639,10 @@ impl Fields for Lines<'_> {
         self.0.extend_from_slice(start.line());
         write(self.0);
         self.0.extend_from_slice(b"\r\n");
+    }
+
+    fn add_whole(&mut self, field: &FieldStart) {
+        self.0.extend_from_slice(field.whole_line());
     }
 }
 

@@ -18,6 +18,7 @@ pub struct Pseudonym {
 #[derive(Debug)]
 pub struct FieldStart {
     id: HeaderId,
+    /// It ends as a line does.
     line: Box<[u8]>,
     value_at: usize,
 }
@@ -57,7 +58,8 @@ impl FieldStart {
     fn new(id: HeaderId, value: &[&[u8]]) -> Self {
         let begun = [id.name().as_bytes(), b": "].concat();
         let value_at = begun.len();
-        Self { id, line: [begun, value.concat()].concat().into(), value_at }
+        let line = [begun, value.concat(), b"\r\n".to_vec()].concat().into();
+        Self { id, line, value_at }
     }
 
     /// The field's name.
@@ -67,12 +69,17 @@ impl FieldStart {
 
     /// The line's beginning, from the name on.
     pub fn line(&self) -> &[u8] {
+        &self.line[..self.line.len() - 2]
+    }
+
+    /// The line of a field that has no more in it, with its end.
+    pub fn whole_line(&self) -> &[u8] {
         &self.line
     }
 
     /// The value's beginning.
     pub fn value(&self) -> &[u8] {
-        &self.line[self.value_at..]
+        &self.line()[self.value_at..]
     }
 }
 
@@ -85,6 +92,6 @@ mod tests {
         let name = Pseudonym::new("edge 1");
         assert_eq!(name.hit().line(), b"Cache-Status: \"edge 1\"; hit");
         assert_eq!(name.via(true).value(), b"1.0 edge 1");
-        assert_eq!(name.via(false).line(), b"Via: 1.1 edge 1");
+        assert_eq!(name.via(false).whole_line(), b"Via: 1.1 edge 1\r\n");
     }
 }
