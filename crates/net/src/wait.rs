@@ -196,11 +196,9 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
     // A body that was not read to its end here is read off afterwards, if it is short.
     let keep =
         keep && !is_lost && upload.may_finish(&live.limits, &core.flow.counters) && !reply.close;
-    let (early, head_bytes, kept) = (early.rest(), Cell::new(0), Cell::new((waits, place)));
+    let (early, wrote, kept) = (early.rest(), Wrote::default(), Cell::new((waits, place)));
     let (live, request, guard, account) = (&live, &request, &guard, &account);
-    let framed = Cell::default();
-    let sending =
-        Sending { core, guard, account, live, request, early, keep, head_bytes, framed, kept };
+    let sending = Sending { core, guard, account, live, request, early, keep, wrote, kept };
     let sent = sending.send_and_note(stream, &mut upload, &mut reply, &note).await;
     let end = match sent {
         Ok(sent) => sending.end(&sent, &reply, &upload),
@@ -285,6 +283,15 @@ struct Sent {
     end: Option<Counter>,
 }
 
+/// Counts of what has been written of a reply.
+#[derive(Default)]
+struct Wrote {
+    /// Bytes of the head that was written last.
+    head_bytes: Cell<u64>,
+    /// Bytes of chunked framing, which are no content, in what was written since then.
+    framed: Cell<u64>,
+}
+
 /// A reply on its way out, its request's body perhaps still on its way in.
 struct Sending<'a> {
     core: &'a CoreCtx,
@@ -295,10 +302,7 @@ struct Sending<'a> {
     /// Interim responses that did not leave yet.
     early: &'a [u8],
     keep: bool,
-    /// Bytes of the head that was written last.
-    head_bytes: Cell<u64>,
-    /// Bytes of chunked framing, which are no content, in what was written since then.
-    framed: Cell<u64>,
+    wrote: Wrote,
     /// Memory that the request waits with, and a tunnel's place if the reply may open one.
     kept: Cell<(Option<Held>, Option<Entry>)>,
 }
@@ -336,8 +340,8 @@ impl Sending<'_> {
 
     /// The sent part of a reply that broke off after `bytes`, head included.
     fn broken_off(&self, bytes: u64) -> Sent {
-        let head_bytes = self.head_bytes.get().min(bytes);
-        let body_bytes = (bytes - head_bytes).saturating_sub(self.framed.get());
+        let head_bytes = self.wrote.head_bytes.get().min(bytes);
+        let body_bytes = (bytes - head_bytes).saturating_sub(self.wrote.framed.get());
         Sent { head_bytes, body_bytes, ..Sent::default() }
     }
 
@@ -371,8 +375,8 @@ impl Sending<'_> {
         let keep = self.keep && !reply.close;
         let framing = append(self.live, self.request, reply, keep, &mut head);
         let head_bytes = (head.len() - self.early.len()) as u64;
-        self.head_bytes.set(head_bytes);
-        self.framed.set(0);
+        self.wrote.head_bytes.set(head_bytes);
+        self.wrote.framed.set(0);
         let before_body = guard.sent_in_all() + head.len() as u64;
         let body = std::mem::replace(&mut reply.body, ReplyBody::None);
         let body = match body {
@@ -390,13 +394,13 @@ impl Sending<'_> {
         guard.answering(core.flow.now().mono_ms);
         guard.sending(core.flow.now().mono_ms);
         let trails = framing == BodyFraming::Chunked && are_taken(&self.request.headers);
-        let wire = Wire { framing, trails, framed: &self.framed };
+        let wire = Wire { framing, trails, framed: &self.wrote.framed };
         let send = pin!(send_body(core, guard, stream, head, body, wire));
         let sent = upload.beside(core, guard, stream, send, watch).await;
         guard.send_done();
         sent.unwrap_or(Err(SendError::Io)).map(|()| Sent {
             head_bytes,
-            body_bytes: guard.sent_in_all().saturating_sub(before_body + self.framed.get()),
+            body_bytes: guard.sent_in_all().saturating_sub(before_body + self.wrote.framed.get()),
             tunnelled_in: 0,
             end: (framing == BodyFraming::UntilClose).then_some(Counter::ClosedByEnd),
         })
@@ -423,7 +427,7 @@ impl Sending<'_> {
             account::keep_for_tunnel(held, self.request);
         }
         let run = tunnel::Run::new((core, guard, account), origin, upload.take_rest(), place);
-        let head_bytes = self.head_bytes.get();
+        let head_bytes = self.wrote.head_bytes.get();
         let (tunnelled_in, body_bytes) = run.carry(stream).await;
         let end = Some(Counter::ClosedTunnel);
         Ok(Sent { head_bytes, body_bytes, tunnelled_in, end })

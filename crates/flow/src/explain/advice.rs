@@ -182,9 +182,8 @@ fn of_rule(reason: NotStored, evidence: &str, application: Option<Application>) 
                 .to_owned()
         }
         NotStored::OtherKey => {
-            "Nothing where a cookie of the key is set: from its next request on the visitor has the \
-             key that the page belongs to. Where the request asked for another form (`RSC: 1`), have \
-             the application name that field in `Vary`, or name it in `cache.key_headers`."
+            "Nothing, where a cookie of the key is set: the visitor's next request has the page's \
+             key. A field that asks for another form (`RSC`) belongs into `Vary` or `key_headers`."
                 .to_owned()
         }
         NotStored::Tags => "Higher limits: `[limits] tags`, `tag_bytes`.".to_owned(),

@@ -462,3 +462,33 @@ async fn only_if_cached_is_the_declared_policys() {
         assert_eq!(reply.status, status, "{policy:?}");
     }
 }
+
+/// RFC 9111 4.1: of several stored responses that match, the one with the latest Date.
+#[tokio::test]
+async fn a_response_without_vary_answers_where_none_that_matches_is_newer() {
+    for policy in BOTH {
+        for (age_s, expected) in [(30, ["de", "all"]), (5, ["all", "all"])] {
+            let (stage, _folder) = site(policy, "").await;
+            let answer = |fields: &str, age_s: u64, body: &str| {
+                let date = support::http_date(age_s);
+                Script::respond(format!(
+                    "HTTP/1.1 200 OK\r\nDate: {date}\r\nCache-Control: max-age=600\r\n{fields}\
+                     Content-Length: {}\r\n\r\n{body}",
+                    body.len()
+                ))
+            };
+            let ask = async |kind: &str| {
+                let reply = stage.ask("GET", "/v", &format!("X-Kind: {kind}\r\n")).await;
+                reply.text()
+            };
+            stage.origin.on("/v", answer("Vary: X-Kind\r\n", 20, "de"));
+            assert_eq!(ask("de").await, "de");
+            stage.origin.on("/v", answer("", age_s, "all"));
+            assert_eq!(ask("en").await, "all");
+            for (kind, expected) in ["de", "en"].into_iter().zip(expected) {
+                assert_eq!(ask(kind).await, expected, "{policy:?} {kind} {age_s}");
+            }
+            assert_eq!(stage.origin.seen("/v"), 2, "{policy:?}");
+        }
+    }
+}
