@@ -9,16 +9,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::Context;
-use async_nats::jetstream::context::PublishErrorKind;
-use async_nats::jetstream::message::PublishMessage;
-use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::Cluster;
 use crate::error::{Error, NotReached};
+use crate::link::{self, Context};
 use crate::seal::{SEALED_MORE, Seal};
 use crate::shelf::{Bound, ByteBounds, Came, Heard, LEASE, Right, Secret, Shelf};
 
@@ -317,20 +314,11 @@ impl Bucket {
         if let Some(reached) = self.bounds.bytes.reached(name, sealed.len()) {
             return Err(bound(reached));
         }
-        let message = PublishMessage::build()
-            .payload(Bytes::from(sealed))
-            .expected_last_subject_sequence(revision);
-        let link = |why: String| NotWritten::Link(why);
-        let sent = context.send_publish(subject, message).await;
-        let stored = sent.map_err(|error| link(error.to_string()))?.await;
-        let stored = stored.map_err(|error| match error.kind() {
-            PublishErrorKind::WrongLastSequence => NotWritten::Overtaken,
-            _ => link(error.to_string()),
-        })?;
+        let sequence = link::put(&context, subject, revision, sealed).await?;
         let mut state = self.state.lock();
         state.counts.written += 1;
         let now_ms = rt::now().mono_ms;
-        state.shelf.wrote(name, stored.sequence, version, secret, now_ms);
+        state.shelf.wrote(name, sequence, version, secret, now_ms);
         drop(state);
         self.note_change();
         Ok(())

@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::Context;
 use base::HashSeed;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -19,6 +18,7 @@ use crate::entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId};
 use crate::error::{Error, NotReached};
 use crate::follower::Follower;
 use crate::in_force::InForce;
+use crate::link::Context;
 use crate::members::{Applied, Card, Members};
 use crate::outbox::{Fate, Letter, Outbox};
 use crate::position::Position;

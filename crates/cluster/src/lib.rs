@@ -10,22 +10,31 @@
 //! and with them the right to do what only one may. What all are to have alike goes to some of them
 //! first ([`RollOut`]).
 
+// Much of this is called by a session only, which the demo build has not.
+#![cfg_attr(larder_demo, allow(dead_code, reason = "there is no session"))]
+
 mod bucket;
+#[cfg(not(larder_demo))]
 mod bucket_link;
 mod cluster;
+#[cfg(not(larder_demo))]
 mod connect;
+mod crypto;
 mod entry;
 mod error;
 mod follower;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod in_force;
+#[cfg_attr(larder_demo, path = "link_none.rs")]
+mod link;
 mod members;
 mod outbox;
 mod position;
 mod progress;
 mod rollout;
 mod seal;
+#[cfg(not(larder_demo))]
 mod session;
 mod settings;
 mod share;
@@ -33,9 +42,13 @@ mod shelf;
 #[cfg(test)]
 mod simulated;
 mod stance;
+#[cfg(not(larder_demo))]
 mod streams;
 #[cfg(test)]
 mod testing;
+
+/// The crate has the link to servers. The demo build has not: it runs no node.
+pub const HAS_LINK: bool = cfg!(not(larder_demo));
 
 pub use bucket::{
     Bucket, BucketStatus, Claim, Found, NotWritten, SecretBounds, SecretCounts, SecretStatus,

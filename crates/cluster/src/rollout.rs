@@ -7,9 +7,9 @@
 
 use std::fmt;
 
-use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
+use crate::crypto::digest::{SHA256, digest};
 use crate::members::is_name;
 
 /// Versions whose contents are kept, each in a slot of its own.

@@ -7,9 +7,9 @@
 
 use std::fmt;
 
-use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
-use aws_lc_rs::rand;
+use crate::crypto::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use crate::crypto::hkdf::{HKDF_SHA256, KeyType, Salt};
+use crate::crypto::{SEALING, fill};
 
 /// The version of the form.
 const FORM: u8 = 1;
@@ -128,7 +128,7 @@ impl SealKey {
         let (mut id, mut key) = ([0; KEY_ID], [0; KEY]);
         derive(b"id ", &mut id);
         derive(b"key ", &mut key);
-        let key = UnboundKey::new(&AES_256_GCM_SIV, &key).expect("the key has its length");
+        let key = UnboundKey::new(&SEALING, &key).expect("the key has its length");
         Self { id, key: LessSafeKey::new(key) }
     }
 }
@@ -160,7 +160,7 @@ impl Seal {
     pub fn seal(&self, name: &str, version: u64, bytes: &[u8]) -> Option<Vec<u8>> {
         let key = self.0.first()?;
         let mut nonce = [0; NONCE_LEN];
-        rand::fill(&mut nonce).ok()?;
+        fill(&mut nonce).ok()?;
         let head = [&[FORM], &key.id[..], &version.to_be_bytes(), &nonce].concat();
         let mut sealed = [&head, bytes].concat();
         let bound = Aad::from(bound(&head, name));

@@ -2,12 +2,13 @@
 //! Keeping saves the kernel's work where the same memory is soon allocated again. Kept memory
 //! counts as the process's memory all the same.
 
-use tikv_jemalloc_ctl::{Access, AsName, Mib, arenas};
+// The demo build has the system's allocator, which keeps freed memory as it likes.
+#[cfg_attr(larder_demo, path = "allocator/system.rs")]
+mod jemalloc;
 
 /// Its arenas: each core has one.
 pub(crate) struct Arenas {
-    /// `arena.N.dirty_decay_ms`.
-    keep: Mib<[usize; 3]>,
+    keep: jemalloc::Keep,
     /// The time that was last set, in milliseconds.
     ms: isize,
 }
@@ -15,39 +16,29 @@ pub(crate) struct Arenas {
 impl Arenas {
     /// All of the process; `None` where the allocator is another.
     pub(crate) fn open() -> Option<Self> {
-        let keep = b"arena.0.dirty_decay_ms\0"[..].name().mib().ok()?;
-        Some(Self { keep, ms: -1 })
+        Some(Self { keep: jemalloc::open()?, ms: -1 })
     }
 
     /// Has freed memory kept for `ms` milliseconds.
     pub(crate) fn keep_for(&mut self, ms: u64) {
         let ms = isize::try_from(ms).unwrap_or(isize::MAX);
         if ms != self.ms {
-            self.say(ms);
+            jemalloc::say(&mut self.keep, ms);
             self.ms = ms;
         }
     }
 
     /// Has all that is kept given back now.
     pub(crate) fn give_back(&mut self) {
-        self.say(0);
-        self.say(self.ms);
-    }
-
-    fn say(&mut self, ms: isize) {
-        // For arenas to come. What cannot be said is left as it is: it costs memory, nothing else.
-        _ = b"arenas.dirty_decay_ms\0"[..].name().write(ms);
-        let count = arenas::narenas::read().unwrap_or(0);
-        for arena in 0..count as usize {
-            self.keep[1] = arena;
-            // Those that nobody has used yet refuse.
-            _ = self.keep.write(ms);
-        }
+        jemalloc::say(&mut self.keep, 0);
+        jemalloc::say(&mut self.keep, self.ms);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tikv_jemalloc_ctl::{Access, AsName};
+
     use super::*;
 
     #[test]

@@ -61,6 +61,9 @@ struct Store {
 pub(crate) fn join(users: &Users, config: &Config) -> Result<Option<Node>, String> {
     let shared = &users.shared;
     let Some(wanted) = &config.cluster else { return Ok(None) };
+    if !cluster::HAS_LINK {
+        return Err(format!("larder: [cluster]: {}", base::DEMO_BUILD));
+    }
     let volume = config.disk.iter().flat_map(|disk| &disk.volumes).next();
     let file = volume.map(|volume| volume.path.join(FILE));
     let run_file = volume.map(|volume| volume.path.join(RUN_FILE));

@@ -109,7 +109,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     }
     let program = std::env::args().next().unwrap_or_else(|| "larder".to_owned());
     println!("  figures   {program} stat --admin-socket {}", socket.display());
-    println!("  requests  {program} top --admin-socket {}", socket.display());
+    let requests = if cfg!(larder_demo) { "log" } else { "top" };
+    println!("  requests  {program} {requests} --admin-socket {}", socket.display());
     println!();
     for (label, url) in [("first request ", "/"), ("second request", "/"), ("third request ", "/")]
     {

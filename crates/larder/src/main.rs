@@ -1,10 +1,15 @@
 //! The `larder` program: verbs over the libraries.
 
+#[cfg(not(larder_demo))]
 mod bench;
 mod check;
 mod demo;
 mod disk_verb;
 mod hitch;
+#[cfg(any(test, larder_demo))]
+mod left_out;
+#[cfg(not(larder_demo))]
+mod parts;
 mod preset;
 mod serve_verb;
 mod varnishd;
@@ -13,10 +18,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+#[cfg(larder_demo)]
+use left_out as parts;
 use tools::AdminArgs;
-
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// The configuration file, where none is named.
 const USUAL_CONFIG: &str = "/etc/larder/larder.toml";
@@ -67,12 +71,12 @@ enum Verb {
         file: PathBuf,
     },
     Log(tools::LogArgs),
-    Top(tools::TopArgs),
-    Hist(tools::HistArgs),
+    Top(parts::TopArgs),
+    Hist(parts::HistArgs),
     Stat(tools::StatArgs),
     Status(tools::StatusArgs),
     Logstat(tools::LogstatArgs),
-    Bench(Box<bench::BenchArgs>),
+    Bench(Box<parts::BenchArgs>),
     /// Look after the cache on disk (`[disk]`) while no daemon uses it.
     #[command(subcommand)]
     Disk(disk_verb::DiskVerb),
@@ -82,7 +86,7 @@ enum Verb {
                             larder completions fish > ~/.config/fish/completions/larder.fish")]
     Completions {
         /// The shell.
-        shell: manual::Shell,
+        shell: parts::Shell,
     },
     /// Say how a daemon is stopped.
     #[command(hide = true)]
@@ -131,21 +135,20 @@ fn main() -> ExitCode {
         Verb::Cluster(verb) => tools::cluster(&verb, gather),
         Verb::CheckAudit { file } => check::check_audit(&file),
         Verb::Log(args) => tools::log(&args),
-        Verb::Top(args) => tools::top(&args),
-        Verb::Hist(args) => tools::hist(&args),
+        Verb::Top(args) => parts::top(&args),
+        Verb::Hist(args) => parts::hist(&args),
         Verb::Stat(args) => tools::stat(&args),
         Verb::Status(args) => tools::status(&args),
-        Verb::Completions { shell } => complete(shell),
+        Verb::Completions { shell } => parts::complete(&Cli::command(), shell),
         Verb::Stop => Err(STOP.to_owned()),
         Verb::Version => {
             base::show!("larder {}", env!("CARGO_PKG_VERSION"));
             Ok(())
         }
         Verb::Logstat(args) => tools::logstat(&args),
-        Verb::Bench(args) => return bench::run(&args),
+        Verb::Bench(args) => return parts::bench(&args),
         Verb::Disk(verb) => disk_verb::run(&verb),
-        Verb::Manual { folder, date } => manual::write(&Cli::command(), &date, &folder)
-            .map_err(|error| format!("larder: {}: {error}", folder.display())),
+        Verb::Manual { folder, date } => parts::manual(&Cli::command(), &date, &folder),
         Verb::Keeper(KeeperArgs { config, file, clear }) => {
             daemon::keep(&daemon::KeeperArgs::new(config, file, clear))
         }
@@ -159,18 +162,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the completions for `shell`; a reader that has seen enough is no failure.
-fn complete(shell: manual::Shell) -> Result<(), String> {
-    preset::print(&String::from_utf8_lossy(&manual::completions(&Cli::command(), shell)))
-}
-
 /// Reads a configuration that nodes are to share, as it is rolled out.
 fn gather(path: &std::path::Path) -> Result<serde_json::Value, String> {
     let carried = daemon::gather(path)?;
     serde_json::to_value(carried).map_err(|error| format!("larder: {error}"))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_demo)))]
 mod tests {
     use clap::Command;
 

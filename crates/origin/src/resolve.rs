@@ -7,16 +7,15 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hickory_resolver::config::ResolveHosts;
-use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::proto::op::Query;
-use hickory_resolver::proto::rr::{Name, RecordType};
-use hickory_resolver::{Hosts, ResolverBuilder, TokioResolver};
-use rt::time::Instant;
+use dns::Resolver;
+pub(crate) use dns::system_resolver;
 
 use crate::config::Lookups;
 use crate::pace::Pace;
 use crate::server::Server;
+
+#[cfg_attr(larder_demo, path = "resolve/no_dns.rs")]
+mod dns;
 
 /// For answers that come without a time to live: the hosts file's and the C library's.
 const TTL_NONE: Duration = Duration::from_secs(30);
@@ -42,7 +41,7 @@ pub(crate) async fn resolve_for_ever(
     host: String,
     port: u16,
     again: Again,
-    make: impl Fn() -> Option<TokioResolver>,
+    make: impl Fn() -> Option<Resolver>,
 ) {
     let Again { times, pace } = again;
     let mut resolver = None;
@@ -76,8 +75,8 @@ pub(crate) async fn resolve_for_ever(
 async fn lookup(
     host: &str,
     port: u16,
-    resolver: &mut Option<TokioResolver>,
-    make: impl FnOnce() -> Option<TokioResolver>,
+    resolver: &mut Option<Resolver>,
+    make: impl FnOnce() -> Option<Resolver>,
 ) -> Result<Lookup, String> {
     let (ips, ttl) = listed(host);
     if !ips.is_empty() {
@@ -87,15 +86,13 @@ async fn lookup(
         *resolver = make();
     }
     let Some(resolver) = resolver else { return lookup_by_libc(host, port).await };
-    let answer = resolver.lookup_ip(host).await.map_err(|error| error.to_string())?;
-    let ttl = answer.valid_until().saturating_duration_since(Instant::now().into_std());
-    Ok((admissible(answer.iter())?, ttl))
+    let (ips, ttl) = dns::ask(resolver, host).await?;
+    Ok((admissible(ips.into_iter())?, ttl))
 }
 
 /// Looks `host` up in the hosts file.
 pub(crate) fn listed(host: &str) -> Lookup {
-    let ips = Hosts::from_system().map(|hosts| in_hosts(&hosts, host)).unwrap_or_default();
-    (ips, TTL_NONE)
+    (dns::listed(host), TTL_NONE)
 }
 
 /// Looks `host` up once, by DNS or by the C library where the system's settings cannot be read.
@@ -134,35 +131,9 @@ pub fn look_up(host: &str) -> io::Result<Vec<IpAddr>> {
     Ok((host, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
 }
 
-/// A resolver as the system's settings say; `None` if they cannot be read.
-pub(crate) fn system_resolver() -> Option<TokioResolver> {
-    build(TokioResolver::builder_tokio().ok()?)
-}
-
-fn build(mut builder: ResolverBuilder<TokioRuntimeProvider>) -> Option<TokioResolver> {
-    let options = builder.options_mut();
-    // Its answers are kept by the servers, and the next lookup is made when they are too old.
-    options.cache_size = 0;
-    options.use_hosts_file = ResolveHosts::Never;
-    builder.build().ok()
-}
-
 async fn lookup_by_libc(host: &str, port: u16) -> Result<Lookup, String> {
     let found = tokio::net::lookup_host((host, port)).await.map_err(|error| error.to_string())?;
     Ok((admissible(found.map(|address| address.ip()))?, TTL_NONE))
-}
-
-/// The hosts file's addresses for `host`. One entry of either family is the whole answer, as with
-/// the C library's `files`: DNS is not asked for the other.
-fn in_hosts(hosts: &Hosts, host: &str) -> Vec<IpAddr> {
-    let Ok(name) = host.parse::<Name>() else { return Vec::new() };
-    let mut found = Vec::new();
-    for kind in [RecordType::A, RecordType::AAAA] {
-        if let Some(lookup) = hosts.lookup_static_host(&Query::query(name.clone(), kind)) {
-            found.extend(lookup.answers().iter().filter_map(|record| record.data.ip_addr()));
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use aws_lc_rs::digest::{Context, SHA256};
 use rustls::RootCertStore;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 
+use crate::crypto::digest::{Context, SHA256};
 use crate::error::MaterialError;
 use crate::pair::certificates;
 use crate::roster::{Known, Roster};

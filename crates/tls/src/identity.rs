@@ -1,11 +1,12 @@
 //! Identities of clients by their certificates, in the forms that origins are told.
 
-use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use data_encoding::BASE64;
 use rustls::pki_types::CertificateDer;
 use x509_parser::objects::{oid_registry, oid2abbrev};
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
+
+use crate::crypto::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 /// A client that has shown a good certificate.
 #[derive(Debug)]

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
-use aws_lc_rs::rand;
 use parking_lot::Mutex;
 use rustls::pki_types::UnixTime;
 use rustls::server::ProducesTickets;
 
 use crate::auth::ClientAuth;
+use crate::crypto::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use crate::crypto::hkdf::{HKDF_SHA256, KeyType, Salt};
+use crate::crypto::{SEALING, fill};
 use crate::error::MaterialError;
 
 /// The time for which tickets are made with a secret, in seconds: as in rustls.
@@ -48,7 +48,7 @@ impl TicketSecret {
     fn draw(now_secs: u64) -> Result<Self, MaterialError> {
         let mut secret = [0; SECRET];
         let failed = |_| MaterialError::Key("the random source fails".to_owned());
-        rand::fill(&mut secret).map_err(failed)?;
+        fill(&mut secret).map_err(failed)?;
         Ok(Self { made_secs: now_secs, secret })
     }
 
@@ -272,7 +272,7 @@ impl Maker {
         let made = self.made(now_secs);
         let key = made.keys.first()?;
         let mut nonce = [0; NONCE_LEN];
-        rand::fill(&mut nonce).ok()?;
+        fill(&mut nonce).ok()?;
         let mut ticket = [&key.name[..], &nonce, plain].concat();
         let (head, sealed) = ticket.split_at_mut(NAME + NONCE_LEN);
         let nonce = Nonce::assume_unique_for_key(nonce);
@@ -335,7 +335,7 @@ impl TicketKey {
         let (mut name, mut key) = ([0; NAME], [0; SECRET]);
         derive(b"name ", &mut name)?;
         derive(b"seal ", &mut key)?;
-        let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM_SIV, &key).ok()?);
+        let key = LessSafeKey::new(UnboundKey::new(&SEALING, &key).ok()?);
         Some(Self { made_secs: secret.made_secs, name, key })
     }
 }

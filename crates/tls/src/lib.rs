@@ -5,6 +5,7 @@
 
 mod auth;
 mod challenge;
+mod crypto;
 mod error;
 mod explain;
 mod handshake;

@@ -6,7 +6,6 @@
 
 use std::fmt;
 
-use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use x509_cert::Certificate;
 use x509_cert::der::asn1::{BitString, Null, ObjectIdentifier, OctetString};
 use x509_cert::der::{self, Any, Decode, Encode};
@@ -18,6 +17,7 @@ use x509_ocsp::{
     OcspResponseStatus, Request, ResponderId, SingleResponse, TbsRequest, Version,
 };
 
+use crate::crypto::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use crate::server::provider;
 
 const SHA1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.14.3.2.26");

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use rustls::crypto::CryptoProvider;
-use rustls::crypto::aws_lc_rs;
 use rustls::server::{
     ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, ServerConfig,
     WebPkiClientVerifier,
@@ -14,6 +13,7 @@ use rustls::version::{TLS12, TLS13};
 
 use crate::auth::ClientAuth;
 use crate::challenge::Challenges;
+use crate::crypto::default_provider;
 use crate::error::MaterialError;
 use crate::keyring::TicketKeys;
 use crate::pair::Pair;
@@ -24,8 +24,7 @@ const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 /// Suites, groups and signatures as in Mozilla's intermediate profile without finite-field
 /// Diffie-Hellman, and X25519MLKEM768 first. Of the suites the client chooses.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
-    static PROVIDER: LazyLock<Arc<CryptoProvider>> =
-        LazyLock::new(|| Arc::new(aws_lc_rs::default_provider()));
+    static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(default_provider()));
     Arc::clone(&PROVIDER)
 }
 

@@ -3,20 +3,27 @@
 //!
 //! They are processes of their own: whatever they do, the daemon does not wait for them.
 
+// Some helpers are for screens only.
+#![cfg_attr(larder_demo, allow(dead_code, reason = "the demo build has no screens"))]
+
 mod client;
 mod cluster;
 mod dashboard;
 mod feed;
+#[cfg(not(larder_demo))]
 mod hist;
+#[cfg(not(larder_demo))]
 mod live;
 mod log;
 mod logstat;
 mod nearby;
 mod rollout;
+#[cfg(not(larder_demo))]
 mod screen;
 mod stat;
 mod status;
 mod tags;
+#[cfg(not(larder_demo))]
 mod top;
 mod why;
 
@@ -25,22 +32,27 @@ use std::io::{self, IsTerminal, Write};
 pub use client::{AdminArgs, PurgeArgs, default_socket, purge, purge_all, reload};
 pub use cluster::{ClusterOrderArgs, ClusterStatusArgs, ClusterVerb, cluster};
 pub use dashboard::DashboardArgs;
+#[cfg(not(larder_demo))]
 pub use hist::HistArgs;
+#[cfg(not(larder_demo))]
 pub use live::{LiveView, Moment};
 pub use log::LogArgs;
 pub use logstat::LogstatArgs;
 pub use rollout::{ClusterRollBackArgs, ClusterRollOutArgs, Gather};
 pub use stat::StatArgs;
 pub use status::StatusArgs;
+#[cfg(not(larder_demo))]
 pub use top::TopArgs;
 pub use why::{ExplainArgs, reasons};
 
 pub use dashboard::run as dashboard;
+#[cfg(not(larder_demo))]
 pub use hist::run as hist;
 pub use log::run as log;
 pub use logstat::run as logstat;
 pub use stat::run as stat;
 pub use status::run as status;
+#[cfg(not(larder_demo))]
 pub use top::run as top;
 pub use why::run as explain;
 

@@ -1,9 +1,11 @@
 //! Tests of name resolution.
 
+use super::dns::{Hosts, build, in_hosts};
 use super::*;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use tokio::net::UdpSocket;
 
 use crate::config::OriginConfig;
@@ -79,7 +81,7 @@ async fn a_change_of_address_is_followed_and_a_failure_keeps_the_last_good_one()
         let mut names = NameServerConfig::udp(IpAddr::from([127, 0, 0, 1]));
         names.connections = vec![connection];
         let config = ResolverConfig::from_parts(None, Vec::new(), vec![names]);
-        build(TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()))
+        build(Resolver::builder_with_config(config, TokioRuntimeProvider::default()))
     };
     let host = "app.example".to_owned();
     let task = rt::spawn(resolve_for_ever(Arc::clone(&server), host, 8080, Again::default(), make));

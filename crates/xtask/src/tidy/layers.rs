@@ -109,6 +109,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("x509-ocsp", &["tls"]),
     ("x509-parser", &["tls"]),
     ("aws-lc-rs", &["tls", "cluster"]),
+    ("ring", &["tls", "cluster"]),
     ("toml", &["config"]),
     (
         "rustix",

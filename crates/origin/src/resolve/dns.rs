@@ -1,0 +1,51 @@
+//! Questions to DNS, and to the hosts file.
+
+use std::net::IpAddr;
+
+use hickory_resolver::ResolverBuilder;
+use hickory_resolver::config::ResolveHosts;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::op::Query;
+use hickory_resolver::proto::rr::{Name, RecordType};
+pub(super) use hickory_resolver::{Hosts, TokioResolver as Resolver};
+use rt::time::Instant;
+
+use super::Lookup;
+
+/// A resolver as the system's settings say; `None` if they cannot be read.
+pub(crate) fn system_resolver() -> Option<Resolver> {
+    build(Resolver::builder_tokio().ok()?)
+}
+
+pub(super) fn build(mut builder: ResolverBuilder<TokioRuntimeProvider>) -> Option<Resolver> {
+    let options = builder.options_mut();
+    // Its answers are kept by the servers, and the next lookup is made when they are too old.
+    options.cache_size = 0;
+    options.use_hosts_file = ResolveHosts::Never;
+    builder.build().ok()
+}
+
+/// Addresses of `host` as DNS says, good or not.
+pub(super) async fn ask(resolver: &Resolver, host: &str) -> Result<Lookup, String> {
+    let answer = resolver.lookup_ip(host).await.map_err(|error| error.to_string())?;
+    let ttl = answer.valid_until().saturating_duration_since(Instant::now().into_std());
+    Ok((answer.iter().collect(), ttl))
+}
+
+/// Addresses of `host` in the system's hosts file.
+pub(super) fn listed(host: &str) -> Vec<IpAddr> {
+    Hosts::from_system().map(|hosts| in_hosts(&hosts, host)).unwrap_or_default()
+}
+
+/// The hosts file's addresses for `host`. One entry of either family is the whole answer, as with
+/// the C library's `files`: DNS is not asked for the other.
+pub(super) fn in_hosts(hosts: &Hosts, host: &str) -> Vec<IpAddr> {
+    let Ok(name) = host.parse::<Name>() else { return Vec::new() };
+    let mut found = Vec::new();
+    for kind in [RecordType::A, RecordType::AAAA] {
+        if let Some(lookup) = hosts.lookup_static_host(&Query::query(name.clone(), kind)) {
+            found.extend(lookup.answers().iter().filter_map(|record| record.data.ip_addr()));
+        }
+    }
+    found
+}
