@@ -281,11 +281,12 @@ fn content_coding(own: Coding) -> codec::Coding {
 fn judge(ask: &Ask<'_>, file: &Arc<Opened>, date_s: u64, reply: &mut Reply) -> bool {
     let modified = file.last_modified();
     let sent = reply.form.map(|coding| coded::tag(file, coding));
-    let etag = sent.as_deref().or(Some(file.etag()));
+    let etag = Some(sent.as_deref().unwrap_or_else(|| file.etag()));
     let headers = &ask.request.headers;
     // A client that has one form of the file knows this state of it.
     let proceeds = |etag| conditional::may_proceed(headers, etag, modified, date_s);
-    if !proceeds(etag) && !(sent.is_some() && proceeds(Some(file.etag()))) {
+    let may_proceed = proceeds(etag) || sent.is_some() && proceeds(Some(file.etag()));
+    if !may_proceed {
         return false;
     }
     // Without a date of its own a file is not compared by the date of its response.

@@ -122,7 +122,7 @@ fn give(
         Given::Decoded => return None,
     };
     core.counters.inc(Counter::FormsSent);
-    let sent = body.length().unwrap_or(file.length());
+    let sent = body.length().unwrap_or_else(|| file.length());
     core.counters.add(Counter::FormsSpared, file.length().saturating_sub(sent));
     Some((coding, body))
 }
