@@ -8,6 +8,7 @@ mod support;
 mod blocks;
 mod claims;
 mod configs;
+mod recipes;
 mod table;
 mod world;
 
