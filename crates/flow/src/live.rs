@@ -37,7 +37,7 @@ use crate::vcl::link::Connected;
 /// One site: a policy and the origins it may choose from.
 pub struct Site {
     /// Its first host, for logs and counters.
-    pub name: String,
+    pub name: Arc<str>,
     /// Its index in [`Live::listed`].
     pub number: u32,
     /// The VCL that decides in the place of everything below; `None` where its policy does.
