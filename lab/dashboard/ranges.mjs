@@ -12,7 +12,9 @@ function invent() {
     const time = Math.floor(Date.now() / 60_000 - 1_440 + n) * 60_000;
     const wave = 1 + Math.sin((n / 1_440) * 2 * Math.PI - 2) * 0.6 + Math.sin(n * n) * 0.08;
     const rates = { hits: 900 * wave, misses: 70 * wave, passes: 40, requests: 970 * wave + 40, bytes_out: 9e6 * wave,
-      origin_requests: 80 * wave + 40, errors: n % 400 > 380 ? 9 : 0 };
+      origin_requests: 80 * wave + 40, errors: n % 400 > 380 ? 9 : 0, successes: 900 * wave, redirects: 60 * wave, client_errors: 12, spared_s: 30 * wave,
+      from_store: 900 * wave, judged: 970 * wave + 40, hits_p50_us: 60, hits_p90_us: 140, hits_p99_us: 900 * wave,
+      others_p50_us: 40_000, others_p90_us: 90_000 * wave, others_p99_us: 700_000 * wave };
     return columns.map((name) => (name === 'time_ms' ? time : rates[name]));
   });
   const asked = window.fetch;

@@ -241,6 +241,9 @@ const OBJECTS: [Parameter; 7] = [
     },
 ];
 
+const LIVE: [Parameter; 1] =
+    [text("site", "Figures of this site alone, by its first host; of all when it is not said.")];
+
 /// All there is.
 pub const TABLE: &[Route] = &[
     Route {
@@ -435,7 +438,11 @@ pub const TABLE: &[Route] = &[
     },
     Route {
         about: "Figures every second, as server-sent events: `hello`, `history`, then `figures`.",
-        also: &[(503, "As many look as may: `dashboard_viewers`.")],
+        query: &LIVE,
+        also: &[
+            (404, "There is no such site."),
+            (503, "As many look as may: `dashboard_viewers`."),
+        ],
         ..get("/api/v1/live", READ, Operation::Live, Content::Other("text/event-stream"))
     },
     page("/", HTML),
@@ -454,6 +461,7 @@ pub const TABLE: &[Route] = &[
     page("/news.js", SCRIPT),
     page("/origins.js", SCRIPT),
     page("/purge.js", SCRIPT),
+    page("/sites.js", SCRIPT),
     page("/tables.js", SCRIPT),
     Route {
         about: "The licence of what draws the dashboard's charts.",

@@ -1,7 +1,7 @@
 //! Counts by site and by duration: too many numbers for a fixed table.
 //!
-//! A core counts for itself and hands over once a second, in one piece, unless somebody reads just
-//! then: it never waits. So these figures are up to a second old.
+//! A core counts for itself and hands over many times a second, in one piece, unless somebody reads
+//! just then: it never waits. So these figures are a moment old.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -127,8 +127,27 @@ pub fn hit_ratio(count: impl Fn(Outcome) -> f64) -> Option<f64> {
     (judged > 0.0).then(|| sum(Outcome::is_hit) / judged)
 }
 
+/// The two kinds of answers whose times are told apart for each site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speed {
+    /// Answered from the store, with no word of an origin ([`Outcome::is_hit`]).
+    Hits,
+    /// All others.
+    Others,
+}
+
+impl Speed {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Hits, Self::Others];
+
+    /// The kind of an answer of this class.
+    pub const fn of(outcome: Outcome) -> Self {
+        if outcome.is_hit() { Self::Hits } else { Self::Others }
+    }
+}
+
 /// A histogram of durations.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
     counts: [u64; BOUNDS_US.len() + 1],
     sum_us: u64,
@@ -161,6 +180,39 @@ impl Latency {
         })
     }
 
+    /// Durations that were counted since `earlier`, when less was.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut later = *self;
+        for (own, was) in later.counts.iter_mut().zip(&earlier.counts) {
+            *own = own.saturating_sub(*was);
+        }
+        later.sum_us = self.sum_us.saturating_sub(earlier.sum_us);
+        later
+    }
+
+    /// The duration, in microseconds, that `part` of them do not exceed, as exact as the bounds
+    /// allow: between two of them it is assumed that durations are spread evenly on a logarithmic
+    /// scale. `None` if nothing was counted.
+    pub fn quantile_us(&self, part: f64) -> Option<f64> {
+        let wanted = self.count() as f64 * part;
+        let mut below = 0.0;
+        let mut low = 0.5;
+        for (at, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            if at > 0 {
+                low = BOUNDS_US[at - 1] as f64;
+            }
+            // What is longer than all bounds is as long as the last: more is not known.
+            let Some(high) = BOUNDS_US.get(at) else { return Some(low) };
+            let count = *count as f64;
+            if below + count >= wanted {
+                let share = ((wanted - below) / count).max(0.0);
+                return Some(low * (*high as f64 / low).powf(share));
+            }
+            below += count;
+        }
+        None
+    }
+
     /// The number of durations counted.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
@@ -177,19 +229,34 @@ impl Latency {
 pub struct SiteSums {
     /// Requests, in the order of [`Outcome::ALL`].
     pub requests: [u64; Outcome::ALL.len()],
-    /// Answers with a 5xx status.
-    pub errors: u64,
+    /// Answers by the first digit of their status: 2xx, 3xx, 4xx, 5xx. Others are not counted.
+    pub statuses: [u64; 4],
     /// Bytes of bodies sent.
     pub bytes: u64,
+    /// Times, in the order of [`Speed::ALL`].
+    pub times: [Latency; Speed::ALL.len()],
 }
 
 impl SiteSums {
+    /// Answers with a 5xx status.
+    pub fn errors(&self) -> u64 {
+        self.statuses[3]
+    }
+
+    /// The number of all requests.
+    pub fn all(&self) -> u64 {
+        self.requests.iter().sum()
+    }
+
     fn merge(&mut self, other: &Self) {
-        for (own, more) in self.requests.iter_mut().zip(&other.requests) {
+        let own = self.requests.iter_mut().chain(&mut self.statuses);
+        for (own, more) in own.zip(other.requests.iter().chain(&other.statuses)) {
             *own += more;
         }
-        self.errors += other.errors;
         self.bytes += other.bytes;
+        for (own, more) in self.times.iter_mut().zip(&other.times) {
+            own.merge(more);
+        }
     }
 }
 
@@ -203,6 +270,15 @@ pub struct Sums {
 }
 
 impl Sums {
+    /// Times of all requests, in the order of [`Speed::ALL`].
+    pub fn times(&self) -> [Latency; Speed::ALL.len()] {
+        let mut times = [Latency::default(); Speed::ALL.len()];
+        for (outcome, latency) in Outcome::ALL.iter().zip(&self.latency) {
+            times[Speed::of(*outcome) as usize].merge(latency);
+        }
+        times
+    }
+
     fn merge(&mut self, other: &Self) {
         for (name, sums) in &other.sites {
             match self.sites.get_mut(name) {
@@ -216,10 +292,24 @@ impl Sums {
     }
 }
 
+/// An answer of a site.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered {
+    /// The cache's part in it.
+    pub outcome: Outcome,
+    /// Its status.
+    pub status: u16,
+    /// Bytes of its body.
+    pub bytes: u64,
+    /// Microseconds that it took.
+    pub us: u64,
+}
+
 /// One site's row of a core's own count.
 #[derive(Debug, Default)]
 struct Row {
-    name: String,
+    /// `None` if the number was never any site's.
+    name: Option<Arc<str>>,
     sums: SiteSums,
 }
 
@@ -234,26 +324,25 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts a request of the site that has this number and name at present.
-    pub fn site(
-        &mut self,
-        number: usize,
-        name: &str,
-        outcome: Outcome,
-        is_error: bool,
-        bytes: u64,
-    ) {
+    /// Counts a request of the site that has this number and name at present. A name is compared
+    /// by where it lies, so a hit reads no text.
+    pub fn site(&mut self, number: usize, name: &Arc<str>, answered: Answered) {
         if self.rows.len() <= number {
             self.rows.resize_with(number + 1, Row::default);
         }
         let row = &mut self.rows[number];
-        if row.name != name {
-            let old = std::mem::replace(row, Row { name: name.to_owned(), ..Row::default() });
-            self.past.sites.entry(old.name).or_default().merge(&old.sums);
+        if !row.name.as_ref().is_some_and(|own| Arc::ptr_eq(own, name)) {
+            let new = Row { name: Some(Arc::clone(name)), ..Row::default() };
+            std::mem::replace(row, new).hand_over(&mut self.past);
         }
-        row.sums.requests[outcome as usize] += 1;
-        row.sums.errors += u64::from(is_error);
-        row.sums.bytes += bytes;
+        let Answered { outcome, status, bytes, us } = answered;
+        let sums = &mut row.sums;
+        sums.requests[outcome as usize] += 1;
+        if let Some(count) = sums.statuses.get_mut(usize::from(status / 100).wrapping_sub(2)) {
+            *count += 1;
+        }
+        sums.bytes += bytes;
+        sums.times[Speed::of(outcome) as usize].add(us);
     }
 
     /// Counts how long a request took.
@@ -265,16 +354,25 @@ impl Tally {
     pub fn hand_over(&mut self) {
         let Some(mut total) = self.total.try_lock() else { return };
         for row in &mut self.rows {
-            let sums = std::mem::take(&mut row.sums);
-            if sums != SiteSums::default() {
-                self.past.sites.entry(row.name.clone()).or_default().merge(&sums);
-            }
+            row.hand_over(&mut self.past);
         }
         self.past.latency = std::mem::take(&mut self.latency);
         let past = std::mem::take(&mut self.past);
         total.merge(&past);
-        // A number that was never any site's has no name.
-        total.sites.remove("");
+    }
+}
+
+impl Row {
+    /// Adds what was counted to `past`, and begins anew.
+    fn hand_over(&mut self, past: &mut Sums) {
+        // Each request is one of these.
+        if self.sums.all() == 0 {
+            return;
+        }
+        let sums = std::mem::take(&mut self.sums);
+        if let Some(name) = self.name.as_ref().filter(|name| !name.is_empty()) {
+            past.sites.entry(name.to_string()).or_default().merge(&sums);
+        }
     }
 }
 
@@ -310,21 +408,63 @@ mod tests {
     fn cores_are_added_up_by_the_names_of_sites() {
         let tallies = Tallies::default();
         let (mut a, mut b) = (tallies.register(), tallies.register());
-        a.site(3, "one", Outcome::Hit, false, 5);
-        a.site(3, "one", Outcome::Pass, true, 5);
-        // After a reload the number is another site's.
-        a.site(3, "two", Outcome::Hit, false, 1);
-        b.site(0, "one", Outcome::Hit, false, 2);
+        let (one, two): (Arc<str>, Arc<str>) = ("one".into(), "two".into());
+        let told = |outcome, status, bytes| Answered { outcome, status, bytes, us: 40 };
+        a.site(3, &one, told(Outcome::Hit, 200, 5));
+        a.site(3, &one, told(Outcome::Pass, 503, 5));
+        // After a reload the number is another site's, and names are made anew.
+        a.site(3, &two, told(Outcome::Hit, 304, 1));
+        b.site(0, &"one".into(), told(Outcome::Hit, 200, 2));
         assert_eq!(tallies.sum(), Sums::default(), "nothing is handed over yet");
         a.hand_over();
         b.hand_over();
         a.hand_over();
         let sites = tallies.sum().sites;
         assert_eq!(sites.keys().collect::<Vec<_>>(), ["one", "two"]);
-        let mut requests = [0; Outcome::ALL.len()];
-        (requests[Outcome::Hit as usize], requests[Outcome::Pass as usize]) = (2, 1);
-        assert_eq!(sites["one"], SiteSums { requests, errors: 1, bytes: 12 });
-        assert_eq!(sites["two"].requests[0], 1);
+        let of = &sites["one"];
+        assert_eq!(
+            (of.requests[Outcome::Hit as usize], of.requests[Outcome::Pass as usize]),
+            (2, 1)
+        );
+        assert_eq!((of.statuses, of.errors(), of.all(), of.bytes), ([2, 0, 0, 1], 1, 3, 12));
+        assert_eq!(of.times.map(|times| times.count()), [2, 1]);
+        assert_eq!((sites["two"].requests[0], sites["two"].statuses), (1, [0, 1, 0, 0]));
+    }
+
+    #[test]
+    fn a_status_that_is_none_of_the_four_is_not_counted() {
+        let tallies = Tallies::default();
+        let mut core = tallies.register();
+        for status in [0, 101, 199, 600, 999] {
+            core.site(
+                0,
+                &"one".into(),
+                Answered { outcome: Outcome::Pass, status, bytes: 0, us: 1 },
+            );
+        }
+        core.hand_over();
+        let sites = tallies.sum().sites;
+        assert_eq!((sites["one"].statuses, sites["one"].all()), ([0; 4], 5));
+    }
+
+    #[test]
+    fn quantiles_lie_within_the_bounds_of_what_was_counted() {
+        let mut latency = Latency::default();
+        assert_eq!(latency.quantile_us(0.5), None);
+        let before = latency;
+        (0..90).for_each(|_| latency.add(70));
+        (0..10).for_each(|_| latency.add(30_000));
+        let within = |part, low: f64, high: f64| {
+            let us = latency.since(&before).quantile_us(part).expect("some");
+            assert!(us > low && us <= high, "{part}: {us}");
+        };
+        within(0.5, 50.0, 100.0);
+        within(0.9, 50.0, 100.0);
+        within(0.99, 25_000.0, 50_000.0);
+        assert_eq!(latency.since(&latency).quantile_us(0.5), None);
+        let mut long = Latency::default();
+        long.add(90_000_000);
+        assert_eq!(long.quantile_us(0.99), Some(10_000_000.0));
     }
 
     #[test]

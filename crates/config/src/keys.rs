@@ -161,7 +161,7 @@ pub(crate) const ADMIN: Section = Section {
             "metrics", "\"token\" or \"open\"", "\"token\"", "Whether `/metrics` is for those with a token, or for whoever can connect.";
             "socket_mode", "permissions such as \"660\"", "\"600\"", "Permissions of the admin socket's file. Who may open it may do everything.";
             "audit", "an absolute path", "none", "File to which every change is written as a line of JSON that has the hash of the line before it. It is written to standard error in any case.";
-            "history", "a duration such as \"6h\"", "\"1d\"", "How far the dashboard's charts reach back, from \"10m\" to \"7d\". It is kept in memory, 64 bytes a minute (90 KiB for a day), and ends with the daemon.";
+            "history", "a duration such as \"6h\"", "\"1d\"", "How far the dashboard's charts reach back, from \"10m\" to \"7d\". It is kept in memory, 96 bytes a minute (135 KiB for a day), as much for each of the twelve busiest sites, and ends with the daemon.";
         }
     },
     later: &[],

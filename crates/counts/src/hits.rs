@@ -160,7 +160,7 @@ fn core() -> Rc<Core> {
 /// The sample site.
 pub(crate) fn site() -> Site {
     Site {
-        name: "www.example.com".to_owned(),
+        name: "www.example.com".into(),
         number: 0,
         vcl: None,
         policy: Arc::new(samples::site()),

@@ -48,6 +48,9 @@ export async function post(path, body) {
   return (await send(path, { method: 'POST', ...(body !== undefined && json) })).json();
 }
 
+// Looks something up.
+export const get = async (path) => (await send(path, {})).json();
+
 // Server-sent events as they come, each { name, data }. Ends when the stream does; throws when it breaks.
 export async function* events(path, signal) {
   const silence = new AbortController();

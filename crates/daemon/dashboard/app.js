@@ -8,6 +8,7 @@ import { byId, show, text } from './dom.js';
 import { Explain } from './explain.js';
 import { Origins } from './origins.js';
 import { Purge } from './purge.js';
+import { Sites } from './sites.js';
 
 const RETRY_MS = [1_000, 2_000, 5_000, 10_000];
 // A tab that nobody sees for so long lets the daemon rest.
@@ -16,7 +17,8 @@ const UNSEEN_MS = 60_000;
 const board = new Board();
 const origins = new Origins();
 const explain = new Explain();
-const parts = [origins, new Purge(), new Config()];
+const sites = new Sites(choose);
+const parts = [origins, new Purge(), new Config(() => sites.load())];
 
 let stream;
 let unseen;
@@ -43,10 +45,18 @@ function signOut(problem = '') {
   byId('token').focus();
 }
 
+// Shows one site alone, or all.
+function choose(site) {
+  board.site = site;
+  sites.chosen(site);
+  follow();
+}
+
 function welcome({ role, version, host }) {
   Object.assign(board, { version, host });
   document.title = `${host}: Larder`;
   for (const part of parts) part.allow(role);
+  sites.load();
   text(byId('role'), role);
   byId('role').title = { read: 'may look and explain', purge: 'may look, explain and purge', config: 'may do everything' }[role];
   if (byId('board').hidden) {
@@ -64,7 +74,9 @@ const handlers = {
   figures(data) {
     board.fill(data);
     if (board.paused) return;
-    origins.fill(data.servers);
+    const own = data.site?.origins;
+    // A program's backends are in nobody's list.
+    origins.fill(own?.length ? data.servers.filter(({ origin }) => own.includes(origin)) : data.servers);
   },
 };
 
@@ -80,7 +92,8 @@ async function follow() {
   stream = own;
   for (let tries = 0; !own.signal.aborted; tries += 1) {
     try {
-      for await (const { name, data } of events('/api/v1/live', own.signal)) {
+      const path = board.site ? `/api/v1/live?site=${encodeURIComponent(board.site)}` : '/api/v1/live';
+      for await (const { name, data } of events(path, own.signal)) {
         tries = 0;
         handlers[name]?.(data);
         live();
@@ -90,6 +103,11 @@ async function follow() {
       if (error instanceof Refused && [401, 403].includes(error.status)) {
         const unknown = token.get() ? 'This token is not known here.' : 'Here a token is needed.';
         signOut(error.status === 401 ? unknown : error.message);
+        return;
+      }
+      // The site is gone: a configuration without it was put in force.
+      if (error instanceof Refused && error.status === 404 && board.site) {
+        choose(undefined);
         return;
       }
       if (error instanceof Refused && byId('board').hidden) {

@@ -2,14 +2,18 @@
 import { Charts } from './charts.js';
 import { Cluster } from './cluster.js';
 import { byId, el, show, text } from './dom.js';
-import { bytes, bytesIn, count, duration, moment, percent, rate, time } from './format.js';
+import { bytes, bytesIn, count, duration, many, moment, percent, rate, time } from './format.js';
 import { News } from './news.js';
 import { Table, rowOf, twoLines } from './tables.js';
 
 // Rates in tiles are means of so many seconds: a figure that jumps cannot be read.
 const CALM_S = 5;
 
-// Tiles: { label, figure(f, mean) as [number, unit], beside(f, mean), alarm?(f, mean), part?(f) }.
+// A figure that one site alone may not have.
+const known = (value, words) => (value === undefined ? '' : words(value));
+
+// Tiles: { label, figure(f, mean) as [number, unit], beside(f, mean), alarm?(f, mean), part?(f), shared? }. What is shared
+// by sites is not shown of one.
 const TILES = [
   {
     label: 'Requests', figure: (f, mean) => [rate(mean('requests')), '/s'],
@@ -21,27 +25,33 @@ const TILES = [
   },
   {
     label: 'Sent', figure: (f, mean) => bytesIn(mean('bytes_out')).map((part, n) => (n ? `${part}/s` : part)),
-    beside: (f) => `${bytes(f.rates.bytes_in)}/s received`,
+    beside: (f) => known(f.rates.bytes_in, (received) => `${bytes(received)}/s received`),
   },
   {
     label: 'Origin requests', figure: (f, mean) => [rate(mean('origin_requests')), '/s'],
-    beside: (f) => `${rate(f.rates.origin_failures)} failures/s`,
+    beside: (f) => known(f.rates.origin_failures, (failures) => `${rate(failures)} failures/s`),
+  },
+  {
+    label: 'Origins were spared', figure: (f) => [many(f.now.spared_requests), 'requests'],
+    beside: (f) => `${duration(f.now.spared_s)} of work since the start`,
   },
   {
     label: 'Errors (5xx)', figure: (f, mean) => [rate(mean('errors')), '/s'],
-    beside: (f, mean) => `${rate(mean('client_errors'))} 4xx/s, ${rate(f.rates.aborted)} cut off/s`, alarm: (f, mean) => mean('errors') > 0,
+    beside: (f, mean) => [`${rate(mean('client_errors'))} 4xx/s`,
+      known(f.rates.aborted, (aborted) => `${rate(aborted)} cut off/s`)].filter(Boolean).join(', '),
+    alarm: (f, mean) => mean('errors') > 0,
   },
   {
-    label: 'Memory', figure: (f) => bytesIn(f.now.memory_bytes),
+    label: 'Memory', shared: true, figure: (f) => bytesIn(f.now.memory_bytes),
     beside: (f) => `of ${bytes(f.now.memory_budget_bytes)}`,
     part: (f) => f.now.memory_bytes / Math.max(1, f.now.memory_budget_bytes),
   },
   {
-    label: 'Objects', figure: (f) => [count(f.now.objects), ''],
+    label: 'Objects', shared: true, figure: (f) => [count(f.now.objects), ''],
     beside: (f) => `${rate(f.rates.evictions)} evicted/s`,
   },
   {
-    label: 'Connections', figure: (f) => [count(f.now.connections), ''],
+    label: 'Connections', shared: true, figure: (f) => [count(f.now.connections), ''],
     beside: (f, mean) => [`${count(f.now.tunnels)} tunnels`, ...handshakes(mean)].join(', '),
   },
 ];
@@ -82,6 +92,7 @@ class Tiles {
 
   fill(figures, mean) {
     for (const { box, parts, ...tile } of this.tiles) {
+      show(box, !(tile.shared && figures.site));
       const [number, unit] = tile.figure(figures, mean);
       text(parts.figure, number);
       text(parts.unit, unit);
@@ -232,7 +243,16 @@ function certificatesTable() {
   });
 }
 
-function otherTables() {
+// Has everything show one site alone, and all again.
+function onlyButton(cell, row, chosen) {
+  if (!cell.childElementCount) {
+    cell.append(el('button', { type: 'button', class: 'small', 'data-action': 'site', value: row.site }, 'Only this'));
+  }
+  cell.firstElementChild.setAttribute('aria-label', `Only ${row.site}`);
+  cell.firstElementChild.setAttribute('aria-pressed', String(row.site === chosen));
+}
+
+function otherTables(chosen) {
   return {
     sites: new Table(byId('sites-table'), {
       label: 'Sites', key: (row) => row.site, nothing: 'No requests yet.',
@@ -242,7 +262,8 @@ function otherTables() {
         number('Hits', hitsOf),
         number('Errors/s', (row) => rate(row.errors)),
         number('Sent/s', (row) => bytes(row.bytes), { minor: true }),
-        number('Requests in all', (row) => count(row.requests_total), { minor: true }),
+        number('Total', (row) => count(row.requests_total), { minor: true }),
+        { title: 'Only this?', fill: (cell, row) => onlyButton(cell, row, chosen()) },
       ],
     }),
     limits: new Table(byId('limits-table'), {
@@ -275,13 +296,13 @@ export class Board {
     this.notCached = new NotCached();
     this.tables = {
       misses: urlTable('misses-table', 'Most misses', 'that waited for an origin',
-        number('Waits/s', (row) => rate(row.waited))),
+        number('Misses/s', (row) => rate(row.waited))),
       time: urlTable('time-table', 'Most time', 'of all requests together',
-        number('Time/s', (row) => time(row.time_us))),
+        number('Time per second', (row) => time(row.time_us))),
       errors: errorsTable(),
       disk: diskTable(),
       certificates: certificatesTable(),
-      ...otherTables(),
+      ...otherTables(() => this.site),
     };
     this.paused = false;
   }
@@ -305,11 +326,14 @@ export class Board {
     this.news.fill(figures);
     this.tables.sites.fill(figures.sites);
     this.tables.limits.fill(figures.limits);
-    this.cluster.fill(figures.cluster);
+    this.cluster.fill(figures.site ? null : figures.cluster);
     this.tables.disk.fill(figures.disk);
-    this.tables.certificates.fill(figures.certificates);
-    show(byId('certificates'), figures.certificates.length > 0);
-    for (const element of document.querySelectorAll('.with-disk')) show(element, figures.disk.length > 0);
+    const { site } = figures;
+    const certificates = figures.certificates.filter((row) => !site || !row.site || row.site === site.name);
+    this.tables.certificates.fill(certificates);
+    show(byId('certificates'), certificates.length > 0);
+    for (const element of document.querySelectorAll('.of-all')) show(element, !site);
+    for (const element of document.querySelectorAll('.with-disk')) show(element, figures.disk.length > 0 && !site);
     show(byId('disk-finding'), figures.now.disk_finding > 0);
     text(byId('disk-index'), diskIndex(figures.now));
     const { ring } = figures;
@@ -320,6 +344,7 @@ export class Board {
     this.tables.misses.fill(ring.urls_by_misses);
     this.tables.time.fill(ring.urls_by_time);
     this.tables.errors.fill(ring.errors);
+    text(byId('left'), ring.left > 0 ? `and ${count(ring.left)} that visitors did not wait for (499)` : '');
     this.tables.clients.fill(ring.clients);
   }
 }

@@ -1,7 +1,7 @@
 // The pictures. Each has its numbers beside it as text, for whoever does not see it.
 /* global uPlot */
 import { byId, el, text } from './dom.js';
-import { bytes, duration, rate, span, time } from './format.js';
+import { bytes, duration, percent, rate, span, time } from './format.js';
 import { History } from './history.js';
 
 // The time that is shown even when less is known: one reading alone has no width.
@@ -9,7 +9,9 @@ const LEAST_S = 2;
 
 // The cache's part in answers, from the lowest layer of a chart to the highest.
 const PARTS = ['hits', 'stale', 'revalidated', 'misses', 'passes'];
-const COLOURS = ['ink', 'quiet', 'grid', 'bad', ...PARTS.flatMap((name) => [name, `${name}-fill`])];
+// Answers by the first digit of their status, likewise.
+const STATUSES = ['successes', 'redirects', 'client_errors', 'errors'];
+const COLOURS = ['ink', 'quiet', 'grid', 'bad', 'bad-ground', ...PARTS.flatMap((name) => [name, `${name}-fill`])];
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
 function colours() {
@@ -41,21 +43,32 @@ function fits(u, seconds, step) {
 // Steps of a scale of bytes, which goes by powers of two.
 const BYTE_STEPS = Array.from({ length: 45 }, (_, n) => 2 ** n);
 
+// Ranges of the scale upwards: from nothing, a share of all, and powers of ten around what there is.
+const FROM_NOTHING = { range: (u, low, high) => [0, high > 0 ? high * 1.08 : 1] };
+const SHARE = { range: () => [0, 1.02] };
+const LOGARITHMIC = {
+  distr: 3,
+  range: (u, low, high) => {
+    const [from, to] = low > 0 ? [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))] : [1, 4];
+    return [10 ** from, 10 ** Math.max(to, from + 1)];
+  },
+};
+
 function axes(c, format, incrs) {
   const common = { font: FONT, stroke: c.quiet, grid: { stroke: c.grid, width: 1 }, ticks: { show: false } };
   return [
     { ...common, grid: { show: false }, size: 22, gap: 4, space: 70,
       values: (u, splits, axis, space, step) => splits.map((s) => (fits(u, s, step) ? onAxis(s, step) : '')),
       incrs: TIME_STEPS },
-    { ...common, size: 58, gap: 6, space: 34, values: (_, splits) => splits.map(format), ...(incrs && { incrs }) },
+    { ...common, size: 58, gap: 6, space: 34, values: (_, splits) => splits.map((value) => (value === null ? '' : format(value))), ...(incrs && { incrs }) },
   ];
 }
 
-// A chart of rates over time. `lines`: { name, label, swatch, make(of), value?(of), stroke, fill, dash }, the highest of
+// A chart of figures over time. `lines`: { name, label, swatch, make(of), value?(of), stroke, fill, dash }, the highest of
 // a stack first; `value` is what the legend tells where that is not the line's own height.
 class Rates {
-  constructor(place, history, { title, unit, format, incrs, lines }) {
-    Object.assign(this, { history, unit, format, incrs, lines, title });
+  constructor(place, history, { title, unit, format, incrs, lines, scale = FROM_NOTHING }) {
+    Object.assign(this, { history, unit, format, incrs, lines, title, scale });
     this.values = lines.map(() => el('b', {}, '–'));
     // The lowest of a stack is the first that one reads about.
     const legend = el('ul', { class: 'legend' }, ...lines.map((line, n) => el('li', {},
@@ -78,7 +91,7 @@ class Rates {
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
       scales: {
         x: { range: () => this.#between() },
-        y: { range: (u, low, high) => [0, high > 0 ? high * 1.08 : 1] },
+        y: this.scale,
       },
       axes: axes(c, this.format, this.incrs),
       series: [{}, ...stack],
@@ -127,7 +140,7 @@ class Latency {
       return { name, colour, values, legend, plot, scaled: n === 1 };
     });
     place.append(el('figure', { class: 'chart card with-ring' },
-      el('figcaption', {}, el('h3', {}, 'Time to answer ', el('span', { class: 'quiet' }, 'requests/s by time, logarithmic'))),
+      el('figcaption', {}, el('h3', {}, 'Time to answer now ', el('span', { class: 'quiet' }, 'requests/s by time, logarithmic'))),
       ...this.parts.flatMap(({ legend, plot }) => [legend, plot])));
     this.data = undefined;
   }
@@ -220,9 +233,15 @@ export class Charts {
   constructor(place) {
     this.history = new History();
     this.ranges = new Ranges(this.history, () => this.#fill());
-    const upTo = (name) => (of) => PARTS.slice(0, PARTS.indexOf(name) + 1).reduce((sum, part) => sum + of(part), 0);
+    const upTo = (parts, name) => (of) => parts.slice(0, parts.indexOf(name) + 1).reduce((sum, part) => sum + of(part), 0);
     const layer = (name, label) => ({
-      label, swatch: name, stroke: name, fill: `${name}-fill`, make: upTo(name), value: (of) => of(name),
+      label, swatch: name, stroke: name, fill: `${name}-fill`, make: upTo(PARTS, name), value: (of) => of(name),
+    });
+    const answers = (name, label, colour, fill = `${colour}-fill`) => ({
+      label, swatch: colour, stroke: colour, fill, make: upTo(STATUSES, name), value: (of) => of(name),
+    });
+    const quantile = (kind, colour, part, dash) => ({
+      label: `${kind} ${part}`, swatch: colour, stroke: colour, dash, make: (of) => of(`${kind}_${part}_us`),
     });
     this.rates = [
       new Rates(place, this.history, {
@@ -231,6 +250,24 @@ export class Charts {
           layer('passes', 'passed'), layer('misses', 'misses'), layer('revalidated', 'revalidated'),
           layer('stale', 'stale'), layer('hits', 'hits'),
         ],
+      }),
+      new Rates(place, this.history, {
+        title: 'Hit ratio', unit: 'of what could be stored or was passed', format: percent, scale: SHARE,
+        lines: [{ label: 'hits', swatch: 'hits', stroke: 'hits', fill: 'hits-fill',
+          make: (of) => (of('judged') > 0 ? of('from_store') / of('judged') : null) }],
+      }),
+      new Rates(place, this.history, {
+        title: 'Answers by status', unit: 'per second', format: rate,
+        lines: [
+          answers('errors', '5xx', 'bad', 'bad-ground'), answers('client_errors', '4xx', 'misses'),
+          answers('redirects', '3xx', 'stale'), answers('successes', '2xx', 'hits'),
+        ],
+      }),
+      new Rates(place, this.history, {
+        title: 'Time to answer', unit: 'percentiles, logarithmic', format: time, scale: LOGARITHMIC,
+        lines: [['others', 'misses'], ['hits', 'hits']].flatMap(([kind, colour]) => [
+          quantile(kind, colour, 'p99', [2, 3]), quantile(kind, colour, 'p90', [7, 3]), quantile(kind, colour, 'p50'),
+        ]),
       }),
     ];
     this.latency = new Latency(place);
@@ -246,6 +283,10 @@ export class Charts {
             make: (of) => of('origin_requests') },
           { label: 'errors (5xx)', swatch: 'bad', stroke: 'bad', make: (of) => of('errors') },
         ],
+      }),
+      new Rates(place, this.history, {
+        title: 'Origins were spared', unit: 'seconds of work per second', format: rate,
+        lines: [{ label: 'spared', swatch: 'hits', stroke: 'hits', fill: 'hits-fill', make: (of) => of('spared_s') }],
       }),
     );
     // Drawn on a canvas, colours have to be looked up again.

@@ -3,7 +3,9 @@ import { post } from './api.js';
 import { answer, byId, confirmed, show, text } from './dom.js';
 
 export class Config {
-  constructor() {
+  // `reloaded` is called when another configuration may be in force.
+  constructor(reloaded) {
+    this.reloaded = reloaded;
     byId('config-check').addEventListener('click', () => this.#run('check', 'The file can be used.'));
     byId('config-reload').addEventListener('click', async () => {
       const words = 'The file is read again and put in force. Requests under way end as they began.';
@@ -23,6 +25,7 @@ export class Config {
       const result = await post(`/api/v1/config/${action}`);
       const stays = result.good && result.stays.length > 0;
       const words = stays ? `${good} But a restart is needed for: ${result.stays.join(', ')}.` : good;
+      if (action === 'reload') this.reloaded();
       this.#tell(result.good ? words : 'It cannot be used.', !result.good, result.said);
     } catch (error) {
       this.#tell('It was not accepted; the running configuration stays.', true, error.message);

@@ -15,6 +15,9 @@ export function rate(number) {
   return `${one.format(number / 1e6)} M`;
 }
 
+// A number of things, large ones short.
+export const many = (number) => (number < 99_950 ? count(number) : rate(number));
+
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
 // Bytes as a number and its unit.

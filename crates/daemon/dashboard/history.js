@@ -17,9 +17,12 @@ const LATE = 60;
 
 const minuteOf = (row) => Math.floor(row[0] / 60_000);
 
-// One row for many: their means, at the time of the last.
+// One row for many: their means, at the time of the last. Where there was nothing to tell a time of, there is no number.
 function meanOf(rows) {
-  const mean = (at) => rows.reduce((sum, row) => sum + row[at], 0) / rows.length;
+  const mean = (at) => {
+    const told = rows.map((row) => row[at]).filter((value) => value !== null);
+    return told.length ? told.reduce((sum, value) => sum + value, 0) / told.length : null;
+  };
   return rows.at(-1).map((value, at) => (at === 0 ? value : mean(at)));
 }
 
@@ -41,7 +44,7 @@ export class History {
 
   add(time_ms, rates) {
     if (time_ms - (this.rows.at(-1)?.[0] ?? 0) < LEAST_MS) return;
-    const row = [time_ms, ...this.columns.slice(1).map((name) => rates[name] ?? 0)];
+    const row = [time_ms, ...this.columns.slice(1).map((name) => (rates[name] === undefined ? 0 : rates[name]))];
     this.rows.push(row);
     while (this.rows.length > POINTS) this.rows.shift();
     this.late.push([time_ms, rates]);
@@ -90,7 +93,8 @@ export class History {
     return { rows: [...groups.values()].map(meanOf), gap_s };
   }
 
-  // For uPlot: seconds, then one list for each of `makes`, with holes where nothing was noted.
+  // For uPlot: seconds, then one list for each of `makes`, with holes where nothing was noted. Each makes a value of a
+  // row, which is asked for a figure by its name; null stands for none.
   series(...makes) {
     const at = Object.fromEntries(this.columns.map((name, n) => [name, n]));
     const lists = [[], ...makes.map(() => [])];
@@ -103,7 +107,7 @@ export class History {
         for (const list of lists.slice(1)) list.push(null);
       }
       lists[0].push(seconds);
-      makes.forEach((make, n) => lists[n + 1].push(make((name) => row[at[name]] ?? 0)));
+      makes.forEach((make, n) => lists[n + 1].push(make((name) => (at[name] === undefined ? 0 : row[at[name]]))));
       last = seconds;
     }
     return lists;

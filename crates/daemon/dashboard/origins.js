@@ -50,7 +50,7 @@ export class Origins {
         title: 'Last failure', kind: 'words', minor: true,
         fill: (cell, row) => twoLines(cell, row.last_error ?? '–', row.last_error && moment(row.last_error_ms)),
       },
-      { title: 'By hand', fill: (cell, row) => this.#buttons(cell, row) },
+      { title: 'Override', fill: (cell, row) => this.#buttons(cell, row) },
     ];
     this.table = new Table(byId('origins-table'), {
       label: 'Origins', key: (row) => `${row.origin} ${row.name}`, nothing: 'No origins.', columns,

@@ -203,7 +203,7 @@ impl Account {
 /// The user to become: `named`, or the usual one, or else the least. `find` looks a name up.
 ///
 /// # Errors
-/// There is none. A daemon that root has started does not stay root for that.
+/// No such user: a daemon that root has started does not stay root for want of one.
 fn chosen(
     named: Option<&str>,
     find: impl Fn(&str) -> Result<Option<User>, String>,

@@ -159,7 +159,7 @@ impl Api for Face {
             Operation::Watch => daemon.watch(asked),
             Operation::Explain => Ok(explain::answer(daemon, &asked.body).await),
             Operation::Dashboard => Ok(dashboard::file(&asked.path)),
-            Operation::Live => Ok(dashboard::live(daemon, &self.live, asked.caller)),
+            Operation::Live => Ok(dashboard::live(daemon, &self.live, &asked)),
             // The listener's own.
             Operation::Describe => Ok(Answer::json(&admin::document())),
         };

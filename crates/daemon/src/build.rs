@@ -118,7 +118,7 @@ fn site_of(
     let gates = Gates::new((&rules, name), users, origins, limits);
     let throttles = Throttles::new(&rules, limits);
     Site {
-        name: site.hosts.first().cloned().unwrap_or_default(),
+        name: name.into(),
         number,
         vcl: program(config, site, view),
         policy: Arc::new(Declared::new(rules)),

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use admin::{Answer, Body, Caller};
+use admin::{Answer, Asked, Body};
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
@@ -46,6 +46,7 @@ const FILES: &[File] = files! {
     "/news.js" SCRIPT "news.js";
     "/origins.js" SCRIPT "origins.js";
     "/purge.js" SCRIPT "purge.js";
+    "/sites.js" SCRIPT "sites.js";
     "/tables.js" SCRIPT "tables.js";
     "/uplot-license.txt" TEXT "vendor/uplot.LICENSE";
     "/uplot.css" STYLE "vendor/uplot.css";
@@ -66,10 +67,14 @@ pub(crate) fn file(path: &str) -> Answer {
 }
 
 /// Figures as server-sent events, until the viewer leaves: who looks and at what, the minutes
-/// before, then each second's.
-pub(crate) fn live(daemon: &Daemon, live: &Arc<Live>, caller: Caller) -> Answer {
+/// before, then each second's. Those of one site, if one is asked for.
+pub(crate) fn live(daemon: &Daemon, live: &Arc<Live>, asked: &Asked) -> Answer {
     let now = daemon.shared.live();
-    let Some(viewer) = live.view(now.limits.dashboard_viewers) else {
+    let (caller, site) = (asked.caller, asked.parameter("site"));
+    if site.is_some_and(|site| !now.listed.iter().any(|own| *own.name == *site)) {
+        return Answer::refusal(StatusCode::NOT_FOUND, "no site has this name: its first host is");
+    }
+    let Some(viewer) = live.view(site.map(str::to_owned), now.limits.dashboard_viewers) else {
         let why = "as many dashboards look as may: see `dashboard_viewers`";
         return Answer::refusal(StatusCode::SERVICE_UNAVAILABLE, why);
     };

@@ -5,10 +5,11 @@
 //! waits for no viewer: one that is slow misses what it was too slow for.
 
 mod figures;
+mod history;
 mod ring;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::counters::{Counters, Registry};
@@ -19,7 +20,8 @@ use rt::time::{MissedTickBehavior, interval, sleep};
 use tokio::sync::{Notify, watch};
 
 use crate::state::Daemon;
-use figures::{History, Reading};
+use figures::Reading;
+use history::History;
 use ring::RingView;
 
 /// The interval at which viewers are sent figures.
@@ -29,12 +31,17 @@ const IDLE: Duration = Duration::from_secs(10);
 /// Looks at the ring in each of these seconds: a busy core fills its ring in a few.
 const LOOKS: u32 = 10;
 
+/// The figures of a moment as viewers get them: those of all sites together, and those of each site
+/// that somebody has chosen.
+type Told = BTreeMap<Option<String>, Bytes>;
+
 /// State that viewers share.
 #[derive(Debug)]
 pub(crate) struct Live {
-    viewers: AtomicU64,
+    /// The number of viewers of each site, and of all together.
+    viewers: Mutex<BTreeMap<Option<String>, u64>>,
     came: Notify,
-    latest: watch::Sender<Bytes>,
+    latest: watch::Sender<Told>,
     history: Mutex<History>,
     counters: Arc<Counters>,
 }
@@ -43,14 +50,16 @@ pub(crate) struct Live {
 #[derive(Debug)]
 pub(crate) struct Viewer {
     live: Arc<Live>,
-    updates: watch::Receiver<Bytes>,
+    /// The site that is looked at; `None` for all together.
+    site: Option<String>,
+    updates: watch::Receiver<Told>,
 }
 
 impl Live {
     /// Nobody looks yet; whoever comes is told of as many minutes as `history_minutes`.
     pub(crate) fn new(counters: &Registry, history_minutes: usize) -> Arc<Self> {
         Arc::new(Self {
-            viewers: AtomicU64::new(0),
+            viewers: Mutex::default(),
             came: Notify::new(),
             latest: watch::Sender::default(),
             history: Mutex::new(History::new(history_minutes)),
@@ -58,41 +67,60 @@ impl Live {
         })
     }
 
-    /// One more viewer; `None` if there are `most` already.
-    pub(crate) fn view(self: &Arc<Self>, most: u64) -> Option<Viewer> {
-        let one_more = |viewers| (viewers < most).then_some(viewers + 1);
-        if self.viewers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_err() {
+    /// One more viewer, of one site or of all together; `None` if there are `most` already.
+    pub(crate) fn view(self: &Arc<Self>, site: Option<String>, most: u64) -> Option<Viewer> {
+        let mut viewers = self.viewers.lock();
+        if viewers.values().sum::<u64>() >= most {
+            drop(viewers);
             self.counters.limit(Limit::DashboardViewers);
             return None;
         }
+        *viewers.entry(site.clone()).or_default() += 1;
+        drop(viewers);
         self.came.notify_one();
         let mut updates = self.latest.subscribe();
         // What was sent before it came may be old.
         updates.mark_unchanged();
-        Some(Viewer { live: Arc::clone(self), updates })
+        Some(Viewer { live: Arc::clone(self), site, updates })
+    }
+
+    /// Sites that are looked at; `None` stands for all together.
+    fn looked_at(&self) -> Vec<Option<String>> {
+        self.viewers.lock().keys().cloned().collect()
     }
 
     fn is_looked_at(&self) -> bool {
-        self.viewers.load(Ordering::Relaxed) > 0
+        !self.viewers.lock().is_empty()
     }
 }
 
 impl Viewer {
     /// The time before it came, as an event.
     pub(crate) fn history(&self) -> Bytes {
-        event("history", &self.live.history.lock().json())
+        event("history", &self.live.history.lock().json(self.site.as_deref()))
     }
 
     /// The next figures, as an event; `None` if there will be none any more.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
-        self.updates.changed().await.ok()?;
-        Some(self.updates.borrow_and_update().clone())
+        loop {
+            self.updates.changed().await.ok()?;
+            // Those of a moment may have been made before it came.
+            if let Some(own) = self.updates.borrow_and_update().get(&self.site) {
+                return Some(own.clone());
+            }
+        }
     }
 }
 
 impl Drop for Viewer {
     fn drop(&mut self) {
-        self.live.viewers.fetch_sub(1, Ordering::Relaxed);
+        let mut viewers = self.live.viewers.lock();
+        if let Some(count) = viewers.get_mut(&self.site) {
+            *count -= 1;
+            if *count == 0 {
+                viewers.remove(&self.site);
+            }
+        }
     }
 }
 
@@ -118,7 +146,8 @@ pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<Live>) {
             has_rested = false;
             for _ in 0..looks {
                 tick.tick().await;
-                let looked = aside(view, RingView::look).await;
+                let sites = live.looked_at();
+                let looked = aside(view, move |view| view.look(&sites)).await;
                 view = looked.and_then(|(view, is_there)| is_there.then_some(view));
             }
         } else {
@@ -130,21 +159,39 @@ pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<Live>) {
         }
         let reading = Reading::take(&daemon);
         live.history.lock().note(&before, &reading);
-        if live.is_looked_at() {
-            let mut value = reading.json(&before);
-            let seconds = reading.since(&before);
-            let told = aside(view, move |view| {
-                view.pass(seconds);
-                view.json()
-            });
-            view = told.await.map(|(view, told)| {
-                value["ring"] = told;
-                view
-            });
-            live.latest.send_replace(event("figures", &value));
+        let shown = live.looked_at();
+        if !shown.is_empty() {
+            let told = tell(&reading, &before, shown, &mut view).await;
+            live.latest.send_replace(told);
         }
         before = reading;
     }
+}
+
+/// The figures of everything that is `shown`.
+async fn tell(
+    reading: &Reading,
+    before: &Reading,
+    shown: Vec<Option<String>>,
+    view: &mut Option<RingView>,
+) -> Told {
+    let seconds = reading.since(before);
+    let sites = shown.clone();
+    let of_ring = aside(view.take(), move |view| {
+        view.pass(seconds);
+        sites.iter().map(|site| view.json(site.as_deref())).collect::<Vec<_>>()
+    });
+    let of_ring = of_ring.await.map(|(own, told)| {
+        *view = Some(own);
+        told
+    });
+    let mut of_ring = of_ring.unwrap_or_default().into_iter();
+    let one = |site: Option<String>| {
+        let mut value = reading.json(before, site.as_deref());
+        value["ring"] = of_ring.next().unwrap_or_default();
+        (site, event("figures", &value))
+    };
+    shown.into_iter().map(one).collect()
 }
 
 /// Works on what the ring tells, next to the runtime: it may be much. `None` if there is nothing to
@@ -169,25 +216,39 @@ mod tests {
     fn no_more_viewers_than_may_be_and_each_is_noticed() {
         let registry = Registry::default();
         let live = Live::new(&registry, 10);
-        let (first, second) = (live.view(2), live.view(2));
-        assert!(first.is_some() && second.is_some() && live.view(2).is_none());
+        let site = || Some("a".to_owned());
+        let (first, second) = (live.view(None, 2), live.view(site(), 2));
+        assert!(first.is_some() && second.is_some() && live.view(None, 2).is_none());
         assert_eq!(registry.limit_sum(Limit::DashboardViewers), 1);
+        assert_eq!(live.looked_at(), [None, site()]);
         drop(first);
-        let third = live.view(2);
+        let third = live.view(site(), 2);
         assert!(third.is_some());
+        assert_eq!(live.looked_at(), [site()]);
         drop((second, third));
         assert!(!live.is_looked_at());
     }
 
     #[tokio::test]
-    async fn a_slow_viewer_gets_the_latest_and_a_newcomer_nothing_old() {
+    async fn a_slow_viewer_gets_the_latest_of_its_site_and_a_newcomer_nothing_old() {
         let live = Live::new(&Registry::default(), 10);
-        live.latest.send_replace(Bytes::from_static(b"old"));
-        let mut viewer = live.view(1).expect("one");
-        live.latest.send_replace(Bytes::from_static(b"1"));
-        live.latest.send_replace(Bytes::from_static(b"2"));
+        let told = |site: Option<&str>, text: &'static [u8]| {
+            live.latest
+                .send_replace(Told::from([(site.map(str::to_owned), Bytes::from_static(text))]));
+        };
+        told(None, b"old");
+        let mut viewer = live.view(None, 2).expect("one");
+        told(None, b"1");
+        told(None, b"2");
         assert_eq!(viewer.next().await.as_deref(), Some(&b"2"[..]));
         assert!(!viewer.updates.has_changed().expect("open"));
+        let mut of_a = live.view(Some("a".to_owned()), 2).expect("two");
+        // It was made before somebody had chosen the site.
+        told(None, b"3");
+        let early = tokio::time::timeout(Duration::from_millis(20), of_a.next()).await;
+        assert!(early.is_err(), "{early:?}");
+        told(Some("a"), b"4");
+        assert_eq!(of_a.next().await.as_deref(), Some(&b"4"[..]));
     }
 
     #[test]

@@ -293,7 +293,7 @@ fn by_site(page: &mut Page, sums: &Sums) {
     }
     page.head("site_errors_total", "counter", "Responses of a site with a 5xx status.");
     for (site, row) in &sums.sites {
-        page.sample("site_errors_total", &[("site", site)], row.errors);
+        page.sample("site_errors_total", &[("site", site)], row.errors());
     }
     page.head("site_bytes_out_total", "counter", "Bytes of bodies a site sent to clients.");
     for (site, row) in &sums.sites {

@@ -149,7 +149,7 @@ impl Teller<'_> {
                 return self.purge(&site, read);
             }
         };
-        self.site = Some(site.name.clone());
+        self.site = Some(site.name.to_string());
         self.steps.push(about_site(live, &site, request));
         if let Some(refused) = self.limits(&site, request, client.peer, now) {
             return refused;

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::tally::{Outcome, Tally};
+use base::tally::{Answered, Outcome, Tally};
 use base::{Counter, Counters, Limit, Now};
 use message::trace_context::FIELD;
 use message::{HeaderBlock, HeaderId, Request};
@@ -308,12 +308,13 @@ impl CoreLog {
         self.counters.add(Counter::BodyBytesIn, told.body_in);
         self.counters.add(Counter::HeadBytesOut, told.head_out);
         self.counters.add(Counter::BodyBytesOut, told.body_out);
+        let us = end_us.saturating_sub(told.started.began_us);
         let mut tally = self.tally.borrow_mut();
-        tally.time(outcome, end_us.saturating_sub(told.started.began_us));
+        tally.time(outcome, us);
         if let Some(site) = reply.about.site(told.live) {
-            let is_error = reply.status.code() >= 500;
-            let number = reply.about.decided.site();
-            tally.site(number, &site.name, outcome, is_error, told.body_out);
+            let (status, bytes) = (reply.status.code(), told.body_out);
+            let answered = Answered { outcome, status, bytes, us };
+            tally.site(reply.about.decided.site(), &site.name, answered);
         }
     }
 
@@ -335,9 +336,14 @@ impl CoreLog {
         self.answered(reply, &told);
     }
 
+    /// Hands over what was counted.
+    pub fn hand_over(&self) {
+        self.tally.borrow_mut().hand_over();
+    }
+
     /// Hands over what was collected and counted.
     pub fn flush(&self) {
-        self.tally.borrow_mut().hand_over();
+        self.hand_over();
         if let Some(core) = &self.sinks {
             core.flush();
         }

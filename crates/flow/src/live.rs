@@ -26,7 +26,7 @@ use crate::error_pages::ErrorPage;
 use crate::gate::Gates;
 use crate::invalidate::Door;
 use crate::peers::Peers;
-use crate::refine::{Allowance, Asked};
+use crate::refine::{Allowance, FileHits};
 use crate::siblings::Siblings;
 use crate::slices::SliceMemory;
 use crate::throttle::{self, Throttles};
@@ -38,7 +38,7 @@ use crate::vcl::link::Connected;
 /// One site: a policy and the origins it may choose from.
 pub struct Site {
     /// Its first host, for logs and counters.
-    pub name: String,
+    pub name: Arc<str>,
     /// Its index in [`Live::listed`].
     pub number: u32,
     /// The VCL that decides in the place of everything below; `None` where its policy does.
@@ -218,7 +218,7 @@ pub struct Shared {
     /// Time for further forms of stored bodies.
     pub(crate) allowance: Allowance,
     /// Counts of files that may be worth a form.
-    pub(crate) asked: Asked,
+    pub(crate) asked: FileHits,
     /// Stored responses that serve as dictionaries.
     pub(crate) dictionaries: Dictionaries,
     /// The memory of responses in slices.
@@ -283,7 +283,7 @@ impl Shared {
             sweeping: Arc::default(),
             listing: Arc::default(),
             allowance: Allowance::default(),
-            asked: Asked::default(),
+            asked: FileHits::default(),
             dictionaries: Dictionaries::default(),
             slices: SliceMemory::default(),
             failing: crate::failing::Failing::default(),

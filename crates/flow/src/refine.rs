@@ -136,18 +136,18 @@ impl Allowance {
     }
 }
 
-/// Counts of requests for files that have no form yet, by hash: those that share a place are coded a
-/// little sooner.
+/// Counts of requests for files that have no form yet, by hash: those that share a place are coded
+/// a little sooner.
 #[derive(Debug)]
-pub(crate) struct Asked(Box<[AtomicU8]>);
+pub(crate) struct FileHits(Box<[AtomicU8]>);
 
-impl Default for Asked {
+impl Default for FileHits {
     fn default() -> Self {
         Self(std::iter::repeat_with(AtomicU8::default).take(ASKED).collect())
     }
 }
 
-impl Asked {
+impl FileHits {
     /// Counts a request; true if there have been `hits` before.
     pub(crate) fn is_due(&self, hash: u64, hits: u32) -> bool {
         let Some(place) = self.0.get(hash as usize % ASKED) else { return false };

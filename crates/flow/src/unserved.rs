@@ -45,7 +45,7 @@ impl Shared {
         let live = self.live();
         let cut_off = live.listed.iter().filter(|site| site.is_cut_off());
         let mut without: BTreeMap<u32, String> =
-            cut_off.map(|site| (site.number, site.name.clone())).collect();
+            cut_off.map(|site| (site.number, site.name.to_string())).collect();
         let on_disk = self.cache.lower().disk().map_or(0, |disk| disk.stats().records);
         if without.is_empty() || on_disk > 0 {
             return Vec::new();

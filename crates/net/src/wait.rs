@@ -196,7 +196,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
     // A body that was not read to its end here is read off afterwards, if it is short.
     let keep =
         keep && !is_lost && upload.may_finish(&live.limits, &core.flow.counters) && !reply.close;
-    let (early, wrote, kept) = (early.rest(), Wrote::default(), Cell::new((waits, place)));
+    let (early, wrote, kept) = (early.rest(), Written::default(), Cell::new((waits, place)));
     let (live, request, guard, account) = (&live, &request, &guard, &account);
     let sending = Sending { core, guard, account, live, request, early, keep, wrote, kept };
     let sent = sending.send_and_note(stream, &mut upload, &mut reply, &note).await;
@@ -285,7 +285,7 @@ struct Sent {
 
 /// Counts of what has been written of a reply.
 #[derive(Default)]
-struct Wrote {
+struct Written {
     /// Bytes of the head that was written last.
     head_bytes: Cell<u64>,
     /// Bytes of chunked framing, which are no content, in what was written since then.
@@ -302,7 +302,7 @@ struct Sending<'a> {
     /// Interim responses that did not leave yet.
     early: &'a [u8],
     keep: bool,
-    wrote: Wrote,
+    wrote: Written,
     /// Memory that the request waits with, and a tunnel's place if the reply may open one.
     kept: Cell<(Option<Held>, Option<Entry>)>,
 }
@@ -394,7 +394,7 @@ impl Sending<'_> {
         guard.answering(core.flow.now().mono_ms);
         guard.sending(core.flow.now().mono_ms);
         let trails = framing == BodyFraming::Chunked && are_taken(&self.request.headers);
-        let wire = Wire { framing, trails, framed: &self.wrote.framed };
+        let wire = BodyLine { framing, trails, framed: &self.wrote.framed };
         let send = pin!(send_body(core, guard, stream, head, body, wire));
         let sent = upload.beside(core, guard, stream, send, watch).await;
         guard.send_done();
@@ -457,7 +457,7 @@ impl SendError {
 
 /// The way in which a body is written.
 #[derive(Clone, Copy)]
-struct Wire<'a> {
+struct BodyLine<'a> {
     framing: BodyFraming,
     /// The client takes trailers.
     trails: bool,
@@ -471,7 +471,7 @@ async fn send_body(
     stream: &Both<'_>,
     head: Vec<u8>,
     body: ReplyBody,
-    wire: Wire<'_>,
+    wire: BodyLine<'_>,
 ) -> Result<(), SendError> {
     let mut out = head;
     let parts = match body {
@@ -555,7 +555,7 @@ struct Coming<'a> {
     /// Bytes that are still to come, if it was said how many.
     left: Option<u64>,
     chunked: bool,
-    wire: Wire<'a>,
+    wire: BodyLine<'a>,
     broken: bool,
 }
 
@@ -569,7 +569,7 @@ enum Gathered {
 }
 
 impl<'a> Coming<'a> {
-    fn new(reader: Reader, length: Option<u64>, wire: Wire<'a>) -> Self {
+    fn new(reader: Reader, length: Option<u64>, wire: BodyLine<'a>) -> Self {
         let chunked = wire.framing == BodyFraming::Chunked;
         Self { reader, left: length, chunked, wire, broken: false }
     }

@@ -395,7 +395,7 @@ impl Worker {
 }
 
 /// Notes how long the core does one thing: that much later than it should it is asked again. Each
-/// time it also answers calls for room.
+/// time it also answers calls for room, and hands over what it has counted.
 async fn watch_turns(core: Rc<CoreCtx>, pulse: Pulse, index: usize) {
     loop {
         let due = rt::time::Instant::now() + TURN;
@@ -407,6 +407,7 @@ async fn watch_turns(core: Rc<CoreCtx>, pulse: Pulse, index: usize) {
             pulse.turned(index, ms);
         }
         room::answer_calls(&core);
+        core.flow.log.hand_over();
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Trouble {
     pub served: &'static str,
     /// Method of the first.
     pub method: String,
+    /// The site that was asked.
+    pub site: String,
     /// Host and target.
     pub url: String,
     /// It was asked for with `https`.
@@ -41,16 +43,23 @@ pub struct Trouble {
     pub agent: String,
 }
 
+/// The status of a request whose client left before its answer, as nginx logs it.
+const CLIENT_LEFT: u16 = 499;
+
 /// The latest of them, the oldest first.
 #[derive(Clone, Debug)]
 pub struct Troubles {
     rows: VecDeque<Trouble>,
+    left: u64,
     most: usize,
 }
 
 /// Returns true if a request failed here or at the origin. A page that does not exist is no
-/// failure.
+/// failure, nor is a client that left.
 pub fn went_wrong(record: &Record<'_>) -> bool {
+    if record.status == CLIENT_LEFT {
+        return false;
+    }
     record.status >= 500
         || !record.error.is_empty()
         || !record.limit.is_empty()
@@ -69,11 +78,12 @@ fn joined(first: &[u8], between: &[u8], second: &[u8]) -> String {
 impl Troubles {
     /// None yet; `most` rows are kept.
     pub fn new(most: usize) -> Self {
-        Self { rows: VecDeque::with_capacity(most), most: most.max(1) }
+        Self { rows: VecDeque::with_capacity(most), left: 0, most: most.max(1) }
     }
 
     /// Takes a record in, if something went wrong.
     pub fn add(&mut self, record: &Record<'_>, fields: &Fields) {
+        self.left += u64::from(record.status == CLIENT_LEFT);
         if !went_wrong(record) {
             return;
         }
@@ -97,6 +107,7 @@ impl Troubles {
             status: record.status,
             served: record.served.word(),
             method: kept(record.method),
+            site: kept(record.site),
             url,
             secure: record.flags.has(Flags::TLS),
             error,
@@ -105,6 +116,18 @@ impl Troubles {
             client: record.client.map(|address| address.to_string()).unwrap_or_default(),
             agent: kept(fields.agent(record).unwrap_or_default()),
         });
+    }
+
+    /// Those of one site, to go on from.
+    pub fn of_site(&self, site: &str) -> Self {
+        let mut own = Self::new(self.most);
+        own.rows.extend(self.rows.iter().filter(|row| row.site == site).cloned());
+        own
+    }
+
+    /// The number of clients that left before their answer came.
+    pub fn left(&self) -> u64 {
+        self.left
     }
 
     /// The latest first.
@@ -144,6 +167,18 @@ mod tests {
         assert!(went_wrong(&Record { status: 404, limit: b"ranges", ..Record::default() }));
         assert!(went_wrong(&Record { status: 200, error: b"cut off", ..Record::default() }));
         assert!(went_wrong(&Record { status: 502, ..Record::default() }));
+    }
+
+    #[test]
+    fn clients_that_left_are_counted_and_no_trouble() {
+        let (mut troubles, fields) = (Troubles::new(3), Fields::default());
+        troubles.add(&Record { status: 499, ..failed(b"/favicon.ico", b"client gone") }, &fields);
+        troubles.add(&Record { site: b"shop", ..failed(b"/cart", b"connect") }, &fields);
+        troubles.add(&failed(b"/other", b"connect"), &fields);
+        assert_eq!((troubles.left(), troubles.latest().count()), (1, 2));
+        let shop = troubles.of_site("shop");
+        let urls: Vec<_> = shop.latest().map(|row| row.url.as_str()).collect();
+        assert_eq!(urls, ["a/cart"]);
     }
 
     #[test]

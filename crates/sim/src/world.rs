@@ -251,7 +251,7 @@ fn site(number: u32, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>) -> Arc<Si
     let mut rules = SiteRules::default();
     rules.settings.stale_if_unreachable_ms = Some(0);
     Arc::new(Site {
-        name: ["d.example", "v.example"][number as usize].to_owned(),
+        name: ["d.example", "v.example"][number as usize].into(),
         number,
         vcl,
         policy: Arc::new(Declared::new(rules)),

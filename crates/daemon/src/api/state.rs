@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use admin::{Answer, Asked};
 use base::limits;
-use base::tally::Outcome;
+use base::tally::{Outcome, SiteSums};
 use http::StatusCode;
 use origin::{Order, ServerStatus};
 use serde::Deserialize;
@@ -88,7 +88,7 @@ impl Daemon {
                     "presets": site.presets,
                     "origins": origins,
                     "requests": requests,
-                    "errors": row.map_or(0, |row| row.errors),
+                    "errors": row.map_or(0, SiteSums::errors),
                     "rules": config::show_site(config, site),
                 })
             };

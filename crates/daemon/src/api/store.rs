@@ -265,7 +265,7 @@ impl Daemon {
         let live = self.shared.live();
         let site = match get("site") {
             Some(name) => {
-                let site = live.listed.iter().find(|site| site.name == name);
+                let site = live.listed.iter().find(|site| *site.name == *name);
                 let missing = || (StatusCode::NOT_FOUND, format!("there is no site `{name}`"));
                 Some((&live, &**site.ok_or_else(missing)?))
             }

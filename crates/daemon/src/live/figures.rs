@@ -1,10 +1,10 @@
 //! The daemon's figures at a moment, and the rates between two moments.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::counters::Counter;
 use base::limits;
-use base::tally::{Outcome, SiteSums, hit_ratio};
+use base::tally::{Latency, Outcome, SiteSums, Speed, hit_ratio};
 use origin::ServerStatus;
 use serde_json::{Map, Value, json};
 
@@ -13,14 +13,8 @@ use crate::servers;
 use crate::state::Daemon;
 use crate::volumes::{self, Volume};
 
-/// Readings that are kept as they were taken: ten minutes of seconds.
-const RECENT: usize = 600;
-/// Readings closer than this are of one look: the second tells of no time.
-const LEAST_S: f64 = 0.5;
-/// Milliseconds that an older row is the mean of.
-const MINUTE_MS: u64 = 60_000;
-/// Sites that are shown, those with most requests.
-const SITES: usize = 12;
+/// Sites whose rates are kept, and which stand in the table: those with most requests.
+pub(super) const SITES: usize = 12;
 /// Certificates that are shown, those that expire first.
 const CERTIFICATES: usize = 20;
 /// Nodes of a cluster that are shown, those that are not ready before the others.
@@ -39,8 +33,10 @@ const COUNTED: &[(&str, &[Counter])] = &[
     ("refused", Outcome::Refused.counters()),
     ("peers", Outcome::Peer.counters()),
     ("requests", &[Counter::Requests]),
-    ("errors", &[Counter::Status5xx]),
+    ("successes", &[Counter::Status2xx]),
+    ("redirects", &[Counter::Status3xx]),
     ("client_errors", &[Counter::Status4xx]),
+    ("errors", &[Counter::Status5xx]),
     ("handshakes", &[Counter::TlsHandshakes]),
     ("handshakes_tls12", &[Counter::Tls12]),
     ("aborted", &[Counter::Aborted]),
@@ -53,20 +49,22 @@ const COUNTED: &[(&str, &[Counter])] = &[
     ("invalidations", &[Counter::Invalidations]),
 ];
 
-/// Rates of one moment of the past, in this order behind its time.
-const KEPT: [&str; 11] = [
-    "hits",
-    "stale",
-    "revalidated",
-    "misses",
-    "passes",
-    "requests",
-    "errors",
-    "bytes_out",
-    "origin_requests",
-    "from_store",
-    "judged",
+/// Rates by status, in the order of [`SiteSums::statuses`].
+const STATUSES: [&str; 4] = ["successes", "redirects", "client_errors", "errors"];
+
+/// Quantiles of times, in microseconds, each of the answers of one kind.
+const QUANTILES: [(&str, Speed, f64); 6] = [
+    ("hits_p50_us", Speed::Hits, 0.5),
+    ("hits_p90_us", Speed::Hits, 0.9),
+    ("hits_p99_us", Speed::Hits, 0.99),
+    ("others_p50_us", Speed::Others, 0.5),
+    ("others_p90_us", Speed::Others, 0.9),
+    ("others_p99_us", Speed::Others, 0.99),
 ];
+
+/// Figures of a moment by their names: rates per second, and quantiles, which are no number where
+/// nothing was asked.
+pub(super) type Rates = BTreeMap<&'static str, f64>;
 
 /// The figures of one moment.
 #[derive(Clone, Debug, Default)]
@@ -76,10 +74,15 @@ pub(super) struct Reading {
     uptime_s: u64,
     counted: Vec<u64>,
     evictions: u64,
+    times: [Latency; Speed::ALL.len()],
     gauges: Vec<(&'static str, u64)>,
     limits: Vec<u64>,
+    /// The origins of each site.
+    origins: BTreeMap<String, Vec<String>>,
     sites: BTreeMap<String, SiteSums>,
     servers: Vec<(String, ServerStatus)>,
+    /// The number of answers of each origin's servers, and the microseconds until they began.
+    answers: BTreeMap<String, (u64, u64)>,
     volumes: Vec<Volume>,
     /// Each certificate's site, its name, and the seconds until it expires.
     certificates: Vec<(String, String, i64)>,
@@ -94,12 +97,20 @@ impl Reading {
         let (registry, cache) = (&daemon.shared.counters, &daemon.shared.cache);
         let store = cache.stats();
         let sum = |counters: &[Counter]| counters.iter().map(|c| registry.sum(*c)).sum();
+        let sums = daemon.shared.tallies.sum();
+        let servers = daemon.servers();
+        let mut answers = BTreeMap::<String, (u64, u64)>::new();
+        for (origin, server) in &servers {
+            let sum = answers.entry(origin.clone()).or_default();
+            *sum = (sum.0 + server.answers.0, sum.1 + server.answers.1);
+        }
         Self {
             unix_ms: rt::now().unix_ms,
             us: rt::micros(),
             uptime_s: daemon.uptime().as_secs(),
             counted: COUNTED.iter().map(|(_, counters)| sum(counters)).collect(),
             evictions: store.evictions,
+            times: sums.times(),
             gauges: vec![
                 ("objects", store.objects),
                 ("memory_bytes", store.bytes),
@@ -114,8 +125,10 @@ impl Reading {
                 ("disk_index_short", cache.index().is_short().into()),
             ],
             limits: limits::TABLE.iter().map(|spec| daemon.shared.limit_hits(spec.limit)).collect(),
-            sites: daemon.shared.tallies.sum().sites,
-            servers: daemon.servers(),
+            origins: daemon.with_config(origins),
+            sites: sums.sites,
+            servers,
+            answers,
             volumes: volumes::all(daemon),
             certificates: daemon.expiries(),
             cluster: daemon.cluster().map(|cluster| cluster.status()),
@@ -123,15 +136,25 @@ impl Reading {
         }
     }
 
-    /// The part of a reading that rates are made of, without the rows of sites and servers.
-    fn counts(&self) -> Self {
+    /// The part of a reading that the rates of `site` are made of, or of all together.
+    pub(super) fn counts(&self, site: Option<&str>) -> Self {
+        let of_one =
+            |name| self.sites.get_key_value(name).map(|(name, sums)| (name.clone(), *sums));
         Self {
             unix_ms: self.unix_ms,
             us: self.us,
             counted: self.counted.clone(),
             evictions: self.evictions,
+            times: self.times,
+            sites: site
+                .map_or_else(|| self.sites.clone(), |name| of_one(name).into_iter().collect()),
             ..Self::default()
         }
+    }
+
+    /// Milliseconds since 1970 UTC.
+    pub(super) fn unix_ms(&self) -> u64 {
+        self.unix_ms
     }
 
     /// Seconds since an earlier one.
@@ -145,12 +168,12 @@ impl Reading {
         (rate * 1e3).round() / 1e3
     }
 
-    /// Every rate by its name.
-    fn rates(&self, before: &Self) -> BTreeMap<&'static str, f64> {
-        let counted = COUNTED.iter().zip(self.counted.iter().zip(&before.counted));
-        let mut rates: BTreeMap<_, _> =
-            counted.map(|((name, _), (is, was))| (*name, self.rate(before, *was, *is))).collect();
-        rates.insert("evictions", self.rate(before, before.evictions, self.evictions));
+    /// Every rate by its name, of all together or of one site.
+    pub(super) fn rates(&self, before: &Self, site: Option<&str>) -> Rates {
+        let mut rates = match site {
+            None => self.rates_of_all(before),
+            Some(site) => self.rates_of_site(before, site),
+        };
         // Both parts of the hit ratio, so that whoever shows a mean of it needs no formula.
         let judged =
             [("from_store", Outcome::is_hit as fn(_) -> _), ("judged", Outcome::is_judged)];
@@ -158,17 +181,88 @@ impl Reading {
             let parts = Outcome::ALL.into_iter().filter(|outcome| such(*outcome));
             rates.insert(name, parts.map(|part| rates[COUNTED[part as usize].0]).sum());
         }
+        let (is, was) = (self.times_of(site), before.times_of(site));
+        for (name, speed, part) in QUANTILES {
+            let times = is[speed as usize].since(&was[speed as usize]);
+            rates.insert(name, times.quantile_us(part).map_or(f64::NAN, f64::round));
+        }
         rates
     }
 
-    /// The figures that viewers are sent; rates are those since `before`.
-    pub(super) fn json(&self, before: &Self) -> Value {
-        let now: Map<_, _> =
+    fn rates_of_all(&self, before: &Self) -> Rates {
+        let counted = COUNTED.iter().zip(self.counted.iter().zip(&before.counted));
+        let mut rates: Rates =
+            counted.map(|((name, _), (is, was))| (*name, self.rate(before, *was, *is))).collect();
+        rates.insert("evictions", self.rate(before, before.evictions, self.evictions));
+        let spared =
+            |counted: &Self| self.sites.keys().map(|site| self.spared_us(counted, site)).sum();
+        rates.insert("spared_s", self.rate(before, spared(before), spared(self)) / 1e6);
+        rates
+    }
+
+    /// Rates of one site have the names that those of all have.
+    fn rates_of_site(&self, before: &Self, site: &str) -> Rates {
+        let sums = |reading: &Self| reading.sites.get(site).copied().unwrap_or_default();
+        let (is, was) = (sums(self), sums(before));
+        let rate = |was: u64, is: u64| self.rate(before, was, is);
+        let mut rates = Rates::new();
+        for outcome in Outcome::ALL {
+            let at = outcome as usize;
+            rates.insert(COUNTED[at].0, rate(was.requests[at], is.requests[at]));
+        }
+        for (name, (is, was)) in STATUSES.iter().zip(is.statuses.iter().zip(&was.statuses)) {
+            rates.insert(name, rate(*was, *is));
+        }
+        rates.insert("requests", rate(was.all(), is.all()));
+        rates.insert("bytes_out", rate(was.bytes, is.bytes));
+        // An origin's servers may be those of other sites, too: what waited for one is this site's.
+        let waited = ["revalidated", "misses", "passes"].iter().map(|name| rates[name]).sum();
+        rates.insert("origin_requests", waited);
+        let spared = rate(self.spared_us(before, site), self.spared_us(self, site)) / 1e6;
+        rates.insert("spared_s", spared);
+        rates
+    }
+
+    fn times_of(&self, site: Option<&str>) -> [Latency; Speed::ALL.len()] {
+        let of = |name: &str| self.sites.get(name).map(|sums| sums.times).unwrap_or_default();
+        site.map_or(self.times, of)
+    }
+
+    /// Microseconds that the answers from the store which `counted` has for `site` would have
+    /// waited for an origin: each as long as the site's origins take until they answer, in the mean since
+    /// the start.
+    fn spared_us(&self, counted: &Self, site: &str) -> u64 {
+        let from_store = counted.sites.get(site).map_or(0, from_store);
+        (from_store as f64 * self.mean_us(site)) as u64
+    }
+
+    /// The mean time until a site's origins answer, in microseconds; of all origins where the
+    /// site's are not known, as those of a program.
+    fn mean_us(&self, site: &str) -> f64 {
+        let own = self.origins.get(site).filter(|own| !own.is_empty());
+        let theirs =
+            self.answers.iter().filter(|(name, _)| own.is_none_or(|own| own.contains(name)));
+        let (answers, us) = theirs.fold((0, 0), |sum, (_, more)| (sum.0 + more.0, sum.1 + more.1));
+        if answers == 0 { 0.0 } else { us as f64 / answers as f64 }
+    }
+
+    /// The figures that viewers are sent, of all together or of one site; rates are those since
+    /// `before`.
+    pub(super) fn json(&self, before: &Self, site: Option<&str>) -> Value {
+        let mut now: Map<_, _> =
             self.gauges.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+        let is_shown = |name: &str| site.is_none_or(|site| site == name);
+        let shown = || self.sites.iter().filter(|(name, _)| is_shown(name));
+        let spared: u64 = shown().map(|(_, sums)| from_store(sums)).sum();
+        let spared_us: u64 = shown().map(|(name, _)| self.spared_us(self, name)).sum();
+        now.insert("spared_requests".to_owned(), json!(spared));
+        now.insert("spared_s".to_owned(), json!(spared_us / 1_000_000));
+        let chosen = site.map(|name| json!({ "name": name, "origins": self.origins.get(name) }));
         json!({
             "time_ms": self.unix_ms,
             "uptime_s": self.uptime_s,
-            "rates": self.rates(before),
+            "site": chosen,
+            "rates": self.rates(before, site),
             "now": now,
             "sites": self.sites(before),
             "servers": self.servers(before),
@@ -179,12 +273,16 @@ impl Reading {
         })
     }
 
-    fn sites(&self, before: &Self) -> Vec<Value> {
+    /// The names of the sites with most requests, the first the one with most.
+    pub(super) fn busiest(&self) -> Vec<&String> {
         let mut rows: Vec<_> = self.sites.iter().collect();
-        let all = |sums: &SiteSums| sums.requests.iter().sum::<u64>();
-        rows.sort_by_key(|(_, sums)| std::cmp::Reverse(all(sums)));
-        rows.truncate(SITES);
-        let row = |(name, sums): (&String, &SiteSums)| {
+        rows.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.all()));
+        rows.into_iter().take(SITES).map(|(name, _)| name).collect()
+    }
+
+    fn sites(&self, before: &Self) -> Vec<Value> {
+        let row = |name: &String| {
+            let sums = &self.sites[name];
             let was = before.sites.get(name).copied().unwrap_or_default();
             let rate = |outcome: Outcome| {
                 let at = outcome as usize;
@@ -198,16 +296,16 @@ impl Reading {
                 .collect();
             json!({
                 "site": name,
-                "requests": self.rate(before, all(&was), all(sums)),
+                "requests": self.rate(before, was.all(), sums.all()),
                 "cache": classes,
                 "hit_ratio": hit_ratio(rate),
-                "errors": self.rate(before, was.errors, sums.errors),
+                "errors": self.rate(before, was.errors(), sums.errors()),
                 "bytes": self.rate(before, was.bytes, sums.bytes),
-                "requests_total": all(sums),
+                "requests_total": sums.all(),
                 "cache_total": totals,
             })
         };
-        rows.into_iter().map(row).collect()
+        self.busiest().into_iter().map(row).collect()
     }
 
     fn servers(&self, before: &Self) -> Vec<Value> {
@@ -268,73 +366,20 @@ impl Reading {
     }
 }
 
-/// The last rows of rates. The memory for all of them is taken at once.
-#[derive(Debug)]
-struct Rows {
-    most: usize,
-    rows: VecDeque<(u64, [f64; KEPT.len()])>,
+/// The number of answers from the store, which origins were spared.
+fn from_store(sums: &SiteSums) -> u64 {
+    let parts = Outcome::ALL.into_iter().filter(|outcome| outcome.is_hit());
+    parts.map(|part| sums.requests[part as usize]).sum()
 }
 
-impl Rows {
-    fn new(most: usize) -> Self {
-        Self { most, rows: VecDeque::with_capacity(most) }
-    }
-
-    /// Adds what happened between two readings, in place of the oldest row when all are taken.
-    fn note(&mut self, before: &Reading, now: &Reading) {
-        let rates = now.rates(before);
-        if self.rows.len() >= self.most {
-            self.rows.pop_front();
-        }
-        let of = |name: &str| rates.get(name).copied().unwrap_or(0.0);
-        self.rows.push_back((now.unix_ms, KEPT.map(of)));
-    }
-
-    fn json(&self) -> Vec<Vec<f64>> {
-        let row = |(unix_ms, rates): &(u64, [f64; KEPT.len()])| {
-            [*unix_ms as f64].iter().chain(rates).copied().collect()
-        };
-        self.rows.iter().map(row).collect()
-    }
-}
-
-/// The time before: the last readings as they were taken, and means of whole minutes behind them.
-#[derive(Debug)]
-pub(super) struct History {
-    recent: Rows,
-    minutes: Rows,
-    /// Where the minute that is not over began.
-    minute: Option<Reading>,
-}
-
-impl History {
-    /// Reaches back so many minutes, once it is as old.
-    pub(super) fn new(minutes: usize) -> Self {
-        Self { recent: Rows::new(RECENT), minutes: Rows::new(minutes), minute: None }
-    }
-
-    /// Adds what happened between two readings.
-    pub(super) fn note(&mut self, before: &Reading, now: &Reading) {
-        if now.since(before) >= LEAST_S {
-            self.recent.note(before, now);
-        }
-        let start = self.minute.get_or_insert_with(|| before.counts());
-        if now.unix_ms / MINUTE_MS != start.unix_ms / MINUTE_MS {
-            self.minutes.note(start, now);
-            self.minute = Some(now.counts());
-        }
-    }
-
-    /// The names of the columns, and both kinds of rows, the oldest first.
-    pub(super) fn json(&self) -> Value {
-        let columns: Vec<&str> = ["time_ms"].into_iter().chain(KEPT).collect();
-        json!({
-            "columns": columns,
-            "reach_s": self.minutes.most * 60,
-            "rows": self.recent.json(),
-            "minutes": self.minutes.json(),
-        })
-    }
+/// The origins of each site, those of its routes too.
+fn origins(config: &config::Config) -> BTreeMap<String, Vec<String>> {
+    let row = |site: &config::SiteConfig| {
+        let names: BTreeSet<_> =
+            site.origins.iter().map(|at| config.origins[*at].name.clone()).collect();
+        Some((site.hosts.first()?.clone(), names.into_iter().collect()))
+    };
+    config.sites.iter().filter_map(row).collect()
 }
 
 /// A node's view of its cluster, with as many nodes as are shown, and the number of all.
@@ -349,13 +394,13 @@ fn nodes(mut status: cluster::Status, configuration: &Value) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use disk::{Condition, Reason, Stats};
 
     use super::*;
 
     /// A reading at this second in which everything that is counted has this value.
-    fn reading(second: u64, value: u64) -> Reading {
+    pub(in crate::live) fn reading(second: u64, value: u64) -> Reading {
         Reading {
             unix_ms: second * 1000,
             us: second * 1_000_000,
@@ -365,19 +410,53 @@ mod tests {
         }
     }
 
-    #[test]
-    fn rates_are_by_the_second_whatever_time_has_passed() {
-        let told = reading(12, 500).json(&reading(2, 100));
-        assert_eq!(told["rates"]["requests"], 40.0);
-        assert_eq!(told["rates"]["evictions"], 0.0);
-        // Two looks at the same moment divide by nothing.
-        assert!(reading(2, 5).json(&reading(2, 5))["rates"]["hits"].is_f64());
+    /// The same, taken at this microsecond.
+    pub(in crate::live) fn at(us: u64, reading: Reading) -> Reading {
+        Reading { us, ..reading }
+    }
+
+    /// The same with a site that has answered so many requests from the store.
+    pub(in crate::live) fn site(mut reading: Reading, name: &str, hits: u64) -> Reading {
+        let mut sums = SiteSums { statuses: [hits, 0, 0, 0], ..SiteSums::default() };
+        sums.requests[Outcome::Hit as usize] = hits;
+        reading.sites.insert(name.to_owned(), sums);
+        reading
     }
 
     #[test]
-    fn each_kept_rate_is_counted() {
-        let rates = reading(1, 0).rates(&reading(0, 0));
-        assert!(KEPT.iter().all(|name| rates.contains_key(name)));
+    fn a_site_has_rates_and_sums_of_its_own() {
+        let with = |second, a, b, answers| {
+            let mut own = site(site(reading(second, 0), "a", a), "b", b);
+            own.origins.insert("a".to_owned(), vec!["app".to_owned()]);
+            own.answers.insert("app".to_owned(), answers);
+            own.answers.insert("other".to_owned(), (1, 9));
+            own
+        };
+        let (before, now) = (with(0, 10, 0, (2, 400_000)), with(2, 20, 100, (4, 800_000)));
+        let told = now.json(&before, Some("a"));
+        assert_eq!(told["site"], json!({ "name": "a", "origins": ["app"] }));
+        for name in ["requests", "hits", "successes", "from_store", "judged"] {
+            assert_eq!(told["rates"][name], 5.0, "{name}");
+        }
+        assert_eq!(told["rates"]["errors"], 0.0);
+        // 0.2 s for each of twenty, and for each of five a second.
+        assert_eq!(
+            (&told["now"]["spared_requests"], &told["now"]["spared_s"]),
+            (&json!(20), &json!(4))
+        );
+        assert_eq!(told["rates"]["spared_s"], 1.0);
+        assert_eq!(told["rates"]["hits_p50_us"], Value::Null, "no time was told");
+        let all = now.json(&before, None);
+        assert_eq!((&all["site"], &all["now"]["spared_requests"]), (&Value::Null, &json!(120)));
+    }
+
+    #[test]
+    fn rates_are_by_the_second_whatever_time_has_passed() {
+        let told = reading(12, 500).json(&reading(2, 100), None);
+        assert_eq!(told["rates"]["requests"], 40.0);
+        assert_eq!(told["rates"]["evictions"], 0.0);
+        // Two looks at the same moment divide by nothing.
+        assert!(reading(2, 5).json(&reading(2, 5), None)["rates"]["hits"].is_f64());
     }
 
     #[test]
@@ -386,13 +465,13 @@ mod tests {
         let sums = |hits, passes| {
             let mut requests = [0; Outcome::ALL.len()];
             (requests[Outcome::Hit as usize], requests[Outcome::Pass as usize]) = (hits, passes);
-            SiteSums { requests, errors: 1, bytes: 8 }
+            SiteSums { requests, statuses: [0, 0, 0, 1], bytes: 8, ..SiteSums::default() }
         };
         before.sites.insert("a".to_owned(), sums(10, 0));
         now.sites.insert("a".to_owned(), sums(20, 10));
         now.sites.insert("b".to_owned(), sums(100, 0));
         now.limits[3] = 4;
-        let told = now.json(&before);
+        let told = now.json(&before, None);
         assert_eq!(told["sites"][0]["site"], "b");
         assert_eq!(told["sites"][0]["requests"], 50.0);
         assert_eq!(told["sites"][1]["requests"], 10.0);
@@ -412,73 +491,13 @@ mod tests {
             absence: None,
         };
         let (mut before, mut now) = (reading(0, 0), reading(2, 0));
-        assert_eq!(now.json(&before)["disk"], json!([]));
+        assert_eq!(now.json(&before, None)["disk"], json!([]));
         before.volumes.push(volume(10, false));
         now.volumes.push(volume(30, true));
-        let told = &now.json(&before)["disk"][0];
+        let told = &now.json(&before, None)["disk"][0];
         assert_eq!((&told["path"], &told["is_in"]), (&json!("/srv/disk"), &json!(false)));
         assert_eq!(told["rates"]["reads"], 10.0);
         assert_eq!((&told["damaged"], &told["errors"]), (&json!(2), &json!(3)));
         assert!(told["state"].as_str().is_some_and(|state| state.starts_with("out of use: ")));
-    }
-
-    /// A history and its JSON, after readings every `step` seconds. The counters grow by one a
-    /// second.
-    fn noted(minutes: usize, step: u64, last: u64) -> (History, Value) {
-        let mut history = History::new(minutes);
-        for second in (step..=last).step_by(step as usize) {
-            history.note(&reading(second - step, second - step), &reading(second, second));
-        }
-        let told = history.json();
-        (history, told)
-    }
-
-    fn rows(told: &Value, name: &str) -> Vec<Vec<f64>> {
-        serde_json::from_value(told[name].clone()).expect("rows of numbers")
-    }
-
-    #[test]
-    fn the_last_readings_are_kept_as_they_were_taken() {
-        let (_, told) = noted(10, 1, RECENT as u64 + 5);
-        let rows = rows(&told, "rows");
-        assert_eq!(rows.len(), RECENT);
-        assert_eq!(rows[0][0], 6_000.0);
-        assert_eq!(Some(rows[0].len()), told["columns"].as_array().map(Vec::len));
-        assert_eq!(rows[0][1], 1.0);
-    }
-
-    #[test]
-    fn two_looks_at_one_moment_are_one_row() {
-        let mut history = History::new(10);
-        history.note(&reading(0, 0), &reading(10, 50));
-        let again = Reading { us: 10_002_000, ..reading(10, 50) };
-        history.note(&reading(10, 50), &again);
-        assert_eq!(rows(&history.json(), "rows").len(), 1);
-    }
-
-    #[test]
-    fn minutes_behind_them_are_means_of_all_that_happened_in_one() {
-        let mut history = History::new(60);
-        // Nothing for half a minute, then two a second.
-        history.note(&reading(0, 0), &reading(30, 0));
-        history.note(&reading(30, 0), &reading(59, 58));
-        assert!(rows(&history.json(), "minutes").is_empty());
-        history.note(&reading(59, 58), &reading(60, 60));
-        let minutes = rows(&history.json(), "minutes");
-        assert_eq!(minutes.len(), 1);
-        assert_eq!(minutes[0][..2], [60_000.0, 1.0]);
-    }
-
-    #[test]
-    fn a_day_of_minutes_takes_no_more_than_was_taken_at_the_start() {
-        let day = 24 * 60;
-        let capacity = History::new(day).minutes.rows.capacity();
-        let (history, told) = noted(day, 10, 3 * 86_400);
-        assert_eq!(history.minutes.rows.capacity(), capacity);
-        let minutes = rows(&told, "minutes");
-        assert_eq!(minutes.len(), day);
-        assert_eq!(told["reach_s"], 86_400);
-        assert_eq!(minutes[0][..2], [(2.0 * 86_400.0 + 60.0) * 1e3, 1.0]);
-        assert_eq!(minutes.last().map(|row| row[0]), Some(3.0 * 86_400.0 * 1e3));
     }
 }

@@ -34,13 +34,20 @@ pub(super) struct RingView {
     /// The moment of opening, in microseconds. Requests that ended before are no part of rates: the
     /// ring may reach back for hours.
     opened_us: u64,
+    whole: Counted,
+    /// Of the sites that somebody looks at.
+    sites: BTreeMap<String, Counted>,
+    lost: u64,
+}
+
+/// Requests of all sites, or of one.
+struct Counted {
     times: Pair,
     urls: Tally,
     clients: Tally,
     /// The URLs whose answers are not stored, by the token of the reason, or by `pass` and a rule.
     reasons: BTreeMap<Vec<u8>, Tally>,
     troubles: Troubles,
-    lost: u64,
 }
 
 impl RingView {
@@ -51,30 +58,24 @@ impl RingView {
             fields: Fields::new(follower.names()),
             follower,
             opened_us: rt::micros(),
-            times: Pair::default(),
-            urls: Tally::new(By::Url, Some(PERIOD_S)),
-            clients: Tally::new(By::Client, Some(PERIOD_S)),
-            reasons: BTreeMap::new(),
-            troubles: Troubles::new(TROUBLES),
+            whole: Counted::new(Troubles::new(TROUBLES)),
+            sites: BTreeMap::new(),
             lost: 0,
         })
     }
 
-    /// Takes in what was written since the last look; false when the ring is gone.
-    pub(super) fn look(&mut self) -> bool {
-        let Self { follower, fields, opened_us, times, urls, clients, reasons, .. } = self;
-        let troubles = &mut self.troubles;
+    /// Takes in what was written since the last look, also for each of `sites`; false when the ring
+    /// is gone.
+    pub(super) fn look(&mut self, sites: &[Option<String>]) -> bool {
+        self.choose(sites);
+        let Self { follower, fields, opened_us, whole, sites, .. } = self;
         for _ in 0..POLLS {
             let polled = follower.poll(&mut |record| {
-                troubles.add(record, fields);
-                if record.is_client() && record.end_us() >= *opened_us {
-                    // What could not be read was answered at once, and would hide the rest.
-                    if !record.flags.has(Flags::REFUSED) {
-                        times.add(record, record.phases.end);
-                    }
-                    urls.add(record, fields);
-                    clients.add(record, fields);
-                    note_reason(reasons, record, fields);
+                whole.add(record, fields, *opened_us);
+                // Most daemons have few sites, and most dashboards show all of them.
+                let own = sites.iter_mut().find(|(name, _)| name.as_bytes() == record.site);
+                if let Some((_, own)) = own {
+                    own.add(record, fields, *opened_us);
                 }
             });
             match polled {
@@ -90,8 +91,59 @@ impl RingView {
         true
     }
 
+    /// Counts for these sites alone. One that is new begins with what is known to have gone wrong.
+    fn choose(&mut self, sites: &[Option<String>]) {
+        self.sites.retain(|name, _| sites.iter().any(|own| own.as_ref() == Some(name)));
+        for name in sites.iter().flatten() {
+            if !self.sites.contains_key(name) {
+                self.sites.insert(name.clone(), Counted::new(self.whole.troubles.of_site(name)));
+            }
+        }
+    }
+
     /// So many seconds have passed.
     pub(super) fn pass(&mut self, seconds: f64) {
+        self.whole.pass(seconds);
+        self.sites.values_mut().for_each(|site| site.pass(seconds));
+    }
+
+    /// The figures that viewers of `site` are shown, or of all together.
+    pub(super) fn json(&self, site: Option<&str>) -> Value {
+        let counted = site.map_or(Some(&self.whole), |name| self.sites.get(name));
+        let mut told = counted.map(Counted::json).unwrap_or_default();
+        if !told.is_null() {
+            told["lost"] = self.lost.into();
+        }
+        told
+    }
+}
+
+impl Counted {
+    fn new(troubles: Troubles) -> Self {
+        Self {
+            times: Pair::default(),
+            urls: Tally::new(By::Url, Some(PERIOD_S)),
+            clients: Tally::new(By::Client, Some(PERIOD_S)),
+            reasons: BTreeMap::new(),
+            troubles,
+        }
+    }
+
+    fn add(&mut self, record: &Record<'_>, fields: &Fields, opened_us: u64) {
+        self.troubles.add(record, fields);
+        if !record.is_client() || record.end_us() < opened_us {
+            return;
+        }
+        // What could not be read was answered at once, and would hide the rest.
+        if !record.flags.has(Flags::REFUSED) {
+            self.times.add(record, record.phases.end);
+        }
+        self.urls.add(record, fields);
+        self.clients.add(record, fields);
+        note_reason(&mut self.reasons, record, fields);
+    }
+
+    fn pass(&mut self, seconds: f64) {
         self.times.fade((-seconds / PERIOD_S).exp());
         self.urls.pass(seconds);
         self.clients.pass(seconds);
@@ -101,11 +153,9 @@ impl RingView {
         });
     }
 
-    /// The figures that viewers are shown.
-    pub(super) fn json(&self) -> Value {
+    fn json(&self) -> Value {
         let per_second = self.urls.per_second();
         json!({
-            "lost": self.lost,
             "latency": {
                 "columns_per_decade": STEPS,
                 "hits": columns(&self.times.hits, per_second),
@@ -118,6 +168,7 @@ impl RingView {
             "not_cached": self.not_cached(per_second),
             "clients": rows(&self.clients, Sort::Requests),
             "errors": self.troubles.latest().map(trouble).collect::<Vec<_>>(),
+            "left": self.troubles.left(),
         })
     }
 
@@ -239,15 +290,16 @@ mod tests {
         };
         let ring = Ring::create(&options).expect("a ring");
         let mut writer = ring.writer(0).expect("a writer");
-        let early = Record { status: 503, error: b"connect", ..record(b"/x", Served::Pass, 5, 0) };
+        let early = record(b"/x", Served::Pass, 5, 0);
+        let early = Record { status: 503, error: b"connect", site: b"shop", ..early };
         write(&mut writer, &[early]);
         let mut view = RingView::open(&folder).expect("opened");
         let now = rt::micros();
         let hit = record(b"/hit", Served::Hit, 50, now);
         write(&mut writer, &[hit, hit, record(b"/miss", Served::Miss, 20_000, now)]);
-        assert!(view.look());
+        assert!(view.look(&[]));
         view.pass(1.0);
-        let told = view.json();
+        let told = view.json(None);
         assert_eq!(told["errors"][0]["url"], "a/x");
         assert_eq!(told["errors"][0]["error"], "connect");
         assert_eq!(told["urls_by_misses"].as_array().map(Vec::len), Some(1));
@@ -258,6 +310,30 @@ mod tests {
             assert_eq!(columns.len(), DECADES * STEPS);
             columns.iter().filter_map(Value::as_f64).sum()
         };
+        // Somebody chooses a site: what went wrong before is known, and counts begin.
+        let chosen = [Some("shop".to_owned())];
+        let of_shop = |target| Record { site: b"shop", ..record(target, Served::Miss, 9, now) };
+        write(&mut writer, &[hit, of_shop(b"/cart"), Record { status: 499, ..of_shop(b"/left") }]);
+        assert!(view.look(&chosen));
+        view.pass(1.0);
+        let shop = view.json(chosen[0].as_deref());
+        let keys = |name: &str| -> Vec<&str> {
+            shop[name]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|row| row["key"].as_str())
+                .collect()
+        };
+        assert_eq!(keys("urls_by_misses").len(), 2);
+        assert!(!keys("urls_by_time").contains(&"a/hit"), "{shop}");
+        assert_eq!((&shop["errors"][0]["url"], &shop["left"]), (&json!("a/x"), &json!(1)));
+        assert_eq!(shop["errors"].as_array().map(Vec::len), Some(1));
+        assert_eq!(view.json(Some("unheard-of")), Value::Null);
+        assert!(
+            view.look(&[]) && view.json(chosen[0].as_deref()).is_null(),
+            "nobody looks any more"
+        );
         let (hits, others) = (sum("hits"), sum("others"));
         assert!(hits > 1.8 && hits < 2.1 && others > 0.9 && others < 1.1, "{hits} {others}");
         ring.end();

@@ -27,7 +27,7 @@ use crate::tier::Begin;
 
 /// Bytes of a file that are read at a time.
 const PIECE_BYTES: u64 = 64 * 1024;
-/// What is stored is found by the state of a file, which does not age.
+/// The lifetime of a form, which is found by the state of its file: that does not age.
 const LIFETIME_MS: u64 = 10 * 365 * 24 * 3600 * 1000;
 
 /// Returns true if `file` may be sent in a coding to clients that like that better.
@@ -58,8 +58,8 @@ pub(super) fn had(ask: &Ask<'_>, file: &Opened) -> Option<Coding> {
     Coding::ALL.into_iter().find(is_had)
 }
 
-/// The form of `file` that the client likes better, if there is one: its coding and its body. Where
-/// there is none yet it is begun, once the file has been asked for often enough.
+/// The form of `file` that the client likes better, if it is there: its coding and its body. One
+/// that is missing is begun, once the file has been asked for often enough.
 pub(super) fn form(
     core: &Rc<Core>,
     ask: &Ask<'_>,
@@ -145,10 +145,10 @@ fn begin(core: &Rc<Core>, ask: &Ask<'_>, file: &Arc<Opened>, key: KeyBuf) {
         let source = Arc::clone(&file);
         let made = right.work(move || make(&source, gzip, &account));
         match made.await {
-            Some(Ok(Made::Gzip(data))) => put(&right.core, &file, &key, Some(&data)),
-            Some(Ok(Made::NoShorter)) => put(&right.core, &file, &key, None),
+            Some(Ok(Coded::Gzip(data))) => put(&right.core, &file, &key, Some(&data)),
+            Some(Ok(Coded::NoShorter)) => put(&right.core, &file, &key, None),
             Some(Err(limit)) => right.core.counters.limit(limit),
-            Some(Ok(Made::Changed)) | None => {}
+            Some(Ok(Coded::Changed)) | None => {}
         }
     });
 }
@@ -162,16 +162,16 @@ fn most_bytes(limits: &Limits) -> u64 {
 }
 
 /// The outcome of coding a file.
-enum Made {
+enum Coded {
     Gzip(Vec<u8>),
-    /// What comes out is no shorter than the file.
+    /// The form is no shorter than the file.
     NoShorter,
     /// The file has been changed, or can no longer be read.
     Changed,
 }
 
 /// Codes a file, reading the disk.
-fn make(file: &Opened, gzip: EncodeSettings, account: &Arc<Account>) -> Result<Made, Limit> {
+fn make(file: &Opened, gzip: EncodeSettings, account: &Arc<Account>) -> Result<Coded, Limit> {
     let length = file.length();
     let settings = gzip.for_length(length);
     let memory = settings.most_memory() as u64 + PIECE_BYTES + length;
@@ -185,11 +185,11 @@ fn make(file: &Opened, gzip: EncodeSettings, account: &Arc<Account>) -> Result<M
     });
     let coded = refine::encode(pieces, &settings, length);
     if !is_read || !file.is_unchanged() {
-        return Ok(Made::Changed);
+        return Ok(Coded::Changed);
     }
     match coded {
-        Ok(Some(data)) => Ok(Made::Gzip(data)),
-        Ok(None) | Err(None) => Ok(Made::NoShorter),
+        Ok(Some(data)) => Ok(Coded::Gzip(data)),
+        Ok(None) | Err(None) => Ok(Coded::NoShorter),
         Err(Some(limit)) => Err(limit),
     }
 }

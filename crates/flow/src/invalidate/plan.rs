@@ -201,8 +201,8 @@ fn site_of<'l>(live: &'l Live, sites: &Sites, url: &Url) -> Result<&'l Arc<Site>
 
 /// The site of this name, which is its first host.
 fn named<'l>(live: &'l Live, name: &str) -> Option<&'l Arc<Site>> {
-    let by_host = live.sites.find(name.as_bytes()).filter(|site| site.name == name);
-    by_host.or_else(|| live.listed.iter().find(|site| site.name == name))
+    let by_host = live.sites.find(name.as_bytes()).filter(|site| *site.name == *name);
+    by_host.or_else(|| live.listed.iter().find(|site| *site.name == *name))
 }
 
 impl Shared {

@@ -134,7 +134,7 @@ impl Scope {
     /// As lists of bans have it.
     pub(crate) fn text(&self) -> String {
         let named = self.live.listed.iter().zip(&self.sites).filter(|(_, is_meant)| **is_meant);
-        let names = named.map(|(site, _)| site.name.as_str());
+        let names = named.map(|(site, _)| &*site.name);
         format!("site {}", names.collect::<Vec<_>>().join(", "))
     }
 }

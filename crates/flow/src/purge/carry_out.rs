@@ -120,7 +120,7 @@ impl Core {
         let one = |share: Share| {
             let listed = &ask.live.listed;
             let named = share.sites.iter().filter_map(|number| listed.get(*number as usize));
-            let sites = Sites::Named(named.map(|site| site.name.clone()).collect());
+            let sites = Sites::Named(named.map(|site| site.name.to_string()).collect());
             let many = Target::Many(share.what);
             let mut purge = self.shared.invalidation(many, share.soft, sites, now);
             purge.cause.heard = Heard::of(ask.request);

@@ -5,6 +5,7 @@
 mod blocks;
 mod claims;
 mod configs;
+mod recipes;
 mod table;
 mod world;
 

@@ -157,6 +157,105 @@ async fn reasons_for_not_caching_are_summed_up_with_their_urls() {
     assert_eq!(second["urls"][0]["key"], "larder.test/admin");
 }
 
+/// Two sites of one origin besides the one for all hosts; one of the two has a secret.
+fn two_sites(origin: &Scripted) -> String {
+    let setup =
+        Setup { top: "[admin]\nlisten = \"127.0.0.1:0\"\nhistory = \"1h\"", ..Setup::default() };
+    format!(
+        "{}\n[[site]]\nhost = \"shop.test\"\norigin = \"app\"\npreset = \"wordpress\"\n\
+         request_headers = {{ set = {{ X-Key = \"word-of-the-shop\" }} }}\n\
+         [[site.route]]\npath = \"/old\"\nredirect = {{ to = \"/new\", status = 301 }}\n\
+         [[site]]\nhost = \"blog.test\"\norigin = \"app\"\n",
+        setup.file(origin)
+    )
+}
+
+#[tokio::test]
+async fn one_site_alone_has_figures_a_time_before_and_tables_of_its_own() {
+    let origin = Scripted::start().await.expect("an origin");
+    let daemon = Daemon::start(&two_sites(&origin)).expect("larder starts");
+    let stage = Stage { daemon, origin };
+    stage.origin.on("/kept", Script::cacheable("a page"));
+    let busy = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
+    stage.origin.on("/early", Script::respond(busy));
+    let get = async |host: &str, target: &str| {
+        let asked = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        stage.exchange("GET", asked.as_bytes()).await
+    };
+    get("shop.test", "/early").await;
+    get("blog.test", "/early").await;
+    let mut all = Events::open(&stage, "read").await;
+    let mut shop = Events::open_at(&stage, "read", "/api/v1/live?site=shop.test").await;
+    for target in ["/kept", "/kept", "/kept", "/old"] {
+        get("shop.test", target).await;
+    }
+    for _ in 0..6 {
+        get("blog.test", "/kept").await;
+    }
+    // What visitors of one site get, and nobody else's.
+    let told = |data: &Value| {
+        data["now"]["spared_requests"] == 2
+            && data["ring"]["urls_by_time"].as_array().is_some_and(|rows| rows.len() == 2)
+    };
+    let figures = shop.find("figures", told).await;
+    assert_eq!(figures["site"], serde_json::json!({ "name": "shop.test", "origins": ["app"] }));
+    let errors = figures["ring"]["errors"].as_array().expect("rows");
+    assert_eq!((errors.len(), &errors[0]["url"]), (1, &"shop.test/early".into()), "of before, too");
+    let urls = figures["ring"]["urls_by_time"].as_array().expect("rows");
+    assert!(
+        urls.iter().all(|row| row["key"].as_str().is_some_and(|key| key.starts_with("shop.test/")))
+    );
+    assert_eq!(figures["sites"].as_array().map(Vec::len), Some(2), "one may choose another");
+    let figures = all.find("figures", |data| data["now"]["spared_requests"] == 7).await;
+    assert_eq!(figures["site"], Value::Null);
+    // The time before: the same columns, of the site alone.
+    let mut later = Events::open_at(&stage, "read", "/api/v1/live?site=shop.test").await;
+    let history = later.find("history", |_| true).await;
+    let columns: Vec<&str> =
+        history["columns"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let sum = |name: &str| -> f64 {
+        let at = columns.iter().position(|own| *own == name).expect(name);
+        let rows = history["rows"].as_array().into_iter().flatten();
+        rows.filter_map(|row| row[at].as_f64()).sum()
+    };
+    for name in [
+        "hits",
+        "successes",
+        "redirects",
+        "errors",
+        "from_store",
+        "judged",
+        "hits_p50_us",
+        "others_p99_us",
+    ] {
+        assert!(sum(name) > 0.0, "{name}: {history}");
+    }
+    assert!(
+        sum("hits") < 4.0 && sum("client_errors") == 0.0,
+        "blog.test's are not among them: {history}"
+    );
+    let unknown = ask(&stage, "/api/v1/live?site=nobody.test", &bearer(&stage, "read")).await;
+    assert_eq!(unknown.status, 404);
+}
+
+#[tokio::test]
+async fn the_configuration_in_force_is_told_to_readers_without_its_secrets() {
+    let origin = Scripted::start().await.expect("an origin");
+    let daemon = Daemon::start(&two_sites(&origin)).expect("larder starts");
+    let stage = Stage { daemon, origin };
+    let reply = ask(&stage, "/api/v1/sites", &bearer(&stage, "read")).await;
+    let text = reply.text();
+    assert!(!text.contains("word-of-the-shop"), "{text}");
+    let told: Value = serde_json::from_str(&text).expect("JSON");
+    let rules = told["sites"][1]["rules"].as_str().expect("rules");
+    for line in
+        ["site               shop.test", "  presets            wordpress", "/old", "X-Key is set"]
+    {
+        assert!(rules.contains(line), "{line}: {rules}");
+    }
+    assert_eq!(told["sites"][1]["origins"], serde_json::json!(["app"]));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_is_told_with_its_nodes_and_with_what_is_wrong() {
     let mut nats = Nats::start(&[]).await;

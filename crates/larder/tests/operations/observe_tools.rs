@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::folder::Folder;
+use support::nats::Nats;
 use support::{Setup, Stage, eventually};
 use testkit::larder::binary;
 use testkit::origin::Script;
@@ -316,35 +317,66 @@ async fn metrics_have_rows_for_sites_servers_and_times() {
     assert_eq!(sample("larder_build_info", "version=").await, 1);
 }
 
-#[tokio::test]
-async fn the_dashboard_asks_for_metrics_that_are_there() {
-    let stage = visited().await;
-    eventually("the sites' rows", async || {
-        stage.daemon.metric("larder_site_requests_total", "").await.expect("metrics") > 0.0
-    })
-    .await;
+/// The metrics of a daemon that has a disk, a cluster and a neighbour.
+async fn all_metrics() -> (Stage, Nats, String) {
+    let (nats, folder) = (Nats::start(&[]).await, Folder::new());
+    let top = format!(
+        "[disk]\npath = \"{}\"\nsize = \"256MiB\"\n[cluster]\nservers = [\"{}\"]\nname = \"n1\"\n\
+         [[neighbour]]\norigin = \"http://127.0.0.1:1\"\ndialect = \"xkey\"\n",
+        folder.path().display(),
+        nats.url()
+    );
+    let stage = Setup { top: &top, ..Setup::default() }.start().await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    stage.get("/page").await;
     let metrics = stage.daemon.metrics().await.expect("metrics");
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/grafana/larder.json");
-    let text = std::fs::read_to_string(file).expect("the dashboard");
-    let dashboard: Value = serde_json::from_str(&text).expect("JSON");
+    (stage, nats, metrics)
+}
+
+/// The names of metrics in an expression that are not among `metrics`, and how many are named.
+fn unknown(expression: &str, metrics: &str) -> (Vec<String>, usize) {
+    let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+    let starts = expression.match_indices("larder_");
+    let names: Vec<String> =
+        starts.map(|(at, _)| expression[at..].chars().take_while(is_part).collect()).collect();
+    let is_there = |name: &&String| {
+        // There is a row for each certificate, and none here.
+        *name == "larder_certificate_expires_seconds"
+            || metrics.lines().any(|line| line.split([' ', '{']).next() == Some(name))
+    };
+    (names.iter().filter(|name| !is_there(name)).cloned().collect(), names.len())
+}
+
+fn document(name: &str) -> String {
+    let file = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(file).expect(name)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn panels_and_alerts_ask_for_metrics_that_are_there() {
+    let (_stage, _nats, metrics) = all_metrics().await;
+    let dashboard: Value = serde_json::from_str(&document("grafana/larder.json")).expect("JSON");
     let mut asked = 0;
     for panel in dashboard["panels"].as_array().expect("panels") {
         for target in panel["targets"].as_array().expect("targets") {
             let expression = target["expr"].as_str().expect("an expression");
-            for (at, _) in expression.match_indices("larder_") {
-                let name: String = expression[at..]
-                    .chars()
-                    .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
-                    .collect();
-                let is = |line: &str| line.split([' ', '{']).next() == Some(name.as_str());
-                // There is a row for each certificate, and none here.
-                let absent = name == "larder_certificate_expires_seconds";
-                assert!(absent || metrics.lines().any(is), "{name} in {}", panel["title"]);
-                asked += 1;
-            }
+            let (missing, named) = unknown(expression, &metrics);
+            assert_eq!(missing, [""; 0], "{}", panel["title"]);
+            asked += named;
         }
     }
     assert!(asked > 20);
+    let rules = document("prometheus/larder-alerts.yml");
+    let (missing, named) = unknown(&rules, &metrics);
+    assert_eq!(missing, [""; 0]);
+    assert!(named > 25, "{named}");
+    let tests = document("prometheus/larder-alerts-test.yml");
+    assert_eq!(unknown(&tests, &metrics).0, [""; 0]);
+    let mut alerts = rules.split("- alert: ").skip(1);
+    assert!(alerts.clone().count() >= 10);
+    let bare = alerts.find(|rule| !rule.contains("          do: \""));
+    assert_eq!(bare, None, "each says what to do");
+    assert_eq!(unknown("sum(larder_none{})", &metrics), (vec!["larder_none".to_owned()], 1));
 }
 
 #[tokio::test]

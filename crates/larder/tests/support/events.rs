@@ -15,10 +15,15 @@ pub(crate) struct Events {
 
 impl Events {
     pub(crate) async fn open(stage: &Stage, role: &str) -> Self {
+        Self::open_at(stage, role, "/api/v1/live").await
+    }
+
+    /// The stream at this path and query.
+    pub(crate) async fn open_at(stage: &Stage, role: &str, target: &str) -> Self {
         let at = stage.daemon.admin().expect("an admin listener");
         let mut stream = TcpStream::connect(at).await.expect("a connection");
         let token = bearer(stage, role);
-        let asked = format!("GET /api/v1/live HTTP/1.1\r\nHost: localhost\r\n{token}\r\n");
+        let asked = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n{token}\r\n");
         stream.write_all(asked.as_bytes()).await.expect("sent");
         Self { stream, text: String::new() }
     }

@@ -416,7 +416,7 @@ fn store() -> Arc<crate::tier::Cache> {
 
 pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
     let site = Arc::new(Site {
-        name: "example.com".to_owned(),
+        name: "example.com".into(),
         number: 0,
         vcl: vcl.clone(),
         policy: Arc::new(Declared::new(SiteRules::default())),
