@@ -229,8 +229,8 @@ impl Reading {
     }
 
     /// Microseconds that the answers from the store which `counted` has for `site` would have
-    /// waited for an origin: each as long as the site's origins take until they answer, in the mean since
-    /// the start.
+    /// waited for an origin: each as long as the site's origins take until they answer, in the
+    /// mean since the start.
     fn spared_us(&self, counted: &Self, site: &str) -> u64 {
         let from_store = counted.sites.get(site).map_or(0, from_store);
         (from_store as f64 * self.mean_us(site)) as u64

@@ -127,7 +127,7 @@ impl History {
         for name in busiest {
             let track = match self.sites.get_mut(name) {
                 Some(track) => track,
-                None => self.sites.entry(name.clone()).or_insert(Track::new(self.minutes)),
+                None => self.sites.entry(name.clone()).or_insert_with(|| Track::new(self.minutes)),
             };
             track.note(before, now, Some(name));
         }
