@@ -18,11 +18,6 @@ use rustix::process::{
 
 /// The user of a daemon that is told none.
 pub(crate) const USUAL: &str = "larder";
-/// The user of such a daemon where there is no usual one: every system has it, and it owns nothing.
-const LEAST: &str = "nobody";
-/// The advice for a machine without the usual user.
-const MAKE: &str = "make one (useradd --system --no-create-home --shell /usr/sbin/nologin larder), \
-                    or name another: `[run] user`";
 
 /// Folders within each other that are given away.
 const DEPTH: u32 = 8;
@@ -54,7 +49,7 @@ impl Runner {
         if !geteuid().is_root() {
             return Self::own();
         }
-        let user = chosen(run.user.as_deref(), user).ok()?;
+        let user = user(run.user.as_deref().unwrap_or(USUAL)).ok()??;
         let group = |name: &String| Group::from_name(name).ok()?.map(|group| group.gid);
         let gid = run.group.as_ref().map_or(Some(user.gid), group)?;
         let name = CString::new(user.name.as_str()).ok()?;
@@ -109,17 +104,22 @@ impl Account {
             }
             return Ok(None);
         }
-        if named == Some("root") {
+        let name = named.unwrap_or(USUAL);
+        if name == "root" {
             return Ok(None);
         }
-        let user = chosen(named, user)?;
-        if named.is_none() && user.name != USUAL {
+        let Some(user) = user(name)? else {
+            if named.is_some() {
+                return Err(format!("larder: there is no user `{name}` to run as"));
+            }
             base::tell!(
                 Warn,
-                "larder: warning: there is no user `{USUAL}`: it runs as `{LEAST}`, who may read \
-                 only what everyone may, and shares what it writes with all that runs so: {MAKE}"
+                "larder: warning: it runs as root: there is no user `{USUAL}`. Make one (useradd \
+                 --system --no-create-home --shell /usr/sbin/nologin {USUAL}), or name another: \
+                 `[run] user`"
             );
-        }
+            return Ok(None);
+        };
         let gid = match &run.group {
             None => user.gid,
             Some(name) => match Group::from_name(name) {
@@ -200,26 +200,6 @@ impl Account {
     }
 }
 
-/// The user to become: `named`, or the usual one, or else the least. `find` looks a name up.
-///
-/// # Errors
-/// No such user: a daemon that root has started does not stay root for want of one.
-fn chosen(
-    named: Option<&str>,
-    find: impl Fn(&str) -> Result<Option<User>, String>,
-) -> Result<User, String> {
-    if let Some(name) = named {
-        return find(name)?.ok_or_else(|| format!("larder: there is no user `{name}` to run as"));
-    }
-    let least = || find(LEAST).transpose();
-    find(USUAL).transpose().or_else(least).unwrap_or_else(|| {
-        Err(format!(
-            "larder: root has started it, and there is no user to run as, neither `{USUAL}` nor \
-             `{LEAST}`: {MAKE}; `root` there keeps it root"
-        ))
-    })
-}
-
 fn user(name: &str) -> Result<Option<User>, String> {
     User::from_name(name).map_err(|error| format!("larder: user `{name}`: {error}"))
 }
@@ -250,32 +230,4 @@ pub(crate) fn harden() {
 /// Has the process leave nothing of its memory, and nobody but root look into it.
 pub(crate) fn refuse_dumps() {
     _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_who_is_named_must_be_there_and_root_is_never_a_way_out() {
-        let root = User::from_uid(Uid::from_raw(0)).expect("users").expect("root");
-        let those = |names: &'static [&'static str]| {
-            let root = root.clone();
-            move |name: &str| {
-                let user = User { name: name.to_owned(), ..root.clone() };
-                Ok(names.contains(&name).then_some(user))
-            }
-        };
-        let name = |named, names| chosen(named, those(names)).map(|user| user.name);
-        assert_eq!(name(None, &["larder", "nobody"]).as_deref(), Ok("larder"));
-        assert_eq!(name(None, &["nobody", "root"]).as_deref(), Ok("nobody"));
-        assert_eq!(name(Some("www"), &["www", "larder"]).as_deref(), Ok("www"));
-        let said = name(Some("www"), &["larder", "nobody"]).expect_err("there is none");
-        assert!(said.contains("no user `www`"), "{said}");
-        let said = name(None, &["root"]).expect_err("there is none");
-        assert!(
-            said.contains("neither `larder` nor `nobody`") && said.contains("useradd"),
-            "{said}"
-        );
-    }
 }

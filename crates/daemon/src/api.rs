@@ -69,7 +69,7 @@ pub(crate) fn serve(
     let face = Arc::new(Face { daemon: Arc::clone(daemon), live });
     for port in health {
         let face = Arc::clone(&face);
-        port.hold(daemon, move |socket| {
+        port.hold(&daemon.missing, move |socket| {
             let listener = TcpListener::from_std(socket.into())?;
             rt::spawn(admin::serve_health(face, listener));
             Ok(())
@@ -78,7 +78,7 @@ pub(crate) fn serve(
     if let Some(terms) = daemon.terms() {
         for port in metrics {
             let (face, terms) = (Arc::clone(&face), terms.clone());
-            port.hold(daemon, move |socket| {
+            port.hold(&daemon.missing, move |socket| {
                 let listener = TcpListener::from_std(socket.into())?;
                 rt::spawn(admin::serve_metrics(face, listener, terms));
                 Ok(())
@@ -89,7 +89,9 @@ pub(crate) fn serve(
     let Some(console) = listeners.serve(face, settings, &daemon.admin_addresses) else { return };
     for port in ports {
         let console = console.clone();
-        port.hold(daemon, move |socket| console.serve(TcpListener::from_std(socket.into())?));
+        port.hold(&daemon.missing, move |socket| {
+            console.serve(TcpListener::from_std(socket.into())?)
+        });
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>, ports: 
     let shared = Arc::new(HtcpPort { daemon: Arc::clone(daemon), counters, allow });
     for port in ports {
         let shared = Arc::clone(&shared);
-        port.hold(daemon, move |socket| {
+        port.hold(&daemon.missing, move |socket| {
             let socket = Arc::new(UdpSocket::from_std(socket.into())?);
             rt::spawn(async move {
                 let serve = || serve(&shared, &socket);

@@ -16,9 +16,9 @@
 //! ground    4  material node source vcl
 //! ground    3  neighbours secrets varnishd
 //! ground    2  error_log error_pages load records users
-//! ground    1  fits keeper versions
+//! ground    1  fits keeper ports versions
 //! ground    0  account allocator below carried given guard holders journal
-//! ground    0  like notify ordered ports process ring servers sharing tended vsm
+//! ground    0  like notify ordered process ring servers sharing tended vsm
 //! ```
 //!
 //! The state knows neither who asks nor how it was started; a face reads the state and knows no

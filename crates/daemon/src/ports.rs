@@ -18,7 +18,6 @@ use socket2::{Domain, InterfaceIndexOrAddress, Socket, Type};
 use tokio::sync::Notify;
 
 use crate::holders;
-use crate::state::Daemon;
 
 /// From the first failure to the next try; each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -88,29 +87,29 @@ impl Port {
     /// given it up. Call within the helper runtime.
     pub(crate) fn hold(
         mut self,
-        daemon: &Arc<Daemon>,
+        missing: &Arc<Missing>,
         begin: impl FnOnce(Socket) -> io::Result<()> + Send + 'static,
     ) {
         let Some(lack) = self.lack() else {
-            return self.begin(daemon, begin);
+            return self.begin(missing, begin);
         };
         let (what, address) = (self.what, self.address);
         base::tell!(
             Error,
             "larder: {lack}\n  = help: it is tried again until it can be had, and at each reload"
         );
-        daemon.missing.set(what, address, Some(lack));
-        let daemon = Arc::clone(daemon);
+        missing.set(what, address, Some(lack));
+        let missing = Arc::clone(missing);
         rt::spawn(async move {
             let mut pause = FIRST_PAUSE;
             while let Some(lack) = self.lack() {
-                daemon.missing.set(what, address, Some(lack));
-                daemon.missing.wait(pause).await;
+                missing.set(what, address, Some(lack));
+                missing.wait(pause).await;
                 pause = LONGEST_PAUSE.min(pause * 2);
                 self.socket = bind(address, self.kind, self.interface.as_deref());
             }
-            daemon.missing.set(what, address, None);
-            self.begin(&daemon, begin);
+            missing.set(what, address, None);
+            self.begin(&missing, begin);
         });
     }
 
@@ -123,14 +122,14 @@ impl Port {
         Some(Lack { what: self.what, address: self.address, why: format!("{error}{holder}") })
     }
 
-    fn begin(self, daemon: &Daemon, begin: impl FnOnce(Socket) -> io::Result<()>) {
+    fn begin(self, missing: &Missing, begin: impl FnOnce(Socket) -> io::Result<()>) {
         let (what, address) = (self.what, self.address());
         match self.socket.and_then(begin) {
             Ok(()) => base::tell!(Info, "larder: {what} listening on {address}"),
             Err(error) => {
                 let lack = Lack { what, address, why: error.to_string() };
                 base::tell!(Error, "larder: {lack}");
-                daemon.missing.set(what, address, Some(lack));
+                missing.set(what, address, Some(lack));
             }
         }
     }

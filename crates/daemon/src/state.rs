@@ -51,7 +51,7 @@ pub struct Daemon {
     /// Where it is to be asked over TCP.
     pub admin_addresses: Vec<SocketAddr>,
     /// Ports that it has not got yet.
-    pub(crate) missing: Missing,
+    pub(crate) missing: Arc<Missing>,
     /// It is asked over the admin socket, too.
     has_socket: bool,
     /// The counters of the admin listener.
@@ -194,7 +194,7 @@ impl Daemon {
             source,
             admin_counts: Mutex::new(shared.counters.register()),
             admin_addresses,
-            missing: Missing::default(),
+            missing: Arc::default(),
             has_socket,
             shared,
             reserved,

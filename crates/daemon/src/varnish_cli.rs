@@ -62,7 +62,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, p
     let mut told = workdir.map(|workdir| (workdir, secret));
     for port in ports {
         let (shared, told) = (Arc::clone(&shared), told.take());
-        port.hold(daemon, move |socket| {
+        port.hold(&daemon.missing, move |socket| {
             let listener = TcpListener::from_std(socket.into())?;
             if let (Some((workdir, secret)), Ok(at)) = (told, listener.local_addr())
                 && let Err(error) = vsm::tell(&workdir, at, secret.as_deref())

@@ -21,9 +21,6 @@ use tokio::task::JoinHandle;
 use crate::error::{RequestBodyError, SourceError};
 use crate::upload::{BodySource, RequestBody};
 
-#[cfg(test)]
-mod tests;
-
 /// Bytes in one piece of memory: few pieces, and little of them empty.
 const PIECE_BYTES: usize = 16 * 1024;
 /// The first one's: most are short.
@@ -285,3 +282,6 @@ impl BodySource for Whole {
         Poll::Ready(Ok(read.or_else(in_memory)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,7 @@ use support::fleet::Fleet;
 use support::folder::Folder;
 use support::tls::{Authority, Kind, certificate};
 use support::{PATIENCE, eventually, whole};
-use testkit::client::{Pieces, Raw};
+use testkit::client::Raw;
 use testkit::larder::{Daemon, binary};
 use testkit::origin::{Script, Scripted};
 
@@ -551,43 +551,6 @@ async fn what_all_nodes_share_is_kept_as_the_users_own_and_opens_nothing_of_root
     assert_eq!(fleet.nodes[0].mark().await, "one");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn without_a_user_larder_it_becomes_nobody_and_says_what_that_cannot_read() {
-    let users = fs::read_to_string("/etc/passwd").expect("users");
-    if !is_root() || users.lines().any(|row| row.starts_with("larder:")) {
-        return;
-    }
-    let folder = Folder::new();
-    folder.file("shut/index.html", "root's");
-    folder.file("open/index.html", "everyone's");
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("a mode");
-    fs::set_permissions(path("shut"), Permissions::from_mode(0o700)).expect("a mode");
-    fs::set_permissions(path("open"), Permissions::from_mode(0o755)).expect("a mode");
-    let config = format!(
-        "listen = \"127.0.0.1:0\"\nworkers = 2\n[run]\n\
-         [[site]]\nhost = \"shut.test\"\nfiles = \"{}\"\n\
-         [[site]]\nhost = \"*\"\nfiles = \"{}\"\n",
-        path("shut"),
-        path("open")
-    );
-    let daemon = Daemon::start(&config).expect("it starts");
-    assert_lowered(daemon.pid());
-    let barred = format!("nobody may not enter {}", path("shut"));
-    let log = daemon.tells(&barred).await;
-    assert!(log.contains("there is no user `larder`: it runs as `nobody`"), "{log}");
-    assert!(!log.contains(&format!("enter {}", path("open"))), "{log}");
-    for (host, expected) in [("shut.test", 403), ("open.test", 200)] {
-        let mut client = Raw::connect(daemon.addr()).await.expect("connected").patience(PATIENCE);
-        let asked = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
-        client.send(&asked, Pieces::Whole).await.expect("sent");
-        assert_eq!(whole(client.reply("GET").await, host).status, expected, "{host}");
-    }
-    let checked = Command::new(binary().expect("a binary"));
-    let said = checked_by(checked, &daemon.config_file());
-    assert!(said.0 && said.1.contains(&barred), "{said:?}");
-}
-
 fn checked_by(mut command: Command, file: &Path) -> (bool, String) {
     let output = command.arg("check").arg(file).output().expect("it runs");
     (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -620,7 +583,4 @@ async fn a_cache_directory_of_the_services_user_is_no_matter_of_who_checks() {
     // What would have to be made is told to everyone.
     let (good, said) = check(&volume.join("more"), ids().0.parse().expect("a number"));
     assert!(!good && said.contains("may not make it in"), "{said}");
-    // Root asks for the daemon's user.
-    let (good, said) = check(&volume, 0);
-    assert!(!good && said.contains("may not write there"), "{said}");
 }
