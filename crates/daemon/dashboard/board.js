@@ -248,7 +248,7 @@ function onlyButton(cell, row, chosen) {
   if (!cell.childElementCount) {
     cell.append(el('button', { type: 'button', class: 'small', 'data-action': 'site', value: row.site }, 'Only this'));
   }
-  cell.firstElementChild.setAttribute('aria-label', `Only ${row.site}`);
+  cell.firstElementChild.setAttribute('aria-label', `Only this: ${row.site}`);
   cell.firstElementChild.setAttribute('aria-pressed', String(row.site === chosen));
 }
 

@@ -16,7 +16,7 @@ export class Sites {
     byId('site').addEventListener('change', () => choose(byId('site').value || undefined));
     byId('sites-table').addEventListener('click', (event) => {
       const button = event.target.closest('button[data-action="site"]');
-      if (button) choose(button.getAttribute('aria-pressed') === 'true' ? undefined : button.value);
+      if (button) choose(button.value === this.site ? undefined : button.value);
     });
   }
 
