@@ -9,8 +9,7 @@ use message::HeaderBlock;
 use policy::Peer;
 use tls::{ClientAuth, Secured};
 
-use crate::live::CertificateFields;
-use crate::pages::Problem;
+use crate::problem::Problem;
 use crate::vcl::line::Line;
 
 /// The other end of the connection that a request came over.
@@ -26,6 +25,16 @@ pub struct Client<'a> {
     pub line: Option<&'a Line>,
     /// The account of what is held for it.
     pub account: &'a Arc<Account>,
+}
+
+/// Fields that tell origins of a client's certificate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CertificateFields {
+    /// X-SSL-Client-Verify (`SUCCESS`, `NONE`), X-SSL-Client-S-DN and X-SSL-Client-Fingerprint, as
+    /// nginx has them in variables.
+    pub x_ssl: bool,
+    /// Client-Cert (RFC 9440).
+    pub client_cert: bool,
 }
 
 impl Client<'_> {

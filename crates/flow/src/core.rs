@@ -142,7 +142,7 @@ impl Core {
     /// The key of a request: scheme, host, port and target of its canonical form, and what policy
     /// adds.
     pub(crate) fn make_key(&self, site: &Site, request: &Request, notes: &Notes, key: &mut KeyBuf) {
-        key::make_key(&self.shared.seed, site, request, notes, key);
+        key::make_key(&self.shared.seed, &*site.policy, request, notes, key);
     }
 
     /// The removal of what is stored for a request.

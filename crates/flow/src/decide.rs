@@ -18,7 +18,7 @@ use crate::ask::Ask;
 use crate::client::Client;
 use crate::forward;
 use crate::live::{Live, Shared, Site};
-use crate::pages::Problem;
+use crate::problem::Problem;
 use crate::purge::{self, Asked, Refusal};
 use crate::reply::{Forward, Served};
 

@@ -30,7 +30,8 @@ use crate::ask::Ask;
 use crate::core::Core;
 use crate::form;
 use crate::live::{Live, Shared};
-use crate::reply::{SentCoding, SentForm, stored_head};
+use crate::reply::{SentCoding, SentForm};
+use crate::stored::stored_head;
 
 pub(crate) use listed::Dictionaries;
 

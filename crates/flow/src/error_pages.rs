@@ -3,22 +3,11 @@
 //!
 //! Must never touch what an origin has answered, nor the answers to purges.
 
-use bytes::Bytes;
-use message::{HeaderId, Method, Status};
+use message::{HeaderId, Method};
 
 use crate::body::ReplyBody;
+use crate::problem::ErrorPage;
 use crate::reply::{Head, Reply};
-
-/// The content of a file that is the page of an error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ErrorPage {
-    /// The error's status.
-    pub status: Status,
-    /// Content-Type.
-    pub kind: String,
-    /// The page.
-    pub content: Bytes,
-}
 
 /// Puts the page that `pages` have for its status in the place of a plain page of ours.
 pub(crate) fn put(reply: &mut Reply, pages: &[ErrorPage], method: &Method) {

@@ -33,6 +33,7 @@ use crate::files as from_files;
 use crate::gate;
 use crate::live::{Live, Shared, Site};
 use crate::pages;
+use crate::problem::Problem;
 use crate::purge::{Asked, Refusal};
 use crate::reply::{Reply, Served};
 use crate::throttle::Visit;
@@ -188,8 +189,8 @@ impl Teller<'_> {
     }
 
     /// Foretells the error page of a request that enters no site.
-    fn turned_away(&mut self, request: &Request, problem: pages::Problem) -> Ending {
-        let is_unknown = matches!(problem, pages::Problem::NoSite);
+    fn turned_away(&mut self, request: &Request, problem: Problem) -> Ending {
+        let is_unknown = matches!(problem, Problem::NoSite);
         let reply = pages::problem(request, problem);
         let mut step = Step::new("site", error_of(&reply)).decisive();
         if is_unknown {
@@ -263,7 +264,7 @@ impl Teller<'_> {
         let root = ask.site.files.get(root as usize).cloned();
         let reply = match root {
             Some(root) => from_files::answer(None, ask, &look(ask, &root)),
-            None => pages::problem(ask.request, pages::Problem::NoFile),
+            None => pages::problem(ask.request, Problem::NoFile),
         };
         let what = match reply.served {
             Served::File => "the file is there".to_owned(),

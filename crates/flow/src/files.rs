@@ -21,7 +21,8 @@ use crate::body::{Part, ReplyBody};
 use crate::core::Core;
 use crate::declared::{self, NamedFile};
 use crate::form;
-use crate::pages::{self, Problem};
+use crate::pages;
+use crate::problem::Problem;
 use crate::reply::{Head, Reply, SentCoding, Served};
 use crate::select::{self, Rules, Validators};
 

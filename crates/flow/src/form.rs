@@ -18,7 +18,8 @@ use crate::compression::{Compress, Compression};
 use crate::dictionary;
 use crate::fetch::head_to_store;
 use crate::recode::Recode;
-use crate::reply::{SentCoding, SentForm, stored_head};
+use crate::reply::{SentCoding, SentForm};
+use crate::stored::stored_head;
 
 /// The form that a client gets, and the one that it would rather have.
 #[derive(Debug)]

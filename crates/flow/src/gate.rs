@@ -34,7 +34,7 @@ use tokio::sync::OnceCell;
 use crate::core::Core;
 use crate::guard::refusal;
 use crate::live::Site;
-use crate::pages::Problem;
+use crate::problem::Problem;
 use crate::reply::{Head, Reply};
 use crate::trace::User;
 

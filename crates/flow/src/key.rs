@@ -4,21 +4,19 @@ use base::{HashSeed, KeyBuf, key_fields};
 use cache::Record;
 use message::vary::vary_signature;
 use message::{HeaderBlock, Request, Scheme};
-use policy::Notes;
-
-use crate::live::Site;
+use policy::{Notes, Policy};
 
 /// The key of a request: scheme, host, port and target of its canonical form, and what policy adds.
 #[inline]
 pub(crate) fn make_key(
     seed: &HashSeed,
-    site: &Site,
+    policy: &dyn Policy,
     request: &Request,
     notes: &Notes,
     key: &mut KeyBuf,
 ) {
     begin_key(request, key);
-    site.policy.key(request, notes, key);
+    policy.key(request, notes, key);
     key.finish(seed);
 }
 

@@ -4,6 +4,7 @@
 //! at once, without allocation on a hit; what must wait comes back as a [`Slow`] to be awaited.
 //! Fetches are tasks of their own: they meet the delivery only in `cache`'s bodies.
 
+mod allowance;
 mod ask;
 mod assemble;
 mod body;
@@ -33,6 +34,7 @@ pub mod live;
 mod over;
 pub mod pages;
 pub mod peers;
+pub mod problem;
 pub mod purge;
 mod recode;
 mod refine;
@@ -41,6 +43,7 @@ mod select;
 pub mod siblings;
 mod slices;
 mod slow;
+mod stored;
 mod surrogate;
 mod tags;
 mod throttle;
@@ -61,14 +64,14 @@ pub use policy::{Peer, acl::CidrSet};
 pub use crate::ask::{Front, LiveRef};
 pub use crate::body::{Part, Parts, ReplyBody};
 pub use crate::challenge::Challenges;
-pub use crate::client::Client;
+pub use crate::client::{CertificateFields, Client};
 pub use crate::compression::{Compress, Compression};
 pub use crate::core::Core;
-pub use crate::error_pages::ErrorPage;
 pub use crate::gate::Gates;
 pub use crate::interims::Interims;
 pub use crate::key::begin_key;
-pub use crate::live::{Announce, CertificateFields, Endpoint, Live, Shared, Site};
+pub use crate::live::{Announce, Endpoint, Live, Shared, Site};
+pub use crate::problem::ErrorPage;
 pub use crate::reply::{Forward, Reply, Served};
 pub use crate::throttle::Throttles;
 pub use crate::trace::{About, Decided, Trace, Trouble};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use base::{HashSeed, Limit, Limits, counters::Registry, tally::Tallies};
+use base::{HashSeed, Limit, Limits, Memory, counters::Registry, tally::Tallies};
 use files::{Root, accel::Accel};
 use h1::HeadLimits;
 use message::pseudonym::Pseudonym;
@@ -19,17 +19,18 @@ use vcl::backend::Backend;
 use vcl::params::Params;
 use vcl::program::Instance;
 
+use crate::allowance::{Allowance, FileHits};
 use crate::challenge::Challenges;
+use crate::client::CertificateFields;
 use crate::compression::{Compress, Compression};
 use crate::dictionary::Dictionaries;
-use crate::error_pages::ErrorPage;
 use crate::gate::Gates;
 use crate::invalidate::Door;
 use crate::peers::Peers;
-use crate::refine::{Allowance, FileHits};
+use crate::problem::ErrorPage;
 use crate::siblings::Siblings;
 use crate::slices::SliceMemory;
-use crate::throttle::{self, Throttles};
+use crate::throttle::Throttles;
 use crate::tier::{Cache, Chores};
 use crate::tracing::Tracing;
 use crate::trust::Trust;
@@ -82,16 +83,6 @@ pub struct Site {
     pub gates: Option<Arc<Gates>>,
     /// Its Strict-Transport-Security, as an index into [`Live::hsts`].
     pub hsts: Option<u16>,
-}
-
-/// Fields that tell origins of a client's certificate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CertificateFields {
-    /// X-SSL-Client-Verify (`SUCCESS`, `NONE`), X-SSL-Client-S-DN and X-SSL-Client-Fingerprint, as
-    /// nginx has them in variables.
-    pub x_ssl: bool,
-    /// Client-Cert (RFC 9440).
-    pub client_cert: bool,
 }
 
 /// Facts about the cache that a response announces.
@@ -263,7 +254,7 @@ impl Shared {
     ) -> Self {
         let vcl = crate::vcl::common::Common::default();
         vcl.memory.set_limits(&live.limits);
-        throttle::take_over(&live, None, cache.memory());
+        go_on(&live, None, cache.memory());
         Self {
             trust: Arc::clone(&live.trust),
             cache,
@@ -296,7 +287,7 @@ impl Shared {
     /// Puts `live` in force for every request that begins from now on.
     pub fn replace(&self, mut live: Live) {
         live.trust = Arc::clone(&self.trust);
-        throttle::take_over(&live, Some(&self.live.load()), self.cache.memory());
+        go_on(&live, Some(&self.live.load()), self.cache.memory());
         self.cache.lower().set_limits(&live.limits);
         self.vcl.memory.set_limits(&live.limits);
         self.live.store(Arc::new(live));
@@ -359,5 +350,15 @@ impl Shared {
     /// The configuration in force.
     pub fn live(&self) -> Arc<Live> {
         self.live.load_full()
+    }
+}
+
+/// Has the limits of `live` go on from those `before`.
+fn go_on(live: &Live, before: Option<&Live>, memory: &Arc<Memory>) {
+    for (at, site) in live.listed.iter().enumerate() {
+        let Some(throttles) = &site.throttles else { continue };
+        let earlier = before.into_iter().flat_map(|live| &live.listed);
+        let same = live.listed[..at].iter().chain(earlier).filter(|other| other.name == site.name);
+        throttles.take_over(same.filter_map(|other| other.throttles.as_deref()), memory);
     }
 }

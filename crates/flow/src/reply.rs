@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use base::tally::Outcome;
 use base::{Counter, Limit};
-use cache::{Object, Record};
+use cache::Object;
 use codec::Coding;
 use codec::dictionary::DeltaCoding;
 use files::Opened;
@@ -595,14 +595,6 @@ impl Reply {
         }
         Some(status)
     }
-}
-
-/// The head of a stored response, taken apart; `None` for a damaged one, which the engine that
-/// wrote it never leaves.
-pub(crate) fn stored_head(object: &Record) -> Option<Response> {
-    let mut head = Response::new(object.status());
-    h1::parse_stored_head(object.head(), &mut head).ok()?;
-    Some(head)
 }
 
 /// Where fields go that an engine writes in its own way.

@@ -5,7 +5,7 @@ use cache::Record;
 use message::{HeaderBlock, HeaderId, Response};
 
 use crate::live::Site;
-use crate::reply::stored_head;
+use crate::stored::stored_head;
 
 /// The first byte of such a note; that of [`vcl::note`](crate::vcl::note) is another.
 const MARK: u8 = b's';

@@ -13,8 +13,7 @@ use policy::acl::CidrSet;
 use policy::rules::Settings;
 use policy::{CrowdRule, Peer, Per, RateRule, SiteRules, Step, Terms};
 
-use crate::live::Live;
-use crate::pages::Problem;
+use crate::problem::Problem;
 
 /// The limits of a site and of its routes.
 #[derive(Debug)]
@@ -90,7 +89,11 @@ impl Throttles {
 
     /// Takes over what clients have used of limits that have not changed, from sites of the same
     /// name, and reserves memory for the rest.
-    fn take_over<'s>(&self, before: impl Iterator<Item = &'s Self> + Clone, memory: &Arc<Memory>) {
+    pub(crate) fn take_over<'s>(
+        &self,
+        before: impl Iterator<Item = &'s Self> + Clone,
+        memory: &Arc<Memory>,
+    ) {
         for route in &self.routes {
             let earlier = || before.clone().flat_map(|site| &site.routes);
             for (nth, limit) in route.rates.iter().enumerate() {
@@ -204,16 +207,6 @@ impl Throttles {
 /// Reserves memory for tables of clients.
 fn held(memory: &Arc<Memory>, bytes: u64) -> Held {
     Account::open(memory, u64::MAX).hold_anyway(bytes)
-}
-
-/// Has the limits of `live` go on from those `before`.
-pub(crate) fn take_over(live: &Live, before: Option<&Live>, memory: &Arc<Memory>) {
-    for (at, site) in live.listed.iter().enumerate() {
-        let Some(throttles) = &site.throttles else { continue };
-        let earlier = before.into_iter().flat_map(|live| &live.listed);
-        let same = live.listed[..at].iter().chain(earlier).filter(|other| other.name == site.name);
-        throttles.take_over(same.filter_map(|other| other.throttles.as_deref()), memory);
-    }
 }
 
 impl Throttle {

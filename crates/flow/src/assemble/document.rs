@@ -13,7 +13,7 @@ use super::stitch::{Clip, PAGE_BYTES};
 use crate::core::Core;
 use crate::form;
 use crate::live::Live;
-use crate::reply::stored_head;
+use crate::stored::stored_head;
 
 /// The instructions of a page in one of the dialects.
 #[derive(Debug)]

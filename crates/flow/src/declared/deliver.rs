@@ -27,8 +27,9 @@ use crate::form::{self, Choice, Given};
 use crate::peers;
 use crate::recode::{Unfolding, decode_limits};
 use crate::refine;
-use crate::reply::{Head, Reply, SentCoding, SentForm, Served, stored_head};
+use crate::reply::{Head, Reply, SentCoding, SentForm, Served};
 use crate::select::{self, Rules, SELECTORS, Validators};
+use crate::stored::stored_head;
 use crate::trailers;
 
 /// Fields of requests that ask for something else than the whole of a response with one form, or

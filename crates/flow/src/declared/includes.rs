@@ -16,7 +16,8 @@ use crate::assemble::{Composed, Dialect, Top};
 use crate::compression::Compress;
 use crate::form;
 use crate::live::Site;
-use crate::reply::{Head, Reply, stored_head};
+use crate::reply::{Head, Reply};
+use crate::stored::stored_head;
 
 /// The language's name in Surrogate-Control.
 const ESI: &[u8] = b"ESI/1.0";

@@ -17,7 +17,7 @@ use super::{Dictionary, Named};
 use crate::core::Core;
 use crate::live::Live;
 use crate::refine::{Bounds, Right, decode};
-use crate::reply::stored_head;
+use crate::stored::stored_head;
 
 /// A form is kept if it is shorter than so many hundredths of the shortest other one: what is saved
 /// must outweigh that it is for few clients.

@@ -14,7 +14,8 @@ use crate::declared;
 use crate::dictionary::{self, Sought};
 use crate::form::{self, Choice, Given};
 use crate::live::Shared;
-use crate::reply::{SentForm, stored_head};
+use crate::reply::SentForm;
+use crate::stored::stored_head;
 
 /// Tells which form the client of a request gets.
 pub(super) fn about_form(ask: &Ask<'_>, object: &Arc<Object>, shared: &Shared) -> Step {

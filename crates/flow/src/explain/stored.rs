@@ -41,7 +41,13 @@ impl Teller<'_> {
     /// Foretells the outcome of a request that the store is asked for.
     pub(super) fn lookup(&mut self, ask: &Ask<'_>) -> Ending {
         let mut key = KeyBuf::new();
-        crate::key::make_key(&self.shared.seed, ask.site, ask.request, &ask.notes, &mut key);
+        crate::key::make_key(
+            &self.shared.seed,
+            &*ask.site.policy,
+            ask.request,
+            &ask.notes,
+            &mut key,
+        );
         self.key = key.hash();
         self.steps.push(about_key(ask, &key));
         let peek = self.shared.cache.peek(&key, &mut select_by(&ask.request.headers));

@@ -26,7 +26,7 @@ use crate::fetch::Gathered;
 use crate::forward::CONDITIONS;
 use crate::guard::refusal;
 use crate::live::Site;
-use crate::pages::Problem;
+use crate::problem::Problem;
 use crate::reply::{Made, Reply, Served};
 use crate::trace::User;
 

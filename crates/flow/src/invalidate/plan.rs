@@ -83,7 +83,7 @@ impl Planner<'_> {
                     continue;
                 }
                 let mut key = KeyBuf::new();
-                make_key(&self.shared.seed, site, &request, &notes, &mut key);
+                make_key(&self.shared.seed, &*site.policy, &request, &notes, &mut key);
                 keys.push(key);
             }
         }

@@ -6,7 +6,7 @@ use cache::Record;
 
 use super::record::{Content, content};
 use crate::invalidate::Under;
-use crate::reply::stored_head;
+use crate::stored::stored_head;
 
 /// A stored response without its body.
 #[derive(Clone, Debug, PartialEq, Eq)]

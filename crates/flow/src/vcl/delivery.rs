@@ -34,8 +34,9 @@ use crate::dictionary::{self, Sought};
 use crate::fetch::Passing;
 use crate::form;
 use crate::peers::{self, Silence};
-use crate::reply::{Forward, Head, Reply, SentForm, Served, Varnish, number, stored_head};
+use crate::reply::{Forward, Head, Reply, SentForm, Served, Varnish, number};
 use crate::select::{self, Rules, SELECTORS, Validators};
+use crate::stored::stored_head;
 
 /// A time that is too short for the clock, in seconds.
 const MOMENT_S: f64 = 1e-6;

@@ -22,8 +22,8 @@ use crate::ask::Front;
 use crate::fetch::{self, Fetch, Job, Upload};
 use crate::finish::Background;
 use crate::peers::Asking;
-use crate::reply::stored_head;
 use crate::siblings::AskingSiblings;
+use crate::stored::stored_head;
 use crate::tier::Lead;
 use crate::trace::Trace;
 

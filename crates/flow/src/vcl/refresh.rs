@@ -11,7 +11,7 @@ use vcl::sub::{Action, Sub};
 use super::fetch::ByProgram;
 use super::found::{may_confirm, obj_of};
 use crate::fetch::{Body, Fate, Fetch};
-use crate::reply::stored_head;
+use crate::stored::stored_head;
 
 impl ByProgram {
     /// Makes `response`, a 304, the stored one that it confirms, and returns the stored body.

@@ -13,7 +13,7 @@ use vcl::rules::lifetime;
 use super::Scene;
 use crate::explain::words::duration;
 use crate::live::Live;
-use crate::reply::stored_head;
+use crate::stored::stored_head;
 use crate::vcl::send;
 use crate::vcl::turn::Turn;
 

@@ -26,11 +26,12 @@ use vcl::source::NoFiles;
 
 use crate::ask::Front;
 use crate::body::{Part, Parts, ReplyBody};
+use crate::client::CertificateFields;
 use crate::client::Client;
 use crate::core::Core;
 use crate::explain::{Explanation, explain};
 use crate::invalidate::{Outcome, What};
-use crate::live::{Announce, CertificateFields, Live, Shared, Site};
+use crate::live::{Announce, Live, Shared, Site};
 use crate::reply::Reply;
 use crate::vcl::link::Connected;
 use crate::vcl::{Line, Sight};

@@ -1,0 +1,122 @@
+//! The time that further forms of stored bodies may take, and what files must have been asked for
+//! before they get one.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+/// Milliseconds for which the share of time can be saved up.
+const SAVED_MS: u64 = 10_000;
+/// Milliseconds after which it is asked again whether there is time.
+const REFUSED_MS: u64 = 50;
+/// Places for counts of what has been asked for.
+const ASKED: usize = 4096;
+/// Microseconds that a form costs at least, however the clock ticks.
+const LEAST_US: u64 = 100;
+
+/// The share of time: an allowance that fills steadily, and that the forms made are taken from. It
+/// may be overdrawn by one form.
+#[derive(Debug, Default)]
+pub(crate) struct Allowance {
+    state: Mutex<State>,
+    /// Until then nobody need ask: hits look at this alone.
+    refused_until_ms: AtomicU64,
+}
+
+/// The reason for not making a form now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoTime {
+    /// Somebody makes one, or nobody may ask yet.
+    Busy,
+    /// The time is used up.
+    UsedUp,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Microseconds that are left; below zero when overdrawn.
+    left_us: i64,
+    filled_ms: Option<u64>,
+    is_busy: bool,
+}
+
+impl Allowance {
+    /// Takes the right to make one form.
+    ///
+    /// # Errors
+    /// If somebody makes one, or if the time is used up: once, and again a while later.
+    pub(crate) fn begin(&self, now_ms: u64, percent: u64) -> Result<(), NoTime> {
+        if percent == 0 || now_ms < self.refused_until_ms.load(Ordering::Relaxed) {
+            return Err(NoTime::Busy);
+        }
+        let Some(mut state) = self.state.try_lock() else { return Err(NoTime::Busy) };
+        let most_us = (SAVED_MS * percent * 10) as i64;
+        let since_ms = state.filled_ms.map_or(SAVED_MS, |before| now_ms.saturating_sub(before));
+        let more_us = (since_ms.min(SAVED_MS) * percent * 10) as i64;
+        state.left_us = state.left_us.saturating_add(more_us).min(most_us);
+        state.filled_ms = Some(now_ms);
+        let may = !state.is_busy && state.left_us > 0;
+        state.is_busy |= may;
+        if may {
+            return Ok(());
+        }
+        self.refused_until_ms.store(now_ms + REFUSED_MS, Ordering::Relaxed);
+        Err(if state.is_busy { NoTime::Busy } else { NoTime::UsedUp })
+    }
+
+    /// Gives the right back, which was used for so long.
+    pub(crate) fn end(&self, used_us: u64) {
+        let mut state = self.state.lock();
+        state.is_busy = false;
+        state.left_us = state.left_us.saturating_sub(used_us.max(LEAST_US) as i64);
+        if state.left_us > 0 {
+            // Whoever was refused meanwhile need not wait: a page of many fragments wants a form of
+            // each.
+            self.refused_until_ms.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Counts of requests for files that have no form yet, by hash: those that share a place are coded
+/// a little sooner.
+#[derive(Debug)]
+pub(crate) struct FileHits(Box<[AtomicU8]>);
+
+impl Default for FileHits {
+    fn default() -> Self {
+        Self(std::iter::repeat_with(AtomicU8::default).take(ASKED).collect())
+    }
+}
+
+impl FileHits {
+    /// Counts a request; true if there have been `hits` before.
+    pub(crate) fn is_due(&self, hash: u64, hits: u32) -> bool {
+        let Some(place) = self.0.get(hash as usize % ASKED) else { return false };
+        let before = place.load(Ordering::Relaxed);
+        // Of two at once one may not be counted.
+        place.store(before.saturating_add(1), Ordering::Relaxed);
+        u32::from(before) >= hits.min(u32::from(u8::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_allowance_fills_with_time_and_is_used_by_one_at_a_time() {
+        let allowance = Allowance::default();
+        assert_eq!(allowance.begin(0, 0), Err(NoTime::Busy), "no share is no time");
+        assert_eq!(allowance.begin(1000, 10), Ok(()));
+        assert_eq!(allowance.begin(1000, 10), Err(NoTime::Busy), "one at a time");
+        // Ten seconds' share of a tenth is one second; twice as much is used.
+        allowance.end(2_000_000);
+        assert_eq!(allowance.begin(1001, 10), Err(NoTime::Busy), "nobody asks at once again");
+        assert_eq!(allowance.begin(2000, 10), Err(NoTime::UsedUp));
+        assert_eq!(allowance.begin(10_000, 10), Err(NoTime::UsedUp));
+        assert_eq!(allowance.begin(12_000, 10), Ok(()));
+        assert_eq!(allowance.begin(12_000, 10), Err(NoTime::Busy));
+        allowance.end(100);
+        assert_eq!(allowance.begin(12_000, 10), Ok(()), "there is time left for the next");
+    }
+}
