@@ -19,7 +19,6 @@ mod bucket_link;
 mod cluster;
 #[cfg(not(larder_demo))]
 mod connect;
-mod crypto;
 mod entry;
 mod error;
 mod follower;

@@ -9,8 +9,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::crypto::digest::{SHA256, digest};
 use crate::members::is_name;
+use crypto::digest::{SHA256, digest};
 
 /// Versions whose contents are kept, each in a slot of its own.
 pub const SLOTS: u8 = 8;

@@ -7,9 +7,9 @@
 
 use std::fmt;
 
-use crate::crypto::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use crate::crypto::hkdf::{HKDF_SHA256, KeyType, Salt};
-use crate::crypto::{SEALING, fill};
+use crypto::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use crypto::hkdf::{HKDF_SHA256, KeyType, Salt};
+use crypto::{SEALING, fill};
 
 /// The version of the form.
 const FORM: u8 = 1;

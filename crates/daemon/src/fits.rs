@@ -209,12 +209,8 @@ fn judge_hosts<'l>(
 fn unwritable(folder: &Path, user: &Runner) -> Option<String> {
     let there = folder.ancestors().find(|above| above.exists())?;
     let name = &user.name;
-    let mut above: Vec<_> = there.ancestors().skip(1).collect();
-    above.reverse();
-    for entered in above {
-        if !may(entered, &fs::metadata(entered).ok()?, user, ENTER) {
-            return Some(format!("{name} may not enter {}", entered.display()));
-        }
+    if let Some(barred) = there.parent().and_then(|above| barred(above, user)) {
+        return Some(format!("{name} may not enter {}", barred.display()));
     }
     let it = fs::metadata(there).ok()?;
     let is_free = may(there, &it, user, WRITE) && may(there, &it, user, ENTER);

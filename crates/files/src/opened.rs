@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use base::KeyBuf;
 use message::date::HttpDate;
 use message::{HeaderBlock, HeaderId};
 use rustix::buffer::spare_capacity;
@@ -41,6 +42,8 @@ pub struct Opened {
     warm_until_ms: AtomicU64,
     /// The answer to [`Opened::is_worth`].
     worth: OnceLock<bool>,
+    /// The answer to [`Opened::key`].
+    key: OnceLock<KeyBuf>,
 }
 
 /// Values that tell one state of a file from every other.
@@ -149,6 +152,7 @@ impl Opened {
             lasting_fields: lasting,
             warm_until_ms: AtomicU64::new(0),
             worth: OnceLock::new(),
+            key: OnceLock::new(),
         }
     }
 
@@ -197,8 +201,14 @@ impl Opened {
         self.identity.modified.0 < other.identity.modified.0
     }
 
+    /// The key that `make` makes once of the state of the file, under which what is made of the
+    /// file is stored.
+    pub fn key(&self, make: impl FnOnce(&[u8]) -> KeyBuf) -> &KeyBuf {
+        self.key.get_or_init(|| make(&self.state()))
+    }
+
     /// The state of the file as bytes: no other file has the same, nor this one after a change.
-    pub fn state(&self) -> [u8; STATE_BYTES] {
+    fn state(&self) -> [u8; STATE_BYTES] {
         let Identity { device, inode, size, modified, changed } = self.identity;
         let (size, modified_s, changed_s) = (size as u64, modified.0 as u64, changed.0 as u64);
         let numbers = [device, inode, size, modified_s, modified.1, changed_s, changed.1];

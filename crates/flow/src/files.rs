@@ -277,9 +277,21 @@ fn content_coding(own: Coding) -> codec::Coding {
     }
 }
 
+/// Fields of requests that ask for something else than the whole of a file.
+const JUDGED: [HeaderId; 5] = [
+    HeaderId::IfMatch,
+    HeaderId::IfNoneMatch,
+    HeaderId::IfModifiedSince,
+    HeaderId::IfUnmodifiedSince,
+    HeaderId::Range,
+];
+
 /// Applies conditions and ranges (RFC 9110 13.2.2 and 14.2); false when a condition for the request
 /// to be carried out at all does not hold.
 fn judge(ask: &Ask<'_>, file: &Arc<Opened>, date_s: u64, reply: &mut Reply) -> bool {
+    if !ask.request.headers.contains_any(&JUDGED) {
+        return true;
+    }
     let modified = file.last_modified();
     let sent = reply.form.map(|coding| coded::tag(file, coding));
     let etag = Some(sent.as_deref().unwrap_or_else(|| file.etag()));

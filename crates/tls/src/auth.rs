@@ -6,11 +6,11 @@ use rustls::RootCertStore;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 
-use crate::crypto::digest::{Context, SHA256};
 use crate::error::MaterialError;
 use crate::pair::certificates;
 use crate::roster::{Known, Roster};
 use crate::server::provider;
+use crypto::digest::{Context, SHA256};
 
 /// A client's duty to have a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

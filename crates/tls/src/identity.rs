@@ -6,7 +6,7 @@ use x509_parser::objects::{oid_registry, oid2abbrev};
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
-use crate::crypto::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use crypto::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 /// A client that has shown a good certificate.
 #[derive(Debug)]

@@ -15,10 +15,10 @@ use rustls::pki_types::UnixTime;
 use rustls::server::ProducesTickets;
 
 use crate::auth::ClientAuth;
-use crate::crypto::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use crate::crypto::hkdf::{HKDF_SHA256, KeyType, Salt};
-use crate::crypto::{SEALING, fill};
 use crate::error::MaterialError;
+use crypto::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use crypto::hkdf::{HKDF_SHA256, KeyType, Salt};
+use crypto::{SEALING, fill};
 
 /// The time for which tickets are made with a secret, in seconds: as in rustls.
 const YOUNG_SECS: u64 = 6 * 3_600;

@@ -5,7 +5,6 @@
 
 mod auth;
 mod challenge;
-mod crypto;
 mod error;
 mod explain;
 mod handshake;

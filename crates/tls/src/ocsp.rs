@@ -17,8 +17,8 @@ use x509_ocsp::{
     OcspResponseStatus, Request, ResponderId, SingleResponse, TbsRequest, Version,
 };
 
-use crate::crypto::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use crate::server::provider;
+use crypto::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
 const SHA1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.14.3.2.26");
 const SHA2_256: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.1");

@@ -16,10 +16,10 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-use crate::crypto::digest::{SHA256, digest};
 use crate::error::MaterialError;
 use crate::pair::Pair;
 use crate::server::provider;
+use crypto::digest::{SHA256, digest};
 
 /// SHA-256 of a certificate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

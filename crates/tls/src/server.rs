@@ -4,6 +4,10 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use rustls::crypto::CryptoProvider;
+#[cfg(not(larder_demo))]
+use rustls::crypto::aws_lc_rs::default_provider;
+#[cfg(larder_demo)]
+use rustls::crypto::ring::default_provider;
 use rustls::server::{
     ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, ServerConfig,
     WebPkiClientVerifier,
@@ -13,7 +17,6 @@ use rustls::version::{TLS12, TLS13};
 
 use crate::auth::ClientAuth;
 use crate::challenge::Challenges;
-use crate::crypto::default_provider;
 use crate::error::MaterialError;
 use crate::keyring::TicketKeys;
 use crate::pair::Pair;

@@ -68,9 +68,8 @@ pub(super) fn form(
     if !likes_coding(ask) {
         return None;
     }
-    let mut key = KeyBuf::new();
-    make_key(&core.shared.seed, file, &mut key);
-    match core.shared.cache.lookup(&key, &mut |_, _| {}, ask.now.mono_ms) {
+    let key = file.key(|state| make_key(&core.shared.seed, state));
+    match core.shared.cache.lookup(key, &mut |_, _| {}, ask.now.mono_ms) {
         Found::Object(object) => give(core, ask, file, &object),
         Found::HitForMiss | Found::Nothing => {
             begin(core, ask, file, key);
@@ -91,12 +90,13 @@ fn likes_coding(ask: &Ask<'_>) -> bool {
 }
 
 /// The key of what is stored for a file in this state.
-fn make_key(seed: &HashSeed, file: &Opened, key: &mut KeyBuf) {
-    key.clear();
+fn make_key(seed: &HashSeed, state: &[u8]) -> KeyBuf {
+    let mut key = KeyBuf::new();
     key.field(FILE);
     key.field(b"");
-    key.field(&file.state());
+    key.field(state);
     key.finish(seed);
+    key
 }
 
 /// The form that is sent of what is stored for `file`; `None` if the file itself is sent.
@@ -129,7 +129,7 @@ fn give(
 
 /// Has `file` coded in gzip, if it has been asked for often enough and there is time.
 #[cold]
-fn begin(core: &Rc<Core>, ask: &Ask<'_>, file: &Arc<Opened>, key: KeyBuf) {
+fn begin(core: &Rc<Core>, ask: &Ask<'_>, file: &Arc<Opened>, key: &KeyBuf) {
     let (limits, compression) = (&ask.live.limits, &ask.live.compression);
     if !core.shared.asked.is_due(key.hash(), compression.gzip_hits)
         || file.length() > most_bytes(limits)
@@ -138,7 +138,7 @@ fn begin(core: &Rc<Core>, ask: &Ask<'_>, file: &Arc<Opened>, key: KeyBuf) {
         return;
     }
     let Some(mut right) = Right::take(core, limits, ask.now.mono_ms) else { return };
-    let file = Arc::clone(file);
+    let (file, key) = (Arc::clone(file), key.clone());
     let gzip = compression.gzip;
     let account = Account::open_large(core.shared.cache.memory());
     rt::spawn_local(async move {

@@ -11,6 +11,7 @@ use super::Problem;
 /// Every crate and its layer. A crate uses only crates of lower layers.
 const LAYERS: &[(&str, u32)] = &[
     ("base", 0),
+    ("crypto", 0),
     ("linear", 0),
     ("rt", 1),
     ("message", 1),
@@ -72,7 +73,7 @@ const NARROWED: &[(&str, &[&str])] = &[
     ),
     ("acme", &["base", "rt", "message", "h1", "tls"]),
     ("admin", &["base", "rt", "message"]),
-    ("cluster", &["base", "rt", "purge"]),
+    ("cluster", &["base", "crypto", "rt", "purge"]),
     ("bench", &["base", "message", "h1", "tls", "observe"]),
     ("tools", &["base", "message", "h1", "observe"]),
     ("manual", &["config"]),
@@ -108,8 +109,8 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("x509-cert", &["tls"]),
     ("x509-ocsp", &["tls"]),
     ("x509-parser", &["tls"]),
-    ("aws-lc-rs", &["tls", "cluster"]),
-    ("ring", &["tls", "cluster"]),
+    ("aws-lc-rs", &["crypto"]),
+    ("ring", &["crypto"]),
     ("toml", &["config"]),
     (
         "rustix",
