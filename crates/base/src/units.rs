@@ -7,6 +7,8 @@ use std::fmt;
 pub enum Error {
     /// The number is missing or malformed.
     Number,
+    /// The number is below 0.
+    Negative,
     /// The unit after the number is missing or unknown.
     Unit,
     /// The value is larger than can be represented.
@@ -17,6 +19,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Number => "expected a number",
+            Self::Negative => "it cannot be less than 0",
             Self::Unit => "missing or unknown unit",
             Self::TooLarge => "value too large",
         })
@@ -47,6 +50,64 @@ const SIZES: [(&str, u64); 9] = [
     ("TB", 1_000_000_000_000),
 ];
 
+/// Units as people write them elsewhere, and the ones that they mean.
+const DURATIONS_MEANT: [(&str, &str); 16] = [
+    ("msec", "ms"),
+    ("sec", "s"),
+    ("secs", "s"),
+    ("second", "s"),
+    ("seconds", "s"),
+    ("min", "m"),
+    ("mins", "m"),
+    ("minute", "m"),
+    ("minutes", "m"),
+    ("hr", "h"),
+    ("hour", "h"),
+    ("hours", "h"),
+    ("day", "d"),
+    ("days", "d"),
+    ("week", "w"),
+    ("year", "y"),
+];
+
+const SIZES_MEANT: [(&str, &str); 12] = [
+    ("k", "KiB"),
+    ("kb", "KiB"),
+    ("kib", "KiB"),
+    ("m", "MiB"),
+    ("mb", "MiB"),
+    ("mib", "MiB"),
+    ("g", "GiB"),
+    ("gb", "GiB"),
+    ("gib", "GiB"),
+    ("t", "TiB"),
+    ("tb", "TiB"),
+    ("tib", "TiB"),
+];
+
+/// The duration that `text` means in the units of other programs; `10 sec` means `10s`.
+pub fn duration_meant(text: &str) -> Option<String> {
+    meant(text, &DURATIONS_MEANT)
+}
+
+/// The size that `text` means in the units of other programs; `1G` means `1GiB`, as nginx has it.
+pub fn size_meant(text: &str) -> Option<String> {
+    meant(text, &SIZES_MEANT)
+}
+
+fn meant(text: &str, units: &[(&str, &str)]) -> Option<String> {
+    let (number, unit) = split(text.trim());
+    let (_, unit) = units.iter().find(|(own, _)| own.eq_ignore_ascii_case(unit))?;
+    (!number.is_empty()).then(|| format!("{number}{unit}"))
+}
+
+/// A number and what follows it.
+fn split(text: &str) -> (&str, &str) {
+    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    (number, unit.trim_start())
+}
+
 /// Reads a duration such as `100ms`, `1.5s`, `10m`, `1d`; the result is in milliseconds.
 ///
 /// Units: `ms s m h d w y` (as Varnish's, a year being 365 days). A bare `0` needs no unit.
@@ -64,9 +125,10 @@ pub fn parse_size(text: &str) -> Result<u64, Error> {
 
 fn parse(text: &str, units: &[(&str, u64)]) -> Result<u64, Error> {
     let text = text.trim();
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let unit = unit.trim_start();
+    let (number, unit) = split(text);
+    if text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
+        return Err(Error::Negative);
+    }
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() || fraction.contains('.') || number.ends_with('.') {
         return Err(Error::Number);
@@ -115,6 +177,31 @@ impl fmt::Display for Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn units_of_other_programs_are_known() {
+        for (text, meant) in [("1G", "1GiB"), ("512 m", "512MiB"), ("1.5kb", "1.5KiB")] {
+            assert_eq!(parse_size(text), Err(Error::Unit), "{text}");
+            assert_eq!(size_meant(text).as_deref(), Some(meant));
+            assert!(parse_size(meant).is_ok());
+        }
+        for (text, meant) in [("10 sec", "10s"), ("5min", "5m"), ("1 Hour", "1h")] {
+            assert_eq!(parse_duration_ms(text), Err(Error::Unit), "{text}");
+            assert_eq!(duration_meant(text).as_deref(), Some(meant));
+            assert!(parse_duration_ms(meant).is_ok());
+        }
+        assert_eq!(
+            (size_meant("G"), size_meant("1 gigabyte"), duration_meant("soon")),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn what_is_below_zero_is_said_to_be() {
+        assert_eq!(parse_duration_ms("-1s"), Err(Error::Negative));
+        assert_eq!(parse_size("-5MiB"), Err(Error::Negative));
+        assert_eq!(parse_size("-"), Err(Error::Number));
+    }
 
     #[test]
     fn durations_read_as_written() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base::Limits;
-use base::units::parse_size;
+use base::units::{parse_size, size_meant};
 use origin::{OriginConfig, Protocol, ScriptRules, ScriptsConfig, ServerConfig, parse_server};
 use policy::Profile;
 
@@ -181,7 +181,11 @@ fn disk(r: &mut Reader, options: &CliOptions) -> Option<DiskConfig> {
 fn directory_and_size(text: &str) -> Result<(PathBuf, u64), String> {
     let (path, size) = text.rsplit_once(',').ok_or("takes a directory, a comma and a size")?;
     let path = volume_path(path)?;
-    let bytes = parse_size(size).map_err(|why| format!("{size}: {why}"))?;
+    let meant = |why| match size_meant(size) {
+        Some(meant) => format!("{size}: {why}; did you mean {meant}?"),
+        None => format!("{size}: {why}"),
+    };
+    let bytes = parse_size(size).map_err(meant)?;
     Ok((path, volume_size(bytes)?))
 }
 
@@ -376,7 +380,10 @@ mod tests {
         for (disk, why) in [
             ("/srv/cache", "--disk /srv/cache: takes a directory, a comma and a size"),
             ("cache,1GiB", "--disk cache,1GiB: takes an absolute path"),
-            ("/srv/cache,1G", "--disk /srv/cache,1G: 1G: missing or unknown unit"),
+            (
+                "/srv/cache,1G",
+                "--disk /srv/cache,1G: 1G: missing or unknown unit; did you mean 1GiB?",
+            ),
             ("/srv/cache,1MiB", "--disk /srv/cache,1MiB: a disk cache needs at least 256MiB"),
         ] {
             assert_eq!(with(disk).expect_err(disk), why);

@@ -53,12 +53,14 @@ pub fn load_file(path: &Path) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnosti
     let text = std::fs::read_to_string(path).map_err(|error| {
         let file = Arc::new(diagnostic::Source { name: name.clone(), text: String::new() });
         let message = format!("cannot read the configuration: {error}");
+        let help = (error.kind() == std::io::ErrorKind::NotFound)
+            .then(|| "name another: `larder check FILE`, `larder serve --config FILE`".to_owned());
         vec![Diagnostic {
             severity: Severity::Error,
             message,
             span: None,
             related: None,
-            help: None,
+            help,
             file,
         }]
     })?;

@@ -44,6 +44,7 @@ use toml::de::DeTable;
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::model::Config;
 use crate::reader::Reader;
+use crate::sniff;
 
 /// Problems reported of one file; who made more will want to see the first ones first.
 const PROBLEMS_MAX: usize = 100;
@@ -94,6 +95,14 @@ pub(crate) fn faults(reader: Reader) -> Vec<Diagnostic> {
 /// only the first few.
 fn faulty(reader: &mut Reader, mut errors: Vec<toml::de::Error>) {
     let mut text = reader.source.text.clone();
+    if let Some((server, page)) = sniff::of_another(&text) {
+        let found = reader.error(0..0, format!("this is a configuration of {server}"));
+        found.help = Some(format!(
+            "Larder's own is TOML: the guide has a page, `{page}`; begin with \
+             `larder serve --origin URL`"
+        ));
+        return;
+    }
     let mut lines = Vec::new();
     for _ in 0..MENDS_MAX {
         let known = lines.len();

@@ -62,6 +62,18 @@ const fn plugin(preset: &str) -> Option<Plugin> {
     }
 }
 
+/// The preset that a name is likely to mean which is none: by a slip, or short as `wp` is.
+pub fn meant(name: &str) -> Option<&'static str> {
+    let names = || PRESETS.iter().map(|preset| preset.name);
+    let is_short = |own: &&str| {
+        let mut rest = own.chars();
+        name.len() > 1
+            && name.chars().next() == own.chars().next()
+            && name.chars().all(|c| rest.any(|own| own == c))
+    };
+    suggest::closest(name, names()).or_else(|| names().find(is_short))
+}
+
 /// The preset called `name`.
 pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)

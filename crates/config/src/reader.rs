@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
-use crate::keys::{self, Section};
+use crate::keys::{self, Key, Section};
 use crate::model::{self, NamedHost, NamedPath};
 use crate::suggest;
 
@@ -304,13 +304,7 @@ impl Reader {
                     Some((*instead).to_owned());
                 continue;
             }
-            let help = match suggest::closest(name, keys.iter().map(|key| key.name)) {
-                Some(close) => format!("did you mean `{close}`?"),
-                None => elsewhere(name).unwrap_or_else(|| {
-                    let names: Vec<_> = keys.iter().map(|key| key.name).collect();
-                    format!("keys {} are {}", section.place(), names.join(", "))
-                }),
-            };
+            let help = meant(table, name, &keys);
             self.error(span, format!("unknown key `{name}` {}", section.place())).help = Some(help);
         }
     }
@@ -327,7 +321,10 @@ impl Reader {
             DeValue::Table(_) => "a table",
         };
         let message = format!("`{}` takes {}, not {found}", item.name, item.takes);
-        self.error(item.span.clone(), message)
+        let port = item.value.as_integer().filter(|_| item.name == "listen");
+        let found = self.error(item.span.clone(), message);
+        found.help = port.map(|port| format!("did you mean \":{}\"?", port.as_str()));
+        found
     }
 
     /// A string.
@@ -408,7 +405,11 @@ impl Reader {
         let problem = size.err();
         let size = self.check(item, size);
         if let (Some(units::Error::Unit), Some(last)) = (problem, self.found.last_mut()) {
-            last.help = Some("units of size are KiB, MiB, GiB, TiB, and KB, MB, GB, TB".to_owned());
+            let meant = item.value.as_str().and_then(units::size_meant);
+            last.help = Some(meant.map_or_else(
+                || "units of size are KiB, MiB, GiB, TiB, and KB, MB, GB, TB".to_owned(),
+                |meant| format!("did you mean \"{meant}\"?"),
+            ));
         }
         size
     }
@@ -423,6 +424,29 @@ impl Reader {
         }
         found
     }
+}
+
+/// What is likely to be meant by a key of `table` that its section does not have.
+fn meant(table: &Table<'_>, name: &str, keys: &[Key]) -> String {
+    let names = || keys.iter().map(|key| key.name);
+    let has = |name: &str| keys.iter().any(|key| key.name == name);
+    if has("set") && has("unset") {
+        let value = table.map.iter().find(|(own, _)| own.get_ref() == name);
+        let value = value.and_then(|(_, value)| value.get_ref().as_str()).unwrap_or("...");
+        return format!("write `set = {{ {name} = \"{value}\" }}`, or `unset = \"{name}\"`");
+    }
+    if let Some(slip) = suggest::slip(name, names()) {
+        return format!("did you mean `{slip}`?");
+    }
+    let other = suggest::of_others(name).iter().find(|own| has(own));
+    if let Some(other) = other {
+        return format!("it is called `{other}` here");
+    }
+    let of_another = suggest::of_others(name).first().and_then(|own| elsewhere(own));
+    let close = || suggest::closest(name, names()).map(|close| format!("did you mean `{close}`?"));
+    let all =
+        || format!("keys {} are {}", table.section.place(), names().collect::<Vec<_>>().join(", "));
+    elsewhere(name).or(of_another).or_else(close).unwrap_or_else(all)
 }
 
 /// Where a key called `name` would be right.

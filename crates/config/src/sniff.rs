@@ -1,4 +1,4 @@
-//! Tells a program in VCL from a configuration in TOML by the text of the file.
+//! Tells a program in VCL, and other servers' configurations, from one in TOML by the text of the file.
 
 /// Words that a program begins with, those of VCL 3 included.
 const FIRST_WORDS: [&str; 9] =
@@ -20,6 +20,67 @@ pub fn is_program(text: &str) -> Option<bool> {
     }
 }
 
+/// A server, words that lines of its configuration begin with, and the page of the guide for those
+/// who come from it.
+const SERVERS: [(&str, &[&str], &str); 5] = [
+    (
+        "nginx",
+        &[
+            "server",
+            "location",
+            "proxy_pass",
+            "worker_processes",
+            "events",
+            "http",
+            "upstream",
+            "fastcgi_pass",
+        ],
+        "from-nginx",
+    ),
+    (
+        "Caddy",
+        &[
+            "reverse_proxy",
+            "php_fastcgi",
+            "file_server",
+            "encode",
+            "handle",
+            "handle_path",
+            "handle_errors",
+        ],
+        "from-caddy",
+    ),
+    (
+        "Squid",
+        &["http_port", "cache_peer", "http_access", "cache_dir", "refresh_pattern", "acl"],
+        "from-squid",
+    ),
+    (
+        "HAProxy",
+        &["frontend", "defaults", "backend", "use_backend", "default_backend"],
+        "getting-started",
+    ),
+    (
+        "Apache",
+        &["<VirtualHost", "<Directory", "DocumentRoot", "ServerName", "ProxyPass", "LoadModule"],
+        "getting-started",
+    ),
+];
+
+/// The server whose configuration `text` is, and the page of the guide about it; `None` if it is
+/// none that is known.
+pub(crate) fn of_another(text: &str) -> Option<(&'static str, &'static str)> {
+    let words: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let is_toml = |line: &str| line.trim_start().starts_with('[') || line.contains(" = ");
+    if text.lines().any(is_toml) {
+        return None;
+    }
+    let hits = |names: &[&str]| words.iter().filter(|word| names.contains(word)).count();
+    let best = SERVERS.iter().map(|(name, names, page)| (hits(names), (*name, *page)));
+    let (most, server) = best.max_by_key(|(hits, _)| *hits)?;
+    (most > 0).then_some(server)
+}
+
 /// The text after white space and comments of both languages.
 fn after_comments(mut text: &str) -> &str {
     loop {
@@ -37,6 +98,28 @@ fn after_comments(mut text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn configurations_of_other_servers_are_known() {
+        let of = |text| of_another(text).map(|(name, _)| name);
+        let nginx =
+            "user www-data;\nhttp {\n  server {\n    location / { proxy_pass http://a; }\n  }\n}\n";
+        for (text, name) in [
+            (nginx, "nginx"),
+            ("example.com {\n  reverse_proxy localhost:8080\n}\n", "Caddy"),
+            ("http_port 80 accel\ncache_peer 127.0.0.1 parent 8080 0\nacl all src all\n", "Squid"),
+            ("frontend web\n  bind :80\n  default_backend app\n", "HAProxy"),
+            ("<VirtualHost *:80>\n  ServerName a\n</VirtualHost>\n", "Apache"),
+        ] {
+            assert_eq!(of(text), Some(name), "{text}");
+        }
+        for text in ["", "listen\n", "[server]\nlocation\n", "listen = \":80\"\nserver {\n"] {
+            assert_eq!(of(text), None, "{text}");
+        }
+        let page =
+            |page: &str| format!("{}/../../docs/guide/{page}.md", env!("CARGO_MANIFEST_DIR"));
+        assert!(SERVERS.iter().all(|(.., own)| std::path::Path::new(&page(own)).is_file()));
+    }
 
     #[test]
     fn the_first_word_that_is_no_comment_tells() {

@@ -1,5 +1,66 @@
 //! "Did you mean": the known name closest to an unknown one.
 
+/// Words of other servers and of those who come from them, each with the keys that they mean here.
+const OF_OTHERS: &[(&str, &[&str])] = &[
+    ("add_header", &["response_headers"]),
+    ("add_headers", &["response_headers"]),
+    ("headers", &["response_headers", "request_headers"]),
+    ("proxy_set_header", &["request_headers"]),
+    ("auth_basic", &["basic_auth"]),
+    ("backend", &["origin", "servers"]),
+    ("backends", &["servers"]),
+    ("upstream", &["origin", "servers"]),
+    ("proxy_pass", &["origin"]),
+    ("client_max_body_size", &["request_body_bytes"]),
+    ("domain", &["host"]),
+    ("domains", &["host"]),
+    ("server_name", &["host"]),
+    ("error_page", &["error_pages"]),
+    ("fail_timeout", &["time", "eject"]),
+    ("max_fails", &["failures", "eject"]),
+    ("follow_symlinks", &["linked"]),
+    ("grace", &["stale_while_revalidate"]),
+    ("gzip", &["compress"]),
+    ("encode", &["compress"]),
+    ("ignore_set_cookie", &["drop_set_cookie"]),
+    ("limit_conn", &["concurrent"]),
+    ("max_concurrent", &["concurrent"]),
+    ("limit_req", &["rate"]),
+    ("no_cache", &["bypass"]),
+    ("pass", &["bypass"]),
+    ("skip_cache", &["bypass"]),
+    ("proxy_no_cache", &["bypass"]),
+    ("no_php", &["no_scripts"]),
+    ("deny_scripts", &["no_scripts"]),
+    ("uploads", &["no_scripts"]),
+    ("proxy_cache_valid", &["ttl"]),
+    ("max_age", &["ttl"]),
+    ("proxy_read_timeout", &["first_byte_timeout"]),
+    ("real_ip_header", &["client_field"]),
+    ("return", &["respond", "redirect"]),
+    ("rewrite", &["redirect"]),
+    ("ssl", &["tls"]),
+    ("ssl_certificate", &["cert"]),
+    ("certificate", &["cert"]),
+    ("ssl_certificate_key", &["key"]),
+    ("x_accel_redirect", &["accel"]),
+    ("directory", &["path", "folder", "storage", "root"]),
+    ("dir", &["path", "folder", "storage", "root"]),
+    ("location", &["route"]),
+    ("routes", &["route"]),
+];
+
+/// Keys that a word of another server means, the most likely first.
+pub(crate) fn of_others(written: &str) -> &'static [&'static str] {
+    let written = written.replace('-', "_");
+    OF_OTHERS.iter().find(|(word, _)| *word == written).map_or(&[], |(_, keys)| keys)
+}
+
+/// The name among `known` that `written` differs from by one slip of a finger, if there is one.
+pub(crate) fn slip<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    closest(written, known).filter(|name| distance(written, name) <= 1)
+}
+
 /// The name among `known` that `written` is most likely a slip of, if any is close.
 pub(crate) fn closest<'a>(
     written: &str,
@@ -45,6 +106,17 @@ mod tests {
         ] {
             assert_eq!(closest(written, known), meant, "{written}");
         }
+    }
+
+    #[test]
+    fn each_word_of_others_means_a_key_that_there_is() {
+        for (word, keys) in OF_OTHERS {
+            let is_key =
+                |key: &&str| crate::keys::SECTIONS.iter().any(|own| own.key(key).is_some());
+            assert!(!keys.is_empty() && keys.iter().all(is_key), "{word}");
+        }
+        assert_eq!(of_others("real-ip-header"), ["client_field"]);
+        assert_eq!(of_others("anything"), [""; 0]);
     }
 
     #[test]

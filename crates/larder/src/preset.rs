@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use config::preset::{PRESETS, Preset, find};
+use config::preset::{PRESETS, Preset, find, meant};
 
 /// Actions on presets.
 #[derive(Clone, Debug, Subcommand)]
@@ -56,8 +56,13 @@ pub(crate) fn run(verb: &PresetVerb) -> Result<(), String> {
 }
 
 fn named(name: &str) -> Result<&'static Preset, String> {
-    find(name)
-        .ok_or_else(|| format!("no preset is called `{name}`: `larder preset list` names them"))
+    find(name).ok_or_else(|| {
+        let what = match meant(name) {
+            Some(close) => format!("did you mean `{close}`?"),
+            None => "`larder preset list` names them".to_owned(),
+        };
+        format!("no preset is called `{name}`: {what}")
+    })
 }
 
 /// Prints `text`; a reader that has seen enough (`| head`) is no failure.

@@ -18,6 +18,9 @@ pub(crate) struct ServeArgs {
     /// Configuration file; /etc/larder/larder.toml if nothing else says what to serve.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// The same, without the flag.
+    #[arg(value_name = "FILE", conflicts_with = "config")]
+    file: Option<PathBuf>,
     /// Without a file: the origin for all hosts, such as 127.0.0.1:8080, unix:/run/app.sock or
     /// fastcgi+unix:/run/php/php-fpm.sock.
     #[arg(long, value_name = "URL")]
@@ -81,7 +84,8 @@ enum ProfileArg {
 }
 
 /// `larder serve`.
-pub(crate) fn serve(args: ServeArgs) -> Result<(), String> {
+pub(crate) fn serve(mut args: ServeArgs) -> Result<(), String> {
+    args.config = args.config.or(args.file.take());
     let flags = &args.varnishd;
     if flags.version {
         base::show!("larder {}", env!("CARGO_PKG_VERSION"));

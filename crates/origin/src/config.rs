@@ -440,7 +440,7 @@ impl fmt::Display for ServerUrlError {
             }
             Self::Host => "expected a host name or an IP address; IPv6 in brackets",
             Self::Port => "expected a port from 1 to 65535",
-            Self::Extra => "expected nothing after host and port",
+            Self::Extra => "expected nothing after host and port: requests keep their own paths",
             Self::Path => "expected an absolute path of at most 107 bytes",
         })
     }

@@ -90,9 +90,15 @@ pub fn parse_net(text: &str) -> Result<Net, &'static str> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(Net::Block(IpNet::from(address)));
     }
-    text.parse()
-        .map(Net::Block)
-        .map_err(|_| "expected an address such as `192.0.2.1` or a block such as `10.0.0.0/8`")
+    text.parse().map(Net::Block).map_err(|_| {
+        // A length that is too long is another mistake than a text that is none.
+        let address = text.split_once('/').filter(|(_, length)| length.parse::<u32>().is_ok());
+        match address.and_then(|(address, _)| address.parse().ok()) {
+            Some(IpAddr::V4(_)) => "the length of a block of IPv4 addresses is 32 at most",
+            Some(IpAddr::V6(_)) => "the length of a block of IPv6 addresses is 128 at most",
+            None => "expected an address such as `192.0.2.1` or a block such as `10.0.0.0/8`",
+        }
+    })
 }
 
 /// `::ffff:0:0/96` and what lies within it speaks of IPv4.

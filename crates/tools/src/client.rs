@@ -88,6 +88,7 @@ pub(crate) struct PurgeWhat {
 
 /// Invalidate what is stored. Once it is answered, nothing of it is served as fresh.
 #[derive(Clone, Debug, Args)]
+#[command(arg_required_else_help = true)]
 pub struct PurgeArgs {
     #[command(flatten)]
     what: PurgeWhat,

@@ -13,7 +13,6 @@ use crate::diagnostic::Source;
 use crate::keys;
 use crate::preset::{PRESETS, Preset, find};
 use crate::reader::{Item, Reader, Span, Table};
-use crate::suggest;
 
 /// The presets of one site, in its order.
 #[derive(Debug)]
@@ -291,7 +290,7 @@ pub(crate) fn said_of_preset(name: &'static str, text: &'static str) -> String {
 fn known(name: &str) -> Result<&'static Preset, (String, String)> {
     find(name).ok_or_else(|| {
         let names = PRESETS.iter().map(|preset| preset.name);
-        let help = match suggest::closest(name, names.clone()) {
+        let help = match crate::preset::meant(name) {
             Some(close) => format!("did you mean \"{close}\"?"),
             None => format!("presets are {}", names.collect::<Vec<_>>().join(", ")),
         };

@@ -185,7 +185,19 @@ pub(super) fn hsts(r: &mut Reader, site: &Table<'_>) -> Option<String> {
                 *flag = table.item(name).and_then(|item| r.boolean(&item)).unwrap_or(false);
             }
         }
-        _ => max_age_ms = r.duration(&item)?,
+        DeValue::String(_) => {
+            let known = r.duration(&item);
+            if known.is_none()
+                && let Some(found) = r.found.last_mut()
+            {
+                found.help.get_or_insert_with(|| "write true, or how long: \"1y\"".to_owned());
+            }
+            max_age_ms = known?;
+        }
+        _ => {
+            r.wrong_type(&item);
+            return None;
+        }
     }
     let [subdomains, preload] = flags;
     let subdomains = if subdomains { "; includeSubDomains" } else { "" };

@@ -221,10 +221,15 @@ pub(crate) fn parse_memory(text: &str) -> Result<MemorySize, String> {
             _ => Err("a percentage is a whole number from 1% to 90%".to_owned()),
         };
     }
-    let bytes = units::parse_size(text).map_err(|why| {
-        format!("{why}; write a size (\"1GiB\"), a percentage (\"50%\") or \"auto\"")
+    let bytes = units::parse_size(text).map_err(|why| match units::size_meant(text) {
+        Some(meant) => format!("{why}; did you mean \"{meant}\"?"),
+        None => format!("{why}; write a size (\"1GiB\"), a percentage (\"50%\") or \"auto\""),
     })?;
-    enough(bytes).map_err(str::to_owned)
+    let is_bare = text.bytes().all(|b| b.is_ascii_digit());
+    enough(bytes).map_err(|why| match is_bare {
+        true => format!("{why}; did you mean \"{text}MiB\"?"),
+        false => why.to_owned(),
+    })
 }
 
 fn enough(bytes: u64) -> Result<MemorySize, &'static str> {

@@ -208,6 +208,48 @@ origin = "http://127.0.0.1:8080"
     "#);
 }
 
+/// The first message about `text`, with its help.
+fn first(text: &str) -> String {
+    let said = said(text);
+    let error = said.lines().next().unwrap_or_default().to_owned();
+    let help = said.lines().find_map(|line| line.trim_start().strip_prefix("= help: "));
+    help.map_or(error.clone(), |help| format!("{error} ({help})"))
+}
+
+#[test]
+fn what_people_type_first_is_told_what_to_type() {
+    const SITE: &str = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:8080\"\n";
+    for (text, told) in [
+        (
+            format!("listen = 80\n{SITE}"),
+            "error: `listen` takes a string or a list of strings, not an integer (did you mean \":80\"?)",
+        ),
+        (
+            format!("memory = {{ size = \"1G\" }}\n{SITE}"),
+            "error: `size`: missing or unknown unit; did you mean \"1GiB\"?",
+        ),
+        (
+            format!("memory = {{ size = \"512\" }}\n{SITE}"),
+            "error: `size`: a cache needs at least 8MiB; did you mean \"512MiB\"?",
+        ),
+        (
+            format!("{SITE}cache = {{ ttl = {{ 200 = \"-1s\" }} }}"),
+            "error: `ttl`: it cannot be less than 0",
+        ),
+        (
+            SITE.replace(":8080", ":8080/app"),
+            "error: `origin`: expected nothing after host and port: requests keep their own paths",
+        ),
+        (
+            "user www-data;\nhttp {\n  server {\n    listen 80;\n  }\n}\n".to_owned(),
+            "error: this is a configuration of nginx (Larder's own is TOML: the guide has a page, \
+             `from-nginx`; begin with `larder serve --origin URL`)",
+        ),
+    ] {
+        assert_eq!(first(&text), told, "{text}");
+    }
+}
+
 #[test]
 fn a_limit_out_of_range_says_the_range() {
     let text = r#"[limits]

@@ -145,6 +145,35 @@ path = "shop"
     "#);
 }
 
+/// The first help that is given for `lines` in the file of a site.
+fn help(lines: &str) -> String {
+    let text = format!("[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:8080\"\n{lines}\n");
+    let said = said(&text);
+    let help = said.lines().find_map(|line| line.trim_start().strip_prefix("= help: "));
+    help.map_or(said.clone(), str::to_owned)
+}
+
+#[test]
+fn words_of_other_servers_and_slips_are_told_what_they_mean() {
+    for (lines, told) in [
+        ("x_cache = true", "`x_cache` stands at the top of the file"),
+        ("hosts = \"a\"", "did you mean `host`?"),
+        ("headers = { X-Foo = \"bar\" }", "it is called `response_headers` here"),
+        ("pass = true", "it is called `bypass` here"),
+        ("server_name = \"a\"", "it is called `host` here"),
+        ("max_fails = 3", "`eject` stands in [[origin]]"),
+        ("fail_timeout = \"3s\"", "`time` stands in [origin.eject]"),
+        (
+            "response_headers = { X-Foo = \"bar\" }",
+            "write `set = { X-Foo = \"bar\" }`, or `unset = \"X-Foo\"`",
+        ),
+        ("hsts = \"yes\"", "write true, or how long: \"1y\""),
+        ("first_byte_timeout = \"10 sec\"", "did you mean \"10s\"?"),
+    ] {
+        assert_eq!(help(lines), told, "{lines}");
+    }
+}
+
 #[test]
 fn a_bad_network_says_what_is_expected() {
     let text = r#"[[site]]
@@ -153,7 +182,7 @@ origin = "http://127.0.0.1:8080"
 allow = ["10.0.0.0/33", "localhost"]
 "#;
     assert_snapshot!(said(text), @r#"
-    error: `allow`: expected an address such as `192.0.2.1` or a block such as `10.0.0.0/8`
+    error: `allow`: the length of a block of IPv4 addresses is 32 at most
      --> larder.toml:4:10
       |
     4 | allow = ["10.0.0.0/33", "localhost"]
