@@ -71,7 +71,7 @@ pub fn meant(name: &str) -> Option<&'static str> {
             && name.chars().next() == own.chars().next()
             && name.chars().all(|c| rest.any(|own| own == c))
     };
-    suggest::closest(name, names()).or_else(|| names().find(is_short))
+    crate::suggest::closest(name, names()).or_else(|| names().find(is_short))
 }
 
 /// The preset called `name`.
