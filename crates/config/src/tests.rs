@@ -321,7 +321,7 @@ fn a_file_that_cannot_be_read_is_one_error() {
     assert_snapshot!(render(&errors, false), @r#"
     error: cannot read the configuration: No such file or directory (os error 2)
     --> /nowhere/larder.toml
-      = help: name another: `larder check FILE`, `larder serve --config FILE`
+     = help: name another: `larder check FILE`, `larder serve --config FILE`
     "#);
 }
 

@@ -57,11 +57,9 @@ pub(crate) fn run(verb: &PresetVerb) -> Result<(), String> {
 
 fn named(name: &str) -> Result<&'static Preset, String> {
     find(name).ok_or_else(|| {
-        let what = match meant(name) {
-            Some(close) => format!("did you mean `{close}`?"),
-            None => "`larder preset list` names them".to_owned(),
-        };
-        format!("no preset is called `{name}`: {what}")
+        let meant = meant(name).map(|close| format!("did you mean `{close}`? "));
+        let meant = meant.unwrap_or_default();
+        format!("no preset is called `{name}`: {meant}`larder preset list` names them")
     })
 }
 

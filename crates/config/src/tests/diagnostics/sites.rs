@@ -161,7 +161,7 @@ fn words_of_other_servers_and_slips_are_told_what_they_mean() {
         ("headers = { X-Foo = \"bar\" }", "it is called `response_headers` here"),
         ("pass = true", "it is called `bypass` here"),
         ("server_name = \"a\"", "it is called `host` here"),
-        ("max_fails = 3", "`eject` stands in [[origin]]"),
+        ("max_fails = 3", "`failures` stands in [origin.eject]"),
         ("fail_timeout = \"3s\"", "`time` stands in [origin.eject]"),
         (
             "response_headers = { X-Foo = \"bar\" }",
