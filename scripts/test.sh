@@ -101,7 +101,18 @@ repeat_lab() {
   [[ ${table[-1]} == *FAILED* ]] || flaky+=("flaky: $name: $(grep -m 1 '^FAILED' "$first" || tail -n 1 "$first")")
 }
 
-documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items; }
+# One pass compiles, lints and looks at the documentation.
+linting=(env RUSTC_WORKSPACE_WRAPPER="$PWD/scripts/compiler.sh")
+
+build() { "${linting[@]}" cargo build --workspace --all-targets; }
+
+# What the build has warned of.
+lints() {
+  grep -q Finished "$logs/build.log" || { echo "what does not build is not linted"; return 1; }
+  ! grep -A 12 '^warning' "$logs/build.log"
+}
+
+tests() { "${linting[@]}" "${xtask[@]}" test; }
 
 labs_setup() { scripts/setup.sh package "${applications[@]}" watchers experiments || return 77; }
 
@@ -197,10 +208,7 @@ deny() {
   fi
 }
 
-style() {
-  step fmt cargo fmt --all --check -- --color never
-  step clippy cargo clippy --workspace --all-targets -- -D warnings
-}
+
 
 tables() {
   step tidy "${xtask[@]}" tidy
@@ -216,19 +224,22 @@ if [ "${1:-all}" = all ]; then
   # What compiles into folders of its own: it waits for nobody, and takes the core that others leave.
   start_chain loom:loom schedules:schedules demo-build:demo_build deny:deny
 fi
-style
+step fmt cargo fmt --all --check -- --color never
 if [ "${1:-all}" = all ]; then
   # All that the tests need, in one go: xtask by itself has other features of a hundred dependencies, C among
   # them, and would compile them once more.
-  step build cargo build --workspace --all-targets
+  step build build
+  step lints lints
   [ -x "$target/debug/xtask" ] && xtask=("$target/debug/xtask")
+else
+  step lints cargo clippy --workspace --all-targets -- -D warnings
 fi
 tables
 if [ "${1:-all}" = all ]; then
   step pebble lab/pebble.sh build
-  # What compiles on one core only, beside tests that mostly wait.
-  start_chain counts:counts docs:documentation
-  step tests "${xtask[@]}" test
+  # It compiles on one core only, beside tests that mostly wait.
+  start counts counts
+  step tests tests
   step caching-suite npm --prefix lab/cache-tests ci
   if [ -x "$LARDER_BIN" ]; then
     start cache-tests-rfc lab/cache-tests/run.sh rfc

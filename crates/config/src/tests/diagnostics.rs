@@ -213,7 +213,7 @@ fn first(text: &str) -> String {
     let said = said(text);
     let error = said.lines().next().unwrap_or_default().to_owned();
     let help = said.lines().find_map(|line| line.trim_start().strip_prefix("= help: "));
-    help.map_or(error.clone(), |help| format!("{error} ({help})"))
+    help.map_or_else(|| error.clone(), |help| format!("{error} ({help})"))
 }
 
 #[test]

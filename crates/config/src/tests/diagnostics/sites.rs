@@ -150,7 +150,7 @@ fn help(lines: &str) -> String {
     let text = format!("[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:8080\"\n{lines}\n");
     let said = said(&text);
     let help = said.lines().find_map(|line| line.trim_start().strip_prefix("= help: "));
-    help.map_or(said.clone(), str::to_owned)
+    help.map_or_else(|| said.clone(), str::to_owned)
 }
 
 #[test]
