@@ -1,8 +1,10 @@
 //! The access log: cores hand their records over, and a thread of its own makes lines of them and
 //! writes these. A writer that falls behind costs lines, counted, never time.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,6 +47,16 @@ pub enum LogTarget {
     Syslog(SyslogAt),
 }
 
+impl fmt::Display for LogTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdout => f.write_str("standard output"),
+            Self::File(path, _) => path.display().fmt(f),
+            Self::Syslog(at) => at.fmt(f),
+        }
+    }
+}
+
 /// The log of all cores.
 #[derive(Clone, Debug)]
 pub struct AccessLog {
@@ -78,7 +90,8 @@ impl AccessLog {
         let sink = open(&target)?;
         let lines = Lines { format, fields: Fields::new(names) };
         let reopen = Arc::new(AtomicBool::new(false));
-        let writer = Writer { target, sink, lines, counters, reopen: Arc::clone(&reopen) };
+        let outage = Outage::default();
+        let writer = Writer { target, sink, outage, lines, counters, reopen: Arc::clone(&reopen) };
         thread::Builder::new()
             .name("access-log".into())
             .spawn(move || writer.write_lines(&receiver))?;
@@ -107,8 +120,8 @@ impl Taker for AccessLog {
     }
 }
 
-/// Writes `out` as far as it goes; also how many of its lines are not there to their end.
-fn write_out(sink: &mut dyn Write, out: &[u8]) -> (io::Result<()>, u64) {
+/// Writes `out` as far as it goes; also what is left of it.
+fn write_out<'a>(sink: &mut dyn Write, out: &'a [u8]) -> (io::Result<()>, &'a [u8]) {
     let mut rest = out;
     let ended = loop {
         if rest.is_empty() {
@@ -121,7 +134,7 @@ fn write_out(sink: &mut dyn Write, out: &[u8]) -> (io::Result<()>, u64) {
             Err(e) => break Err(e),
         }
     };
-    (ended, memchr::memchr_iter(b'\n', rest).count() as u64)
+    (ended, rest)
 }
 
 fn open(target: &LogTarget) -> io::Result<Box<dyn Write + Send>> {
@@ -139,18 +152,64 @@ struct Lines {
 }
 
 impl Lines {
-    fn of(&self, records: &[u8], out: &mut Vec<u8>) {
+    /// Appends the lines of `records` to `out`; returns how many a bug prevented.
+    fn of(&self, records: &[u8], out: &mut Vec<u8>) -> u64 {
         let mut rest = records;
+        let mut prevented = 0;
         while let Some((record, after)) = Record::read(rest) {
             rest = after;
             if !record.is_client() {
                 continue;
             }
-            match &self.format {
-                LogFormat::Combined => format::combined(&record, &self.fields, out),
-                LogFormat::Json => format::json(&record, &self.fields, false, out),
-                LogFormat::Custom(own) => own.write(&record, &self.fields, View::Client, out),
+            let before = out.len();
+            if catch_unwind(AssertUnwindSafe(|| self.line(&record, out))).is_err() {
+                out.truncate(before);
+                prevented += 1;
             }
+        }
+        prevented
+    }
+
+    fn line(&self, record: &Record<'_>, out: &mut Vec<u8>) {
+        match &self.format {
+            LogFormat::Combined => format::combined(record, &self.fields, out),
+            LogFormat::Json => format::json(record, &self.fields, false, out),
+            LogFormat::Custom(own) => own.write(record, &self.fields, View::Client, out),
+        }
+    }
+}
+
+/// A time in which lines cannot be written; its begin and its end are logged.
+#[derive(Debug, Default)]
+struct Outage {
+    is_on: bool,
+    /// Lines lost since it began.
+    lost: u64,
+    /// What was written last is the beginning of a line.
+    torn: bool,
+}
+
+impl Outage {
+    /// Notes how a write to `target` ended, after which `lost` lines are not there.
+    fn note(&mut self, ended: &io::Result<()>, lost: u64, target: &LogTarget) {
+        self.lost += lost;
+        match ended {
+            Err(error) if !self.is_on => {
+                self.is_on = true;
+                base::tell!(
+                    Error,
+                    "larder: access log: {target}: {error}: lines are lost until it can be written"
+                );
+            }
+            Ok(()) if self.is_on => {
+                base::tell!(
+                    Notice,
+                    "larder: access log: {target}: written again; {} lines were lost",
+                    self.lost
+                );
+                (self.is_on, self.lost) = (false, 0);
+            }
+            _ => {}
         }
     }
 }
@@ -159,6 +218,7 @@ impl Lines {
 struct Writer {
     target: LogTarget,
     sink: Box<dyn Write + Send>,
+    outage: Outage,
     lines: Lines,
     counters: Arc<Counters>,
     reopen: Arc<AtomicBool>,
@@ -174,7 +234,8 @@ impl Writer {
             match batch {
                 Batch::Records(records) => {
                     out.clear();
-                    self.lines.of(&records, &mut out);
+                    let prevented = self.lines.of(&records, &mut out);
+                    self.counters.add(Counter::LogLost, prevented);
                     self.write(&out);
                 }
                 Batch::Look => {}
@@ -184,23 +245,120 @@ impl Writer {
     }
 
     /// A full disk must not end the log for good: the next batch tries again. A syslog daemon may
-    /// have been started anew.
+    /// have been started anew, and the new one gets what the old one did not take.
     fn write(&mut self, out: &[u8]) {
-        let (wrote, left) = write_out(&mut *self.sink, out);
-        if left > 0 {
-            self.counters.add(Counter::LogLost, left);
-        }
+        let (mut ended, mut rest) = self.write_on(out);
         let is_syslog = matches!(self.target, LogTarget::Syslog(_));
-        if let (Err(_), true, Ok(new)) = (wrote, is_syslog, open(&self.target)) {
+        if let (Err(_), true, Ok(new)) = (&ended, is_syslog, open(&self.target)) {
             self.sink = new;
+            (ended, rest) = write_out(&mut *self.sink, rest);
         }
+        let lost = memchr::memchr_iter(b'\n', rest).count() as u64;
+        self.counters.add(Counter::LogLost, lost);
+        self.outage.note(&ended, lost, &self.target);
+    }
+
+    /// Writes `out` behind what is there, where a line that a full disk has cut off ends first; also
+    /// what is left of it.
+    fn write_on<'a>(&mut self, out: &'a [u8]) -> (io::Result<()>, &'a [u8]) {
+        if self.outage.torn {
+            let (ended, rest) = write_out(&mut *self.sink, b"\n");
+            if !rest.is_empty() {
+                return (ended, out);
+            }
+            self.outage.torn = false;
+        }
+        let (ended, rest) = write_out(&mut *self.sink, out);
+        let written = out.get(..out.len() - rest.len()).unwrap_or_default();
+        self.outage.torn = written.last().is_some_and(|last| *last != b'\n');
+        (ended, rest)
     }
 
     /// Goes on where it was if that is not possible.
     fn open_anew(&mut self) {
         match open(&self.target) {
-            Ok(new) => self.sink = new,
+            Ok(new) => {
+                self.sink = new;
+                self.outage.torn = false;
+            }
             Err(error) => base::tell!(Error, "larder: access log: not opened anew: {error}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixDatagram;
+
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    /// A disk with room for some bytes.
+    #[derive(Clone, Debug, Default)]
+    struct Disk(Arc<Mutex<(Vec<u8>, usize)>>);
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let (written, room) = &mut *self.0.lock();
+            let n = bytes.len().min(*room);
+            written.extend_from_slice(&bytes[..n]);
+            *room -= n;
+            if n == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(n) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn writer(target: LogTarget, sink: Box<dyn Write + Send>) -> Writer {
+        Writer {
+            target,
+            sink,
+            outage: Outage::default(),
+            lines: Lines { format: LogFormat::Json, fields: Fields::new(&[]) },
+            counters: Arc::default(),
+            reopen: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn what_a_full_disk_cuts_off_is_one_lost_line_and_the_next_begins_anew() {
+        let disk = Disk::default();
+        disk.0.lock().1 = 7;
+        let mut writer = writer(LogTarget::Stdout, Box::new(disk.clone()));
+        writer.write(b"one\ntwo\nthree\n");
+        assert!(writer.outage.is_on && writer.outage.torn);
+        assert_eq!(writer.counters.value(Counter::LogLost), 2);
+        disk.0.lock().1 = 100;
+        writer.write(b"four\n");
+        assert!(!writer.outage.is_on && !writer.outage.torn);
+        assert_eq!(disk.0.lock().0, b"one\ntwo\nfour\n");
+    }
+
+    #[test]
+    fn a_syslog_daemon_that_was_started_anew_gets_what_the_old_one_did_not_take() {
+        let folder = std::env::temp_dir().join(format!("larder-log-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("syslog");
+        let old = UnixDatagram::bind(&path).expect("a socket");
+        let at = LogTarget::Syslog(SyslogAt::Path(path.clone()));
+        let mut writer = writer(at.clone(), open(&at).expect("a daemon listens"));
+        writer.write(b"one\n");
+        drop(old);
+        std::fs::remove_file(&path).expect("the old socket");
+        writer.write(b"two\n");
+        assert!(writer.outage.is_on);
+        let new = UnixDatagram::bind(&path).expect("a socket");
+        writer.write(b"three\nfour\n");
+        assert!(!writer.outage.is_on);
+        assert_eq!(writer.counters.value(Counter::LogLost), 1, "`two`, for which there was no daemon");
+        let mut buffer = [0; 100];
+        for expected in ["three", "four"] {
+            let length = new.recv(&mut buffer).expect("a message");
+            assert!(buffer[..length].ends_with(expected.as_bytes()));
+        }
+        std::fs::remove_dir_all(&folder).expect("removed");
     }
 }

@@ -4,6 +4,7 @@
 //! time left to it; over UDP as RFC 5424 and RFC 5426 have it. A daemon that does not take lines in
 //! time costs lines, never more than a second of the thread that writes.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixDatagram;
@@ -29,6 +30,15 @@ pub enum SyslogAt {
     Address(SocketAddr),
 }
 
+impl fmt::Display for SyslogAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "syslog at {}", path.display()),
+            Self::Address(address) => write!(f, "syslog at {address}"),
+        }
+    }
+}
+
 #[derive(Debug)]
 enum SyslogSocket {
     Unix(UnixDatagram),
@@ -40,6 +50,8 @@ enum SyslogSocket {
 pub struct Syslog {
     socket: SyslogSocket,
     head: String,
+    /// Space for a message.
+    message: Vec<u8>,
 }
 
 impl Syslog {
@@ -68,7 +80,7 @@ impl Syslog {
                 (SyslogSocket::Udp(socket), format!("1 - - larder {pid} - - "))
             }
         };
-        Ok(Self { socket, head })
+        Ok(Self { socket, head, message: Vec::new() })
     }
 
     /// Sends a line of a severity, as syslog(3) counts them.
@@ -95,13 +107,17 @@ impl Syslog {
 }
 
 impl Write for Syslog {
-    /// Sends the whole lines that `bytes` are.
+    /// Sends the first line of `bytes`.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut message = Vec::new();
-        for line in bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
-            self.send(INFO, line, &mut message)?;
+        let end = memchr::memchr(b'\n', bytes);
+        let line = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
+        if !line.is_empty() {
+            let mut message = std::mem::take(&mut self.message);
+            let sent = self.send(INFO, line, &mut message);
+            self.message = message;
+            sent?;
         }
-        Ok(bytes.len())
+        Ok(end.map_or(bytes.len(), |end| end + 1))
     }
 
     fn flush(&mut self) -> io::Result<()> {

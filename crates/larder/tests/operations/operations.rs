@@ -617,6 +617,7 @@ async fn lines_that_a_full_disk_has_no_room_for_are_counted() {
         assert_eq!(stage.get("/a").await.status, 200);
     }
     stage.daemon.counted("larder_log_lost_total", 3).await;
+    stage.daemon.tells("larder: access log: /dev/full: No space left on device").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
