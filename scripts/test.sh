@@ -208,8 +208,6 @@ deny() {
   fi
 }
 
-
-
 tables() {
   step tidy "${xtask[@]}" tidy
   step reference "${xtask[@]}" docs --check
