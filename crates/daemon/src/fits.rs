@@ -2,9 +2,9 @@
 //! right to connect to an origin's socket.
 
 use std::collections::HashMap;
-use std::fs::{self, Metadata};
+use std::fs;
 use std::net::{IpAddr, ToSocketAddrs as _, UdpSocket};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -13,11 +13,10 @@ use std::{io, thread};
 use config::sizing::Machine;
 use config::{Config, Diagnostic, NamedHost};
 
-use crate::account::{self, Runner};
+use crate::account::{self, ENTER, Runner};
+use crate::giving;
 
-/// Entering a directory and connecting to a socket, as bits of a mode (path_resolution(7),
-/// unix(7)).
-const ENTER: u32 = 0o1;
+/// Connecting to a socket, as a bit of a mode (unix(7)).
 const CONNECT: u32 = 0o2;
 
 /// Making files in a directory.
@@ -69,8 +68,14 @@ pub(crate) fn refused(config: &Config, runner: Option<&Runner>) -> Vec<Diagnosti
     }
     let Some(user) = runner else { return found };
     for volume in config.disk.iter().flat_map(|disk| &disk.volumes) {
+        // Root makes it and gives it away when it starts the daemon.
+        if rustix::process::geteuid().is_root() {
+            let unfit = giving::foresee(&volume.path, user).err();
+            found.extend(unfit.map(|unfit| unfit.told(volume, &user.name)));
+            continue;
+        }
         // A folder that is there may be the service's, which another user than this one runs.
-        if !rustix::process::geteuid().is_root() && volume.path.exists() {
+        if volume.path.exists() {
             continue;
         }
         let Some(why) = unwritable(&volume.path, user) else { continue };
@@ -92,7 +97,7 @@ fn unread_roots(config: &Config, user: &Runner) -> Vec<Diagnostic> {
     roots.dedup();
     let told = |root: &Path| {
         let folder = config.folders.iter().find(|folder| folder.path == root)?;
-        let barred = barred(root, user)?;
+        let barred = user.barred(root)?;
         let (setting, name) = (&folder.setting, &user.name);
         let message = format!(
             "`{setting}`: {}: {name} may not enter {}, and so serves no file of it",
@@ -108,23 +113,6 @@ fn unread_roots(config: &Config, user: &Runner) -> Vec<Diagnostic> {
         Some(told)
     };
     roots.into_iter().filter_map(told).collect()
-}
-
-/// The first folder on the way to `path`, or that itself, that `user` may not enter.
-fn barred<'p>(path: &'p Path, user: &Runner) -> Option<&'p Path> {
-    let mut way: Vec<_> = path.ancestors().collect();
-    way.reverse();
-    let mut above = None;
-    for folder in way {
-        match fs::metadata(folder) {
-            Ok(it) if may(folder, &it, user, ENTER) => above = Some(folder),
-            Ok(_) => return Some(folder),
-            // It could not be looked at from here either.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return above,
-            Err(_) => return None,
-        }
-    }
-    None
 }
 
 /// The time that all names of origins may take to be looked up.
@@ -205,20 +193,16 @@ fn judge_hosts<'l>(
     config.hosts.iter().filter_map(judge).collect()
 }
 
-/// The reason why `user` may not keep files in `folder`, which may have to be made first.
+/// The reason why `user` may not make `folder`.
 fn unwritable(folder: &Path, user: &Runner) -> Option<String> {
     let there = folder.ancestors().find(|above| above.exists())?;
     let name = &user.name;
-    if let Some(barred) = there.parent().and_then(|above| barred(above, user)) {
+    if let Some(barred) = there.parent().and_then(|above| user.barred(above)) {
         return Some(format!("{name} may not enter {}", barred.display()));
     }
     let it = fs::metadata(there).ok()?;
-    let is_free = may(there, &it, user, WRITE) && may(there, &it, user, ENTER);
-    match (is_free, there == folder) {
-        (true, _) => None,
-        (false, true) => Some(format!("{name} may not write there")),
-        (false, false) => Some(format!("{name} may not make it in {}", there.display())),
-    }
+    let is_free = user.may(there, &it, WRITE) && user.may(there, &it, ENTER);
+    (!is_free).then(|| format!("{name} may not make it in {}", there.display()))
 }
 
 /// Advice for `user`, who may not connect to the socket at `path`; `None` if it may, and for a
@@ -235,24 +219,12 @@ fn shut(path: &Path, user: &Runner) -> Option<String> {
     let mut folders: Vec<_> = real.ancestors().skip(1).collect();
     folders.reverse();
     for folder in folders {
-        if !may(folder, &fs::metadata(folder).ok()?, user, ENTER) {
+        if !user.may(folder, &fs::metadata(folder).ok()?, ENTER) {
             return Some(denied(folder));
         }
     }
     let socket = fs::metadata(&real).ok().filter(|it| it.file_type().is_socket())?;
-    (!may(&real, &socket, user, CONNECT)).then(|| origin::socket_advice(&socket, &user.name))
-}
-
-fn may(path: &Path, it: &Metadata, user: &Runner, bit: u32) -> bool {
-    let class = match (it.uid() == user.uid, user.gids.contains(&it.gid())) {
-        (true, _) => 6,
-        (_, true) => 3,
-        _ => 0,
-    };
-    // Where there is an access list the mode does not say who is in it (acl(5)).
-    let has_list =
-        || rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0_u8; 0][..]).is_ok();
-    it.mode() >> class & bit != 0 || has_list()
+    (!user.may(&real, &socket, CONNECT)).then(|| origin::socket_advice(&socket, &user.name))
 }
 
 fn too_much_memory(config: &Config, machine: &Machine) -> Option<Diagnostic> {
@@ -277,7 +249,7 @@ pub(crate) fn mebibytes(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     use std::os::unix::net::UnixListener;
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -401,7 +373,7 @@ mod tests {
             (own, 0o700, Some(own)),
         ] {
             mode(at, bits);
-            assert_eq!(barred(&www, &other()), expected, "{} {bits:o}", at.display());
+            assert_eq!(other().barred(&www), expected, "{} {bits:o}", at.display());
         }
     }
 
@@ -421,7 +393,7 @@ mod tests {
         ] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("a mode");
             let it = fs::metadata(&path).expect("a socket");
-            let found = [&owner, &member, &other()].map(|user| may(&path, &it, user, CONNECT));
+            let found = [&owner, &member, &other()].map(|user| user.may(&path, &it, CONNECT));
             assert_eq!(found, expected, "{mode:o}");
         }
     }

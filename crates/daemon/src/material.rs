@@ -82,7 +82,7 @@ impl<F, T> Watched<F, T> {
 /// # Errors
 /// What cannot be used.
 pub fn check_material(config: &Config) -> Result<(), String> {
-    let runner = Runner::foreseen(&config.run);
+    let runner = Runner::foreseen(&config.run)?;
     let misnamed = fits::misnamed(config);
     if !misnamed.is_empty() {
         base::tell!(Warn, "{}", render(&misnamed));

@@ -12,6 +12,7 @@ use net::{At, BindError, Doors, Listen};
 use crate::account::Account;
 use crate::holders::{self, Holders};
 use crate::keeper::{self, KeeperArgs};
+use crate::load::render;
 use crate::ports::Ports;
 use crate::source::{Settings, Source};
 use crate::varnishd::Program;
@@ -46,6 +47,9 @@ pub(crate) fn open(
     // Before all else: where this is refused, another daemon may use the rest.
     let doors =
         Doors::bind(listen, workers, source.sharing).map_err(|refused| cannot_listen(&refused))?;
+    if let Some(account) = &account {
+        give_volumes(account, config)?;
+    }
     let console = api::bind(&config.admin, socket)?;
     let mut ports = Ports::open(config);
     if !console.0.has_tokens() {
@@ -85,6 +89,23 @@ pub(crate) fn open(
     }
     account.become_it()?;
     Ok(Opened { doors, ports, console, ring })
+}
+
+/// Has the account's user have the folders of the disk cache. A folder that cannot be used leaves the
+/// daemon without that volume, and is told.
+///
+/// # Errors
+/// A folder that holds other things.
+fn give_volumes(account: &Account, config: &Config) -> Result<(), String> {
+    for volume in config.disk.iter().flat_map(|disk| &disk.volumes) {
+        let Err(unfit) = account.give_volume(&volume.path) else { continue };
+        let told = render(&[unfit.told(volume, &account.runner.name)]);
+        if unfit.is_refused() {
+            return Err(told);
+        }
+        base::tell!(Error, "{told}");
+    }
+    Ok(())
 }
 
 /// The arguments of the keeper, which opens files and takes files away for a daemon that is not
