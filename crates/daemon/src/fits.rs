@@ -4,14 +4,14 @@
 use std::collections::HashMap;
 use std::fs;
 use std::net::{IpAddr, ToSocketAddrs as _, UdpSocket};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use config::sizing::Machine;
-use config::{Config, Diagnostic, NamedHost};
+use config::{Config, Diagnostic, DiskVolume, NamedHost};
 
 use crate::account::{self, ENTER, Runner};
 use crate::giving;
@@ -85,6 +85,41 @@ pub(crate) fn refused(config: &Config, runner: Option<&Runner>) -> Vec<Diagnosti
         found.push(told);
     }
     found
+}
+
+/// Units of the package, which start the daemon as its user: root is not there to make folders.
+pub(crate) const UNITS: [&str; 3] = [
+    "/etc/systemd/system/larder.service",
+    "/usr/lib/systemd/system/larder.service",
+    "/lib/systemd/system/larder.service",
+];
+
+/// Warnings about cache directories that root would make or give to `user`, and that one of `units`
+/// could not.
+pub(crate) fn left_to_root(
+    config: &Config,
+    user: &Runner,
+    units: &[impl AsRef<Path>],
+) -> Vec<Diagnostic> {
+    let Some(unit) = units.iter().map(AsRef::as_ref).find(|unit| unit.exists()) else {
+        return Vec::new();
+    };
+    let volumes = config.disk.iter().flat_map(|disk| &disk.volumes);
+    let told = |volume: &DiskVolume| {
+        let is_users = fs::metadata(&volume.path).is_ok_and(|it| it.uid() == user.uid);
+        if is_users || giving::foresee(&volume.path, user).is_err() {
+            return None;
+        }
+        let (path, name) = (volume.path.display(), &user.name);
+        let mut told = volume.place.warning(format!(
+            "the disk cache in {path}: root makes it and gives it to {name}, but {} starts the \
+             daemon without root",
+            unit.display()
+        ));
+        told.help = Some(format!("as root: `install -d -o {name} -m 700 {path}`"));
+        Some(told)
+    };
+    volumes.filter_map(told).collect()
 }
 
 /// Roots that files are served from and that `user` may not enter.
@@ -249,7 +284,7 @@ pub(crate) fn mebibytes(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    use std::os::unix::fs::PermissionsExt as _;
     use std::os::unix::net::UnixListener;
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -375,6 +410,29 @@ mod tests {
             mode(at, bits);
             assert_eq!(other().barred(&www), expected, "{} {bits:o}", at.display());
         }
+    }
+
+    #[test]
+    fn a_cache_directory_that_only_root_would_make_is_told_where_a_unit_starts_the_daemon() {
+        let folder = Folder::new();
+        fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o755)).expect("a mode");
+        let (unit, volume) = (folder.0.join("larder.service"), folder.0.join("cache"));
+        let text = format!(
+            "[disk]\npath = \"{}\"\nsize = \"1GiB\"\n[[site]]\nhost = \"*\"\n\
+             origin = \"http://127.0.0.1:1\"\n",
+            volume.display()
+        );
+        let (config, _) = config::load_str(&text, "larder.toml").expect("good");
+        let told = |user: &Runner| left_to_root(&config, user, &[&unit]);
+        assert_eq!(told(&other()).len(), 0, "there is no unit");
+        fs::write(&unit, "").expect("a file");
+        let found = told(&other());
+        assert_eq!(found.len(), 1);
+        assert!(found[0].to_string().contains("larder.toml:2:8"), "{}", found[0]);
+        assert!(found[0].help.as_ref().is_some_and(|help| help.contains("install -d -o larder")));
+        fs::create_dir(&volume).expect("a folder");
+        let owner = Runner { uid: fs::metadata(&volume).expect("a folder").uid(), ..other() };
+        assert_eq!(told(&owner).len(), 0);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use config::{Diagnostic, DiskVolume};
@@ -310,6 +310,25 @@ impl Account {
             && way.missing.is_empty()
         {
             self.give_way(&way);
+        }
+    }
+
+    /// Gives a folder of root's away that has nothing but some of `names` in it, and nothing of
+    /// these.
+    pub(crate) fn give_if_holds_only(&self, folder: &Path, names: &[&OsStr]) {
+        let Ok(way) = Way::to(folder) else { return };
+        if !way.missing.is_empty() || !way.is_roots_alone() {
+            return;
+        }
+        let opened = openat(&way.at, ".", LIST, Mode::empty());
+        let Ok(mut entries) = opened.and_then(Dir::read_from) else { return };
+        let is_own = |name: &OsStr| name == "." || name == ".." || names.contains(&name);
+        let is_ours = entries.all(|entry| {
+            entry.is_ok_and(|entry| is_own(OsStr::from_bytes(entry.file_name().to_bytes())))
+        });
+        if is_ours {
+            // What cannot be written there is told then.
+            _ = self.own(&way.at, &way.found);
         }
     }
 

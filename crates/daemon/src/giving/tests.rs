@@ -142,6 +142,23 @@ fn a_folder_with_other_things_or_that_is_none_is_refused_and_left_as_it_is() {
 }
 
 #[test]
+fn a_folder_of_known_names_is_given_and_one_with_others_is_not() {
+    let Some(folder) = Folder::new() else { return };
+    let account = account("daemon");
+    let names = ["admin.sock", "_.secret"].map(OsStr::new);
+    fs::create_dir(folder.at("empty")).expect("a folder");
+    folder.file("own/_.secret", b"root's");
+    folder.file("mixed/_.secret", b"root's");
+    folder.file("mixed/other", b"root's");
+    for name in ["empty", "own", "mixed", "missing"] {
+        account.give_if_holds_only(&folder.at(name), &names);
+    }
+    let own = account.runner.uid;
+    assert_eq!(["empty", "own", "mixed"].map(|name| folder.owner(name)), [own, own, 0]);
+    assert_eq!(folder.owner("own/_.secret"), 0);
+}
+
+#[test]
 fn what_a_daemon_without_a_user_of_its_own_has_left_is_given_to_the_one_that_is_made() {
     let Some(folder) = Folder::new() else { return };
     let (least, account) = (account("nobody"), account("daemon"));
