@@ -85,7 +85,7 @@ enum ProfileArg {
 
 /// `larder serve`.
 pub(crate) fn serve(mut args: ServeArgs) -> Result<(), String> {
-    args.config = args.config.or(args.file.take());
+    args.config = args.config.or_else(|| args.file.take());
     let flags = &args.varnishd;
     if flags.version {
         base::show!("larder {}", env!("CARGO_PKG_VERSION"));

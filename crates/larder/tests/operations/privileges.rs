@@ -670,7 +670,7 @@ async fn a_disk_folder_with_other_things_stays_roots_and_the_start_names_user_an
     let photos = folder.path().join("photos");
     mode(&photos, 0o750);
     let config = disked(USER, &photos);
-    let refused = Daemon::start(&config).err().expect("it does not start").to_string();
+    let refused = Daemon::start(&config).expect_err("it does not start").to_string();
     folder.file("larder.toml", &config);
     let (good, said) = checked(&folder.path().join("larder.toml"), 0);
     assert!(!good, "{said}");
