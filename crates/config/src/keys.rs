@@ -142,7 +142,7 @@ pub(crate) const RUN: Section = Section {
             it.",
     keys: || {
         keys! {
-            "user", "a string", "\"larder\", if there is such a user", "The user that the daemon becomes once its ports are open, with the groups it is a member of. `root` keeps it root.";
+            "user", "a string", "\"larder\" if there is such a user, else \"nobody\"", "The user that the daemon becomes once its ports are open, with the groups it is a member of. Only `root` keeps it root.";
             "group", "a string", "the user's", "Its group.";
         }
     },

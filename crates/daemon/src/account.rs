@@ -1,17 +1,18 @@
 //! As whom the daemon runs: started as root it opens its ports and becomes somebody else, for good.
 //!
 //! The change goes through the C library, so that every thread makes it. What the daemon writes
-//! later is given to that user before.
+//! later is given to that user before (`giving`).
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, OwnedFd};
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use config::Run;
 use nix::unistd::{
     Gid, Group, Uid, User, getegid, getgrouplist, getgroups, initgroups, setresgid, setresuid,
 };
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chownat, fstat, openat};
 use rustix::process::{
     DumpableBehavior, Resource, Rlimit, geteuid, set_dumpable_behavior, setrlimit,
 };
@@ -19,8 +20,15 @@ use rustix::process::{
 /// The user of a daemon that is told none.
 pub(crate) const USUAL: &str = "larder";
 
-/// Folders within each other that are given away.
-const DEPTH: u32 = 8;
+/// The user of such a daemon where there is no usual one: every system has it, and it owns nothing.
+const LEAST: &str = "nobody";
+
+/// The advice for a machine without the usual user.
+const MAKE: &str = "make one (useradd --system --no-create-home --shell /usr/sbin/nologin larder), \
+                    or name another: `[run] user`";
+
+/// Entering a directory, as a bit of a mode (path_resolution(7)).
+pub(crate) const ENTER: u32 = 0o1;
 
 /// The user that is to run the daemon, as the command line says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,13 +53,26 @@ pub(crate) struct Runner {
 impl Runner {
     /// The user of a daemon that is started here as `run` says; `None` for root, who is let in
     /// everywhere, and for one who cannot be found out.
-    pub(crate) fn foreseen(run: &Run) -> Option<Self> {
+    ///
+    /// # Errors
+    /// None is named, and the machine has none to run as.
+    pub(crate) fn foreseen(run: &Run) -> Result<Option<Self>, String> {
         if !geteuid().is_root() {
-            return Self::own();
+            return Ok(Self::own());
         }
-        let user = user(run.user.as_deref().unwrap_or(USUAL)).ok()??;
+        let named = run.user.as_deref();
+        let user = match chosen(named, user) {
+            Ok(user) => user,
+            Err(_) if named.is_some() => return Ok(None),
+            Err(why) => return Err(why),
+        };
         let group = |name: &String| Group::from_name(name).ok()?.map(|group| group.gid);
-        let gid = run.group.as_ref().map_or(Some(user.gid), group)?;
+        let gid = run.group.as_ref().map_or(Some(user.gid), group);
+        Ok(gid.and_then(|gid| Self::with(user, gid)))
+    }
+
+    /// A user with a first group and those that it is a member of.
+    fn with(user: User, gid: Gid) -> Option<Self> {
         let name = CString::new(user.name.as_str()).ok()?;
         Self::of(user, getgrouplist(&name, gid).ok()?)
     }
@@ -69,19 +90,51 @@ impl Runner {
         let runner = Self { name: user.name, uid: user.uid.as_raw(), gids };
         (runner.uid != 0).then_some(runner)
     }
+
+    /// Tells whether the mode of `path`, which is `it`, lets the user do what `bit` stands for.
+    pub(crate) fn may(&self, path: &Path, it: &Metadata, bit: u32) -> bool {
+        let class = match (it.uid() == self.uid, self.gids.contains(&it.gid())) {
+            (true, _) => 6,
+            (_, true) => 3,
+            _ => 0,
+        };
+        // Where there is an access list the mode does not say who is in it (acl(5)).
+        let has_list =
+            || rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0_u8; 0][..]).is_ok();
+        it.mode() >> class & bit != 0 || has_list()
+    }
+
+    /// The first folder on the way to `path`, or that itself, that the user may not enter.
+    pub(crate) fn barred<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        let mut way: Vec<_> = path.ancestors().collect();
+        way.reverse();
+        let mut above = None;
+        for folder in way {
+            match std::fs::metadata(folder) {
+                Ok(it) if self.may(folder, &it, ENTER) => above = Some(folder),
+                Ok(_) => return Some(folder),
+                // It could not be looked at from here either.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return above,
+                Err(_) => return None,
+            }
+        }
+        None
+    }
 }
 
 /// Somebody to become.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Account {
-    name: String,
-    uid: Uid,
+    pub(crate) runner: Runner,
     gid: Gid,
+    /// The user that it would be without one that is made for it.
+    least: Option<Uid>,
+    is_named: bool,
 }
 
 impl Account {
-    /// Whom to become; nobody where the daemon stays who it is. What is not as it should be is told
-    /// on standard error.
+    /// The account to become; `None` if the daemon stays who it is. What is not as it should be is
+    /// told on standard error.
     ///
     /// # Errors
     /// A user or group that does not exist.
@@ -104,22 +157,13 @@ impl Account {
             }
             return Ok(None);
         }
-        let name = named.unwrap_or(USUAL);
-        if name == "root" {
+        if named == Some("root") {
+            if *wanted == RunAs::Configured {
+                base::tell!(Info, "larder: it stays root, as `[run] user` says");
+            }
             return Ok(None);
         }
-        let Some(user) = user(name)? else {
-            if named.is_some() {
-                return Err(format!("larder: there is no user `{name}` to run as"));
-            }
-            base::tell!(
-                Warn,
-                "larder: warning: it runs as root: there is no user `{USUAL}`. Make one (useradd \
-                 --system --no-create-home --shell /usr/sbin/nologin {USUAL}), or name another: \
-                 `[run] user`"
-            );
-            return Ok(None);
-        };
+        let user = chosen(named, user)?;
         let gid = match &run.group {
             None => user.gid,
             Some(name) => match Group::from_name(name) {
@@ -128,7 +172,38 @@ impl Account {
                 Err(error) => return Err(format!("larder: group `{name}`: {error}")),
             },
         };
-        Ok(Some(Self { name: user.name, uid: user.uid, gid }))
+        let name = user.name.clone();
+        let none = || format!("larder: `{name}` is root, or its groups cannot be found out");
+        let runner = Runner::with(user, gid).ok_or_else(none)?;
+        let least = self::user(LEAST).ok().flatten().map(|user| user.uid);
+        Ok(Some(Self { runner, gid, least, is_named: named.is_some() }))
+    }
+
+    pub(crate) fn uid(&self) -> Uid {
+        Uid::from_raw(self.runner.uid)
+    }
+
+    pub(crate) fn gid(&self) -> Gid {
+        self.gid
+    }
+
+    /// Tells whether `uid` is the user that a daemon runs as where there is no user for it.
+    pub(crate) fn is_least(&self, uid: u32) -> bool {
+        self.least.is_some_and(|least| least.as_raw() == uid)
+    }
+
+    /// Says who runs the daemon from now on.
+    fn tell(&self) {
+        let name = &self.runner.name;
+        if self.is_named || name == USUAL {
+            base::tell!(Info, "larder: root has started it, and it runs as `{name}`");
+            return;
+        }
+        base::tell!(
+            Warn,
+            "larder: warning: there is no user `{USUAL}`: it runs as `{name}`, who may read only \
+             what everyone may, and whose other programs may read what it keeps: {MAKE}"
+        );
     }
 
     /// Has every thread become this user, with the groups it is a member of. There is no way back.
@@ -136,68 +211,41 @@ impl Account {
     /// # Errors
     /// Why it cannot; then the process must end.
     pub(crate) fn become_it(&self) -> Result<(), String> {
-        let failed = |error: nix::Error| format!("larder: cannot become `{}`: {error}", self.name);
-        let name = CString::new(self.name.as_str()).map_err(|e| format!("larder: {e}"))?;
+        let (name, uid) = (self.runner.name.as_str(), self.uid());
+        let failed = |error: nix::Error| format!("larder: cannot become `{name}`: {error}");
+        let name = CString::new(name).map_err(|e| format!("larder: {e}"))?;
         initgroups(&name, self.gid).map_err(failed)?;
         setresgid(self.gid, self.gid, self.gid).map_err(failed)?;
-        setresuid(self.uid, self.uid, self.uid).map_err(failed)?;
+        setresuid(uid, uid, uid).map_err(failed)?;
         // The kernel has set it to what it usually is.
         refuse_dumps();
         let root = Uid::from_raw(0);
-        if !self.uid.is_root() && setresuid(root, root, root).is_ok() {
+        if setresuid(root, root, root).is_ok() {
             return Err("larder: it could become root again".to_owned());
         }
+        self.tell();
         Ok(())
     }
+}
 
-    /// Makes a folder, if it is not there, and gives it away with what is in it.
-    pub(crate) fn give_folder(&self, folder: &Path) {
-        use std::os::unix::fs::DirBuilderExt as _;
-        if !folder.exists() {
-            // Whoever needs it will say why it cannot be had.
-            _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        }
-        self.give(folder);
+/// The user to become: `named`, or the usual one, or else the least. `find` looks a name up.
+///
+/// # Errors
+/// No such user: a daemon that root has started does not stay root for want of one.
+fn chosen(
+    named: Option<&str>,
+    find: impl Fn(&str) -> Result<Option<User>, String>,
+) -> Result<User, String> {
+    if let Some(name) = named {
+        return find(name)?.ok_or_else(|| format!("larder: there is no user `{name}` to run as"));
     }
-
-    /// Gives a file or folder of root's away, and what is in it. Links are neither followed nor
-    /// given: somebody else might have made them.
-    pub(crate) fn give(&self, path: &Path) {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        if let Ok(handle) = openat(CWD, path, flags, Mode::empty()) {
-            self.give_handle(&handle, DEPTH);
-        }
-    }
-
-    fn give_handle(&self, handle: &OwnedFd, depth: u32) {
-        let Ok(found) = fstat(handle) else { return };
-        let kind = FileType::from_raw_mode(found.st_mode);
-        let is_sole =
-            found.st_nlink == 1 && matches!(kind, FileType::RegularFile | FileType::Socket);
-        if found.st_uid == 0 && (is_sole || kind == FileType::Directory) {
-            let uid = rustix::fs::Uid::from_raw(self.uid.as_raw());
-            let gid = rustix::fs::Gid::from_raw(self.gid.as_raw());
-            // What stays root's says so when it is used.
-            _ = chownat(handle, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH);
-        }
-        let is_theirs = found.st_uid == 0 || found.st_uid == self.uid.as_raw();
-        if kind != FileType::Directory || !is_theirs || depth == 0 {
-            return;
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(folder) = openat(handle, ".", flags, Mode::empty()) else { return };
-        let Ok(entries) = Dir::read_from(&folder) else { return };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            if [&b"."[..], b".."].contains(&name.to_bytes()) {
-                continue;
-            }
-            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            if let Ok(inner) = openat(folder.as_fd(), name, flags, Mode::empty()) {
-                self.give_handle(&inner, depth - 1);
-            }
-        }
-    }
+    let least = || find(LEAST).transpose();
+    find(USUAL).transpose().or_else(least).unwrap_or_else(|| {
+        Err(format!(
+            "larder: root has started it, and there is no user to run as, neither `{USUAL}` nor \
+             `{LEAST}`: {MAKE}; `root` there keeps it root"
+        ))
+    })
 }
 
 fn user(name: &str) -> Result<Option<User>, String> {
@@ -230,4 +278,32 @@ pub(crate) fn harden() {
 /// Has the process leave nothing of its memory, and nobody but root look into it.
 pub(crate) fn refuse_dumps() {
     _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_who_is_named_must_be_there_and_root_is_never_a_way_out() {
+        let root = User::from_uid(Uid::from_raw(0)).expect("users").expect("root");
+        let those = |names: &'static [&'static str]| {
+            let root = root.clone();
+            move |name: &str| {
+                let user = User { name: name.to_owned(), ..root.clone() };
+                Ok(names.contains(&name).then_some(user))
+            }
+        };
+        let name = |named, names| chosen(named, those(names)).map(|user| user.name);
+        assert_eq!(name(None, &["larder", "nobody"]).as_deref(), Ok("larder"));
+        assert_eq!(name(None, &["nobody", "root"]).as_deref(), Ok("nobody"));
+        assert_eq!(name(Some("www"), &["www", "larder"]).as_deref(), Ok("www"));
+        let said = name(Some("www"), &["larder", "nobody"]).expect_err("there is none");
+        assert!(said.contains("no user `www`"), "{said}");
+        let said = name(None, &["root"]).expect_err("there is none");
+        assert!(
+            said.contains("neither `larder` nor `nobody`") && said.contains("useradd"),
+            "{said}"
+        );
+    }
 }

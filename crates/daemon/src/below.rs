@@ -26,13 +26,18 @@ pub(crate) fn open(config: &Config, cache: &Arc<Cache>) -> Result<Option<OpenedD
 }
 
 fn volume(volume: &DiskVolume) -> VolumeConfig {
+    let vfs = Arc::new(directory(&volume.path));
+    VolumeConfig { weight: volume.share(), ..VolumeConfig::new(vfs, volume.bytes) }
+}
+
+/// The directory of a volume, below the file system that is to be mounted there.
+pub(crate) fn directory(path: &Path) -> Real {
     let fstab = fs::read_to_string("/etc/fstab").unwrap_or_default();
-    let vfs = Real::at(&volume.path);
-    let vfs = match mount_point(&fstab, &volume.path) {
+    let vfs = Real::at(path);
+    match mount_point(&fstab, path) {
         Some(mount) => vfs.below_mount(mount),
         None => vfs,
-    };
-    VolumeConfig { weight: volume.share(), ..VolumeConfig::new(Arc::new(vfs), volume.bytes) }
+    }
 }
 
 /// The mount point that `fstab` has for a file system of its own at `path` or above it.

@@ -2,7 +2,7 @@
 //! right to connect to an origin's socket.
 
 use std::collections::HashMap;
-use std::fs::{self, Metadata};
+use std::fs;
 use std::net::{IpAddr, ToSocketAddrs as _, UdpSocket};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
@@ -11,13 +11,12 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use config::sizing::Machine;
-use config::{Config, Diagnostic, NamedHost};
+use config::{Config, Diagnostic, DiskVolume, NamedHost};
 
-use crate::account::{self, Runner};
+use crate::account::{self, ENTER, Runner};
+use crate::giving;
 
-/// Entering a directory and connecting to a socket, as bits of a mode (path_resolution(7),
-/// unix(7)).
-const ENTER: u32 = 0o1;
+/// Connecting to a socket, as a bit of a mode (unix(7)).
 const CONNECT: u32 = 0o2;
 
 /// Making files in a directory.
@@ -69,8 +68,14 @@ pub(crate) fn refused(config: &Config, runner: Option<&Runner>) -> Vec<Diagnosti
     }
     let Some(user) = runner else { return found };
     for volume in config.disk.iter().flat_map(|disk| &disk.volumes) {
+        // Root makes it and gives it away when it starts the daemon.
+        if rustix::process::geteuid().is_root() {
+            let unfit = giving::foresee(&volume.path, user).err();
+            found.extend(unfit.map(|unfit| unfit.told(volume, &user.name)));
+            continue;
+        }
         // A folder that is there may be the service's, which another user than this one runs.
-        if !rustix::process::geteuid().is_root() && volume.path.exists() {
+        if volume.path.exists() {
             continue;
         }
         let Some(why) = unwritable(&volume.path, user) else { continue };
@@ -80,6 +85,41 @@ pub(crate) fn refused(config: &Config, runner: Option<&Runner>) -> Vec<Diagnosti
         found.push(told);
     }
     found
+}
+
+/// Units of the package, which start the daemon as its user: root is not there to make folders.
+pub(crate) const UNITS: [&str; 3] = [
+    "/etc/systemd/system/larder.service",
+    "/usr/lib/systemd/system/larder.service",
+    "/lib/systemd/system/larder.service",
+];
+
+/// Warnings about cache directories that root would make or give to `user`, and that one of `units`
+/// could not.
+pub(crate) fn left_to_root(
+    config: &Config,
+    user: &Runner,
+    units: &[impl AsRef<Path>],
+) -> Vec<Diagnostic> {
+    let Some(unit) = units.iter().map(AsRef::as_ref).find(|unit| unit.exists()) else {
+        return Vec::new();
+    };
+    let volumes = config.disk.iter().flat_map(|disk| &disk.volumes);
+    let told = |volume: &DiskVolume| {
+        let is_users = fs::metadata(&volume.path).is_ok_and(|it| it.uid() == user.uid);
+        if is_users || giving::foresee(&volume.path, user).is_err() {
+            return None;
+        }
+        let (path, name) = (volume.path.display(), &user.name);
+        let mut told = volume.place.warning(format!(
+            "the disk cache in {path}: root makes it and gives it to {name}, but {} starts the \
+             daemon without root",
+            unit.display()
+        ));
+        told.help = Some(format!("as root: `install -d -o {name} -m 700 {path}`"));
+        Some(told)
+    };
+    volumes.filter_map(told).collect()
 }
 
 /// Roots that files are served from and that `user` may not enter.
@@ -92,7 +132,7 @@ fn unread_roots(config: &Config, user: &Runner) -> Vec<Diagnostic> {
     roots.dedup();
     let told = |root: &Path| {
         let folder = config.folders.iter().find(|folder| folder.path == root)?;
-        let barred = barred(root, user)?;
+        let barred = user.barred(root)?;
         let (setting, name) = (&folder.setting, &user.name);
         let message = format!(
             "`{setting}`: {}: {name} may not enter {}, and so serves no file of it",
@@ -108,23 +148,6 @@ fn unread_roots(config: &Config, user: &Runner) -> Vec<Diagnostic> {
         Some(told)
     };
     roots.into_iter().filter_map(told).collect()
-}
-
-/// The first folder on the way to `path`, or that itself, that `user` may not enter.
-fn barred<'p>(path: &'p Path, user: &Runner) -> Option<&'p Path> {
-    let mut way: Vec<_> = path.ancestors().collect();
-    way.reverse();
-    let mut above = None;
-    for folder in way {
-        match fs::metadata(folder) {
-            Ok(it) if may(folder, &it, user, ENTER) => above = Some(folder),
-            Ok(_) => return Some(folder),
-            // It could not be looked at from here either.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return above,
-            Err(_) => return None,
-        }
-    }
-    None
 }
 
 /// The time that all names of origins may take to be looked up.
@@ -205,20 +228,16 @@ fn judge_hosts<'l>(
     config.hosts.iter().filter_map(judge).collect()
 }
 
-/// The reason why `user` may not keep files in `folder`, which may have to be made first.
+/// The reason why `user` may not make `folder`.
 fn unwritable(folder: &Path, user: &Runner) -> Option<String> {
     let there = folder.ancestors().find(|above| above.exists())?;
     let name = &user.name;
-    if let Some(barred) = there.parent().and_then(|above| barred(above, user)) {
+    if let Some(barred) = there.parent().and_then(|above| user.barred(above)) {
         return Some(format!("{name} may not enter {}", barred.display()));
     }
     let it = fs::metadata(there).ok()?;
-    let is_free = may(there, &it, user, WRITE) && may(there, &it, user, ENTER);
-    match (is_free, there == folder) {
-        (true, _) => None,
-        (false, true) => Some(format!("{name} may not write there")),
-        (false, false) => Some(format!("{name} may not make it in {}", there.display())),
-    }
+    let is_free = user.may(there, &it, WRITE) && user.may(there, &it, ENTER);
+    (!is_free).then(|| format!("{name} may not make it in {}", there.display()))
 }
 
 /// Advice for `user`, who may not connect to the socket at `path`; `None` if it may, and for a
@@ -235,24 +254,12 @@ fn shut(path: &Path, user: &Runner) -> Option<String> {
     let mut folders: Vec<_> = real.ancestors().skip(1).collect();
     folders.reverse();
     for folder in folders {
-        if !may(folder, &fs::metadata(folder).ok()?, user, ENTER) {
+        if !user.may(folder, &fs::metadata(folder).ok()?, ENTER) {
             return Some(denied(folder));
         }
     }
     let socket = fs::metadata(&real).ok().filter(|it| it.file_type().is_socket())?;
-    (!may(&real, &socket, user, CONNECT)).then(|| origin::socket_advice(&socket, &user.name))
-}
-
-fn may(path: &Path, it: &Metadata, user: &Runner, bit: u32) -> bool {
-    let class = match (it.uid() == user.uid, user.gids.contains(&it.gid())) {
-        (true, _) => 6,
-        (_, true) => 3,
-        _ => 0,
-    };
-    // Where there is an access list the mode does not say who is in it (acl(5)).
-    let has_list =
-        || rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0_u8; 0][..]).is_ok();
-    it.mode() >> class & bit != 0 || has_list()
+    (!user.may(&real, &socket, CONNECT)).then(|| origin::socket_advice(&socket, &user.name))
 }
 
 fn too_much_memory(config: &Config, machine: &Machine) -> Option<Diagnostic> {
@@ -401,8 +408,31 @@ mod tests {
             (own, 0o700, Some(own)),
         ] {
             mode(at, bits);
-            assert_eq!(barred(&www, &other()), expected, "{} {bits:o}", at.display());
+            assert_eq!(other().barred(&www), expected, "{} {bits:o}", at.display());
         }
+    }
+
+    #[test]
+    fn a_cache_directory_that_only_root_would_make_is_told_where_a_unit_starts_the_daemon() {
+        let folder = Folder::new();
+        fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o755)).expect("a mode");
+        let (unit, volume) = (folder.0.join("larder.service"), folder.0.join("cache"));
+        let text = format!(
+            "[disk]\npath = \"{}\"\nsize = \"1GiB\"\n[[site]]\nhost = \"*\"\n\
+             origin = \"http://127.0.0.1:1\"\n",
+            volume.display()
+        );
+        let (config, _) = config::load_str(&text, "larder.toml").expect("good");
+        let told = |user: &Runner| left_to_root(&config, user, &[&unit]);
+        assert_eq!(told(&other()).len(), 0, "there is no unit");
+        fs::write(&unit, "").expect("a file");
+        let found = told(&other());
+        assert_eq!(found.len(), 1);
+        assert!(found[0].to_string().contains("larder.toml:2:8"), "{}", found[0]);
+        assert!(found[0].help.as_ref().is_some_and(|help| help.contains("install -d -o larder")));
+        fs::create_dir(&volume).expect("a folder");
+        let owner = Runner { uid: fs::metadata(&volume).expect("a folder").uid(), ..other() };
+        assert_eq!(told(&owner).len(), 0);
     }
 
     #[test]
@@ -421,7 +451,7 @@ mod tests {
         ] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("a mode");
             let it = fs::metadata(&path).expect("a socket");
-            let found = [&owner, &member, &other()].map(|user| may(&path, &it, user, CONNECT));
+            let found = [&owner, &member, &other()].map(|user| user.may(&path, &it, CONNECT));
             assert_eq!(found, expected, "{mode:o}");
         }
     }

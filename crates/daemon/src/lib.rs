@@ -15,8 +15,8 @@
 //! ground    5  build programs stapled
 //! ground    4  material node source vcl
 //! ground    3  neighbours secrets varnishd
-//! ground    2  error_log error_pages load records users
-//! ground    1  fits keeper ports versions
+//! ground    2  error_log error_pages fits load records users
+//! ground    1  giving keeper ports versions
 //! ground    0  account allocator below carried given guard holders journal
 //! ground    0  like notify ordered process ring servers sharing tended vsm
 //! ```
@@ -38,6 +38,7 @@ mod fits;
 #[cfg(test)]
 mod floors;
 mod given;
+mod giving;
 mod guard;
 mod holders;
 mod htcp;

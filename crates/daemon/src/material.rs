@@ -14,6 +14,7 @@ use base::HashSeed;
 use config::sizing::Machine;
 use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place};
 use policy::HostTable;
+use rustix::process::geteuid;
 use tls::{
     AuthMode, Challenges, ClientAuth, Domain, MaterialError, Pair, Server, TicketKeys, Upstream,
 };
@@ -82,10 +83,13 @@ impl<F, T> Watched<F, T> {
 /// # Errors
 /// What cannot be used.
 pub fn check_material(config: &Config) -> Result<(), String> {
-    let runner = Runner::foreseen(&config.run);
-    let misnamed = fits::misnamed(config);
-    if !misnamed.is_empty() {
-        base::tell!(Warn, "{}", render(&misnamed));
+    let runner = Runner::foreseen(&config.run)?;
+    let mut warnings = fits::misnamed(config);
+    if let Some(user) = runner.as_ref().filter(|_| geteuid().is_root()) {
+        warnings.extend(fits::left_to_root(config, user, &fits::UNITS));
+    }
+    if !warnings.is_empty() {
+        base::tell!(Warn, "{}", render(&warnings));
     }
     let refused = fits::refused(config, runner.as_ref());
     match read_for(config, runner) {

@@ -2,6 +2,7 @@
 //! somebody else. The daemon reads everything later as at a reload, by the [`keeper`] where only
 //! root may.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,10 +13,11 @@ use net::{At, BindError, Doors, Listen};
 use crate::account::Account;
 use crate::holders::{self, Holders};
 use crate::keeper::{self, KeeperArgs};
+use crate::load::render;
 use crate::ports::Ports;
 use crate::source::{Settings, Source};
 use crate::varnishd::Program;
-use crate::{api, carried, ring, varnishd};
+use crate::{api, carried, ring, varnishd, vsm};
 
 /// Folders that are the daemon's own, as its unit has them made.
 const OWN: [&str; 2] = ["/run/larder", "/var/lib/larder"];
@@ -46,6 +48,9 @@ pub(crate) fn open(
     // Before all else: where this is refused, another daemon may use the rest.
     let doors =
         Doors::bind(listen, workers, source.sharing).map_err(|refused| cannot_listen(&refused))?;
+    if let Some(account) = &account {
+        give_volumes(account, config)?;
+    }
     let console = api::bind(&config.admin, socket)?;
     let mut ports = Ports::open(config);
     if !console.0.has_tokens() {
@@ -56,8 +61,11 @@ pub(crate) fn open(
     let ring = source.log_ring.clone().or(named);
     let ring = ring.unwrap_or_else(|| ring::usual_folder(socket));
     let Some(account) = account else { return Ok(Opened { doors, ports, console, ring }) };
-    if let Some(folder) = socket.parent().filter(|_| !had_folder) {
-        account.give(folder);
+    if let Some(folder) = socket.parent() {
+        match had_folder {
+            true => account.give_if_holds_only(folder, &own_names(socket)),
+            false => account.give(folder),
+        }
     }
     // Where another daemon answers, the socket is that one's.
     let own_socket = console.0.has_socket().then_some(socket.as_path());
@@ -85,6 +93,28 @@ pub(crate) fn open(
     }
     account.become_it()?;
     Ok(Opened { doors, ports, console, ring })
+}
+
+/// Names of what the daemon keeps in the folder of its admin socket.
+fn own_names(socket: &Path) -> Vec<&OsStr> {
+    socket.file_name().into_iter().chain([varnishd::SECRET, vsm::FOLDER].map(OsStr::new)).collect()
+}
+
+/// Has the account's user have the folders of the disk cache. A folder that cannot be used leaves the
+/// daemon without that volume, and is told.
+///
+/// # Errors
+/// A folder that holds other things.
+fn give_volumes(account: &Account, config: &Config) -> Result<(), String> {
+    for volume in config.disk.iter().flat_map(|disk| &disk.volumes) {
+        let Err(unfit) = account.give_volume(&volume.path) else { continue };
+        let told = render(&[unfit.told(volume, &account.runner.name)]);
+        if unfit.is_refused() {
+            return Err(told);
+        }
+        base::tell!(Error, "{told}");
+    }
+    Ok(())
 }
 
 /// The arguments of the keeper, which opens files and takes files away for a daemon that is not

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// The folder of the manager's segments, and the list of them, as varnishd calls both.
-const FOLDER: &str = "_.vsm_mgt";
+pub(crate) const FOLDER: &str = "_.vsm_mgt";
 const INDEX: &str = "_.index";
 /// Bytes that the length of a segment is a multiple of.
 const ALIGNMENT: usize = 8;

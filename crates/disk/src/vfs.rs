@@ -2,6 +2,7 @@
 //! or are cut off, where a test wants it.
 
 mod faulty;
+mod holding;
 mod memory;
 mod real;
 mod recording;
@@ -12,6 +13,7 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 pub use faulty::{Fault, Faulty, Hook, Operation};
+pub use holding::{Holding, is_volumes};
 pub use memory::Memory;
 pub use real::Real;
 pub use recording::Recording;

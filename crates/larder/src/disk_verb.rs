@@ -112,7 +112,9 @@ fn open(path: &Path) -> Result<Arc<dyn Vfs>, String> {
     if !names.any(|name| name == "superblock" || name == "data-0000") {
         return Err(failed("there is no volume here".to_owned()));
     }
-    Ok(Arc::new(Real::new(path).map_err(|error| failed(error.to_string()))?))
+    let real = Real::at(path).of_anyone();
+    real.list().map_err(|error| failed(error.to_string()))?;
+    Ok(Arc::new(real))
 }
 
 /// The result of looking at a volume.

@@ -2,11 +2,11 @@
 
 use std::any::Any;
 use std::io::{self, ErrorKind, IoSliceMut};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{self, AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, Uid};
+use rustix::fs::{self, AtFlags, FallocateFlags, FlockOperation, Gid, Mode, OFlags, Uid};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, pwrite};
 use rustix::process::geteuid;
 
@@ -14,7 +14,7 @@ use super::{File, Vfs};
 use crate::open::SUPERBLOCK;
 
 /// The file that a process locks.
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 
 /// A directory of the operating system.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub struct Real {
     directory: OnceLock<OwnedFd>,
     /// A file system is to be mounted here before it is.
     mount: Option<PathBuf>,
+    /// Root may open it, also where it is another user's.
+    is_anyones: bool,
 }
 
 impl Real {
@@ -41,7 +43,13 @@ impl Real {
     /// The directory at `path`, which is opened as [`Real::new`] does when something is first asked
     /// of it. If it cannot be, that fails, and the next question tries again.
     pub fn at(path: &Path) -> Self {
-        Self { path: path.to_owned(), directory: OnceLock::new(), mount: None }
+        Self { path: path.to_owned(), directory: OnceLock::new(), mount: None, is_anyones: false }
+    }
+
+    /// As before, and root opens it also where it is another user's, who then owns what is made.
+    #[must_use]
+    pub fn of_anyone(self) -> Self {
+        Self { is_anyones: true, ..self }
     }
 
     /// As before, and it cannot be opened before a file system is mounted at `mount`: without it,
@@ -51,11 +59,17 @@ impl Real {
         Self { mount: Some(mount), ..self }
     }
 
+    /// The mount point that the directory is to be below and where nothing is mounted; `None` if it
+    /// can be opened as far as that goes.
+    pub fn unmounted(&self) -> Option<&Path> {
+        self.mount.as_deref().filter(|mount| !is_mounted(mount))
+    }
+
     fn directory(&self) -> io::Result<&OwnedFd> {
         if let Some(directory) = self.directory.get() {
             return Ok(directory);
         }
-        if let Some(mount) = self.mount.as_ref().filter(|mount| !is_mounted(mount)) {
+        if let Some(mount) = self.unmounted() {
             let why = format!("nothing is mounted at {}", mount.display());
             return Err(io::Error::new(ErrorKind::NotFound, why));
         }
@@ -68,7 +82,8 @@ impl Real {
         let directory = fs::open(&self.path, flags, Mode::empty())?;
         // Whoever else may put files there could give answers.
         let owner = Uid::from_raw(fs::fstat(&directory)?.st_uid);
-        if owner != geteuid() && !owner.is_root() {
+        let is_trusted = owner.is_root() || self.is_anyones && geteuid().is_root();
+        if owner != geteuid() && !is_trusted {
             return Err(io::Error::new(ErrorKind::PermissionDenied, "it is another user's"));
         }
         // One that was there may be open to others; but it may also be somebody else's.
@@ -84,7 +99,16 @@ impl Real {
         if make {
             flags |= OFlags::CREATE;
         }
-        Ok(fs::openat(self.directory()?, name, flags, Mode::RUSR | Mode::WUSR)?)
+        let directory = self.directory()?;
+        let file = fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?;
+        if make && self.is_anyones {
+            let (whole, own) = (fs::fstat(directory)?, fs::fstat(&file)?);
+            if own.st_uid == geteuid().as_raw() && own.st_uid != whole.st_uid {
+                let (uid, gid) = (Uid::from_raw(whole.st_uid), Gid::from_raw(whole.st_gid));
+                fs::fchown(&file, Some(uid), Some(gid))?;
+            }
+        }
+        Ok(file)
     }
 }
 
@@ -132,7 +156,7 @@ fn is_mounted(point: &Path) -> bool {
 }
 
 /// Names of the files in a directory, but for the one that is locked.
-fn names(directory: &OwnedFd) -> io::Result<Vec<String>> {
+pub(super) fn names(directory: impl AsFd) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::Dir::read_from(directory)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
@@ -228,6 +252,7 @@ mod tests {
         let point = std::env::temp_dir().join(name);
         create_dir(&point).unwrap();
         let unmounted = Real::at(&point.join("larder")).below_mount(point.clone());
+        assert_eq!(unmounted.unmounted(), Some(&*point));
         let refused = unmounted.list().unwrap_err().to_string();
         let made = point.join("larder").exists();
         let mounted = Real::at(&point.join("larder")).below_mount("/".into());

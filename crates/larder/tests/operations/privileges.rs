@@ -22,7 +22,7 @@ use support::fleet::Fleet;
 use support::folder::Folder;
 use support::tls::{Authority, Kind, certificate};
 use support::{PATIENCE, eventually, whole};
-use testkit::client::Raw;
+use testkit::client::{Pieces, Raw};
 use testkit::larder::{Daemon, binary};
 use testkit::origin::{Script, Scripted};
 
@@ -551,8 +551,200 @@ async fn what_all_nodes_share_is_kept_as_the_users_own_and_opens_nothing_of_root
     assert_eq!(fleet.nodes[0].mark().await, "one");
 }
 
-fn checked_by(mut command: Command, file: &Path) -> (bool, String) {
-    let output = command.arg("check").arg(file).output().expect("it runs");
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_user_larder_it_becomes_nobody_and_says_what_that_cannot_read() {
+    let users = fs::read_to_string("/etc/passwd").expect("users");
+    if !is_root() || users.lines().any(|row| row.starts_with("larder:")) {
+        return;
+    }
+    let folder = Folder::new();
+    folder.file("shut/index.html", "root's");
+    folder.file("open/index.html", "everyone's");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    mode(folder.path(), 0o755);
+    mode(Path::new(&path("shut")), 0o700);
+    mode(Path::new(&path("open")), 0o755);
+    let config = format!(
+        "listen = \"127.0.0.1:0\"\nworkers = 2\n[run]\n\
+         [[site]]\nhost = \"shut.test\"\nfiles = \"{}\"\n\
+         [[site]]\nhost = \"*\"\nfiles = \"{}\"\n",
+        path("shut"),
+        path("open")
+    );
+    let daemon = Daemon::start(&config).expect("it starts");
+    assert_lowered(daemon.pid());
+    let barred = format!("nobody may not enter {}", path("shut"));
+    let log = daemon.tells(&barred).await;
+    let said = |line: &&str| line.contains("there is no user `larder`: it runs as `nobody`");
+    assert_eq!(log.lines().filter(said).count(), 1, "{log}");
+    assert!(!log.contains(&format!("enter {}", path("open"))), "{log}");
+    for (host, expected) in [("shut.test", 403), ("open.test", 200)] {
+        let mut client = Raw::connect(daemon.addr()).await.expect("connected").patience(PATIENCE);
+        let asked = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
+        client.send(&asked, Pieces::Whole).await.expect("sent");
+        assert_eq!(whole(client.reply("GET").await, host).status, expected, "{host}");
+    }
+    let said = checked(&daemon.config_file(), 0);
+    assert!(said.0 && said.1.contains(&barred), "{said:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn root_stays_where_the_file_says_so() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    let config = disked("root", &folder.path().join("disk"));
+    let daemon = Daemon::start(&config).expect("it starts");
+    let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("a status");
+    assert_eq!(row(&status, "Uid"), vec!["0"; 4]);
+    daemon.tells("larder: it stays root, as `[run] user` says").await;
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
+}
+
+/// The owner and the mode of what is at `path`.
+fn owned(path: &Path) -> (String, u32) {
+    let found = fs::symlink_metadata(path).expect("it is there");
+    (found.uid().to_string(), found.mode() & 0o7777)
+}
+
+/// A configuration of a daemon that becomes `user` and keeps a disk cache in `volume`.
+fn disked(user: &str, volume: &Path) -> String {
+    format!(
+        "listen = \"127.0.0.1:0\"\nworkers = 2\n[run]\nuser = \"{user}\"\n\
+         [disk]\npath = \"{}\"\nsize = \"256MiB\"\n\
+         [[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n",
+        volume.display()
+    )
+}
+
+/// A daemon whose disk cache is in use, with a umask that lets in nobody else.
+async fn with_disk(config: &str) -> Daemon {
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 077; exec \"$0\" \"$@\""]).arg(binary().expect("a binary"));
+    let daemon = Daemon::start_command(command, config, &[]).expect("it starts");
+    assert_lowered(daemon.pid());
+    let up = daemon.metric("larder_disk_volume_up", "").await.expect("a figure");
+    assert_eq!(up as u64, 1, "{}", daemon.log());
+    daemon
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_folder_is_made_and_given_away_also_one_with_a_store_of_another_user() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    let volume = folder.path().join("srv/cache/larder");
+    let config = disked(USER, &volume);
+    let mut daemon = with_disk(&config).await;
+    for above in ["srv", "srv/cache"] {
+        assert_eq!(owned(&folder.path().join(above)), ("0".to_owned(), 0o755), "{above}");
+    }
+    let given = |file: &str, mode| assert_eq!(owned(&volume.join(file)), (ids().0, mode), "{file}");
+    given("", 0o700);
+    given("superblock", 0o600);
+    signal(&daemon, Signal::TERM);
+    assert!(daemon.wait().expect("it ends").success());
+
+    // As a daemon leaves it that has stayed root.
+    for file in fs::read_dir(&volume).expect("a folder").flatten() {
+        chown(file.path(), Some(0), Some(0)).expect("given");
+    }
+    chown(&volume, Some(0), Some(0)).expect("given");
+    let daemon = with_disk(&config).await;
+    ["superblock", "data-0000", "lock"].iter().for_each(|file| given(file, 0o600));
+    assert!(!daemon.log().contains("was not whole"), "{}", daemon.log());
+}
+
+#[tokio::test]
+async fn a_disk_folder_with_other_things_stays_roots_and_the_start_names_user_and_remedy() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.file("photos/summer.jpeg", "the sea");
+    let photos = folder.path().join("photos");
+    mode(&photos, 0o750);
+    let config = disked(USER, &photos);
+    let refused = Daemon::start(&config).expect_err("it does not start").to_string();
+    folder.file("larder.toml", &config);
+    let (good, said) = checked(&folder.path().join("larder.toml"), 0);
+    assert!(!good, "{said}");
+    let why = format!(
+        "the disk cache in {}: there are files that are not a cache's, so it is not given to \
+         {USER}",
+        photos.display()
+    );
+    for said in [refused, said] {
+        assert!(said.contains(&why) && said.contains("name an empty directory"), "{said}");
+        assert!(said.contains("larder.toml:6:"), "{said}");
+    }
+    assert_eq!(owned(&photos), ("0".to_owned(), 0o750));
+    assert_eq!(owned(&photos.join("summer.jpeg")).0, "0");
+    assert_eq!(fs::read_dir(&photos).expect("a folder").count(), 1);
+}
+
+#[tokio::test]
+async fn check_by_root_judges_a_disk_folder_by_what_a_start_would_do_with_it() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    let shut = folder.path().join("shut");
+    for name in ["shut", "roots"] {
+        fs::create_dir(folder.path().join(name)).expect("a folder");
+        mode(&folder.path().join(name), 0o700);
+    }
+    let check = |volume: &Path| {
+        let file = folder.path().join("larder.toml");
+        fs::write(&file, disked(USER, volume)).expect("written");
+        checked(&file, 0)
+    };
+    let missing = folder.path().join("not/yet/there");
+    for volume in [&missing, &folder.path().join("roots")] {
+        let (good, said) = check(volume);
+        assert!(good, "{said}");
+    }
+    assert!(!folder.path().join("not").exists(), "a check makes nothing");
+    assert_eq!(owned(&folder.path().join("roots")).0, "0", "nor gives it away");
+    let (good, said) = check(&shut.join("larder"));
+    let barred = format!("{USER} may not enter {}", shut.display());
+    assert!(!good && said.contains(&barred), "{said}");
+    folder.file("file", "");
+    let (good, said) = check(&folder.path().join("file"));
+    assert!(!good && said.contains("is not a directory"), "{said}");
+}
+
+/// `larder disk` by root, on what a daemon of another user has left.
+#[tokio::test(flavor = "multi_thread")]
+async fn root_looks_after_a_volume_that_is_another_users() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    let volume = folder.path().join("larder");
+    let mut daemon = with_disk(&disked(USER, &volume)).await;
+    signal(&daemon, Signal::TERM);
+    assert!(daemon.wait().expect("it ends").success());
+    fs::remove_file(volume.join("lock")).expect("gone");
+    for order in [&["stat"][..], &["check"], &["empty", "--yes"]] {
+        let mut command = Command::new(binary().expect("a binary"));
+        let output = command.arg("disk").args(order).arg("--path").arg(&volume).output();
+        let output = output.expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(owned(&volume.join("lock")), (ids().0, 0o600), "{order:?}");
+    }
+    assert_eq!(owned(&volume), (ids().0, 0o700));
+}
+
+/// The verdict of `larder check` by `user`, and what it says.
+fn checked(file: &Path, user: u32) -> (bool, String) {
+    let mut command = Command::new(binary().expect("a binary"));
+    let output = command.uid(user).gid(user).arg("check").arg(file).output().expect("it runs");
     (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
@@ -565,18 +757,12 @@ async fn a_cache_directory_of_the_services_user_is_no_matter_of_who_checks() {
     let volume = folder.path().join("volume");
     fs::create_dir(&volume).expect("a folder");
     chown(&volume, Some(12_345), Some(12_345)).expect("given away");
-    fs::set_permissions(&volume, Permissions::from_mode(0o700)).expect("a mode");
-    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("a mode");
+    mode(&volume, 0o700);
+    mode(folder.path(), 0o755);
     let file = folder.path().join("larder.toml");
     let check = |path: &Path, user: u32| {
-        let text = format!(
-            "[disk]\npath = \"{}\"\nsize = \"1GiB\"\n[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n",
-            path.display()
-        );
-        fs::write(&file, text).expect("written");
-        let mut command = Command::new(binary().expect("a binary"));
-        command.uid(user).gid(user);
-        checked_by(command, &file)
+        fs::write(&file, disked(USER, path)).expect("written");
+        checked(&file, user)
     };
     let (good, said) = check(&volume, ids().0.parse().expect("a number"));
     assert!(good, "{said}");

@@ -26,6 +26,8 @@ fn presets_are_listed_and_shown() {
         assert!(done && file.starts_with(&format!("# {}\n", about.trim())), "{name}: {file}");
     }
     let (done, said) = larder(&["preset", "show", "wordpres"]);
+    assert!(!done && said.contains("did you mean `wordpress`?"), "{said}");
+    let (done, said) = larder(&["preset", "show", "joomla"]);
     assert!(!done && said.contains("larder preset list"), "{said}");
 }
 
@@ -92,7 +94,7 @@ fn only_presets_with_a_plugin_are_installed() {
     let (done, said) = larder(&["preset", "install", "drupal", "--print"]);
     assert!(!done && said.contains("preset `drupal` has no plugin"), "{said}");
     let (done, said) = larder(&["preset", "install", "wordpres", "--print"]);
-    assert!(!done && said.contains("larder preset list"), "{said}");
+    assert!(!done && said.contains("did you mean `wordpress`?"), "{said}");
     let (done, said) = larder(&["preset", "install", "wordpress"]);
     assert!(!done && said.contains("--root"), "{said}");
 }
