@@ -62,7 +62,7 @@ const fn plugin(preset: &str) -> Option<Plugin> {
     }
 }
 
-/// The preset that a name is likely to mean which is none: by a slip, or short as `wp` is.
+/// Returns the preset that a name without one is likely to mean: by a slip, or short as `wp` is.
 pub fn meant(name: &str) -> Option<&'static str> {
     let names = || PRESETS.iter().map(|preset| preset.name);
     let is_short = |own: &&str| {

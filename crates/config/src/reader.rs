@@ -426,7 +426,7 @@ impl Reader {
     }
 }
 
-/// What is likely to be meant by a key of `table` that its section does not have.
+/// Help for a key of `table` that its section does not have.
 fn meant(table: &Table<'_>, name: &str, keys: &[Key]) -> String {
     let names = || keys.iter().map(|key| key.name);
     let has = |name: &str| keys.iter().any(|key| key.name == name);

@@ -1,4 +1,4 @@
-//! Tells a program in VCL, and other servers' configurations, from one in TOML by the text of the file.
+//! Tells a program in VCL, and other servers' configurations, from one in TOML by the file's text.
 
 /// Words that a program begins with, those of VCL 3 included.
 const FIRST_WORDS: [&str; 9] =

@@ -1,5 +1,5 @@
-//! Failures of requests: what each is for the client, which limit it is of, and the pages that sites
-//! have for them.
+//! Failures of requests: what each is for the client, which limit it is of, and the pages that
+//! sites have for them.
 
 use std::borrow::Cow;
 

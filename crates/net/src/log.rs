@@ -185,7 +185,7 @@ struct Outage {
     is_on: bool,
     /// Lines lost since it began.
     lost: u64,
-    /// What was written last is the beginning of a line.
+    /// The last line written has no end.
     torn: bool,
 }
 
@@ -258,8 +258,8 @@ impl Writer {
         self.outage.note(&ended, lost, &self.target);
     }
 
-    /// Writes `out` behind what is there, where a line that a full disk has cut off ends first; also
-    /// what is left of it.
+    /// Writes `out` behind what is there; also returns what is left. A line that a full disk has cut
+    /// off ends first.
     fn write_on<'a>(&mut self, out: &'a [u8]) -> (io::Result<()>, &'a [u8]) {
         if self.outage.torn {
             let (ended, rest) = write_out(&mut *self.sink, b"\n");
