@@ -123,7 +123,7 @@ impl Unfit {
 }
 
 /// The way to a path, as far as it is there.
-struct Way {
+struct Walk {
     /// The last of it that is there, and its path without links.
     at: OwnedFd,
     found: Stat,
@@ -134,7 +134,7 @@ struct Way {
     is_closed: bool,
 }
 
-impl Way {
+impl Walk {
     fn root() -> Result<Self, Unfit> {
         let at = open("/", LOOK, Mode::empty())?;
         let found = fstat(&at)?;
@@ -233,11 +233,11 @@ fn names(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
 
 /// The way to a volume's folder, which may still have to be made, if `user` may have it and can use
 /// it. Nothing is changed.
-fn volume(path: &Path, user: &Runner) -> Result<Way, Unfit> {
+fn volume(path: &Path, user: &Runner) -> Result<Walk, Unfit> {
     if let Some(mount) = below::directory(path).unmounted() {
         return Err(Unfit::Unmounted(mount.to_owned()));
     }
-    let way = Way::to(path)?;
+    let way = Walk::to(path)?;
     let is_there = way.missing.is_empty();
     let entered = if is_there { way.path.parent() } else { Some(&*way.path) };
     if let Some(barred) = entered.and_then(|folder| user.barred(folder)) {
@@ -298,7 +298,7 @@ impl Account {
     /// Makes a folder, if it is not there, and gives it away with what is in it.
     pub(crate) fn give_folder(&self, folder: &Path) {
         // Who needs it will say why it cannot be had.
-        if let Ok(way) = Way::to(folder).and_then(Way::make) {
+        if let Ok(way) = Walk::to(folder).and_then(Walk::make) {
             self.give_way(&way);
         }
     }
@@ -306,7 +306,7 @@ impl Account {
     /// Gives a file or folder of root's away, and what is in it. Links in it are neither followed
     /// nor given: somebody else might have made them.
     pub(crate) fn give(&self, path: &Path) {
-        if let Ok(way) = Way::to(path)
+        if let Ok(way) = Walk::to(path)
             && way.missing.is_empty()
         {
             self.give_way(&way);
@@ -316,7 +316,7 @@ impl Account {
     /// Gives a folder of root's away that has nothing but some of `names` in it, and nothing of
     /// these.
     pub(crate) fn give_if_holds_only(&self, folder: &Path, names: &[&OsStr]) {
-        let Ok(way) = Way::to(folder) else { return };
+        let Ok(way) = Walk::to(folder) else { return };
         if !way.missing.is_empty() || !way.is_roots_alone() {
             return;
         }
@@ -332,7 +332,7 @@ impl Account {
         }
     }
 
-    fn give_way(&self, way: &Way) {
+    fn give_way(&self, way: &Walk) {
         let before = way.found.st_uid;
         let is_left = way.is_closed && self.is_least(before);
         self.give_handle(&way.at, &[0, if is_left { before } else { 0 }], DEPTH);

@@ -100,8 +100,8 @@ fn own_names(socket: &Path) -> Vec<&OsStr> {
     socket.file_name().into_iter().chain([varnishd::SECRET, vsm::FOLDER].map(OsStr::new)).collect()
 }
 
-/// Has the account's user have the folders of the disk cache. A folder that cannot be used leaves the
-/// daemon without that volume, and is told.
+/// Makes the account's user the owner of the folders of the disk cache. The daemon runs without a
+/// volume whose folder cannot be used, and says so.
 ///
 /// # Errors
 /// A folder that holds other things.

@@ -258,8 +258,8 @@ impl Writer {
         self.outage.note(&ended, lost, &self.target);
     }
 
-    /// Writes `out` behind what is there; also returns what is left. A line that a full disk has cut
-    /// off ends first.
+    /// Writes `out` behind what is there; also returns what is left. A line that a full disk has
+    /// cut off ends first.
     fn write_on<'a>(&mut self, out: &'a [u8]) -> (io::Result<()>, &'a [u8]) {
         if self.outage.torn {
             let (ended, rest) = write_out(&mut *self.sink, b"\n");
@@ -353,7 +353,11 @@ mod tests {
         let new = UnixDatagram::bind(&path).expect("a socket");
         writer.write(b"three\nfour\n");
         assert!(!writer.outage.is_on);
-        assert_eq!(writer.counters.value(Counter::LogLost), 1, "`two`, for which there was no daemon");
+        assert_eq!(
+            writer.counters.value(Counter::LogLost),
+            1,
+            "`two`, for which there was no daemon"
+        );
         let mut buffer = [0; 100];
         for expected in ["three", "four"] {
             let length = new.recv(&mut buffer).expect("a message");

@@ -1,3 +1,5 @@
+//! Tests of giving: what is made and given, and what is refused.
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::sync::atomic::{AtomicU32, Ordering};

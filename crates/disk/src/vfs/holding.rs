@@ -1,5 +1,5 @@
-//! What lies in a directory that is to be a volume, for a start that gives the directory to the
-//! user who is to have it. Nothing is changed, and no link is followed.
+//! A look at a directory that is to be a volume, for a start that gives the directory to the user
+//! who is to have it. Nothing is changed, and no link is followed.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
