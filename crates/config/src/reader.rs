@@ -390,7 +390,11 @@ impl Reader {
         let problem = duration.err();
         let duration = self.check(item, duration);
         if let (Some(units::Error::Unit), Some(last)) = (problem, self.found.last_mut()) {
-            last.help = Some(units.to_owned());
+            let meant = units::duration_meant(text);
+            last.help = Some(
+                meant
+                    .map_or_else(|| units.to_owned(), |meant| format!("did you mean \"{meant}\"?")),
+            );
         }
         duration
     }

@@ -29,7 +29,7 @@ const SECRET: &[u8] = b"a secret of the differ\n";
 const PARAMS: [(&str, &str); 2] = [
     ("http_gzip_support", "off"),
     // What is counted is told at once.
-    ("thread_stats_rate", "0"),
+    ("thread_stats_rate", "1"),
 ];
 
 /// The names of the origins of a scenario.
