@@ -130,7 +130,7 @@ fn taken_by_varnish(path: &Path, work: &Path) -> bool {
     let status = Command::new("varnishd")
         .arg("-C")
         // Without optimisation the compiler takes a third of the time.
-        .args(["-p", "cc_command=exec gcc -O0 -pthread -fpic -shared -Wl,-x -o %o %s"])
+        .args(["-p", "cc_command=exec gcc -O0 %w -pthread -fpic -shared -Wl,-x -o %o %s"])
         .arg("-n")
         .arg(work)
         .arg("-f")
