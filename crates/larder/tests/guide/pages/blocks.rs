@@ -100,14 +100,15 @@ pub(crate) fn heads(text: &str) -> String {
     words.filter(|word| *word != "next").map(|word| format!("{word}\n")).collect()
 }
 
-/// A word without its value. What has a digit is a value, and so are units and what happens to be
-/// so: a connection is kept or new.
+/// A word without its value. What has a digit is a value, and so are units, a request's number in
+/// hexadecimal digits, and what happens to be so: a connection is kept or new.
 fn shape(word: &str) -> String {
     let word = word.trim_end_matches([',', ';']).to_lowercase();
     let is_unit = ["b", "bytes", "kib", "mib", "gib", "ms", "s"].contains(&word.as_str());
     let is_value = is_unit || ["kept", "new"].contains(&word.as_str());
     let has_digit = word.contains(|letter: char| letter.is_ascii_digit());
-    if is_value || has_digit { "#".to_owned() } else { word }
+    let is_hex = word.len() > 2 && word.chars().all(|letter| letter.is_ascii_hexdigit());
+    if is_value || has_digit || is_hex { "#".to_owned() } else { word }
 }
 
 #[test]
