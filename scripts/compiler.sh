@@ -1,16 +1,13 @@
 #!/usr/bin/env bash
 # The compiler of what `make test` tests: Cargo calls it in rustc's place, with rustc's path and arguments, for the
-# crates of this workspace. One pass compiles and lints; a library's documentation is looked at beside, and what is
-# wrong with it is a warning of the build.
+# crates of this workspace. One pass compiles and lints; documentation is looked at beside, but for that of tests and
+# build scripts, and what is wrong with it is a warning of the build.
 set -euo pipefail
-documented=0
-for word in "$@"; do
-  case $word in
-    --crate-type=lib | lib) documented=1 ;;
-    --test) documented=0 && break ;;
-  esac
-done
-[ $documented = 1 ] && [ -n "${CARGO_PKG_NAME:-}" ] || exec clippy-driver "$@"
+# Its neighbours, whatever PATH finds: all three are of one toolchain.
+[[ $1 != /* ]] || PATH=$(dirname "$1"):$PATH
+case "${CARGO_PKG_NAME:-} $* " in
+  " "* | *" --test "* | *" build_script_build "*) exec clippy-driver "$@" ;;
+esac
 clippy-driver "$@"
 words=()
 shift
