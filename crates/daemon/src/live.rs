@@ -132,6 +132,7 @@ pub(crate) fn event(name: &str, value: &serde_json::Value) -> Bytes {
 /// Samples for as long as the daemon runs.
 pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<Live>) {
     let mut before = Reading::take(&daemon);
+    live.history.lock().note(&before);
     let mut view: Option<RingView> = None;
     let mut has_rested = true;
     let mut tick = interval(EVERY / LOOKS);
@@ -158,7 +159,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<Live>) {
             }
         }
         let reading = Reading::take(&daemon);
-        live.history.lock().note(&before, &reading);
+        live.history.lock().note(&reading);
         let shown = live.looked_at();
         if !shown.is_empty() {
             let told = tell(&reading, &before, shown, &mut view).await;

@@ -8,7 +8,7 @@ use super::figures::Reading;
 
 /// Readings that are kept as they were taken: ten minutes of seconds.
 const RECENT: usize = 600;
-/// Readings closer than this are of one look: the second tells of no time.
+/// Readings closer than this are of one look: the second has no row.
 const LEAST_S: f64 = 0.5;
 /// Milliseconds that an older row is the mean of.
 const MINUTE_MS: u64 = 60_000;
@@ -93,9 +93,7 @@ impl Track {
 
     /// Adds what happened between two readings.
     fn note(&mut self, before: &Reading, now: &Reading, site: Option<&str>) {
-        if now.since(before) >= LEAST_S {
-            self.recent.note(before, now, site);
-        }
+        self.recent.note(before, now, site);
         let start = self.minute.get_or_insert_with(|| before.counts(site));
         if now.unix_ms() / MINUTE_MS != start.unix_ms() / MINUTE_MS {
             self.minutes.note(start, now, site);
@@ -109,6 +107,8 @@ impl Track {
 #[derive(Debug)]
 pub(super) struct History {
     minutes: usize,
+    /// The reading up to which rows reach.
+    last: Option<Reading>,
     whole: Track,
     sites: BTreeMap<String, Track>,
 }
@@ -116,11 +116,21 @@ pub(super) struct History {
 impl History {
     /// Reaches back so many minutes, once it is as old.
     pub(super) fn new(minutes: usize) -> Self {
-        Self { minutes, whole: Track::new(minutes), sites: BTreeMap::new() }
+        Self { minutes, last: None, whole: Track::new(minutes), sites: BTreeMap::new() }
     }
 
-    /// Adds what happened between two readings.
-    pub(super) fn note(&mut self, before: &Reading, now: &Reading) {
+    /// Adds what happened since the last reading that has a row. What a reading too close to that
+    /// one tells is in the next row.
+    pub(super) fn note(&mut self, now: &Reading) {
+        if self.last.as_ref().is_some_and(|last| now.since(last) < LEAST_S) {
+            return;
+        }
+        if let Some(before) = self.last.replace(now.counts(None)) {
+            self.add(&before, now);
+        }
+    }
+
+    fn add(&mut self, before: &Reading, now: &Reading) {
         self.whole.note(before, now, None);
         let busiest = now.busiest();
         self.sites.retain(|name, _| busiest.contains(&name));
@@ -167,8 +177,8 @@ mod tests {
     /// second.
     fn noted(minutes: usize, step: u64, last: u64) -> (History, Value) {
         let mut history = History::new(minutes);
-        for second in (step..=last).step_by(step as usize) {
-            history.note(&reading(second - step, second - step), &reading(second, second));
+        for second in (0..=last).step_by(step as usize) {
+            history.note(&reading(second, second));
         }
         let told = history.json(None);
         (history, told)
@@ -190,22 +200,26 @@ mod tests {
     }
 
     #[test]
-    fn two_looks_at_one_moment_are_one_row() {
+    fn two_looks_at_one_moment_are_one_row_and_nothing_of_the_second_is_lost() {
         let mut history = History::new(10);
-        history.note(&reading(0, 0), &reading(10, 50));
-        let again = at(10_002_000, reading(10, 50));
-        history.note(&reading(10, 50), &again);
+        history.note(&reading(0, 0));
+        history.note(&reading(10, 50));
+        history.note(&at(10_002_000, reading(10, 56)));
         assert_eq!(rows(&history.json(None), "rows").len(), 1);
+        history.note(&reading(12, 56));
+        let rows = rows(&history.json(None), "rows");
+        assert_eq!((rows.len(), rows[1][1]), (2, Some(3.0)));
     }
 
     #[test]
     fn minutes_behind_them_are_means_of_all_that_happened_in_one() {
         let mut history = History::new(60);
         // Nothing for half a minute, then two a second.
-        history.note(&reading(0, 0), &reading(30, 0));
-        history.note(&reading(30, 0), &reading(59, 58));
+        for now in [reading(0, 0), reading(30, 0), reading(59, 58)] {
+            history.note(&now);
+        }
         assert!(rows(&history.json(None), "minutes").is_empty());
-        history.note(&reading(59, 58), &reading(60, 60));
+        history.note(&reading(60, 60));
         let minutes = rows(&history.json(None), "minutes");
         assert_eq!(minutes.len(), 1);
         assert_eq!(minutes[0][..2], [Some(60_000.0), Some(1.0)]);
@@ -231,7 +245,8 @@ mod tests {
         let mut history = History::new(10);
         let before = site(site(reading(0, 0), "small", 0), "large", 0);
         let now = site(site(reading(60, 0), "small", 60), "large", 600);
-        history.note(&before, &now);
+        history.note(&before);
+        history.note(&now);
         for (name, hits) in [("small", 1.0), ("large", 10.0)] {
             let told = history.json(Some(name));
             for kind in ["rows", "minutes"] {
@@ -244,7 +259,7 @@ mod tests {
         let many = 0..super::super::figures::SITES;
         let later = many
             .fold(site(now.counts(None), "small", 61), |all, n| site(all, &format!("{n}"), 900));
-        history.note(&now, &later);
+        history.note(&at(61_000_000, later));
         assert_eq!(history.sites.len(), super::super::figures::SITES);
         assert!(rows(&history.json(Some("small")), "rows").is_empty());
     }
