@@ -245,11 +245,14 @@ impl Writer {
     }
 
     /// A full disk must not end the log for good: the next batch tries again. A syslog daemon may
-    /// have been started anew, and the new one gets what the old one did not take.
+    /// have been started anew, and the new one gets what the old one did not take. One that is only
+    /// slow is not asked twice.
     fn write(&mut self, out: &[u8]) {
         let (mut ended, mut rest) = self.write_on(out);
-        let is_syslog = matches!(self.target, LogTarget::Syslog(_));
-        if let (Err(_), true, Ok(new)) = (&ended, is_syslog, open(&self.target)) {
+        if let (LogTarget::Syslog(_), Err(error)) = (&self.target, &ended)
+            && error.kind() != io::ErrorKind::WouldBlock
+            && let Ok(new) = open(&self.target)
+        {
             self.sink = new;
             (ended, rest) = write_out(&mut *self.sink, rest);
         }
