@@ -67,9 +67,10 @@ pub(crate) fn refused(config: &Config, runner: Option<&Runner>) -> Vec<Diagnosti
         found.push(told);
     }
     let Some(user) = runner else { return found };
+    let is_root = rustix::process::geteuid().is_root();
     for volume in config.disk.iter().flat_map(|disk| &disk.volumes) {
         // Root makes it and gives it away when it starts the daemon.
-        if rustix::process::geteuid().is_root() {
+        if is_root {
             let unfit = giving::foresee(&volume.path, user).err();
             found.extend(unfit.map(|unfit| unfit.told(volume, &user.name)));
             continue;

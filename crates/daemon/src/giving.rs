@@ -80,7 +80,7 @@ impl Unfit {
         matches!(self, Self::Holds)
     }
 
-    /// The same in words, for the volume that `name` was to have.
+    /// The reason in words, for the volume that `name` was to have.
     pub(crate) fn told(&self, volume: &DiskVolume, name: &str) -> Diagnostic {
         let path = volume.path.display();
         let other = "name another directory: `[disk] path`";
@@ -291,7 +291,7 @@ impl Account {
                 self.own(&file, &found)?;
             }
         }
-        // Last: until then nobody but its former owner puts anything there.
+        // Last: until then only its former owner puts anything there.
         Ok(self.own(&folder, &way.found)?)
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct ServeArgs {
     /// Configuration file; /etc/larder/larder.toml if nothing else says what to serve.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The same, without the flag.
+    /// Configuration file, without the flag.
     #[arg(value_name = "FILE", conflicts_with = "config")]
     file: Option<PathBuf>,
     /// Without a file: the origin for all hosts, such as 127.0.0.1:8080, unix:/run/app.sock or

@@ -1,11 +1,11 @@
 //! A look at a directory that is to be a volume, for a start that gives the directory to the user
 //! who is to have it. Nothing is changed, and no link is followed.
 
-use std::io::{self, ErrorKind};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::fd::AsFd;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
-use rustix::io::pread;
 
 use super::real::{LOCK, names};
 use crate::layout::{Copied, SUPER_BYTES, Superblock};
@@ -76,16 +76,9 @@ fn superblocks(directory: impl AsFd) -> io::Result<[Copied; 2]> {
     if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
         return Ok([Copied::Foreign, Copied::Foreign]);
     }
-    let mut bytes = vec![0; 2 * SUPER_BYTES];
-    let mut at = 0;
-    while at < bytes.len() {
-        match pread(&file, &mut bytes[at..], at as u64).map_err(io::Error::from) {
-            Ok(0) => break,
-            Ok(read) => at += read,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let mut bytes = Vec::with_capacity(2 * SUPER_BYTES);
+    File::from(file).take(2 * SUPER_BYTES as u64).read_to_end(&mut bytes)?;
+    bytes.resize(2 * SUPER_BYTES, 0);
     let (first, second) = bytes.split_at(SUPER_BYTES);
     Ok([Superblock::decode(first), Superblock::decode(second)])
 }

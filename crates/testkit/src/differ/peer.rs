@@ -28,7 +28,7 @@ const SECRET: &[u8] = b"a secret of the differ\n";
 /// Parameters that both are started with.
 const PARAMS: [(&str, &str); 2] = [
     ("http_gzip_support", "off"),
-    // What is counted is told at once.
+    // What is counted is told after each request. With 0, idle workers sum without end.
     ("thread_stats_rate", "1"),
 ];
 
