@@ -1,7 +1,9 @@
 //! Measures what a coder costs beside its library alone: the beginning of files, the best of many
 //! turns each.
 //!
-//!     cargo run --release -p codec --example cost -- docs/guide/*.md
+//! ```text
+//! cargo run --release -p codec --example cost -- docs/guide/*.md
+//! ```
 
 use std::hint::black_box;
 

@@ -49,7 +49,11 @@ impl Events {
                 self.text.push_str(&String::from_utf8_lossy(&bytes[..read]));
             }
         };
-        timeout(PATIENCE, search).await.expect("in time")
+        if let Ok(found) = timeout(PATIENCE, search).await {
+            return found;
+        }
+        let last = self.text.rsplit("event: ").find(|block| block.starts_with(name));
+        panic!("no such {name}; the last: {last:?}")
     }
 }
 
