@@ -242,7 +242,7 @@ impl Renewals {
             Ok(Outcome::Stored(pair)) => {
                 let not_after = pair.not_after();
                 *state = Name { challenge: state.challenge, ..Name::default() };
-                state.held = Some(Held::new(Arc::new(pair), now_ms));
+                state.held = Some(Held::new(pair, now_ms));
                 answers.note(Event::Obtained { name: name.to_owned(), not_after });
                 if let Some(commons) = &self.commons {
                     self.show(&**commons, name).await;
@@ -312,7 +312,7 @@ impl Renewals {
         self.account = Some(account);
         self.storage.write_certificate(name, obtained.pem.as_bytes()).map_err(stored)?;
         drop(lock);
-        Ok(Outcome::Stored(obtained.pair))
+        Ok(Outcome::Stored(Arc::new(obtained.pair)))
     }
 
     /// The account that daemons have in common, or of an earlier run, or a new one, if one `may` be
@@ -474,7 +474,7 @@ async fn unless_lost(
 
 /// The outcome of an order that has not failed.
 enum Outcome {
-    Stored(Pair),
+    Stored(Arc<Pair>),
     /// Another process has renewed it.
     ByOthers(Arc<Pair>),
     /// Another process or another daemon is at it, or may be.
@@ -509,7 +509,8 @@ fn validity(pair: &Pair) -> Span {
 /// The identifier of a certificate at its authority (RFC 9773 4.1); `None` for one that names no
 /// issuer key.
 fn identify(pair: &Pair) -> Option<CertificateIdentifier<'static>> {
-    CertificateIdentifier::try_from(&pair.leaf().into()).ok()
+    let (key, serial) = pair.issuer_key_and_serial()?;
+    Some(CertificateIdentifier::new(key.into(), serial.into()))
 }
 
 pub(crate) fn random() -> u64 {

@@ -4,6 +4,7 @@
 //! what was read, and sends what comes out.
 
 mod auth;
+mod certificate;
 mod challenge;
 mod error;
 mod explain;

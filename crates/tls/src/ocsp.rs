@@ -17,6 +17,7 @@ use x509_ocsp::{
     OcspResponseStatus, Request, ResponderId, SingleResponse, TbsRequest, Version,
 };
 
+use crate::certificate::extension;
 use crate::server::provider;
 use crypto::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
@@ -137,11 +138,6 @@ impl Said {
         };
         Self { inquiry, must_staple }
     }
-}
-
-fn extension(certificate: &Certificate, id: ObjectIdentifier) -> Option<&[u8]> {
-    let extensions = certificate.tbs_certificate.extensions.as_ref()?;
-    extensions.iter().find(|own| own.extn_id == id).map(|own| own.extn_value.as_bytes())
 }
 
 /// Plain HTTP alone: over HTTPS it would be the responder's certificate that is asked about next.

@@ -8,9 +8,8 @@ use rustls::SignatureScheme;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{FromDer, X509Certificate};
 
+use crate::certificate::{self, hosts, issuer_key_and_serial, validity};
 use crate::error::MaterialError;
 use crate::ocsp::{Inquiry, Said, Staple};
 use crate::server::provider;
@@ -28,6 +27,8 @@ pub struct Pair {
     /// DNS names of the leaf, in lower case, wildcards as `*.example.com`.
     names: Vec<Box<str>>,
     addresses: Vec<std::net::IpAddr>,
+    /// The identifier of the issuer's key, and the serial number.
+    issuer_key: Option<(Vec<u8>, Vec<u8>)>,
     /// Beginning of the leaf's validity, in seconds since 1970.
     not_before: u64,
     /// End of the shortest-lived certificate that is sent, in seconds since 1970.
@@ -61,26 +62,16 @@ impl Pair {
     }
 
     fn of(certified: CertifiedKey) -> Result<Self, MaterialError> {
-        let (mut names, mut addresses) = (Vec::new(), Vec::new());
+        let (mut names, mut addresses, mut issuer_key) = (Vec::new(), Vec::new(), None);
         let (mut not_before, mut not_after) = (0, u64::MAX);
         for (at, der) in certified.cert.iter().enumerate() {
-            let (_, parsed) = X509Certificate::from_der(der)
-                .map_err(|error| MaterialError::Certificate(error.to_string()))?;
-            let end = u64::try_from(parsed.validity().not_after.timestamp()).unwrap_or(0);
+            let read = certificate::read(der).map_err(MaterialError::Certificate)?;
+            let (start, end) = validity(&read);
             not_after = not_after.min(end);
-            if at > 0 {
-                continue;
-            }
-            not_before = u64::try_from(parsed.validity().not_before.timestamp()).unwrap_or(0);
-            let alternatives = parsed
-                .subject_alternative_name()
-                .map_err(|error| MaterialError::Certificate(error.to_string()))?;
-            for name in alternatives.iter().flat_map(|names| &names.value.general_names) {
-                match name {
-                    GeneralName::DNSName(name) => names.push(name.to_ascii_lowercase().into()),
-                    GeneralName::IPAddress(bytes) => addresses.extend(address(bytes)),
-                    _ => {}
-                }
+            if at == 0 {
+                not_before = start;
+                (names, addresses) = hosts(&read).map_err(MaterialError::Certificate)?;
+                issuer_key = issuer_key_and_serial(&read);
             }
         }
         let elliptic = certified
@@ -101,6 +92,7 @@ impl Pair {
             leaf,
             names,
             addresses,
+            issuer_key,
             not_before,
             not_after,
             elliptic,
@@ -110,6 +102,12 @@ impl Pair {
     /// Beginning of the leaf's validity, in seconds since 1970.
     pub fn not_before(&self) -> u64 {
         self.not_before
+    }
+
+    /// The identifier of the issuer's key and the serial number, by which its authority knows the
+    /// certificate (RFC 9773 4.1); `None` if it names no issuer key.
+    pub fn issuer_key_and_serial(&self) -> Option<(&[u8], &[u8])> {
+        self.issuer_key.as_ref().map(|(key, serial)| (&key[..], &serial[..]))
     }
 
     /// The certificate itself, DER, without its chain.
@@ -201,13 +199,6 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, M
         return Err(MaterialError::NoCertificate);
     }
     Ok(chain)
-}
-
-fn address(bytes: &[u8]) -> Option<std::net::IpAddr> {
-    match bytes.len() {
-        4 => <[u8; 4]>::try_from(bytes).ok().map(Into::into),
-        _ => <[u8; 16]>::try_from(bytes).ok().map(Into::into),
-    }
 }
 
 #[cfg(test)]

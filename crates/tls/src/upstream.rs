@@ -13,8 +13,10 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
-use x509_parser::x509::SubjectPublicKeyInfo;
+use x509_cert::der::Encode;
+use x509_cert::spki::SubjectPublicKeyInfoOwned;
 
+use crate::certificate;
 use crate::error::MaterialError;
 use crate::pair::{Pair, certificates};
 use crate::roster::{Known, Roster};
@@ -193,7 +195,8 @@ impl ServerCertVerifier for Anyone {
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = provider().signature_verification_algorithms;
         verify_tls13_signature(message, cert, signed, &algorithms).or_else(|_| {
-            let key = SubjectPublicKeyInfoDer::from(public_key(cert)?.raw);
+            let key = public_key(cert)?.to_der().map_err(|_| unreadable())?;
+            let key = SubjectPublicKeyInfoDer::from(key);
             verify_tls13_signature_with_raw_key(message, &key, signed, &algorithms)
         })
     }
@@ -204,25 +207,27 @@ impl ServerCertVerifier for Anyone {
 }
 
 /// The key in a certificate of whatever version.
-fn public_key<'a>(certificate: &'a CertificateDer<'_>) -> Result<SubjectPublicKeyInfo<'a>, Error> {
-    match x509_parser::parse_x509_certificate(certificate) {
-        Ok((_, parsed)) => Ok(parsed.tbs_certificate.subject_pki),
-        Err(_) => Err(Error::InvalidCertificate(CertificateError::BadEncoding)),
-    }
+fn public_key(certificate: &CertificateDer<'_>) -> Result<SubjectPublicKeyInfoOwned, Error> {
+    let read = certificate::read(certificate).map_err(|_| unreadable())?;
+    Ok(read.tbs_certificate.subject_public_key_info)
+}
+
+fn unreadable() -> Error {
+    Error::InvalidCertificate(CertificateError::BadEncoding)
 }
 
 /// Verifies a signature by the owner of `key`, as TLS 1.2 has it: the scheme alone does not say
 /// which curve the key is on.
 fn verify_with_key(
     message: &[u8],
-    key: &SubjectPublicKeyInfo<'_>,
+    key: &SubjectPublicKeyInfoOwned,
     signed: &DigitallySignedStruct,
 ) -> Result<HandshakeSignatureValid, Error> {
     let mapping = provider().signature_verification_algorithms.mapping;
     let of_scheme = mapping.iter().find(|(scheme, _)| *scheme == signed.scheme);
     let mut algorithms = of_scheme.into_iter().flat_map(|(_, algorithms)| *algorithms);
     let fits = algorithms.any(|algorithm| {
-        let key = &key.subject_public_key.data;
+        let key = key.subject_public_key.raw_bytes();
         algorithm.verify_signature(key, message, signed.signature()).is_ok()
     });
     match fits {
