@@ -19,6 +19,7 @@
 mod accept;
 mod br;
 mod coding;
+mod compression;
 mod counted;
 mod decode;
 pub mod delta;
@@ -38,6 +39,7 @@ mod zst;
 
 pub use accept::Accept;
 pub use coding::{Coding, Codings};
+pub use compression::{Compress, Compression, gzip};
 pub use decode::{DecodeLimits, Decoder};
 pub use encode::{EncodeSettings, Encoder};
 pub use error::{DecodeLimit, Error};

@@ -118,7 +118,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         certificates: Vec::new(),
         ocsp: true,
         acme,
-        compression: flow::Compression::default(),
+        compression: codec::Compression::default(),
         x_cache: false,
         cache_status: CacheStatus::default(),
         via: "larder".to_owned(),

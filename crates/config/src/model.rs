@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use base::Limits;
 use base::say::Priority;
-use flow::invalidate::Level;
-use flow::invalidate::neighbour::Manner;
-use flow::{Compress, Compression};
+use codec::{Compress, Compression};
 use message::Status;
 use origin::OriginConfig;
 use policy::acl::{CidrSet, Net};
 use policy::{Includes, Profile, Purge, SiteRules};
+use purge::Level;
+use purge::neighbour::Manner;
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
 

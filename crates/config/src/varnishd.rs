@@ -116,7 +116,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         certificates: options.certificates.iter().map(pair).collect(),
         acme: None,
         ocsp: true,
-        compression: flow::Compression::default(),
+        compression: codec::Compression::default(),
         x_cache: false,
         cache_status: CacheStatus::Off,
         via: "larder".to_owned(),

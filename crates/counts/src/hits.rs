@@ -180,7 +180,7 @@ pub(crate) fn site() -> Site {
         includes: policy::Includes::default(),
         throttles: None,
         gates: None,
-        compress: flow::Compress::default(),
+        compress: codec::Compress::default(),
         hsts: None,
     }
 }
@@ -199,7 +199,7 @@ pub(crate) fn live(site: Site) -> Live {
         hsts: Vec::new(),
         head_limits: samples::head_limits(),
         limits,
-        compression: flow::Compression::default(),
+        compression: codec::Compression::default(),
         announce: Announce {
             cache_status: true,
             x_cache: false,

@@ -14,12 +14,12 @@ use message::digest::digest_of;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, conditional};
 
 use crate::body::ReplyBody;
-use crate::compression::{Compress, Compression};
 use crate::dictionary;
 use crate::fetch::head_to_store;
 use crate::recode::Recode;
 use crate::reply::{SentCoding, SentForm};
 use crate::stored::stored_head;
+use codec::{Compress, Compression};
 
 /// The form that a client gets, and the one that it would rather have.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Upgrade
 use policy::EsiPages;
 
 use crate::ask::Ask;
-use crate::compression::Compress;
 use crate::form;
 use crate::live::{Live, Site};
 use crate::{surrogate, tags};
+use codec::Compress;
 
 /// For what the origin is asked.
 pub(crate) enum Errand<'a> {

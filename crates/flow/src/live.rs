@@ -22,7 +22,6 @@ use vcl::program::Instance;
 use crate::allowance::{Allowance, FileHits};
 use crate::challenge::Challenges;
 use crate::client::CertificateFields;
-use crate::compression::{Compress, Compression};
 use crate::dictionary::Dictionaries;
 use crate::gate::Gates;
 use crate::invalidate::Door;
@@ -35,6 +34,7 @@ use crate::tier::{Cache, Chores};
 use crate::tracing::Tracing;
 use crate::trust::Trust;
 use crate::vcl::link::Connected;
+use codec::{Compress, Compression};
 
 /// One site: a policy and the origins it may choose from.
 pub struct Site {

@@ -13,13 +13,13 @@ use message::HeaderId;
 use message::cache_control::CacheControl;
 
 use crate::allowance::NoTime;
-use crate::compression::Compression;
 use crate::core::Core;
 use crate::form;
 use crate::live::Live;
 use crate::recode::{decode_limits, limit_of};
 use crate::stored::stored_head;
 use crate::tier::Lead;
+use codec::Compression;
 
 /// The work that is put into a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

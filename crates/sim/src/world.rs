@@ -271,7 +271,7 @@ fn site(number: u32, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>) -> Arc<Si
         includes: policy::Includes::default(),
         throttles: None,
         gates: None,
-        compress: flow::Compress::default(),
+        compress: codec::Compress::default(),
         hsts: None,
     })
 }
@@ -291,7 +291,7 @@ fn live(seed: HashSeed, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>, params
         hsts: Vec::new(),
         head_limits: HeadLimits::from(&limits),
         limits,
-        compression: flow::Compression::default(),
+        compression: codec::Compression::default(),
         announce: Announce {
             cache_status: false,
             x_cache: true,

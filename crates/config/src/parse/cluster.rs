@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use flow::invalidate::Level;
+use purge::Level;
 
 use super::tls::{path, path_of};
 use crate::keys;

@@ -1,7 +1,6 @@
 //! `[compression]`, and the `compress` of sites.
 
-use codec::{Coding, LEAST_BYTES, MEDIA_TYPES, Worth};
-use flow::{Compress, Compression};
+use codec::{Coding, Compress, Compression, LEAST_BYTES, MEDIA_TYPES, Worth};
 
 use crate::keys;
 use crate::reader::{Item, Reader, Table};

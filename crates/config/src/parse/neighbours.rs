@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use flow::invalidate::neighbour::{Manner, NeighbourDialect};
 use origin::Protocol;
+use purge::neighbour::{Manner, NeighbourDialect};
 
 use super::origins::Origins;
 use crate::keys;

@@ -1,7 +1,7 @@
 //! `[cluster]`: what it stands for, and what is said about it.
 
-use flow::invalidate::Level;
 use insta::assert_snapshot;
+use purge::Level;
 
 use super::{load, said};
 use crate::{ClusterCredentials, Isolation};

@@ -1,6 +1,6 @@
 //! `[[neighbour]]`: what it stands for, and what is said about it.
 
-use flow::invalidate::neighbour::NeighbourDialect;
+use purge::neighbour::NeighbourDialect;
 
 use super::{load, said};
 use crate::NeighbourWay;

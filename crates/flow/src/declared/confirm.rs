@@ -9,12 +9,12 @@ use origin::Exchange;
 
 use super::fetch::{ByPolicy, Judged};
 use super::object::{object_by, selected};
-use crate::compression::Compress;
 use crate::fetch::{Fate, Fetch, Once, Plan};
 use crate::form;
 use crate::forward;
 use crate::recode::Recode;
 use crate::surrogate;
+use codec::Compress;
 
 impl ByPolicy {
     /// Merges the stored head with that of the 304 that confirms it (RFC 9111 4.3.4). The whole

@@ -22,7 +22,6 @@ use super::object::{object_by, plan_by, selected};
 use crate::ask::{Ask, Front};
 use crate::assemble::Dialect;
 use crate::carry::Carried;
-use crate::compression::Compress;
 use crate::core::Core;
 use crate::decide::freshness;
 use crate::fetch::{
@@ -46,6 +45,7 @@ use crate::trace::Trace;
 use crate::trailers::{self, Gate};
 use crate::verdict::Again;
 use crate::why::Why;
+use codec::Compress;
 
 /// An answer in place of an origin's response.
 pub(crate) enum Instead {

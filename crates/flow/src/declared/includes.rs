@@ -13,11 +13,11 @@ use policy::{EsiPages, Peer};
 use super::deliver::shape;
 use crate::ask::Ask;
 use crate::assemble::{Composed, Dialect, Top};
-use crate::compression::Compress;
 use crate::form;
 use crate::live::Site;
 use crate::reply::{Head, Reply};
 use crate::stored::stored_head;
+use codec::Compress;
 
 /// The language's name in Surrogate-Control.
 const ESI: &[u8] = b"ESI/1.0";

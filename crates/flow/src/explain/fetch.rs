@@ -11,11 +11,11 @@ use super::stored::body_limit;
 use super::words::duration;
 use super::{Ending, Foreseen, Teller};
 use crate::ask::Ask;
-use crate::compression::Compress;
 use crate::forward::{self, Errand};
 use crate::peers;
 use crate::reply::Forward;
 use crate::siblings;
+use codec::Compress;
 
 impl Teller<'_> {
     /// Foretells the outcome of a request that goes past the store; `summary` says why.

@@ -9,13 +9,13 @@ use message::HeaderId;
 use policy::{Step, told::shown};
 
 use crate::ask::Ask;
-use crate::compression::Compress;
 use crate::declared;
 use crate::dictionary::{self, Sought};
 use crate::form::{self, Choice, Given};
 use crate::live::Shared;
 use crate::reply::SentForm;
 use crate::stored::stored_head;
+use codec::Compress;
 
 /// Tells which form the client of a request gets.
 pub(super) fn about_form(ask: &Ask<'_>, object: &Arc<Object>, shared: &Shared) -> Step {

@@ -17,13 +17,13 @@ use message::{HeaderId, Response, Status, conditional};
 
 use crate::ask::Ask;
 use crate::body::ReplyBody;
-use crate::compression::Compress;
 use crate::core::Core;
 use crate::fetch::head_to_store;
 use crate::form::{self, Choice, Given};
 use crate::key::FILE;
 use crate::refine::{self, Right};
 use crate::tier::Begin;
+use codec::Compress;
 
 /// Bytes of a file that are read at a time.
 const PIECE_BYTES: u64 = 64 * 1024;

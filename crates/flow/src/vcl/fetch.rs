@@ -31,7 +31,6 @@ use super::{loops, refresh};
 use super::{send, storages};
 use crate::assemble::Instructions;
 use crate::carry::Carried;
-use crate::compression;
 use crate::fetch::{Attempt, Body, Collected, Fate, Fetch, Judge};
 use crate::form;
 use crate::recode::Recode;
@@ -502,7 +501,7 @@ impl ByProgram {
     /// for it.
     fn folding(fetch: &Fetch, length: Option<u64>) -> Option<Recode> {
         let level = fetch.live.params.number(Param::GzipLevel);
-        let settings = compression::gzip(u8::try_from(level).unwrap_or(u8::MAX));
+        let settings = codec::gzip(u8::try_from(level).unwrap_or(u8::MAX));
         Recode::encode(form::sized(settings, length), fetch.core.shared.cache.memory())
     }
 

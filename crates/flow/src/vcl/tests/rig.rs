@@ -437,7 +437,7 @@ pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         includes: policy::Includes::default(),
         throttles: None,
         gates: None,
-        compress: crate::Compress::default(),
+        compress: codec::Compress::default(),
         hsts: None,
     });
     let mut sites = HostTable::new(HashSeed::from_u64(1));
@@ -451,7 +451,7 @@ pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         hsts: Vec::new(),
         head_limits: HeadLimits::from(&limits),
         limits,
-        compression: crate::Compression::default(),
+        compression: codec::Compression::default(),
         announce: Announce {
             cache_status: false,
             x_cache: false,

@@ -1,6 +1,6 @@
 //! Settings of compression, as the daemon makes them of its configuration.
 
-use codec::{Coding, EncodeSettings, Worth};
+use crate::{Coding, EncodeSettings, Worth};
 
 /// The bodies of a site that are coded here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Compression {
 }
 
 /// gzip at `level`, or at the nearest that there is.
-pub(crate) fn gzip(level: u8) -> EncodeSettings {
+pub fn gzip(level: u8) -> EncodeSettings {
     let levels = EncodeSettings::levels(Coding::Gzip);
     EncodeSettings::new(Coding::Gzip, level.clamp(*levels.start(), *levels.end()))
         .expect("gzip has all levels between its first and its last")
