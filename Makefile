@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 300
 # Without what a demo does not show, which takes most of the time: see `larder_demo` in CONTRIBUTING.md.
 demo:
 	@scripts/setup.sh build
-	RUSTFLAGS='--cfg larder_demo' cargo build --profile demo --package larder
+	RUSTFLAGS='--cfg larder_demo' cargo build --profile demo --package larder --no-default-features
 	$${CARGO_TARGET_DIR:-target}/demo/larder demo
 
 # Three nodes and a NATS server: a purge on one is seen on all, one is killed and comes back.
@@ -15,8 +15,9 @@ cluster-demo:
 	cargo build --profile demo --package larder
 	@lab/cluster/demo.sh $${CARGO_TARGET_DIR:-target}/demo/larder
 
+# FAST=1: without the labs, the counts and the models, which CI runs.
 test:
-	@scripts/test.sh
+	@scripts/test.sh $(if $(FAST),fast)
 
 lint:
 	@scripts/test.sh lint

@@ -3,6 +3,7 @@
 # output is in target/test-logs/; that of a failed one is shown.
 #
 #   scripts/test.sh          all
+#   scripts/test.sh fast     the build with its lints, and all tests of `cargo test`; no labs, no counts, no models
 #   scripts/test.sh lint     formatting, clippy, tidy and docs only
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -150,16 +151,15 @@ islands() {
   lab/experiments/run.sh islands --smoke
 }
 
+# Both compile what they have in common once.
+modelled=(env RUSTFLAGS='--cfg loom --cfg shuttle' CARGO_TARGET_DIR="$target/models" RUST_BACKTRACE=0)
+
 # Every interleaving of waiters and windows, by model checking. It takes a second without optimisation, and the
 # release profile a minute and more to compile.
-loom() {
-  RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=$target/loom cargo test --package cache --test loom
-}
+loom() { "${modelled[@]}" cargo test --package cache --test loom; }
 
 # The disk store's threads under many schedules. Half a minute without optimisation, and somewhat more to compile.
-schedules() {
-  RUSTFLAGS='--cfg shuttle' CARGO_TARGET_DIR=$target/shuttle RUST_BACKTRACE=0 cargo test --package disk --lib schedules
-}
+schedules() { "${modelled[@]}" cargo test --package disk --lib schedules; }
 
 # Tools that redraw a terminal, in one.
 tools() {
@@ -187,7 +187,7 @@ counts() {
 
 # The demo build, which leaves parts out and has another cryptographic library: that it compiles.
 demo_build() {
-  RUSTFLAGS='--cfg larder_demo' CARGO_TARGET_DIR=$target/demo-build cargo check --package larder
+  RUSTFLAGS='--cfg larder_demo' CARGO_TARGET_DIR=$target/demo-build cargo check --package larder --no-default-features
 }
 
 # Licences, sources and bans of what it is built from; known faults of it too, where their database can be had.
@@ -217,13 +217,14 @@ mkdir -p "$target"
 df -h "$target" | awk 'NR == 2 { print "free for the build:", $4 }'
 step setup scripts/setup.sh basic
 xtask=(cargo xtask)
-if [ "${1:-all}" = all ]; then
+mode=${1:-all}
+if [ "$mode" = all ]; then
   start labs-setup labs_setup
   # What compiles into folders of its own: it waits for nobody, and takes the core that others leave.
   start_chain loom:loom schedules:schedules demo-build:demo_build deny:deny
 fi
 step fmt cargo fmt --all --check -- --color never
-if [ "${1:-all}" = all ]; then
+if [ "$mode" != lint ]; then
   # All that the tests need, in one go: xtask by itself has other features of a hundred dependencies, C among
   # them, and would compile them once more.
   step build build
@@ -233,11 +234,13 @@ else
   step lints cargo clippy --workspace --all-targets -- -D warnings
 fi
 tables
-if [ "${1:-all}" = all ]; then
+# It compiles on one core only, beside tests that mostly wait.
+[ "$mode" = all ] && start counts counts
+if [ "$mode" != lint ]; then
   step pebble lab/pebble.sh build
-  # It compiles on one core only, beside tests that mostly wait.
-  start counts counts
   step tests tests
+fi
+if [ "$mode" = all ]; then
   step caching-suite npm --prefix lab/cache-tests ci
   if [ -x "$LARDER_BIN" ]; then
     start cache-tests-rfc lab/cache-tests/run.sh rfc
