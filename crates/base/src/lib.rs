@@ -5,6 +5,7 @@
 //! the outer layers call it: everything else is handed a [`Now`].
 
 pub mod allowance;
+mod authorities;
 pub mod clock;
 pub mod counters;
 pub mod descriptors;
@@ -22,6 +23,7 @@ pub const DEMO_BUILD: &str = "this is the demo build, which leaves it out; `carg
                               --package larder` builds the whole program";
 
 pub use allowance::Allowance;
+pub use authorities::system_authorities;
 pub use clock::Now;
 pub use counters::{Counter, Counters};
 pub use hash::{HashSeed, KeyBuf, key_fields};

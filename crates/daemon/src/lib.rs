@@ -88,7 +88,7 @@ pub use carried::Carried;
 pub use given::Sockets;
 pub use keeper::{KeeperArgs, run as keep};
 pub use load::{load, render};
-pub use material::{Material, check_material, system_authorities};
+pub use material::{Material, check_material};
 pub use net::Sharing;
 pub use programs::gather;
 pub use ring::usual_folder;

@@ -444,19 +444,6 @@ fn read_client(files: &ClientFiles) -> Result<ClientAuth, Box<Diagnostic>> {
         .map_err(|error| Box::new(files.place.error(format!("{}: {error}", files.ca.display()))))
 }
 
-/// Where systems keep the authorities they trust: Debian, Fedora, SUSE, Alpine.
-const SYSTEM_CA: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
-
-/// The authorities that the system trusts, PEM; `None` if it has none.
-pub fn system_authorities() -> Option<Vec<u8>> {
-    SYSTEM_CA.iter().find_map(|path| std::fs::read(path).ok())
-}
-
 fn read_upstream(files: &OriginTls) -> Result<Upstream, Box<Diagnostic>> {
     let own = files.pair.as_ref().map(read_pair).transpose()?;
     let place = files.ca.as_ref().map_or(&files.place, |(_, place)| place);
@@ -479,7 +466,7 @@ fn read_authorities(
         let text = "no authorities to verify servers by: set `ca`";
         Box::new(place.error(text.to_owned()))
     };
-    system_authorities().ok_or_else(none)
+    base::system_authorities().ok_or_else(none)
 }
 
 fn trusting(

@@ -1,15 +1,9 @@
 //! The `larder` program: verbs over the libraries.
 
-#[cfg(not(larder_demo))]
-mod bench;
 mod check;
 mod demo;
 mod disk_verb;
 mod hitch;
-#[cfg(any(test, larder_demo))]
-mod left_out;
-#[cfg(not(larder_demo))]
-mod parts;
 mod preset;
 mod serve_verb;
 mod varnishd;
@@ -18,9 +12,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-#[cfg(larder_demo)]
-use left_out as parts;
-use tools::AdminArgs;
+use tools::{AdminArgs, PartArgs};
+
+#[cfg(not(larder_demo))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// The program with the screens, and the one that puts load on servers.
+const TOP: &str = "larder-top";
+const BENCH: &str = "larder-bench";
 
 /// The configuration file, where none is named.
 const USUAL_CONFIG: &str = "/etc/larder/larder.toml";
@@ -71,23 +71,20 @@ enum Verb {
         file: PathBuf,
     },
     Log(tools::LogArgs),
-    Top(parts::TopArgs),
-    Hist(parts::HistArgs),
+    /// Show what is asked for most: URLs, clients, user agents, statuses and more, as it changes.
+    Top(PartArgs),
+    /// Show how long requests take, as it changes: hits as `|`, all others as `#`.
+    Hist(PartArgs),
     Stat(tools::StatArgs),
     Status(tools::StatusArgs),
     Logstat(tools::LogstatArgs),
-    Bench(Box<parts::BenchArgs>),
+    /// Ask a server as often as wanted, and say what came of it.
+    Bench(PartArgs),
     /// Look after the cache on disk (`[disk]`) while no daemon uses it.
     #[command(subcommand)]
     Disk(disk_verb::DiskVerb),
     /// Print what a shell needs to complete verbs and options.
-    #[command(after_help = "Examples:\n  \
-                            source <(larder completions bash)\n  \
-                            larder completions fish > ~/.config/fish/completions/larder.fish")]
-    Completions {
-        /// The shell.
-        shell: parts::Shell,
-    },
+    Completions(PartArgs),
     /// Say how a daemon is stopped.
     #[command(hide = true)]
     Stop,
@@ -96,13 +93,7 @@ enum Verb {
     Version,
     /// Write the man pages and the shells' completions below a folder, as packages have them.
     #[command(hide = true)]
-    Manual {
-        /// The folder; it is made if it is not there.
-        folder: PathBuf,
-        /// Date of the pages, such as 2026-11-27.
-        #[arg(long)]
-        date: String,
-    },
+    Manual(PartArgs),
     /// Helper process that a daemon starts beside itself.
     #[command(hide = true)]
     Keeper(KeeperArgs),
@@ -123,6 +114,9 @@ struct KeeperArgs {
 }
 
 fn main() -> ExitCode {
+    if tools::describes(&Cli::command(), settings) {
+        return ExitCode::SUCCESS;
+    }
     let result = match Cli::parse().verb {
         Verb::Serve(args) => serve_verb::serve(*args),
         Verb::Demo(args) => demo::run(&args),
@@ -135,20 +129,20 @@ fn main() -> ExitCode {
         Verb::Cluster(verb) => tools::cluster(&verb, gather),
         Verb::CheckAudit { file } => check::check_audit(&file),
         Verb::Log(args) => tools::log(&args),
-        Verb::Top(args) => parts::top(&args),
-        Verb::Hist(args) => parts::hist(&args),
-        Verb::Stat(args) => tools::stat(&args),
+        Verb::Top(args) => args.run(TOP, &["top"]),
+        Verb::Hist(args) => args.run(TOP, &["hist"]),
+        Verb::Stat(args) => stat(&args),
         Verb::Status(args) => tools::status(&args),
-        Verb::Completions { shell } => parts::complete(&Cli::command(), shell),
+        Verb::Completions(args) => args.run(TOP, &["completions"]),
+        Verb::Manual(args) => args.run(TOP, &["manual"]),
         Verb::Stop => Err(STOP.to_owned()),
         Verb::Version => {
             base::show!("larder {}", env!("CARGO_PKG_VERSION"));
             Ok(())
         }
         Verb::Logstat(args) => tools::logstat(&args),
-        Verb::Bench(args) => return parts::bench(&args),
+        Verb::Bench(args) => args.run(BENCH, &[]),
         Verb::Disk(verb) => disk_verb::run(&verb),
-        Verb::Manual { folder, date } => parts::manual(&Cli::command(), &date, &folder),
         Verb::Keeper(KeeperArgs { config, file, clear }) => {
             daemon::keep(&daemon::KeeperArgs::new(config, file, clear))
         }
@@ -162,57 +156,34 @@ fn main() -> ExitCode {
     }
 }
 
+/// Shows the figures: moving ones if there is a terminal and the program that draws on it.
+fn stat(args: &tools::StatArgs) -> Result<(), String> {
+    if args.moves() {
+        // It returns only where there is none.
+        _ = tools::become_part(TOP, std::env::args_os().skip(1));
+    }
+    tools::stat(args)
+}
+
+/// The tables of larder.toml, for its page.
+fn settings() -> tools::Settings {
+    let key = |key: config::Key| tools::Key {
+        name: key.name.to_owned(),
+        takes: key.takes.to_owned(),
+        default: key.default.to_string(),
+        about: key.about.to_owned(),
+    };
+    let sections = config::reference_sections().iter().map(|section| tools::Section {
+        title: section.title.to_owned(),
+        about: section.about.to_owned(),
+        keys: (section.keys)().into_iter().map(key).collect(),
+    });
+    let introduction = config::REFERENCE_INTRODUCTION.to_owned();
+    tools::Settings { introduction, sections: sections.collect() }
+}
+
 /// Reads a configuration that nodes are to share, as it is rolled out.
 fn gather(path: &std::path::Path) -> Result<serde_json::Value, String> {
     let carried = daemon::gather(path)?;
     serde_json::to_value(carried).map_err(|error| format!("larder: {error}"))
-}
-
-#[cfg(all(test, not(larder_demo)))]
-mod tests {
-    use clap::Command;
-
-    use super::*;
-
-    /// Pushes the names of all verbs below `command` that help shows, with their options.
-    fn collect(command: &Command, name: &str, found: &mut Vec<(String, Vec<String>)>) {
-        let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set());
-        let long = arguments.filter_map(|argument| argument.get_long());
-        found.push((name.to_owned(), long.map(|long| format!("--{long}")).collect()));
-        for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
-            collect(verb, &format!("{name}-{}", verb.get_name()), found);
-        }
-    }
-
-    #[test]
-    fn every_verb_and_option_has_its_page_and_its_completions() {
-        let documents = manual::documents(&Cli::command(), "2026-01-02").expect("memory");
-        let text = |path: &str| {
-            let found = documents.iter().find(|document| document.path == path);
-            let found = found.unwrap_or_else(|| panic!("no {path}"));
-            String::from_utf8(found.bytes.clone()).expect("text")
-        };
-        let shells = ["larder", "_larder", "larder.fish"];
-        let shells = shells.map(|name| text(&format!("completions/{name}")));
-        let mut verbs = Vec::new();
-        collect(&Cli::command(), "larder", &mut verbs);
-        assert!(verbs.len() > 20, "{verbs:?}");
-        for (name, options) in &verbs {
-            let page = text(&format!("man1/{name}.1")).replace("\\-", "-");
-            let verb = name.rsplit('-').next().unwrap_or_default();
-            assert!(shells.iter().all(|words| words.contains(verb)), "{name}");
-            for option in options {
-                assert!(page.contains(option.as_str()), "{name} {option}");
-                let [bash, zsh, fish] = &shells;
-                assert!(bash.contains(option.as_str()), "{name} {option}");
-                assert!(zsh.contains(option.as_str()), "{name} {option}");
-                // Below a verb's verb, clap_complete has nothing for fish.
-                let deep = name.starts_with("larder-bench-urls-");
-                let word = format!("-l {}", &option[2..]);
-                assert!(fish.contains(&word) || deep, "{name} {option}");
-            }
-        }
-        let pages = documents.iter().filter(|document| document.path.starts_with("man1/"));
-        assert_eq!(pages.count(), verbs.len(), "no page of what help does not show");
-    }
 }

@@ -1,5 +1,5 @@
-//! Man pages and shell completions, made from the tables that the program itself uses: the verbs as
-//! clap knows them, and the keys of `larder.toml`.
+//! Man pages and shell completions, made from the tables that the programs themselves use: the
+//! verbs as clap knows them, and the keys of `larder.toml`, both as the programs describe them.
 //!
 //! Nothing here knows a verb or a key of its own. The same tables give the same bytes: no page has
 //! the folder, the user or the time that it was made by.
@@ -16,6 +16,7 @@ use std::path::Path;
 
 use clap::Command;
 pub use clap_complete::Shell;
+use tools::Program;
 
 /// The book that all pages belong to, in the middle of their first line.
 const BOOK: &str = "Larder";
@@ -50,18 +51,18 @@ struct Edition<'a> {
 ///
 /// # Errors
 /// Those of a writer into memory, that is, none.
-pub fn documents(command: &Command, date: &str) -> io::Result<Vec<Document>> {
-    let shown = verbs::without_hidden(command);
+pub fn documents(program: &Program, date: &str) -> io::Result<Vec<Document>> {
+    let command = program.verb.command();
     let version = command.get_version().unwrap_or_default();
     let source = format!("{} {version}", command.get_name());
     let edition = Edition { date, source: &source };
-    let mut all = verbs::pages(&shown, edition)?;
+    let mut all = verbs::pages(&command, edition)?;
     all.push(Document {
         path: "man5/larder.toml.5".to_owned(),
-        bytes: settings::page(edition).into_bytes(),
+        bytes: settings::page(&program.settings, edition).into_bytes(),
     });
     for (shell, path) in SHELLS {
-        all.push(Document { path: path.to_owned(), bytes: completions(command, shell) });
+        all.push(Document { path: path.to_owned(), bytes: completions(&command, shell) });
     }
     Ok(all)
 }
@@ -69,8 +70,8 @@ pub fn documents(command: &Command, date: &str) -> io::Result<Vec<Document>> {
 /// Returns the completions of the verbs that are shown, for a shell.
 pub fn completions(command: &Command, shell: Shell) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut shown = verbs::without_hidden(command);
-    clap_complete::generate(shell, &mut shown, command.get_name(), &mut bytes);
+    let mut own = command.clone();
+    clap_complete::generate(shell, &mut own, command.get_name(), &mut bytes);
     bytes
 }
 
@@ -78,8 +79,8 @@ pub fn completions(command: &Command, shell: Shell) -> Vec<u8> {
 ///
 /// # Errors
 /// The file system's.
-pub fn write(command: &Command, date: &str, folder: &Path) -> io::Result<()> {
-    for document in documents(command, date)? {
+pub fn write(program: &Program, date: &str, folder: &Path) -> io::Result<()> {
+    for document in documents(program, date)? {
         let file = folder.join(&document.path);
         if let Some(above) = file.parent() {
             fs::create_dir_all(above)?;

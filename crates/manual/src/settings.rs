@@ -1,19 +1,19 @@
 //! larder.toml(5): every table and key, as the reference page has them.
 
-use config::{REFERENCE_INTRODUCTION, Section, reference_sections};
 use roff::{Inline, Roff, bold, italic, roman};
+use tools::{Section, Settings};
 
 use crate::{BOOK, Edition};
 
 /// Makes the page.
-pub(crate) fn page(edition: Edition<'_>) -> String {
+pub(crate) fn page(settings: &Settings, edition: Edition<'_>) -> String {
     let mut page = Roff::new();
     page.control("TH", ["larder.toml", "5", edition.date, edition.source, BOOK]);
     page.control("SH", ["NAME"]);
     page.text([roman("larder.toml - what larder(1) serves, from where, and by which rules")]);
     page.control("SH", ["SYNOPSIS"]).text([bold("/etc/larder/larder.toml")]);
-    page.control("SH", ["DESCRIPTION"]).text(marked(REFERENCE_INTRODUCTION));
-    for section in reference_sections() {
+    page.control("SH", ["DESCRIPTION"]).text(marked(&settings.introduction));
+    for section in &settings.sections {
         add(&mut page, section);
     }
     page.control("SH", ["FILES"]).control("TP", []);
@@ -26,12 +26,12 @@ pub(crate) fn page(edition: Edition<'_>) -> String {
 }
 
 fn add(page: &mut Roff, section: &Section) {
-    let title = if section.title.is_empty() { "TOP OF THE FILE" } else { section.title };
-    page.control("SH", [title]).text(marked(section.about));
-    for key in (section.keys)() {
+    let title = if section.title.is_empty() { "TOP OF THE FILE" } else { &section.title };
+    page.control("SH", [title]).text(marked(&section.about));
+    for key in &section.keys {
         page.control("TP", []);
-        page.text([bold(key.name), roman(" = "), italic(key.takes.replace('`', ""))]);
-        page.text(marked(key.about));
+        page.text([bold(&key.name), roman(" = "), italic(key.takes.replace('`', ""))]);
+        page.text(marked(&key.about));
         let mut default = vec![roman("Default: ")];
         default.extend(marked(&key.default));
         default.push(roman("."));

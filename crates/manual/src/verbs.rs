@@ -8,35 +8,6 @@ use roff::{Roff, bold, roman};
 
 use crate::{BOOK, Document, Edition};
 
-/// Returns the command without what help does not show either: its hidden verbs.
-pub(crate) fn without_hidden(command: &Command) -> Command {
-    let shown: Vec<Command> =
-        command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(without_hidden).collect();
-    if shown.is_empty() {
-        return command.clone();
-    }
-    // clap has no way to take a verb away; what a command with verbs has beside them is little.
-    let mut copy = Command::new(command.get_name().to_owned())
-        .args(command.get_arguments().cloned())
-        .groups(command.get_groups().cloned())
-        .args_conflicts_with_subcommands(command.is_args_conflicts_with_subcommands_set())
-        .subcommand_required(command.is_subcommand_required_set())
-        .subcommands(shown);
-    if let Some(version) = command.get_version() {
-        copy = copy.version(version.to_owned());
-    }
-    if let Some(about) = command.get_about() {
-        copy = copy.about(about.clone());
-    }
-    if let Some(about) = command.get_long_about() {
-        copy = copy.long_about(about.clone());
-    }
-    if let Some(help) = command.get_after_help() {
-        copy = copy.after_help(help.clone());
-    }
-    copy
-}
-
 /// Makes the page of `command` and those of all verbs below it.
 pub(crate) fn pages(command: &Command, edition: Edition<'_>) -> io::Result<Vec<Document>> {
     let mut built = command.clone().disable_help_subcommand(true);

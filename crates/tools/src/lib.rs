@@ -4,26 +4,27 @@
 //! They are processes of their own: whatever they do, the daemon does not wait for them.
 
 // Some helpers are for screens only.
-#![cfg_attr(larder_demo, allow(dead_code, reason = "the demo build has no screens"))]
+#![cfg_attr(not(feature = "screens"), allow(dead_code, reason = "there are no screens"))]
 
 mod client;
 mod cluster;
 mod dashboard;
 mod feed;
-#[cfg(not(larder_demo))]
+#[cfg(feature = "screens")]
 mod hist;
-#[cfg(not(larder_demo))]
+#[cfg(feature = "screens")]
 mod live;
 mod log;
 mod logstat;
 mod nearby;
+mod parts;
 mod rollout;
-#[cfg(not(larder_demo))]
+#[cfg(feature = "screens")]
 mod screen;
 mod stat;
 mod status;
 mod tags;
-#[cfg(not(larder_demo))]
+#[cfg(feature = "screens")]
 mod top;
 mod why;
 
@@ -32,27 +33,32 @@ use std::io::{self, IsTerminal, Write};
 pub use client::{AdminArgs, PurgeArgs, default_socket, purge, purge_all, reload};
 pub use cluster::{ClusterOrderArgs, ClusterStatusArgs, ClusterVerb, cluster};
 pub use dashboard::DashboardArgs;
-#[cfg(not(larder_demo))]
+#[cfg(feature = "screens")]
 pub use hist::HistArgs;
-#[cfg(not(larder_demo))]
+#[cfg(feature = "screens")]
 pub use live::{LiveView, Moment};
 pub use log::LogArgs;
 pub use logstat::LogstatArgs;
+pub use parts::{
+    Key, PartArgs, Program, Section, Settings, Verb, become_part, described, describes,
+};
 pub use rollout::{ClusterRollBackArgs, ClusterRollOutArgs, Gather};
 pub use stat::StatArgs;
 pub use status::StatusArgs;
-#[cfg(not(larder_demo))]
+#[cfg(feature = "screens")]
 pub use top::TopArgs;
 pub use why::{ExplainArgs, reasons};
 
 pub use dashboard::run as dashboard;
-#[cfg(not(larder_demo))]
+#[cfg(feature = "screens")]
 pub use hist::run as hist;
 pub use log::run as log;
 pub use logstat::run as logstat;
 pub use stat::run as stat;
+#[cfg(feature = "screens")]
+pub use stat::run_moving as stat_moving;
 pub use status::run as status;
-#[cfg(not(larder_demo))]
+#[cfg(feature = "screens")]
 pub use top::run as top;
 pub use why::run as explain;
 
@@ -61,8 +67,11 @@ fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Writes to standard output; false when nobody reads it any more, as behind `| head`.
-fn print(bytes: &[u8]) -> Result<bool, String> {
+/// Writes to standard output; false when it is no longer read, as behind `| head`.
+///
+/// # Errors
+/// That it cannot be written.
+pub fn print(bytes: &[u8]) -> Result<bool, String> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),

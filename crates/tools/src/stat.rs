@@ -1,6 +1,6 @@
 //! `larder stat`: the daemon's figures, with rates and averages.
 
-#[cfg(not(larder_demo))]
+#[cfg(feature = "screens")]
 mod moving;
 
 use std::collections::BTreeMap;
@@ -29,7 +29,14 @@ pub struct StatArgs {
     json: bool,
 }
 
-/// Runs `larder stat`.
+impl StatArgs {
+    /// Returns true if the figures are to move: that is `larder-top`'s.
+    pub fn moves(&self) -> bool {
+        !self.once && !self.json && super::is_terminal()
+    }
+}
+
+/// Runs `larder stat`, printing the figures once.
 ///
 /// # Errors
 /// A message for standard error.
@@ -40,12 +47,21 @@ pub fn run(args: &StatArgs) -> Result<(), String> {
         return print(body.as_bytes()).map(|_| ());
     }
     let first = figures(socket)?;
-    #[cfg(not(larder_demo))]
-    if !args.once && super::is_terminal() {
-        return moving::show(socket, first);
-    }
     let lines = first.iter().map(|(name, value)| format!("{name:<44} {value:>16}\n"));
     print(lines.collect::<String>().as_bytes()).map(|_| ())
+}
+
+/// Runs `larder stat`, with figures that move on a terminal.
+///
+/// # Errors
+/// A message for standard error.
+#[cfg(feature = "screens")]
+pub fn run_moving(args: &StatArgs) -> Result<(), String> {
+    if !args.moves() {
+        return run(args);
+    }
+    let socket = &args.admin.admin_socket;
+    moving::show(socket, figures(socket)?)
 }
 
 type Figures = BTreeMap<String, i64>;

@@ -31,7 +31,7 @@ const DOCUMENTS: [&str; 3] = ["LICENSE", "README.md", "CHANGELOG.md"];
 /// The words on the command line.
 #[derive(Debug, Default)]
 struct Wanted {
-    /// The program to package; built when absent.
+    /// The daemon to package, with the other programs beside it; built when absent.
     binary: Option<PathBuf>,
     /// The folder that packages go to.
     out: Option<PathBuf>,
@@ -56,9 +56,9 @@ impl Wanted {
 struct Ingredients<'a> {
     /// The workspace.
     root: &'a Path,
-    /// The program, stripped.
-    program: Vec<u8>,
-    /// Man pages and completions, as the program wrote them.
+    /// The programs by their names, the daemon first, stripped.
+    programs: Vec<(&'static str, Vec<u8>)>,
+    /// Man pages and completions, as the programs wrote them.
     manual: Tree,
     /// The list of components, CycloneDX.
     sbom: Vec<u8>,
@@ -68,6 +68,13 @@ struct Ingredients<'a> {
 }
 
 impl Ingredients<'_> {
+    /// Adds the programs below `folder`.
+    fn add_programs(&self, folder: &str, tree: &mut Tree) {
+        for (name, bytes) in &self.programs {
+            tree.file(&format!("{folder}/{name}"), 0o755, bytes.clone());
+        }
+    }
+
     fn seconds(&self) -> u64 {
         u64::try_from(self.time.unix_timestamp()).unwrap_or(0)
     }
@@ -93,9 +100,13 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<String, String> {
     let (sbom, version) = sbom::make(root, seconds)?;
     let time = OffsetDateTime::from_unix_timestamp(seconds)
         .map_err(|error| format!("SOURCE_DATE_EPOCH: {error}"))?;
+    let stripped = |(name, _)| {
+        let bytes = build::stripped(&binary.with_file_name(name), &work)?;
+        Ok::<_, String>((name, bytes))
+    };
     let ingredients = Ingredients {
         root,
-        program: build::stripped(&binary, &work)?,
+        programs: build::PROGRAMS.into_iter().map(stripped).collect::<Result<_, _>>()?,
         manual: manual(&binary, &time.date().to_string(), &work)?,
         sbom,
         version,
@@ -129,10 +140,10 @@ fn write_all(from: &Ingredients<'_>, binary: &Path, out: &Path) -> Result<String
 fn tarball(from: &Ingredients<'_>) -> Result<Vec<u8>, String> {
     let mut tree = Tree::default();
     let top = format!("larder-{}", from.version);
+    from.add_programs(&format!("{top}/bin"), &mut tree);
     let mut add = |path: &str, mode: u32, bytes: Vec<u8>| {
         tree.file(&format!("{top}/{path}"), mode, bytes);
     };
-    add("bin/larder", 0o755, from.program.clone());
     for name in DOCUMENTS {
         add(name, 0o644, from.source(name)?);
     }

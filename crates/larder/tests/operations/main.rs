@@ -15,6 +15,7 @@ mod logs;
 mod observe;
 mod observe_tools;
 mod operations;
+mod parts;
 mod privileges;
 mod second_daemon;
 mod service_manager;

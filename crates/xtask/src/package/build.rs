@@ -1,4 +1,4 @@
-//! The program that is packaged: compiled without paths of the machine, and stripped.
+//! The programs that are packaged: compiled without paths of the machine, and stripped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,12 @@ pub(crate) fn target_folder(root: &Path) -> Result<PathBuf, String> {
         .map_err(|error| format!("target: {error}"))
 }
 
-/// Compiles the program with the profile `dist`.
+/// The programs, the daemon first: each with what chooses it among Cargo's.
+pub(crate) const PROGRAMS: [(&str, &[&str]); 3] =
+    [("larder", &["--no-default-features"]), ("larder-bench", &[]), ("larder-top", &[])];
+
+/// Compiles the programs with the profile `dist`, and returns the daemon's place; the others are
+/// beside it. No daemon is compiled with what others alone need.
 ///
 /// Paths of sources, of Cargo's folder and of the compiler are replaced by words, in Rust and in C.
 pub(crate) fn program(root: &Path, target: &Path, seconds: i64) -> Result<PathBuf, String> {
@@ -34,22 +39,26 @@ pub(crate) fn program(root: &Path, target: &Path, seconds: i64) -> Result<PathBu
     let c: Vec<_> =
         replaced.iter().map(|(path, word)| format!("-ffile-prefix-map={path}=/{word}")).collect();
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let status = Command::new(cargo)
-        .current_dir(root)
-        .args(["build", "--locked", "--profile", "dist", "--package", "larder"])
-        .env("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}"))
-        .env("CFLAGS", format!("-g0 {}", c.join(" ")))
-        .env("CARGO_TARGET_DIR", target)
-        .env("SOURCE_DATE_EPOCH", seconds.to_string())
-        .status()
-        .map_err(|error| format!("cargo: {error}"))?;
-    if !status.success() {
-        return Err("package: the program does not compile".to_owned());
+    for (name, features) in PROGRAMS {
+        let status = Command::new(&cargo)
+            .current_dir(root)
+            .args(["build", "--locked", "--profile", "dist", "--package", "larder"])
+            .args(["--bin", name])
+            .args(features)
+            .env("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}"))
+            .env("CFLAGS", format!("-g0 {}", c.join(" ")))
+            .env("CARGO_TARGET_DIR", target)
+            .env("SOURCE_DATE_EPOCH", seconds.to_string())
+            .status()
+            .map_err(|error| format!("cargo: {error}"))?;
+        if !status.success() {
+            return Err(format!("package: {name} does not compile"));
+        }
     }
     Ok(target.join("dist/larder"))
 }
 
-/// Returns the bytes of the program without symbols.
+/// Returns the bytes of a program without symbols.
 pub(crate) fn stripped(binary: &Path, work: &Path) -> Result<Vec<u8>, String> {
     let copy = work.join("larder");
     call(

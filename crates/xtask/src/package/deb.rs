@@ -67,7 +67,7 @@ pub(crate) fn make(from: &Ingredients<'_>) -> Result<Vec<u8>, String> {
 /// Everything that is installed.
 fn data(from: &Ingredients<'_>) -> Result<Tree, String> {
     let mut tree = Tree::default();
-    tree.file("usr/bin/larder", 0o755, from.program.clone());
+    from.add_programs("usr/bin", &mut tree);
     for (source, place) in [
         ("packaging/larder.toml", "etc/larder/larder.toml"),
         ("packaging/larder.sysusers", "usr/lib/sysusers.d/larder.conf"),
@@ -108,7 +108,8 @@ fn control_file(from: &Ingredients<'_>, data: &Tree) -> String {
     // In KiB, each file rounded up (Debian policy 5.6.20).
     let size: usize = data.files().map(|(_, bytes)| bytes.len().div_ceil(1024)).sum();
     let (name, address) = maintainer();
-    let (major, minor) = c_library(&from.program);
+    let needed = from.programs.iter().map(|(_, program)| c_library(program));
+    let (major, minor) = needed.max().unwrap_or_default();
     format!(
         "Package: larder\n\
          Version: {}\n\

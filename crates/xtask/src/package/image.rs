@@ -59,7 +59,7 @@ pub(crate) fn make(from: &Ingredients<'_>, binary: &Path) -> Result<Vec<u8>, Str
 /// The file system of the container.
 fn content(from: &Ingredients<'_>, binary: &Path) -> Result<Tree, String> {
     let mut tree = Tree::default();
-    tree.file("usr/bin/larder", 0o755, from.program.clone());
+    from.add_programs("usr/bin", &mut tree);
     tree.file("etc/larder/larder.toml", 0o644, from.source("packaging/larder.toml")?);
     let welcome = from.source("packaging/welcome.html")?;
     tree.file("usr/share/larder/welcome/index.html", 0o644, welcome);
@@ -72,7 +72,11 @@ fn content(from: &Ingredients<'_>, binary: &Path) -> Result<Tree, String> {
     for folder in ["run/larder", "var/cache/larder", "var/lib/larder", "var/log/larder"] {
         tree.folder(folder, 0o700, USER);
     }
-    for (path, bytes) in libraries(binary)? {
+    let mut libraries = BTreeMap::new();
+    for (name, _) in &from.programs {
+        libraries.extend(libraries_of(&binary.with_file_name(name))?);
+    }
+    for (path, bytes) in libraries {
         tree.file(&path, 0o755, bytes);
     }
     for (path, place) in [
@@ -87,8 +91,8 @@ fn content(from: &Ingredients<'_>, binary: &Path) -> Result<Tree, String> {
     Ok(tree)
 }
 
-/// The libraries of the program and its loader, by the paths at which the loader looks for them.
-fn libraries(binary: &Path) -> Result<BTreeMap<String, Vec<u8>>, String> {
+/// The libraries of a program and its loader, by the paths at which the loader looks for them.
+fn libraries_of(binary: &Path) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let said = call(Command::new("ldd").arg(binary))?;
     let mut found = BTreeMap::new();
     for path in linked(&said) {

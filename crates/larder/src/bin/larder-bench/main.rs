@@ -1,4 +1,4 @@
-//! `larder bench`: the load tool.
+//! `larder-bench`: the load tool, which `larder bench` runs.
 
 mod args;
 mod compare;
@@ -18,7 +18,11 @@ use bench::conditions::Condition;
 use bench::result::{Run, Verdict};
 use bench::settings::{Observed, Tls};
 use bench::target::Target;
-use clap::{Args, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+#[cfg(not(larder_demo))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Exit code of a run in which a condition of --fail-if held.
 const FAILED_IF: u8 = 3;
@@ -35,9 +39,16 @@ Exit codes: 0 measured; 1 nothing could be measured; 2 wrong arguments; 3 a cond
 held. Ctrl-C ends a run and prints what was measured until then.";
 
 /// Ask a server as often as wanted, and say what came of it.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
-pub(crate) struct BenchArgs {
+#[derive(Debug, Parser)]
+#[command(
+    name = "larder-bench",
+    bin_name = "larder bench",
+    version,
+    max_term_width = 100,
+    after_help = AFTER_HELP,
+    args_conflicts_with_subcommands = true
+)]
+struct BenchArgs {
     #[command(subcommand)]
     verb: Option<BenchVerb>,
     #[command(flatten)]
@@ -131,8 +142,11 @@ impl From<String> for Trouble {
     }
 }
 
-/// Runs `larder bench`.
-pub(crate) fn run(args: &BenchArgs) -> ExitCode {
+fn main() -> ExitCode {
+    if tools::describes(&BenchArgs::command(), tools::Settings::default) {
+        return ExitCode::SUCCESS;
+    }
+    let args = BenchArgs::parse();
     let result = match &args.verb {
         None => measure::run(&args.run),
         Some(BenchVerb::Compare(args)) => compare::run(args),
@@ -187,7 +201,7 @@ impl ResultArgs {
         let counters_only = !all.is_empty();
         for url in &self.metrics {
             let (target, path) = Target::parse(url)?;
-            let tls = Tls { authorities: daemon::system_authorities(), resume: true };
+            let tls = Tls { authorities: base::system_authorities(), resume: true };
             all.push((url.clone(), Observed::Metrics { target, path, tls, counters_only }));
         }
         if let Some(socket) = &self.admin_socket {

@@ -464,7 +464,7 @@ impl ProtocolArgs {
                 Some(std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?)
             }
             (None, true) => None,
-            (None, false) => Some(daemon::system_authorities().unwrap_or_default()),
+            (None, false) => Some(base::system_authorities().unwrap_or_default()),
         };
         Ok(Tls { authorities, resume: !self.no_resume })
     }

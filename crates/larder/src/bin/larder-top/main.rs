@@ -1,0 +1,78 @@
+//! `larder-top`: what redraws a terminal (`larder top`, `hist`, `stat`), and what packages and
+//! shells have of all verbs (`larder completions`, `larder manual`).
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+/// Screens over the running daemon.
+#[derive(Debug, Parser)]
+#[command(name = "larder-top", bin_name = "larder", version, max_term_width = 100)]
+struct TopCli {
+    #[command(subcommand)]
+    verb: TopVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum TopVerb {
+    Top(tools::TopArgs),
+    Hist(tools::HistArgs),
+    Stat(tools::StatArgs),
+    /// Print what a shell needs to complete verbs and options.
+    #[command(after_help = "Examples:\n  \
+                            source <(larder completions bash)\n  \
+                            larder completions fish > ~/.config/fish/completions/larder.fish")]
+    Completions {
+        /// The shell.
+        shell: manual::Shell,
+    },
+    /// Write the man pages and the shells' completions below a folder, as packages have them.
+    #[command(hide = true)]
+    Manual {
+        /// The folder; it is made if it is not there.
+        folder: PathBuf,
+        /// Date of the pages, such as 2026-11-27.
+        #[arg(long)]
+        date: String,
+    },
+}
+
+fn main() -> ExitCode {
+    if tools::describes(&TopCli::command(), tools::Settings::default) {
+        return ExitCode::SUCCESS;
+    }
+    let result = match TopCli::parse().verb {
+        TopVerb::Top(args) => tools::top(&args),
+        TopVerb::Hist(args) => tools::hist(&args),
+        TopVerb::Stat(args) => tools::stat_moving(&args),
+        TopVerb::Completions { shell } => complete(shell),
+        TopVerb::Manual { folder, date } => write(&folder, &date),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            base::say!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// All programs' verbs, as if they were one program.
+fn whole() -> Result<tools::Program, String> {
+    let mut whole = tools::described("larder")?;
+    whole.verb.complete(tools::Verb::of(&TopCli::command()).into_verbs());
+    whole.verb.complete([tools::described("larder-bench")?.verb.named("bench")]);
+    Ok(whole)
+}
+
+/// Prints the completions for `shell`; a reader that has seen enough is no failure.
+fn complete(shell: manual::Shell) -> Result<(), String> {
+    tools::print(&manual::completions(&whole()?.verb.command(), shell)).map(|_| ())
+}
+
+/// Writes the man pages and the shells' completions below `folder`.
+fn write(folder: &Path, date: &str) -> Result<(), String> {
+    manual::write(&whole()?, date, folder)
+        .map_err(|error| format!("larder: {}: {error}", folder.display()))
+}
