@@ -551,11 +551,7 @@ fn stamp(path: &Path) -> Stamp {
 /// Reads the token of those who read figures.
 fn read_token(path: &Path, place: &Place) -> Result<Arc<Tokens>, Box<Diagnostic>> {
     let error = |why: String| Box::new(place.error(format!("{}: {why}", path.display())));
-    let mode = keeper::metadata(path).map_err(|e| error(e.to_string()))?.mode();
-    if mode & 0o007 != 0 {
-        return Err(error("everyone may read it: `chmod 640` it, and write a new one".to_owned()));
-    }
-    let text = keeper::read(path).map_err(|e| error(e.to_string()))?;
+    let text = keeper::read_secret(path).map_err(error)?;
     let tokens = Tokens::of_text(Role::Read, &String::from_utf8_lossy(&text));
     tokens.map(Arc::new).map_err(error)
 }
