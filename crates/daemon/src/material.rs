@@ -12,7 +12,7 @@ use std::time::Duration;
 use admin::{Role, Terms, Tokens};
 use base::HashSeed;
 use config::sizing::Machine;
-use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place};
+use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place, Tracing};
 use policy::HostTable;
 use rustix::process::geteuid;
 use tls::{
@@ -20,6 +20,7 @@ use tls::{
 };
 
 use crate::account::Runner;
+use crate::collector::Collector;
 use crate::error_pages::PageFiles;
 use crate::guard::Guard;
 use crate::load::render;
@@ -51,6 +52,8 @@ pub struct Material {
     pub(crate) varnish_cli: Option<Guard>,
     /// The token of those who read figures, if they need one.
     figures: Option<Arc<Tokens>>,
+    /// The collector of traces, if there is one.
+    pub(crate) collector: Option<Arc<Collector>>,
 }
 
 /// A value made of files.
@@ -173,6 +176,10 @@ impl Material {
         found.extend(secrets::seal(config).err().map(|problem| *problem));
         match config.varnish_cli.as_ref().map(read_guard).transpose() {
             Ok(guard) => material.varnish_cli = guard,
+            Err(problem) => found.push(*problem),
+        }
+        match config.tracing.as_ref().map(|own| read_collector(own, config)).transpose() {
+            Ok(collector) => material.collector = collector.map(Arc::new),
             Err(problem) => found.push(*problem),
         }
         let token = config.metrics.as_ref().and_then(|metrics| metrics.token.as_ref());
@@ -465,6 +472,11 @@ fn read_upstream(files: &OriginTls) -> Result<Upstream, Box<Diagnostic>> {
         false => None,
     };
     trusting(authorities, own, place)
+}
+
+fn read_collector(tracing: &Tracing, config: &Config) -> Result<Collector, Box<Diagnostic>> {
+    let upstream = tracing.tls.as_ref().map(read_upstream).transpose()?;
+    Collector::read(tracing, upstream, &config.limits)
 }
 
 /// The authorities in a file, or the system's.
