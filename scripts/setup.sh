@@ -115,7 +115,7 @@ watchers() {
   missing ip && packages+=(iproute2)
   missing curl && packages+=(curl)
   missing openssl && packages+=(openssl)
-  missing python3 && packages+=(python3)
+  python
   missing haproxy && packages+=(haproxy)
   missing prometheus && packages+=(prometheus)
 }

@@ -167,10 +167,11 @@ tools() {
   lab/tools/run.sh
 }
 
-# Prometheus, HAProxy and a kubelet's questions, from another network namespace; what Grafana's panels say of a load.
+# Prometheus, HAProxy and a kubelet's questions, from another network namespace; what Grafana's panels say of a load, and
+# what a collector reads of traces.
 watchers() {
   scripts/setup.sh watchers || return 77
-  lab/watchers/run.sh && lab/watchers/panels.sh && lab/watchers/alerts.sh
+  lab/watchers/run.sh && lab/watchers/panels.sh && lab/watchers/alerts.sh && lab/watchers/traces.sh
 }
 
 # A few clusters with faults: that no promise is broken, however slow the machine is.

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use h1::{BodyReader, HeadLimits, Progress, ResponseReader, encode};
 use http_body_util::BodyExt;
 use instant_acme::{BodyWrapper, BytesBody, BytesResponse, HttpClient};
-use message::date::parse_http_date;
+use message::date::parse_retry_after_ms;
 use message::{Framing, HeaderId, Method, Request, Response, Scheme, Status};
 use tls::Upstream;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -58,7 +58,7 @@ impl Client {
     fn note_refusal(&self, head: &Response, now: Now) {
         if matches!(head.status.code(), 429 | 503) {
             let wait = head.headers.value(HeaderId::RetryAfter);
-            let wait_ms = wait.and_then(|value| retry_after_ms(value, now.unix_secs()));
+            let wait_ms = wait.and_then(|value| parse_retry_after_ms(value, now.unix_secs()));
             let until_ms = now.mono_ms.saturating_add(wait_ms.unwrap_or(0));
             self.spared_until_ms.store(until_ms, Ordering::Relaxed);
         }
@@ -227,16 +227,6 @@ async fn more(stream: &mut (impl AsyncRead + Unpin), received: &mut Vec<u8>) -> 
     }
 }
 
-/// Seconds or a date (RFC 9110 10.2.3), as milliseconds from now.
-fn retry_after_ms(value: &[u8], now_secs: u64) -> Option<u64> {
-    let text = std::str::from_utf8(value).ok()?.trim();
-    let wait = match text.parse::<u64>() {
-        Ok(seconds) => seconds,
-        Err(_) => parse_http_date(text.as_bytes(), now_secs)?.saturating_sub(now_secs),
-    };
-    Some(wait.saturating_mul(1000))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,13 +285,5 @@ mod tests {
         head.status = Status::new(429).expect("a status");
         client.note_refusal(&head, rt::now());
         assert!((500_000..=600_000).contains(&copy.spared_ms()));
-    }
-
-    #[test]
-    fn waits_are_seconds_or_dates() {
-        assert_eq!(retry_after_ms(b"120", 0), Some(120_000));
-        assert_eq!(retry_after_ms(b"Thu, 01 Jan 1970 00:01:00 GMT", 30), Some(30_000));
-        assert_eq!(retry_after_ms(b"Thu, 01 Jan 1970 00:01:00 GMT", 90), Some(0));
-        assert_eq!(retry_after_ms(b"soon", 0), None);
     }
 }

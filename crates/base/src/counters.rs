@@ -186,7 +186,8 @@ counters! {
     NeighboursLost neighbours_lost_total Counter "Invalidations that a neighbour was not told: it refused, or did not take them for too long, or too many waited.";
     NeighboursUnsaid neighbours_unsaid_total Counter "Invalidations that a neighbour was not told because its dialect has no word for them.";
     TraceSpans trace_spans_total Counter "Spans that the collector of traces has taken.";
-    TraceDropped trace_spans_dropped_total Counter "Spans that were dropped: too many, or the collector did not take them; and records that were overwritten before they were looked at.";
+    TraceDropped trace_spans_dropped_total Counter "Spans that were dropped: too many, or the collector refused them or did not take them in time; and records that were overwritten before they were looked at.";
+    TraceRetries trace_retries_total Counter "Deliveries that the collector of traces did not take yet; they are tried again.";
     LogLost log_lost_total Counter "Access log lines dropped because the writer was behind, or could not be written: the disk is full.";
     ErrorLogLost error_log_lost_total Counter "Lines of the daemon's own log dropped because the writer was behind, or could not be written.";
     RingLost ring_lost_total Counter "Records that the log ring had no room for: its file system is full.";

@@ -171,8 +171,9 @@ limits! {
     LogReaders log_readers Count 16, "Readers of the log that ask for header fields at once; beyond it the next is refused.";
     ErrorLogRepeats error_log_repeats Count 10, "Equal lines of the log in which the daemon says what happens to it (`error_log`) in a second, once it serves; further ones are left out, and a line tells how many. 0: no limit.";
     ErrorLogLines error_log_lines Count 100, "The same of lines of one kind, whatever they say: of those that origins write, say. 0: no limit.";
-    TraceSpans trace_spans Count 2_000, "Spans handed to the collector of traces every half second; further ones are dropped.";
-    TraceTimeout trace_timeout Ms 5_000, "One delivery to the collector of traces; then its spans are dropped.";
+    TraceSpans trace_spans Count 2_000, "Spans that wait for the collector of traces, those of the last half second among them; further ones are dropped.";
+    TraceTimeout trace_timeout Ms 5_000, "One delivery to the collector of traces; then it is tried again.";
+    TraceRetry trace_retry Ms 60_000, "How long spans are kept that the collector of traces does not take yet: no connection, no answer, 429, 502, 503, 504; then they are dropped. 0: they are not kept.";
     OriginConnections origin_connections Count 1_000, "Connections to one origin server in all; beyond it requests queue.";
     OriginShare origin_share Percent 75, "Share of the connections to one origin server that one client (IPv4 address or IPv6 /64; on loopback one connection) gets when nobody else has any, and less the fewer are free; beyond it its requests queue, client by client in turn. 100: no limit.";
     OriginQueue origin_queue Count 1_000, "Requests waiting for an origin connection; beyond it 503.";

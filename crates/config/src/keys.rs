@@ -66,6 +66,7 @@ mod logs;
 mod neighbour;
 mod ports;
 mod throttle;
+mod tracing;
 
 pub(crate) use cluster::CLUSTER;
 pub(crate) use disk::{DISK, DISK_VOLUME};
@@ -74,6 +75,7 @@ pub(crate) use logs::{ACCESS_LOG, ERROR_LOG, LOG_RING};
 pub(crate) use neighbour::NEIGHBOUR;
 pub(crate) use ports::{HEALTH, HTCP, METRICS, VARNISH_CLI};
 pub(crate) use throttle::{CONCURRENT, RATE};
+pub(crate) use tracing::{FIELD_FILE, TRACING};
 
 const TEXTS: &str = "a string or a list of strings";
 const DURATION: &str = "a duration such as \"10s\"";
@@ -162,20 +164,6 @@ pub(crate) const ADMIN: Section = Section {
             "socket_mode", "permissions such as \"660\"", "\"600\"", "Permissions of the admin socket's file. Who may open it may do everything.";
             "audit", "an absolute path", "none", "File to which every change is written as a line of JSON that has the hash of the line before it. It is written to standard error in any case.";
             "history", "a duration such as \"6h\"", "\"1d\"", "How far the dashboard's charts reach back, from \"10m\" to \"7d\". It is kept in memory, 96 bytes a minute (135 KiB for a day), as much for each of the twelve busiest sites, and ends with the daemon.";
-        }
-    },
-    later: &[],
-};
-
-pub(crate) const TRACING: Section = Section {
-    title: "[tracing]",
-    about: "Traces: W3C trace context towards origins, and spans for a collector (OTLP over HTTP, \
-            as JSON), made of what the log ring has. A trace that a client brings goes on, and its \
-            own word counts for whether it is sampled.",
-    keys: || {
-        keys! {
-            "endpoint", "a URL", "required", "The collector, such as \"http://127.0.0.1:4318\"; `/v1/traces` is added. Read when the daemon starts.";
-            "sample", "a number from 0 to 1", "0.01", "The share of requests that bring no trace for which one is begun.";
         }
     },
     later: &[],
@@ -731,6 +719,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &CLUSTER,
     &NEIGHBOUR,
     &TRACING,
+    &FIELD_FILE,
     &COMPRESSION,
     &TLS,
     &ACME,

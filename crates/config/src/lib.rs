@@ -33,9 +33,10 @@ pub use keys::{Key, Section, about};
 pub use model::{
     AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, Admission, CacheStatus,
     Certificates, CliSecret, ClientFiles, ClusterConfig, ClusterCredentials, Config, DiskConfig,
-    DiskVolume, ErrorLog, HealthConfig, Htcp, Isolation, ListenSpec, LogFormat, LogRing, LogTarget,
-    MemoryConfig, MemorySize, MetricsConfig, NamedHost, NamedPath, NeighbourConfig, NeighbourWay,
-    OriginTls, PageFile, PairFiles, Place, Programs, Run, SiteConfig, SiteTls, Tracing, VarnishCli,
+    DiskVolume, ErrorLog, FieldSource, HealthConfig, Htcp, Isolation, ListenSpec, LogFormat,
+    LogRing, LogTarget, MemoryConfig, MemorySize, MetricsConfig, NamedHost, NamedPath,
+    NeighbourConfig, NeighbourWay, OriginTls, PageFile, PairFiles, Place, Programs, Run,
+    SiteConfig, SiteTls, Tracing, VarnishCli,
 };
 pub use parse::load_str;
 pub use reference::{REFERENCE_INTRODUCTION, reference_markdown, reference_sections};

@@ -10,8 +10,9 @@ use base::Limits;
 use base::say::Priority;
 use codec::{Compress, Compression};
 use message::Status;
-use origin::OriginConfig;
+use origin::{OriginConfig, ServerConfig};
 use policy::acl::{CidrSet, Net};
+use policy::headers::{FieldName, FieldValue};
 use policy::{Includes, Profile, Purge, SiteRules};
 use purge::Level;
 use purge::neighbour::Manner;
@@ -593,14 +594,37 @@ impl fmt::Debug for ClusterCredentials {
 /// `[tracing]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tracing {
-    /// The collector's host; an IPv6 address has its brackets.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
+    /// The collector.
+    pub server: ServerConfig,
+    /// TLS to it; `None` if it speaks none.
+    pub tls: Option<OriginTls>,
     /// The path in front of `/v1/traces`.
     pub path: String,
+    /// Fields of each request to it.
+    pub headers: Vec<(FieldName, FieldSource)>,
+    /// Requests to it are coded by gzip.
+    pub gzip: bool,
     /// The share of requests for which a trace is begun, from 0 to 1.
     pub sample: f64,
+}
+
+/// The source of a field's value, which may be a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub enum FieldSource {
+    /// The value itself.
+    Text(FieldValue),
+    /// A file that has the value, and the place where the file is named.
+    File(PathBuf, Place),
+}
+
+impl fmt::Debug for FieldSource {
+    /// Without the value.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(_) => f.write_str("Text(..)"),
+            Self::File(path, _) => f.debug_tuple("File").field(path).finish(),
+        }
+    }
 }
 
 /// Where requests are logged, and how.

@@ -13,6 +13,7 @@ mod includes;
 mod limits;
 mod log_ring;
 mod logs;
+mod masked;
 mod neighbours;
 mod origins;
 mod ports;
@@ -71,6 +72,11 @@ pub fn load_str(text: &str, file_name: &str) -> Result<(Config, Vec<Diagnostic>)
 /// The document in `text`, the reader's own; `None` for a text that is no TOML, which is noted.
 pub(crate) fn document<'a>(reader: &mut Reader, text: &'a str) -> Option<Spanned<DeTable<'a>>> {
     let (document, syntax) = DeTable::parse_recoverable(text);
+    // Places in several files are not those of a text.
+    let masked = reader.is_one_file().then(|| masked::masked(text, document.get_ref())).flatten();
+    if let Some(text) = masked {
+        reader.source = Arc::new(Source { name: reader.source.name.clone(), text });
+    }
     if !syntax.is_empty() {
         faulty(reader, syntax);
         return None;

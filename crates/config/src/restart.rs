@@ -1,17 +1,12 @@
 //! Settings that a reload cannot change: they concern things that the daemon opens or makes once,
 //! when it starts.
 
-use crate::model::{ClusterConfig, Config, DiskVolume, Tracing};
+use crate::model::{ClusterConfig, Config, DiskVolume};
 
 impl Config {
     /// The settings in which `next` differs from this configuration, with which the daemon was
     /// started, although only another start can change them; as they are called in the file.
     pub fn fixed_changes(&self, next: &Self) -> Vec<&'static str> {
-        let collector = |tracing: &Option<Tracing>| {
-            tracing
-                .as_ref()
-                .map(|Tracing { host, port, path, .. }| (host.clone(), *port, path.clone()))
-        };
         let disk = |config: &Self| {
             config.disk.as_ref().map(|disk| {
                 let volume = |own: &DiskVolume| (own.path.clone(), own.bytes, own.weight);
@@ -36,7 +31,8 @@ impl Config {
             ("[varnish_cli] listen", cli_moved),
             ("[htcp]", self.htcp != next.htcp),
             ("[cluster]", cluster(self) != cluster(next)),
-            ("[tracing]", collector(&self.tracing) != collector(&next.tracing)),
+            // Records in the ring have what traces are made of, or have it not.
+            ("[tracing]", self.tracing.is_none() && next.tracing.is_some()),
             ("access_log", self.access_log != next.access_log),
             ("error_log", self.error_log.target != next.error_log.target),
             ("log_ring", self.log_ring != next.log_ring),

@@ -12,6 +12,7 @@ mod ports;
 mod presets;
 mod purge;
 mod throttle;
+mod tracing;
 
 use base::Limits;
 use insta::assert_snapshot;

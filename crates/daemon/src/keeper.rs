@@ -41,6 +41,9 @@ const QUESTION_MAX: usize = 4 + 1 + 4096;
 /// Permissions of a log that is made: it tells of people.
 const LOG_MODE: u32 = 0o640;
 
+/// The bits of a mode that say what everyone may do.
+const EVERYONE: u32 = 0o007;
+
 /// The time to wait for an answer: a file may lie on a slow disk.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -197,6 +200,18 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path, How::Read)?.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// The bytes of a file with a secret, which not everyone may read.
+///
+/// # Errors
+/// The reason why it cannot be used.
+pub(crate) fn read_secret(path: &Path) -> Result<Vec<u8>, String> {
+    let mode = metadata(path).map_err(|error| error.to_string())?.mode();
+    if mode & EVERYONE != 0 {
+        return Err("everyone may read it: `chmod 640` it, and write a new one".to_owned());
+    }
+    read(path).map_err(|error| error.to_string())
 }
 
 /// Returns the metadata of a file: at once, or, where its folder is closed, after the file is

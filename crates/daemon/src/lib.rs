@@ -15,7 +15,7 @@
 //! ground    5  build programs stapled
 //! ground    4  material node source vcl
 //! ground    3  neighbours secrets varnishd
-//! ground    2  error_log error_pages fits load records users
+//! ground    2  collector error_log error_pages fits load records users
 //! ground    1  giving keeper ports versions
 //! ground    0  account allocator below carried given guard holders journal
 //! ground    0  like notify ordered process ring servers sharing tended vsm
@@ -30,6 +30,7 @@ mod api;
 mod below;
 mod build;
 mod carried;
+mod collector;
 mod dashboard;
 mod error_log;
 mod error_pages;

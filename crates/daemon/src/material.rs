@@ -12,7 +12,7 @@ use std::time::Duration;
 use admin::{Role, Terms, Tokens};
 use base::HashSeed;
 use config::sizing::Machine;
-use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place};
+use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place, Tracing};
 use policy::HostTable;
 use rustix::process::geteuid;
 use tls::{
@@ -20,6 +20,7 @@ use tls::{
 };
 
 use crate::account::Runner;
+use crate::collector::Collector;
 use crate::error_pages::PageFiles;
 use crate::guard::Guard;
 use crate::load::render;
@@ -51,6 +52,8 @@ pub struct Material {
     pub(crate) varnish_cli: Option<Guard>,
     /// The token of those who read figures, if they need one.
     figures: Option<Arc<Tokens>>,
+    /// The collector of traces, if there is one.
+    pub(crate) collector: Option<Arc<Collector>>,
 }
 
 /// A value made of files.
@@ -173,6 +176,10 @@ impl Material {
         found.extend(secrets::seal(config).err().map(|problem| *problem));
         match config.varnish_cli.as_ref().map(read_guard).transpose() {
             Ok(guard) => material.varnish_cli = guard,
+            Err(problem) => found.push(*problem),
+        }
+        match config.tracing.as_ref().map(|own| read_collector(own, config)).transpose() {
+            Ok(collector) => material.collector = collector.map(Arc::new),
             Err(problem) => found.push(*problem),
         }
         let token = config.metrics.as_ref().and_then(|metrics| metrics.token.as_ref());
@@ -454,6 +461,11 @@ fn read_upstream(files: &OriginTls) -> Result<Upstream, Box<Diagnostic>> {
     trusting(authorities, own, place)
 }
 
+fn read_collector(tracing: &Tracing, config: &Config) -> Result<Collector, Box<Diagnostic>> {
+    let upstream = tracing.tls.as_ref().map(read_upstream).transpose()?;
+    Collector::read(tracing, upstream, &config.limits)
+}
+
 /// The authorities in a file, or the system's.
 fn read_authorities(
     ca: Option<&(PathBuf, Place)>,
@@ -538,11 +550,7 @@ fn stamp(path: &Path) -> Stamp {
 /// Reads the token of those who read figures.
 fn read_token(path: &Path, place: &Place) -> Result<Arc<Tokens>, Box<Diagnostic>> {
     let error = |why: String| Box::new(place.error(format!("{}: {why}", path.display())));
-    let mode = keeper::metadata(path).map_err(|e| error(e.to_string()))?.mode();
-    if mode & 0o007 != 0 {
-        return Err(error("everyone may read it: `chmod 640` it, and write a new one".to_owned()));
-    }
-    let text = keeper::read(path).map_err(|e| error(e.to_string()))?;
+    let text = keeper::read_secret(path).map_err(error)?;
     let tokens = Tokens::of_text(Role::Read, &String::from_utf8_lossy(&text));
     tokens.map(Arc::new).map_err(error)
 }

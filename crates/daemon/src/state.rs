@@ -25,6 +25,7 @@ use tls::{Challenges, TicketKeys};
 use tokio::sync::watch;
 
 use crate::carried::Carried;
+use crate::collector::Collector;
 use crate::error_log::ErrorLog;
 use crate::guard::Guard;
 use crate::journal::ServerLog;
@@ -498,6 +499,11 @@ impl Daemon {
     /// The guard of the Varnish CLI port; `None` if there is to be no port.
     pub(crate) fn varnish_cli(&self) -> Option<Guard> {
         self.running.lock().material.varnish_cli.clone()
+    }
+
+    /// The collector of traces; `None` if there is to be none.
+    pub(crate) fn collector(&self) -> Option<Arc<Collector>> {
+        self.running.lock().material.collector.clone()
     }
 
     /// The guard of the CLI on a connection that the daemon makes itself: the flags' secret, or

@@ -35,6 +35,17 @@ pub fn parse_http_date(text: &[u8], now_secs: u64) -> Option<u64> {
     Some(u64::try_from(secs).unwrap_or(0))
 }
 
+/// Reads a value of Retry-After (RFC 9110 10.2.3), seconds or a date, as milliseconds from
+/// `now_secs`.
+pub fn parse_retry_after_ms(value: &[u8], now_secs: u64) -> Option<u64> {
+    let value = value.trim_ascii();
+    let secs = match std::str::from_utf8(value).ok()?.parse::<u64>() {
+        Ok(seconds) => seconds,
+        Err(_) => parse_http_date(value, now_secs)?.saturating_sub(now_secs),
+    };
+    Some(secs.saturating_mul(1000))
+}
+
 /// `Sun, 06 Nov 1994 08:49:37 GMT`
 fn imf_fixdate(text: &[u8]) -> Option<i64> {
     let text: &[u8; DATE_LEN] = text.try_into().ok()?;
@@ -262,6 +273,14 @@ mod tests {
 
     fn parse(text: &str) -> Option<u64> {
         parse_http_date(text.as_bytes(), NOW)
+    }
+
+    #[test]
+    fn waits_are_seconds_or_dates() {
+        assert_eq!(parse_retry_after_ms(b"120", 0), Some(120_000));
+        assert_eq!(parse_retry_after_ms(b"Thu, 01 Jan 1970 00:01:00 GMT", 30), Some(30_000));
+        assert_eq!(parse_retry_after_ms(b"Thu, 01 Jan 1970 00:01:00 GMT", 90), Some(0));
+        assert_eq!(parse_retry_after_ms(b"soon", 0), None);
     }
 
     #[test]

@@ -45,6 +45,25 @@ pub enum RequestBody<'a> {
     Stream(Box<dyn BodySource + 'a>),
 }
 
+impl RequestBody<'_> {
+    /// A body that is there as a whole.
+    pub fn whole(body: Bytes) -> Self {
+        match body.is_empty() {
+            true => Self::None,
+            false => Self::Stream(Box::new(AtHand(Some(body)))),
+        }
+    }
+}
+
+/// The source of a body that is there.
+struct AtHand(Option<Bytes>);
+
+impl BodySource for AtHand {
+    fn poll_data(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
+        Poll::Ready(Ok(self.0.take()))
+    }
+}
+
 /// A body on its way, from try to try: what was taken from the source and not by any server is
 /// kept.
 pub(crate) struct Upload<'a> {

@@ -1,13 +1,24 @@
 //! `[tracing]`.
 
+use std::net::IpAddr;
+
+use origin::{Address, ServerConfig, ServerUrlError, parse_server};
+use policy::headers::{FieldName, FieldValue};
 use toml::de::DeValue;
 
+use super::tls::{path, path_of};
 use crate::keys;
-use crate::model::Tracing;
+use crate::model::{FieldSource, OriginTls, Tracing};
 use crate::reader::{Item, Reader, Table};
 
-/// OTLP's port over HTTP.
+/// OTLP's port over HTTP; over HTTPS collectors have that of HTTPS.
 const PORT: u16 = 4318;
+
+/// The end of the URL that a collector takes traces at (OTLP, "OTLP/HTTP Request").
+const TRACES: &str = "/v1/traces";
+
+/// Fields that say what the body is.
+const OF_BODY: [&[u8]; 2] = [b"Content-Type", b"Content-Encoding"];
 
 pub(super) fn tracing(r: &mut Reader, top: &Table<'_>) -> Option<Tracing> {
     let item = top.item("tracing")?;
@@ -16,32 +27,115 @@ pub(super) fn tracing(r: &mut Reader, top: &Table<'_>) -> Option<Tracing> {
         Some(item) => sample(r, &item),
         None => Some(0.01),
     };
+    let compression = table.item("compression");
+    let gzip = compression.and_then(|item| r.word(&item, &[("gzip", true), ("none", false)]));
+    let headers = table.item("headers").map(|item| headers(r, &item)).unwrap_or_default();
+    let ca = path_of(r, &table, "ca");
     let Some(endpoint) = table.item("endpoint") else {
         r.error(item.span, "[tracing] needs `endpoint`").help =
             Some("such as endpoint = \"http://127.0.0.1:4318\"".to_owned());
         return None;
     };
     let text = r.text(&endpoint)?;
-    let Some((host, port, path)) = split(text) else {
-        r.error(endpoint.span, format!("`{text}` is no collector's URL")).help =
-            Some("`http://` and a host, perhaps with port and path".to_owned());
-        return None;
+    let (server, path) = match split(text) {
+        Ok(parts) => parts,
+        Err(why) => {
+            let found = r.error(endpoint.span, format!("`{text}` is no collector's URL"));
+            found.help = Some(match why {
+                Some(why) => why.to_string(),
+                None => "`https://` or `http://` and a host, perhaps with port and path".to_owned(),
+            });
+            return None;
+        }
     };
-    Some(Tracing { host: host.to_owned(), port, path: path.to_owned(), sample: sample? })
+    if let (false, Some(item)) = (server.tls, table.item("ca")) {
+        r.warning(item.span, "`ca`, and `endpoint` does not say `https://`");
+    }
+    if let (false, Some(item)) = (server.tls || is_here(&server), table.item("headers")) {
+        r.warning(item.span, "`headers` cross the network as they are").help =
+            Some("write `endpoint` with https://".to_owned());
+    }
+    let place = r.lasting(&endpoint.span);
+    let tls = server.tls.then(|| OriginTls { ca, ..super::plain_origin(place) });
+    let path = path.to_owned();
+    Some(Tracing { server, tls, path, headers, gzip: gzip.unwrap_or(true), sample: sample? })
 }
 
-/// Host, port and path without a slash at its end.
-fn split(url: &str) -> Option<(&str, u16, &str)> {
-    let rest =
-        url.strip_prefix("http://").filter(|rest| rest.bytes().all(|b| b.is_ascii_graphic()))?;
+/// The server, and the path in front of [`TRACES`] without a slash at its end. An error may say
+/// what is wrong with the server.
+fn split(url: &str) -> Result<(ServerConfig, &str), Option<ServerUrlError>> {
+    let (scheme, rest) = url.split_once("://").ok_or(None)?;
+    let is_plain = rest.bytes().all(|b| b.is_ascii_graphic() && !b"?#@".contains(&b));
+    if !["http", "https"].contains(&scheme) || !is_plain {
+        return Err(None);
+    }
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let (host, port) = match authority.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()?),
-        _ => (authority, PORT),
+    let says_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+    let server = match scheme == "http" && !says_port && !authority.is_empty() {
+        true => parse_server(&format!("{scheme}://{authority}:{PORT}")),
+        false => parse_server(&format!("{scheme}://{authority}")),
     };
-    let is_plain =
-        !host.is_empty() && !host.contains(['@', '?', '#']) && !path.contains(['?', '#']);
-    is_plain.then_some((host, port, path.trim_end_matches('/')))
+    let path = path.trim_end_matches('/');
+    let path = path.strip_suffix(TRACES).unwrap_or(path).trim_end_matches('/');
+    server.map(|server| (server, path)).map_err(Some)
+}
+
+/// Returns true if a server is on this machine.
+fn is_here(server: &ServerConfig) -> bool {
+    let Address::Tcp { host, .. } = &server.address else { return true };
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Fields that every request has. A fault is shown at the name: the value may be a secret.
+fn headers(r: &mut Reader, item: &Item<'_>) -> Vec<(FieldName, FieldSource)> {
+    let Some(pairs) = item.pairs() else {
+        r.wrong_type(item);
+        return Vec::new();
+    };
+    let mut fields: Vec<(FieldName, FieldSource)> = Vec::new();
+    for (name, span, value) in pairs {
+        let name = match FieldName::parse(name) {
+            Ok(name) => name,
+            Err(why) => {
+                r.error(span, format!("`{}`: {why}", name.escape_debug()));
+                continue;
+            }
+        };
+        let same = |other: &[u8]| other.eq_ignore_ascii_case(name.as_bytes());
+        if OF_BODY.iter().any(|own| same(own)) {
+            r.error(span.clone(), format!("`{name}` says what is sent, which only Larder knows"));
+        }
+        if fields.iter().any(|(earlier, _)| same(earlier.as_bytes())) {
+            r.error(span.clone(), format!("`{name}` stands here twice"));
+        }
+        let source = match value.value {
+            DeValue::String(text) => match FieldValue::parse(text) {
+                Ok(value) if !value.as_bytes().is_empty() => Some(FieldSource::Text(value)),
+                Ok(_) => {
+                    r.error(span, format!("`{name}` is empty"));
+                    None
+                }
+                Err(why) => {
+                    r.error(span, format!("`{name}`: {why}"));
+                    None
+                }
+            },
+            _ => from_file(r, &value),
+        };
+        fields.extend(source.map(|source| (name, source)));
+    }
+    fields
+}
+
+/// `{ file = "..." }`.
+fn from_file(r: &mut Reader, value: &Item<'_>) -> Option<FieldSource> {
+    let table = r.table(value, &keys::FIELD_FILE)?;
+    let Some(item) = table.item("file") else {
+        r.error(table.span, "a value is a text, or in a file").help =
+            Some("{ file = \"/etc/larder/api-key\" }".to_owned());
+        return None;
+    };
+    path(r, &item).map(|(path, place)| FieldSource::File(path, place))
 }
 
 /// A share.

@@ -8,6 +8,7 @@ fn opening(section: &Section) -> String {
     match section.title {
         "" => String::new(),
         "{ url, weight }" => "[[origin]]\n[[origin.servers]]\n".to_owned(),
+        "{ file }" => "[tracing.headers.a]\n".to_owned(),
         title if title.starts_with("[origin.") => format!("[[origin]]\n{title}\n"),
         title if title.starts_with("[site.") || title.starts_with("[[site.") => {
             format!("[[site]]\n{title}\n")

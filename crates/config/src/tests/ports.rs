@@ -1,4 +1,4 @@
-//! `[varnish_cli]`, `[htcp]` and `[tracing]`: what they stand for, and what is said about them.
+//! `[varnish_cli]` and `[htcp]`: what they stand for, and what is said about them.
 
 use insta::assert_snapshot;
 
@@ -91,39 +91,4 @@ fn what_is_no_address_or_missing_is_told() {
       |
       = help: such as "127.0.0.1:4827"
     "#);
-}
-
-#[test]
-fn a_collector_of_traces_has_a_plain_url() {
-    let tracing = |table: &str| load(&file(&format!("[tracing]\n{table}"))).tracing.expect("some");
-    for (endpoint, host, port, path) in [
-        ("http://127.0.0.1:4318", "127.0.0.1", 4318, ""),
-        ("http://collector", "collector", 4318, ""),
-        ("http://[::1]:99/otlp/", "[::1]", 99, "/otlp"),
-        ("http://[::1]", "[::1]", 4318, ""),
-    ] {
-        let tracing = tracing(&format!("endpoint = \"{endpoint}\""));
-        assert_eq!(
-            (tracing.host.as_str(), tracing.port, tracing.path.as_str()),
-            (host, port, path)
-        );
-        assert_eq!(tracing.sample, 0.01);
-    }
-    let whole = tracing("endpoint = \"http://a\"\nsample = 1");
-    assert_eq!(whole.sample, 1.0);
-    for (table, told) in [
-        ("endpoint = \"https://a\"", "`https://a` is no collector's URL"),
-        ("endpoint = \"http://\"", "is no collector's URL"),
-        ("endpoint = \"http://u@a\"", "is no collector's URL"),
-        ("endpoint = \"http://a:x\"", "is no collector's URL"),
-        ("endpoint = \"http://a/?b\"", "is no collector's URL"),
-        ("endpoint = \"http://a b\"", "is no collector's URL"),
-        ("sample = 0.5", "[tracing] needs `endpoint`"),
-        ("endpoint = \"http://a\"\nsample = 1.5", "`sample` is a share from 0 to 1"),
-        ("endpoint = \"http://a\"\nsample = -1", "`sample` is a share from 0 to 1"),
-        ("endpoint = \"http://a\"\nsample = nan", "`sample` is a share from 0 to 1"),
-    ] {
-        let said = said(&file(&format!("[tracing]\n{table}")));
-        assert!(said.contains(told), "{table}: {said}");
-    }
 }

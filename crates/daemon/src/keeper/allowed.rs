@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use config::{CliSecret, Config, LogTarget, PairFiles, Programs};
+use config::{CliSecret, Config, FieldSource, LogTarget, PairFiles, Programs};
 
 use super::How;
 
@@ -106,6 +106,14 @@ fn named(config: &Config) -> HashSet<PathBuf> {
     }
     let secrets = config.cluster.iter().flat_map(|cluster| &cluster.secret_files).flatten();
     all.extend(secrets.map(|(path, _)| path.clone()));
+    let collector = config.tracing.iter();
+    let upstreams = collector.clone().filter_map(|own| own.tls.as_ref());
+    all.extend(upstreams.filter_map(|tls| tls.ca.as_ref()).map(|(path, _)| path.clone()));
+    let fields = collector.flat_map(|own| &own.headers).map(|(_, source)| source);
+    all.extend(fields.filter_map(|source| match source {
+        FieldSource::File(path, _) => Some(path.clone()),
+        FieldSource::Text(_) => None,
+    }));
     let authority = config.acme.as_ref().and_then(|acme| acme.ca.as_ref());
     all.extend(authority.into_iter().map(|(path, _)| path.clone()));
     all
@@ -235,6 +243,15 @@ mod tests {
         assert!(!scene.is_roots("theirs/missing", How::Append));
         fs::set_permissions(&scene.0, Permissions::from_mode(0o777)).expect("a mode");
         assert!(!scene.is_roots("key", How::Read), "everybody may put another there");
+    }
+
+    #[test]
+    fn files_of_the_collector_of_traces_are_named() {
+        let text = "[tracing]\nendpoint = \"https://a\"\nca = \"/ca\"\n\
+                    headers = { a = { file = \"/key\" }, b = \"c\" }\n\
+                    [[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n";
+        let (config, _) = config::load_str(text, "larder.toml").expect("a configuration");
+        assert_eq!(named(&config), ["/ca", "/key"].map(PathBuf::from).into());
     }
 
     #[test]

@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::{Counter, Limit};
@@ -15,7 +14,7 @@ use flow::Shared;
 use flow::invalidate::htcp;
 use flow::invalidate::neighbour::{Message, NeighbourDialect};
 use message::Request;
-use origin::{BodySource, Caller, CorePool, Origin, RequestBody, SourceError};
+use origin::{Caller, CorePool, Origin, RequestBody};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -146,12 +145,7 @@ async fn ask(
     request: &Request,
     body: &[u8],
 ) -> Result<(), Trouble> {
-    let mut body = Whole(Some(Bytes::copy_from_slice(body)).filter(|body| !body.is_empty()));
-    let body = match body.0.is_some() {
-        true => RequestBody::Stream(Box::new(&mut body)),
-        false => RequestBody::None,
-    };
-    let caller = Caller::default();
+    let (body, caller) = (RequestBody::whole(Bytes::copy_from_slice(body)), Caller::default());
     let sent = pool.send(origin, request, body, 0, &caller, &mut ()).await;
     let mut exchange = sent.map_err(|error| Trouble::Now(error.to_string()))?;
     let status = exchange.response.status.code();
@@ -169,15 +163,6 @@ async fn ask(
         _ if was_not_there => Ok(()),
         408 | 425 | 429 | 500..=599 => Err(Trouble::Now(format!("it answers {status}"))),
         _ => Err(Trouble::Refused(format!("it answers {status}"))),
-    }
-}
-
-/// A body that is there.
-struct Whole(Option<Bytes>);
-
-impl BodySource for Whole {
-    fn poll_data(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
-        Poll::Ready(Ok(self.0.take()))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::support;
 use std::time::Duration;
 
 use serde_json::Value;
-use support::collector::{Collector, attribute};
+use support::collector::{CLIENT, Collector, attribute};
 use support::console::printed;
 use support::folder::Folder;
 use support::{PATIENCE, Setup, Stage, eventually, sent_field, whole};
@@ -137,9 +137,9 @@ async fn a_trace_goes_on_to_the_origin_with_a_span_of_its_own() {
         stage.origin.on("/page", Script::cacheable("a page"));
         stage.ask("GET", "/page", &format!("traceparent: 00-{TRACE}-{SPAN}-01\r\n")).await;
         let spans = collector.spans(2).await;
-        let client = spans.iter().find(|span| span["kind"] == 3).expect("a CLIENT span");
+        let client = spans.iter().find(|span| span.kind == CLIENT).expect("a CLIENT span");
         let sent = sent_field(&stage.sole_request("/page"), "traceparent");
-        let id = client["spanId"].as_str().expect("an id");
+        let id = client.id();
         assert_eq!(sent, format!("00-{TRACE}-{id}-01"), "{policy:?}");
         for (key, value) in [("http.request.method", "GET"), ("http.response.status_code", "200")] {
             assert_eq!(attribute(client, key), value, "{policy:?} {key}");

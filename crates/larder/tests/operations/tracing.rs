@@ -2,11 +2,17 @@
 
 use crate::support;
 
-use std::sync::Arc;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-use support::collector::{Collector, attribute};
+use serde_json::Value;
+use support::collector::{Answer, CLIENT, Collector, ERROR, SERVER, Span, attribute};
+use support::console::Ask;
+use support::tls::{Authority, Kind};
 use support::{Setup, Stage, is_hit, sent_field};
+use testkit::larder::binary;
 use testkit::origin::Script;
 use tokio::net::TcpListener;
 
@@ -25,10 +31,6 @@ async fn staged(collector: &Collector, sample: &str) -> Stage {
     Setup { top: &top, ..Setup::default() }.start().await
 }
 
-fn time(span: &Value, name: &str) -> u128 {
-    span[name].as_str().expect("a text").parse().expect("digits")
-}
-
 #[tokio::test]
 async fn a_trace_that_a_client_brings_goes_on_and_is_told() {
     let collector = Collector::start().await;
@@ -38,15 +40,11 @@ async fn a_trace_that_a_client_brings_goes_on_and_is_told() {
     stage.ask("GET", "/page?a=b", &fields).await;
     let spans = collector.spans(2).await;
     let (server, client) = (&spans[0], &spans[1]);
-    assert_eq!(
-        (server["traceId"].as_str(), client["traceId"].as_str()),
-        (Some(TRACE), Some(TRACE))
-    );
-    assert_eq!((server["kind"].as_u64(), client["kind"].as_u64()), (Some(2), Some(3)));
-    assert_eq!(server["parentSpanId"], SPAN);
-    assert_eq!(client["parentSpanId"], server["spanId"]);
+    assert_eq!((&*server.trace(), &*client.trace()), (TRACE, TRACE));
+    assert_eq!((server.kind, client.kind), (SERVER, CLIENT));
+    assert_eq!((server.parent(), client.parent()), (SPAN.to_owned(), server.id()));
     let sent = stage.sole_request("/page?a=b");
-    let context = format!("00-{TRACE}-{}-01", client["spanId"].as_str().expect("a span"));
+    let context = format!("00-{TRACE}-{}-01", client.id());
     assert_eq!(sent_field(&sent, "traceparent"), context);
     assert_eq!(sent_field(&sent, "tracestate"), "vendor=value");
     for (key, value) in [
@@ -73,18 +71,14 @@ async fn a_trace_that_a_client_brings_goes_on_and_is_told() {
     ] {
         assert_eq!(attribute(client, key), value, "{key}");
     }
-    assert_eq!(
-        (&server["traceState"], &client["traceState"]),
-        (&json!("vendor=value"), &json!("vendor=value"))
-    );
-    let (start, end) = ("startTimeUnixNano", "endTimeUnixNano");
-    assert!(time(server, start) <= time(client, start));
-    assert!(time(client, start) <= time(client, end) && time(client, end) <= time(server, end));
+    assert_eq!((&*server.state, &*client.state), ("vendor=value", "vendor=value"));
+    let times = [server.start_ns, client.start_ns, client.end_ns, server.end_ns];
+    assert!(times.is_sorted() && times[0] > 1_700_000_000_000_000_000, "{times:?}");
     // A hit asks nobody.
     assert!(is_hit(&stage.ask("GET", "/page?a=b", &traceparent("01")).await));
     let spans = collector.spans(3).await;
     assert_eq!(attribute(&spans[2], "larder.served"), "HIT");
-    assert_eq!(spans[2]["parentSpanId"], SPAN);
+    assert_eq!(spans[2].parent(), SPAN);
     stage.daemon.counted("larder_trace_spans_total", 3).await;
 }
 
@@ -106,8 +100,8 @@ async fn what_is_not_sampled_goes_on_untold() {
     // What comes after them is told, and they are not.
     stage.ask("GET", "/sampled", &traceparent("01")).await;
     for span in collector.spans(2).await {
-        assert_eq!(span["traceId"], TRACE);
-        assert!(["/sampled", ""].contains(&attribute(&span, "url.path").as_str()), "{span}");
+        assert_eq!(span.trace(), TRACE);
+        assert!(["/sampled", ""].contains(&attribute(&span, "url.path").as_str()), "{span:?}");
     }
 }
 
@@ -118,22 +112,22 @@ async fn traces_are_begun_where_none_is_brought() {
     stage.origin.on("/page", Script::ok("Cache-Control: max-age=600\r\n", "a page"));
     stage.get("/page").await;
     let spans = collector.spans(2).await;
-    let (trace, span) = (&spans[1]["traceId"], &spans[1]["spanId"]);
-    let context =
-        format!("00-{}-{}-01", trace.as_str().expect("a trace"), span.as_str().expect("a span"));
+    let (trace, span) = (spans[1].trace(), spans[1].id());
+    let context = format!("00-{trace}-{span}-01");
     assert_eq!(sent_field(&stage.sole_request("/page"), "traceparent"), context);
-    assert_eq!((&spans[0]["traceId"], &spans[0]["parentSpanId"]), (trace, &Value::Null));
+    assert_eq!((&spans[0].trace(), &*spans[0].parent()), (&trace, ""));
     assert!(is_hit(&stage.get("/page").await));
     let hit = &collector.spans(3).await[2];
-    assert_ne!(&hit["traceId"], trace);
+    assert_ne!(hit.trace(), trace);
     // An error is one of its span's.
     stage.origin.on("/broken", Script::respond("HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"));
     stage.get("/broken").await;
     let spans = collector.spans(5).await;
     let broken = spans.iter().find(|span| attribute(span, "url.path") == "/broken");
-    assert_eq!(broken.expect("a span")["status"]["code"], 2);
+    let code = |span: Option<&Span>| span.and_then(|span| Some(span.status.as_ref()?.code));
+    assert_eq!(code(broken), Some(ERROR));
     let asked = spans.iter().find(|span| attribute(span, "url.full").ends_with("/broken"));
-    assert_eq!(asked.expect("a span")["status"]["code"], 2);
+    assert_eq!((code(asked), code(spans.first())), (Some(ERROR), None));
 }
 
 #[tokio::test]
@@ -147,25 +141,26 @@ async fn two_contexts_are_none_to_the_origin_and_to_the_collector() {
     let sent = sent_field(&stage.sole_request("/page"), "traceparent");
     let spans = collector.spans(2).await;
     for span in &spans {
-        let trace = span["traceId"].as_str().expect("an id");
-        assert!(trace != TRACE && sent.contains(trace), "{sent}: {span:#?}");
-        assert_eq!(span["traceState"], Value::Null);
+        let trace = span.trace();
+        assert!(trace != TRACE && sent.contains(&trace), "{sent}: {span:#?}");
+        assert_eq!(span.state, "");
     }
-    assert_eq!(spans[0]["parentSpanId"], Value::Null);
-    assert!(sent.contains(spans[1]["spanId"].as_str().expect("an id")));
+    assert_eq!(spans[0].parent(), "");
+    assert!(sent.contains(&spans[1].id()));
     // A hit is in none of the two, either.
     assert!(is_hit(&stage.ask("GET", "/page", &fields).await));
-    assert_ne!(collector.spans(3).await[2]["traceId"], TRACE);
+    assert_ne!(collector.spans(3).await[2].trace(), TRACE);
 }
 
 #[tokio::test]
 async fn spans_that_nobody_takes_are_dropped_and_counted() {
     // Nobody listens there.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let collector =
-        Collector { spans: Arc::default(), port: listener.local_addr().expect("bound").port() };
+    let port = listener.local_addr().expect("bound").port();
     drop(listener);
-    let stage = staged(&collector, "1").await;
+    let top = format!("tracing = {{ endpoint = \"http://127.0.0.1:{port}\", sample = 1 }}\n");
+    let setup = Setup { top: &top, limits: "trace_retry = \"1s\"\n", ..Setup::default() };
+    let stage = setup.start().await;
     stage.origin.on("/page", Script::ok("Cache-Control: no-store\r\n", "a page"));
     for _ in 0..20 {
         assert_eq!(stage.get("/page").await.status, 200);
@@ -175,7 +170,130 @@ async fn spans_that_nobody_takes_are_dropped_and_counted() {
     })
     .await;
     assert_eq!(stage.metric("larder_trace_spans_total").await, 0);
-    stage.daemon.tells("larder: traces do not reach 127.0.0.1:").await;
+    stage.daemon.tells("larder: traces do not reach the collector: 127.0.0.1:").await;
+    assert!(stage.limit_hits("trace_retry").await >= 1);
+}
+
+/// Sends a request that has two spans.
+async fn traced(stage: &Stage, target: &str) {
+    stage.origin.on(target, Script::ok("Cache-Control: no-store\r\n", "a page"));
+    stage.ask("GET", target, &traceparent("01")).await;
+}
+
+#[tokio::test]
+async fn a_collector_of_a_vendor_is_reached_over_tls_with_its_key() {
+    let authority = Authority::new();
+    authority.sign("collector", &["127.0.0.1"], Kind::Elliptic);
+    let collector = Collector::secure(authority.acceptor("collector")).await;
+    authority.put("key", "Bearer hush-hush\n");
+    fs::set_permissions(authority.path("key"), Permissions::from_mode(0o600)).expect("a mode");
+    let (port, ca, key) = (collector.port, authority.path("ca.pem"), authority.path("key"));
+    let top = format!(
+        "[tracing]\nendpoint = \"https://127.0.0.1:{port}/otlp\"\nca = \"{ca}\"\nsample = 0\n\
+         headers = {{ x-team = \"web-hush\", authorization = {{ file = \"{key}\" }} }}\n"
+    );
+    let stage = Setup { top: &top, ..Setup::default() }.start().await;
+    traced(&stage, "/one").await;
+    collector.spans(2).await;
+    traced(&stage, "/two").await;
+    collector.spans(4).await;
+    assert_eq!(collector.connections(), 1, "it is kept");
+    for head in collector.heads() {
+        for line in [
+            "Host: 127.0.0.1",
+            "Content-Encoding: gzip",
+            "x-team: web-hush",
+            "authorization: Bearer hush-hush",
+        ] {
+            assert!(head.contains(&format!("\r\n{line}")), "{line}: {head}");
+        }
+    }
+    // A key is renewed by a reload; what cannot be used changes nothing.
+    let reload = async || Ask::post("/reload", &Value::Null).send_locally(&stage.daemon).await;
+    authority.put("key", "Bearer hush-anew\n");
+    let refused = reload().await;
+    assert!(refused.status >= 400 && refused.text().contains("everyone may read it"));
+    fs::set_permissions(authority.path("key"), Permissions::from_mode(0o640)).expect("a mode");
+    assert_eq!(reload().await.status, 200);
+    collector.answer([Answer::refusal(403, "", "not for hush-anew")]);
+    traced(&stage, "/three").await;
+    stage.daemon.tells("traces do not reach the collector: it answers 403: not for ...").await;
+    traced(&stage, "/four").await;
+    collector.spans(6).await;
+    stage.daemon.tells("larder: traces reach the collector again").await;
+    let head = collector.heads().pop().expect("a head");
+    assert!(head.contains("\r\nauthorization: Bearer hush-anew\r\n"), "{head}");
+    stage.daemon.counted("larder_trace_spans_dropped_total", 2).await;
+    // It is nobody's to see.
+    let shown = stage.daemon.ask_admin("GET", "/api/v1/config").await.expect("an answer").text();
+    let mut check = Command::new(binary().expect("a binary"));
+    let check = check.args(["check", "--show"]).arg(stage.daemon.config_file()).output();
+    let check = check.expect("it runs");
+    assert!(check.status.success(), "{check:?}");
+    let check = String::from_utf8_lossy(&check.stdout).into_owned();
+    for text in [stage.daemon.log(), refused.text(), shown, check] {
+        assert!(!text.is_empty() && !text.contains("hush"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_collector_that_nobody_vouches_for_is_told_nothing() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    authority.sign("collector", &["127.0.0.1"], Kind::Elliptic);
+    let collector = Collector::secure(authority.acceptor("collector")).await;
+    let (port, ca) = (collector.port, other.path("ca.pem"));
+    let top = format!(
+        "tracing = {{ endpoint = \"https://127.0.0.1:{port}/otlp\", ca = \"{ca}\", sample = 1 }}\n"
+    );
+    let stage = Setup { top: &top, ..Setup::default() }.start().await;
+    stage.get("/page").await;
+    let told = format!("traces do not reach the collector: 127.0.0.1:{port}: cannot connect: ");
+    stage.daemon.tells(&told).await;
+    assert!(collector.heads().is_empty());
+}
+
+#[tokio::test]
+async fn what_a_collector_cannot_take_yet_is_kept_for_it() {
+    let collector = Collector::start().await;
+    collector.answer([
+        Answer::refusal(503, "Retry-After: 2\r\n", ""),
+        Answer::refusal(429, "", "slowly"),
+    ]);
+    let stage = staged(&collector, "0").await;
+    traced(&stage, "/one").await;
+    stage.daemon.tells("larder: traces do not reach the collector: it answers 503").await;
+    let began = Instant::now();
+    traced(&stage, "/two").await;
+    let spans = collector.spans(4).await;
+    assert!(began.elapsed() > Duration::from_millis(1_500), "{:?}", began.elapsed());
+    let asked = |path: &str| spans.iter().any(|span| attribute(span, "url.path") == path);
+    assert!(asked("/one") && asked("/two"));
+    stage.daemon.counted("larder_trace_spans_total", 4).await;
+    stage.daemon.counted("larder_trace_retries_total", 2).await;
+    stage.daemon.counted("larder_trace_spans_dropped_total", 0).await;
+    stage.daemon.tells("larder: traces reach the collector again").await;
+}
+
+#[tokio::test]
+async fn rejected_spans_are_dropped_ones_and_told_once() {
+    let collector = Collector::start().await;
+    let rejecting = || Answer::rejecting(1, "too old");
+    collector.answer([rejecting(), rejecting()]);
+    let port = collector.port;
+    let top = format!(
+        "tracing = {{ endpoint = \"http://127.0.0.1:{port}/otlp\", sample = 0, \
+         compression = \"none\" }}\n"
+    );
+    let stage = Setup { top: &top, ..Setup::default() }.start().await;
+    for (target, count) in [("/one", 2), ("/two", 4)] {
+        traced(&stage, target).await;
+        collector.spans(count).await;
+    }
+    stage.daemon.counted("larder_trace_spans_total", 2).await;
+    stage.daemon.counted("larder_trace_spans_dropped_total", 2).await;
+    let log = stage.daemon.tells("the collector of traces rejects 1 spans: too old").await;
+    assert_eq!(log.matches("rejects").count(), 1, "{log}");
+    assert!(collector.heads().iter().all(|head| !head.contains("Content-Encoding")));
 }
 
 #[tokio::test]

@@ -1,0 +1,37 @@
+//! Values of a file that messages about it must not show, whatever else of their line they show.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::reader::Span;
+
+/// The text with such values masked, byte for byte, so that every place in it stays where it is;
+/// `None` if `top`, which was read of it, has none.
+pub(super) fn masked(text: &str, top: &DeTable<'_>) -> Option<String> {
+    let mut secrets = Vec::new();
+    let headers = top.get("tracing").and_then(|value| value.get_ref().get("headers"));
+    headers.iter().for_each(|value| collect(value, &mut secrets));
+    if secrets.is_empty() {
+        return None;
+    }
+    let mut bytes = text.as_bytes().to_vec();
+    for span in secrets {
+        // Quotes and line ends: what was TOML stays TOML.
+        let hidden = bytes.get_mut(span).into_iter().flatten();
+        hidden.filter(|b| !b"\"'\r\n".contains(b)).for_each(|b| *b = b'*');
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Notes where `value` has texts, but for names of files.
+fn collect(value: &Spanned<DeValue<'_>>, found: &mut Vec<Span>) {
+    match value.get_ref() {
+        DeValue::String(_) => found.push(value.span()),
+        DeValue::Array(array) => array.iter().for_each(|each| collect(each, found)),
+        DeValue::Table(table) => {
+            let other = table.iter().filter(|(name, _)| name.get_ref() != "file");
+            other.for_each(|(_, each)| collect(each, found));
+        }
+        _ => {}
+    }
+}

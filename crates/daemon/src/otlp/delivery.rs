@@ -1,0 +1,197 @@
+//! Requests to the collector, over a connection that is kept, and what its answers mean (OTLP,
+//! "OTLP/HTTP Response").
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::Limits;
+use base::counters::Registry;
+use flow::Shared;
+use message::date::parse_retry_after_ms;
+use message::{HeaderId, Response};
+use origin::{Caller, CorePool, Exchange, Origin, RequestBody};
+use prost::Message;
+
+use super::messages::{ExportTracePartialSuccess, ExportTraceServiceResponse, RpcStatus};
+use super::spans::Batch;
+use crate::collector::{Collector, PROTOBUF};
+use crate::tended::{Tended, tend};
+
+/// Bytes of an answer's body that are read, at most: the rest is left with its connection.
+const ANSWER_BYTES: usize = 64 << 10;
+/// Characters of a collector's own words that are told.
+const WORDS: usize = 200;
+
+/// The fate of a delivery.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// The collector has it, but for so many spans, with its words about that.
+    Taken { rejected: u64, words: String },
+    /// It may take it later; after so many milliseconds, if it says.
+    Later { why: String, wait_ms: Option<u64> },
+    /// It never takes it.
+    Refused { why: String },
+}
+
+/// Deliveries to a collector.
+pub(super) struct Deliveries {
+    shared: Arc<Shared>,
+    pool: Rc<CorePool>,
+    /// The way to the collector that was delivered to last.
+    way: Option<Tended>,
+}
+
+impl Deliveries {
+    /// No deliveries so far. They are not counted among requests to origins.
+    pub(super) fn new(shared: &Arc<Shared>, limits: &Limits) -> Self {
+        let pool = CorePool::new(Registry::default().register(), limits);
+        Self { shared: Arc::clone(shared), pool: Rc::new(pool), way: None }
+    }
+
+    /// Closes connections that have been idle for too long.
+    pub(super) fn sweep(&self) {
+        self.pool.sweep(rt::now().mono_ms);
+    }
+
+    /// Delivers a batch.
+    pub(super) async fn deliver(&mut self, collector: &Collector, batch: &Batch) -> Fate {
+        let origin = self.origin(collector);
+        let request = collector.request(batch.body.len(), batch.is_gzip);
+        let (body, caller) = (RequestBody::whole(batch.body.clone()), Caller::default());
+        let sent = self.pool.send(&origin, &request, body, 0, &caller, &mut ()).await;
+        match sent {
+            Ok(mut exchange) => {
+                let body = body_of(&mut exchange).await;
+                let now_secs = rt::now().unix_secs();
+                let mut fate = judged(&exchange.response, &body, now_secs);
+                fate.keep_secrets(collector);
+                fate
+            }
+            Err(error) => Fate::Later { why: error.to_string(), wait_ms: None },
+        }
+    }
+
+    /// The collector as an origin; another one only where something about it is new.
+    fn origin(&mut self, collector: &Collector) -> Arc<Origin> {
+        let known = self.way.take_if(|way| *way.origin.config() == collector.origin);
+        let way =
+            known.unwrap_or_else(|| tend(Origin::new(collector.origin.clone()), &self.shared));
+        Arc::clone(&self.way.insert(way).origin)
+    }
+}
+
+/// The beginning of an answer's body. One that breaks off says as much.
+async fn body_of(exchange: &mut Exchange) -> Vec<u8> {
+    let mut body = Vec::new();
+    while body.len() < ANSWER_BYTES
+        && let Ok(true) = exchange.next(&mut |piece: &[u8]| body.extend_from_slice(piece)).await
+    {
+    }
+    body
+}
+
+impl Fate {
+    fn keep_secrets(&mut self, collector: &Collector) {
+        let (Self::Taken { words: text, .. }
+        | Self::Later { why: text, .. }
+        | Self::Refused { why: text }) = self;
+        *text = shown(&collector.without_secrets(text));
+    }
+}
+
+/// The fate that an answer tells.
+fn judged(response: &Response, body: &[u8], now_secs: u64) -> Fate {
+    let status = response.status.code();
+    let media_type = response.headers.value(HeaderId::ContentType).unwrap_or_default();
+    let is_protobuf = media_type.starts_with(PROTOBUF.as_bytes());
+    if (200..=299).contains(&status) {
+        let answer = ExportTraceServiceResponse::decode(body).ok().filter(|_| is_protobuf);
+        let partial = answer.and_then(|answer| answer.partial_success).unwrap_or_default();
+        let ExportTracePartialSuccess { rejected_spans, error_message } = partial;
+        let rejected = u64::try_from(rejected_spans).unwrap_or(0);
+        return Fate::Taken { rejected, words: error_message };
+    }
+    let words = match RpcStatus::decode(body) {
+        Ok(status) if is_protobuf => status.message,
+        Err(_) if is_protobuf => String::new(),
+        _ => String::from_utf8_lossy(body).into_owned(),
+    };
+    let mut why = format!("it answers {status}");
+    if !words.trim().is_empty() {
+        why = format!("{why}: {}", words.trim());
+    }
+    match status {
+        429 | 502 | 503 | 504 => {
+            let wait = response.headers.value(HeaderId::RetryAfter);
+            let wait_ms = wait.and_then(|value| parse_retry_after_ms(value, now_secs));
+            Fate::Later { why, wait_ms }
+        }
+        _ => Fate::Refused { why },
+    }
+}
+
+/// Somebody else's words as they may stand in a line.
+fn shown(text: &str) -> String {
+    let cut: String = text.chars().take(WORDS).collect();
+    cut.escape_debug().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use message::Status;
+
+    use super::*;
+
+    fn answer(status: u16, fields: &[(&str, &str)]) -> Response {
+        let mut response = Response::new(Status::new(status).expect("a status"));
+        for (name, value) in fields {
+            response.headers.push_named(name.as_bytes(), value.as_bytes());
+        }
+        response
+    }
+
+    const TYPE: (&str, &str) = ("Content-Type", PROTOBUF);
+
+    #[test]
+    fn what_is_taken_may_be_taken_in_part() {
+        let taken = |rejected, words: &str| Fate::Taken { rejected, words: words.to_owned() };
+        let partial = |rejected_spans, words: &str| {
+            let error_message = words.to_owned();
+            let partial = ExportTracePartialSuccess { rejected_spans, error_message };
+            ExportTraceServiceResponse { partial_success: Some(partial) }.encode_to_vec()
+        };
+        let fate = |body: &[u8], fields: &[_]| judged(&answer(200, fields), body, 0);
+        assert_eq!(fate(b"", &[TYPE]), taken(0, ""));
+        assert_eq!(fate(&partial(3, "old"), &[TYPE]), taken(3, "old"));
+        assert_eq!(fate(&partial(-3, ""), &[TYPE]), taken(0, ""));
+        // Neither is ours.
+        assert_eq!(fate(b"{}", &[("Content-Type", "application/json")]), taken(0, ""));
+        assert_eq!(fate(&partial(3, "old"), &[]), taken(0, ""));
+        assert_eq!(judged(&answer(202, &[TYPE]), b"\xff", 0), taken(0, ""));
+    }
+
+    #[test]
+    fn four_statuses_are_tried_again_and_no_other() {
+        for status in [429, 502, 503, 504] {
+            let fate = judged(&answer(status, &[("Retry-After", "7")]), b"", 0);
+            let why = format!("it answers {status}");
+            assert_eq!(fate, Fate::Later { why, wait_ms: Some(7_000) });
+        }
+        for status in [301, 400, 401, 403, 404, 408, 413, 500, 501, 505] {
+            let fate = judged(&answer(status, &[("Retry-After", "7")]), b"", 0);
+            assert_eq!(fate, Fate::Refused { why: format!("it answers {status}") });
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_told_in_the_collectors_words() {
+        let status = RpcStatus { message: "no such key".to_owned() }.encode_to_vec();
+        let refused = |why: &str| Fate::Refused { why: why.to_owned() };
+        let fate = |body: &[u8], fields: &[_]| judged(&answer(401, fields), body, 0);
+        assert_eq!(fate(&status, &[TYPE]), refused("it answers 401: no such key"));
+        assert_eq!(fate(b"\xff", &[TYPE]), refused("it answers 401"));
+        assert_eq!(fate(b" denied\n", &[]), refused("it answers 401: denied"));
+        assert_eq!(shown("a\n\u{1b}[0m"), "a\\n\\u{1b}[0m");
+        assert_eq!(shown(&"x".repeat(999)).len(), WORDS);
+    }
+}
