@@ -54,6 +54,9 @@ fn scratch(name: &str) -> PathBuf {
     folder
 }
 
+/// The programs of a package, in the order of their names.
+const PROGRAMS: [&str; 3] = ["larder", "larder-bench", "larder-top"];
+
 /// The debug binary: `LARDER_BIN`, or the one beside the tests, built if it is not there.
 fn program() -> PathBuf {
     if let Some(named) = std::env::var_os("LARDER_BIN") {
@@ -199,8 +202,11 @@ fn the_package_says_what_it_needs_and_what_an_administrator_may_change() {
         whole(Command::new("sh").arg("-n").arg("-c").arg(text(script)));
     }
     assert!(INSTALLED.keys().all(|path| path.is_ascii()));
-    assert_eq!(INSTALLED["usr/bin/larder"].0, 0o755);
-    assert!(INSTALLED.iter().all(|(path, (mode, _))| path == "usr/bin/larder" || *mode == 0o644));
+    let (programs, others): (Vec<_>, Vec<_>) =
+        INSTALLED.iter().partition(|(path, _)| path.starts_with("usr/bin/"));
+    assert!(programs.iter().map(|(path, _)| &path[8..]).eq(PROGRAMS), "{:?}", programs.len());
+    assert!(programs.iter().all(|(_, (mode, _))| *mode == 0o755));
+    assert!(others.iter().all(|(_, (mode, _))| *mode == 0o644));
 }
 
 #[test]
@@ -339,7 +345,9 @@ fn the_image_s_digests_and_sizes_are_those_of_its_blobs() {
 
     let files = unpack(&layer);
     assert_eq!(config["config"]["Entrypoint"][1], "serve");
-    assert_eq!(files["usr/bin/larder"].1, INSTALLED["usr/bin/larder"].1);
+    for program in PROGRAMS.map(|name| format!("usr/bin/{name}")) {
+        assert_eq!(files[&program].1, INSTALLED[&program].1, "{program}");
+    }
     let user = config["config"]["User"].as_str().expect("a user");
     assert!(!user.starts_with('0') && user.contains(':'), "{user}");
     for folder in ["run/larder", "var/cache/larder", "var/lib/larder"] {
@@ -398,7 +406,9 @@ fn the_tarball_has_the_same_program_and_configuration() {
     let (top, _) = files.keys().next().and_then(|path| path.split_once('/')).expect("one folder");
     assert!(files.keys().all(|path| path.starts_with(&format!("{top}/"))));
     let file = |path: &str| &files[&format!("{top}/{path}")];
-    assert_eq!(file("bin/larder"), &INSTALLED["usr/bin/larder"]);
+    for name in PROGRAMS {
+        assert_eq!(file(&format!("bin/{name}")), &INSTALLED[&format!("usr/bin/{name}")], "{name}");
+    }
     assert_eq!(file("etc/larder.toml"), &INSTALLED["etc/larder/larder.toml"]);
     assert!(file("share/man/man1/larder-serve.1").1.starts_with(b".ie"));
 }
