@@ -6,7 +6,7 @@ set -euo pipefail
 # Its neighbours, whatever PATH finds: all three are of one toolchain.
 [[ $1 != /* ]] || PATH=$(dirname "$1"):$PATH
 case "${CARGO_PKG_NAME:-} $* " in
-  " "* | *" --test "* | *" build_script_build "*) exec clippy-driver "$@" ;;
+  " "* | *" --test "* | *" --print=file-names "* | *" build_script_build "*) exec clippy-driver "$@" ;;
 esac
 clippy-driver "$@"
 words=()
