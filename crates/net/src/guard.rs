@@ -154,8 +154,8 @@ pub(crate) struct Guard {
     expired: Cell<Option<Limit>>,
     /// The counter for the connection's end.
     ends_as: Cell<Counter>,
-    /// When the sending of the response began that is being sent.
-    answer_ms: Cell<u64>,
+    /// When the sending of the response began that is being sent, or still comes.
+    answer_ms: Cell<Option<u64>>,
     /// Times that programs have set; most connections have none.
     own: OnceCell<Box<Cell<Times>>>,
     waker: RefCell<Option<Waker>>,
@@ -173,7 +173,7 @@ impl Guard {
             ticks: Cell::new(false),
             expired: Cell::new(None),
             ends_as: Cell::new(Counter::ClosedByClient),
-            answer_ms: Cell::new(now_ms),
+            answer_ms: Cell::new(None),
             own: OnceCell::new(),
             waker: RefCell::new(None),
         })
@@ -228,9 +228,15 @@ impl Guard {
 
     /// A response over HTTP/1 begins to be sent: from here on all of it is timed.
     pub(crate) fn answering(&self, now_ms: u64) {
-        self.answer_ms.set(now_ms);
+        self.answer_ms.set(Some(now_ms));
         self.send.start(now_ms);
         self.looks.held.set(None);
+    }
+
+    /// It has been sent, or is given up.
+    pub(crate) fn answered(&self) {
+        self.answer_ms.set(None);
+        self.send_done();
     }
 
     /// The timeouts that programs have set.
@@ -348,16 +354,20 @@ impl Guard {
                 },
             )
         };
-        let whole_ms = match limits.response_time {
-            _ if let Some(own) = own.send => millis(own),
-            0 => u64::MAX,
-            limit => limit,
-        };
         let whole = || {
-            let sent_for = now_ms.saturating_sub(self.answer_ms.get());
-            (self.send.active.get() && sent_for > whole_ms).then_some(Limit::ResponseTime)
+            let took_ms = now_ms.saturating_sub(self.answer_ms.get()?);
+            (took_ms > self.response_ms(limits)).then_some(Limit::ResponseTime)
         };
         phase.or_else(send).or_else(whole).or_else(receive)
+    }
+
+    /// Milliseconds that sending a whole response may take.
+    pub(crate) fn response_ms(&self, limits: &Limits) -> u64 {
+        match limits.response_time {
+            _ if let Some(own) = self.times().send => millis(own),
+            0 => u64::MAX,
+            limit => limit,
+        }
     }
 
     /// Milliseconds that a client may take nothing of a response.

@@ -95,7 +95,7 @@ async fn send(conn: &mut Conn, core: &CoreCtx, segments: &mut Segments) -> io::R
     guard.sending(core.flow.now().mono_ms);
     let stream = RefCell::new(&mut conn.stream);
     let sent = write_all(&guard, core, &stream, segments).await;
-    guard.send_done();
+    guard.answered();
     sent
 }
 
@@ -397,7 +397,7 @@ impl Sending<'_> {
         let wire = BodyLine { framing, trails, framed: &self.wrote.framed };
         let send = pin!(send_body(core, guard, stream, head, body, wire));
         let sent = upload.beside(core, guard, stream, send, watch).await;
-        guard.send_done();
+        guard.answered();
         sent.unwrap_or(Err(SendError::Io)).map(|()| Sent {
             head_bytes,
             body_bytes: guard.sent_in_all().saturating_sub(before_body + self.wrote.framed.get()),

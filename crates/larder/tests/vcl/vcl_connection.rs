@@ -177,6 +177,19 @@ async fn a_program_says_how_long_a_client_may_take() {
 }
 
 #[tokio::test]
+async fn a_response_that_drips_ends_when_its_time_is_over() {
+    let recv = "set sess.send_timeout = 0.5s; return (pass);";
+    let stage = Stage::start("", recv).await;
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n";
+    stage.origin.otherwise(Script::respond(head).trickle("x".repeat(100), 100));
+    let mut client = stage.connect().await;
+    client.send(&asked("GET", "/", ""), Pieces::Whole).await.expect("sent");
+    let (received, end) = client.rest().await;
+    assert!(end != End::Open && !received.ends_with(&[b'x'; 100]), "{end:?}: {received:?}");
+    stage.daemon.limit_counted("response_time", 1).await;
+}
+
+#[tokio::test]
 async fn a_program_knows_the_socket() {
     let recv = "set req.http.said = tcp.congestion_algorithm(\"reno\") + \"/\" \
                 + tcp.congestion_algorithm(\"nope\") + \"/\" + unix.uid() + \"/\" \

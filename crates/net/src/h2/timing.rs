@@ -107,12 +107,7 @@ impl H2 {
     ) -> Option<Limit> {
         let lane = &mut self.lanes[at.place];
         lane.reply.as_ref()?;
-        let whole_ms = match limits.response_time {
-            _ if let Some(own) = self.guard.times().send => (own * 1000.0) as u64,
-            0 => u64::MAX,
-            limit => limit,
-        };
-        if now_ms.saturating_sub(lane.begun_ms) > whole_ms {
+        if now_ms.saturating_sub(lane.begun_ms) > self.guard.response_ms(limits) {
             return Some(Limit::ResponseTime);
         }
         if !self.engine.is_held_back(at) {
