@@ -143,7 +143,8 @@ impl Upload {
     }
 
     /// Runs `main` while the body is moved on; `main` decides when this ends. With `watch`, so does
-    /// a client that leaves: the result is `None` then.
+    /// a client that leaves, and the limit on the time of a whole response, for which an origin that
+    /// drips counts like a client that does: the result is `None` then.
     pub(crate) async fn beside<T>(
         &mut self,
         core: &CoreCtx,
@@ -163,11 +164,13 @@ impl Upload {
                 }
                 return Poll::Ready(Some(done));
             }
-            if watch {
-                self.poll_gone(cx, core, guard, stream).map(|()| None)
-            } else {
-                Poll::Pending
+            if !watch {
+                return Poll::Pending;
             }
+            if guard.poll_expired(cx) == Poll::Ready(Limit::ResponseTime) {
+                return Poll::Ready(None);
+            }
+            self.poll_gone(cx, core, guard, stream).map(|()| None)
         })
         .await
     }
