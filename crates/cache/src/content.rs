@@ -70,6 +70,15 @@ pub trait Elsewhere: fmt::Debug + Send + Sync {
     fn trailers(&self) -> Option<Trailers> {
         None
     }
+    /// What a store below memory keeps in its place, where its bytes are stored objects of their own;
+    /// otherwise `None`.
+    fn kept(&self) -> Option<Vec<u8>> {
+        None
+    }
+    /// The life of those objects: they go with its last owner. `None` where there are none.
+    fn life(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        None
+    }
     /// Words for operators on how much of it is there.
     fn told(&self) -> Option<String> {
         None

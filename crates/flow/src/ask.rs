@@ -15,12 +15,9 @@ use policy::{Notes, Peer};
 use crate::assemble::Within;
 use crate::error_pages;
 use crate::interims::Interims;
-use crate::live::{Live, Site};
+use crate::live::{LiveRef, Site};
 use crate::reply::{Head, Made, Reply};
 use crate::trace::{Decided, Trace};
-
-/// The configuration a request began with, shared cheaply within its core.
-pub type LiveRef = Rc<Arc<Live>>;
 
 /// A request and what belongs to it while it is dealt with.
 #[derive(Clone, Copy)]

@@ -13,34 +13,38 @@ mod begin;
 mod document;
 mod environment;
 mod feed;
+mod foreseen;
 mod fragment;
 mod hand_on;
+mod instructions;
 mod page;
 mod places;
 mod stitch;
+mod supply;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Counter;
-use cache::Reader;
 use codec::Coding;
 use hand_on::PageCoder;
 use message::HeaderId;
 
-use begin::{ComingBody, Slot, Slots, Text};
-use document::ReadPage;
+use begin::{Slot, Slots, Text};
+use instructions::ReadPage;
 use stitch::{Clip, PAGE_BYTES, Stitch};
+use supply::Supply;
 
 use crate::ask::Front;
 use crate::body::{Part, Parts, ReplyBody};
 use crate::core::Core;
 use crate::reply::{Head, Reply};
-use crate::way::{Slow, Start, Way};
+use crate::way::{Slow, Start, WaitingPage, Way};
 
-pub(crate) use document::{Instructions, plain};
-pub(crate) use page::{Composed, Dialect, Top, Within};
+pub(crate) use document::plain;
+pub(crate) use instructions::{Dialect, Instructions};
+pub(crate) use page::{Composed, Top, Within};
 
 /// Bytes without a coding that are put into a page in gzip at once. Each of them is summed
 /// (CRC-32), and no one else has the core meanwhile: of more it is a task's business, which gives
@@ -52,34 +56,10 @@ const BODY_BYTES: u64 = 2_500;
 const WAITS_BYTES: u64 = 6_000;
 
 /// A page whose pieces are not all at hand.
-pub(crate) struct Assembly {
+struct Assembly {
     reply: Reply,
     page: Rc<Composed>,
     source: Supply,
-}
-
-/// Where the pieces come from.
-enum Supply {
-    /// Of a page that is there.
-    Slots(Slots, Text),
-    /// The same, some of whose fragments decide what follows them.
-    Nodes(Arc<ReadPage>, Text),
-    /// Of a page that still comes.
-    Stream(Reader),
-}
-
-impl Supply {
-    /// All of a page as it is.
-    fn verbatim(body: ReplyBody) -> Self {
-        let slot = match body {
-            ReplyBody::Parts(parts) => Slots::from_iter(parts.map(Slot::Part)),
-            ReplyBody::Stream { reader, .. } => {
-                vec![Slot::Body(ComingBody::own(reader))]
-            }
-            _ => Slots::new(),
-        };
-        Self::Slots(slot, Text::None)
-    }
 }
 
 /// Puts `reply` together if it is a page of others, as far as that goes without waiting.
@@ -203,9 +183,8 @@ fn say_gzip(reply: &mut Reply) {
     }
 }
 
-impl Assembly {
-    /// Bytes that the pieces take which have begun, about, beside what they are of.
-    pub(crate) fn memory(&self) -> u64 {
+impl WaitingPage for Assembly {
+    fn memory(&self) -> u64 {
         let bytes = |slot: &Slot| match slot {
             Slot::Body(..) | Slot::Gzip(..) => BODY_BYTES,
             Slot::Waits(_) => WAITS_BYTES,
@@ -217,9 +196,8 @@ impl Assembly {
         }
     }
 
-    /// Has the pieces come, and returns the reply, whose body they become.
-    pub(crate) fn run(self, core: &Rc<Core>, front: Front<'_>) -> Reply {
-        let Self { mut reply, page, source } = self;
+    fn run(self: Box<Self>, core: &Rc<Core>, front: Front<'_>) -> Reply {
+        let Self { mut reply, page, source } = *self;
         let mut passage = front.passage(&page.live.limits);
         passage.bytes = passage.bytes.min(places::part_of(&passage.account));
         reply.about.trace = Some(Rc::clone(&page.trace));

@@ -13,12 +13,12 @@ use origin::CorePool;
 use policy::Notes;
 use vcl::counts::Counts;
 
-use crate::ask::{Ask, LiveRef};
+use crate::ask::Ask;
 use crate::finish::{CoreLog, Records};
 use crate::gate::Known;
 use crate::invalidate::{Cause, Haste, Invalidation, NotDone, Outcome, Sites, Target};
 use crate::key::{self, select_by};
-use crate::live::{Live, Shared, Site};
+use crate::live::{Live, LiveRef, Shared, Site};
 use crate::over;
 use crate::slices::Desk;
 use crate::tier::{self, Begin};

@@ -5,10 +5,14 @@ mod confirm;
 mod deliver;
 mod fetch;
 mod includes;
+mod instead;
 mod notes;
 mod object;
+mod shape;
 
-pub(crate) use deliver::{fetched, is_negotiated, occasion, passing, shape, stored, switched};
-pub(crate) use fetch::{ByPolicy, Instead, NamedFile, Switched, refresh};
+pub(crate) use deliver::{fetched, is_negotiated, occasion, passing, stored, switched};
+pub(crate) use fetch::{ByPolicy, refresh};
 pub(crate) use includes::of_stored as dialect_of;
+pub(crate) use instead::{Instead, NamedFile};
 pub(crate) use object::plan_by;
+pub(crate) use shape::shape;

@@ -9,31 +9,30 @@
 //! Who names a hash learns whether something with that hash is stored. So a dictionary is only for
 //! requests that would have been given it, had they asked for it: see [`Occasion::audience`].
 
+mod entry;
 mod listed;
 mod make;
+mod named;
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use base::{KeyBuf, Now, key_fields};
 use bytes::Bytes;
-use cache::{Attached, BodyRef, Object, Record};
-use codec::dictionary::{DeltaCoding, DictionaryHash, UseAs, available, taken};
-use codec::{Coding, delta};
+use cache::{Object, Record};
 use message::{HeaderId, Request, Scheme, Status};
 use observe::DictionaryUse;
 use policy::{Notes, Peer, ReceiveCtx, ReceiveVerdict};
 
 use crate::ask::Ask;
 use crate::core::Core;
-use crate::form;
 use crate::live::{Live, Shared};
-use crate::reply::{SentCoding, SentForm};
-use crate::stored::stored_head;
+use crate::sent::SentForm;
+use entry::{Birth, Dictionary, origin};
+use named::{form_with, is_readable};
 
 pub(crate) use listed::Dictionaries;
+pub(crate) use named::{had, named};
 
 /// A request for a stored response, as far as dictionaries go by it.
 #[derive(Clone, Copy)]
@@ -84,15 +83,6 @@ impl Occasion<'_> {
     }
 }
 
-/// Where a response was asked for that may be a dictionary.
-#[derive(Debug)]
-struct Birth {
-    /// Scheme, host and port of the requests that it is for.
-    origin: Box<[u8]>,
-    target: Box<[u8]>,
-    audience: Box<[u8]>,
-}
-
 impl Birth {
     fn of(occasion: Occasion<'_>, object: &Record) -> Self {
         Self {
@@ -103,48 +93,7 @@ impl Birth {
     }
 }
 
-/// A stored response that says that it may serve as a dictionary.
-#[derive(Debug)]
-pub(crate) struct Dictionary {
-    body: BodyRef,
-    coding: Coding,
-    birth: Birth,
-    /// `None` if its field is malformed: then it is no dictionary.
-    use_as: Option<UseAs>,
-    hash: OnceLock<DictionaryHash>,
-    /// Somebody has begun to compute the hash, or has had no success.
-    is_begun: AtomicBool,
-    /// When it may be listed among those that are found by their hash, in milliseconds of the
-    /// monotonic clock: never again while it is.
-    list_from_ms: AtomicU64,
-}
-
-impl Attached for Dictionary {
-    fn memory(&self) -> u64 {
-        let pattern = self.use_as.as_ref().map_or(0, UseAs::memory);
-        let Birth { origin, target, audience } = &self.birth;
-        (size_of::<Self>() + origin.len() + target.len() + audience.len() + pattern) as u64
-    }
-}
-
 impl Dictionary {
-    /// The one that `object` is, which was asked for so.
-    fn of(object: &Arc<Object>, birth: Birth) -> Self {
-        let use_as = stored_head(object).and_then(|head| {
-            let values = head.headers.values(HeaderId::UseAsDictionary);
-            UseAs::parse(values, &birth.origin, &birth.target)
-        });
-        Self {
-            body: object.body_ref(),
-            coding: object.flags().coding,
-            birth,
-            use_as,
-            hash: OnceLock::new(),
-            is_begun: AtomicBool::new(false),
-            list_from_ms: AtomicU64::new(0),
-        }
-    }
-
     /// Returns true if it may be used for `object`, the answer to a request.
     fn is_for(&self, occasion: Occasion<'_>, object: &Record) -> bool {
         let request = occasion.request;
@@ -154,104 +103,6 @@ impl Dictionary {
             && self.birth.audience == occasion.audience(object)
             && occasion.is_routed_alike(&self.birth.target)
     }
-}
-
-/// Scheme, host and port of a request, as URLs spell them.
-fn origin(request: &Request) -> Vec<u8> {
-    let mut origin = [b"https://", &request.host[..]].concat();
-    if let Some(port) = request.port {
-        origin.extend_from_slice(format!(":{port}").as_bytes());
-    }
-    origin
-}
-
-/// A dictionary that a client has, and the coding in which it takes what is coded with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
-    hash: DictionaryHash,
-    coding: DeltaCoding,
-}
-
-impl Named {
-    /// The key of the form.
-    fn key(&self) -> u64 {
-        key(&self.hash) | u64::from(self.coding == DeltaCoding::Dcb)
-    }
-}
-
-/// Common bits of the keys of all forms with a dictionary; the lowest one tells codings apart.
-fn key(hash: &DictionaryHash) -> u64 {
-    let mut first = [0; 8];
-    first.copy_from_slice(&hash[..8]);
-    u64::from_le_bytes(first) & !1
-}
-
-/// The dictionary that the client of `request` names, over HTTPS, where the client takes such a
-/// coding. Whether there is such a dictionary, and who may have it, are other questions.
-///
-/// # Errors
-/// The reason for naming none.
-#[inline]
-pub(crate) fn named(request: &Request) -> Result<Named, DictionaryUse> {
-    if !request.headers.contains(HeaderId::AvailableDictionary) {
-        return Err(DictionaryUse::NotNamed);
-    }
-    named_well(request)
-}
-
-#[cold]
-fn named_well(request: &Request) -> Result<Named, DictionaryUse> {
-    let headers = &request.headers;
-    if request.scheme != Scheme::Https {
-        return Err(DictionaryUse::PlainHttp);
-    }
-    let coding = taken(headers.values(HeaderId::AcceptEncoding)).ok_or(DictionaryUse::NotTaken)?;
-    let hash = available(headers.values(HeaderId::AvailableDictionary));
-    Ok(Named { hash: hash.ok_or(DictionaryUse::Malformed)?, coding })
-}
-
-/// Returns true if the page that asks could read `object`: otherwise its length, seen from outside,
-/// would tell what differs from what the page has (RFC 9842 9.3.3).
-fn is_readable(request: &Request, object: &Record) -> bool {
-    let headers = &request.headers;
-    let (site, mode) =
-        (headers.value_named(b"sec-fetch-site"), headers.value_named(b"sec-fetch-mode"));
-    match (site, mode) {
-        (None | Some(b"same-origin"), _) | (_, None | Some(b"navigate" | b"same-origin")) => true,
-        (_, Some(b"cors")) => {
-            let head = stored_head(object);
-            let allowed = head.as_ref().and_then(|head| {
-                let mut values = head.headers.values_named(b"access-control-allow-origin");
-                values.next().filter(|_| values.next().is_none())
-            });
-            let asks = headers.value(HeaderId::Origin);
-            allowed.zip(asks).is_some_and(|(allowed, asks)| allowed == b"*" || allowed == asks)
-        }
-        _ => false,
-    }
-}
-
-/// The form of `object` that is coded with this dictionary, if it is there.
-fn form_with(object: &Object, named: &Named) -> Option<(Bytes, SentForm)> {
-    // Two dictionaries may have one key; the form itself names its own.
-    let Named { hash, coding } = named;
-    let is_it = |body: &Bytes| delta::needs(body) == Some((*coding, hash));
-    let bytes = object.keyed_form(named.key()).filter(is_it)?;
-    let tag = form::tags(object).map(|tags| {
-        let mut tag = Vec::new();
-        tags.write_delta(*coding, hash, &mut tag);
-        tag
-    });
-    Some((bytes, SentForm { coding: SentCoding::Delta(*coding), tag }))
-}
-
-/// The form with a dictionary that the client of `request` has, as its If-None-Match says.
-pub(crate) fn had(object: &Record, request: &Request) -> Option<SentForm> {
-    named(request).ok()?;
-    let tags = form::tags(object)?;
-    let mut listed = message::list::members(request.headers.values(HeaderId::IfNoneMatch));
-    let (tag, coding) = listed.find_map(|tag| Some((tag, tags.delta_of(tag)?)))?;
-    Some(SentForm { coding: SentCoding::Delta(coding), tag: Some(tag.to_vec()) })
 }
 
 /// Takes note that a client gets `object`, which may be a dictionary for what it asks for next.
@@ -267,15 +118,6 @@ fn note_dictionary(core: &Rc<Core>, occasion: Occasion<'_>, object: &Arc<Object>
     let attached = object.attached::<Dictionary>();
     if attached.is_none_or(|dictionary| !dictionary.is_settled(occasion.now.mono_ms)) {
         note_first(core, occasion, object);
-    }
-}
-
-impl Dictionary {
-    /// Returns true if nothing can be done now for it to be found.
-    fn is_settled(&self, now_ms: u64) -> bool {
-        self.use_as.is_none()
-            || now_ms < self.list_from_ms.load(Ordering::Relaxed)
-            || (self.hash.get().is_none() && self.is_begun.load(Ordering::Relaxed))
     }
 }
 

@@ -10,7 +10,7 @@ use files::WouldBlock;
 use message::{HeaderId, Method, Request};
 use policy::{Notes, Peer, ReceiveCtx, ReceiveVerdict};
 
-use crate::ask::{Ask, LiveRef};
+use crate::ask::Ask;
 use crate::assemble::{Within, assemble};
 use crate::client::Client;
 use crate::core::Core;
@@ -19,7 +19,7 @@ use crate::declared;
 use crate::files as from_files;
 use crate::gate::{self, Entering, Gates, Guest, Looked, Visitor};
 use crate::invalidate::{Sites, Target};
-use crate::live::Site;
+use crate::live::{LiveRef, Site};
 use crate::pages;
 use crate::peers::{self, Silence};
 use crate::problem::Problem;
@@ -138,7 +138,7 @@ impl Core {
         client: &Client<'_>,
         now: Now,
     ) -> (Start, Peer) {
-        let guest = Guest::of(site, request, client.peer);
+        let guest = Guest::of(&*site.policy, request, client.peer);
         if site.policy.wants_https(request, guest.scheme) {
             // A password would travel in the clear.
             return (self.answer_outside((live, site), request, client, now), guest.who);

@@ -25,13 +25,13 @@ use message::{Request, Scheme};
 use policy::told::shown;
 use policy::{Notes, Peer, Place, ReceiveCtx, ReceiveVerdict, Step};
 
-use crate::ask::{Ask, LiveRef};
+use crate::ask::Ask;
 use crate::assemble::Dialect;
 use crate::client::Client;
 use crate::decide::{self, Course, Entry};
 use crate::files as from_files;
 use crate::gate;
-use crate::live::{Live, Shared, Site};
+use crate::live::{Live, LiveRef, Shared, Site};
 use crate::pages;
 use crate::problem::Problem;
 use crate::purge::{Asked, Refusal};
@@ -41,6 +41,8 @@ use crate::vcl::foretell::foretell;
 
 pub use advice::{Application, OF_MARK, not_stored_advice};
 pub use foreseen::Foreseen;
+
+use foreseen::Ending;
 pub use words::not_stored;
 
 /// The forecast of a request.
@@ -107,9 +109,6 @@ fn forecast(
     let Teller { steps, key, site, decided, page, .. } = teller;
     (Explanation { foreseen, summary, steps, request, key, site, decided }, page)
 }
-
-/// An outcome, and the outcome in words.
-pub(crate) type Ending = (Foreseen, String);
 
 struct Teller<'s> {
     shared: &'s Arc<Shared>,
@@ -205,7 +204,7 @@ impl Teller<'_> {
     fn gates(&mut self, site: &Site, request: &Request, peer: Peer) {
         let Some(gates) = &site.gates else { return };
         if !site.policy.wants_https(request, site.policy.scheme(request, peer)) {
-            self.steps.extend(gates.foretell(site, request));
+            self.steps.extend(gates.foretell(&*site.policy, request));
         }
     }
 

@@ -24,14 +24,14 @@ use tokio::sync::oneshot;
 
 pub(crate) use self::collect::Gathered;
 pub(crate) use self::send::send;
-pub(crate) use self::store::{Times, head_to_store, new_object};
+pub(crate) use self::store::{Times, new_object};
 pub(crate) use self::upload::Upload;
-use crate::ask::LiveRef;
 use crate::body::ReplyBody;
 use crate::carry::{Carried, Selected};
 use crate::core::Core;
 use crate::finish::Background;
 use crate::interims::Interims;
+use crate::live::LiveRef;
 use crate::peers::Asking;
 use crate::recode::Recode;
 use crate::siblings::AskingSiblings;

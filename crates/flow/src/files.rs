@@ -23,8 +23,9 @@ use crate::declared::{self, NamedFile};
 use crate::form;
 use crate::pages;
 use crate::problem::Problem;
-use crate::reply::{Head, Reply, SentCoding, Served};
+use crate::reply::{Head, Reply, Served};
 use crate::select::{self, Rules, Validators};
+use crate::sent::SentCoding;
 
 const CONDITIONS: [HeaderId; 5] = [
     HeaderId::IfMatch,

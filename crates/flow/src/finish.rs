@@ -5,10 +5,12 @@
 //! a request up: what cannot be handed on is lost and counted.
 
 mod background;
+mod batch;
 mod heads;
 mod record;
+mod told;
+mod wanted;
 
-use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
@@ -16,18 +18,17 @@ use std::time::Duration;
 
 use base::tally::{Answered, Outcome, Tally};
 use base::{Counter, Counters, Limit, Now};
-use message::trace_context::FIELD;
-use message::{HeaderBlock, HeaderId, Request};
-use observe::record::{SENT, USER};
+use observe::Wanted;
 use observe::ring::{BATCH, Ring, Writer};
-use observe::{CipherSuite, Wanted};
 use policy::Peer;
 use tokio::sync::Notify;
 
 use crate::live::{Live, Shared};
 use crate::reply::Reply;
+use batch::{Batch, Name};
 
 pub(crate) use background::Background;
+pub use told::{Started, Told};
 
 /// The time that a record waits for others to be written with.
 const COLLECT: Duration = Duration::from_millis(50);
@@ -47,68 +48,6 @@ pub struct Records {
     pub log: Option<Arc<dyn Taker>>,
     /// Request fields whose values records keep.
     pub names: Vec<String>,
-}
-
-/// When a request began and over what, and how far it came before it was answered or had to wait.
-#[derive(Clone, Copy, Debug)]
-pub struct Started {
-    /// When its head was whole, by the clocks that count.
-    pub at: Now,
-    /// When its first bytes came, in microseconds of [`CoreLog::micros`].
-    pub began_us: u64,
-    /// When its head was whole.
-    pub read_us: u64,
-    /// When policy and store had been asked.
-    pub policy_us: u64,
-    /// Bytes of its head.
-    pub head_bytes: usize,
-    /// The cipher suite of the connection that brought it.
-    pub suite: CipherSuite,
-}
-
-/// Facts about a transaction that its reply does not know.
-pub struct Told<'a> {
-    /// On whose behalf it was asked.
-    pub client: Peer,
-    /// The configuration it began with.
-    pub live: &'a Live,
-    /// `None` if it could not be read.
-    pub request: Option<&'a Request>,
-    /// The bytes that came of a request that could not be read.
-    pub received: &'a [u8],
-    /// The transaction's beginning.
-    pub started: &'a Started,
-    /// When the answer was ready; `None` where it left at once.
-    pub reply_us: Option<u64>,
-    /// Bytes of the answer's head.
-    pub head_out: u64,
-    /// Bytes of the request's body.
-    pub body_in: u64,
-    /// Bytes of the answer's body, as sent.
-    pub body_out: u64,
-    /// The answer did not reach its end.
-    pub cut_off: bool,
-    /// The number of the transaction that it was a fragment for.
-    pub parent: Option<u64>,
-}
-
-impl<'a> Told<'a> {
-    /// A transaction of a client before anything has been sent.
-    pub fn new(client: Peer, live: &'a Live, started: &'a Started) -> Self {
-        Self {
-            client,
-            live,
-            request: None,
-            received: &[],
-            started,
-            reply_us: None,
-            head_out: 0,
-            body_in: 0,
-            body_out: 0,
-            cut_off: false,
-            parent: None,
-        }
-    }
 }
 
 /// A core's side of the log, and what it counts by site and by time.
@@ -134,56 +73,6 @@ struct Sinks {
     batch: RefCell<Batch>,
     /// Rung when a batch has got its first record.
     begun: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Batch {
-    bytes: Vec<u8>,
-    count: u32,
-    /// Where it is put together what a program has done.
-    room: Vec<u8>,
-}
-
-/// A field by its quickest way.
-#[derive(Debug)]
-enum Name {
-    Known(HeaderId),
-    Other(Box<[u8]>),
-    /// The `traceparent` that the request brought; two of them are none.
-    Brought,
-    /// The `traceparent` that the origin was sent.
-    Sent,
-    /// The user who signed in.
-    User,
-}
-
-impl Name {
-    fn of(name: &str) -> Self {
-        match HeaderId::of(name.as_bytes()) {
-            HeaderId::Other if name == SENT => Self::Sent,
-            HeaderId::Other if name == USER => Self::User,
-            HeaderId::Other if name.as_bytes() == FIELD => Self::Brought,
-            HeaderId::Other => Self::Other(name.as_bytes().into()),
-            known => Self::Known(known),
-        }
-    }
-
-    fn value<'a>(&self, headers: &'a HeaderBlock) -> Option<Cow<'a, [u8]>> {
-        let value = match self {
-            Self::Known(id) => headers.value(*id),
-            Self::Other(name) => headers.value_named(name),
-            Self::Brought => {
-                let mut values = headers.values_named(FIELD);
-                values.next().filter(|_| values.next().is_none())
-            }
-            Self::Sent => None,
-            Self::User => {
-                let credentials = headers.value(HeaderId::Authorization)?;
-                return observe::basic_user(credentials).map(Cow::Owned);
-            }
-        };
-        value.map(Cow::Borrowed)
-    }
 }
 
 impl CoreLog {
@@ -261,19 +150,6 @@ impl CoreLog {
         core.add(|names, batch| record::answered(reply, told, (id, end_us), names, batch));
         core.flush_if_full();
         end_us
-    }
-
-    /// Notes a background fetch that is over. It counts as no request.
-    fn fetched(&self, fetch: &Background) {
-        if let Some(core) = &self.sinks {
-            let (id, end_us) = (core.number(), rt::micros());
-            let at = core.add(|names, batch| record::fetched(fetch, (id, end_us), names, batch));
-            if self.is_asked() {
-                let most = fetch.core.live().limits.log_heads;
-                self.add_heads(core, (at, most), |writer| writer.fetched(&fetch.trace));
-            }
-            core.flush_if_full();
-        }
     }
 
     /// Counts a reply to what could not be read, and which is no transaction of the log;

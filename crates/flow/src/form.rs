@@ -15,10 +15,9 @@ use message::{HeaderBlock, HeaderId, Method, Request, Response, conditional};
 
 use crate::body::ReplyBody;
 use crate::dictionary;
-use crate::fetch::head_to_store;
 use crate::recode::Recode;
-use crate::reply::{SentCoding, SentForm};
-use crate::stored::stored_head;
+use crate::sent::{SentCoding, SentForm};
+use crate::stored::{form_tags, head_to_store, stored_head};
 use codec::{Compress, Compression};
 
 /// The form that a client gets, and the one that it would rather have.
@@ -98,28 +97,17 @@ pub(crate) fn choose(object: &Object, request: &Request, settings: &Compression)
     Choice { coding, from, wanted, lacks_gzip }
 }
 
-/// The tags of the forms of `object`; `None` if it has no tag.
-pub(crate) fn tags(object: &Record) -> Option<FormTags<'_>> {
-    let flags = object.flags();
-    object.etag().map(|tag| FormTags::new(tag, flags.coding, flags.coded_here))
-}
-
-/// The tags of the forms of a body without a coding whose tag is `plain`.
-pub(crate) fn tags_of_plain(plain: &[u8]) -> FormTags<'_> {
-    FormTags::new(plain, Coding::Identity, false)
-}
-
 /// The entity tag of the form of `object` in `coding`.
 pub(crate) fn tag(object: &Record, coding: Coding) -> Option<Vec<u8>> {
     let mut tag = Vec::new();
-    tags(object)?.write(coding, &mut tag);
+    form_tags(object)?.write(coding, &mut tag);
     Some(tag)
 }
 
 /// The entity tag by which the origin knows `object`.
 pub(crate) fn origin_tag(object: &Record) -> Option<Vec<u8>> {
     let mut tag = Vec::new();
-    tags(object)?.write_origin(&mut tag);
+    form_tags(object)?.write_origin(&mut tag);
     Some(tag)
 }
 

@@ -7,34 +7,18 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
-use base::rate::Stay;
-use base::{Counters, Now};
+use base::Now;
 use message::Request;
-use policy::{Declared, Notes, Peer};
+use policy::Peer;
 
-use crate::ask::{LiveRef, complete, sign};
 use crate::client::Client;
 use crate::core::Core;
 use crate::gate::Visitor;
-use crate::live::Site;
-use crate::pages;
-use crate::problem::Problem;
-use crate::reply::Reply;
-use crate::throttle::{Throttles, Visit, Word};
+use crate::live::{LiveRef, Site};
+use crate::pass::{Pass, limited};
+use crate::throttle::{Throttles, Word};
 use crate::way::{Slow, Start, Way};
-
-/// The word of the limits about a request that goes on.
-pub(crate) struct Pass {
-    /// The client as limits count it, and its routes.
-    visitor: (Peer, (u32, Option<u32>)),
-    /// The wait until its turn, after which it is asked how much is under way.
-    turn: Option<Duration>,
-    stay: Option<Stay>,
-    /// The refusal that a dry run has spared it.
-    spared: Option<Problem>,
-}
 
 impl Core {
     /// Takes a request for a site with limits as far as it goes without waiting.
@@ -83,83 +67,4 @@ impl Core {
         };
         (start, client)
     }
-
-    fn visit<'a>(
-        &'a self,
-        (client, routes): (Peer, (u32, Option<u32>)),
-        request: &'a Request,
-        now: Now,
-    ) -> Visit<'a> {
-        Visit { seed: &self.shared.seed, request, client, routes, now_ms: now.mono_ms }
-    }
-}
-
-impl Pass {
-    /// Waits for the request's turn.
-    ///
-    /// # Errors
-    /// Too many are under way then.
-    pub(crate) async fn wait(
-        mut self: Box<Self>,
-        core: &Rc<Core>,
-        site: &Site,
-        request: &Request,
-    ) -> Result<Box<Self>, Reply> {
-        if let (Some(turn), Some(throttles)) = (self.turn, &site.throttles) {
-            rt::time::sleep(turn).await;
-            let visit = core.visit(self.visitor, request, core.now());
-            self.enter(throttles, &visit, &core.counters)
-                .map_err(|problem| limited(site, request, problem))?;
-        }
-        Ok(self)
-    }
-
-    /// Has the request be under way.
-    fn enter(
-        &mut self,
-        throttles: &Throttles,
-        visit: &Visit<'_>,
-        counters: &Counters,
-    ) -> Result<(), Problem> {
-        match throttles.enter(visit, counters) {
-            Word::On(stay) => self.stay = stay,
-            Word::Spared(stay, problem) => {
-                (self.stay, self.spared) = (stay, Some(problem));
-            }
-            Word::Refused(problem) => return Err(problem),
-        }
-        Ok(())
-    }
-
-    /// Has the request be under way until its reply ends, and the log tell what it was spared.
-    pub(crate) fn mark(self, reply: &mut Reply) {
-        if let Some(stay) = self.stay {
-            reply.about.guarded.note_stay(stay);
-        }
-        if let Some(problem) = self.spared
-            && reply.about.trouble.is_none()
-        {
-            let mut trouble = problem.trouble();
-            trouble.error = format!("dry run: {}", trouble.error).into();
-            reply.about.trouble = Some(Box::new(trouble));
-        }
-    }
-}
-
-/// The page that refuses a request of `site` that meets a limit.
-fn limited(site: &Site, request: &Request, problem: Problem) -> Reply {
-    let rule = match problem {
-        Problem::TooManyAtOnce { .. } => Declared::CONCURRENT,
-        _ => Declared::RATE,
-    };
-    refusal(site, request, problem, rule)
-}
-
-/// The page that refuses a request of `site` by a rule.
-pub(crate) fn refusal(site: &Site, request: &Request, problem: Problem, rule: u32) -> Reply {
-    let mut reply = pages::problem(request, problem);
-    // Its route is not known yet.
-    complete(&mut reply, site, request, &Notes::default());
-    sign(&mut reply, site, rule, request.scheme);
-    reply
 }

@@ -9,6 +9,7 @@
 //! Nothing else calls the cache's invalidating functions.
 
 mod door;
+mod passing;
 mod plan;
 mod stored;
 mod sweep;

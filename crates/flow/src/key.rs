@@ -37,9 +37,19 @@ pub fn begin_key(request: &Request, key: &mut KeyBuf) {
 }
 
 /// The first field in the keys of slices.
-pub(crate) const SLICE: &[u8] = b"slice";
+const SLICE: &[u8] = b"slice";
 /// The first field in the keys of coded files.
 pub(crate) const FILE: &[u8] = b"file";
+
+/// The key of slice `number` of a set.
+pub(crate) fn slice_key(seed: &HashSeed, set: u64, number: u64, key: &mut KeyBuf) {
+    key.clear();
+    key.field(SLICE);
+    key.field(b"");
+    key.field(&set.to_be_bytes());
+    key.field(&number.to_be_bytes());
+    key.finish(seed);
+}
 
 /// Returns true if no request asks for what is stored: it is a slice, or a coded file.
 pub(crate) fn is_internal(record: &Record) -> bool {

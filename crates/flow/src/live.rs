@@ -2,6 +2,7 @@
 //! whole.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -154,6 +155,9 @@ pub struct Live {
     /// Trust in what is stored: the store's, whatever stands here at first.
     pub trust: Arc<Trust>,
 }
+
+/// The configuration a request began with, shared cheaply within its core.
+pub type LiveRef = Rc<Arc<Live>>;
 
 impl Live {
     /// An origin of a site, or a backend of a program, that `is_it`.

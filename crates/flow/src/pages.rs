@@ -2,10 +2,12 @@
 
 use bytes::Bytes;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
-use policy::Synthetic;
+use policy::{Notes, Synthetic};
 
+use crate::ask::{complete, sign};
 use crate::body::ReplyBody;
 use crate::invalidate::Outcome;
+use crate::live::Site;
 use crate::problem::Problem;
 use crate::reply::{Head, Made, Reply, Served};
 use crate::trace::{About, Trouble};
@@ -205,6 +207,15 @@ fn own(request: &Request, response: Response, body: Bytes) -> Reply {
     let body = ReplyBody::from(body).answering(&request.method, response.status);
     let mut reply = Reply::owned(response, body, Served::Synthetic);
     reply.made = Made::Here;
+    reply
+}
+
+/// The page that refuses a request of `site` by a rule.
+pub(crate) fn refusal(site: &Site, request: &Request, problem: Problem, rule: u32) -> Reply {
+    let mut reply = self::problem(request, problem);
+    // Its route is not known yet.
+    complete(&mut reply, site, request, &Notes::default());
+    sign(&mut reply, site, rule, request.scheme);
     reply
 }
 

@@ -10,7 +10,6 @@ use base::tally::Outcome;
 use base::{Counter, Limit};
 use cache::Object;
 use codec::Coding;
-use codec::dictionary::DeltaCoding;
 use files::Opened;
 use memchr::memchr_iter;
 use message::cache_status::{self, CacheStatus, Handling};
@@ -22,8 +21,9 @@ use observe::DictionaryUse;
 
 use crate::assemble::Composed;
 use crate::body::{Parts, ReplyBody};
-use crate::form;
 use crate::live::Live;
+use crate::sent::SentForm;
+use crate::stored::{form_tags, form_tags_of_plain};
 use crate::trace::About;
 
 /// The cache's part in a reply, for `Cache-Status` (RFC 9211), `X-Cache`, counters and logs.
@@ -197,35 +197,6 @@ pub struct Changed {
     pub delta: Option<SentForm>,
     /// Names of the trailers that follow the body (RFC 9110 6.6.2).
     pub trailer: Option<Box<[u8]>>,
-}
-
-/// A form of a stored body that is not the stored one.
-#[derive(Debug)]
-pub struct SentForm {
-    /// Its coding.
-    pub coding: SentCoding,
-    /// Its entity tag.
-    pub tag: Option<Vec<u8>>,
-}
-
-/// The coding of a form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SentCoding {
-    /// One that needs nothing else.
-    Plain(Coding),
-    /// One with a dictionary that the client has (RFC 9842).
-    Delta(DeltaCoding),
-}
-
-impl SentCoding {
-    /// Its name in Content-Encoding; `None` for the identity.
-    pub fn token(self) -> Option<&'static str> {
-        match self {
-            Self::Plain(Coding::Identity) => None,
-            Self::Plain(coding) => Some(coding.token()),
-            Self::Delta(coding) => Some(coding.token()),
-        }
-    }
 }
 
 /// A body of several parts is sent with its head in one go if it is no longer.
@@ -477,8 +448,8 @@ impl Reply {
             fields.add(HeaderId::ContentEncoding, |out| push(out, coding.token()));
         }
         let tags = match &self.head {
-            Head::Stored(object) => form::tags(object),
-            Head::File { file, .. } => Some(form::tags_of_plain(file.etag())),
+            Head::Stored(object) => form_tags(object),
+            Head::File { file, .. } => Some(form_tags_of_plain(file.etag())),
             Head::Owned(_) => None,
         };
         if let Some(tags) = tags {

@@ -8,29 +8,30 @@
 //! one. Behind an invalidation that it was not told of, its age shows that a response is younger,
 //! or it is not used.
 
+mod asking;
+mod sibling;
 mod usable;
 
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use base::{Counter, KeyBuf, Limit, key_fields};
+use base::{Counter, Limit};
 use message::cache_control::{CacheControl, Scope};
 use message::{HeaderId, Method, Request, Scheme};
 use origin::{Caller, Exchange, Origin, RequestBody};
 use policy::Step;
 use tokio::sync::oneshot;
 
+pub(crate) use self::asking::AskingSiblings;
+pub use self::sibling::{Sibling, SiblingPort, SiblingQuestion, Siblings};
+
+use self::asking::may_have;
 use self::usable::is_usable;
 use crate::carry::leave;
-use crate::core::Core;
-use crate::decide::only_if_cached;
 use crate::fetch::Fetch;
-use crate::key::begin_key;
 use crate::live::{Shared, Site};
 
 /// Fields of a request that no cache selects a stored response by that is for everybody.
@@ -58,65 +59,6 @@ const UNSELECTING: [HeaderId; 21] = [
     HeaderId::XVarnish,
 ];
 
-/// A question to siblings: whether a response to this request is stored.
-#[derive(Clone, Copy, Debug)]
-pub struct SiblingQuestion<'a> {
-    /// The absolute URL.
-    pub url: &'a [u8],
-    /// Fields of the request that may select a response, each line with its CRLF.
-    pub fields: &'a [u8],
-}
-
-/// The port of a sibling for questions.
-pub trait SiblingPort: fmt::Debug + Send + Sync {
-    /// The moment since which it has confirmed everything that was invalidated here, in
-    /// milliseconds of the monotonic clock, 0 for always; `None` while it is not to be asked.
-    fn trusted_since(&self) -> Option<u64>;
-    /// Sends a question, and returns the number that [`SiblingPort::forget`] takes; `None` if it
-    /// cannot be sent.
-    fn ask(&self, question: &SiblingQuestion<'_>, answer: oneshot::Sender<bool>) -> Option<u32>;
-    /// Nobody waits for the answer to this question any more.
-    fn forget(&self, number: u32);
-    /// A question was not answered in time.
-    fn was_silent(&self);
-}
-
-/// A sibling.
-#[derive(Debug)]
-pub struct Sibling {
-    /// The way to what it has stored.
-    pub way: Arc<Origin>,
-    /// The names of the sites that it has pages of; empty for all.
-    pub sites: Vec<String>,
-    /// Its port for questions.
-    pub port: Arc<dyn SiblingPort>,
-}
-
-/// All siblings.
-#[derive(Debug, Default)]
-pub struct Siblings(pub Vec<Sibling>);
-
-impl Sibling {
-    /// Returns true if it may have pages of `site`. Pages of the other scheme are others, which it
-    /// would look for in vain.
-    fn is_for(&self, site: &str, scheme: Scheme) -> bool {
-        let is_secure = self.way.config().servers.iter().any(|server| server.tls);
-        is_secure == (scheme == Scheme::Https)
-            && (self.sites.is_empty() || self.sites.iter().any(|own| own == site))
-    }
-
-    /// As [`SiblingPort::trusted_since`], unless its responses are not to be had.
-    fn trusted_since(&self) -> Option<u64> {
-        self.port.trusted_since().filter(|_| self.way.is_healthy())
-    }
-}
-
-impl Siblings {
-    fn of<'a>(&'a self, site: &'a str, scheme: Scheme) -> impl Iterator<Item = &'a Sibling> {
-        self.0.iter().filter(move |sibling| sibling.is_for(site, scheme))
-    }
-}
-
 /// The siblings that would be asked for a page, in words, if there are any; the arguments are those
 /// of [`AskingSiblings::of`].
 pub(crate) fn foretell(
@@ -143,53 +85,7 @@ pub(crate) fn foretell(
     Some(step.fact("left alone", left.join(", ")))
 }
 
-/// Returns true if siblings may have what `asked`, a client's request, wants. `keyed` is the same
-/// as `key` was made of it.
-fn may_have(site: &Site, asked: &Request, keyed: &Request, key: &[u8]) -> bool {
-    asked.method == Method::Get
-        && !asked.headers.contains(HeaderId::Range)
-        // Whoever wants that has asked a sibling himself.
-        && !only_if_cached(asked)
-        && is_of_url(site, keyed, key)
-}
-
-/// Returns true if nothing but its URL is in the key of `request`: a cache that does not know what
-/// else is told apart here would give one for another.
-fn is_of_url(site: &Site, request: &Request, key: &[u8]) -> bool {
-    if site.vcl.is_none() {
-        let mut plain = KeyBuf::new();
-        begin_key(request, &mut plain);
-        return plain.bytes() == key;
-    }
-    let host = request.headers.value(HeaderId::Host);
-    let is_known = |part: &[u8]| {
-        part == request.target || host.is_some_and(|host| part.eq_ignore_ascii_case(host))
-    };
-    // The first one says that a program made it.
-    key_fields(key).skip(1).all(is_known)
-}
-
-/// A miss that siblings may be asked for.
-pub(crate) struct AskingSiblings {
-    siblings: Arc<Siblings>,
-    site: Arc<Site>,
-}
-
 impl AskingSiblings {
-    /// The question behind `asked`, a client's request; `None` where nobody is to be asked. `keyed`
-    /// is the same as `key` was made of it.
-    pub(crate) fn of(
-        core: &Rc<Core>,
-        site: &Arc<Site>,
-        (asked, keyed): (&Request, &Request),
-        key: &[u8],
-    ) -> Option<Box<Self>> {
-        let siblings = core.shared.siblings.load_full()?;
-        let is_any = siblings.of(&site.name, asked.scheme).next().is_some();
-        let may_ask = is_any && may_have(site, asked, keyed, key);
-        may_ask.then(|| Box::new(Self { siblings, site: Arc::clone(site) }))
-    }
-
     /// Asks the siblings for `fetch.request`, as it would go to its origin, and returns the
     /// response of one; `None` if the origin is to be asked.
     pub(crate) async fn ask(self: Box<Self>, fetch: &mut Fetch) -> Option<Box<Exchange>> {

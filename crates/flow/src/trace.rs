@@ -14,6 +14,7 @@ use observe::heads::Heads;
 use origin::Exchange;
 use vcl::backend::Leaf;
 
+use crate::gate::User;
 use crate::live::{Live, Site};
 use crate::why::Why;
 
@@ -45,10 +46,6 @@ pub(crate) enum Guarded {
     Stay(Stay),
     Both(Box<(Arc<User>, Stay)>),
 }
-
-/// The name of a user, as a gate knows it.
-#[derive(Debug)]
-pub(crate) struct User(pub(crate) Box<str>);
 
 impl Guarded {
     /// Takes note of a user.

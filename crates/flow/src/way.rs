@@ -8,14 +8,14 @@ use cache::Object;
 use files::Root;
 use policy::{Notes, ReceiveVerdict};
 
-use crate::ask::LiveRef;
-use crate::assemble::{Assembly, Within};
-use crate::gate::Visitor;
-use crate::guard::Pass;
-use crate::live::Site;
+use crate::ask::Front;
+use crate::assemble::Within;
+use crate::core::Core;
+use crate::gate::{User, Visitor};
+use crate::live::{LiveRef, Site};
+use crate::pass::Pass;
 use crate::purge::{Answers, Order};
 use crate::reply::{Forward, Reply};
-use crate::trace::User;
 use crate::vcl::waiting::Waiting;
 
 /// The outcome of the steps that a request takes without waiting.
@@ -72,11 +72,19 @@ pub(crate) enum Way {
     /// With this reply, once the invalidation that it tells of has been recorded.
     Recorded(Box<Reply>),
     /// A page that must wait for some of its pieces.
-    Assemble(Box<Assembly>),
+    Assemble(Box<dyn WaitingPage>),
     /// Through a site's program.
     Vcl(Box<Waiting>),
     /// A fetch of its own, whose answer may be stored.
     Alone { key: KeyBuf, reason: Forward },
+}
+
+/// A page whose pieces are not all at hand.
+pub(crate) trait WaitingPage {
+    /// Bytes that the pieces take which have begun, about, beside what they are of.
+    fn memory(&self) -> u64;
+    /// Has the pieces come, and returns the reply, whose body they become.
+    fn run(self: Box<Self>, core: &Rc<Core>, front: Front<'_>) -> Reply;
 }
 
 impl Slow {

@@ -10,9 +10,10 @@ use bytes::Bytes;
 use cache::{Object, Reader};
 use esi::{Document, Fragment, Op};
 
-use super::document::{self, ReadPage};
+use super::document;
 use super::environment::Question;
 use super::fragment::{self, Absent, Came, Gap};
+use super::instructions::ReadPage;
 use super::page::Composed;
 use super::places::OwnPlace;
 use super::stitch::GzipSegment;
@@ -263,7 +264,7 @@ impl<'a> Beginning<'a> {
     /// Why there can be none.
     fn start(&self, fragment: &Fragment) -> Result<(fragment::Asked, Start), Absent> {
         let Self { core, page, at, .. } = self;
-        page.count(core).map_err(Absent::Limit)?;
+        page.count(&core.counters).map_err(Absent::Limit)?;
         let (mut request, site) = fragment::request(page, fragment)?;
         let start = core.start_fragment((&page.live, &site), &mut request, (&page.within, *at));
         let began_us = self.looked_us.get();

@@ -4,37 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::Counter;
-use cache::{Attached, Object, Whole};
+use cache::{Object, Whole};
 use esi::{Document, Node, Remarks};
 use vcl::counts::Count;
 
-use super::page::{Composed, Dialect};
+use super::instructions::{Dialect, Instructions, ReadPage};
+use super::page::Composed;
 use super::stitch::{Clip, PAGE_BYTES};
 use crate::core::Core;
 use crate::form;
 use crate::live::Live;
 use crate::stored::stored_head;
-
-/// The instructions of a page in one of the dialects.
-#[derive(Debug)]
-pub(crate) struct Instructions {
-    dialect: Dialect,
-    read: Arc<ReadPage>,
-    /// It is put together in gzip, of fragments in gzip.
-    is_folded: bool,
-    /// It has no instruction, and is sent in further forms.
-    negotiated: bool,
-    /// Its faults have been counted.
-    is_told: AtomicBool,
-}
-
-/// A page that has been read.
-#[derive(Debug)]
-pub(super) struct ReadPage {
-    pub(super) document: Document,
-    /// Its texts in gzip, in its order, where it is sent so.
-    pub(super) cuts: Vec<Clip>,
-}
 
 impl Instructions {
     /// Reads a page that has just come for a program. Its faults are counted now, and never again.
@@ -53,32 +33,6 @@ impl Instructions {
         let is_told = AtomicBool::new(true);
         let (dialect, negotiated) = (Dialect::Varnish, false);
         Arc::new(Self { dialect, read, is_folded, negotiated, is_told })
-    }
-
-    /// Returns true if the page is put together in gzip, for clients that take that.
-    pub(crate) fn is_folded(&self) -> bool {
-        self.is_folded
-    }
-
-    /// Returns true if the page is sent as it came.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.read.document.is_plain()
-    }
-
-    /// Faults of the page.
-    pub(crate) fn remarks(&self) -> &Remarks {
-        self.read.document.remarks()
-    }
-
-    pub(super) fn read(&self) -> &Arc<ReadPage> {
-        &self.read
-    }
-}
-
-impl Attached for Instructions {
-    fn memory(&self) -> u64 {
-        let cuts: usize = self.read.cuts.iter().map(Clip::memory).sum();
-        (size_of::<Self>() + size_of::<ReadPage>() + self.read.document.memory() + cuts) as u64
     }
 }
 

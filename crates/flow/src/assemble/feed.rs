@@ -17,7 +17,6 @@ use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
-use super::Supply;
 use super::begin::{self, Beginning, Begun, ComingBody, Slot, Slots, Text};
 use super::document;
 use super::environment::Question;
@@ -26,6 +25,7 @@ use super::hand_on::{HandOn, PageCoder};
 use super::page::Composed;
 use super::places::{self, OwnPlace};
 use super::stitch::GzipSegment;
+use super::supply::Supply;
 use crate::ask::Front;
 use crate::body::{Part, Parts, ReplyBody};
 use crate::core::Core;

@@ -12,7 +12,8 @@ use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, targ
 use observe::CipherSuite;
 use vcl::params::Param;
 
-use super::page::{Composed, Dialect};
+use super::instructions::Dialect;
+use super::page::Composed;
 use super::stitch::GzipSegment;
 use crate::body::ReplyBody;
 use crate::core::Core;
@@ -212,7 +213,7 @@ pub(super) fn judge(
     }
     match body.length() {
         Some(0) if fragment.stub.is_some() => Err(Absent::Empty),
-        Some(bytes) if !page.weigh(core, bytes) => Err(Absent::Limit(Limit::EsiBytes)),
+        Some(bytes) if !page.weigh(&core.counters, bytes) => Err(Absent::Limit(Limit::EsiBytes)),
         _ => decoded(core, page, &reply, body),
     }
 }
@@ -280,7 +281,7 @@ fn note(core: &Core, page: &Composed, asked: &Asked, reply: &Reply, bytes: u64) 
         &Told {
             request: Some(&asked.request),
             body_out: bytes,
-            parent: Some(page.number(core)),
+            parent: Some(page.number(|| core.log.number())),
             ..Told::new(page.within.top.peer, &page.live, &started)
         },
     );

@@ -169,7 +169,7 @@ impl HandOn {
                 Err(_) if !goes_on => return Err(Ended),
                 Ok(None) | Err(_) => return Ok(()),
             };
-            let fits = || self.feed.page.weigh(&self.feed.core, bytes.len() as u64);
+            let fits = || self.feed.page.weigh(&self.feed.core.counters, bytes.len() as u64);
             if length.is_none() && !fits() {
                 self.feed.page.note_ended(Limit::EsiBytes);
                 return Err(Ended);

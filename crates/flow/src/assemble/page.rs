@@ -5,33 +5,17 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Account, Limit, Now};
-use cache::Object;
-use esi::{OnError, Op};
+use base::{Account, Counters, Limit};
+use esi::OnError;
 use message::Request;
 use policy::Peer;
 use vcl::params::Param;
 
-use super::document::Instructions;
-use super::environment::Question;
+use super::instructions::{Dialect, Instructions};
 use super::places::Places;
-use super::{document, fragment};
-use crate::ask::LiveRef;
-use crate::core::Core;
-use crate::live::Site;
+use crate::live::{LiveRef, Site};
 use crate::trace::{Trace, Trouble};
 use crate::vcl::line::Line;
-
-/// The language that a page's instructions are in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    /// ESI 1.0.
-    Esi,
-    /// ESI as Varnish reads it, under its parameters.
-    Varnish,
-    /// nginx's server-side includes.
-    Ssi,
-}
 
 /// A page that is to be put together.
 pub(crate) struct Composed {
@@ -61,9 +45,6 @@ pub(crate) struct Composed {
     /// Memory for the next of them.
     pub(super) spare: Cell<Option<Box<Request>>>,
 }
-
-/// The address of a fragment as its page has it, and its request, or why it has none.
-pub(crate) type Foreseen = (Vec<u8>, Result<Request, String>);
 
 /// The surroundings of a fragment.
 #[derive(Debug)]
@@ -161,27 +142,6 @@ impl Composed {
         })
     }
 
-    /// The fragments of the stored page `object`, each with its request or why it has none; and the
-    /// page's faults in words.
-    pub(crate) fn fragments(&self, object: &Object, now: Now) -> (Vec<Foreseen>, Vec<String>) {
-        let document = &document::foreseen(self, object).document;
-        let mut fragments = Vec::new();
-        let mut ops = document.resolve(&Question::of(self, now)).unwrap_or_default();
-        ops.reverse();
-        while let Some(op) = ops.pop() {
-            match op {
-                Op::Include(fragment) => {
-                    let request = fragment::request(self, &fragment).map(|(request, _)| *request);
-                    fragments.push((fragment.src, request.map_err(|failed| failed.words())));
-                }
-                Op::Try { attempt, .. } => ops.extend(attempt.into_iter().rev()),
-                Op::Text(_) | Op::Bytes(_) => {}
-            }
-        }
-        let faults = document.remarks().list().iter().map(ToString::to_string);
-        (fragments, faults.collect())
-    }
-
     /// Returns true if the page cannot go on without a fragment of this wish that failed and has
     /// nothing in its place.
     pub(super) fn breaks(&self, onerror: OnError) -> bool {
@@ -196,13 +156,14 @@ impl Composed {
         self.dialect == Dialect::Varnish && onerror != OnError::Fail
     }
 
-    /// The number of the transaction that the page answers, for the records of its fragments.
-    pub(super) fn number(&self, core: &Core) -> u64 {
+    /// The number of the transaction that the page answers, for the records of its fragments: the
+    /// `next` one, if it has none yet.
+    pub(super) fn number(&self, next: impl FnOnce() -> u64) -> u64 {
         if self.xid != 0 {
             return self.xid;
         }
         if self.trace.number.get() == 0 {
-            self.trace.number.set(core.log.number());
+            self.trace.number.set(next());
         }
         self.trace.number.get()
     }
@@ -211,7 +172,7 @@ impl Composed {
     ///
     /// # Errors
     /// The limit that forbids it.
-    pub(super) fn count(&self, core: &Core) -> Result<(), Limit> {
+    pub(super) fn count(&self, counters: &Counters) -> Result<(), Limit> {
         let Within { level, top } = &*self.within;
         top.begun.set(top.begun.get() + 1);
         let deepest = match self.dialect {
@@ -223,7 +184,7 @@ impl Composed {
             false if top.begun.get() > self.live.limits.esi_includes => Limit::EsiIncludes,
             false => return Ok(()),
         };
-        core.counters.limit(limit);
+        counters.limit(limit);
         Err(limit)
     }
 
@@ -235,12 +196,12 @@ impl Composed {
     }
 
     /// Takes note of `bytes` more; false when the page becomes too large by them.
-    pub(super) fn weigh(&self, core: &Core, bytes: u64) -> bool {
+    pub(super) fn weigh(&self, counters: &Counters, bytes: u64) -> bool {
         let sum = &self.within.top.bytes;
         sum.set(sum.get().saturating_add(bytes));
         let fits = sum.get() <= self.live.limits.esi_bytes;
         if !fits {
-            core.counters.limit(Limit::EsiBytes);
+            counters.limit(Limit::EsiBytes);
         }
         fits
     }

@@ -12,9 +12,10 @@ use codec::dictionary::vary_by_dictionary;
 use message::digest::{DigestOf, digest_of};
 use message::forwarding::add_via;
 use message::{HeaderId, Response, Status, Version};
-use policy::DeliverCtx;
 
-use super::{Switched, campaign, includes};
+use super::includes;
+use super::instead::Switched;
+use super::shape::{is_shaped, shape};
 use crate::ask::Ask;
 use crate::assemble::Dialect;
 use crate::assemble::plain;
@@ -27,8 +28,9 @@ use crate::form::{self, Choice, Given};
 use crate::peers;
 use crate::recode::{Unfolding, decode_limits};
 use crate::refine;
-use crate::reply::{Head, Reply, SentCoding, SentForm, Served};
+use crate::reply::{Head, Reply, Served};
 use crate::select::{self, Rules, SELECTORS, Validators};
+use crate::sent::{SentCoding, SentForm};
 use crate::stored::stored_head;
 use crate::trailers;
 
@@ -258,21 +260,6 @@ fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
     shape(ask, &mut response, true);
     reply.status = response.status;
     reply.head = Head::Owned(Box::new(response));
-}
-
-/// Returns true if a head of `status` is changed on its way to the client.
-#[inline]
-fn is_shaped(ask: &Ask<'_>, status: Status) -> bool {
-    ask.site.policy.shapes_delivery(&ask.notes) || campaign::is_due(ask.request, status)
-}
-
-/// Lets policy change a head.
-pub(crate) fn shape(ask: &Ask<'_>, response: &mut Response, hit: bool) {
-    if campaign::is_due(ask.request, response.status) {
-        campaign::give_back(ask.request, &mut response.headers);
-    }
-    let mut ctx = DeliverCtx { request: ask.request, response, hit, notes: &ask.notes };
-    ask.site.policy.deliver(&mut ctx);
 }
 
 /// The reply that says that the origin has changed the protocol.

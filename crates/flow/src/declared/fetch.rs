@@ -6,18 +6,18 @@ use std::sync::Arc;
 use base::{Counter, KeyBuf, Now};
 use cache::{NewObject, Object, Record, Sinks, Tags};
 use codec::Coding;
-use files::Root;
 use files::accel::{self, Named, Said};
 use message::freshness::Freshness;
 use message::reference::same_origin;
 use message::store::{self, NotStored, Permit, StorePlan};
 use message::trailers::are_taken;
-use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status};
-use origin::{Caller, Exchange, Origin, Protocol, Timeouts, Tunnel};
-use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
+use message::{Framing, HeaderId, Method, Request, Response, Status};
+use origin::{Caller, Exchange, Origin, Protocol, Timeouts};
+use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, StoreIn};
 use vcl::told::Told;
 
 use super::includes;
+use super::instead::{Failure, Instead, NamedFile, Switched};
 use super::object::{object_by, plan_by, selected};
 use crate::ask::{Ask, Front};
 use crate::assemble::Dialect;
@@ -47,42 +47,6 @@ use crate::verdict::Again;
 use crate::why::Why;
 use codec::Compress;
 
-/// An answer in place of an origin's response.
-pub(crate) enum Instead {
-    /// Policy's own.
-    Synthetic(Arc<Synthetic>),
-    /// A file beside the scripts.
-    File(Vec<u8>),
-    /// A file that the origin named.
-    Named(Box<NamedFile>),
-    /// A tunnel: the origin has changed the protocol.
-    Switched(Box<Switched>),
-    /// No usable response.
-    Failed(Failure),
-}
-
-/// A file that an origin answers with, and the head it gave.
-pub(crate) struct NamedFile {
-    /// The root above the file, and the file's path there; absent if no setting allows it.
-    pub(crate) place: Option<(Arc<Root>, Vec<u8>)>,
-    pub(crate) headers: HeaderBlock,
-}
-
-/// A 101, and the connection it came over.
-pub(crate) struct Switched {
-    pub(crate) response: Response,
-    pub(crate) tunnel: Box<Tunnel>,
-}
-
-/// The reason for having no usable response.
-pub(crate) struct Failure {
-    pub(crate) problem: Problem,
-    /// A stale object that may stand in.
-    pub(crate) stale: Option<Arc<Object>>,
-    /// The origin could not be reached; otherwise its response was of no use.
-    pub(crate) unreachable: bool,
-}
-
 /// The declared policy's state of a fetch.
 pub(crate) struct ByPolicy {
     pub(super) site: Arc<Site>,
@@ -111,6 +75,15 @@ pub(crate) struct ByPolicy {
 type Own = Box<Job<ByPolicy>>;
 
 impl ByPolicy {
+    /// Where the route has its responses kept.
+    pub(super) fn own_sinks(&self) -> Sinks {
+        match self.site.policy.store_in(&self.notes) {
+            StoreIn::Memory => Sinks::Never,
+            StoreIn::Disk => Sinks::Always,
+            StoreIn::Both => Sinks::ByMerit,
+        }
+    }
+
     /// A fetch for the store, with the right to answer all waiters.
     pub(crate) fn store(
         core: &Rc<Core>,
@@ -122,9 +95,10 @@ impl ByPolicy {
         let mut own = Self::bare(core, ask, key.hash());
         (own.fetch.lead, own.fetch.old) = (Some(lead), old);
         if peers::may_have(ask) {
-            own.fetch.asking = Asking::of(core, ask.request, None, key.bytes());
+            own.fetch.asking = Asking::of(&core.shared, ask.request, None, key.bytes());
             let (new, both) = (own.fetch.old.is_none(), (ask.request, ask.request));
-            let siblings = new.then(|| AskingSiblings::of(core, ask.site, both, key.bytes()));
+            let siblings =
+                new.then(|| AskingSiblings::of(&core.shared, ask.site, both, key.bytes()));
             own.fetch.siblings = siblings.flatten();
         }
         own

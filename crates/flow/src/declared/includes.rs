@@ -10,7 +10,7 @@ use message::targeted::surrogate_content;
 use message::{HeaderBlock, HeaderId, Response, Status, Version};
 use policy::{EsiPages, Peer};
 
-use super::deliver::shape;
+use super::shape::shape;
 use crate::ask::Ask;
 use crate::assemble::{Composed, Dialect, Top};
 use crate::form;

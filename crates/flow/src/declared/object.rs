@@ -1,15 +1,13 @@
 //! From the declared policy's plan for a response to the object that is stored.
 
 use base::Now;
-use cache::{Flags, NewObject, Sinks};
+use cache::{Flags, NewObject};
 use files::accel::Said;
 use message::date::parse_http_date;
 use message::store::StorePlan;
 use message::vary::Vary;
 use message::{HeaderId, Request, Response, Version};
-use policy::StoreIn;
 
-use super::fetch::ByPolicy;
 use crate::carry::Selected;
 use crate::fetch::{Times, new_object};
 
@@ -63,15 +61,4 @@ pub(super) fn object_by(response: &Response, plan: &StorePlan, now: Now) -> NewO
     };
     let date = |value: &[u8]| parse_http_date(value, now.unix_secs());
     new_object(response, now, &times, flags, &date)
-}
-
-impl ByPolicy {
-    /// Where the route has its responses kept.
-    pub(super) fn own_sinks(&self) -> Sinks {
-        match self.site.policy.store_in(&self.notes) {
-            StoreIn::Memory => Sinks::Never,
-            StoreIn::Disk => Sinks::Always,
-            StoreIn::Both => Sinks::ByMerit,
-        }
-    }
 }

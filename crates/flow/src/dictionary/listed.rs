@@ -8,7 +8,8 @@ use cache::Object;
 use codec::dictionary::DictionaryHash;
 use parking_lot::{Mutex, RwLock};
 
-use super::{Birth, Dictionary, key};
+use super::entry::{Birth, Dictionary};
+use super::named::key;
 
 /// For so long one is not listed again that had to leave for another.
 const FORGOTTEN_MS: u64 = 10_000;

@@ -13,7 +13,8 @@ use message::HeaderId;
 use message::cache_control::CacheControl;
 use sha2::{Digest, Sha256};
 
-use super::{Dictionary, Named};
+use super::entry::Dictionary;
+use super::named::Named;
 use crate::core::Core;
 use crate::live::Live;
 use crate::refine::{Bounds, Right, decode};

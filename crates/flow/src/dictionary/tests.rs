@@ -1,8 +1,10 @@
 //! Tests of who may name a dictionary, and of who may have one.
 
 use cache::{Begin, BeginOptions, Cache, Config, Flags, NewObject, Variant};
+use codec::dictionary::{DeltaCoding, available};
 use message::HeaderBlock;
 
+use super::named::{Named, key};
 use super::*;
 use crate::vcl::tests::bare_live;
 use crate::verdict::permit;

@@ -46,3 +46,6 @@ impl Foreseen {
         }
     }
 }
+
+/// An outcome, and the outcome in words.
+pub(crate) type Ending = (Foreseen, String);

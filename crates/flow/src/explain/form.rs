@@ -13,7 +13,7 @@ use crate::declared;
 use crate::dictionary::{self, Sought};
 use crate::form::{self, Choice, Given};
 use crate::live::Shared;
-use crate::reply::SentForm;
+use crate::sent::SentForm;
 use crate::stored::stored_head;
 use codec::Compress;
 

@@ -14,6 +14,7 @@ use crate::body::ReplyBody;
 use crate::carry::{self, Carried, End, Selected, carry, drain};
 use crate::recode::{Coder, Recode, decode_limits};
 use crate::slices::{self, Cut, shape_of};
+use crate::stored::head_to_store;
 use crate::tier::Spool;
 
 /// A body that is too large to be one piece of memory, and where it goes.
@@ -246,18 +247,6 @@ pub(crate) struct Times {
     pub(crate) grace_ms: u64,
     pub(crate) stale_if_error_ms: u64,
     pub(crate) stale_if_unreachable_ms: u64,
-}
-
-/// The head of `response` as it is stored, and where its entity tag lies in that.
-pub(crate) fn head_to_store(response: &Response) -> (Box<[u8]>, Option<(u32, u32)>) {
-    let mut head = Vec::with_capacity(256);
-    h1::encode::stored_head(&mut head, response.status, &response.reason, &response.headers);
-    let etag = response.headers.value(HeaderId::Etag).and_then(|etag| {
-        // Wherever these bytes stand in the head, they are the same bytes.
-        let at = memchr::memmem::find(&head, etag)?;
-        Some((at as u32, etag.len() as u32))
-    });
-    (head.into_boxed_slice(), etag)
 }
 
 /// An object with the head of `response`, which arrived `now`; without tags, note and length.

@@ -18,10 +18,10 @@ use message::{HeaderId, Response, Status, conditional};
 use crate::ask::Ask;
 use crate::body::ReplyBody;
 use crate::core::Core;
-use crate::fetch::head_to_store;
 use crate::form::{self, Choice, Given};
 use crate::key::FILE;
 use crate::refine::{self, Right};
+use crate::stored::{form_tags_of_plain, head_to_store};
 use crate::tier::Begin;
 use codec::Compress;
 
@@ -41,7 +41,7 @@ pub(super) fn may_be(ask: &Ask<'_>, file: &Opened) -> bool {
 /// The entity tag of `file` in `coding`.
 pub(super) fn tag(file: &Opened, coding: Coding) -> Vec<u8> {
     let mut tag = Vec::new();
-    form::tags_of_plain(file.etag()).write(coding, &mut tag);
+    form_tags_of_plain(file.etag()).write(coding, &mut tag);
     tag
 }
 

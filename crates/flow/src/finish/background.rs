@@ -4,9 +4,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Now;
-use message::Request;
+use message::{Request, Scheme};
+use observe::record::{Kind, Phases};
+use observe::{Flags, Record};
 use vcl::told::Told;
 
+use super::CoreLog;
+use super::batch::{Batch, Name};
+use super::record::{tell_program, version, write_with};
 use crate::core::Core;
 use crate::live::Site;
 use crate::trace::Trace;
@@ -56,8 +61,72 @@ impl Background {
     }
 }
 
+impl CoreLog {
+    /// Notes a background fetch that is over. It counts as no request.
+    fn fetched(&self, fetch: &Background) {
+        if let Some(core) = &self.sinks {
+            let (id, end_us) = (core.number(), rt::micros());
+            let at = core.add(|names, batch| fetched(fetch, (id, end_us), names, batch));
+            if self.is_asked() {
+                let most = fetch.core.live().limits.log_heads;
+                self.add_heads(core, (at, most), |writer| writer.fetched(&fetch.trace));
+            }
+            core.flush_if_full();
+        }
+    }
+}
+
 impl Drop for Background {
     fn drop(&mut self) {
         self.core.log.fetched(self);
     }
+}
+
+/// Adds the record of a background fetch.
+fn fetched(
+    fetch: &Background,
+    (id, end_us): (u64, u64),
+    names: &[Name],
+    Batch { bytes: out, room, .. }: &mut Batch,
+) {
+    let Background { request, trace, site, began_us, .. } = fetch;
+    let after = |us: u64| u32::try_from(us.saturating_sub(*began_us)).unwrap_or(u32::MAX - 1);
+    let trouble = trace.trouble.borrow();
+    let mut record = Record {
+        id,
+        kind: Kind::Background,
+        parent: fetch.cause,
+        start_unix_ms: fetch.started.unix_ms,
+        start_us: *began_us,
+        flags: Flags::default()
+            .with(Flags::TLS, request.scheme == Scheme::Https)
+            .with(Flags::STORED, trace.stored.get()),
+        version: version(request),
+        status: trace.status(),
+        served: observe::Served::Refresh,
+        body_out: trace.body_bytes.get(),
+        key: fetch.key,
+        site: site.name.as_bytes(),
+        rule: site.policy.rule_name(fetch.rule).as_bytes(),
+        method: request.method.token(),
+        host: &request.host,
+        port: request.port.unwrap_or(0),
+        target: &request.target,
+        error: trouble.as_ref().map_or(&b""[..], |trouble| trouble.error.as_bytes()),
+        phases: Phases {
+            fetch: trace.fetch_us.get().map(after),
+            head: trace.head_us.get().map(after),
+            end: end_us.saturating_sub(*began_us),
+            ..Phases::default()
+        },
+        ..Record::default()
+    };
+    let told = fetch.told.as_deref();
+    let limit = trouble.as_ref().and_then(|trouble| trouble.limit);
+    let limit = limit.or_else(|| told?.limit).or_else(|| trace.limit.get());
+    record.limit = limit.map_or("", base::Limit::name).as_bytes();
+    if let Some(told) = told {
+        tell_program(told, Some(site), &mut record, room);
+    }
+    write_with(record, trace, Some(site), (names, Some(&request.headers), None), out);
 }

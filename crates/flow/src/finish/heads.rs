@@ -1,100 +1,28 @@
 //! Header fields on all sides of a transaction, kept with its record while a reader asks for them.
 
-use std::sync::Arc;
-
-use base::Limit;
 use message::{HeaderBlock, HeaderId, Request, Response, Version};
+use observe::Wanted;
 use observe::heads::{Field, Heads, Side};
-use observe::record::{self, HEADS_MAX};
-use observe::{Record, Wanted};
 use origin::Origin;
 
-use super::{CoreLog, Sinks, Told};
+use super::told::Told;
 use crate::reply::Reply;
 use crate::trace::Trace;
 
 /// Room in which the heads of one transaction after another are put together.
 #[derive(Debug, Default)]
 pub(super) struct HeadRoom {
-    heads: Heads,
-    line: Vec<u8>,
+    pub(super) heads: Heads,
+    pub(super) line: Vec<u8>,
 }
 
 /// Writes heads as far as somebody asks for them.
 pub(super) struct Writer<'a> {
-    heads: &'a mut Heads,
+    pub(super) heads: &'a mut Heads,
     /// Room for lines and heads that are made to be taken apart.
-    line: &'a mut Vec<u8>,
-    wanted: &'a Wanted,
-    most: usize,
-}
-
-impl CoreLog {
-    /// Takes over what readers ask for.
-    pub(crate) fn want(&self, wanted: Option<Arc<Wanted>>) {
-        *self.wanted.borrow_mut() = wanted;
-    }
-
-    /// Forgets readers that are gone.
-    pub(crate) fn forget(&self, now_ms: u64) {
-        let mut wanted = self.wanted.borrow_mut();
-        if let Some(own) = wanted.as_ref().filter(|wanted| wanted.has_ended(now_ms)) {
-            let rest = own.rest(now_ms).map(Arc::new);
-            *wanted = rest;
-        }
-    }
-
-    /// Returns true if a reader asks for header fields.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.wanted.borrow().is_some()
-    }
-
-    /// Notes the head of a request to an origin.
-    pub(crate) fn note_bereq(&self, trace: Option<&Trace>, request: &Request, origin: &Origin) {
-        self.note(trace, Side::Bereq, |writer| writer.bereq(request, origin));
-    }
-
-    /// Notes the head of an origin's answer.
-    pub(crate) fn note_beresp(&self, trace: Option<&Trace>, response: &Response) {
-        self.note(trace, Side::Beresp, |writer| writer.response(Side::Beresp, response));
-    }
-
-    fn note(&self, trace: Option<&Trace>, side: Side, write: impl FnOnce(&mut Writer<'_>)) {
-        let wanted = self.wanted.borrow();
-        let (Some(wanted), Some(trace)) = (&*wanted, trace) else { return };
-        if !wanted.keeps_any(side) {
-            return;
-        }
-        let mut heads = trace.heads.borrow_mut();
-        let heads = heads.get_or_insert_default();
-        let line = &mut self.room.borrow_mut().line;
-        write(&mut Writer { heads, line, wanted, most: HEADS_MAX });
-    }
-
-    /// Puts heads behind the record at `at` of the batch, if somebody asks for that.
-    pub(super) fn add_heads(
-        &self,
-        core: &Sinks,
-        (at, most): (usize, u64),
-        write: impl FnOnce(&mut Writer<'_>),
-    ) {
-        let wanted = self.wanted.borrow();
-        let Some(wanted) = &*wanted else { return };
-        let mut batch = core.batch.borrow_mut();
-        let record = batch.bytes.get(at..).and_then(Record::read);
-        if !record.is_some_and(|(record, _)| wanted.matches(&record)) {
-            return;
-        }
-        let mut room = self.room.borrow_mut();
-        let HeadRoom { heads, line } = &mut *room;
-        heads.clear();
-        let most = usize::try_from(most).unwrap_or(HEADS_MAX).min(HEADS_MAX);
-        write(&mut Writer { heads, line, wanted, most });
-        if heads.is_cut() {
-            self.counters.limit(Limit::LogHeads);
-        }
-        record::add_heads(&mut batch.bytes, at, heads.bytes(), heads.is_cut());
-    }
+    pub(super) line: &'a mut Vec<u8>,
+    pub(super) wanted: &'a Wanted,
+    pub(super) most: usize,
 }
 
 impl Writer<'_> {
@@ -132,7 +60,7 @@ impl Writer<'_> {
     }
 
     /// The request to `origin`, whose Host is written anew when it is sent.
-    fn bereq(&mut self, request: &Request, origin: &Origin) {
+    pub(super) fn bereq(&mut self, request: &Request, origin: &Origin) {
         let line = [request.method.token(), b" ", &request.target, b" HTTP/1.1"];
         self.add_line(Side::Bereq, &line);
         let port = request.port.map_or_else(String::new, |port| format!(":{port}"));
@@ -146,7 +74,7 @@ impl Writer<'_> {
         }
     }
 
-    fn response(&mut self, side: Side, response: &Response) {
+    pub(super) fn response(&mut self, side: Side, response: &Response) {
         let status = response.status.to_string();
         self.add_line(side, &[status.as_bytes(), b" ", &response.reason[..]]);
         self.fields(side, &response.headers);

@@ -8,7 +8,8 @@ use observe::record::{Kind, Phases};
 use observe::{CipherSuite, Flags, Record};
 use vcl::told;
 
-use super::{Background, Batch, Name, Told};
+use super::batch::{Batch, Name};
+use super::told::Told;
 use crate::live::Site;
 use crate::reply::{Forward, Reply, Served};
 use crate::trace::{About, Trace};
@@ -74,55 +75,6 @@ pub(super) fn answered(
     }
 }
 
-/// Adds the record of a background fetch.
-pub(super) fn fetched(
-    fetch: &Background,
-    (id, end_us): (u64, u64),
-    names: &[Name],
-    Batch { bytes: out, room, .. }: &mut Batch,
-) {
-    let Background { request, trace, site, began_us, .. } = fetch;
-    let after = |us: u64| u32::try_from(us.saturating_sub(*began_us)).unwrap_or(u32::MAX - 1);
-    let trouble = trace.trouble.borrow();
-    let mut record = Record {
-        id,
-        kind: Kind::Background,
-        parent: fetch.cause,
-        start_unix_ms: fetch.started.unix_ms,
-        start_us: *began_us,
-        flags: Flags::default()
-            .with(Flags::TLS, request.scheme == Scheme::Https)
-            .with(Flags::STORED, trace.stored.get()),
-        version: version(request),
-        status: trace.status(),
-        served: observe::Served::Refresh,
-        body_out: trace.body_bytes.get(),
-        key: fetch.key,
-        site: site.name.as_bytes(),
-        rule: site.policy.rule_name(fetch.rule).as_bytes(),
-        method: request.method.token(),
-        host: &request.host,
-        port: request.port.unwrap_or(0),
-        target: &request.target,
-        error: trouble.as_ref().map_or(&b""[..], |trouble| trouble.error.as_bytes()),
-        phases: Phases {
-            fetch: trace.fetch_us.get().map(after),
-            head: trace.head_us.get().map(after),
-            end: end_us.saturating_sub(*began_us),
-            ..Phases::default()
-        },
-        ..Record::default()
-    };
-    let told = fetch.told.as_deref();
-    let limit = trouble.as_ref().and_then(|trouble| trouble.limit);
-    let limit = limit.or_else(|| told?.limit).or_else(|| trace.limit.get());
-    record.limit = limit.map_or("", base::Limit::name).as_bytes();
-    if let Some(told) = told {
-        tell_program(told, Some(site), &mut record, room);
-    }
-    write_with(record, trace, Some(site), (names, Some(&request.headers), None), out);
-}
-
 /// The values that a record keeps of a request with `headers`, whose `user` a gate knows.
 fn values<'a>(
     names: &'a [Name],
@@ -136,7 +88,7 @@ fn values<'a>(
 }
 
 /// Writes a record with what its `trace` tells of the fetch.
-fn write_with(
+pub(super) fn write_with(
     record: Record<'_>,
     trace: &Trace,
     site: Option<&Arc<Site>>,
@@ -169,7 +121,7 @@ fn write_with(
 }
 
 /// Tells the record what the program of `site` has done; the text is put together in `room`.
-fn tell_program<'a>(
+pub(super) fn tell_program<'a>(
     told: &'a told::Told,
     site: Option<&Arc<Site>>,
     record: &mut Record<'a>,
@@ -224,7 +176,7 @@ fn flags(reply: &Reply, told: &Told<'_>) -> Flags {
         .with(Flags::TUNNEL, reply.status.code() == 101)
 }
 
-fn version(request: &Request) -> u8 {
+pub(super) fn version(request: &Request) -> u8 {
     match request.version {
         Version::Http10 => 10,
         Version::Http11 => 11,

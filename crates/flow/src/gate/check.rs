@@ -16,19 +16,19 @@ use origin::{Caller, Exchange, RequestBody};
 use policy::headers::FieldName;
 use policy::{Declared, Notes, Peer, Per};
 
-use super::known::Told;
+use super::gates::{Gates, Guest, PasswordGate, WordGate};
+use super::known::{Admitted, Proof, Told};
 use super::queue::NoPlace;
-use super::{Admitted, Gates, Guest, PasswordGate, Proof, WordGate};
-use crate::ask::{LiveRef, complete, sign};
+use super::user::User;
+use crate::ask::{complete, sign};
 use crate::body::ReplyBody;
 use crate::core::Core;
 use crate::fetch::Gathered;
 use crate::forward::CONDITIONS;
-use crate::guard::refusal;
-use crate::live::Site;
+use crate::live::{LiveRef, Site};
+use crate::pages::refusal;
 use crate::problem::Problem;
-use crate::reply::{Made, Reply, Served};
-use crate::trace::User;
+use crate::reply::{Head, Made, Reply, Served};
 
 /// Fields about a client's body, which the other server does not get.
 const NOT_TOLD: [HeaderId; 2] = [HeaderId::ContentLength, HeaderId::Expect];
@@ -92,6 +92,22 @@ impl Core {
         if !self.known.borrow_mut().put(digest, entered.clone(), (now_ms, until_ms), most) {
             self.counters.limit(Limit::GateMemory);
         }
+    }
+
+    /// The answer to who has shown no password, or a wrong one.
+    pub(super) fn ask_for_password(
+        &self,
+        site: &Site,
+        request: &Request,
+        gate: &PasswordGate,
+    ) -> Reply {
+        self.counters.inc(Counter::GateRefused);
+        let mut reply = refusal(site, request, Problem::PasswordNeeded, Declared::BASIC_AUTH);
+        if let Head::Owned(head) = &mut reply.head {
+            let challenge = format!("Basic realm=\"{}\", charset=\"UTF-8\"", gate.rule.realm);
+            head.headers.push(HeaderId::WwwAuthenticate, challenge.as_bytes());
+        }
+        reply
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::{Account, Held};
 use policy::headers::FieldName;
 
-use crate::trace::User;
+use super::user::User;
 
 /// Bytes of an entry beside what it holds: its place in a table that is half full, and what the
 /// allocator adds.

@@ -5,7 +5,8 @@
 use message::Request;
 use policy::headers::FieldName;
 
-use super::{Entering, RouteGates};
+use super::entering::Entering;
+use super::gates::RouteGates;
 use crate::live::Site;
 
 /// A site, and a request for it.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::queue::Urgency;
-use crate::trace::User;
+use super::user::User;
 
 /// Time for which one who was right comes first, in milliseconds.
 const LATELY_MS: u64 = 24 * 3600 * 1000;

@@ -9,6 +9,7 @@ use message::{HeaderId, Method, Request, Response, Status};
 use policy::Peer;
 
 use super::field::{PEER, RECORD, read_question, write_record};
+use crate::ask::Ask;
 use crate::body::ReplyBody;
 use crate::client::Client;
 use crate::core::Core;
@@ -24,6 +25,11 @@ pub(crate) enum Silence {
     Behind,
     /// There is no response that could be shared.
     Nothing,
+}
+
+/// Returns true if another node may have what `ask` is for.
+pub(crate) fn may_have(ask: &Ask<'_>) -> bool {
+    !ask.for_peer && !ask.notes.personal
 }
 
 /// Takes a node's question off its request: the client behind it, and its scheme, take the place of

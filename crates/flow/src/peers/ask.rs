@@ -11,6 +11,7 @@ use message::store::{Permit, strip_hop_by_hop};
 use message::{Framing, HeaderId, Method, Request, Response, Status, Upgrade, Version};
 use origin::{Caller, Events, Exchange, Origin, RequestBody};
 
+use super::asking::Asking;
 use super::field::{PEER, PeerQuestion, RECORD, read_record};
 use crate::carry::{Selected, leave};
 use crate::core::Core;
@@ -30,16 +31,6 @@ const CLIENTS: [HeaderId; 7] = [
     HeaderId::Expect,
 ];
 
-/// A request that the owner of its key may be asked with.
-#[derive(Debug)]
-pub(crate) struct Asking {
-    /// As the client has made it.
-    request: Request,
-    /// As variants are selected by it; `None` for the same.
-    selecting: Option<Request>,
-    key: Box<[u8]>,
-}
-
 /// A stored response that its owner has told of.
 pub(crate) struct PeerRecord {
     pub(crate) record: Record,
@@ -51,20 +42,6 @@ pub(crate) struct PeerRecord {
 }
 
 impl Asking {
-    /// The question behind `request`, whose key is `key`; `None` where that is this node's own, or
-    /// nodes share nothing.
-    pub(crate) fn of(
-        core: &Core,
-        request: &Request,
-        selecting: Option<&Request>,
-        key: &[u8],
-    ) -> Option<Box<Self>> {
-        let peers = core.shared.peers.load();
-        peers.as_ref()?.owner(key)?.way()?;
-        let (request, selecting) = (request.clone(), selecting.cloned());
-        Some(Box::new(Self { request, selecting, key: key.into() }))
-    }
-
     /// Asks the key's owner; `None` if the origin is to be asked.
     pub(crate) async fn ask(&self, fetch: &Fetch) -> Option<PeerRecord> {
         let limits = &fetch.live.limits;
@@ -162,15 +139,6 @@ impl Asking {
             && !record.flags().is_mark()
             && record.matches(&mut select_by(&selecting.headers));
         is_it.then_some(record)
-    }
-
-    /// Memory that it takes, in bytes.
-    pub(crate) fn memory(&self) -> usize {
-        let of = |request: &Request| {
-            request.headers.memory() + request.target.len() + request.host.len()
-        };
-        let requests = of(&self.request) + self.selecting.as_ref().map_or(0, of);
-        size_of::<Self>() + requests + self.key.len()
     }
 }
 

@@ -12,7 +12,7 @@ use message::store::Against;
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status};
 use origin::Exchange;
 
-use super::set::Shape;
+use super::shape::Shape;
 
 /// The name of a version, strong enough to combine ranges (RFC 9110 8.8.1, RFC 9111 3.4).
 #[derive(Clone, Debug, PartialEq, Eq)]

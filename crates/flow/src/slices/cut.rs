@@ -14,7 +14,8 @@ use origin::{Exchange, Origin};
 
 use super::answer::Extent;
 use super::desk::Desk;
-use super::set::{Pace, Shape, SliceSet, Whence, new_slice};
+use super::set::{Pace, SliceSet, Whence, new_slice};
+use super::shape::Shape;
 use crate::carry::{Carried, End};
 use crate::core::Core;
 use crate::fetch::{Fetch, Plan};

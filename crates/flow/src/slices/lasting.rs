@@ -1,8 +1,9 @@
 //! Sets of slices that outlive their memory, and their process: what the disk keeps of one, and the
 //! set that is made of that again.
 
+use std::any::Any;
 use std::rc::Rc;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use cache::{Object, Sinks};
@@ -13,19 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::{Edition, Validator};
 use super::desk::Desk;
-use super::memory::Remains;
-use super::set::{Shape, SliceSet, Whence};
+use super::life::SliceLife;
+use super::set::{SliceSet, Whence};
+use super::shape::Shape;
 use crate::core::Core;
-use crate::live::Shared;
-
-/// The life of a set's slices: they are removed when neither memory nor the disk has the set any
-/// more.
-pub(crate) struct SliceLife {
-    pub(super) id: u64,
-    /// The number of slices.
-    pub(super) count: u64,
-    pub(super) shared: Weak<Shared>,
-}
 
 /// A set as the disk keeps it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -49,62 +41,34 @@ struct KeptSet<'a> {
     fields: Vec<(&'a [u8], &'a [u8])>,
 }
 
-impl SliceLife {
-    pub(super) fn new(shared: &Arc<Shared>, id: u64, count: u64) -> Arc<Self> {
-        Arc::new(Self { id, count, shared: Arc::downgrade(shared) })
-    }
-}
-
-impl std::fmt::Debug for SliceLife {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SliceLife").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
-impl Drop for SliceLife {
-    fn drop(&mut self) {
-        if let Some(shared) = self.shared.upgrade() {
-            // A lock of the store may be held: what is left is removed by a sweep.
-            shared.slices.leave(Remains { id: self.id, next: 0, end: self.count });
-        }
-    }
-}
-
 /// The set that is the body of `object`, if that is one and can be read.
 pub(crate) fn of_object(object: &Object) -> Option<&SliceSet> {
     let set: &SliceSet = object.elsewhere()?.as_any()?.downcast_ref()?;
     (!set.has_ended()).then_some(set)
 }
 
-impl SliceSet {
-    /// The life of its slices.
-    pub(crate) fn life(&self) -> Arc<SliceLife> {
-        Arc::clone(&self.life)
-    }
-
-    /// All that another process needs to know of it.
-    pub(crate) fn kept(&self) -> Vec<u8> {
-        let Request { scheme, host, port, target, headers, .. } = &self.source.request;
-        let servers = self.source.origin.servers();
-        let kept = KeptSet {
-            id: self.life.id,
-            slice_bytes: self.shape.slice_bytes,
-            length: self.edition.length,
-            is_date: matches!(self.edition.validator, Validator::Modified(_)),
-            validator: self.edition.validator.text(),
-            coding: &self.edition.coding,
-            against: self.edition.against.number(),
-            origin: self.source.origin.name(),
-            servers: servers.iter().map(|server| &*server.name).collect(),
-            is_https: *scheme == Scheme::Https,
-            host,
-            port: *port,
-            target,
-            fields: headers.iter().map(|field| (field.name, field.value)).collect(),
-        };
-        postcard::to_allocvec(&kept)
-            .expect("every length is known beforehand, and a Vec takes any number of bytes")
-    }
+/// All that another process needs to know of `set`.
+pub(super) fn kept(set: &SliceSet) -> Vec<u8> {
+    let Request { scheme, host, port, target, headers, .. } = &set.source.request;
+    let servers = set.source.origin.servers();
+    let kept = KeptSet {
+        id: set.life.id,
+        slice_bytes: set.shape.slice_bytes,
+        length: set.edition.length,
+        is_date: matches!(set.edition.validator, Validator::Modified(_)),
+        validator: set.edition.validator.text(),
+        coding: &set.edition.coding,
+        against: set.edition.against.number(),
+        origin: set.source.origin.name(),
+        servers: servers.iter().map(|server| &*server.name).collect(),
+        is_https: *scheme == Scheme::Https,
+        host,
+        port: *port,
+        target,
+        fields: headers.iter().map(|field| (field.name, field.value)).collect(),
+    };
+    postcard::to_allocvec(&kept)
+        .expect("every length is known beforehand, and a Vec takes any number of bytes")
 }
 
 impl KeptSet<'_> {
@@ -140,7 +104,7 @@ pub(crate) fn kept_again(
     permit: &Permit,
     bytes: &Bytes,
     key_hash: u64,
-    life: Option<Arc<SliceLife>>,
+    life: Option<Arc<dyn Any + Send + Sync>>,
 ) -> Option<Arc<SliceSet>> {
     let kept: KeptSet<'_> = postcard::from_bytes(bytes).ok()?;
     let shape = Shape::of(&core.live().limits)?;
@@ -157,6 +121,7 @@ pub(crate) fn kept_again(
         asking: None,
     };
     let count = kept.length.div_ceil(kept.slice_bytes);
+    let life = life.and_then(|life| life.downcast().ok());
     let life = life.unwrap_or_else(|| SliceLife::new(&core.shared, kept.id, count));
     let parts = permit.parts(edition.against);
     let (of, sinks) = ((edition, source, parts), Sinks::ByMerit);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::{HashSeed, KeyBuf};
 use parking_lot::Mutex;
 
-use super::set::slice_key;
+use crate::key::slice_key;
 use crate::tier::Cache;
 
 /// Slices that one sweep of a core looks for.

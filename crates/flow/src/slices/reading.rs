@@ -1,6 +1,7 @@
 //! A client's way through a set of slices: each is found, waited for or ordered as it is come to,
 //! and the next ones before that where the client reads on.
 
+use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,15 +9,19 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
 use base::Account;
+use base::units::Bytes as Size;
 use bytes::Bytes;
-use cache::{Aborted, BeginOptions, Found, Object, Reader, Reading, Ticket, Waited};
+use cache::{Aborted, BeginOptions, Elsewhere, Found, Object, Reader, Reading, Ticket, Waited};
 use tokio::sync::oneshot;
 
 use super::desk::SliceOrder;
+use super::lasting::kept;
 use super::set::SliceSet;
 use crate::live::Shared;
 use crate::tier::Begin;
 
+/// Slices that are counted for an operator.
+const COUNTED_MAX: u64 = 16 * 1024;
 /// Further tries to get one slice.
 const TRIES_MAX: u32 = 2;
 
@@ -209,5 +214,51 @@ impl fmt::Debug for SliceReading {
 impl Drop for SliceReading {
     fn drop(&mut self) {
         self.set.go(self.number, None);
+    }
+}
+
+impl Elsewhere for SliceSet {
+    fn length(&self) -> u64 {
+        self.edition.length
+    }
+
+    fn open(self: Arc<Self>) -> Box<dyn Reading> {
+        Box::new(SliceReading::new(self))
+    }
+
+    fn memory(&self) -> u64 {
+        let request = &self.source.request;
+        let fields = request.headers.memory() + request.target.len() + request.host.len();
+        let asking = self.source.asking.as_ref().map_or(0, |asking| asking.memory());
+        (size_of::<Self>() + fields + self.edition.coding.len() + asking) as u64
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
+    fn kept(&self) -> Option<Vec<u8>> {
+        (!self.has_ended()).then(|| kept(self))
+    }
+
+    fn life(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        (!self.has_ended()).then(|| Arc::clone(&self.life) as _)
+    }
+
+    fn told(&self) -> Option<String> {
+        let shared = self.shared.upgrade()?;
+        let (count, size) = (self.count(), Size(self.shape.slice_bytes));
+        let looked_at = count.min(COUNTED_MAX);
+        let is_there = |number: &u64| {
+            let seen = shared.cache.peek(&self.key(&shared, *number), &mut |_, _| {});
+            seen.found.is_some() || seen.below > 0
+        };
+        let there = (0..looked_at).filter(is_there).count();
+        let of = if looked_at < count {
+            format!("the first {looked_at} of {count}")
+        } else {
+            count.to_string()
+        };
+        Some(format!("slices: {there} of {of}, of {size} each"))
     }
 }

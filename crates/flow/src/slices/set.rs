@@ -1,14 +1,12 @@
 //! A set of slices: the body of one version of a representation. Any part of it may be there.
 
-use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use base::units::Bytes as Size;
-use base::{HashSeed, KeyBuf, Limits, Now};
-use cache::{Elsewhere, Flags, NewObject, Object, Reading, Sinks, Tags};
+use base::{KeyBuf, Now};
+use cache::{Flags, NewObject, Object, Sinks, Tags};
 use message::store::PartPermits;
 use message::{Request, Response, Status};
 use origin::{Caller, Origin};
@@ -18,39 +16,14 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::answer::Edition;
 use super::desk::SliceOrder;
-use super::lasting::SliceLife;
-use super::reading::SliceReading;
-use crate::key::SLICE;
+use super::life::SliceLife;
+use super::shape::Shape;
+use crate::key::slice_key;
 use crate::live::Shared;
 use crate::peers::Asking;
 
-/// Slices begin at multiples of it.
-const GRAIN_BYTES: u64 = 64 * 1024;
 /// Milliseconds for which a slice would be fresh: its set says how long it is used.
 const LIFETIME_MS: u64 = 10 * 365 * 24 * 3600 * 1000;
-/// Slices that are counted for an operator.
-const COUNTED_MAX: u64 = 16 * 1024;
-
-/// The way in which bodies are sliced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
-    /// Length from which bodies are sliced.
-    pub(crate) from: u64,
-    /// Length of a slice.
-    pub(crate) slice_bytes: u64,
-    /// Slices brought ahead of a reader.
-    pub(crate) ahead: u64,
-}
-
-impl Shape {
-    /// The shape that `limits` set; `None` if nothing is sliced.
-    pub(crate) fn of(limits: &Limits) -> Option<Self> {
-        let most = limits.slice_bytes.min(limits.object_bytes);
-        let slice_bytes = most / GRAIN_BYTES * GRAIN_BYTES;
-        let is_on = limits.slices_from > 0 && slice_bytes > 0;
-        is_on.then_some(Self { from: limits.slices_from, slice_bytes, ahead: limits.slice_ahead })
-    }
-}
 
 /// Where slices are fetched.
 pub(super) struct Whence {
@@ -246,58 +219,10 @@ fn pace_of(readers: impl Iterator<Item = u64>, slice: u64, ahead: u64) -> Pace {
     }
 }
 
-impl Elsewhere for SliceSet {
-    fn length(&self) -> u64 {
-        self.edition.length
-    }
-
-    fn open(self: Arc<Self>) -> Box<dyn Reading> {
-        Box::new(SliceReading::new(self))
-    }
-
-    fn memory(&self) -> u64 {
-        let request = &self.source.request;
-        let fields = request.headers.memory() + request.target.len() + request.host.len();
-        let asking = self.source.asking.as_ref().map_or(0, |asking| asking.memory());
-        (size_of::<Self>() + fields + self.edition.coding.len() + asking) as u64
-    }
-
-    fn as_any(&self) -> Option<&dyn Any> {
-        Some(self)
-    }
-
-    fn told(&self) -> Option<String> {
-        let shared = self.shared.upgrade()?;
-        let (count, size) = (self.count(), Size(self.shape.slice_bytes));
-        let looked_at = count.min(COUNTED_MAX);
-        let is_there = |number: &u64| {
-            let seen = shared.cache.peek(&self.key(&shared, *number), &mut |_, _| {});
-            seen.found.is_some() || seen.below > 0
-        };
-        let there = (0..looked_at).filter(is_there).count();
-        let of = if looked_at < count {
-            format!("the first {looked_at} of {count}")
-        } else {
-            count.to_string()
-        };
-        Some(format!("slices: {there} of {of}, of {size} each"))
-    }
-}
-
 impl fmt::Debug for SliceSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SliceSet").field("id", &self.life.id).finish_non_exhaustive()
     }
-}
-
-/// The key of a slice.
-pub(super) fn slice_key(seed: &HashSeed, set: u64, number: u64, key: &mut KeyBuf) {
-    key.clear();
-    key.field(SLICE);
-    key.field(b"");
-    key.field(&set.to_be_bytes());
-    key.field(&number.to_be_bytes());
-    key.finish(seed);
 }
 
 /// A slice of so many bytes as it is stored from now on.
@@ -334,18 +259,5 @@ mod tests {
         assert_eq!(pace(&[0, 9], 3), Pace::Wait, "one is far ahead");
         assert_eq!(pace(&[0, 5], 3), Pace::GoOn, "one waits for what comes soon");
         assert_eq!(pace(&[9], 3), Pace::End, "whoever is ahead fetches for itself");
-    }
-
-    #[test]
-    fn a_shape_has_slices_that_can_be_stored() {
-        let limits = |slice_bytes, object_bytes, slices_from| {
-            let limits = Limits { slice_bytes, object_bytes, slices_from, ..Limits::default() };
-            Some(Shape::of(&limits)?.slice_bytes)
-        };
-        assert_eq!(limits(1 << 20, 1 << 26, 1), Some(1 << 20));
-        assert_eq!(limits((1 << 20) + 5, 1 << 26, 1), Some(1 << 20));
-        assert_eq!(limits(1 << 20, 100_000, 1), Some(65_536));
-        assert_eq!(limits(1000, 1 << 26, 1), None);
-        assert_eq!(limits(1 << 20, 1 << 26, 0), None, "off");
     }
 }

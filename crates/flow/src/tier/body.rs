@@ -16,8 +16,8 @@ use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
 
 use super::intake::{Intake, Onward};
-use super::record::may_answer;
-use super::{Cache, Store, Tier};
+use super::store::Store;
+use super::{Cache, Tier};
 
 /// Bytes that one read of the disk brings: a few blocks.
 const READ_BYTES: u64 = 256 * 1024;
@@ -535,4 +535,21 @@ impl Reading for DiskReading {
             })
         }))
     }
+}
+
+/// Returns true if all of the response is in memory or in slices, or on disk under an older head,
+/// and it may answer requests yet.
+pub(super) fn may_answer(object: &Object, now_ms: u64) -> bool {
+    let end_ms = end_ms(object);
+    let is_all = object.whole().is_some()
+        || object.elsewhere().is_some_and(|body| body.life().is_some())
+        || OnDisk::left(object).is_some();
+    is_all && !object.flags().is_mark() && i64::try_from(now_ms).is_ok_and(|now| now < end_ms)
+}
+
+/// The time after which the response is of no use, of the monotonic clock.
+pub(super) fn end_ms(object: &Object) -> i64 {
+    let stale = [object.stale_if_error_ms(), object.stale_if_unreachable_ms()];
+    let stale_ms = stale.into_iter().fold(object.grace_ms(), u64::max);
+    object.fresh_until_ms().saturating_add_unsigned(stale_ms)
 }

@@ -9,8 +9,9 @@ use cache::{Object, Walk};
 use disk::Condition;
 use tokio::sync::Mutex;
 
-use super::record::may_answer;
-use super::{Cache, Store, Tier};
+use super::body::may_answer;
+use super::store::Store;
+use super::{Cache, Tier};
 
 /// Time between two rounds of chores.
 const EVERY_MS: u64 = 900;
@@ -176,5 +177,26 @@ impl Store {
             self.disk.release(up_to);
             self.kept.lock().release(up_to);
         }
+    }
+}
+
+impl Store {
+    /// Has the journal drop invalidations that no later process needs. For the time when all that
+    /// was there at the start has been found.
+    pub(super) fn drop_needless(&self, tier: &Tier, cache: &Cache) {
+        let sealed = self.disk.sealed();
+        // In this order: a ban that goes meanwhile is not taken for one that newer ones replace.
+        let alive: Vec<u32> = cache.bans().iter().map(|listed| listed.ban.number()).collect();
+        let forgotten = cache.forgotten_bans();
+        let mut kept = self.kept.lock();
+        if tier.has_parting() {
+            return;
+        }
+        let needless = kept.take(sealed, &alive, forgotten);
+        drop(kept);
+        if needless.void > 0 {
+            self.disk.void(needless.void);
+        }
+        self.disk.drop_invalidations(&needless.numbers);
     }
 }

@@ -3,8 +3,6 @@
 
 use smallvec::SmallVec;
 
-use super::{Cache, Store, Tier};
-
 /// Invalidations that took effect together.
 #[derive(Debug)]
 struct KeptBatch {
@@ -24,10 +22,10 @@ pub(super) struct KeptBatches {
 
 /// The ones of a list of batches that are needed no more.
 #[derive(Debug, Default)]
-struct Needless {
-    numbers: Vec<u64>,
+pub(super) struct Needless {
+    pub(super) numbers: Vec<u64>,
     /// Records of a lower order are void: they have not passed a ban that is forgotten.
-    void: u64,
+    pub(super) void: u64,
 }
 
 impl KeptBatch {
@@ -54,7 +52,7 @@ impl KeptBatches {
 
     /// Takes out those up to number `sealed` that are needed no more: bans `alive`, in their order,
     /// are known, and those up to `forgotten` may not be.
-    fn take(&mut self, sealed: u64, alive: &[u32], forgotten: u32) -> Needless {
+    pub(super) fn take(&mut self, sealed: u64, alive: &[u32], forgotten: u32) -> Needless {
         let mut needless = Needless::default();
         self.batches.retain(|batch| {
             let is_needed = batch.last() > sealed
@@ -71,27 +69,6 @@ impl KeptBatches {
             is_needed
         });
         needless
-    }
-}
-
-impl Store {
-    /// Has the journal drop invalidations that no later process needs. For the time when all that
-    /// was there at the start has been found.
-    pub(super) fn drop_needless(&self, tier: &Tier, cache: &Cache) {
-        let sealed = self.disk.sealed();
-        // In this order: a ban that goes meanwhile is not taken for one that newer ones replace.
-        let alive: Vec<u32> = cache.bans().iter().map(|listed| listed.ban.number()).collect();
-        let forgotten = cache.forgotten_bans();
-        let mut kept = self.kept.lock();
-        if tier.has_parting() {
-            return;
-        }
-        let needless = kept.take(sealed, &alive, forgotten);
-        drop(kept);
-        if needless.void > 0 {
-            self.disk.void(needless.void);
-        }
-        self.disk.drop_invalidations(&needless.numbers);
     }
 }
 

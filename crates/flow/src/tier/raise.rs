@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::Counter;
-use cache::{Loan, Object, Record, Select};
+use cache::{Elsewhere as _, Loan, Object, Record, Select};
 use disk::{Answer, Ask, Place};
 use message::store::Permit;
 use tokio::sync::oneshot;
 
+use super::Lead;
 use super::body::{OnDisk, Opening};
 use super::record::Raised;
-use super::{Lead, Store};
+use super::store::Store;
 use crate::core::Core;
 use crate::slices;
 use crate::verdict::Again;
@@ -226,7 +227,9 @@ fn put_head(core: &Rc<Core>, lead: Lead, found: Candidate) -> Result<(), Lead> {
         let life = set.life();
         let object = lead.raise_head(permit, place, record, (Arc::clone(&set) as _, None))?;
         set.stands_for(&object);
-        if object.is_live() {
+        if object.is_live()
+            && let Some(life) = life
+        {
             cache.lower().sets.lock().insert(place, life);
         }
         return Ok(());

@@ -9,9 +9,8 @@ use cache::{Object, Record, Sinks};
 use disk::{Answer, Body, Entry, Lent, Place};
 use message::Trailers;
 
-use super::Store;
-use super::body::OnDisk;
-use crate::slices::{self, SliceSet};
+use super::body::{OnDisk, end_ms, may_answer};
+use super::store::Store;
 
 /// The version of heads, that of heads of sets of slices, and that of heads of responses with
 /// trailers; others are not read.
@@ -52,19 +51,19 @@ impl Store {
     /// again is if `all` is true.
     pub(super) fn keep(&self, object: &Arc<Object>, all: bool) -> Option<Place> {
         let now = rt::now();
-        let set = slices::of_object(object);
         let is_meant = self.is_worth_it(object) || all && object.sinks() != Sinks::Never;
         if !is_meant || !may_answer(object, now.mono_ms) {
             return None;
         }
-        let body = match set {
+        let set = object.elsewhere().and_then(|body| body.kept());
+        let body = match &set {
             Some(_) => Body::Bytes(Bytes::new()),
             None => Body::Lent(Arc::new(Sunk(Arc::clone(object)))),
         };
         self.disk.put(self.entry(object, set, body, now))
     }
 
-    fn entry(&self, object: &Object, set: Option<&SliceSet>, body: Body, now: Now) -> Entry {
+    fn entry(&self, object: &Object, set: Option<Vec<u8>>, body: Body, now: Now) -> Entry {
         Entry {
             hash: self.seed.hash(object.key()),
             passed: object.passed(),
@@ -141,25 +140,7 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
 }
 
-/// Returns true if all of the response is in memory or in slices, or on disk under an older head,
-/// and it may answer requests yet.
-pub(super) fn may_answer(object: &Object, now_ms: u64) -> bool {
-    let end_ms = end_ms(object);
-    let is_all = object.whole().is_some()
-        || slices::of_object(object).is_some()
-        || OnDisk::left(object).is_some();
-    is_all && !object.flags().is_mark() && i64::try_from(now_ms).is_ok_and(|now| now < end_ms)
-}
-
-/// The time after which the response is of no use, of the monotonic clock.
-fn end_ms(object: &Object) -> i64 {
-    let stale = [object.stale_if_error_ms(), object.stale_if_unreachable_ms()];
-    let stale_ms = stale.into_iter().fold(object.grace_ms(), u64::max);
-    object.fresh_until_ms().saturating_add_unsigned(stale_ms)
-}
-
-fn encode(object: &Object, set: Option<&SliceSet>, now: Now) -> Bytes {
-    let set = set.map(SliceSet::kept);
+fn encode(object: &Object, set: Option<Vec<u8>>, now: Now) -> Bytes {
     let (version, more) = match (&set, object.trailers()) {
         (Some(kept), _) => (VERSION_OF_SETS, Some(&kept[..])),
         (None, Some(trailers)) => (VERSION_OF_TRAILED, Some(trailers.lines())),

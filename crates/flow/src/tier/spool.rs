@@ -14,9 +14,10 @@ use disk::{Pushed, Stream};
 use message::{Method, Status};
 use origin::Exchange;
 
+use super::Tier;
 use super::body::OnDisk;
 use super::intake::Intake;
-use super::{Store, Tier};
+use super::store::Store;
 use crate::carry::{Carried, End};
 use crate::core::Core;
 use crate::fetch::{Fetch, Plan};

@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 
 use super::journal::DiskJournal;
 use super::kept::KeptBatches;
-use super::{Cache, DiskRules, Store, Tier};
+use super::store::{DiskRules, Store};
+use super::{Cache, Tier};
 use crate::live::Shared;
 
 /// A disk under a cache, before it is taken up.

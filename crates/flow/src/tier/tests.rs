@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use base::KeyBuf;
+use base::{HashSeed, KeyBuf};
 use bytes::Bytes;
-use cache::{BeginOptions, Config, Flags, NewObject, Reading};
+use cache::{BeginOptions, Config, Flags, NewObject, Object, Reading};
 use disk::vfs::{Fault, Faulty, Memory, Vfs};
 use disk::{Body, Entry, VolumeConfig};
 use message::Status;

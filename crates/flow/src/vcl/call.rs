@@ -24,11 +24,11 @@ use vcl::workspace::Workspace;
 
 use super::line::Line as ClientLine;
 use super::turn::Turn;
-use crate::ask::{Front, LiveRef, sign};
+use crate::ask::{Front, sign};
 use crate::body::ReplyBody;
 use crate::core::Core;
 use crate::dictionary::{Occasion, Sought};
-use crate::live::{Shared, Site};
+use crate::live::{LiveRef, Shared, Site};
 use crate::reply::Reply;
 use crate::wait::Began;
 

@@ -34,8 +34,9 @@ use crate::dictionary::{self, Sought};
 use crate::fetch::Passing;
 use crate::form;
 use crate::peers::{self, Silence};
-use crate::reply::{Forward, Head, Reply, SentForm, Served, Varnish, number};
+use crate::reply::{Forward, Head, Reply, Served, Varnish, number};
 use crate::select::{self, Rules, SELECTORS, Validators};
+use crate::sent::SentForm;
 use crate::stored::stored_head;
 
 /// A time that is too short for the clock, in seconds.

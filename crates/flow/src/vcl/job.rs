@@ -135,11 +135,12 @@ pub(crate) fn assemble(
     };
     let may_ask = lead.is_some() && may_ask_node(turn);
     let key = turn.key.bytes();
-    let asking = may_ask.then(|| Asking::of(env.stage.core, env.asked, Some(&turn.req), key));
+    let asking =
+        may_ask.then(|| Asking::of(&env.stage.core.shared, env.asked, Some(&turn.req), key));
     let asking = asking.flatten();
     let is_new = may_ask && stale.as_ref().is_none_or(Option::is_none);
-    let siblings =
-        is_new.then(|| AskingSiblings::of(env.stage.core, env.site, (env.asked, &turn.req), key));
+    let siblings = is_new
+        .then(|| AskingSiblings::of(&env.stage.core.shared, env.site, (env.asked, &turn.req), key));
     let siblings = siblings.flatten();
     let fetch = Fetch {
         core: Rc::clone(env.stage.core),

@@ -14,11 +14,11 @@ use super::line::Line;
 use super::step::{Halt, Step};
 use super::turn::Turn;
 use super::waiting::Waiting;
-use crate::ask::{Front, LiveRef};
+use crate::ask::Front;
 use crate::assemble::{Within, assemble};
 use crate::client::Client;
 use crate::core::Core;
-use crate::live::Site;
+use crate::live::{LiveRef, Site};
 use crate::way::{Slow, Start, Way};
 
 /// Takes a request as far as it goes without waiting, in the program `instance`.

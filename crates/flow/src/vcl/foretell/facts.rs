@@ -10,7 +10,7 @@ use vcl::parse::BUILTIN_NAME;
 use vcl::program::Program;
 use vcl::rules::lifetime;
 
-use super::Scene;
+use super::rehearsal::Scene;
 use crate::explain::words::duration;
 use crate::live::Live;
 use crate::stored::stored_head;

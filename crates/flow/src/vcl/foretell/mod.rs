@@ -27,12 +27,12 @@ use super::line::Line;
 use super::pipe;
 use super::step::{HaltOn, Missing, Step, StepOn};
 use super::turn::Turn;
-use crate::ask::{Front, LiveRef};
-use crate::explain::foreseen::Foreseen;
-use crate::explain::{Ending, below};
-use crate::live::{Shared, Site};
+use crate::ask::Front;
+use crate::explain::below;
+use crate::explain::foreseen::{Ending, Foreseen};
+use crate::live::{LiveRef, Shared, Site};
 use crate::reply::Forward;
-use rehearsal::Rehearsal;
+use rehearsal::{Rehearsal, Scene};
 
 /// The forecast of a request.
 pub(crate) struct Foretold {
@@ -47,8 +47,6 @@ pub(crate) struct Foretold {
     pub(crate) page: Option<Arc<Object>>,
 }
 
-/// The surroundings of a rehearsal.
-type Scene<'a> = Env<'a, Rehearsal<'a>>;
 type Halted<'a> = HaltOn<Rehearsal<'a>>;
 
 /// Foretells the outcome of `asked`, from `peer`, in the program of `site`.

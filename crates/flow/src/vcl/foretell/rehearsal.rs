@@ -15,12 +15,11 @@ use vcl::sub::{Action, Sub};
 use vcl::told::Line;
 use vcl::words::{changes, field_changes, in_words, place, text};
 
-use super::{Scene, facts};
+use super::facts;
 use crate::ask::Ask;
 use crate::body::ReplyBody;
 use crate::dictionary::{self, Sought};
-use crate::explain::Ending;
-use crate::explain::foreseen::Foreseen;
+use crate::explain::foreseen::{Ending, Foreseen};
 use crate::explain::variants::{self, variants};
 use crate::key::select_by;
 use crate::live::{Live, Shared, Site};
@@ -350,3 +349,6 @@ fn decides(sub: Sub, action: &Action) -> bool {
         _ => false,
     }
 }
+
+/// The surroundings of a rehearsal.
+pub(super) type Scene<'a> = Env<'a, Rehearsal<'a>>;

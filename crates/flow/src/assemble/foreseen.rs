@@ -1,0 +1,36 @@
+//! The fragments of a stored page, for a forecast.
+
+use base::Now;
+use cache::Object;
+use esi::Op;
+use message::Request;
+
+use super::environment::Question;
+use super::page::Composed;
+use super::{document, fragment};
+
+/// The address of a fragment as its page has it, and its request, or why it has none.
+pub(crate) type Foreseen = (Vec<u8>, Result<Request, String>);
+
+impl Composed {
+    /// The fragments of the stored page `object`, each with its request or why it has none; and the
+    /// page's faults in words.
+    pub(crate) fn fragments(&self, object: &Object, now: Now) -> (Vec<Foreseen>, Vec<String>) {
+        let document = &document::foreseen(self, object).document;
+        let mut fragments = Vec::new();
+        let mut ops = document.resolve(&Question::of(self, now)).unwrap_or_default();
+        ops.reverse();
+        while let Some(op) = ops.pop() {
+            match op {
+                Op::Include(fragment) => {
+                    let request = fragment::request(self, &fragment).map(|(request, _)| *request);
+                    fragments.push((fragment.src, request.map_err(|failed| failed.words())));
+                }
+                Op::Try { attempt, .. } => ops.extend(attempt.into_iter().rev()),
+                Op::Text(_) | Op::Bytes(_) => {}
+            }
+        }
+        let faults = document.remarks().list().iter().map(ToString::to_string);
+        (fragments, faults.collect())
+    }
+}

@@ -1,0 +1,47 @@
+//! What a fetch comes to in the place of a response that is stored or passes.
+
+use std::sync::Arc;
+
+use cache::Object;
+use files::Root;
+use message::{HeaderBlock, Response};
+use origin::Tunnel;
+use policy::Synthetic;
+
+use crate::problem::Problem;
+
+/// An answer in place of an origin's response.
+pub(crate) enum Instead {
+    /// Policy's own.
+    Synthetic(Arc<Synthetic>),
+    /// A file beside the scripts.
+    File(Vec<u8>),
+    /// A file that the origin named.
+    Named(Box<NamedFile>),
+    /// A tunnel: the origin has changed the protocol.
+    Switched(Box<Switched>),
+    /// No usable response.
+    Failed(Failure),
+}
+
+/// A file that an origin answers with, and the head it gave.
+pub(crate) struct NamedFile {
+    /// The root above the file, and the file's path there; absent if no setting allows it.
+    pub(crate) place: Option<(Arc<Root>, Vec<u8>)>,
+    pub(crate) headers: HeaderBlock,
+}
+
+/// A 101, and the connection it came over.
+pub(crate) struct Switched {
+    pub(crate) response: Response,
+    pub(crate) tunnel: Box<Tunnel>,
+}
+
+/// The reason for having no usable response.
+pub(crate) struct Failure {
+    pub(crate) problem: Problem,
+    /// A stale object that may stand in.
+    pub(crate) stale: Option<Arc<Object>>,
+    /// The origin could not be reached; otherwise its response was of no use.
+    pub(crate) unreachable: bool,
+}

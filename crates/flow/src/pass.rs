@@ -1,0 +1,100 @@
+//! What the limits of a site have said about a request that goes on.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use base::rate::Stay;
+use base::{Counters, Now};
+use message::Request;
+use policy::{Declared, Peer};
+
+use crate::core::Core;
+use crate::live::Site;
+use crate::pages::refusal;
+use crate::problem::Problem;
+use crate::reply::Reply;
+use crate::throttle::{Throttles, Visit, Word};
+
+/// The word of the limits about a request that goes on.
+pub(crate) struct Pass {
+    /// The client as limits count it, and its routes.
+    pub(crate) visitor: (Peer, (u32, Option<u32>)),
+    /// The wait until its turn, after which it is asked how much is under way.
+    pub(crate) turn: Option<Duration>,
+    pub(crate) stay: Option<Stay>,
+    /// The refusal that a dry run has spared it.
+    pub(crate) spared: Option<Problem>,
+}
+
+impl Core {
+    /// A look at the limits by this client, which has taken one of these routes.
+    pub(crate) fn visit<'a>(
+        &'a self,
+        (client, routes): (Peer, (u32, Option<u32>)),
+        request: &'a Request,
+        now: Now,
+    ) -> Visit<'a> {
+        Visit { seed: &self.shared.seed, request, client, routes, now_ms: now.mono_ms }
+    }
+}
+
+impl Pass {
+    /// Waits for the request's turn.
+    ///
+    /// # Errors
+    /// Too many are under way then.
+    pub(crate) async fn wait(
+        mut self: Box<Self>,
+        core: &Rc<Core>,
+        site: &Site,
+        request: &Request,
+    ) -> Result<Box<Self>, Reply> {
+        if let (Some(turn), Some(throttles)) = (self.turn, &site.throttles) {
+            rt::time::sleep(turn).await;
+            let visit = core.visit(self.visitor, request, core.now());
+            self.enter(throttles, &visit, &core.counters)
+                .map_err(|problem| limited(site, request, problem))?;
+        }
+        Ok(self)
+    }
+
+    /// Has the request be under way.
+    pub(crate) fn enter(
+        &mut self,
+        throttles: &Throttles,
+        visit: &Visit<'_>,
+        counters: &Counters,
+    ) -> Result<(), Problem> {
+        match throttles.enter(visit, counters) {
+            Word::On(stay) => self.stay = stay,
+            Word::Spared(stay, problem) => {
+                (self.stay, self.spared) = (stay, Some(problem));
+            }
+            Word::Refused(problem) => return Err(problem),
+        }
+        Ok(())
+    }
+
+    /// Has the request be under way until its reply ends, and the log tell what it was spared.
+    pub(crate) fn mark(self, reply: &mut Reply) {
+        if let Some(stay) = self.stay {
+            reply.about.guarded.note_stay(stay);
+        }
+        if let Some(problem) = self.spared
+            && reply.about.trouble.is_none()
+        {
+            let mut trouble = problem.trouble();
+            trouble.error = format!("dry run: {}", trouble.error).into();
+            reply.about.trouble = Some(Box::new(trouble));
+        }
+    }
+}
+
+/// The page that refuses a request of `site` that meets a limit.
+pub(crate) fn limited(site: &Site, request: &Request, problem: Problem) -> Reply {
+    let rule = match problem {
+        Problem::TooManyAtOnce { .. } => Declared::CONCURRENT,
+        _ => Declared::RATE,
+    };
+    refusal(site, request, problem, rule)
+}

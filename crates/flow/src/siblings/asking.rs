@@ -1,0 +1,59 @@
+//! A miss that siblings may be asked for.
+
+use std::sync::Arc;
+
+use base::{KeyBuf, key_fields};
+use message::{HeaderId, Method, Request};
+
+use super::sibling::Siblings;
+use crate::decide::only_if_cached;
+use crate::key::begin_key;
+use crate::live::{Shared, Site};
+
+/// A miss that siblings may be asked for.
+pub(crate) struct AskingSiblings {
+    pub(super) siblings: Arc<Siblings>,
+    pub(super) site: Arc<Site>,
+}
+
+impl AskingSiblings {
+    /// The question behind `asked`, a client's request; `None` where nobody is to be asked. `keyed`
+    /// is the same as `key` was made of it.
+    pub(crate) fn of(
+        shared: &Shared,
+        site: &Arc<Site>,
+        (asked, keyed): (&Request, &Request),
+        key: &[u8],
+    ) -> Option<Box<Self>> {
+        let siblings = shared.siblings.load_full()?;
+        let is_any = siblings.of(&site.name, asked.scheme).next().is_some();
+        let may_ask = is_any && may_have(site, asked, keyed, key);
+        may_ask.then(|| Box::new(Self { siblings, site: Arc::clone(site) }))
+    }
+}
+
+/// Returns true if siblings may have what `asked`, a client's request, wants. `keyed` is the same
+/// as `key` was made of it.
+pub(super) fn may_have(site: &Site, asked: &Request, keyed: &Request, key: &[u8]) -> bool {
+    asked.method == Method::Get
+        && !asked.headers.contains(HeaderId::Range)
+        // Whoever wants that has asked a sibling himself.
+        && !only_if_cached(asked)
+        && is_of_url(site, keyed, key)
+}
+
+/// Returns true if nothing but its URL is in the key of `request`: a cache that does not know what
+/// else is told apart here would give one for another.
+fn is_of_url(site: &Site, request: &Request, key: &[u8]) -> bool {
+    if site.vcl.is_none() {
+        let mut plain = KeyBuf::new();
+        begin_key(request, &mut plain);
+        return plain.bytes() == key;
+    }
+    let host = request.headers.value(HeaderId::Host);
+    let is_known = |part: &[u8]| {
+        part == request.target || host.is_some_and(|host| part.eq_ignore_ascii_case(host))
+    };
+    // The first one says that a program made it.
+    key_fields(key).skip(1).all(is_known)
+}

@@ -1,0 +1,58 @@
+//! The tier as the cache has it below its memory.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use cache::{Lower, Object};
+use disk::Place;
+
+use super::Tier;
+use super::body::OnDisk;
+
+impl Lower for Tier {
+    type Place = Place;
+
+    fn is_open(&self) -> bool {
+        self.store.get().is_some() || self.found.goes_on()
+    }
+
+    fn sink(&self, object: &Arc<Object>) -> Option<Place> {
+        if let Some(place) = OnDisk::to_enter(object) {
+            return Some(place);
+        }
+        if let Some(body) = OnDisk::left(object) {
+            return body.rehead(self, self.store.get()?, object);
+        }
+        let place = self.store.get()?.keep(object, self.is_resting.load(Ordering::Relaxed))?;
+        if let Some(life) = object.elsewhere().and_then(|body| body.life()) {
+            self.sets.lock().insert(place, life);
+        }
+        Some(place)
+    }
+
+    fn forget(&self, place: Place) {
+        _ = self.sets.lock().remove(&place);
+        if !self.forget_later(place)
+            && let Some(disk) = self.disk()
+        {
+            disk.forget(place);
+        }
+    }
+
+    fn struck(&self, h32: u32) {
+        self.found.strike(h32);
+    }
+
+    fn passed(&self) -> Option<u32> {
+        if self.found.goes_on() {
+            return Some(0);
+        }
+        let store = self.store.get()?;
+        let oldest = store.disk.oldest()?;
+        if oldest >= store.disk.began() {
+            store.disk.passed()
+        } else {
+            Some(store.passed(oldest, 0))
+        }
+    }
+}
