@@ -4,11 +4,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+mod circles;
 mod files;
 mod functions;
 mod layers;
 mod mask;
 mod names;
+mod paths;
 mod targets;
 mod words;
 
@@ -30,12 +32,14 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     let count = sources.len();
     let mut names = names::Names::default();
     let mut targets = targets::Targets::default();
+    let mut circles = circles::Circles::default();
     for file in sources {
         let text =
             fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
         names.add(&name, &text);
         targets.add(&name);
+        circles.add(&name, &text);
         let found = files::check(&name, &text);
         problems.extend(found.into_iter().map(|(line, what)| Problem {
             file: name.clone(),
@@ -45,6 +49,7 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     }
     problems.extend(names.problems());
     problems.extend(targets.problems());
+    problems.extend(circles.problems());
     problems.sort();
     if problems.is_empty() {
         return Ok(format!("tidy: {count} files, no problem"));

@@ -1,0 +1,252 @@
+//! The rule for files that use each other (ARCHITECTURE.md): within a crate there is no circle of
+//! more than three files, and none that leaves a folder.
+//!
+//! A file uses another if it names something that is declared there, by `use` or by a path, also
+//! where a third hands that on. Handing a name on is no use of it. Tests may use what they like.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Problem;
+use super::files::is_test_file;
+use super::functions::test_lines;
+use super::mask::mask;
+use super::paths::{Names, names};
+
+/// Files that may use each other in a circle.
+const FILES: usize = 3;
+/// Names that hand each other on, one behind the other.
+const HANDED_MAX: usize = 16;
+
+/// A module, by the names on the way to it from its crate's root.
+type Module = Vec<String>;
+
+/// The files of every crate.
+#[derive(Default)]
+pub(super) struct Circles(BTreeMap<String, Files>);
+
+/// The files of a crate.
+#[derive(Default)]
+struct Files(BTreeMap<Module, Source>);
+
+struct Source {
+    file: String,
+    names: Names,
+}
+
+impl Circles {
+    /// Takes the file `name` in.
+    pub(super) fn add(&mut self, name: &str, source: &str) {
+        let mut parts = name.split('/');
+        let (Some("crates"), Some(owner), Some("src")) = (parts.next(), parts.next(), parts.next())
+        else {
+            return;
+        };
+        let mut module: Module = parts.map(str::to_owned).collect();
+        let last = module.pop().unwrap_or_default();
+        let stem = last.strip_suffix(".rs").unwrap_or(&last);
+        if is_test_file(name) || module.first().is_some_and(|first| first == "bin") {
+            return;
+        }
+        if !matches!(stem, "lib" | "main" | "mod") {
+            module.push(stem.to_owned());
+        }
+        let files = &mut self.0.entry(owner.to_owned()).or_default().0;
+        // Beside a library, a program is a crate of its own.
+        if stem == "main" && files.contains_key(&module) {
+            return;
+        }
+        let source = Source { file: name.to_owned(), names: names(&product(source)) };
+        files.insert(module, source);
+    }
+
+    /// Circles that are too long, or leave a folder.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        self.0.values().flat_map(Files::problems).collect()
+    }
+}
+
+/// The code of a source without comments, literals and tests.
+fn product(source: &str) -> String {
+    let code = mask(source).code;
+    let tests = test_lines(&code);
+    let is_test = |number: usize| tests.iter().any(|lines| lines.contains(&number));
+    let lines = code.lines().zip(1..).filter(|(_, number)| !is_test(*number));
+    lines.map(|(line, _)| line).collect::<Vec<_>>().join("\n")
+}
+
+impl Files {
+    fn problems(&self) -> Vec<Problem> {
+        let uses: BTreeMap<_, _> =
+            self.0.keys().map(|module| (module, self.used(module))).collect();
+        let reach: BTreeMap<_, _> =
+            self.0.keys().map(|module| (module, reached(module, &uses))).collect();
+        let mut told = BTreeSet::new();
+        let mut problems = Vec::new();
+        for module in self.0.keys().filter(|module| reach[*module].contains(*module)) {
+            let is_in = |other: &&&Module| reach[**other].contains(module);
+            let circle: Vec<&Module> = reach[module].iter().filter(is_in).copied().collect();
+            let folders: BTreeSet<_> = circle.iter().map(|module| self.folder(module)).collect();
+            if !told.contains(module) && (circle.len() > FILES || folders.len() > 1) {
+                problems.push(self.problem(&circle, &uses));
+            }
+            told.extend(circle);
+        }
+        problems
+    }
+
+    fn problem(
+        &self,
+        circle: &[&Module],
+        uses: &BTreeMap<&Module, BTreeMap<&Module, String>>,
+    ) -> Problem {
+        let mut arrows = Vec::new();
+        for module in circle {
+            for (other, name) in uses[module].iter().filter(|(other, _)| circle.contains(other)) {
+                arrows.push(format!("{} -> {} ({name})", self.short(module), self.short(other)));
+            }
+        }
+        let what = format!(
+            "{} files use each other in a circle; at most {FILES}, of one folder: {}",
+            circle.len(),
+            arrows.join(", ")
+        );
+        Problem { file: self.0[circle[0]].file.clone(), line: 1, what }
+    }
+
+    /// The folder that a module's file is at home in; a folder's root is in the folder.
+    fn folder<'a>(&self, module: &'a [String]) -> &'a [String] {
+        let is_root = |other: &Module| other.len() > module.len() && other.starts_with(module);
+        match module.split_last() {
+            Some((_, above)) if !self.0.keys().any(is_root) => above,
+            _ => module,
+        }
+    }
+
+    fn short(&self, module: &Module) -> &str {
+        self.0[module].file.split("/src/").nth(1).unwrap_or_default()
+    }
+
+    /// The modules that `module` uses, each with one of the names that are used.
+    fn used(&self, module: &Module) -> BTreeMap<&Module, String> {
+        let mut used = BTreeMap::new();
+        for path in self.0[module].names.used() {
+            if let Some(other) =
+                self.declares(module, path, HANDED_MAX).filter(|other| *other != module)
+            {
+                used.entry(other).or_insert_with(|| path.join("::"));
+            }
+        }
+        used
+    }
+
+    /// The module that declares what `path` names in `module`; `None` if that is itself a module,
+    /// or no part of the crate.
+    fn declares(&self, module: &[String], path: &[String], left: usize) -> Option<&Module> {
+        let left = left.checked_sub(1)?;
+        let (mut at, mut rest) = (module.to_vec(), path);
+        match path.first()?.as_str() {
+            "crate" => (at, rest) = (Vec::new(), &path[1..]),
+            "self" => rest = &path[1..],
+            "super" => {
+                while let Some(("super", deeper)) =
+                    rest.split_first().map(|(first, deeper)| (first.as_str(), deeper))
+                {
+                    at.pop();
+                    rest = deeper;
+                }
+            }
+            first => {
+                if !self.0.contains_key(&[module, &path[..1]].concat()) {
+                    let full = self.0.get(module)?.names.brought(first)?;
+                    let is_itself = full.len() == 1 && full[0] == first;
+                    let full = [full, &path[1..]].concat();
+                    return if is_itself { None } else { self.declares(module, &full, left) };
+                }
+            }
+        }
+        while let Some((next, deeper)) = rest.split_first() {
+            at.push(next.clone());
+            if !self.0.contains_key(&at) {
+                at.pop();
+                let (here, source) = self.0.get_key_value(&at)?;
+                return match source.names.brought(next).filter(|_| next != "*") {
+                    Some(full) => self.declares(here, &[full, deeper].concat(), left),
+                    None => Some(here),
+                };
+            }
+            rest = deeper;
+        }
+        None
+    }
+}
+
+/// The modules that are used from `module` on, directly or by others.
+fn reached<'a>(
+    module: &'a Module,
+    uses: &BTreeMap<&'a Module, BTreeMap<&'a Module, String>>,
+) -> BTreeSet<&'a Module> {
+    let (mut reached, mut next) = (BTreeSet::new(), vec![module]);
+    while let Some(module) = next.pop() {
+        next.extend(uses[module].keys().copied().filter(|other| reached.insert(*other)));
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let mut circles = Circles::default();
+        for (name, source) in files {
+            circles.add(&format!("crates/a/src/{name}"), source);
+        }
+        circles.problems().into_iter().map(|problem| problem.what).collect()
+    }
+
+    #[test]
+    fn a_circle_that_leaves_its_folder_is_found_with_its_arrows() {
+        let what = found(&[
+            ("lib.rs", "mod one;\nmod two;\n"),
+            ("one.rs", "use crate::two::three::Three;\n"),
+            ("two.rs", "pub(crate) mod three;\n"),
+            ("two/three.rs", "pub(crate) struct Three(super::super::one::One);\n"),
+        ]);
+        assert_eq!(what.len(), 1, "{what:?}");
+        let arrows = "one.rs -> two/three.rs (crate::two::three::Three), \
+                      two/three.rs -> one.rs (super::super::one::One)";
+        assert!(what[0].ends_with(arrows), "{what:?}");
+    }
+
+    #[test]
+    fn names_are_followed_to_where_they_are_declared_and_handing_on_is_no_use() {
+        // `low` uses `room::low` alone, whatever its root hands on.
+        let files = [
+            ("lib.rs", "mod room;\nmod top;\nmod low;\npub use room::Low;\n"),
+            ("room.rs", "mod high;\nmod low;\npub use high::High;\npub use low::Low;\n"),
+            ("room/high.rs", "use crate::top::Top;\n"),
+            ("room/low.rs", "pub struct Low;\n"),
+            ("top.rs", "use crate::low::Deep;\n"),
+            ("low.rs", "use crate::room::Low;\n"),
+        ];
+        assert_eq!(found(&files), Vec::<String>::new());
+        let mut files = files;
+        files[5].1 = "use crate::room;\nfn f() { room::High::new(); }\n";
+        assert_eq!(found(&files).len(), 1);
+    }
+
+    #[test]
+    fn three_of_a_folder_may_and_four_may_not() {
+        let files = [
+            ("lib.rs", "mod a;\nmod b;\nmod c;\nmod d;\n"),
+            ("a.rs", "use crate::b::B;\n"),
+            ("b.rs", "use super::c::C;\n"),
+            ("c.rs", "use crate::{a::A, d::D};\n"),
+            ("d.rs", "// use crate::a::A;\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n"),
+        ];
+        assert_eq!(found(&files), Vec::<String>::new());
+        let mut files = files;
+        files[4].1 = "use crate::a::A as B;\n";
+        assert_eq!(found(&files).len(), 1);
+    }
+}
