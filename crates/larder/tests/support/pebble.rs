@@ -1,7 +1,7 @@
 //! Pebble, a real ACME authority, as a child process that finds challenges where a test says.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,19 +20,28 @@ pub(crate) const TEXT: &str = "0123456789abcdefghij";
 /// nobody gets one of them before it is used.
 const PORTS: std::ops::Range<u32> = 10_000..32_000;
 
-/// A free port. Another process may take it before it is used; then a start fails, and says so.
-fn free_port() -> u16 {
+/// A free port, which no other test has as long as `held` has its lock.
+fn free_port(held: &mut Vec<fs::File>) -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Processes that run side by side begin far from each other.
+    // Processes that run side by side begin far from each other, but there are only so many ports.
     let begin = std::process::id().wrapping_mul(7_919);
     loop {
         let place = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
         let port = PORTS.start + place % (PORTS.end - PORTS.start);
         let port = u16::try_from(port).expect("ports have 16 bits");
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        let lock = std::env::temp_dir().join(format!("larder-port-{port}"));
+        let lock = fs::File::create(lock).expect("a file for the lock");
+        if lock.try_lock().is_ok() && is_free(port) {
+            held.push(lock);
             return port;
         }
     }
+}
+
+/// Returns true if nothing has the port, for TCP or UDP.
+fn is_free(port: u16) -> bool {
+    let address = ("127.0.0.1", port);
+    TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
 }
 
 /// A place for an authority and for daemons that use it, with every port chosen ahead.
@@ -43,6 +52,8 @@ pub(crate) struct Place {
     directory: u16,
     management: u16,
     dns: u16,
+    /// Locks of the ports.
+    _held: Vec<fs::File>,
     /// Variables of the authority.
     variables: Vec<(&'static str, String)>,
     pub(crate) origin: Scripted,
@@ -64,14 +75,18 @@ impl Place {
         fs::create_dir_all(&folder).expect("a folder");
         let origin = Scripted::start().await.expect("a port for the origin");
         origin.on("/page", Script::cacheable(TEXT));
-        let address = || SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let mut held = Vec::new();
+        let [tls, plain, directory, management, dns] =
+            std::array::from_fn(|_| free_port(&mut held));
+        let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let place = Self {
             folder,
-            tls: address(),
-            plain: address(),
-            directory: free_port(),
-            management: free_port(),
-            dns: free_port(),
+            tls: address(tls),
+            plain: address(plain),
+            directory,
+            management,
+            dns,
+            _held: held,
             variables: variables.iter().map(|(name, value)| (*name, (*value).into())).collect(),
             origin,
         };
@@ -127,7 +142,8 @@ impl Place {
             .expect("it starts");
         let pebble = Pebble { children: [resolver, authority] };
         for port in [self.dns, self.directory, self.management] {
-            await_port(port).await;
+            let log = || fs::read_to_string(self.folder.join("pebble.log")).unwrap_or_default();
+            await_port(port, log).await;
         }
         pebble
     }
@@ -205,10 +221,10 @@ impl Drop for Pebble {
     }
 }
 
-async fn await_port(port: u16) {
+async fn await_port(port: u16, log: impl Fn() -> String) {
     let started = Instant::now();
     while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-        assert!(started.elapsed() < PATIENCE, "nothing listens on port {port}");
+        assert!(started.elapsed() < PATIENCE, "nothing listens on port {port}: {}", log());
         pause(20).await;
     }
 }

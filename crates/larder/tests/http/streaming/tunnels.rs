@@ -333,7 +333,11 @@ async fn an_idle_tunnel_holds_little_memory() {
         origin.send(&text).await;
         client.expect(&text).await;
     }
-    let each = resident(&scene).saturating_sub(before) / count;
-    println!("an idle tunnel: {each} bytes");
-    assert!(each < TUNNEL_BYTES, "{each} bytes");
+    // The allocator gives back what was used for a moment when it has been idle for a while.
+    let is_little = async || {
+        let each = resident(&scene).saturating_sub(before) / count;
+        println!("an idle tunnel: {each} bytes");
+        each < TUNNEL_BYTES
+    };
+    eventually("an idle tunnel holds little memory", is_little).await;
 }
