@@ -70,8 +70,8 @@ pub trait Elsewhere: fmt::Debug + Send + Sync {
     fn trailers(&self) -> Option<Trailers> {
         None
     }
-    /// What a store below memory keeps in its place, where its bytes are stored objects of their own;
-    /// otherwise `None`.
+    /// The bytes that a store below memory keeps in its place, where it is made of stored objects
+    /// of their own; otherwise `None`.
     fn kept(&self) -> Option<Vec<u8>> {
         None
     }

@@ -1,4 +1,4 @@
-//! What the limits of a site have said about a request that goes on.
+//! The word of a site's limits about a request that goes on.
 
 use std::rc::Rc;
 use std::time::Duration;

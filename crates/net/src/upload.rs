@@ -143,8 +143,8 @@ impl Upload {
     }
 
     /// Runs `main` while the body is moved on; `main` decides when this ends. With `watch`, so does
-    /// a client that leaves, and the limit on the time of a whole response, for which an origin that
-    /// drips counts like a client that does: the result is `None` then.
+    /// a client that leaves, and the limit on the time of a whole response, for which an origin
+    /// that drips counts like a client that does: the result is `None` then.
     pub(crate) async fn beside<T>(
         &mut self,
         core: &CoreCtx,

@@ -1,4 +1,4 @@
-//! What a fetch comes to in the place of a response that is stored or passes.
+//! Outcomes of a fetch in the place of a response that is stored or passes.
 
 use std::sync::Arc;
 

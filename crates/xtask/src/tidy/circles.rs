@@ -10,10 +10,12 @@ use super::Problem;
 use super::files::is_test_file;
 use super::functions::test_lines;
 use super::mask::mask;
-use super::paths::{Names, names};
+use super::paths::{Uses, uses};
 
 /// Files that may use each other in a circle.
 const FILES: usize = 3;
+/// Uses that are told of one circle.
+const SHOWN: usize = 12;
 /// Names that hand each other on, one behind the other.
 const HANDED_MAX: usize = 16;
 
@@ -30,7 +32,7 @@ struct Files(BTreeMap<Module, Source>);
 
 struct Source {
     file: String,
-    names: Names,
+    uses: Uses,
 }
 
 impl Circles {
@@ -55,7 +57,7 @@ impl Circles {
         if stem == "main" && files.contains_key(&module) {
             return;
         }
-        let source = Source { file: name.to_owned(), names: names(&product(source)) };
+        let source = Source { file: name.to_owned(), uses: uses(&product(source)) };
         files.insert(module, source);
     }
 
@@ -105,8 +107,13 @@ impl Files {
                 arrows.push(format!("{} -> {} ({name})", self.short(module), self.short(other)));
             }
         }
+        let more = match arrows.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        arrows.truncate(SHOWN);
         let what = format!(
-            "{} files use each other in a circle; at most {FILES}, of one folder: {}",
+            "{} files use each other in a circle; at most {FILES}, of one folder: {}{more}",
             circle.len(),
             arrows.join(", ")
         );
@@ -129,7 +136,7 @@ impl Files {
     /// The modules that `module` uses, each with one of the names that are used.
     fn used(&self, module: &Module) -> BTreeMap<&Module, String> {
         let mut used = BTreeMap::new();
-        for path in self.0[module].names.used() {
+        for path in self.0[module].uses.used() {
             if let Some(other) =
                 self.declares(module, path, HANDED_MAX).filter(|other| *other != module)
             {
@@ -157,7 +164,7 @@ impl Files {
             }
             first => {
                 if !self.0.contains_key(&[module, &path[..1]].concat()) {
-                    let full = self.0.get(module)?.names.brought(first)?;
+                    let full = self.0.get(module)?.uses.brought(first)?;
                     let is_itself = full.len() == 1 && full[0] == first;
                     let full = [full, &path[1..]].concat();
                     return if is_itself { None } else { self.declares(module, &full, left) };
@@ -169,7 +176,7 @@ impl Files {
             if !self.0.contains_key(&at) {
                 at.pop();
                 let (here, source) = self.0.get_key_value(&at)?;
-                return match source.names.brought(next).filter(|_| next != "*") {
+                return match source.uses.brought(next).filter(|_| next != "*") {
                     Some(full) => self.declares(here, &[full, deeper].concat(), left),
                     None => Some(here),
                 };

@@ -7,13 +7,13 @@ type Path = Vec<String>;
 
 /// The names of one source.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Names {
+pub(super) struct Uses {
     /// The path behind each name that `use` brings.
     brought: BTreeMap<String, Path>,
     used: BTreeSet<Path>,
 }
 
-impl Names {
+impl Uses {
     /// The path behind a name that `use` brings.
     pub(super) fn brought(&self, name: &str) -> Option<&[String]> {
         self.brought.get(name).map(Vec::as_slice)
@@ -26,9 +26,9 @@ impl Names {
 }
 
 /// The names of `code`, a masked source.
-pub(super) fn names(code: &str) -> Names {
+pub(super) fn uses(code: &str) -> Uses {
     let tokens = tokens(code);
-    let (mut names, mut at) = (Names::default(), 0);
+    let (mut uses, mut at) = (Uses::default(), 0);
     let (mut handed, mut words) = (BTreeSet::new(), BTreeSet::new());
     while at < tokens.len() {
         let before = at.checked_sub(1).map_or("", |before| tokens[before]);
@@ -42,7 +42,7 @@ pub(super) fn names(code: &str) -> Names {
                     if is_handed {
                         handed.insert(name.clone());
                     }
-                    names.brought.insert(name, path);
+                    uses.brought.insert(name, path);
                 }
             }
             "mod" if tokens.get(at + 2) == Some(&";") => at += 3,
@@ -54,19 +54,19 @@ pub(super) fn names(code: &str) -> Names {
                     path.push(tokens[at].to_owned());
                 }
                 if path.len() > 1 && !matches!(before, "::" | ".") {
-                    names.used.insert(path);
+                    uses.used.insert(path);
                 }
                 at += 1;
             }
             _ => at += 1,
         }
     }
-    for (name, path) in &names.brought {
+    for (name, path) in &uses.brought {
         if !handed.contains(name) || words.contains(name.as_str()) {
-            names.used.insert(path.clone());
+            uses.used.insert(path.clone());
         }
     }
-    names
+    uses
 }
 
 /// Returns true if the path goes on behind its word at `at`.
@@ -144,12 +144,12 @@ mod tests {
     use super::*;
 
     fn used(code: &str) -> Vec<String> {
-        names(code).used().map(|path| path.join("::")).collect()
+        uses(code).used().map(|path| path.join("::")).collect()
     }
 
     #[test]
     fn trees_are_read_and_names_may_be_others() {
-        let read = names("use a::{self, b::{C, D as E}, f};\nuse g as h;\n");
+        let read = uses("use a::{self, b::{C, D as E}, f};\nuse g as h;\n");
         let brought: Vec<_> =
             read.brought.iter().map(|(name, path)| format!("{name}={}", path.join("::"))).collect();
         assert_eq!(brought, ["C=a::b::C", "E=a::b::D", "a=a", "f=a::f", "h=g"]);
