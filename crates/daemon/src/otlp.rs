@@ -210,6 +210,7 @@ impl Exporter {
         }
         let has_words = rejected > 0 || !words.is_empty();
         if has_words && !self.is_warned {
+            let words = if words.is_empty() { "it does not say why" } else { words };
             base::tell!(Warn, "larder: the collector of traces rejects {rejected} spans: {words}");
         }
         (self.fails, self.is_warned) = (false, has_words);
