@@ -2,7 +2,6 @@
 
 mod install;
 
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Subcommand;
@@ -65,10 +64,5 @@ fn named(name: &str) -> Result<&'static Preset, String> {
 
 /// Prints `text`; a reader that has seen enough (`| head`) is no failure.
 pub(crate) fn print(text: &str) -> Result<(), String> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(format!("cannot write: {error}"))
-        }
-        _ => Ok(()),
-    }
+    tools::print(text.as_bytes()).map(drop)
 }
