@@ -13,6 +13,7 @@ pub mod ast;
 pub mod backend;
 pub mod counts;
 pub mod ctx;
+mod failure;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod headers;
@@ -26,8 +27,10 @@ pub mod regex;
 pub mod report;
 pub mod rules;
 mod run;
+mod shared;
 pub mod source;
 pub mod sub;
+mod tag;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod testing;
 pub mod text;
@@ -39,3 +42,4 @@ pub mod vmod;
 pub mod vmods;
 pub mod words;
 pub mod workspace;
+mod world;

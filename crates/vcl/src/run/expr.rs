@@ -127,9 +127,15 @@ impl Term {
     }
 }
 
-/// Charges the task for a value that a call has made, and returns the value.
+/// Charges the task for the strings and blobs that a call has made, and returns the value. What
+/// others hold as well, the call has not made.
 fn made(value: Value, ctx: &Ctx<'_>) -> Result<Value, Failure> {
-    ctx.task.workspace.charge_made(&value)?;
+    match &value {
+        Value::String(Some(bytes)) | Value::Blob(Some(bytes)) if bytes.is_unique() => {
+            ctx.task.workspace.charge(bytes.len())?;
+        }
+        _ => {}
+    }
     Ok(value)
 }
 
