@@ -11,12 +11,14 @@
 pub mod acl;
 pub mod ast;
 pub mod backend;
+mod compile;
 pub mod counts;
 pub mod ctx;
 mod failure;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod headers;
+mod input;
 pub mod lex;
 mod lower;
 pub mod params;

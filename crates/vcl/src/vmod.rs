@@ -3,15 +3,14 @@
 //! The checker reads the tables, the reference page is made from them, and calls go straight to
 //! the functions they name.
 
-use std::any::Any;
 use std::sync::Arc;
 
-use crate::backend::Backend;
 use crate::ctx::Ctx;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
 
+pub use crate::program::Object;
 pub use crate::shared::Shared;
 
 /// A module.
@@ -72,25 +71,6 @@ pub struct Naming<'a> {
     pub name: &'a str,
     /// Its number in the program.
     pub number: u32,
-}
-
-/// An object of a VMOD's class.
-pub trait Object: Any + Send + Sync {
-    /// Itself, for its own methods.
-    fn as_any(&self) -> &dyn Any;
-
-    /// The backend or director that it is, for who lists all of them; most are none.
-    fn backend(&self) -> Option<Backend> {
-        None
-    }
-
-    /// Completes itself at the end of `vcl_init`.
-    ///
-    /// # Errors
-    /// Why it cannot be used as `vcl_init` has left it: the program is not loaded.
-    fn complete(&self) -> Result<(), String> {
-        Ok(())
-    }
 }
 
 /// A parameter.

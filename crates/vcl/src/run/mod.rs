@@ -18,6 +18,6 @@ pub(crate) use arith::{Arith, ArithOp, calculate};
 pub(crate) use clean::Clean;
 pub(crate) use code::{Arm, New, Op, Routine, Step, Verdict};
 pub(crate) use cond::{Cond, Order};
-pub(crate) use exec::{call_for, is_status, run};
+pub(crate) use exec::{call_for, is_status};
 pub(crate) use expr::{Invoke, MethodInvoke, Term};
 pub(crate) use text::{Regsub, Text};
