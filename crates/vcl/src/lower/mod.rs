@@ -8,7 +8,9 @@
 mod advice;
 mod arguments;
 mod convert;
+mod declare;
 mod expr;
+mod facts;
 mod hosts;
 mod operators;
 mod places;
@@ -26,7 +28,7 @@ use crate::program::{Code, Parts};
 use crate::report::Report;
 use crate::run::{Routine, Step};
 use crate::sub::Sub;
-use places::SubFacts;
+use facts::SubFacts;
 use symbols::Symbols;
 
 /// Checks `ast` with the builtin VCL behind it and makes a program of them. None when there are
