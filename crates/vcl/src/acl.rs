@@ -10,9 +10,10 @@ mod tests;
 use std::net::IpAddr;
 
 use crate::ast;
-use crate::ctx::{Tag, World};
 use crate::source::Span;
+use crate::tag::Tag;
 use crate::text::address;
+use crate::world::World;
 
 /// A list of networks, some of them excluded.
 #[derive(Debug)]

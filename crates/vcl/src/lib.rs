@@ -11,11 +11,14 @@
 pub mod acl;
 pub mod ast;
 pub mod backend;
+mod compile;
 pub mod counts;
 pub mod ctx;
+mod failure;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod headers;
+mod input;
 pub mod lex;
 mod lower;
 pub mod params;
@@ -26,8 +29,10 @@ pub mod regex;
 pub mod report;
 pub mod rules;
 mod run;
+mod shared;
 pub mod source;
 pub mod sub;
+mod tag;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod testing;
 pub mod text;
@@ -39,3 +44,4 @@ pub mod vmod;
 pub mod vmods;
 pub mod words;
 pub mod workspace;
+mod world;

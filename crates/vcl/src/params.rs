@@ -2,38 +2,14 @@
 //!
 //! The meaning of a value is the business of the code that asks for it.
 
+mod row;
 mod show;
 mod table;
 
 use std::fmt;
 
-pub use show::Row;
-pub use table::{DEBUG, EXPERIMENTAL, FEATURES, MASKED, Param, Spec, TABLE, TAGS};
-
-/// The kind of a parameter's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueKind {
-    /// It does not exist on this system.
-    Absent,
-    /// A number with a fraction.
-    Real,
-    /// Seconds, with a fraction.
-    Seconds,
-    /// A number of bytes.
-    Bytes,
-    /// A whole number.
-    Number,
-    /// On or off.
-    Switch,
-    /// Any text.
-    Text,
-    /// Three numbers: fewest, most, seconds.
-    Pool,
-    /// Words that can be switched on.
-    Flags(&'static [&'static str]),
-    /// Words that can be switched off.
-    Mask(&'static [&'static str]),
-}
+pub use row::Row;
+pub use table::{DEBUG, EXPERIMENTAL, FEATURES, MASKED, Param, Spec, TABLE, TAGS, ValueKind};
 
 /// The place of `trace` among the words of `feature`.
 const TRACE: usize = FEATURES.len() - 1;
@@ -117,13 +93,6 @@ fn initial(spec: &Spec) -> ParamValue {
             ParamValue::Bits(switched(words, spec.default, 0).unwrap_or_default())
         }
         kind => ParamValue::Number(number(kind, spec.default).unwrap_or_default()),
-    }
-}
-
-impl Spec {
-    /// The parameter called `name`.
-    pub fn find(name: &str) -> Option<&'static Self> {
-        TABLE.iter().find(|spec| spec.name == name)
     }
 }
 

@@ -1,49 +1,24 @@
 //! Programs: compiled once, brought to life once for each `vcl.load`, run at each step of every
 //! request.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use base::Limit;
 
 use crate::acl::Acl;
-use crate::backend::{Backend, Leaf, ProbeSpec};
-use crate::ctx::{Ctx, Session, Tag, Task, World};
-use crate::lower::{self, Parts};
-use crate::parse;
+use crate::backend::{Backend, BackendSpec, Leaf, ProbeSpec};
+use crate::ctx::{Ctx, Session, Task};
+use crate::failure::Failure;
 use crate::regex::Regex;
-use crate::report::{Report, Severity};
-use crate::run::{self, Routine};
-use crate::source::{At, Loader, Places, SourceFile, Sources};
+use crate::source::{At, Places, SourceFile, Sources, Span};
 use crate::sub::{Action, Sub, Subs};
-use crate::value::Failure;
-use crate::vmod::Object;
+use crate::tag::Tag;
 use crate::workspace::Workspace;
+use crate::world::World;
 
-/// The source of a program, and the rules for compiling it.
-pub struct Input<'a> {
-    /// The file's name, as errors and `vcl.show` tell it.
-    pub name: &'a str,
-    /// Its text.
-    pub text: &'a [u8],
-    /// The loader of included files.
-    pub loader: &'a dyn Loader,
-    /// The rules.
-    pub rules: Rules<'a>,
-}
-
-/// The parameters that rule compiling.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules<'a> {
-    /// Names of the storages there are, for `storage.*`.
-    pub storages: &'a [&'a str],
-    /// Labels that `return (vcl(...))` may name.
-    pub labels: &'a [&'a str],
-    /// Included files within each other.
-    pub include_depth: u32,
-    /// A declaration that is never used is an error (`vcc_err_unref`), not a warning.
-    pub unused_is_error: bool,
-}
+pub use crate::input::{Input, Rules};
 
 /// The result of compiling: the program, and its warnings.
 #[derive(Debug)]
@@ -56,6 +31,70 @@ pub struct Compiled {
     pub usual: String,
 }
 
+/// A subroutine as it runs: all that bear its name, one after the other.
+pub(crate) trait Code: fmt::Debug + Send + Sync {
+    /// Its name.
+    fn name(&self) -> &str;
+
+    /// Runs it. True if it has returned an action, which is then [`Task::action`].
+    ///
+    /// # Errors
+    /// The program failed; [`Task::at`] says where.
+    fn run(&self, ctx: &mut Ctx<'_>) -> Result<bool, Failure>;
+}
+
+/// A backend as declared; `backend x none;` has nothing to connect to.
+pub(crate) type Declared = (Box<str>, Option<BackendSpec>);
+
+/// The parts of a program.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    /// Subroutines by number.
+    pub(crate) routines: Vec<Box<dyn Code>>,
+    /// The routine of each of [`Sub::ALL`].
+    pub(crate) entries: Vec<u32>,
+    /// Backends by number.
+    pub(crate) backends: Vec<Declared>,
+    /// The number of the one that a program begins with.
+    pub(crate) default_backend: u32,
+    /// Named probes by number.
+    pub(crate) probes: Vec<ProbeSpec>,
+    /// Access lists by number.
+    pub(crate) acls: Vec<Acl>,
+    /// Where the statements stand, by [`At`].
+    pub(crate) spans: Vec<Span>,
+    /// Patterns by number.
+    pub(crate) regexes: Vec<Arc<Regex>>,
+    /// Names of the objects by number.
+    pub(crate) objects: Vec<Box<str>>,
+    /// Features that the program uses.
+    pub(crate) uses: Uses,
+    /// 40 or 41.
+    pub(crate) version: u32,
+}
+
+/// Features that a program uses. The runner can spare the work for a feature that is not used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// Subroutines that do something beyond what the builtin one of that name does.
+    pub own: Subs,
+    /// Subroutines that read or write `resp`'s or `obj`'s head: for `vcl_deliver`, whether the
+    /// stored head must be taken apart.
+    pub head: Subs,
+    /// `std.rollback`: the head as it came must be kept.
+    pub rollback: bool,
+    /// `return (restart)`
+    pub restart: bool,
+    /// `import xkey`: what is stored is known by the keys in its headers.
+    pub xkey: bool,
+    /// `std.set_ip_tos` and all of `tcp`: it works on the client's socket.
+    pub socket: bool,
+    /// The labels that `return (vcl(label))` names.
+    pub labels: Vec<Box<str>>,
+    /// `std.cache_req_body`: the most bytes it asks for.
+    pub body: Option<u64>,
+}
+
 /// A compiled program.
 #[derive(Debug)]
 pub struct Program {
@@ -66,26 +105,10 @@ pub struct Program {
 }
 
 impl Program {
-    /// Compiles a program, the builtin VCL behind it.
-    ///
-    /// # Errors
-    /// Every fault there is, rendered with file, line, column, caret and advice.
-    pub fn compile(input: &Input<'_>) -> Result<Compiled, String> {
-        let mut sources = Sources::default();
-        let mut report = Report::default();
-        let own = parse::parse(input, &mut sources, &mut report);
-        let builtin = parse::parse_builtin(&mut sources);
-        let parts = own.and_then(|own| lower::lower(&own, &builtin, input, &mut report));
-        let warnings = report.render(&sources);
-        match parts {
-            Some(parts) => {
-                let places = Places::of(&sources, &parts.spans);
-                let program = Arc::new(Self { name: input.name.into(), parts, sources, places });
-                let usual = report.render_those(&program.sources, |one| one == Severity::Warning);
-                Ok(Compiled { program, warnings, usual })
-            }
-            None => Err(warnings),
-        }
+    /// Puts together what was compiled. `name` is that of its file.
+    pub(crate) fn new(name: &str, parts: Parts, sources: Sources) -> Self {
+        let places = Places::of(&sources, &parts.spans);
+        Self { name: name.into(), parts, sources, places }
     }
 
     /// The name of its file.
@@ -154,31 +177,28 @@ impl Program {
         }
     }
 
-    pub(crate) fn routine(&self, number: u32) -> &Routine {
-        &self.parts.routines[number as usize]
+    pub(crate) fn routine(&self, number: u32) -> &dyn Code {
+        &*self.parts.routines[number as usize]
     }
 }
 
-/// Features that a program uses. The runner can spare the work for a feature that is not used.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Uses {
-    /// Subroutines that do something beyond what the builtin one of that name does.
-    pub own: Subs,
-    /// Subroutines that read or write `resp`'s or `obj`'s head: for `vcl_deliver`, whether the
-    /// stored head must be taken apart.
-    pub head: Subs,
-    /// `std.rollback`: the head as it came must be kept.
-    pub rollback: bool,
-    /// `return (restart)`
-    pub restart: bool,
-    /// `import xkey`: what is stored is known by the keys in its headers.
-    pub xkey: bool,
-    /// `std.set_ip_tos` and all of `tcp`: it works on the client's socket.
-    pub socket: bool,
-    /// The labels that `return (vcl(label))` names.
-    pub labels: Vec<Box<str>>,
-    /// `std.cache_req_body`: the most bytes it asks for.
-    pub body: Option<u64>,
+/// An object of a VMOD's class.
+pub trait Object: Any + Send + Sync {
+    /// Itself, for its own methods.
+    fn as_any(&self) -> &dyn Any;
+
+    /// The backend or director that it is, for who lists all of them; most are none.
+    fn backend(&self) -> Option<Backend> {
+        None
+    }
+
+    /// Completes itself at the end of `vcl_init`.
+    ///
+    /// # Errors
+    /// Why it cannot be used as `vcl_init` has left it: the program is not loaded.
+    fn complete(&self) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// A program that has been brought to life: its `vcl_init` has run.
@@ -207,12 +227,7 @@ impl Instance {
 
     /// One with these backends and without subroutines, for tests.
     pub fn of_backends(backends: Vec<Backend>) -> Arc<Self> {
-        let program = Program {
-            name: "none".into(),
-            parts: Parts::default(),
-            sources: Sources::default(),
-            places: Places::default(),
-        };
+        let program = Program::new("none", Parts::default(), Sources::default());
         Self::new(Arc::new(program), backends)
     }
 
@@ -289,9 +304,10 @@ impl Instance {
         ctx.task.at = None;
         ctx.task.traced = is_traced(ctx);
         let routine = self.program.routine(*number);
-        let action = match run::run(&routine.body, ctx) {
+        let ended = routine.run(ctx).map(|ends| if ends { ctx.task.action.take() } else { None });
+        let action = match ended {
             Ok(Some(action)) => action,
-            Ok(None) => Action::Fail(format!("{} returned nothing", routine.name).into()),
+            Ok(None) => Action::Fail(format!("{} returned nothing", routine.name()).into()),
             Err(failure) => {
                 if ctx.task.workspace.has_overflown() {
                     let of_fetch = Subs::BACKEND.has(ctx.sub);

@@ -12,30 +12,15 @@ mod common;
 mod tests;
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::OnceLock;
 
 use backtracking::{Backtracking, Room, words};
+pub use backtracking::{Limits, PatternError};
 pub(crate) use common::Before;
 use linear::{Captures, Options, Regex as Linear, Span};
 
-use crate::value::Failure;
+use crate::failure::Failure;
 use crate::workspace::Workspace;
-
-/// Bounds on the work of PCRE2 for one match: Varnish's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// `pcre2_match_limit`: calls of its internal matching function.
-    pub matches: u32,
-    /// `pcre2_depth_limit`: backtracking points within each other.
-    pub depth: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { matches: 10_000, depth: 20 }
-    }
-}
 
 /// The engine that a pattern runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,21 +29,6 @@ pub enum Engine {
     Linear,
     /// PCRE2, which may try many ways, up to its limits.
     Pcre2,
-}
-
-/// The reason why a text is no pattern.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PatternError {
-    /// The byte of the pattern where it goes wrong.
-    pub at: usize,
-    /// The fault, in words.
-    pub message: String,
-}
-
-impl fmt::Display for PatternError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {}", self.message, self.at)
-    }
 }
 
 /// A compiled pattern.

@@ -8,6 +8,8 @@ use message::HeaderId;
 
 use crate::backend::Backend;
 
+pub use crate::failure::Failure;
+
 /// A value.
 #[derive(Clone, Debug)]
 pub enum Value {
@@ -110,23 +112,4 @@ pub struct Header {
     pub id: HeaderId,
     /// Its name as written in the program, which is how it is sent.
     pub name: Arc<str>,
-}
-
-/// Why a function failed. The program's subroutine ends with it
-/// ([`Action::Fail`](crate::sub::Action::Fail)).
-///
-/// Boxed twice: a result that may be a failure then fits in registers, and nearly none is one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure(Box<Box<str>>);
-
-impl Failure {
-    /// A failure for this reason.
-    pub fn new(reason: impl Into<Box<str>>) -> Self {
-        Self(Box::new(reason.into()))
-    }
-
-    /// The reason.
-    pub fn into_reason(self) -> Box<str> {
-        *self.0
-    }
 }

@@ -3,18 +3,15 @@
 //! The checker reads the tables, the reference page is made from them, and calls go straight to
 //! the functions they name.
 
-use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use base::Limits;
-
-use crate::backend::Backend;
 use crate::ctx::Ctx;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
-use crate::vmods;
+
+pub use crate::program::Object;
+pub use crate::shared::Shared;
 
 /// A module.
 #[derive(Debug)]
@@ -74,82 +71,6 @@ pub struct Naming<'a> {
     pub name: &'a str,
     /// Its number in the program.
     pub number: u32,
-}
-
-/// State that VMODs keep for as long as the daemon runs, whatever program is in use. Every
-/// [`World`](crate::ctx::World) has one.
-#[derive(Debug)]
-pub struct Shared {
-    /// The variables of `var.global_set`.
-    pub(crate) globals: vmods::var::Globals,
-    /// The buckets of `vsthrottle`.
-    pub(crate) buckets: vmods::vsthrottle::Buckets,
-    /// Hosts that `dynamic` takes on.
-    pub(crate) newcomers: vmods::dynamic::Newcomers,
-    /// The databases of `geoip2`.
-    pub(crate) databases: vmods::geoip2::Databases,
-    /// The most bytes that one of them may have.
-    geoip_bytes: AtomicU64,
-    /// The most backends that a director may have.
-    most_backends: AtomicUsize,
-}
-
-impl Shared {
-    /// Nothing yet, with room as `limits` allow.
-    pub fn new(limits: &Limits) -> Self {
-        Self {
-            globals: vmods::var::Globals::new(limits.vcl_globals, limits.vcl_global_bytes),
-            buckets: vmods::vsthrottle::Buckets::new(limits.throttle_buckets as usize),
-            newcomers: vmods::dynamic::Newcomers::new(limits.director_new_hosts),
-            databases: vmods::geoip2::Databases::default(),
-            geoip_bytes: AtomicU64::new(limits.geoip_bytes),
-            most_backends: AtomicUsize::new(limits.director_backends as usize),
-        }
-    }
-
-    /// Has room as `limits` allow from now on. What is there already stays.
-    pub fn set_limits(&self, limits: &Limits) {
-        self.globals.set_most(limits.vcl_globals, limits.vcl_global_bytes);
-        self.buckets.set_most(limits.throttle_buckets as usize);
-        self.newcomers.set_most(limits.director_new_hosts);
-        self.geoip_bytes.store(limits.geoip_bytes, Ordering::Relaxed);
-        self.most_backends.store(limits.director_backends as usize, Ordering::Relaxed);
-    }
-
-    /// The most bytes that a database of `geoip2` may have.
-    pub(crate) fn geoip_bytes(&self) -> u64 {
-        self.geoip_bytes.load(Ordering::Relaxed)
-    }
-
-    /// The most backends that a director may have.
-    pub(crate) fn most_backends(&self) -> usize {
-        self.most_backends.load(Ordering::Relaxed)
-    }
-}
-
-impl std::default::Default for Shared {
-    fn default() -> Self {
-        Self::new(&Limits::default())
-    }
-}
-
-/// An object of a VMOD's class.
-pub trait Object: Any + Send + Sync {
-    /// Itself, for its own methods.
-    fn as_any(&self) -> &dyn Any;
-
-    /// The backend or director that it is, for who lists all of them; most are none.
-    fn backend(&self) -> Option<Backend> {
-        None
-    }
-
-    /// Completes itself at the end of `vcl_init`.
-    ///
-    /// # Errors
-    /// Why it cannot be used as `vcl_init` has left it: the program is not loaded.
-    fn complete(&self) -> Result<(), String> {
-        Ok(())
-    }
 }
 
 /// A parameter.

@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use crate::value::{Failure, Value};
+use crate::failure::Failure;
 
 /// A workspace, as the bytes that are left of it.
 #[derive(Debug)]
@@ -72,16 +72,6 @@ impl Workspace {
                 Ok(())
             }
             None => Err(self.overflow()),
-        }
-    }
-
-    /// Takes what a module has made of strings and blobs. What others hold as well, it has not.
-    pub(crate) fn charge_made(&self, value: &Value) -> Result<(), Failure> {
-        match value {
-            Value::String(Some(bytes)) | Value::Blob(Some(bytes)) if bytes.is_unique() => {
-                self.charge(bytes.len())
-            }
-            _ => Ok(()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::ast::{Argument, CallExpr, Expr, ExprKind};
 use crate::lower::Lowering;
-use crate::lower::places::SubFacts;
+use crate::lower::facts::SubFacts;
 use crate::sub::Sub;
 
 /// The fault of a statement of older VCL, and its replacement.

@@ -8,7 +8,9 @@
 mod advice;
 mod arguments;
 mod convert;
+mod declare;
 mod expr;
+mod facts;
 mod hosts;
 mod operators;
 mod places;
@@ -19,49 +21,15 @@ mod tests;
 mod verdicts;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use crate::acl::Acl;
 use crate::ast::{Ast, Item};
-use crate::backend::{BackendSpec, ProbeSpec};
-use crate::program::{Input, Uses};
-use crate::regex::Regex;
+use crate::input::Input;
+use crate::program::{Code, Parts};
 use crate::report::Report;
 use crate::run::{Routine, Step};
-use crate::source::Span;
 use crate::sub::Sub;
-use places::SubFacts;
+use facts::SubFacts;
 use symbols::Symbols;
-
-/// A backend as declared; `backend x none;` has nothing to connect to.
-pub(crate) type Declared = (Box<str>, Option<BackendSpec>);
-
-/// The parts of a program.
-#[derive(Debug, Default)]
-pub(crate) struct Parts {
-    /// Subroutines by number.
-    pub(crate) routines: Vec<Routine>,
-    /// The routine of each of [`Sub::ALL`].
-    pub(crate) entries: Vec<u32>,
-    /// Backends by number.
-    pub(crate) backends: Vec<Declared>,
-    /// The number of the one that a program begins with.
-    pub(crate) default_backend: u32,
-    /// Named probes by number.
-    pub(crate) probes: Vec<ProbeSpec>,
-    /// Access lists by number.
-    pub(crate) acls: Vec<Acl>,
-    /// Where the statements stand, by [`At`](crate::source::At).
-    pub(crate) spans: Vec<Span>,
-    /// Patterns by number.
-    pub(crate) regexes: Vec<Arc<Regex>>,
-    /// Names of the objects by number.
-    pub(crate) objects: Vec<Box<str>>,
-    /// Features that the program uses.
-    pub(crate) uses: Uses,
-    /// 40 or 41.
-    pub(crate) version: u32,
-}
 
 /// Checks `ast` with the builtin VCL behind it and makes a program of them. None when there are
 /// errors, which the report has.
@@ -167,6 +135,7 @@ impl Lowering<'_> {
             .into_iter()
             .zip(self.facts)
             .map(|(body, facts)| Routine { name: facts.name, body: body.into() })
+            .map(|routine| Box::new(routine) as Box<dyn Code>)
             .collect();
         Some(parts)
     }

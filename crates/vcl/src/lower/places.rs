@@ -3,67 +3,13 @@
 
 use crate::ast::Name;
 use crate::lower::Lowering;
+use crate::lower::facts::{Need, NeedKind, SubFacts};
 use crate::source::Span;
 use crate::sub::{Sub, Subs};
 use crate::value::Place;
 
 /// Blocks within each other, those of called subroutines among them. What runs them recurses.
 const DEEP_MAX: u32 = 200;
-
-/// Facts about a subroutine that others must know.
-#[derive(Debug)]
-pub(super) struct SubFacts {
-    pub(super) name: Box<str>,
-    /// Where its first part begins.
-    pub(super) span: Span,
-    /// Its actions that are not allowed everywhere.
-    needs: Vec<Need>,
-    /// The subroutines it calls.
-    calls: Vec<(u32, Span)>,
-    /// There is something in it that the builtin VCL does not have.
-    pub(super) own: bool,
-    /// It touches `resp`'s or `obj`'s head.
-    head: bool,
-    /// Blocks within each other.
-    pub(super) blocks: u32,
-    /// Its own part ends in a `return` in any case.
-    pub(super) ends: Option<Span>,
-}
-
-/// Something that is allowed in some subroutines only.
-#[derive(Debug)]
-struct Need {
-    /// The complaint: "`obj.hits` cannot be read".
-    what: Box<str>,
-    span: Span,
-    allowed: Subs,
-    kind: NeedKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NeedKind {
-    /// A variable or a statement.
-    Use,
-    /// It is warned of only: it fails when it runs, as Varnish has it for functions of VMODs.
-    Lenient,
-    /// The verb of a `return`.
-    Verb,
-}
-
-impl SubFacts {
-    pub(super) fn of(name: &str, span: Span) -> Self {
-        Self {
-            name: name.into(),
-            span,
-            needs: Vec::new(),
-            calls: Vec::new(),
-            own: false,
-            head: false,
-            blocks: 1,
-            ends: None,
-        }
-    }
-}
 
 impl Lowering<'_> {
     /// The subroutine that is being lowered does something that only `allowed` may do. `what` is

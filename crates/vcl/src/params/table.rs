@@ -1,9 +1,32 @@
 //! The table of Varnish 7.1's parameters: names, units, defaults and bounds as there, and what each
 //! means here. It is the only place where they are listed.
 
-use super::ValueKind::{
-    self, Absent, Bytes, Flags, Mask, Number, Pool, Real, Seconds, Switch, Text,
-};
+use ValueKind::{Absent, Bytes, Flags, Mask, Number, Pool, Real, Seconds, Switch, Text};
+
+/// The kind of a parameter's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    /// It does not exist on this system.
+    Absent,
+    /// A number with a fraction.
+    Real,
+    /// Seconds, with a fraction.
+    Seconds,
+    /// A number of bytes.
+    Bytes,
+    /// A whole number.
+    Number,
+    /// On or off.
+    Switch,
+    /// Any text.
+    Text,
+    /// Three numbers: fewest, most, seconds.
+    Pool,
+    /// Words that can be switched on.
+    Flags(&'static [&'static str]),
+    /// Words that can be switched off.
+    Mask(&'static [&'static str]),
+}
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +50,13 @@ pub struct Spec {
     pub flags: &'static [&'static str],
     /// Its meaning here.
     pub about: &'static str,
+}
+
+impl Spec {
+    /// The parameter called `name`.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        TABLE.iter().find(|spec| spec.name == name)
+    }
 }
 
 macro_rules! params {

@@ -1,8 +1,8 @@
 //! `include`: the tokens of other files in place of it, wherever it stands, even within a
 //! subroutine or a statement, as Varnish has it.
 
+use crate::input::Input;
 use crate::lex::{self, Token, TokenKind};
-use crate::program::Input;
 use crate::report::Report;
 use crate::source::{SourceFile, Sources, Span};
 

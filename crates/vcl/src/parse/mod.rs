@@ -15,8 +15,8 @@ mod recovery;
 mod statement;
 
 use crate::ast::{Ast, Item};
+use crate::input::Input;
 use crate::lex::{self, Token, TokenKind};
-use crate::program::Input;
 use crate::report::Report;
 use crate::source::{SourceFile, Sources, Span};
 

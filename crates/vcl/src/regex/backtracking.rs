@@ -4,12 +4,41 @@
 //! asks for groups new room each time.
 
 use std::cell::{RefCell, RefMut};
+use std::fmt;
 
 use pcre2::Error;
 use pcre2::bytes::{CaptureLocations, Regex, RegexBuilder};
 use thread_local::ThreadLocal;
 
-use super::{Limits, PatternError};
+/// Bounds on the work of PCRE2 for one match: Varnish's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// `pcre2_match_limit`: calls of its internal matching function.
+    pub matches: u32,
+    /// `pcre2_depth_limit`: backtracking points within each other.
+    pub depth: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { matches: 10_000, depth: 20 }
+    }
+}
+
+/// The reason why a text is no pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatternError {
+    /// The byte of the pattern where it goes wrong.
+    pub at: usize,
+    /// The fault, in words.
+    pub message: String,
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.message, self.at)
+    }
+}
 
 /// A pattern.
 #[derive(Debug)]

@@ -3,16 +3,7 @@
 //! Whole numbers that overflow and divisions by zero fail the program: what Varnish does there is
 //! undefined.
 
-use crate::run::Term;
 use crate::value::{Failure, Value};
-
-/// Two operands and what is between them.
-#[derive(Debug)]
-pub(crate) struct Arith {
-    pub(crate) op: ArithOp,
-    pub(crate) left: Term,
-    pub(crate) right: Term,
-}
 
 /// The operator between two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

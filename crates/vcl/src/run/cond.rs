@@ -1,54 +1,9 @@
 //! Conditions while they run.
 
-use std::sync::Arc;
-
+use crate::backend::Backend;
 use crate::ctx::Ctx;
-use crate::regex::Regex;
-use crate::run::{Term, Text};
+use crate::run::{Cond, Order, Text};
 use crate::value::{Failure, Value};
-
-/// An expression whose value is true or false.
-#[derive(Debug)]
-pub(crate) enum Cond {
-    /// Always the same.
-    Const(bool),
-    /// A value that is true as `if` sees it: a `BOOL`, an `INT` other than 0, a `DURATION` of more
-    /// than nothing, a backend that is one.
-    Value(Term),
-    /// There is a string, even an empty one.
-    Is(Text),
-    /// `!`
-    Not(Box<Self>),
-    /// `&&`
-    All(Box<[Self]>),
-    /// `||`
-    Any(Box<[Self]>),
-    /// `~` with a pattern. What is no string is matched as an empty one.
-    Match(Text, Arc<Regex>),
-    /// `==` of strings. A value that is no string equals nothing, not even another such value.
-    Same(Box<(Text, Text)>),
-    /// Strings in order, byte by byte. What is no string is greater than any, and any than it.
-    TextOrder(Order, Box<(Text, Text)>),
-    /// `==` of whatever else.
-    Equal(Box<(Term, Term)>),
-    /// Numbers in order.
-    Order(Order, Box<(Term, Term)>),
-    /// `~` with an ACL.
-    Acl(Term, u32),
-}
-
-/// The comparisons of what has an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// `<`
-    Less,
-    /// `>`
-    Greater,
-    /// `<=`
-    LessEqual,
-    /// `>=`
-    GreaterEqual,
-}
 
 impl Order {
     fn holds<T: PartialOrd + ?Sized>(self, left: &T, right: &T) -> bool {
@@ -135,7 +90,7 @@ fn is_true(value: &Value) -> bool {
         Value::Int(n) => *n != 0,
         Value::Duration(seconds) => *seconds > 0.0,
         Value::String(bytes) => bytes.is_some(),
-        Value::Backend(backend) => !matches!(backend, crate::backend::Backend::None),
+        Value::Backend(backend) => !matches!(backend, Backend::None),
         _ => false,
     }
 }

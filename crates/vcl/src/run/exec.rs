@@ -1,7 +1,8 @@
 //! Statements while they run.
 
 use crate::ctx::{Ctx, Tag};
-use crate::run::{Arm, New, Op, Step, Term, Text, Verdict};
+use crate::program::Code;
+use crate::run::{Arm, New, Op, Routine, Step, Term, Text, Verdict};
 use crate::sub::{Action, Said, Sub};
 use crate::value::{Failure, Place, Value};
 use crate::vmod::Naming;
@@ -18,15 +19,13 @@ enum Flow {
     Done,
 }
 
-/// Runs the statements of a subroutine that Varnish calls. None when no `return` was met, which the
-/// builtin VCL behind every such subroutine prevents.
-///
-/// # Errors
-/// The program failed; [`Task::at`](crate::ctx::Task) says where.
-pub(crate) fn run(steps: &[Step], ctx: &mut Ctx<'_>) -> Result<Option<Action>, Failure> {
-    match block(steps, ctx)? {
-        Flow::Done => Ok(ctx.task.action.take()),
-        Flow::Next | Flow::Back => Ok(None),
+impl Code for Routine {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn run(&self, ctx: &mut Ctx<'_>) -> Result<bool, Failure> {
+        Ok(matches!(block(&self.body, ctx)?, Flow::Done))
     }
 }
 
@@ -148,11 +147,8 @@ fn branch(arms: &[Arm], otherwise: &[Step], ctx: &mut Ctx<'_>) -> Result<Flow, F
 
 fn call(number: u32, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
     let instance = ctx.instance;
-    let routine = instance.program().routine(number);
-    match block(&routine.body, ctx)? {
-        Flow::Next | Flow::Back => Ok(Flow::Next),
-        Flow::Done => Ok(Flow::Done),
-    }
+    let is_done = instance.program().routine(number).run(ctx)?;
+    Ok(if is_done { Flow::Done } else { Flow::Next })
 }
 
 fn make(new: &New, ctx: &mut Ctx<'_>) -> Result<(), Failure> {

@@ -1,14 +1,14 @@
-//! Expressions of every type while they run.
+//! Expressions in their compiled form.
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
+use bytes::Bytes;
 
-use crate::ctx::Ctx;
-use crate::run::{Arith, Cond, Text, calculate};
+use crate::regex::Regex;
+use crate::run::ArithOp;
 use crate::sub::Subs;
-use crate::value::{Failure, Value};
-use crate::vars::{Get, StorageFact};
+use crate::value::{Header, Value};
+use crate::vars::{Borrow, Get, StorageFact};
 use crate::vmod::{Call, MethodCall};
 
 /// An expression.
@@ -62,82 +62,87 @@ pub(crate) struct MethodInvoke {
     pub(crate) arguments: Box<[Term]>,
 }
 
-/// Arguments. Most need no memory of their own.
-type Values = SmallVec<[Value; 4]>;
-
-impl Term {
-    /// Its value.
-    ///
-    /// # Errors
-    /// The program failed.
-    pub(crate) fn eval(&self, ctx: &mut Ctx<'_>) -> Result<Value, Failure> {
-        Ok(match self {
-            Self::Const(value) => value.clone(),
-            Self::Var(get) => get(ctx),
-            Self::Text(text) => Value::String(text.bytes(ctx)?),
-            Self::Cond(cond) => Value::Bool(cond.holds(ctx)?),
-            Self::Arith(arith) => {
-                let left = arith.left.eval(ctx)?;
-                let right = arith.right.eval(ctx)?;
-                calculate(arith.op, &left, &right)?
-            }
-            Self::Call(invoke) => {
-                let arguments = Self::eval_all(&invoke.arguments, ctx)?;
-                may_call(invoke.from, ctx)?;
-                made((invoke.call)(ctx, &arguments)?, ctx)?
-            }
-            Self::Method(invoke) => {
-                let arguments = Self::eval_all(&invoke.arguments, ctx)?;
-                may_call(invoke.from, ctx)?;
-                let object = ctx.instance.made(invoke.object)?;
-                made((invoke.call)(ctx, object, &arguments)?, ctx)?
-            }
-            Self::Backend(number) => Value::Backend(ctx.instance.declared(*number).clone()),
-            Self::DefaultBackend => Value::Backend(ctx.instance.default_backend().clone()),
-            Self::Resolve(director) => match director.eval(ctx)? {
-                Value::Backend(backend) => Value::Backend(
-                    backend
-                        .resolve(ctx)
-                        .map_or(crate::backend::Backend::None, crate::backend::Backend::Leaf),
-                ),
-                other => other,
-            },
-            Self::Storage(fact, name) => fact.get(ctx, name),
-        })
-    }
-
-    /// Its value as that of a body, whose bytes are not the workspace's, as in Varnish.
-    ///
-    /// # Errors
-    /// The program failed.
-    pub(super) fn eval_for_body(&self, ctx: &mut Ctx<'_>) -> Result<Value, Failure> {
-        let Self::Text(text) = self else { return self.eval(ctx) };
-        let mut body = Vec::new();
-        text.append(ctx, &mut body)?;
-        Ok(Value::String(Some(body.into())))
-    }
-
-    /// The values of arguments in their order.
-    pub(super) fn eval_all(all: &[Self], ctx: &mut Ctx<'_>) -> Result<Values, Failure> {
-        let mut values = Values::new();
-        for argument in all {
-            values.push(argument.eval(ctx)?);
-        }
-        Ok(values)
-    }
+/// An expression whose value is true or false.
+#[derive(Debug)]
+pub(crate) enum Cond {
+    /// Always the same.
+    Const(bool),
+    /// A value that is true as `if` sees it: a `BOOL`, an `INT` other than 0, a `DURATION` of more
+    /// than nothing, a backend that is one.
+    Value(Term),
+    /// There is a string, even an empty one.
+    Is(Text),
+    /// `!`
+    Not(Box<Self>),
+    /// `&&`
+    All(Box<[Self]>),
+    /// `||`
+    Any(Box<[Self]>),
+    /// `~` with a pattern. What is no string is matched as an empty one.
+    Match(Text, Arc<Regex>),
+    /// `==` of strings. A value that is no string equals nothing, not even another such value.
+    Same(Box<(Text, Text)>),
+    /// Strings in order, byte by byte. What is no string is greater than any, and any than it.
+    TextOrder(Order, Box<(Text, Text)>),
+    /// `==` of whatever else.
+    Equal(Box<(Term, Term)>),
+    /// Numbers in order.
+    Order(Order, Box<(Term, Term)>),
+    /// `~` with an ACL.
+    Acl(Term, u32),
 }
 
-/// Charges the task for a value that a call has made, and returns the value.
-fn made(value: Value, ctx: &Ctx<'_>) -> Result<Value, Failure> {
-    ctx.task.workspace.charge_made(&value)?;
-    Ok(value)
+/// The comparisons of what has an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// `<`
+    Less,
+    /// `>`
+    Greater,
+    /// `<=`
+    LessEqual,
+    /// `>=`
+    GreaterEqual,
 }
 
-/// Takes a step for a call, which must be in one of the subroutines `from`.
-fn may_call(from: Subs, ctx: &mut Ctx<'_>) -> Result<(), Failure> {
-    ctx.step()?;
-    if from.has(ctx.sub) {
-        return Ok(());
-    }
-    Err(Failure::new(format!("this function cannot be called in {}", ctx.sub.name())))
+/// An expression whose value is a string. A header that is not there gives no string, which is
+/// empty where it is put together with others.
+#[derive(Debug)]
+pub(crate) enum Text {
+    /// Always the same.
+    Const(Bytes),
+    /// The value of a header.
+    Header(Header),
+    /// A string that lies in a message.
+    Borrowed(Borrow),
+    /// One behind the other.
+    Join(Vec<Self>),
+    /// `regsub(...)`, `regsuball(...)`
+    Regsub(Box<Regsub>),
+    /// `.lower()`
+    Lower(Box<Self>),
+    /// `.upper()`
+    Upper(Box<Self>),
+    /// Any other value, as a string.
+    Shown(Box<Term>),
+    /// The string, or `(null)` if it is absent.
+    OrNull(Box<Self>),
+}
+
+/// `regsub(subject, regex, replacement)`
+#[derive(Debug)]
+pub(crate) struct Regsub {
+    pub(crate) subject: Text,
+    pub(crate) regex: Arc<Regex>,
+    pub(crate) replacement: Text,
+    /// `regsuball`
+    pub(crate) all: bool,
+}
+
+/// Two operands and what is between them.
+#[derive(Debug)]
+pub(crate) struct Arith {
+    pub(crate) op: ArithOp,
+    pub(crate) left: Term,
+    pub(crate) right: Term,
 }

@@ -10,14 +10,13 @@ mod code;
 mod cond;
 mod exec;
 mod expr;
+mod term;
 #[cfg(test)]
 mod tests;
 mod text;
 
-pub(crate) use arith::{Arith, ArithOp, calculate};
+pub(crate) use arith::{ArithOp, calculate};
 pub(crate) use clean::Clean;
 pub(crate) use code::{Arm, New, Op, Routine, Step, Verdict};
-pub(crate) use cond::{Cond, Order};
-pub(crate) use exec::{call_for, is_status, run};
-pub(crate) use expr::{Invoke, MethodInvoke, Term};
-pub(crate) use text::{Regsub, Text};
+pub(crate) use exec::{call_for, is_status};
+pub(crate) use expr::{Arith, Cond, Invoke, MethodInvoke, Order, Regsub, Term, Text};

@@ -1,50 +1,13 @@
 //! Strings while they run.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::ctx::Ctx;
-use crate::regex::Regex;
-use crate::run::Term;
-use crate::value::{Failure, Header, Value};
-use crate::vars::Borrow;
+use crate::run::{Regsub, Text};
+use crate::value::{Failure, Value};
 use crate::{headers, text};
-
-/// An expression whose value is a string. A header that is not there gives no string, which is
-/// empty where it is put together with others.
-#[derive(Debug)]
-pub(crate) enum Text {
-    /// Always the same.
-    Const(Bytes),
-    /// The value of a header.
-    Header(Header),
-    /// A string that lies in a message.
-    Borrowed(Borrow),
-    /// One behind the other.
-    Join(Vec<Self>),
-    /// `regsub(...)`, `regsuball(...)`
-    Regsub(Box<Regsub>),
-    /// `.lower()`
-    Lower(Box<Self>),
-    /// `.upper()`
-    Upper(Box<Self>),
-    /// Any other value, as a string.
-    Shown(Box<Term>),
-    /// The string, or `(null)` if it is absent.
-    OrNull(Box<Self>),
-}
-
-/// `regsub(subject, regex, replacement)`
-#[derive(Debug)]
-pub(crate) struct Regsub {
-    pub(crate) subject: Text,
-    pub(crate) regex: Arc<Regex>,
-    pub(crate) replacement: Text,
-    /// `regsuball`
-    pub(crate) all: bool,
-}
 
 impl Text {
     /// The string, where it lies already.

@@ -5,7 +5,7 @@
 
 use message::date::{civil, days};
 
-use super::write;
+use super::spelling::write;
 
 const DAY_SECS: i64 = 86_400;
 const DAYS: [&str; 7] =

@@ -1,6 +1,7 @@
 //! `bereq`.
 
-use super::{Var, missing, number, text};
+use super::key::digest;
+use super::var::{Var, missing, number, param, text};
 use crate::backend::Backend;
 use crate::ctx::{Bereq, BereqState, Ctx};
 use crate::headers;
@@ -97,7 +98,7 @@ pub(super) const BEREQ: &[Var] = &[
         "bereq.hash",
         Type::Blob,
         PIPE_OR_BACKEND,
-        |ctx| Value::Blob(ctx.bereq.as_ref().map(|bereq| super::digest(bereq.key))),
+        |ctx| Value::Blob(ctx.bereq.as_ref().map(|bereq| digest(bereq.key))),
         "`req.hash` of the request that this fetch is for.",
     ),
     Var::read(
@@ -162,7 +163,7 @@ pub(super) const BEREQ: &[Var] = &[
         Sub::Pipe.only(),
         |ctx| {
             let own = state(ctx).and_then(|s| s.task_deadline);
-            Value::Duration(own.unwrap_or_else(|| super::param(ctx, "pipe_task_deadline")))
+            Value::Duration(own.unwrap_or_else(|| param(ctx, "pipe_task_deadline")))
         },
         "How long the pipe may last; 0 for ever. Since Varnish 7.5.",
     )

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use message::{Request, Version};
 
-use super::{Var, missing, number, text};
+use super::key::digest;
+use super::var::{Var, missing, number, text};
 use crate::backend::Backend;
 use crate::ctx::{Ctx, Req, ReqState};
 use crate::headers;
@@ -101,7 +102,7 @@ pub(super) const REQ: &[Var] = &[
         KEYED,
         |ctx| {
             let key = req(ctx).and_then(|req| req.key);
-            Value::Blob(Some(key.map_or_else(|| Bytes::from_static(&NO_DIGEST), super::digest)))
+            Value::Blob(Some(key.map_or_else(|| Bytes::from_static(&NO_DIGEST), digest)))
         },
         "The SHA-256 of what `hash_data` was given; zero bytes where there is no key yet. In \
          `vcl_synth` and `vcl_pipe` since Varnish 7.7.",

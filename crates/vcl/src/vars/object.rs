@@ -1,7 +1,7 @@
 //! `obj`: what was found in the cache, and `obj_stale`: what a backend has confirmed. Neither can
 //! be changed.
 
-use super::{Borrow, Get, Var};
+use super::var::{Borrow, Get, Var, string};
 use crate::ctx::{Ctx, Obj};
 use crate::headers;
 use crate::sub::{Sub, Subs};
@@ -110,8 +110,8 @@ pub(super) const OBJ: &[Var] = &[
     GRACE.called("obj.grace", HIT_OR_DELIVER),
     HITS.called("obj.hits", HIT_OR_DELIVER),
     KEEP.called("obj.keep", HIT_OR_DELIVER),
-    line("obj.proto", HIT, |ctx| super::string(PROTO(ctx)), PROTO, ITS_PROTO),
-    line("obj.reason", HIT, |ctx| super::string(REASON(ctx)), REASON, ITS_REASON),
+    line("obj.proto", HIT, |ctx| string(PROTO(ctx)), PROTO, ITS_PROTO),
+    line("obj.reason", HIT, |ctx| string(REASON(ctx)), REASON, ITS_REASON),
     STATUS.called("obj.status", HIT),
     STORAGE.called("obj.storage", HIT_OR_DELIVER),
     TIME.called("obj.time", HIT_OR_DELIVER),
@@ -127,8 +127,8 @@ pub(super) const OBJ_STALE: &[Var] = &[
     HITS.called("obj_stale.hits", REFRESH),
     IS_VALID.called("obj_stale.is_valid", REFRESH),
     KEEP.called("obj_stale.keep", REFRESH),
-    line("obj_stale.proto", REFRESH, |ctx| super::string(PROTO(ctx)), PROTO, ITS_PROTO),
-    line("obj_stale.reason", REFRESH, |ctx| super::string(REASON(ctx)), REASON, ITS_REASON),
+    line("obj_stale.proto", REFRESH, |ctx| string(PROTO(ctx)), PROTO, ITS_PROTO),
+    line("obj_stale.reason", REFRESH, |ctx| string(REASON(ctx)), REASON, ITS_REASON),
     STATUS.called("obj_stale.status", REFRESH),
     STORAGE.called("obj_stale.storage", REFRESH),
     TIME.called("obj_stale.time", REFRESH),

@@ -1,6 +1,6 @@
 //! `param`: parameters in force, of Varnish 8.0. Each reading has the value of that moment.
 
-use super::{Var, param};
+use super::var::{Var, param};
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::Value;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use message::{HeaderId, Response};
 
-use super::{Get, Set, Var, missing, text};
+use super::var::{Get, Set, Var, missing, param, text};
 use crate::backend::Backend;
 use crate::ctx::{Beresp, BerespState, Ctx, Resp, RespState, Tag};
 use crate::headers;
@@ -207,7 +207,7 @@ pub(super) const BERESP: &[Var] = &[
         Sub::BackendResponse.only(),
         |ctx| {
             let own = fetched(ctx).and_then(|s| s.transit_buffer);
-            Value::Bytes(own.unwrap_or_else(|| super::param(ctx, "transit_buffer") as i64))
+            Value::Bytes(own.unwrap_or_else(|| param(ctx, "transit_buffer") as i64))
         },
         "How far the backend may be ahead of the client in a body that is not stored; 0 for what \
          the limit `window_bytes` says. Since Varnish 7.3.",

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 
-use super::{Var, text};
+use super::var::{Var, number, text};
 use crate::ctx::{Ctx, Times};
 use crate::sub::Subs;
 use crate::types::Type;
@@ -133,7 +133,7 @@ pub(super) const SESS: &[Var] = &[
         "sess.xid",
         Type::Int,
         Subs::BOTH,
-        |ctx| super::number(ctx.session.xid),
+        |ctx| number(ctx.session.xid),
         "The number of the session.",
     )
     .since_41(),

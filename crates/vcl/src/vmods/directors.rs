@@ -6,19 +6,17 @@
 //! leads to the same backend on both.
 
 mod list;
+mod member;
+mod object;
 mod param;
 mod ring;
 mod shard;
 mod simple;
 
-use std::any::Any;
-use std::sync::Arc;
-
-use crate::backend::{Backend, Director};
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Value};
-use crate::vmod::{Function, Module, Object};
+use crate::value::Value;
+use crate::vmod::{Function, Module};
 use crate::vmods::args::{Args, must};
 
 /// The module.
@@ -50,71 +48,6 @@ const FUNCTIONS: &[Function] = &[Function {
         Ok(Value::Backend(found.unwrap_or_default()))
     },
 }];
-
-/// A director as an object of the program.
-struct DirectorObject<D>(Arc<D>);
-
-impl<D: Director + 'static> Object for DirectorObject<D> {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn backend(&self) -> Option<Backend> {
-        Some(Backend::Director(self.0.clone()))
-    }
-}
-
-/// The director that `object` is.
-fn director<D: Director + 'static>(object: &Arc<dyn Object>) -> Result<&Arc<D>, Failure> {
-    let handle = object.as_any().downcast_ref::<DirectorObject<D>>();
-    handle.map(|handle| &handle.0).ok_or_else(|| Failure::new("a director of another class"))
-}
-
-/// Directors within each other, at most. Varnish knows no such limit, and asking one that contains
-/// itself ends it.
-const DEPTH_MAX: usize = 32;
-
-/// Checks that `backend` can be a member of the director `owner`.
-///
-/// # Errors
-/// The backend is `none`, or leads back to the owner.
-fn check_member(owner: &dyn Director, backend: &Backend) -> Result<(), Failure> {
-    let refuse = |why| Err(Failure::new(format!("{}: {why}", owner.name())));
-    match backend {
-        Backend::None => refuse("None backend cannot be added"),
-        Backend::Leaf(_) => Ok(()),
-        Backend::Director(member) if leads_to(&**member, owner, DEPTH_MAX) => {
-            refuse("a director cannot be among its own backends")
-        }
-        Backend::Director(_) => Ok(()),
-    }
-}
-
-/// Returns true if asking `from` may lead to `to`, or to more than `depth` directors within each
-/// other.
-fn leads_to(from: &dyn Director, to: &dyn Director, depth: usize) -> bool {
-    if std::ptr::addr_eq(from, to) || depth == 0 {
-        return true;
-    }
-    from.members().iter().any(|member| match member {
-        Backend::Director(director) => leads_to(&**director, to, depth - 1),
-        _ => false,
-    })
-}
-
-/// Tells whether one of `members` is healthy, and when the health of the members up to that one
-/// changed last, as Varnish tells it.
-fn health_of<'a>(members: impl IntoIterator<Item = &'a Backend>) -> (bool, f64) {
-    let mut last = 0.0_f64;
-    for member in members {
-        let (is_healthy, changed) = member.health();
-        last = last.max(changed);
-        if is_healthy {
-            return (true, last);
-        }
-    }
-    (false, last)
-}
 
 #[cfg(test)]
 mod tests;

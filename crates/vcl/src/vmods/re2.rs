@@ -4,26 +4,30 @@
 //! several matches the first, with the earliest alternative. Their syntaxes differ in details,
 //! which `pattern` levels.
 
+mod compiled;
 mod pattern;
 mod replace;
 mod set;
+mod signature;
 #[cfg(test)]
 mod tests;
 
 use std::any::Any;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use linear::{Options, Regex as Linear};
+use compiled::{Last, NAME_OF_KEPT, Pattern, Reading};
+use replace::How;
+use signature::{
+    CASE_SENSITIVE, DOT_NL, LITERAL, LONGEST_MATCH, MAX_MEM, NEVER_CAPTURE, NEVER_NL, ONE_LINE,
+    PERL_CLASSES, POSIX_SYNTAX, REWRITE, TEXT, UTF8, WORD_BOUNDARY, method,
+};
 
 use crate::ctx::Ctx;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
-use crate::vmod::{Call, Class, Function, Method, MethodCall, Module, Object, Parameter, Refused};
-use crate::vmods::args::{Args, must, number, owned, refused, text, this, truth};
-use pattern::Syntax;
-use replace::How;
+use crate::vmod::{Call, Class, Function, Module, Object, Parameter, Refused};
+use crate::vmods::args::{Args, must, owned, text, this};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -47,26 +51,8 @@ pub static MODULE: Module = Module {
 
 const CALLS: &str = "would lead to calls that nobody has checked: which subroutine may be called \
                      where is known before a program runs.";
-const SYNTAX: &str = "Patterns are read in RE2's own syntax.";
-const LONGEST: &str = "Of several alternatives the first that matches counts, as RE2 has it by \
-                       default.";
-const NEWLINES: &str = "A newline in a pattern matches one.";
-
 /// The answer of `re2.version`.
 const VERSION: &str = "2.0.0";
-
-const UTF8: Parameter = truth("utf8", false);
-const POSIX_SYNTAX: Parameter = refused("posix_syntax", Type::Bool, SYNTAX);
-const LONGEST_MATCH: Parameter = refused("longest_match", Type::Bool, LONGEST);
-const MAX_MEM: Parameter = number("max_mem", Type::Int, 8_388_608.0);
-const LITERAL: Parameter = truth("literal", false);
-const NEVER_NL: Parameter = refused("never_nl", Type::Bool, NEWLINES);
-const DOT_NL: Parameter = truth("dot_nl", false);
-const NEVER_CAPTURE: Parameter = truth("never_capture", false);
-const CASE_SENSITIVE: Parameter = truth("case_sensitive", true);
-const PERL_CLASSES: Parameter = truth("perl_classes", false);
-const WORD_BOUNDARY: Parameter = truth("word_boundary", false);
-const ONE_LINE: Parameter = truth("one_line", false);
 
 /// Parameters, with the options of a pattern behind them.
 macro_rules! with_options {
@@ -80,8 +66,6 @@ macro_rules! with_options {
 }
 
 const PATTERN: Parameter = must("pattern", Type::String);
-const TEXT: Parameter = must("text", Type::String);
-const REWRITE: Parameter = must("rewrite", Type::String);
 const REF: Parameter = must("ref", Type::Int);
 const NAME: Parameter = must("name", Type::String);
 
@@ -109,16 +93,6 @@ const fn function(
     call: Call,
 ) -> Function {
     Function { name, about, returns, params, from: Subs::ALL, call }
-}
-
-const fn method(
-    name: &'static str,
-    about: &'static str,
-    returns: Type,
-    params: &'static [Parameter],
-    call: MethodCall,
-) -> Method {
-    Method { name, about, returns, params, from: Subs::ALL, call }
 }
 
 const FUNCTIONS: &[Function] = &[
@@ -256,8 +230,7 @@ const REGEX: Class = Class {
     ],
 };
 
-/// Under which name a task keeps what objects have matched, and under which what `match` has.
-const NAME_OF_KEPT: &str = "re2";
+/// The name under which a task keeps what the function `match` has matched.
 const NAME_OF_FUNCTIONS: &str = "re2.match";
 
 /// An object of the class.
@@ -284,52 +257,6 @@ fn last<'c>(ctx: &'c mut Ctx<'_>) -> &'c mut Last {
     ctx.task.keep(NAME_OF_FUNCTIONS, 0)
 }
 
-/// A compiled pattern.
-struct Pattern {
-    regex: Linear,
-    names: Vec<(Box<str>, usize)>,
-    groups: usize,
-    never_captures: bool,
-    utf8: bool,
-}
-
-/// Options for reading and compiling a pattern.
-#[derive(Clone, Copy)]
-struct Reading {
-    syntax: Syntax,
-    dot_is_any: bool,
-    bytes_max: Option<usize>,
-}
-
-impl Reading {
-    /// Reads the options from argument `at` on. With `captures`, `never_capture` is one of them.
-    fn of(args: &[Value], at: usize, captures: bool) -> Self {
-        let is = |number: usize| args.truth(at + number).unwrap_or(false);
-        let behind = if captures { 8 } else { 7 };
-        Self {
-            syntax: Syntax {
-                utf8: is(0),
-                literal: is(4),
-                never_capture: captures && is(7),
-                ignore_case: !args.truth(at + behind).unwrap_or(true),
-            },
-            dot_is_any: is(6),
-            bytes_max: args.int(at + 3).and_then(|n| usize::try_from(n).ok()),
-        }
-    }
-
-    /// As our engine is told it.
-    fn options(&self) -> Result<Options, String> {
-        let bytes_max = self.bytes_max.ok_or("max_mem must not be negative")?;
-        Ok(Options {
-            ignore_case: self.syntax.ignore_case,
-            dot_is_any: self.dot_is_any,
-            unicode: self.syntax.utf8,
-            program_bytes: bytes_max,
-        })
-    }
-}
-
 /// The pattern that is argument 0, with options from argument `at` on.
 fn compiled(args: &[Value], at: usize) -> Result<Arc<Pattern>, Failure> {
     let text = args.string(0).ok_or_else(|| Failure::new("re2: the pattern is undefined"))?;
@@ -353,90 +280,4 @@ fn quoted(text: &[u8]) -> Vec<u8> {
         out.push(*byte);
     }
     out
-}
-
-impl Pattern {
-    fn new(text: &[u8], reading: Reading) -> Result<Self, String> {
-        let options = reading.options()?;
-        let pattern::Rewritten { text, names, groups } = pattern::rewrite(text, reading.syntax)?;
-        let regex = Linear::new(&text, options).map_err(|error| error.to_string())?;
-        let (never_captures, utf8) = (reading.syntax.never_capture, reading.syntax.utf8);
-        Ok(Self { regex, names, groups, never_captures, utf8 })
-    }
-
-    fn cost(&self) -> i64 {
-        i64::try_from(self.regex.bytes()).unwrap_or(i64::MAX)
-    }
-
-    /// Returns true if the pattern matches in `subject`. The places of the match are then in
-    /// `last`.
-    fn search(self: &Arc<Self>, last: &mut Last, subject: Option<&Bytes>) -> bool {
-        let subject = subject.cloned().unwrap_or_default();
-        let is_match = if self.never_captures {
-            last.groups.clear();
-            self.regex.is_match(&subject)
-        } else {
-            let mut found = self.regex.room();
-            self.regex.groups(&subject, 0, &mut found);
-            let groups = (0..=self.groups).map(|n| found.get_group(n).map(|m| (m.start, m.end)));
-            last.groups.clear();
-            last.groups.extend(groups);
-            found.is_match()
-        };
-        (last.pattern, last.subject) = (Some(Arc::clone(self)), subject);
-        is_match
-    }
-}
-
-/// The last match of an object, or of the function, in a request or fetch.
-#[derive(Default)]
-struct Last {
-    pattern: Option<Arc<Pattern>>,
-    subject: Bytes,
-    /// Where the groups have matched, the whole match first.
-    groups: Vec<Option<(usize, usize)>>,
-}
-
-impl Last {
-    /// `backref`
-    fn group(&self, args: &[Value]) -> Result<Value, Failure> {
-        let fallback = fallback(args, 1)?;
-        let pattern = self.pattern()?;
-        let number = args.int(0).and_then(|n| usize::try_from(n).ok());
-        let number = number.filter(|n| *n <= pattern.groups);
-        let number = number.ok_or_else(|| Failure::new("re2: the pattern has no such group"))?;
-        Ok(self.found(number, fallback))
-    }
-
-    /// `namedref`
-    fn named(&self, args: &[Value]) -> Result<Value, Failure> {
-        let fallback = fallback(args, 1)?;
-        let pattern = self.pattern()?;
-        let found = pattern.names.iter().find(|(name, _)| name.as_bytes() == args.bytes(0));
-        let (_, number) = found.ok_or_else(|| {
-            let name = args.bytes(0).escape_ascii();
-            Failure::new(format!("re2: the pattern has no group of the name '{name}'"))
-        })?;
-        Ok(self.found(*number, fallback))
-    }
-
-    fn pattern(&self) -> Result<&Pattern, Failure> {
-        match self.pattern.as_deref() {
-            None => Err(Failure::new("re2: there was no match() before")),
-            Some(pattern) if pattern.never_captures => {
-                Err(Failure::new("re2: never_capture is true for this pattern"))
-            }
-            Some(pattern) => Ok(pattern),
-        }
-    }
-
-    fn found(&self, number: usize, fallback: &Bytes) -> Value {
-        let group = self.groups.get(number).copied().flatten();
-        owned(group.map_or_else(|| fallback.clone(), |(start, end)| self.subject.slice(start..end)))
-    }
-}
-
-/// The argument `fallback`.
-fn fallback(args: &[Value], at: usize) -> Result<&Bytes, Failure> {
-    args.string(at).ok_or_else(|| Failure::new("re2: the fallback is undefined"))
 }

@@ -6,7 +6,7 @@ use parking_lot::RwLock;
 use crate::backend::{Backend, Director, Word};
 use crate::ctx::{Ctx, World};
 use crate::value::Failure;
-use crate::vmods::directors::{check_member, health_of};
+use crate::vmods::directors::member::{check_member, health_of};
 
 /// Backends in the order in which they were added. May change while requests run.
 #[derive(Debug)]

@@ -16,11 +16,12 @@ use crate::types::Type;
 use crate::value::{Failure, Value};
 use crate::vmod::{Class, Method, Object};
 use crate::vmods::args::{Args, may, must, number};
+use crate::vmods::directors::member::{check_member, health_of};
+use crate::vmods::directors::object::{DirectorObject, director};
 use crate::vmods::directors::param::{
     BY, ChoiceParams, HEALTHY, ParamSet, has_backend_request, may_word, set_of,
 };
 use crate::vmods::directors::ring::{self, Member, Ring};
-use crate::vmods::directors::{DirectorObject, check_member, director, health_of};
 
 /// Points for each backend, unless something else is said.
 const REPLICAS: u32 = 67;

@@ -13,7 +13,8 @@ use crate::value::{Failure, Value};
 use crate::vmod::{Class, Method, Naming, Object, Parameter};
 use crate::vmods::args::{Args, must, number, truth};
 use crate::vmods::directors::list::List;
-use crate::vmods::directors::{DirectorObject, director, ring};
+use crate::vmods::directors::object::{DirectorObject, director};
+use crate::vmods::directors::ring;
 
 /// Shuffles through its backends.
 #[derive(Debug)]

@@ -1,13 +1,16 @@
 //! Directors through their methods, with backends as healthy as is said.
 
+use std::any::Any;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::backend::{BackendSpec, Leaf, Link, Listing, Sharded};
+use crate::backend::{Backend, BackendSpec, Leaf, Link, Listing, Sharded};
 use crate::ctx::{Ctx, Task};
 use crate::sub::Sub;
 use crate::testing::Bench;
-use crate::vmod::{Class, Naming};
+use crate::value::Failure;
+use crate::vmod::{Class, Naming, Object};
 use crate::workspace::Workspace;
 
 /// A backend that is as healthy as is said.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base::Limit;
 use parking_lot::Mutex;
 
-use super::{place_of, port_of};
+use super::place::{place_of, port_of};
 use crate::backend::{Backend, BackendSpec, Director, Leaf};
 use crate::ctx::Ctx;
 use crate::sub::Side;

@@ -1,10 +1,14 @@
 //! A database of every type of value, asked by programs and by `mmdblookup`.
 
+use std::net::IpAddr;
 use std::process::Command;
+
+use bytes::Bytes;
 
 use super::writer::{Datum, database};
 use super::*;
 use crate::sub::Sub;
+use crate::tag::Tag;
 use crate::testing::{Bench, Memory, NOW, compile};
 
 fn file() -> Vec<u8> {
@@ -52,8 +56,7 @@ fn file() -> Vec<u8> {
 }
 
 fn of_file(file: Vec<u8>) -> Database {
-    let bytes = Bytes::from(file);
-    Database { reader: Reader::from_source(bytes.clone()).expect("a database"), bytes }
+    Database::read(file.into()).expect("a database")
 }
 
 const ADDRESS: &str = "192.0.2.7";
@@ -184,7 +187,7 @@ fn programs_share_equal_databases_and_let_them_go() {
     let mut world = Memory::default();
     world.files.insert("/db.mmdb".to_owned(), Bytes::from(file()));
     let program = compile(PROGRAM).expect("it is right");
-    let held = || world.shared.databases.0.lock().iter().filter_map(Weak::upgrade).count();
+    let held = || world.shared.databases.held();
     let two = [(); 2].map(|()| program.start(&world, NOW).expect("the file is right"));
     assert_eq!(held(), 1);
     drop(two);

@@ -2,7 +2,7 @@
 
 use linear::Captures;
 
-use super::{Pattern, fallback};
+use super::compiled::{Pattern, fallback};
 use crate::ctx::Ctx;
 use crate::value::{Failure, Value};
 use crate::vmods::args::{Args, owned};

@@ -6,9 +6,12 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::{
-    CASE_SENSITIVE, DOT_NL, How, LITERAL, LONGEST_MATCH, MAX_MEM, NAME_OF_KEPT, NEVER_NL, ONE_LINE,
-    PERL_CLASSES, POSIX_SYNTAX, Pattern, REWRITE, Reading, TEXT, UTF8, WORD_BOUNDARY, method,
+use super::compiled::{NAME_OF_KEPT, Pattern, Reading};
+use super::pattern;
+use super::replace::How;
+use super::signature::{
+    CASE_SENSITIVE, DOT_NL, LITERAL, LONGEST_MATCH, MAX_MEM, NEVER_NL, ONE_LINE, PERL_CLASSES,
+    POSIX_SYNTAX, REWRITE, TEXT, UTF8, WORD_BOUNDARY, method,
 };
 use crate::backend::Backend;
 use crate::ctx::Ctx;
@@ -265,7 +268,7 @@ impl PatternSet {
         let fault = |why: String| {
             self.failure(&format!("cannot compile '{}': {why}", pattern.escape_ascii()))
         };
-        let text = super::pattern::rewrite(pattern, reading.syntax).map_err(fault)?.text;
+        let text = pattern::rewrite(pattern, reading.syntax).map_err(fault)?.text;
         // Each by itself, so that what is wrong is said of the right one.
         let alone = Pattern::new(pattern, reading).map_err(fault)?;
         self.members.lock().push(SetPattern {

@@ -1,5 +1,6 @@
 //! Behaviour that no request shows. The rest is compared with libvmod-re2 in `vmod_re2.scenario`.
 
+use super::pattern::Syntax;
 use super::*;
 use crate::testing::Bench;
 

@@ -1,0 +1,93 @@
+//! Expressions of every type while they run.
+
+use smallvec::SmallVec;
+
+use crate::backend::Backend;
+use crate::ctx::Ctx;
+use crate::run::{Term, calculate};
+use crate::sub::Subs;
+use crate::value::{Failure, Value};
+
+/// Arguments. Most need no memory of their own.
+type Values = SmallVec<[Value; 4]>;
+
+impl Term {
+    /// Its value.
+    ///
+    /// # Errors
+    /// The program failed.
+    pub(crate) fn eval(&self, ctx: &mut Ctx<'_>) -> Result<Value, Failure> {
+        Ok(match self {
+            Self::Const(value) => value.clone(),
+            Self::Var(get) => get(ctx),
+            Self::Text(text) => Value::String(text.bytes(ctx)?),
+            Self::Cond(cond) => Value::Bool(cond.holds(ctx)?),
+            Self::Arith(arith) => {
+                let left = arith.left.eval(ctx)?;
+                let right = arith.right.eval(ctx)?;
+                calculate(arith.op, &left, &right)?
+            }
+            Self::Call(invoke) => {
+                let arguments = Self::eval_all(&invoke.arguments, ctx)?;
+                may_call(invoke.from, ctx)?;
+                made((invoke.call)(ctx, &arguments)?, ctx)?
+            }
+            Self::Method(invoke) => {
+                let arguments = Self::eval_all(&invoke.arguments, ctx)?;
+                may_call(invoke.from, ctx)?;
+                let object = ctx.instance.made(invoke.object)?;
+                made((invoke.call)(ctx, object, &arguments)?, ctx)?
+            }
+            Self::Backend(number) => Value::Backend(ctx.instance.declared(*number).clone()),
+            Self::DefaultBackend => Value::Backend(ctx.instance.default_backend().clone()),
+            Self::Resolve(director) => match director.eval(ctx)? {
+                Value::Backend(backend) => {
+                    Value::Backend(backend.resolve(ctx).map_or(Backend::None, Backend::Leaf))
+                }
+                other => other,
+            },
+            Self::Storage(fact, name) => fact.get(ctx, name),
+        })
+    }
+
+    /// Its value as that of a body, whose bytes are not the workspace's, as in Varnish.
+    ///
+    /// # Errors
+    /// The program failed.
+    pub(super) fn eval_for_body(&self, ctx: &mut Ctx<'_>) -> Result<Value, Failure> {
+        let Self::Text(text) = self else { return self.eval(ctx) };
+        let mut body = Vec::new();
+        text.append(ctx, &mut body)?;
+        Ok(Value::String(Some(body.into())))
+    }
+
+    /// The values of arguments in their order.
+    pub(super) fn eval_all(all: &[Self], ctx: &mut Ctx<'_>) -> Result<Values, Failure> {
+        let mut values = Values::new();
+        for argument in all {
+            values.push(argument.eval(ctx)?);
+        }
+        Ok(values)
+    }
+}
+
+/// Charges the task for the strings and blobs that a call has made, and returns the value. What
+/// others hold as well, the call has not made.
+fn made(value: Value, ctx: &Ctx<'_>) -> Result<Value, Failure> {
+    match &value {
+        Value::String(Some(bytes)) | Value::Blob(Some(bytes)) if bytes.is_unique() => {
+            ctx.task.workspace.charge(bytes.len())?;
+        }
+        _ => {}
+    }
+    Ok(value)
+}
+
+/// Takes a step for a call, which must be in one of the subroutines `from`.
+fn may_call(from: Subs, ctx: &mut Ctx<'_>) -> Result<(), Failure> {
+    ctx.step()?;
+    if from.has(ctx.sub) {
+        return Ok(());
+    }
+    Err(Failure::new(format!("this function cannot be called in {}", ctx.sub.name())))
+}

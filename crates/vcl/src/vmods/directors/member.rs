@@ -1,0 +1,50 @@
+//! Members of directors: which backends can be one, and their health together.
+
+use crate::backend::{Backend, Director};
+use crate::value::Failure;
+
+/// Directors within each other, at most. Varnish knows no such limit, and asking one that contains
+/// itself ends it.
+const DEPTH_MAX: usize = 32;
+
+/// Checks that `backend` can be a member of the director `owner`.
+///
+/// # Errors
+/// The backend is `none`, or leads back to the owner.
+pub(super) fn check_member(owner: &dyn Director, backend: &Backend) -> Result<(), Failure> {
+    let refuse = |why| Err(Failure::new(format!("{}: {why}", owner.name())));
+    match backend {
+        Backend::None => refuse("None backend cannot be added"),
+        Backend::Leaf(_) => Ok(()),
+        Backend::Director(member) if leads_to(&**member, owner, DEPTH_MAX) => {
+            refuse("a director cannot be among its own backends")
+        }
+        Backend::Director(_) => Ok(()),
+    }
+}
+
+/// Returns true if asking `from` may lead to `to`, or to more than `depth` directors within each
+/// other.
+fn leads_to(from: &dyn Director, to: &dyn Director, depth: usize) -> bool {
+    if std::ptr::addr_eq(from, to) || depth == 0 {
+        return true;
+    }
+    from.members().iter().any(|member| match member {
+        Backend::Director(director) => leads_to(&**director, to, depth - 1),
+        _ => false,
+    })
+}
+
+/// Tells whether one of `members` is healthy, and when the health of the members up to that one
+/// changed last, as Varnish tells it.
+pub(super) fn health_of<'a>(members: impl IntoIterator<Item = &'a Backend>) -> (bool, f64) {
+    let mut last = 0.0_f64;
+    for member in members {
+        let (is_healthy, changed) = member.health();
+        last = last.max(changed);
+        if is_healthy {
+            return (true, last);
+        }
+    }
+    (false, last)
+}

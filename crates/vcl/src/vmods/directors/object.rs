@@ -1,0 +1,29 @@
+//! Directors as objects of a program.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::backend::{Backend, Director};
+use crate::value::Failure;
+use crate::vmod::Object;
+
+/// A director as an object of the program.
+pub(super) struct DirectorObject<D>(pub(super) Arc<D>);
+
+impl<D: Director + 'static> Object for DirectorObject<D> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn backend(&self) -> Option<Backend> {
+        Some(Backend::Director(self.0.clone()))
+    }
+}
+
+/// The director that `object` is.
+pub(super) fn director<D: Director + 'static>(
+    object: &Arc<dyn Object>,
+) -> Result<&Arc<D>, Failure> {
+    let handle = object.as_any().downcast_ref::<DirectorObject<D>>();
+    handle.map(|handle| &handle.0).ok_or_else(|| Failure::new("a director of another class"))
+}
