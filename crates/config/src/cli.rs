@@ -9,7 +9,7 @@ use origin::{OriginConfig, Protocol, ScriptRules, ScriptsConfig, ServerConfig, p
 use policy::Profile;
 
 use crate::diagnostic::{Diagnostic, Source};
-use crate::listen::{self, parse_listen};
+use crate::listen::{self, default_listen, parse_listen};
 use crate::model::{
     AcmeConfig, AdminConfig, Admission, CacheStatus, Config, DiskConfig, DiskVolume, ErrorLog,
     HealthConfig, ListenSpec, LogRing, MemoryConfig, NamedPath, Place, Programs, Run, SiteConfig,
@@ -43,12 +43,6 @@ pub struct CliOptions {
     pub workers: Option<usize>,
     /// Defaults of the site.
     pub profile: Profile,
-}
-
-/// Where clients connect when nothing says so.
-pub(crate) fn default_listen(acme: bool) -> Vec<ListenSpec> {
-    let secure = acme.then_some(":443 tls");
-    [":80"].into_iter().chain(secure).filter_map(|text| parse_listen(text).ok()).collect()
 }
 
 /// One site for every host in front of one origin.

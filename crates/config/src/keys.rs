@@ -2,62 +2,7 @@
 //! The parser looks unknown keys up in it, its messages quote it, and the reference page is made
 //! from it.
 
-use std::borrow::Cow;
-
 use base::limits;
-
-/// One key of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
-    /// Its name.
-    pub name: &'static str,
-    /// Values that the key takes, as words after "takes".
-    pub takes: &'static str,
-    /// Its default, as it would be written.
-    pub default: Cow<'static, str>,
-    /// Its description.
-    pub about: &'static str,
-}
-
-/// One kind of table.
-#[derive(Clone, Copy, Debug)]
-pub struct Section {
-    /// Its form in a file: `[memory]`, `[[site]]`; empty for the top of the file.
-    pub title: &'static str,
-    /// Its purpose.
-    pub about: &'static str,
-    /// Its keys.
-    pub keys: fn() -> Vec<Key>,
-    /// Keys that a later version will have, each with what to do until then.
-    pub(crate) later: &'static [(&'static str, &'static str)],
-}
-
-impl Section {
-    /// The key called `name`.
-    pub(crate) fn key(&self, name: &str) -> Option<Key> {
-        (self.keys)().into_iter().find(|key| key.name == name)
-    }
-
-    /// "at the top of the file", `in [memory]`.
-    pub(crate) fn place(&self) -> String {
-        if self.title.is_empty() {
-            "at the top of the file".to_owned()
-        } else {
-            format!("in {}", self.title)
-        }
-    }
-}
-
-macro_rules! keys {
-    ($($name:literal, $takes:expr, $default:expr, $about:expr;)*) => {
-        vec![$(crate::keys::Key {
-            name: $name,
-            takes: $takes,
-            default: std::borrow::Cow::Borrowed($default),
-            about: $about,
-        },)*]
-    };
-}
 
 mod cluster;
 mod disk;
@@ -65,6 +10,7 @@ mod entry;
 mod logs;
 mod neighbour;
 mod ports;
+mod section;
 mod throttle;
 mod tracing;
 
@@ -74,16 +20,11 @@ pub(crate) use entry::{BASIC_AUTH, FORWARD_AUTH};
 pub(crate) use logs::{ACCESS_LOG, ERROR_LOG, LOG_RING};
 pub(crate) use neighbour::NEIGHBOUR;
 pub(crate) use ports::{HEALTH, HTCP, METRICS, VARNISH_CLI};
+pub use section::{Key, Section};
 pub(crate) use throttle::{CONCURRENT, RATE};
 pub(crate) use tracing::{FIELD_FILE, TRACING};
 
-const TEXTS: &str = "a string or a list of strings";
-const DURATION: &str = "a duration such as \"10s\"";
-const SIZE: &str = "a size such as \"1KiB\"";
-const BOOLEAN: &str = "true or false";
-const COUNT: &str = "a whole number";
-const TABLE: &str = "a table";
-const PATHS: &str = "a path or a list of paths";
+use section::{BOOLEAN, COUNT, DURATION, PATHS, SIZE, TABLE, TEXTS, keys, pair};
 
 pub(crate) const TOP: Section = Section {
     title: "",
@@ -190,14 +131,6 @@ pub(crate) const COMPRESSION: Section = Section {
     },
     later: &[],
 };
-
-/// A certificate and its key, in `[tls]` and in `[site.tls]`.
-fn pair() -> Vec<Key> {
-    keys! {
-        "cert", PATHS, "none", "PEM files, each a certificate followed by its chain; with several, a client gets the first it can check, elliptic curves before RSA.";
-        "key", PATHS, "none", "PEM files with the private keys, in the order of `cert`.";
-    }
-}
 
 pub(crate) const TLS: Section = Section {
     title: "[tls]",

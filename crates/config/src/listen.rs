@@ -164,6 +164,12 @@ pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
     }
 }
 
+/// Where clients connect when nothing says so.
+pub(crate) fn default_listen(acme: bool) -> Vec<ListenSpec> {
+    let secure = acme.then_some(":443 tls");
+    [":80"].into_iter().chain(secure).filter_map(|text| parse_listen(text).ok()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

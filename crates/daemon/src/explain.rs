@@ -7,6 +7,7 @@
 
 mod past;
 mod question;
+mod step;
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -16,11 +17,12 @@ use admin::Answer;
 use flow::explain::{Application, Explanation, Foreseen, OF_MARK, explain, not_stored_advice};
 use flow::{Forward, Shared};
 use http::StatusCode;
-use policy::{Peer, Step};
+use policy::Peer;
 use serde_json::{Value, json};
 
 use self::past::{Row, past};
 use self::question::Question;
+use self::step::{fact, step};
 use crate::state::Daemon;
 
 /// Rows of past requests when nobody says how many.
@@ -206,21 +208,6 @@ fn tell_of_mark(steps: &mut [Value], past: &[Value]) {
     if let Some(facts) = mark["facts"].as_array_mut() {
         facts.push(fact("the former answer", &format!("{why}{gap}{because}")));
     }
-}
-
-fn step(step: &Step) -> Value {
-    let facts = step.facts.iter().map(|(name, value)| fact(name, value));
-    json!({
-        "what": step.what,
-        "why": step.why,
-        "where": step.place.as_deref(),
-        "facts": facts.collect::<Vec<_>>(),
-        "decided": step.decided,
-    })
-}
-
-fn fact(name: &str, value: &str) -> Value {
-    json!({ "name": name, "value": value })
 }
 
 #[cfg(test)]

@@ -10,13 +10,14 @@
 //! anybody but root.
 
 mod allowed;
+mod how;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -34,12 +35,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::account;
 use allowed::Allowed;
+pub(crate) use how::How;
 
 /// Longest question: its number, a letter, and a path (`PATH_MAX`).
 const QUESTION_MAX: usize = 4 + 1 + 4096;
-
-/// Permissions of a log that is made: it tells of people.
-const LOG_MODE: u32 = 0o640;
 
 /// The bits of a mode that say what everyone may do.
 const EVERYONE: u32 = 0o007;
@@ -59,35 +58,6 @@ struct Keeper {
     path: Option<PathBuf>,
     /// The number of the latest question. An answer that comes too late is for an earlier one.
     asked: u32,
-}
-
-/// The purpose for which a file is opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
-    /// Reading it.
-    Read,
-    /// Writing to its end; it is made when it is not there.
-    Append,
-}
-
-impl How {
-    fn letter(self) -> u8 {
-        match self {
-            Self::Read => b'r',
-            Self::Append => b'a',
-        }
-    }
-
-    fn of(letter: u8) -> Option<Self> {
-        [Self::Read, Self::Append].into_iter().find(|how| how.letter() == letter)
-    }
-
-    fn open(self, path: &Path) -> io::Result<File> {
-        match self {
-            Self::Read => File::open(path),
-            Self::Append => OpenOptions::new().append(true).create(true).mode(LOG_MODE).open(path),
-        }
-    }
 }
 
 /// The arguments that the keeper is started with.

@@ -5,22 +5,22 @@
 //! They are told by the node on which an invalidation began, and by no other.
 
 mod ask;
+mod line;
 mod tell;
 
-use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
+use std::collections::BTreeMap;
 use std::future::Future;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use base::{Counter, Counters, Limit};
 use config::{Config, NeighbourWay};
 use flow::Shared;
-use flow::invalidate::neighbour::{Manner, Message, Unsaid, hosts_of};
+use flow::invalidate::neighbour::{Manner, Message, hosts_of};
 use flow::invalidate::{Heard, Invalidation, Level, Others, Prepared, Telling};
 use flow::siblings::Siblings;
 use origin::{Address, Origin, OriginConfig};
@@ -28,7 +28,8 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use self::ask::AskedNeighbour;
-use crate::tended::{Tended, tend};
+use self::line::{NeighbourLine, Parcel, Way};
+use crate::tended::tend;
 
 /// The longest time that the daemon's end waits for what is still to be told.
 const END: Duration = Duration::from_secs(3);
@@ -52,49 +53,6 @@ struct Set {
     asked: Vec<Arc<AskedNeighbour>>,
     /// The hosts of sites, by the sites' names.
     hosts: BTreeMap<String, Vec<String>>,
-}
-
-/// One server of a neighbour.
-struct NeighbourLine {
-    way: Way,
-    manner: Manner,
-    counters: Arc<Counters>,
-    shared: Arc<Shared>,
-    queue: Mutex<VecDeque<Parcel>>,
-    /// Parcels that wait, or are under way, or are about to take effect.
-    left: AtomicUsize,
-    /// The last moment at which something was invalidated that it does not know of, in milliseconds
-    /// of the monotonic clock; 0 for never.
-    untold_ms: AtomicU64,
-    bell: Notify,
-    /// A configuration without it is in force.
-    is_over: AtomicBool,
-    /// It has not taken the last one that it was told.
-    is_troubled: AtomicBool,
-    /// Things for which its dialect has no word, as far as that was said.
-    unsaid: Mutex<Vec<Unsaid>>,
-}
-
-enum Way {
-    Http(Tended),
-    Htcp(SocketAddr),
-}
-
-/// One invalidation, as one neighbour is told.
-struct Parcel {
-    messages: Vec<Message>,
-    made_ms: u64,
-    /// Somebody waits for its fate.
-    fate: Option<oneshot::Sender<()>>,
-}
-
-impl fmt::Display for NeighbourLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.way {
-            Way::Http(tended) => f.write_str(&tended.origin.config().name),
-            Way::Htcp(address) => write!(f, "htcp {address}"),
-        }
-    }
 }
 
 impl Neighbours {
@@ -199,14 +157,6 @@ impl Neighbours {
             }
         };
         _ = rt::time::timeout(END, told).await;
-    }
-}
-
-/// The own end of a socket to `address`: any.
-fn own_address(address: SocketAddr) -> (IpAddr, u16) {
-    match address {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED.into(), 0),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED.into(), 0),
     }
 }
 
@@ -363,67 +313,5 @@ impl Telling for Fates {
                 false => Err(format!("not taken yet by neighbours: {}", missing.join(", "))),
             }
         })
-    }
-}
-
-impl NeighbourLine {
-    /// Puts a parcel into the place that was pledged to it.
-    fn add(&self, parcel: Parcel) {
-        let most = usize::try_from(self.shared.live().limits.neighbour_queue).unwrap_or(usize::MAX);
-        let mut queue = self.queue.lock();
-        if queue.len() >= most {
-            drop(queue);
-            self.counters.limit(Limit::NeighbourQueue);
-            self.done(parcel, Counter::NeighboursLost);
-            return;
-        }
-        queue.push_back(parcel);
-        drop(queue);
-        self.bell.notify_one();
-    }
-
-    /// Says what the neighbour is not told, each kind of thing once.
-    fn leaves_unsaid(&self, unsaid: Unsaid) {
-        let mut known = self.unsaid.lock();
-        if !known.contains(&unsaid) {
-            known.push(unsaid);
-            base::tell!(Warn, "larder: neighbour {self} is not told: {unsaid}");
-        }
-    }
-
-    /// The next one to tell; `None` when it is over.
-    async fn next(&self) -> Option<Parcel> {
-        loop {
-            let bell = self.bell.notified();
-            if self.is_over.load(Ordering::Acquire) {
-                return None;
-            }
-            let next = self.queue.lock().pop_front();
-            match next {
-                None => bell.await,
-                parcel => return parcel,
-            }
-        }
-    }
-
-    /// Notes that something is invalidated that the neighbour does not know of, or may not.
-    fn does_not_know(&self) {
-        self.untold_ms.fetch_max(rt::now().mono_ms.max(1), Ordering::AcqRel);
-    }
-
-    /// Notes the fate of a parcel.
-    fn done(&self, parcel: Parcel, counter: Counter) {
-        if counter != Counter::NeighboursTold {
-            self.does_not_know();
-        }
-        // Whoever is told of it, or sees it counted, may count on it.
-        self.left.fetch_sub(1, Ordering::AcqRel);
-        self.counters.inc(counter);
-        if counter == Counter::NeighboursTold
-            && let Some(fate) = parcel.fate
-        {
-            // Whoever waited may have gone.
-            _ = fate.send(());
-        }
     }
 }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::body::Body;
+use crate::beginning::Beginning;
 use crate::config::{Clock, Config, INVALIDATION_BYTES_MAX};
+use crate::entry::Entry;
 use crate::error::Error;
 use crate::hold::Hold;
 use crate::journal::Item;
-use crate::open::{Beginning, Candidate, Purpose, look, remove_all};
+use crate::open::{Candidate, Purpose, look, remove_all};
 use crate::order::Order;
 use crate::owner::{Condition, Owner, Reason};
 use crate::place::Place;
@@ -23,24 +24,6 @@ use crate::sum::seed_of;
 use crate::sync::{AtomicU64, Mutex, Ordering, RwLock};
 use crate::threads::Threads;
 use crate::volume::{New, Shared, Volume};
-
-/// A record to be kept.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// The key's hash.
-    pub hash: u64,
-    /// The newest ban that it has passed.
-    pub passed: u32,
-    /// When it is of no use any more, in milliseconds of the wall clock; `u64::MAX` for never.
-    pub expires_ms: u64,
-    /// The number of an invalidation: newer ones have not been tested against it. `None` if it has
-    /// been tested against all that have had their effect.
-    pub order: Option<u64>,
-    /// Bytes that are read with the body or alone.
-    pub head: Bytes,
-    /// The body.
-    pub body: Body,
-}
 
 /// An invalidation that is still needed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,13 @@
 //! The health of a volume: how many failures it takes until the store goes on without it.
 
-use std::collections::VecDeque;
+mod state;
+
+pub(crate) use state::Health;
+use state::{IN, OUT, PAUSING, often};
 
 use crate::owner::{Condition, Reason};
-use crate::read::Ask;
 use crate::stats::add;
-use crate::sync::{AtomicBool, AtomicU8, AtomicU64, Mutex, Ordering};
+use crate::sync::Ordering;
 use crate::vfs::{Vfs, replace};
 use crate::volume::Volume;
 
@@ -23,84 +25,6 @@ pub(crate) enum Trouble {
     Late,
     /// The journal cannot be written.
     Journal,
-}
-
-const IN: u8 = 0;
-const PAUSING: u8 = 1;
-const OUT: u8 = 2;
-
-/// The health of one volume.
-#[derive(Debug, Default)]
-pub(crate) struct Health {
-    state: AtomicU8,
-    /// When its marker may be tried again, of the monotonic clock; `u64::MAX` once it is there.
-    mark_ms: AtomicU64,
-    /// Its marker is there: nothing that it has will ever be found.
-    void: AtomicBool,
-    notes: Mutex<Notes>,
-}
-
-#[derive(Debug, Default)]
-struct Notes {
-    /// When operations failed, of the monotonic clock.
-    errors: VecDeque<u64>,
-    lates: VecDeque<u64>,
-    until_ms: u64,
-    reason: Option<Reason>,
-}
-
-/// Notes an event at `now_ms`; true if there were `most` within `within_ms`.
-fn often(events: &mut VecDeque<u64>, now_ms: u64, within_ms: u64, most: u32) -> bool {
-    events.push_back(now_ms);
-    while events.front().is_some_and(|first| now_ms.saturating_sub(*first) > within_ms) {
-        events.pop_front();
-    }
-    events.len() >= most as usize
-}
-
-impl Health {
-    pub(crate) fn is_in(&self) -> bool {
-        self.state.load(Ordering::Acquire) == IN
-    }
-
-    /// True if the volume is read for this: one that pauses goes on with bodies that have begun.
-    pub(crate) fn serves(&self, ask: &Ask) -> bool {
-        match self.state.load(Ordering::Acquire) {
-            IN => true,
-            PAUSING => !ask.head,
-            _ => false,
-        }
-    }
-
-    pub(crate) fn is_out(&self) -> bool {
-        self.state.load(Ordering::Acquire) == OUT
-    }
-
-    /// True if nothing that the volume has will ever be found.
-    pub(crate) fn is_void(&self) -> bool {
-        self.is_out() && self.void.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn condition(&self) -> Condition {
-        let reason = self.notes.lock().reason.unwrap_or(Reason::Errors);
-        match self.state.load(Ordering::Acquire) {
-            IN => Condition::In,
-            PAUSING => Condition::Pausing(reason),
-            _ => Condition::Out(reason),
-        }
-    }
-
-    /// Enters a worse state; false if it is in that, or in a worse one, already.
-    fn worsen(&self, state: u8, reason: Reason, until_ms: u64) -> bool {
-        let mut notes = self.notes.lock();
-        if self.state.load(Ordering::Acquire) >= state {
-            return false;
-        }
-        self.state.store(state, Ordering::Release);
-        notes.reason = Some(reason);
-        notes.until_ms = until_ms;
-        true
-    }
 }
 
 impl Volume {

@@ -2,244 +2,28 @@
 //! know. Each commit is one frame, and none is written before the one before it is durable. So a
 //! frame that is whole behind one that is not shows that something durable was lost.
 
+mod frame;
+mod item;
+mod keep;
 mod past;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::Now;
-use bytes::Bytes;
-
+use frame::{encode_frame, file_name};
+pub(crate) use item::Item;
+pub(crate) use keep::Keep;
 pub(crate) use past::{Chain, Past};
 
-use crate::open::Beginning;
-use crate::place::Place;
-use crate::sum::{self, SUM_BYTES, seed_of};
+use crate::beginning::Beginning;
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::vfs::{File, Vfs, write_all};
-
-const FRAME_MAGIC: u32 = u32::from_le_bytes(*b"LJRN");
-
-/// Bytes of a frame before its payload: checksum, magic, length, wall clock.
-const FRAME_BYTES: usize = 24;
-
-/// Frames begin at multiples of so many bytes.
-const FRAME_ALIGN: usize = 8;
-
-/// Keeps the checksums of journals apart from others.
-const OF_JOURNAL: u64 = 4;
-
-/// Jumps of the clock that are told apart; more are added up, which lets things expire early.
-const SHIFTS_MAX: usize = 64;
-
-/// One thing that a journal says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Item {
-    /// The record at the place is not wanted any more.
-    Forget(Place),
-    /// An invalidation of this number.
-    Invalidation(u64, Bytes),
-    /// Invalidations up to this number are needed no more.
-    Released(u64),
-    /// The clock went back by so many milliseconds when this number was next.
-    Shift(u64, u64),
-    /// Nothing is to be written to this segment.
-    Quarantine(u32),
-    /// The volume of this identity was taken out when this number was next.
-    Out([u8; 16], u64),
-    /// The segment holds nothing of this epoch that is wanted.
-    Freed(u32, u64),
-    /// The volume was stopped, or another journal goes on.
-    Closed,
-    /// The invalidation of this number is needed no more: what it met is forgotten before this.
-    Needless(u64),
-    /// Records of a lower order are void, and invalidations up to this number needed no more.
-    Void(u64),
-}
-
-impl Item {
-    fn encode(&self, out: &mut Vec<u8>) {
-        let mut put = |kind: u8, numbers: &[u64]| {
-            out.push(kind);
-            out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-        };
-        match self {
-            Self::Forget(place) => put(1, &[place.on(0).bits()]),
-            Self::Invalidation(number, bytes) => {
-                put(2, &[*number, bytes.len() as u64]);
-                out.extend_from_slice(bytes);
-            }
-            Self::Released(number) => put(3, &[*number]),
-            Self::Shift(number, ms) => put(4, &[*number, *ms]),
-            Self::Quarantine(segment) => put(5, &[u64::from(*segment)]),
-            Self::Out(id, number) => {
-                put(6, &[*number]);
-                out.extend_from_slice(id);
-            }
-            Self::Freed(segment, epoch) => put(7, &[u64::from(*segment), *epoch]),
-            Self::Closed => put(8, &[]),
-            Self::Needless(number) => put(9, &[*number]),
-            Self::Void(number) => put(10, &[*number]),
-        }
-    }
-
-    /// The first item of `bytes`, which it is taken from; `None` if it makes no sense.
-    fn decode(bytes: &mut &[u8]) -> Option<Self> {
-        let (kind, rest) = bytes.split_first()?;
-        *bytes = rest;
-        let mut number = || {
-            let (number, rest) = bytes.split_first_chunk()?;
-            *bytes = rest;
-            Some(u64::from_le_bytes(*number))
-        };
-        let item = match kind {
-            1 => Self::Forget(Place::of_bits(number()?)),
-            2 => {
-                let (number, len) = (number()?, number()?);
-                let (told, rest) = bytes.split_at_checked(usize::try_from(len).ok()?)?;
-                *bytes = rest;
-                Self::Invalidation(number, Bytes::copy_from_slice(told))
-            }
-            3 => Self::Released(number()?),
-            4 => Self::Shift(number()?, number()?),
-            5 => Self::Quarantine(u32::try_from(number()?).ok()?),
-            6 => {
-                let number = number()?;
-                let (id, rest) = bytes.split_first_chunk()?;
-                *bytes = rest;
-                Self::Out(*id, number)
-            }
-            7 => Self::Freed(u32::try_from(number()?).ok()?, number()?),
-            8 => Self::Closed,
-            9 => Self::Needless(number()?),
-            10 => Self::Void(number()?),
-            _ => return None,
-        };
-        Some(item)
-    }
-}
-
-/// The name of a journal.
-pub(crate) fn file_name(generation: u64) -> String {
-    format!("journal-{generation:016x}")
-}
 
 /// The name of a journal before all of its first frame is durable.
 fn begun_name(generation: u64) -> String {
     format!("{}.new", file_name(generation))
-}
-
-/// The frame of a payload that begins `at` bytes into its journal.
-fn encode_frame(key: u64, generation: u64, at: u64, wall_ms: u64, payload: &[u8]) -> Vec<u8> {
-    let mut frame = vec![0; SUM_BYTES];
-    frame.extend_from_slice(&FRAME_MAGIC.to_le_bytes());
-    frame.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-    frame.extend_from_slice(&wall_ms.to_le_bytes());
-    frame.extend_from_slice(payload);
-    sum::seal(seed_of(key, &[OF_JOURNAL, generation, at]), 0, &mut frame);
-    frame.resize(frame.len().next_multiple_of(FRAME_ALIGN), 0);
-    frame
-}
-
-/// All that a journal carries on from the one before.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Keep {
-    pub(crate) invalidations: BTreeMap<u64, Bytes>,
-    pub(crate) released: u64,
-    /// The newest invalidation that was dropped by itself.
-    pub(crate) needless: u64,
-    /// Records of a lower order are void.
-    pub(crate) void: u64,
-    /// The number that was next when the clock went back, and by how many milliseconds it did.
-    pub(crate) shifts: Vec<(u64, u64)>,
-    pub(crate) quarantined: BTreeSet<u32>,
-    pub(crate) outs: BTreeMap<[u8; 16], u64>,
-}
-
-impl Keep {
-    fn items(&self) -> impl Iterator<Item = Item> {
-        let outs = self.outs.iter().map(|(id, number)| Item::Out(*id, *number));
-        let marks =
-            [Item::Released(self.released), Item::Needless(self.needless), Item::Void(self.void)];
-        marks
-            .into_iter()
-            .chain(self.shifts.iter().map(|(number, ms)| Item::Shift(*number, *ms)))
-            .chain(self.quarantined.iter().copied().map(Item::Quarantine))
-            .chain(outs)
-            .chain(self.invalidations.iter().map(|(n, told)| Item::Invalidation(*n, told.clone())))
-    }
-
-    /// All of it that says something of records by their places and times.
-    pub(crate) fn but_invalidations(&self) -> Self {
-        Self {
-            invalidations: BTreeMap::new(),
-            released: self.released,
-            needless: self.needless,
-            void: self.void,
-            shifts: self.shifts.clone(),
-            quarantined: self.quarantined.clone(),
-            outs: self.outs.clone(),
-        }
-    }
-
-    pub(crate) fn apply(&mut self, item: Item) {
-        match item {
-            Item::Invalidation(number, bytes) if number > self.released => {
-                self.invalidations.insert(number, bytes);
-            }
-            Item::Released(number) => self.release(number),
-            Item::Needless(number) => {
-                self.needless = self.needless.max(number);
-                self.invalidations.remove(&number);
-            }
-            Item::Void(number) => {
-                self.void = self.void.max(number);
-                self.release(number);
-            }
-            Item::Shift(number, ms) => self.shift(number, ms),
-            Item::Quarantine(segment) => drop(self.quarantined.insert(segment)),
-            Item::Out(id, number) => {
-                let known = self.outs.entry(id).or_default();
-                *known = number.max(*known);
-            }
-            Item::Invalidation(..) | Item::Forget(_) | Item::Freed(..) | Item::Closed => {}
-        }
-    }
-
-    fn release(&mut self, number: u64) {
-        self.released = self.released.max(number);
-        while let Some(first) = self.invalidations.first_entry()
-            && *first.key() <= self.released
-        {
-            first.remove();
-        }
-    }
-
-    /// The newest invalidation that may not be here, though records are that it has met: where no
-    /// journal and no snapshot says which these are, all that is older is void.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.released.max(self.needless)
-    }
-
-    fn shift(&mut self, number: u64, ms: u64) {
-        if self.shifts.contains(&(number, ms)) {
-            return;
-        }
-        self.shifts.push((number, ms));
-        self.shifts.sort_unstable();
-        if self.shifts.len() > SHIFTS_MAX {
-            let (_, ms) = self.shifts.remove(0);
-            self.shifts[0].1 = self.shifts[0].1.saturating_add(ms);
-        }
-    }
-
-    /// By how much the clock has gone back since a record of this order was written.
-    pub(crate) fn shift_of(&self, order: u64) -> u64 {
-        let later = self.shifts.iter().filter(|(number, _)| *number > order);
-        later.fold(0, |sum, (_, ms)| sum.saturating_add(*ms))
-    }
 }
 
 /// The file that frames are added to.

@@ -126,11 +126,13 @@
 //! 21 for those that were asked for. The newest two snapshots are kept, with all journals since the
 //! older.
 
+mod beginning;
 mod body;
 mod buffers;
 mod checkpoint;
 mod config;
 mod disk;
+mod entry;
 mod error;
 mod find;
 mod health;
@@ -140,6 +142,7 @@ mod layout;
 mod open;
 mod order;
 mod owner;
+mod part;
 mod place;
 mod read;
 mod reads;
@@ -164,13 +167,14 @@ mod tests;
 
 pub use body::{Body, Lent};
 pub use config::{Clock, Config, VolumeConfig};
-pub use disk::{Disk, Durability, Effect, Entry, Invalidation, Opened};
+pub use disk::{Disk, Durability, Effect, Invalidation, Opened};
+pub use entry::Entry;
 pub use error::{Damage, Error};
 pub use hold::Hold;
 pub use owner::{Condition, Found, Owner, Reason};
+pub use part::Part;
 pub use place::Place;
 pub use read::{Answer, Ask, Seal};
 pub use reads::Done;
 pub use stats::Stats;
 pub use stream::{Pushed, Stream};
-pub use volume::Part;

@@ -5,14 +5,14 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 use base::HashSeed;
-use bytes::Bytes;
 use hashbrown::HashMap;
 
+use crate::beginning::Beginning;
 use crate::config::VolumeConfig;
 use crate::error::Error;
 use crate::find::Finder;
 use crate::health::{self, Health};
-use crate::journal::{Chain, Journal, Keep, Past};
+use crate::journal::{Chain, Journal, Past};
 use crate::layout::{Blocks, Copied, FRAME_BYTES, SUPER_BYTES, SegmentHeader, Superblock};
 use crate::order::Order;
 use crate::owner::Reason;
@@ -47,35 +47,6 @@ pub(crate) struct Candidate {
     damaged_snapshots: u64,
     /// The reason for which it was taken out.
     pub(crate) marker: Option<Reason>,
-}
-
-/// The knowledge that all volumes of a store begin with.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Beginning {
-    pub(crate) session: u64,
-    pub(crate) owner: [u8; 32],
-    pub(crate) invalidations: std::collections::BTreeMap<u64, Bytes>,
-    pub(crate) released: u64,
-    /// As of [`Keep`].
-    pub(crate) needless: u64,
-    pub(crate) void: u64,
-    pub(crate) outs: std::collections::BTreeMap<[u8; 16], u64>,
-}
-
-impl Beginning {
-    /// Adds what a journal knows.
-    pub(crate) fn add(&mut self, keep: &Keep) {
-        // Both are in their order, and are many.
-        self.invalidations.append(&mut keep.invalidations.clone());
-        self.released = self.released.max(keep.released);
-        self.needless = self.needless.max(keep.needless);
-        self.void = self.void.max(keep.void);
-        self.invalidations = self.invalidations.split_off(&(self.released + 1));
-        for (id, number) in &keep.outs {
-            let known = self.outs.entry(*id).or_default();
-            *known = number.max(known).to_owned();
-        }
-    }
 }
 
 /// The use that a volume is opened for.

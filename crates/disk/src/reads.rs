@@ -1,72 +1,21 @@
 //! Reads that wait for the disk: a bounded queue, a few threads, and an answer at the deadline,
 //! whatever the disk does.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
+mod queue;
+
 use std::sync::Arc;
+
+pub use queue::Done;
+pub(crate) use queue::ReadQueue;
+use queue::Request;
 
 use crate::error::Error;
 use crate::health::Trouble;
 use crate::place::Place;
-use crate::read::{Answer, Ask, Way};
+use crate::read::{Ask, Way};
 use crate::stats::add;
-use crate::sync::{Condvar, Mutex};
+use crate::sync::Mutex;
 use crate::volume::Volume;
-
-/// Whoever asked; called once, on any thread.
-pub type Done = Box<dyn FnOnce(Result<Answer, Error>) + Send>;
-
-/// A read that waits, or that a thread has begun.
-struct Request {
-    place: Place,
-    hash: u64,
-    ask: Ask,
-    /// Of the monotonic clock, and a number that makes it unique.
-    key: (u64, u64),
-    /// `None` when it has been answered.
-    done: Mutex<Option<Done>>,
-}
-
-#[derive(Default)]
-struct Requests {
-    waiting: VecDeque<Arc<Request>>,
-    /// Those that have not been answered, by deadline.
-    open: BTreeMap<(u64, u64), Arc<Request>>,
-    last: u64,
-}
-
-/// The reads of a volume that wait.
-#[derive(Default)]
-pub(crate) struct ReadQueue {
-    requests: Mutex<Requests>,
-    wake: Condvar,
-}
-
-impl fmt::Debug for ReadQueue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadQueue").finish_non_exhaustive()
-    }
-}
-
-impl ReadQueue {
-    /// Wakes a thread, or all of them at the end.
-    pub(crate) fn wake_all(&self) {
-        self.wake.notify_all();
-    }
-
-    /// The earliest deadline of those that are open.
-    pub(crate) fn earliest(&self) -> Option<u64> {
-        self.requests.lock().open.first_key_value().map(|((deadline, _), _)| *deadline)
-    }
-
-    fn answer(&self, request: &Request, result: Result<Answer, Error>) -> bool {
-        let done = request.done.lock().take();
-        let Some(done) = done else { return false };
-        self.requests.lock().open.remove(&request.key);
-        done(result);
-        true
-    }
-}
 
 impl Volume {
     /// Reads a record when a thread is free; answers at `deadline_ms` at the latest.

@@ -10,11 +10,12 @@ use bytes::Bytes;
 use crate::body::{Body, Pieces};
 use crate::config::Config;
 use crate::layout::{ASKED, Header, IS_LISTED, IS_PART, LISTED, LIVE, PART, Row};
+use crate::part::Part;
 use crate::place::Place;
 use crate::segment::{Segment, Usage};
 use crate::stats::add;
 use crate::sync::Ordering;
-use crate::volume::{Job, New, Part, Volume};
+use crate::volume::{Job, New, Volume};
 
 /// A byte that was asked for is worth so many others.
 const ASKED_WORTH: u64 = 4;

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::body::{Body, Pieces};
-use crate::disk::Entry;
+use crate::entry::Entry;
+use crate::part::Part;
 use crate::place::Place;
-use crate::volume::{New, Part, Volume};
+use crate::volume::{New, Volume};
 
 /// The fate of a part that was pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,92 +1,21 @@
 //! The threads of a store: for each volume one that writes, one for the journal, a few that read,
 //! and one that finds what is there; and one that looks after all of them.
 
-use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod running;
+
 use std::sync::Arc;
 use std::time::Duration;
+
+pub(crate) use running::Threads;
 
 use crate::disk::Core;
 use crate::health::Trouble;
 use crate::stats::add;
-use crate::sync::{Builder, Condvar, Mutex, MutexGuard, Ordering};
+use crate::sync::{MutexGuard, Ordering};
 use crate::volume::Volume;
 
 /// The sentinel looks around so often, when no read has an earlier deadline.
 const LOOK_MS: u64 = 1000;
-
-/// Threads that run, and the bell of the sentinel.
-#[derive(Default)]
-pub(crate) struct Threads {
-    running: Arc<Mutex<usize>>,
-    gone: Arc<Condvar>,
-    ending: Mutex<bool>,
-    bell: Condvar,
-}
-
-impl fmt::Debug for Threads {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Threads").finish_non_exhaustive()
-    }
-}
-
-/// Tells that a thread has ended, however it did.
-struct Leaving {
-    running: Arc<Mutex<usize>>,
-    gone: Arc<Condvar>,
-}
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        *self.running.lock() -= 1;
-        self.gone.notify_all();
-    }
-}
-
-impl Threads {
-    /// Lets the sentinel look at once.
-    pub(crate) fn wake(&self) {
-        // The sentinel has the lock until it waits.
-        drop(self.ending.lock());
-        self.bell.notify_one();
-    }
-
-    /// Begins a thread, which does its work anew where that panics; `panicked` is called before.
-    pub(crate) fn spawn(
-        &self,
-        name: &str,
-        work: impl Fn() + Send + 'static,
-        panicked: impl Fn() + Send + 'static,
-    ) {
-        let leaving = Leaving { running: Arc::clone(&self.running), gone: Arc::clone(&self.gone) };
-        *self.running.lock() += 1;
-        let own_name = name.to_owned();
-        let work = move || {
-            let _leaving = leaving;
-            // It gives up what it works on before it counts as gone: a volume is locked until then.
-            let (work, panicked) = (work, panicked);
-            while catch_unwind(AssertUnwindSafe(&work)).is_err() {
-                base::tell!(Error, "larder: disk: the thread {own_name} panicked, and goes on");
-                panicked();
-            }
-        };
-        // Without a thread the volume takes what its queue holds and answers by deadlines.
-        if let Err(error) = Builder::new().name(name.to_owned()).spawn(work) {
-            base::tell!(Error, "larder: disk: the thread {name} cannot be begun: {error}");
-        }
-    }
-
-    /// Returns true if all threads are to end.
-    pub(crate) fn is_ending(&self) -> bool {
-        *self.ending.lock()
-    }
-
-    /// Waits until all threads have ended; one that hangs is left alone after `most`.
-    fn wait(&self, most: Duration) {
-        let mut running = self.running.lock();
-        while *running > 0 && !self.gone.wait_for(&mut running, most).timed_out() {}
-    }
-}
 
 impl Core {
     pub(crate) fn begin_threads(self: &Arc<Self>) {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::beginning::Beginning;
 use crate::config::{Clock, Config, VolumeConfig};
 use crate::error::Error;
 use crate::layout::{LIVE, PART, Row};
-use crate::open::{self, Beginning, Purpose, look};
+use crate::open::{self, Purpose, look};
 use crate::order::Order;
 use crate::owner::{Condition, Found, Owner, Reason};
 use crate::place::Place;

@@ -16,16 +16,17 @@ use hashbrown::HashMap;
 use crate::body::Body;
 use crate::buffers::Buffers;
 use crate::config::{Clock, Config, UNIT};
-use crate::disk::Entry;
+use crate::entry::Entry;
 use crate::find::Finder;
 use crate::health::Health;
 use crate::journal::{Item, Journal, Moment};
 use crate::layout::{
-    Blocks, FRAME_BYTES, HEADER_BYTES, Header, IS_LISTED, IS_PART, LISTED, PART_BYTES, ROW_BYTES,
-    Row, Superblock,
+    Blocks, FRAME_BYTES, HEADER_BYTES, Header, IS_LISTED, IS_PART, LISTED, ROW_BYTES, Row,
+    Superblock,
 };
 use crate::order::Order;
 use crate::owner::Owner;
+use crate::part::Part;
 use crate::place::Place;
 use crate::reads::ReadQueue;
 use crate::segment::{Segment, Usage};
@@ -60,40 +61,6 @@ impl Shared {
 
     pub(crate) fn moment(&self) -> Moment {
         Moment { now: self.now(), next: self.order.now() }
-    }
-}
-
-/// A part of a body: a record of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    pub(crate) place: Place,
-    pub(crate) seq: u64,
-    pub(crate) len: u64,
-}
-
-impl Part {
-    /// Its place.
-    pub fn place(&self) -> Place {
-        self.place
-    }
-
-    pub(crate) fn encode(parts: &[Self]) -> Bytes {
-        let numbers = parts.iter().flat_map(|part| [part.place.on(0).bits(), part.seq, part.len]);
-        numbers.flat_map(u64::to_le_bytes).collect::<Vec<u8>>().into()
-    }
-
-    pub(crate) fn decode(bytes: &[u8], volume: u8) -> Vec<Self> {
-        let (parts, _) = bytes.as_chunks::<PART_BYTES>();
-        let numbers = parts.iter().map(|part| {
-            let number = |at: usize| part[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
-            [number(0), number(8), number(16)]
-        });
-        let part = |[place, seq, len]: [u64; 3]| Self {
-            place: Place::of_bits(place).on(volume),
-            seq,
-            len,
-        };
-        numbers.map(part).collect()
     }
 }
 

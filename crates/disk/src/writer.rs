@@ -1,10 +1,14 @@
 //! The writer of a volume: takes records from the queue in their order, writes them in runs, and
 //! makes them durable together. What the disk refuses is lost, and costs nobody more than that.
 
+mod notes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
+use notes::Needless;
+pub(crate) use notes::Writer;
 use rustix::io::Errno;
 
 use crate::health::Trouble;
@@ -19,28 +23,6 @@ use crate::volume::{Job, Queued, Volume};
 
 /// Bytes that are written in one go: beyond it disks get no faster.
 const RUN_BYTES: usize = 4 << 20;
-
-/// The writer's own notes.
-#[derive(Debug, Default)]
-pub(crate) struct Writer {
-    /// Segments with bytes that are not durable, and up to where they are written.
-    dirty: BTreeMap<u32, (u64, u32)>,
-    /// Reclaimed segments that are free after the next commit.
-    freeing: Vec<(u32, u64)>,
-    /// Records that are dead when what they were written as anew is durable.
-    moved: Vec<Place>,
-    /// Those that wait at present; later ones are looked at after them.
-    needless: Option<Needless>,
-    committed_ms: u64,
-}
-
-/// Invalidations that are needed no more once the segments that were being emptied are free: what
-/// they met may have been there, and until then a crash brings it back.
-#[derive(Debug)]
-struct Needless {
-    numbers: Vec<u64>,
-    emptied: Vec<(u32, u64)>,
-}
 
 /// Bytes that follow each other on disk.
 #[derive(Default)]

@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use socket2::SockRef;
 
-use crate::listener::{self, BACKLOG};
+/// Connections the kernel queues for one listener of one core.
+pub(crate) const BACKLOG: i32 = 4096;
 
 /// Times that a claim is tried: of two sockets that begin to listen in the same microsecond the
 /// kernel may refuse both.
@@ -33,17 +34,6 @@ pub enum Sharing {
     Refused,
     /// Other processes of the same user, which the kernel gives a part of the connections.
     Wanted,
-}
-
-/// Looks whether somebody listens on `address` already.
-///
-/// # Errors
-/// [`io::ErrorKind::AddrInUse`] if so.
-pub(crate) fn probe(address: SocketAddr) -> io::Result<()> {
-    if address.port() == 0 {
-        return Ok(());
-    }
-    listener::bind_address(address, Sharing::Refused).map(drop)
 }
 
 /// Has `socket` listen, and claims its address by that. It must have been bound to be shared, as
@@ -82,11 +72,12 @@ pub(crate) fn covers(wide: SocketAddr, address: SocketAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::listener::{bind_address, probe};
 
     /// A socket as a core has it, on a free port if `address` names none.
     fn bound(address: &str) -> TcpListener {
         let address = address.parse().expect("an address");
-        listener::bind_address(address, Sharing::Wanted).expect("a port")
+        bind_address(address, Sharing::Wanted).expect("a port")
     }
 
     fn in_use(result: io::Result<()>) -> bool {

@@ -12,23 +12,22 @@ use std::task::{Context, Poll};
 use base::memory::Full;
 use base::{Account, Counter, Limit, Limits, Now};
 use flow::finish::Started;
-use flow::reply::Head;
 use flow::{Client, LiveRef, Part, Parts, Peer, Reply, ReplyBody, Slow, Start};
-use h1::encode::{self, BodyFraming, ConnectionHeader};
 use h1::{Progress, RequestError, RequestReader};
-use message::trailers::are_taken;
 use message::{Framing, Request, Scheme, Version};
 use tls::Secured;
 use tokio::io::ReadBuf;
 
 use crate::account::{self, Buffered};
-use crate::core::{CoreCtx, Scratch};
+use crate::core::CoreCtx;
 use crate::exchange::{Moved, Note};
 use crate::file;
 use crate::guard::{Guard, Phase};
 use crate::handshake;
+use crate::head::append;
 use crate::last::Last;
 use crate::proxied::{Ends, View};
+use crate::scratch::{Scratch, Work};
 use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::Stream;
 
@@ -75,6 +74,16 @@ struct Partial {
 }
 
 impl Partial {
+    /// Takes over what `work` has of a head whose first bytes came at `began_us`.
+    fn of(work: &mut Work, began_us: u64) -> Self {
+        Self {
+            reader: std::mem::take(&mut work.reader),
+            request: std::mem::take(&mut work.request),
+            began_us,
+            buffered: Buffered::default(),
+        }
+    }
+
     /// Holds memory for it; `received` bytes of it are here.
     fn hold(&mut self, core: &CoreCtx, received: usize) -> Result<(), Full> {
         let bytes = received + self.request.memory();
@@ -138,31 +147,6 @@ enum Pause {
     /// A body too large to be copied comes next, or the end.
     Send(Option<Tail>, Then),
     Wait(Box<Waiting>),
-}
-
-/// Memory that the fast way works in, reused from request to request.
-#[derive(Default)]
-pub(crate) struct Work {
-    reader: RequestReader,
-    pub(crate) request: Request,
-    pub(crate) output: Vec<u8>,
-}
-
-impl Work {
-    fn fresh(&mut self) -> (&mut RequestReader, &mut Request) {
-        self.reader.reset();
-        self.request.clear();
-        (&mut self.reader, &mut self.request)
-    }
-
-    fn take(&mut self, began_us: u64) -> Partial {
-        Partial {
-            reader: std::mem::take(&mut self.reader),
-            request: std::mem::take(&mut self.request),
-            began_us,
-            buffered: Buffered::default(),
-        }
-    }
 }
 
 impl Conn {
@@ -281,7 +265,8 @@ impl Conn {
                     stop = self.answer(core, &live, work, Started { head_bytes: len, ..begun });
                 }
                 Ok(Progress::Partial) => {
-                    let mut partial = partial.unwrap_or_else(|| Box::new(work.take(began_us)));
+                    let mut partial =
+                        partial.unwrap_or_else(|| Box::new(Partial::of(work, began_us)));
                     if partial.hold(core, bytes.len() - used).is_ok() {
                         self.partial = Some(partial);
                         break;
@@ -553,44 +538,6 @@ fn copy_part(part: &Part, output: &mut Vec<u8>) {
 /// Returns true if the body went the way of its head: nothing large is left to be sent after it.
 fn copies_body(stop: &Option<Pause>) -> bool {
     !matches!(stop, Some(Pause::Send(Some(_), _)))
-}
-
-/// Writes a reply's head with the framing this client understands.
-pub(crate) fn append(
-    live: &LiveRef,
-    request: &Request,
-    reply: &Reply,
-    keep: bool,
-    output: &mut Vec<u8>,
-) -> BodyFraming {
-    reply.write_head(live, output);
-    if let ReplyBody::Tunnel(tunnel) = &reply.body {
-        encode::switching_tail(output, tunnel.protocol());
-        return BodyFraming::None;
-    }
-    let framing = match &reply.body {
-        ReplyBody::None => BodyFraming::None,
-        ReplyBody::Head(length) => BodyFraming::HeadOf(*length),
-        _ => match reply.length() {
-            Some(length) => BodyFraming::Length(length),
-            None if request.version == Version::Http10 => BodyFraming::UntilClose,
-            None => BodyFraming::Chunked,
-        },
-    };
-    let connection = match request.version {
-        _ if !keep || framing == BodyFraming::UntilClose => ConnectionHeader::Close,
-        Version::Http10 => ConnectionHeader::KeepAliveExplicit,
-        Version::Http11 | Version::Http2 => ConnectionHeader::KeepAliveDefault,
-    };
-    if framing == BodyFraming::Chunked
-        && let Head::Owned(response) = &reply.head
-        && response.passes_trailers
-        && are_taken(&request.headers)
-    {
-        encode::trailer_names(output, &response.headers);
-    }
-    encode::response_tail(output, framing, connection);
-    framing
 }
 
 /// Checks that a connection may have another request at this age, after it has `served` so many.

@@ -6,27 +6,25 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use flow::Core;
+use tls::Session;
 
-use crate::conn::Work;
 use crate::guard::Sweep;
 use crate::h2::Prepared;
 use crate::handshake::Handshakes;
 use crate::peers::Peers;
 use crate::room::Calls;
-use crate::stream::SEALED_BYTES;
+use crate::scratch::{Scratch, Work};
 
 /// Bytes one read takes at most. More than a socket usually holds, so that a short read says
 /// "empty".
 pub(crate) const READ_BYTES: usize = 64 * 1024;
 
+/// Sealed bytes one read takes at most. What is in them always fits the buffer they are opened
+/// into.
+const SEALED_BYTES: usize = READ_BYTES - Session::OPEN_SPARE;
+
 /// Bytes of a file copied at once: what TLS seals in one batch.
 const COPIED_BYTES: usize = 64 * 1024;
-
-/// Memory the fast way works in; only ever borrowed within one poll.
-pub(crate) struct Scratch {
-    pub(crate) input: Box<[u8]>,
-    pub(crate) work: Work,
-}
 
 /// State that the connections of a core share.
 pub(crate) struct CoreCtx {

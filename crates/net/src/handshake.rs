@@ -1,7 +1,7 @@
 //! TLS handshakes on a core's loop: timed, counted, and never more at once than a core can bear.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+mod under_way;
+
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -14,19 +14,13 @@ use message::{Request, Status};
 use observe::CipherSuite;
 use tls::{Handshake, HandshakeError, Secured, Server};
 use tokio::io::{AsyncRead, ReadBuf};
+pub(crate) use under_way::Handshakes;
 
-use crate::conn::append;
 use crate::core::CoreCtx;
 use crate::guard::{Guard, Phase};
+use crate::head::append;
 use crate::stream::{Now, Socket, Stream};
 use crate::wire::Wire;
-
-/// Handshakes under way on a core, the oldest first.
-#[derive(Default)]
-pub(crate) struct Handshakes {
-    next: Cell<u64>,
-    under_way: RefCell<BTreeMap<u64, Rc<Guard>>>,
-}
 
 /// A handshake's place among those under way.
 struct Place<'a> {

@@ -11,11 +11,8 @@ use std::sync::Arc;
 use socket2::{Domain, Protocol, SockAddr, SockFilter, SockRef, Socket, Type};
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::claim::{self, Sharing};
+use crate::claim::{self, BACKLOG, Sharing};
 use crate::wire::Wire;
-
-/// Connections the kernel queues for one listener of one core.
-pub(crate) const BACKLOG: i32 = 4096;
 
 /// A packet filter (classic BPF) that drops what has SYN and not ACK: the first packets of
 /// connections, and no others.
@@ -191,6 +188,17 @@ pub(crate) fn bind(at: &mut At, cores: usize) -> io::Result<(Vec<Bound>, Option<
             Ok((bound, None))
         }
     }
+}
+
+/// Looks whether somebody listens on `address` already.
+///
+/// # Errors
+/// [`io::ErrorKind::AddrInUse`] if so.
+pub(crate) fn probe(address: SocketAddr) -> io::Result<()> {
+    if address.port() == 0 {
+        return Ok(());
+    }
+    bind_address(address, Sharing::Refused).map(drop)
 }
 
 pub(crate) fn bind_address(

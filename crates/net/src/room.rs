@@ -6,11 +6,14 @@
 //! newcomer calls the other cores, and waits a while for what they can do. Connections that are in
 //! already and would take more end none that has just come in: its request is on its way.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+mod calls;
+
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::memory::Opened;
 use base::{Counter, Limit};
+pub(crate) use calls::Calls;
 
 use crate::core::CoreCtx;
 use crate::guard::Leaving;
@@ -34,32 +37,6 @@ const WAITING_MAX: u32 = 64;
 /// calls every 50 ms.
 const LOOK: Duration = Duration::from_millis(25);
 const LOOKS: u32 = 40;
-
-/// Calls for room to all cores: how many wait for an answer now.
-#[derive(Debug, Default)]
-pub(crate) struct Calls {
-    /// Newcomers.
-    newcomers: AtomicU64,
-    /// Connections that are in already.
-    others: AtomicU64,
-}
-
-/// A call, until it is dropped: whoever has found room wants nobody to leave any more.
-struct CallForRoom<'a>(&'a AtomicU64);
-
-impl Calls {
-    fn call(&self, who: Leaving) -> CallForRoom<'_> {
-        let calls = if who == Leaving::Any { &self.newcomers } else { &self.others };
-        calls.fetch_add(1, Ordering::Relaxed);
-        CallForRoom(calls)
-    }
-}
-
-impl Drop for CallForRoom<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 /// Ends idle connections if somebody calls. Counts what that does.
 pub(crate) fn answer_calls(core: &CoreCtx) {

@@ -20,10 +20,6 @@ use crate::file::Sink;
 use crate::grip::Known;
 use crate::wire::Wire;
 
-/// Sealed bytes one read takes at most. What is in them always fits the buffer they are opened
-/// into.
-pub(crate) const SEALED_BYTES: usize = crate::core::READ_BYTES - Session::OPEN_SPARE;
-
 /// A client's stream.
 pub(crate) enum Stream {
     Plain(Wire),

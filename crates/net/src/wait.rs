@@ -19,11 +19,12 @@ use message::{Framing, Request, Status};
 use tokio::io::{AsyncWrite, ReadBuf};
 
 use crate::account::{self, Buffered};
-use crate::conn::{Answer, Conn, SEALED_COPY_MAX, Step, Then, Waiting, append, end_after};
+use crate::conn::{Answer, Conn, SEALED_COPY_MAX, Step, Then, Waiting, end_after};
 use crate::core::CoreCtx;
 use crate::early::Early;
 use crate::exchange::{self, Moved, Note};
 use crate::guard::{Guard, Phase};
+use crate::head::append;
 use crate::peers::Entry;
 use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::{Both, Stream};

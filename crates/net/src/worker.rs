@@ -114,7 +114,7 @@ impl Doors {
             let (sockets, file) = listener::bind(&mut listen.at, workers)
                 .map_err(|error| BindError { at: asked.at.clone(), error, sharable: false })?;
             if let (At::Address(address), Sharing::Refused) = (&asked.at, sharing) {
-                claim::probe(*address).map_err(|error| BindError {
+                listener::probe(*address).map_err(|error| BindError {
                     at: asked.at.clone(),
                     error,
                     sharable: true,

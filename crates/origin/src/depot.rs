@@ -6,6 +6,7 @@
 //! at it, mostly by its own core.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -14,10 +15,9 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::config::{Address, Opening, OriginConfig, Protocol, ServerConfig, TlsConfig};
+use crate::link::Link;
 use crate::owner::{Owner, OwnerHold};
-use crate::pool::Link;
 use crate::reserved::Reserved;
-use crate::server::Server;
 use crate::spool::Space;
 use crate::stream::Look;
 
@@ -113,7 +113,7 @@ impl Lane {
     }
 
     /// An idle connection of another core, which is this one's from now on.
-    pub(crate) fn take_over(&self, server: &Server, now_ms: u64) -> Option<Link> {
+    pub(crate) fn take_over(&self, server: &dyn Terms, now_ms: u64) -> Option<Link> {
         let shelves = self.shelves.lock();
         let mut all = shelves.iter().filter_map(Weak::upgrade);
         // What the other core's runtime has noticed is not this core's to ask.
@@ -122,6 +122,21 @@ impl Lane {
             shelf.take(server, now_ms, look, |link| link.stream.can_move())?.moved()
         })
     }
+}
+
+/// The terms on which a server keeps idle connections.
+pub(crate) trait Terms: fmt::Debug + Send + Sync {
+    /// Idle connections kept per core.
+    fn idle_max(&self) -> usize;
+
+    /// Milliseconds after which an idle connection is closed.
+    fn idle_timeout_ms(&self) -> u64;
+
+    /// Returns true if idle connections to it are kept.
+    fn keeps_connections(&self) -> bool;
+
+    /// Returns true if `peer` is still one of the server's addresses, as far as those are known.
+    fn is_at(&self, peer: SocketAddr) -> bool;
 }
 
 /// One core's idle connections of one way, the latest used last.
@@ -137,14 +152,14 @@ struct Idle {
     link: Link,
     since_ms: u64,
     /// Whose request it carried last.
-    server: Arc<Server>,
+    server: Arc<dyn Terms>,
 }
 
 impl Shelf {
     /// The latest connection that `server` can use and that `fits`.
     pub(crate) fn take(
         &self,
-        server: &Server,
+        server: &dyn Terms,
         now_ms: u64,
         look: Look,
         fits: impl Fn(&Link) -> bool,
@@ -161,7 +176,12 @@ impl Shelf {
 
     /// The connection that `server` can use and that is `owner`'s. The socket is always asked: a
     /// login is lost with it.
-    pub(crate) fn take_owned(&self, server: &Server, now_ms: u64, owner: &Owner) -> Option<Link> {
+    pub(crate) fn take_owned(
+        &self,
+        server: &dyn Terms,
+        now_ms: u64,
+        owner: &Owner,
+    ) -> Option<Link> {
         let mut all = self.owned.lock();
         let at = all.iter().rposition(|idle| idle.is_of(owner))?;
         let latest = all.remove(at)?;
@@ -175,14 +195,14 @@ impl Shelf {
 
     /// Keeps a connection that `server` has just used; true when it is one too many, and the oldest
     /// had to go.
-    pub(crate) fn put(&self, server: &Arc<Server>, link: Link, now_ms: u64) -> bool {
+    pub(crate) fn put(&self, server: Arc<dyn Terms>, link: Link, now_ms: u64) -> bool {
         let all = if link.hold.is_some() { &self.owned } else { &self.idle };
         let mut all = all.lock();
-        let is_full = all.len() >= server.idle_max;
+        let is_full = all.len() >= server.idle_max();
         if is_full {
             all.pop_front();
         }
-        all.push_back(Idle { link, since_ms: now_ms, server: Arc::clone(server) });
+        all.push_back(Idle { link, since_ms: now_ms, server });
         is_full
     }
 
@@ -192,8 +212,8 @@ impl Shelf {
         for all in [&self.idle, &self.owned] {
             let mut all = all.lock();
             all.retain(|idle| {
-                late += usize::from(idle.is_late(&idle.server, now_ms));
-                idle.is_usable(&idle.server, now_ms, Look::Sure)
+                late += usize::from(idle.is_late(&*idle.server, now_ms));
+                idle.is_usable(&*idle.server, now_ms, Look::Sure)
             });
             left += all.len();
         }
@@ -218,11 +238,11 @@ impl Idle {
         self.link.hold.as_ref().is_some_and(|hold| hold.is_of(owner))
     }
 
-    fn is_late(&self, server: &Server, now_ms: u64) -> bool {
-        now_ms.saturating_sub(self.since_ms) >= server.idle_timeout_ms
+    fn is_late(&self, server: &dyn Terms, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.since_ms) >= server.idle_timeout_ms()
     }
 
-    fn is_usable(&self, server: &Server, now_ms: u64, look: Look) -> bool {
+    fn is_usable(&self, server: &dyn Terms, now_ms: u64, look: Look) -> bool {
         !self.is_late(server, now_ms)
             && self.link.hold.as_ref().is_none_or(OwnerHold::lasts)
             && server.keeps_connections()

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,8 +16,9 @@ use crate::config::ScriptsConfig;
 use crate::depot::{Depot, Lane, Shelf};
 use crate::error::Error;
 use crate::journal::Journal;
+use crate::link::Link;
 use crate::origin::Origin;
-use crate::owner::{Owner, OwnerHold};
+use crate::owner::Owner;
 use crate::scripts::{Found, ScriptPaths};
 use crate::server::Server;
 use crate::spool::Spooling;
@@ -61,28 +61,6 @@ struct Kept {
     /// Keeps its address, which is the key, from meaning another one.
     _lane: Arc<Lane>,
     shelf: Arc<Shelf>,
-}
-
-/// A connection, and the address it was made to.
-#[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) stream: Stream,
-    pub(crate) peer: Option<SocketAddr>,
-    /// The client connection that alone goes on with it; `None` if any may.
-    pub(crate) hold: Option<OwnerHold>,
-}
-
-impl Link {
-    /// A new connection, which any client may go on with.
-    pub(crate) fn new(stream: Stream, peer: Option<SocketAddr>) -> Self {
-        Self { stream, peer, hold: None }
-    }
-
-    /// The same for the calling core.
-    pub(crate) fn moved(self) -> Option<Self> {
-        let stream = self.stream.moved().ok()?;
-        Some(Self { stream, ..self })
-    }
 }
 
 impl CorePool {
@@ -173,10 +151,10 @@ impl Core {
         let lane = server.lane(&self.depot);
         let kept = self.kept.borrow();
         let own = kept.get(&key(lane)).and_then(|kept| {
-            let owned = owner.and_then(|owner| kept.shelf.take_owned(server, now_ms, owner));
-            owned.or_else(|| kept.shelf.take(server, now_ms, look, |_| true))
+            let owned = owner.and_then(|owner| kept.shelf.take_owned(&**server, now_ms, owner));
+            owned.or_else(|| kept.shelf.take(&**server, now_ms, look, |_| true))
         });
-        own.or_else(|| lane.take_over(server, now_ms))
+        own.or_else(|| lane.take_over(&**server, now_ms))
     }
 
     /// Returns true if `owner` has an idle connection to `server`.
@@ -195,7 +173,7 @@ impl Core {
         let kept = kept
             .entry(key(lane))
             .or_insert_with(|| Kept { shelf: lane.shelf(), _lane: Arc::clone(lane) });
-        if kept.shelf.put(server, link, now_ms) {
+        if kept.shelf.put(Arc::<Server>::clone(server), link, now_ms) {
             self.counters.limit(Limit::OriginIdle);
         }
         self.counters.inc(Counter::OriginKept);
@@ -393,6 +371,7 @@ impl Drop for Workspace {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::net::SocketAddr;
 
     use tokio::io::AsyncWriteExt as _;
 

@@ -20,7 +20,7 @@ use crate::deadline::Deadline;
 use crate::error::{Error, Step};
 use crate::health::{Family, Probed, Seen};
 use crate::journal::{Journal, Turn};
-use crate::pool::Link;
+use crate::link::Link;
 use crate::send::opening;
 use crate::server::Server;
 use crate::stream::Stream;

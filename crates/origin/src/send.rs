@@ -6,39 +6,25 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, Limit};
-use message::{Framing, Request, Response};
+use message::{Framing, Request};
 use rt::time::Instant;
 
 use crate::attempt::{Answer, Call, Failure, Reach};
 use crate::config::{Opening, Protocol, ProxyHeader, Timeouts};
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
+use crate::events::Events;
 use crate::exchange::{Exchange, Origins};
+use crate::link::Link;
 use crate::origin::Origin;
 use crate::owner::Owner;
 use crate::places::Holder;
-use crate::pool::{Core, CorePool, Link};
+use crate::pool::{Core, CorePool};
 use crate::scripts;
 use crate::server::Server;
 use crate::stream::Look;
 use crate::talk::{Caller, Cgi};
 use crate::upload::{RequestBody, Upload};
-
-/// Is told what becomes of a request while its final response is awaited. `()` is for callers who
-/// do not want to know.
-pub trait Events {
-    /// A connection is at hand: a kept one or a new one.
-    fn connected(&mut self, _server: &str, _reused: bool) {}
-
-    /// A try failed, and another follows.
-    fn retry(&mut self, _error: &Error) {}
-
-    /// An interim response came: any 1xx but 100 (Continue), as many as the limit
-    /// `interim_responses` allows. Its head is as the server sent it.
-    fn interim(&mut self, _response: Response) {}
-}
-
-impl Events for () {}
 
 impl CorePool {
     /// Sends `request` to one of `origin`'s servers and returns with the response's head.

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use crate::config::{Address, EjectConfig, Hold, Opening, OriginConfig, ServerConfig};
 use crate::deadline::Deadline;
 use crate::denied;
-use crate::depot::{Depot, Lane, Way};
+use crate::depot::{Depot, Lane, Terms, Way};
 use crate::error::{Error, Step};
 use crate::health::{Ejection, Order, ProbeWindow, Probed, Standing};
 use crate::places::{Holder, Places};
@@ -85,7 +85,7 @@ pub(crate) struct Server {
     changed_ms: AtomicU64,
     /// Idle connections kept per core.
     pub(crate) idle_max: usize,
-    pub(crate) idle_timeout_ms: u64,
+    idle_timeout_ms: u64,
     eject: EjectConfig,
     slow_start_ms: u64,
     /// When it recovered last, in milliseconds of the monotonic clock; 0 when it never fell ill.
@@ -227,11 +227,6 @@ impl Server {
     pub(crate) fn is_found(&self) -> Option<bool> {
         let is_known = self.answer.load().is_some();
         (is_known || self.unresolvable.load(Ordering::Relaxed)).then_some(is_known)
-    }
-
-    /// Returns true if `peer` is still one of the server's addresses, as far as those are known.
-    pub(crate) fn is_at(&self, peer: SocketAddr) -> bool {
-        self.answer.load().as_ref().is_none_or(|answer| answer.addresses.contains(&peer))
     }
 
     /// Where its idle connections are kept.
@@ -376,11 +371,6 @@ impl Server {
             Order::Up => false,
             Order::Drain | Order::Down => true,
         }
-    }
-
-    /// Returns true if idle connections to it are kept.
-    pub(crate) fn keeps_connections(&self) -> bool {
-        !matches!(self.order(), Order::Drain | Order::Down)
     }
 
     /// Returns true if it gets requests: not sick by its probes, not ejected for failed requests.
@@ -533,6 +523,24 @@ impl Server {
         let deadline = patience.or(total);
         timeout_at(deadline.at, wait.granted()).await.map_err(|_| self.late(deadline))?;
         Ok(Permit::new(self, Some(holder)))
+    }
+}
+
+impl Terms for Server {
+    fn idle_max(&self) -> usize {
+        self.idle_max
+    }
+
+    fn idle_timeout_ms(&self) -> u64 {
+        self.idle_timeout_ms
+    }
+
+    fn keeps_connections(&self) -> bool {
+        !matches!(self.order(), Order::Drain | Order::Down)
+    }
+
+    fn is_at(&self, peer: SocketAddr) -> bool {
+        self.answer.load().as_ref().is_none_or(|answer| answer.addresses.contains(&peer))
     }
 }
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 use base::Counter;
 use rt::time::Sleep;
 
-use crate::pool::{Core, Link, Workspace};
+use crate::link::Link;
+use crate::pool::{Core, Workspace};
 use crate::server::Permit;
 
 /// A connection after a 101 (RFC 9110 7.8). Dropping it closes it.

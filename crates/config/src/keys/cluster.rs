@@ -1,6 +1,6 @@
 //! `[cluster]`.
 
-use super::{COUNT, DURATION, PATHS, Section, TEXTS};
+use super::section::{COUNT, DURATION, PATHS, Section, TEXTS, keys};
 
 pub(crate) const CLUSTER: Section = Section {
     title: "[cluster]",

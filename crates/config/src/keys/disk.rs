@@ -1,6 +1,6 @@
 //! `[disk]`.
 
-use super::{BOOLEAN, COUNT, Key, Section};
+use super::section::{BOOLEAN, COUNT, Key, Section, keys};
 
 /// The keys of a volume.
 fn volume() -> Vec<Key> {

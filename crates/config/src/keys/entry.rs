@@ -1,6 +1,6 @@
 //! Gates of a site.
 
-use super::{BOOLEAN, DURATION, Section, TEXTS};
+use super::section::{BOOLEAN, DURATION, Section, TEXTS, keys};
 
 pub(crate) const BASIC_AUTH: Section = Section {
     title: "[site.basic_auth]",

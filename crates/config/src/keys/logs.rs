@@ -1,6 +1,6 @@
 //! The logs.
 
-use super::{BOOLEAN, Section, TEXTS};
+use super::section::{BOOLEAN, Section, TEXTS, keys};
 
 pub(crate) const ACCESS_LOG: Section = Section {
     title: "[access_log]",

@@ -1,6 +1,6 @@
 //! `[[neighbour]]`.
 
-use super::{Section, TEXTS};
+use super::section::{Section, TEXTS, keys};
 
 pub(crate) const NEIGHBOUR: Section = Section {
     title: "[[neighbour]]",

@@ -1,6 +1,6 @@
 //! `[health]`, `[metrics]`, `[varnish_cli]` and `[htcp]`.
 
-use super::{Section, TEXTS, pair};
+use super::section::{Section, TEXTS, keys, pair};
 
 pub(crate) const HEALTH: Section = Section {
     title: "[health]",

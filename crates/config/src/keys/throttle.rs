@@ -1,6 +1,6 @@
 //! Limits on how often, and how much at once, clients may ask.
 
-use super::{BOOLEAN, COUNT, Key, Section, TEXTS};
+use super::section::{BOOLEAN, COUNT, Key, Section, TEXTS, keys};
 
 /// The keys of a limit of either kind.
 fn terms() -> Vec<Key> {

@@ -1,6 +1,6 @@
 //! The collector of traces.
 
-use super::Section;
+use super::section::{Section, keys};
 
 pub(crate) const TRACING: Section = Section {
     title: "[tracing]",

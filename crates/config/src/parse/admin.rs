@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use origin::{Address, OriginConfig, Reserved};
 
-use super::top::one_listen;
+use super::listen::one_listen;
 use crate::keys;
 use crate::listen::octal;
 use crate::model::{AdminConfig, ListenSpec};

@@ -7,7 +7,8 @@ use policy::rules::Settings;
 use policy::{BasicAuth, ForwardAuth};
 use toml::de::DeValue;
 
-use super::settings::{self, SiteOrigins};
+use super::places::note_places;
+use super::site_origins::SiteOrigins;
 use crate::keys;
 use crate::reader::{Item, Reader, Table};
 
@@ -18,7 +19,7 @@ pub(super) fn read(
     settings: &mut Settings,
     origins: &mut SiteOrigins<'_, '_>,
 ) {
-    settings::note_places(r, table, &["basic_auth", "forward_auth"], settings);
+    note_places(r, table, &["basic_auth", "forward_auth"], settings);
     if let Some(item) = table.item("basic_auth") {
         settings.basic_auth = is_on(&item).then(|| basic(r, &item, origins)).flatten();
     }

@@ -7,8 +7,8 @@ use origin::AccelConfig;
 use policy::pattern::PathPattern;
 use toml::de::DeValue;
 
-use super::scripts::directory;
 use crate::keys;
+use crate::model::NamedPath;
 use crate::reader::{Item, Reader, Table};
 
 /// The word in `hide` that stands for the built-in list.
@@ -239,4 +239,17 @@ fn named(root: PathBuf, strip: &str) -> Config {
         hide: Hidden::default(),
         ..Config::new(root)
     }
+}
+
+/// An absolute path.
+pub(super) fn directory(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
+    let text = r.text(item)?;
+    if text.starts_with('/') && !text.chars().any(char::is_control) {
+        let (path, setting) = (PathBuf::from(text), item.name.to_owned());
+        let place = r.lasting(&item.span);
+        r.folders.push(NamedPath { setting, path: path.clone(), place });
+        return Some(path);
+    }
+    r.error(item.span.clone(), format!("`{}` is an absolute path", item.name));
+    None
 }

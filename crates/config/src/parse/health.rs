@@ -83,7 +83,7 @@ fn check_plain(r: &mut Reader, item: &Item<'_>, table: &Table<'_>, listen: &List
 
 /// Addresses, with or without TLS.
 fn listen(r: &mut Reader, item: &Item<'_>) -> Option<ListenSpec> {
-    let spec = r.text(item).and_then(|text| super::top::one_listen(r, text, item))?;
+    let spec = r.text(item).and_then(|text| super::listen::one_listen(r, text, item))?;
     if spec.addresses.is_empty() || spec.proxy || spec.h2c {
         r.error(item.span.clone(), "an address belongs here, and at most `tls`").help =
             Some(EXPECTED.to_owned());

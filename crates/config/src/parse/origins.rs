@@ -96,7 +96,7 @@ impl Origins<'_> {
             }
             let config = OriginConfig::with_limits(text, vec![server], self.limits);
             let place = r.lasting(&item.span);
-            let tls = uses_tls(&config).then(|| tls::plain_origin(place));
+            let tls = tls::uses_tls(&config).then(|| tls::plain_origin(place));
             self.known.push(Known {
                 config,
                 tls,
@@ -160,11 +160,6 @@ impl Origins<'_> {
     pub(super) fn into_configs(self) -> (Vec<OriginConfig>, Vec<Option<OriginTls>>) {
         self.known.into_iter().map(|known| (known.config, known.tls)).unzip()
     }
-}
-
-/// Returns true if a server of the origin speaks TLS.
-pub(super) fn uses_tls(config: &OriginConfig) -> bool {
-    config.servers.iter().any(|server| server.tls)
 }
 
 fn name<'a>(r: &mut Reader, table: &Table<'a>) -> Option<(&'a str, Span)> {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use policy::acl::{CidrSet, parse_net};
 
 use super::tls::path;
-use super::{settings, top::one_listen};
+use super::{listen::one_listen, lists};
 use crate::keys::{self, Section};
 use crate::model::{CliSecret, Htcp, ListenSpec, VarnishCli};
 use crate::reader::{Item, Reader, Table};
@@ -43,7 +43,7 @@ pub(super) fn htcp(r: &mut Reader, top: &Table<'_>) -> Option<Htcp> {
     let table = r.table(&item, &keys::HTCP)?;
     let listen = listen(r, &item, &table, &keys::HTCP, "4827");
     let nets = match table.item("allow") {
-        Some(item) => settings::nets(r, &item),
+        Some(item) => lists::nets(r, &item),
         None => HERE.iter().filter_map(|text| parse_net(text).ok()).collect(),
     };
     let interface = table.item("interface").and_then(|item| Some(r.text(&item)?.to_owned()));

@@ -8,7 +8,8 @@ use policy::{Dialects, Includes};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{includes, purge, scripts, settings, sites, syntax_errors};
+use super::syntax::syntax_errors;
+use super::{includes, purge, routes, scripts, settings};
 use crate::diagnostic::Source;
 use crate::keys;
 use crate::preset::{PRESETS, Preset, find};
@@ -137,7 +138,7 @@ impl Presets {
                 let item = table.item("route");
                 let tables = item.map(|item| r.tables(&item, &keys::PRESET_ROUTE));
                 for table in tables.unwrap_or_default() {
-                    let (mut route, _) = sites::route(r, &table, settings.inherit());
+                    let (mut route, _) = routes::route(r, &table, settings.inherit());
                     settings::rules(r, &table, &mut route.settings);
                     route.name = format!("{}: {}", chosen.preset.name, route.name);
                     routes.push(route);

@@ -4,7 +4,7 @@ use policy::acl::{CidrSet, Net, parse_net};
 use policy::{Dialect, Dialects, Purge};
 use toml::de::DeValue;
 
-use super::settings;
+use super::lists::nets;
 use crate::keys;
 use crate::reader::{Item, Reader, Table};
 use crate::suggest;
@@ -28,7 +28,7 @@ pub(super) fn site(r: &mut Reader, site: &Table<'_>, preset: Dialects) -> Option
             r.error(item.span.clone(), "`allow` names no one").help =
                 Some("`purge = false` lets no one purge".to_owned());
         }
-        settings::nets(r, &item)
+        nets(r, &item)
     });
     let dialects = match table.item("dialects") {
         Some(item) => named(r, &item, Dialects::default()),

@@ -1,12 +1,10 @@
 //! Scripts of a FastCGI `[[origin]]`: `root` and the keys that belong to it.
 
-use std::path::PathBuf;
-
 use message::Status;
 use origin::{Protocol, ScriptRules, ScriptsConfig, ServerConfig, Try};
 use toml::de::DeValue;
 
-use crate::model::NamedPath;
+use super::files::directory;
 use crate::reader::{Item, Reader, Table};
 
 /// Keys that say nothing to HTTP servers.
@@ -47,19 +45,6 @@ pub(super) fn scripts(
     let item = table.item("files");
     let files = super::files::beside_scripts(r, item.as_ref(), root.as_deref(), &linked);
     Some(ScriptsConfig { root: root?, linked, rules, files })
-}
-
-/// An absolute path.
-pub(super) fn directory(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
-    let text = r.text(item)?;
-    if text.starts_with('/') && !text.chars().any(char::is_control) {
-        let (path, setting) = (PathBuf::from(text), item.name.to_owned());
-        let place = r.lasting(&item.span);
-        r.folders.push(NamedPath { setting, path: path.clone(), place });
-        return Some(path);
-    }
-    r.error(item.span.clone(), format!("`{}` is an absolute path", item.name));
-    None
 }
 
 fn rules(r: &mut Reader, table: &Table<'_>) -> ScriptRules {

@@ -1,6 +1,5 @@
 //! Settings that a site and a route have in common.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use codec::dictionary::MatchPattern;
@@ -8,7 +7,6 @@ use message::Status;
 use message::header::{HeaderId, is_token};
 use message::store::StatusMatch;
 use message::upgrade::{PROTOCOLS_MAX, Protocol};
-use policy::acl::{Net, parse_net};
 use policy::answer::{Answer, Redirect};
 use policy::headers::{FieldName, FieldValue, HeaderOps};
 use policy::pattern::{NamePattern, PathPattern, PatternError};
@@ -17,87 +15,14 @@ use policy::value::ValuePattern;
 use policy::{PageCache, StoreIn, Synthetic};
 use toml::de::DeValue;
 
-use super::origins::Origins;
+use super::lists::nets;
+use super::places::{note_places, note_places_in};
+use super::site_origins::SiteOrigins;
 use crate::keys::{self, Section};
-use crate::model;
 use crate::reader::{Item, Reader, Span, Table};
 
 /// The shortest lifetime but none: below it a cache only costs.
 const TTL_MIN_MS: u64 = 100;
-
-/// The origins of one site, among all.
-#[derive(Debug)]
-pub(super) struct SiteOrigins<'o, 'l> {
-    all: &'o mut Origins<'l>,
-    indices: Vec<usize>,
-    roots: Vec<files::Config>,
-    /// Files of users, and where they are named.
-    users: Vec<(PathBuf, model::Place)>,
-}
-
-impl<'o, 'l> SiteOrigins<'o, 'l> {
-    pub(super) fn new(all: &'o mut Origins<'l>) -> Self {
-        Self { all, indices: Vec::new(), roots: Vec::new(), users: Vec::new() }
-    }
-
-    /// The index in the site's list of the origin that `item` names.
-    fn find(&mut self, r: &mut Reader, item: &Item<'_>) -> Option<u32> {
-        let index = self.all.find(r, item)?;
-        let at = self.indices.iter().position(|i| *i == index).unwrap_or_else(|| {
-            self.indices.push(index);
-            self.indices.len() - 1
-        });
-        u32::try_from(at).ok()
-    }
-
-    /// The index among all origins of the one that `item` names; it need not answer for the site.
-    pub(super) fn find_any(&mut self, r: &mut Reader, item: &Item<'_>) -> Option<usize> {
-        let index = self.all.find(r, item)?;
-        if self.all.runs_scripts(index) {
-            r.error(item.span.clone(), "a FastCGI server answers no questions over HTTP");
-            return None;
-        }
-        Some(index)
-    }
-
-    pub(super) fn note_users(&mut self, file: PathBuf, place: model::Place) {
-        self.users.push((file, place));
-    }
-
-    /// Returns true if the origin of this index in the site's list is a FastCGI one.
-    fn runs_scripts(&self, index: u32) -> bool {
-        let index = usize::try_from(index).ok().and_then(|at| self.indices.get(at));
-        index.is_some_and(|index| self.all.runs_scripts(*index))
-    }
-
-    /// Takes a preset's time for heads out of settings whose origin has its own.
-    pub(super) fn keep_times(&self, settings: &mut Settings) {
-        let index = usize::try_from(settings.origin).ok().and_then(|at| self.indices.get(at));
-        if index.is_some_and(|index| self.all.times_heads(*index)) {
-            settings.first_byte_ms = None;
-        }
-    }
-
-    /// Ends of the names of the scripts that these origins run.
-    pub(super) fn script_ends(&self) -> Vec<String> {
-        let configs = self.indices.iter().filter_map(|index| self.all.config(*index));
-        let scripts = configs.filter_map(|config| config.scripts.as_ref());
-        scripts.flat_map(|scripts| scripts.rules.suffixes.iter().cloned()).collect()
-    }
-
-    /// The index in the site's list of a root of files.
-    fn root(&mut self, root: files::Config) -> Option<u32> {
-        self.roots.push(root);
-        u32::try_from(self.roots.len() - 1).ok()
-    }
-
-    /// The origins, as indices into all, the roots of files, and the files of users.
-    pub(super) fn into_parts(
-        self,
-    ) -> (Vec<usize>, Vec<files::Config>, Vec<(PathBuf, model::Place)>) {
-        (self.indices, self.roots, self.users)
-    }
-}
 
 /// Changes `settings` as `table` says, which are for `paths`; whether it names an origin that
 /// exists.
@@ -216,37 +141,6 @@ fn protocols(r: &mut Reader, item: &Item<'_>) -> Vec<Protocol> {
         r.check(item, protocol)
     };
     texts.iter().filter_map(read).take(PROTOCOLS_MAX).collect()
-}
-
-/// Addresses and networks.
-pub(super) fn nets(r: &mut Reader, item: &Item<'_>) -> Vec<Net> {
-    let texts = r.texts(item);
-    texts.iter().filter_map(|(text, item)| r.check(item, parse_net(text))).collect()
-}
-
-/// Notes where keys are written, for what is told of a decision.
-pub(super) fn note_places(
-    r: &Reader,
-    table: &Table<'_>,
-    keys: &[&'static str],
-    settings: &mut Settings,
-) {
-    for key in keys {
-        if let Some(item) = table.item(key) {
-            settings.places.note(*key, r.place(&item.span));
-        }
-    }
-}
-
-/// The same of the keys of a table, and of those of a table in it.
-fn note_places_in(r: &Reader, table: &Table<'_>, section: &'static str, settings: &mut Settings) {
-    let pairs = table.item(section).and_then(|item| item.pairs());
-    for (key, span, value) in pairs.unwrap_or_default() {
-        settings.places.note(format!("{section}.{key}"), r.place(&span));
-        for (name, span, _) in value.pairs().unwrap_or_default() {
-            settings.places.note(format!("{section}.{key}.{name}"), r.place(&span));
-        }
-    }
 }
 
 fn cache(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use message::Method;
 use policy::acl::Net;
 use policy::forwarded::ClientField;
 use policy::headers::FieldName;
-use policy::pattern::PathPattern;
-use policy::rules::{Profile, RouteRules, Settings, SiteRules};
+use policy::rules::{Profile, RouteRules, SiteRules};
 
 use super::origins::Origins;
 use super::presets::Presets;
-use super::settings::{self, SiteOrigins};
+use super::routes::route;
+use super::settings;
+use super::site_origins::SiteOrigins;
 use crate::keys;
 use crate::model::SiteConfig;
 use crate::reader::{Item, Reader, Span, Table};
@@ -41,7 +41,7 @@ impl Fronts {
         });
         let forwarded = top.item("forwarded").and_then(|item| r.boolean(&item));
         Self {
-            trusted: trusted.map(|item| settings::nets(r, &item)).unwrap_or_default(),
+            trusted: trusted.map(|item| super::lists::nets(r, &item)).unwrap_or_default(),
             field: name.map(ClientField::of).unwrap_or_default(),
             forwarded: forwarded.unwrap_or(false),
         }
@@ -89,10 +89,8 @@ pub(super) fn sites(
             if decided {
                 only_beside_vcl(r, table);
             }
-            let profile = table
-                .item("profile")
-                .and_then(|item| super::top::profile(r, &item))
-                .unwrap_or(profile);
+            let profile =
+                table.item("profile").and_then(|item| self::profile(r, &item)).unwrap_or(profile);
             let presets = Presets::read(r, table, profile);
             let mut own_origins = SiteOrigins::new(origins);
             let opaque = table.item("guard_spellings").and_then(|item| r.boolean(&item));
@@ -200,7 +198,7 @@ fn rules(
     (origins, decided): (&mut SiteOrigins<'_, '_>, bool),
 ) -> SiteRules {
     let mut settings = presets.settings(r);
-    settings::note_places(r, table, &["host", "purge", "redirect_https"], &mut settings);
+    super::places::note_places(r, table, &["host", "purge", "redirect_https"], &mut settings);
     let has_origin = settings::read(r, table, &[], &mut settings, origins);
     let answers = table.item("redirect").is_some() || table.item("respond").is_some();
     let has_files = table.item("files").is_some();
@@ -264,57 +262,7 @@ fn warn_of_shadowed(
     warning.help = Some("the first route that matches counts: put it further up".to_owned());
 }
 
-/// The route of `table`, and the place of its `path` or `method`.
-pub(super) fn route(r: &mut Reader, table: &Table<'_>, settings: Settings) -> (RouteRules, Span) {
-    let (path, method) = (table.item("path"), table.item("method"));
-    let paths = path.as_ref().map(|item| patterns(r, item)).unwrap_or_default();
-    let methods = method.as_ref().map(|item| methods(r, item)).unwrap_or_default();
-    for item in [&path, &method].into_iter().flatten().filter(|item| item.each().is_empty()) {
-        r.error(item.span.clone(), format!("`{}` is an empty list", item.name));
-    }
-    let span = path.or(method).map(|item| item.span).unwrap_or_else(|| {
-        r.error(table.span.clone(), "a route without `path` or `method`").help =
-            Some("what is for every request of the site stands in [[site]] itself".to_owned());
-        table.span.clone()
-    });
-    let name = table.item("name").and_then(|item| r.text(&item)).map(str::to_owned);
-    let own = || paths.first().map(PathPattern::to_string);
-    let name = name.or_else(own).or_else(|| methods.first().map(Method::to_string));
-    let mut settings = settings;
-    settings.places.note("route", r.place(&span));
-    (RouteRules { name: name.unwrap_or_default(), paths, methods, settings }, span)
-}
-
-/// Path patterns.
-pub(super) fn patterns(r: &mut Reader, item: &Item<'_>) -> Vec<PathPattern> {
-    let texts = r.texts(item);
-    texts.iter().filter_map(|(text, item)| r.check(item, PathPattern::parse(text))).collect()
-}
-
-fn methods(r: &mut Reader, item: &Item<'_>) -> Vec<Method> {
-    let texts = r.texts(item);
-    texts.iter().filter_map(|(text, item)| method(r, text, item)).collect()
-}
-
-fn method(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<Method> {
-    if !message::header::is_token(text.as_bytes()) {
-        r.error(item.span.clone(), format!("`{text}` is not a method"));
-        return None;
-    }
-    match Method::from_token(text.as_bytes()) {
-        Method::Purge | Method::Ban | Method::Connect | Method::Trace => {
-            r.error(
-                item.span.clone(),
-                format!("{text} requests are refused before routes are looked at"),
-            );
-            None
-        }
-        Method::Other(_) if text.bytes().any(|b| b.is_ascii_lowercase()) => {
-            let capitals = text.to_ascii_uppercase();
-            r.error(item.span.clone(), format!("methods are case-sensitive: `{text}`")).help =
-                Some(format!("did you mean `{capitals}`?"));
-            None
-        }
-        method => Some(method),
-    }
+/// `"safe"` or `"rfc"`.
+pub(super) fn profile(r: &mut Reader, item: &Item<'_>) -> Option<Profile> {
+    r.word(item, &[("safe", Profile::Safe), ("rfc", Profile::Rfc)])
 }

@@ -9,7 +9,8 @@ use policy::rules::Settings;
 use policy::{CrowdRule, Per, RateRule, Terms};
 use toml::de::DeValue;
 
-use super::{settings, sites};
+use super::lists::{nets, patterns};
+use super::places::note_places;
 use crate::keys::{self, Section};
 use crate::reader::{Item, Reader, Table};
 
@@ -21,7 +22,7 @@ const UNDER_WAY_MAX: u32 = 1_000_000;
 
 /// Changes `settings` as `table` says.
 pub(super) fn read(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) {
-    settings::note_places(r, table, &["rate", "concurrent"], settings);
+    note_places(r, table, &["rate", "concurrent"], settings);
     if let Some(item) = table.item("rate") {
         settings.rate = each(r, &item, &keys::RATE, rate);
     }
@@ -94,8 +95,8 @@ fn terms(r: &mut Reader, table: &Table<'_>) -> Terms {
     });
     Terms {
         per: table.item("per").and_then(|item| per(r, &item)).unwrap_or_default(),
-        paths: table.item("path").map(|item| sites::patterns(r, &item)).unwrap_or_default(),
-        exempt: table.item("exempt").map(|item| settings::nets(r, &item)).unwrap_or_default(),
+        paths: table.item("path").map(|item| patterns(r, &item)).unwrap_or_default(),
+        exempt: table.item("exempt").map(|item| nets(r, &item)).unwrap_or_default(),
         status,
         dry_run: table.item("dry_run").and_then(|item| r.boolean(&item)).unwrap_or(false),
     }

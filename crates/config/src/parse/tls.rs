@@ -9,10 +9,7 @@ use policy::answer::Redirect;
 use toml::de::DeValue;
 
 use crate::keys;
-use crate::model::{
-    AcmeConfig, Certificates, ClientFiles, ListenSpec, OriginTls, PairFiles, Place, SiteConfig,
-    SiteTls,
-};
+use crate::model::{Certificates, ClientFiles, ListenSpec, OriginTls, PairFiles, Place, SiteTls};
 use crate::reader::{Item, Reader, Table};
 
 /// `[tls]`, its keys checked already.
@@ -86,7 +83,7 @@ pub(super) fn origin(
     origin: &Table<'_>,
     config: &OriginConfig,
 ) -> Option<OriginTls> {
-    let used = super::origins::uses_tls(config);
+    let used = uses_tls(config);
     let Some(item) = origin.item("tls") else {
         let place = r.lasting(&origin.span);
         return used.then(|| plain_origin(place));
@@ -115,6 +112,11 @@ pub(super) fn origin(
         verify: verified,
         place: r.lasting(&item.span),
     })
+}
+
+/// Returns true if a server of the origin speaks TLS.
+pub(super) fn uses_tls(config: &OriginConfig) -> bool {
+    config.servers.iter().any(|server| server.tls)
 }
 
 /// Verified by the system's authorities, nothing shown.
@@ -268,65 +270,4 @@ pub(super) fn path_of(
     name: &'static str,
 ) -> Option<(PathBuf, Place)> {
     path(r, &table.item(name)?)
-}
-
-/// Says where listeners, certificates and sites do not fit each other.
-pub(super) fn check(
-    r: &mut Reader,
-    top: &Table<'_>,
-    listen: &[ListenSpec],
-    default: &Certificates,
-    acme: Option<&AcmeConfig>,
-    sites: &[SiteConfig],
-) {
-    if r.is_partial {
-        return;
-    }
-    let first = default.first().or_else(|| sites.iter().find_map(|site| site.tls.pairs.first()));
-    let listens = listen.iter().any(|spec| spec.tls);
-    match first {
-        None if acme.is_some() => {
-            if let (Some(acme), false) = (acme, listens) {
-                let span = r.span_of(&acme.place);
-                r.warning(span, "`acme`, and no TLS listener").help =
-                    Some("add \":443 tls\" to `listen`".to_owned());
-            }
-        }
-        None if listens => {
-            let span = top.item("listen").map(|item| item.span).unwrap_or_default();
-            r.error(span, "a TLS listener, and no certificate").help = Some(
-                "name one in a [tls] table, or in a site: `tls = { cert = \"...\", key = \"...\" }`"
-                    .to_owned(),
-            );
-        }
-        Some(pair) if !listens => {
-            let span = r.span_of(&pair.cert_place);
-            r.warning(span, "a certificate, and no TLS listener").help =
-                Some("add \":443 tls\" to `listen`".to_owned());
-        }
-        _ => {}
-    }
-    for client in sites.iter().filter_map(|site| match site.tls.pairs.is_empty() {
-        true if acme.is_some_and(|acme| acme.is_for(site)) => None,
-        true if default.is_empty() => site.tls.client.as_ref(),
-        _ => None,
-    }) {
-        let span = r.span_of(&client.place);
-        r.error(span, "`client_ca` in a site without certificate");
-    }
-    match acme {
-        Some(acme) => super::acme::check(r, top, acme, default, sites),
-        None => warn_of_unordered(r, top),
-    }
-}
-
-/// A site that wants certificates ordered, and nothing says by whom.
-fn warn_of_unordered(r: &mut Reader, top: &Table<'_>) {
-    let sites = top.item("site").map(|item| item.each()).unwrap_or_default();
-    for item in sites.iter().filter_map(|site| site.key("tls")?.key("acme")) {
-        if item.value.as_bool() == Some(true) {
-            r.error(item.span, "`acme` in a site, and no authority").help =
-                Some("add `[tls]` with `acme = { email = \"ops@example.com\" }`".to_owned());
-        }
-    }
 }

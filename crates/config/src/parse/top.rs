@@ -1,15 +1,13 @@
 //! The top of the file.
 
 use base::units;
-use policy::Profile;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{limits, logs, origins, sites};
+use super::{limits, listen, logs, origins, sites};
 use crate::diagnostic::Severity;
 use crate::keys;
-use crate::listen::{self, ListenError, parse_listen};
-use crate::model::{CacheStatus, Config, ListenSpec, MemoryConfig, MemorySize, Programs, Run};
+use crate::model::{CacheStatus, Config, MemoryConfig, MemorySize, Programs, Run};
 use crate::reader::{Item, Reader, Table};
 
 /// Least memory that a cache is of use with.
@@ -23,12 +21,12 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     let top = r.top(document);
     r.is_partial = r.is_one_file() && super::cluster::shares_configuration(&top);
     let limits = limits::limits(r, &top);
-    let profile = top.item("profile").and_then(|item| self::profile(r, &item)).unwrap_or_default();
+    let profile = top.item("profile").and_then(|item| sites::profile(r, &item)).unwrap_or_default();
     let fronts = sites::Fronts::read(r, &top);
     let mut origins = origins::origins(r, &top, &limits);
-    let listen = listen_list(r, &top);
+    let listen = listen::listen_list(r, &top);
     let https_port = super::tls::https_port(&listen);
-    check_proxy_listeners(r, &top, &listen);
+    listen::check_proxy_listeners(r, &top, &listen);
     let sites = sites::sites(r, &top, profile, &fronts, https_port, &mut origins);
     let neighbours = super::neighbours::neighbours(r, &top, &sites, &mut origins);
     // With an error about, the origin may be unused only because its use could not be read.
@@ -43,7 +41,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     let certificates = super::tls::default_pairs(r, &top);
     let ocsp = super::tls::ocsp(r, &top);
     let acme = super::acme::acme(r, &top, &listen);
-    super::tls::check(r, &top, &listen, &certificates, acme.as_ref(), &sites);
+    super::certificates::check(r, &top, &listen, &certificates, acme.as_ref(), &sites);
     let metrics = super::health::metrics(r, &top, &certificates);
     let cluster = super::cluster::cluster(r, &top);
     super::cluster::check(r, &top, cluster.as_ref(), &listen, acme.as_ref());
@@ -96,73 +94,6 @@ fn programs(r: &mut Reader, top: &Table<'_>) -> Programs {
         Some((path, place)) => Programs::File(path, place),
         None => Programs::None,
     }
-}
-
-/// `"safe"` or `"rfc"`.
-pub(super) fn profile(r: &mut Reader, item: &Item<'_>) -> Option<Profile> {
-    r.word(item, &[("safe", Profile::Safe), ("rfc", Profile::Rfc)])
-}
-
-fn listen_list(r: &mut Reader, top: &Table<'_>) -> Vec<ListenSpec> {
-    let Some(item) = top.item("listen") else {
-        let acme = super::tls::table(top).is_some_and(|table| table.item("acme").is_some());
-        return crate::cli::default_listen(acme);
-    };
-    let mut specs: Vec<ListenSpec> = Vec::new();
-    let texts = r.texts(&item);
-    if item.each().is_empty() {
-        r.error(item.span, "`listen` names no address").help = Some(listen::EXPECTED.to_owned());
-    }
-    for (text, item) in texts {
-        let Some(spec) = one_listen(r, text, &item) else { continue };
-        let taken = |s: &ListenSpec| {
-            let same_path = match (&s.path, &spec.path) {
-                (Some((own, _)), Some((path, _))) => own == path,
-                _ => false,
-            };
-            let same_given = s.given.is_some() && s.given == spec.given;
-            let mut addresses = s.addresses.iter();
-            addresses.any(|a| a.port() != 0 && spec.addresses.contains(a))
-                || same_path
-                || same_given
-        };
-        if specs.iter().any(taken) {
-            r.error(item.span, format!("`{text}` is listened on already"));
-        } else {
-            specs.push(spec);
-        }
-    }
-    specs
-}
-
-/// A listener that lets only trusted proxies through needs some.
-fn check_proxy_listeners(r: &mut Reader, top: &Table<'_>, listen: &[ListenSpec]) {
-    let trusts = top.item("trusted_proxies").is_some_and(|item| !item.each().is_empty());
-    if !trusts
-        && !r.is_partial
-        && let Some(spec) = listen.iter().find(|spec| spec.proxy)
-        && let Some(item) = top.item("listen")
-    {
-        let message = format!("`{}`: no proxy is trusted, so nobody gets through", spec.text);
-        r.error(item.span, message).help = Some(
-            "name the balancers in front: trusted_proxies = [\"192.0.2.7\", \"10.0.0.0/8\"]"
-                .to_owned(),
-        );
-    }
-}
-
-pub(super) fn one_listen(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<ListenSpec> {
-    let error = match parse_listen(text) {
-        Ok(spec) => return Some(spec),
-        Err(error) => error,
-    };
-    let help = match &error {
-        ListenError::Later(_) => "HTTP/1.1 over TCP and unix sockets, plain or with `tls`",
-        ListenError::Path => "such as \"unix:/run/larder/http.sock mode=660\"",
-        _ => listen::EXPECTED,
-    };
-    r.error(item.span.clone(), format!("`{}`: {error}", item.name)).help = Some(help.to_owned());
-    None
 }
 
 fn workers(r: &mut Reader, item: &Item<'_>) -> Option<usize> {

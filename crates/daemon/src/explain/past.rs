@@ -11,7 +11,7 @@ use observe::{Flags, Record};
 use policy::told::shown;
 use serde_json::{Value, json};
 
-use super::fact;
+use super::step::fact;
 
 /// Looks at the ring, each of a megabyte per core at most: more than there is in any but the very
 /// largest, so that a daemon which writes as fast as it is read comes to an end.

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use config::{CliSecret, Config, FieldSource, LogTarget, PairFiles, Programs};
 
-use super::How;
+use super::how::How;
 
 /// Links on the way to a file (as the kernel has it, path_resolution(7)).
 const LINKS_MAX: u32 = 40;

@@ -20,7 +20,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
-use super::{NeighbourLine, own_address};
+use super::line::{NeighbourLine, own_address};
 use crate::tended::{Tended, keep_running, tend};
 
 /// Questions in a row without an answer after which a neighbour is left alone.

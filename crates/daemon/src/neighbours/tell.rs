@@ -18,7 +18,7 @@ use origin::{Caller, CorePool, Origin, RequestBody};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::{NeighbourLine, Parcel, Way, own_address};
+use super::line::{NeighbourLine, Parcel, Way, own_address};
 
 /// Exchanges with one neighbour at the same time.
 const WORKERS: usize = 4;

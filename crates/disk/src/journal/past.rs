@@ -5,9 +5,9 @@ use std::io;
 
 use hashbrown::HashMap;
 
-use super::{
-    FRAME_ALIGN, FRAME_BYTES, FRAME_MAGIC, Item, Keep, OF_JOURNAL, encode_frame, file_name,
-};
+use super::frame::{FRAME_ALIGN, FRAME_BYTES, FRAME_MAGIC, OF_JOURNAL, encode_frame, file_name};
+use super::item::Item;
+use super::keep::Keep;
 use crate::place::Place;
 use crate::sum::{self, SUM_BYTES, seed_of};
 use crate::vfs::{Vfs, read_file, write_all};

@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::{Address, EjectConfig, OriginConfig, ProbeConfig, Protocol, ServerConfig};
 use crate::deadline::Deadline;
+use crate::depot::Terms as _;
 use crate::error::{Error, Step};
 use crate::health::Order;
 use rt::time::Instant;

@@ -1,6 +1,7 @@
 //! Questions to DNS, and to the hosts file.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use hickory_resolver::ResolverBuilder;
 use hickory_resolver::config::ResolveHosts;
@@ -9,8 +10,6 @@ use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RecordType};
 pub(super) use hickory_resolver::{Hosts, TokioResolver as Resolver};
 use rt::time::Instant;
-
-use super::Lookup;
 
 /// A resolver as the system's settings say; `None` if they cannot be read.
 pub(crate) fn system_resolver() -> Option<Resolver> {
@@ -26,7 +25,10 @@ pub(super) fn build(mut builder: ResolverBuilder<TokioRuntimeProvider>) -> Optio
 }
 
 /// Addresses of `host` as DNS says, good or not.
-pub(super) async fn ask(resolver: &Resolver, host: &str) -> Result<Lookup, String> {
+pub(super) async fn ask(
+    resolver: &Resolver,
+    host: &str,
+) -> Result<(Vec<IpAddr>, Duration), String> {
     let answer = resolver.lookup_ip(host).await.map_err(|error| error.to_string())?;
     let ttl = answer.valid_until().saturating_duration_since(Instant::now().into_std());
     Ok((answer.iter().collect(), ttl))

@@ -1,8 +1,7 @@
 //! The demo build in place of questions to DNS: the C library asks, and reads the hosts file.
 
 use std::net::IpAddr;
-
-use super::Lookup;
+use std::time::Duration;
 
 /// A resolver, which there never is.
 pub(crate) enum Resolver {}
@@ -13,7 +12,10 @@ pub(crate) fn system_resolver() -> Option<Resolver> {
 }
 
 /// Cannot be called.
-pub(super) async fn ask(resolver: &Resolver, _host: &str) -> Result<Lookup, String> {
+pub(super) async fn ask(
+    resolver: &Resolver,
+    _host: &str,
+) -> Result<(Vec<IpAddr>, Duration), String> {
     match *resolver {}
 }
 

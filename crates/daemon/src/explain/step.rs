@@ -1,0 +1,21 @@
+//! The form of an answer's steps.
+
+use policy::Step;
+use serde_json::{Value, json};
+
+/// A step as JSON.
+pub(super) fn step(step: &Step) -> Value {
+    let facts = step.facts.iter().map(|(name, value)| fact(name, value));
+    json!({
+        "what": step.what,
+        "why": step.why,
+        "where": step.place.as_deref(),
+        "facts": facts.collect::<Vec<_>>(),
+        "decided": step.decided,
+    })
+}
+
+/// A fact as JSON.
+pub(super) fn fact(name: &str, value: &str) -> Value {
+    json!({ "name": name, "value": value })
+}

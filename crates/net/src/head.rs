@@ -1,0 +1,45 @@
+//! The heads of replies, as HTTP/1.x has them.
+
+use flow::reply::Head;
+use flow::{LiveRef, Reply, ReplyBody};
+use h1::encode::{self, BodyFraming, ConnectionHeader};
+use message::trailers::are_taken;
+use message::{Request, Version};
+
+/// Writes a reply's head with the framing this client understands.
+pub(crate) fn append(
+    live: &LiveRef,
+    request: &Request,
+    reply: &Reply,
+    keep: bool,
+    output: &mut Vec<u8>,
+) -> BodyFraming {
+    reply.write_head(live, output);
+    if let ReplyBody::Tunnel(tunnel) = &reply.body {
+        encode::switching_tail(output, tunnel.protocol());
+        return BodyFraming::None;
+    }
+    let framing = match &reply.body {
+        ReplyBody::None => BodyFraming::None,
+        ReplyBody::Head(length) => BodyFraming::HeadOf(*length),
+        _ => match reply.length() {
+            Some(length) => BodyFraming::Length(length),
+            None if request.version == Version::Http10 => BodyFraming::UntilClose,
+            None => BodyFraming::Chunked,
+        },
+    };
+    let connection = match request.version {
+        _ if !keep || framing == BodyFraming::UntilClose => ConnectionHeader::Close,
+        Version::Http10 => ConnectionHeader::KeepAliveExplicit,
+        Version::Http11 | Version::Http2 => ConnectionHeader::KeepAliveDefault,
+    };
+    if framing == BodyFraming::Chunked
+        && let Head::Owned(response) = &reply.head
+        && response.passes_trailers
+        && are_taken(&request.headers)
+    {
+        encode::trailer_names(output, &response.headers);
+    }
+    encode::response_tail(output, framing, connection);
+    framing
+}
