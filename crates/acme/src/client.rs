@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::Bounds;
+use crate::plan::Bounds;
 use crate::report::Reached;
 
 /// The name by which this program calls itself (RFC 8555 6.1 asks for it).

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::Answers;
+use crate::answers::Answers;
 
 /// Something that takes a while.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -10,9 +10,10 @@ use instant_acme::{
 use rcgen::{CertificateParams, CustomExtension, KeyPair};
 use tls::Pair;
 
+use crate::answers::Answers;
 use crate::commons::{Commons, Question};
+use crate::plan::Challenge;
 use crate::report::{Event, Failure};
-use crate::{Answers, Challenge};
 
 /// The certificate to order, and the challenge that proves the name.
 pub(crate) struct Wanted<'a> {

@@ -12,13 +12,14 @@ use instant_acme::{
 use tls::Pair;
 use tokio::sync::watch;
 
+use crate::answers::Answers;
 use crate::client::Client;
 use crate::commons::{Common, Commons};
 use crate::order::{Obtained, Wanted, obtain};
+use crate::plan::{Authority, Plan};
 use crate::report::{Event, Failure};
 use crate::schedule::{self, Span};
 use crate::storage::{Read, Storage};
-use crate::{Answers, Authority, Plan};
 
 /// Longest sleep: wall clocks are set, and laptops wake up.
 const SLEEP_MAX_MS: u64 = 3_600_000;

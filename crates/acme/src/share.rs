@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tls::Pair;
 
-use crate::Answers;
+use crate::answers::Answers;
 use crate::commons::{Common, Commons, Turn, entry};
 use crate::report::Event;
 use crate::run::{ASK_MS, Held, Name, Renewals, random};

@@ -13,12 +13,13 @@ use hyper::body::{Body as _, Incoming};
 use rt::time::timeout;
 use serde_json::Value;
 
-use crate::api::{Answer, Api, Asked, Caller, Peer, Role};
+use crate::api::{Answer, Api, Asked, Caller, Peer};
 use crate::audit::{Audit, Change};
 use crate::body::Sent;
 use crate::guard::{self, Names, Type};
 use crate::lobby::Place;
 use crate::openapi;
+use crate::role::Role;
 use crate::routes::{Needs, Operation, Part, Route, Takes, Verb};
 use crate::tokens::{Tokens, Worth};
 

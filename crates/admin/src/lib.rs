@@ -22,15 +22,17 @@ mod listen;
 pub mod lobby;
 mod openapi;
 mod patient;
+mod role;
 pub mod routes;
 mod shapes;
 mod tokens;
 
 pub use apart::{Terms, serve_health, serve_metrics};
-pub use api::{Answer, Api, Asked, Caller, Peer, Role};
+pub use api::{Answer, Api, Asked, Caller, Peer};
 pub use audit::Audit;
 pub use body::Body;
 pub use listen::{Console, Listeners, Settings, Socket};
 pub use openapi::document;
+pub use role::Role;
 pub use routes::{Operation, Route};
 pub use tokens::{TokenError, Tokens};

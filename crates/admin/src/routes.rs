@@ -5,7 +5,7 @@ use std::fmt;
 
 use base::Limit;
 
-use crate::api::Role;
+use crate::role::Role;
 
 /// An operation that a request asks for. The daemon's [`Api::answer`](crate::Api::answer) has an
 /// arm for each operation.

@@ -13,7 +13,7 @@ use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
-use crate::api::Role;
+use crate::role::Role;
 
 /// Bytes of chance in a token.
 const TOKEN_BYTES: usize = 32;

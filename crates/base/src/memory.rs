@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 pub use cushion::ClientId;
-use cushion::Cushion;
+use cushion::{Cushion, FLOOR};
 pub use opened::Opened;
 
 /// The part of an unused share that one account may take: one in so many. The part shrinks with the
@@ -37,9 +37,6 @@ const WHOLE_PARTS: u64 = 1;
 /// The largest of these that counts as one connection's: larger ones are few, and would leave
 /// nothing else of what a connection may hold.
 const WHOLE_MAX: u64 = 256 * 1024;
-/// Bytes that an account may take as long as the share has them, however little is left: a request
-/// with its head and the smallest windows.
-const FLOOR: u64 = 32 * 1024;
 /// Accounts take and give back in multiples of this, so that small pieces cost no shared counter.
 const GRAIN: u64 = 4 * 1024;
 /// Of the clients' share, one part of so many is kept for accounts that hold no more than the

@@ -199,17 +199,6 @@ impl Report {
             })
         })
     }
-
-    /// One page of HTML, with everything in it.
-    pub fn html(&self) -> String {
-        html::page(self)
-    }
-
-    /// Markdown. Charts are shown from `folder`, where [`Self::charts`] are kept as `ID.svg`.
-    /// Without it no charts are shown.
-    pub fn markdown(&self, folder: Option<&str>) -> String {
-        markdown::page(self, folder)
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 //! entry that he writes over. Nothing here holds up what the cluster is for otherwise: a bucket
 //! that cannot be used is said, and the node goes on with what it has.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::Cluster;
-use crate::error::{Error, NotReached};
+use crate::error::{Error, NotWritten};
 use crate::link::{self, Context};
 use crate::seal::{SEALED_MORE, Seal};
 use crate::shelf::{Bound, ByteBounds, Came, Heard, LEASE, Right, Secret, Shelf};
@@ -132,40 +131,6 @@ pub enum Claim {
     /// It is not known who has.
     OutOfTouch,
 }
-
-/// The reason for which a secret was not written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotWritten {
-    /// The node is out of touch.
-    OutOfTouch,
-    /// Another has written something in its place.
-    Overtaken,
-    /// It reaches a bound.
-    Bound(Bound),
-    /// The server said so, or nothing.
-    Link(String),
-    /// The random source fails.
-    Random,
-    /// It is there, and not all have taken it.
-    NotReached(NotReached),
-}
-
-impl fmt::Display for NotWritten {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OutOfTouch => f.write_str("the cluster is out of touch"),
-            Self::Overtaken => f.write_str("another node has written something else meanwhile"),
-            Self::Bound(Bound::Entries) => f.write_str("limit: cluster_secrets"),
-            Self::Bound(Bound::Bytes) => f.write_str("limit: cluster_secret_bytes"),
-            Self::Bound(Bound::LargeBytes) => f.write_str("limit: cluster_configuration_bytes"),
-            Self::Link(why) => write!(f, "NATS: {why}"),
-            Self::Random => f.write_str("the random source fails"),
-            Self::NotReached(why) => why.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for NotWritten {}
 
 impl Bucket {
     /// The secrets of a cluster, none of them known yet. It does nothing by itself:

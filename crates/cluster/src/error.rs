@@ -1,8 +1,9 @@
-//! Errors of the link, and of a wait for others.
+//! Errors of the link, of a wait for others, and of a write.
 
 use std::fmt;
 
 use crate::Level;
+use crate::shelf::Bound;
 
 /// The reason for which a node is out of touch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,3 +72,37 @@ impl fmt::Display for NotReached {
         }
     }
 }
+
+/// The reason for which a secret was not written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotWritten {
+    /// The node is out of touch.
+    OutOfTouch,
+    /// Another has written something in its place.
+    Overtaken,
+    /// It reaches a bound.
+    Bound(Bound),
+    /// The server said so, or nothing.
+    Link(String),
+    /// The random source fails.
+    Random,
+    /// It is there, and not all have taken it.
+    NotReached(NotReached),
+}
+
+impl fmt::Display for NotWritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfTouch => f.write_str("the cluster is out of touch"),
+            Self::Overtaken => f.write_str("another node has written something else meanwhile"),
+            Self::Bound(Bound::Entries) => f.write_str("limit: cluster_secrets"),
+            Self::Bound(Bound::Bytes) => f.write_str("limit: cluster_secret_bytes"),
+            Self::Bound(Bound::LargeBytes) => f.write_str("limit: cluster_configuration_bytes"),
+            Self::Link(why) => write!(f, "NATS: {why}"),
+            Self::Random => f.write_str("the random source fails"),
+            Self::NotReached(why) => why.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NotWritten {}

@@ -41,22 +41,20 @@ mod shelf;
 #[cfg(test)]
 mod simulated;
 mod stance;
+mod standing;
 #[cfg(not(larder_demo))]
 mod streams;
 #[cfg(test)]
 mod testing;
 
-/// The crate has the link to servers. The demo build has not: it runs no node.
-pub const HAS_LINK: bool = cfg!(not(larder_demo));
-
 pub use bucket::{
-    Bucket, BucketStatus, Claim, Found, NotWritten, SecretBounds, SecretCounts, SecretStatus,
-    SecretsHost,
+    Bucket, BucketStatus, Claim, Found, SecretBounds, SecretCounts, SecretStatus, SecretsHost,
 };
 pub use cluster::{Cluster, Counts, Door, MemberStatus, Status, Ticket};
 pub use entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId, Unreadable};
-pub use error::{Error, NotReached};
+pub use error::{Error, NotReached, NotWritten};
 pub use follower::{Course, Facts, Follower, Loss, Step};
+pub use link::HAS_LINK;
 pub use members::{Applied, Card, Member, Members, Word, is_name};
 pub use outbox::{Fate, Letter, Outbox};
 pub use position::{Epoch, Position, Saved, Stamp};

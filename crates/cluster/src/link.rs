@@ -5,7 +5,10 @@ use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
 use bytes::Bytes;
 
-use crate::bucket::NotWritten;
+use crate::error::NotWritten;
+
+/// The crate has the link to servers. The demo build has not: it runs no node.
+pub const HAS_LINK: bool = true;
 
 /// Has `bytes` be the last entry of `subject`, over the one that has this sequence. The result is
 /// its own.

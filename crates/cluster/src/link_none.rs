@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::bucket::{Bucket, NotWritten};
+use crate::bucket::Bucket;
 use crate::cluster::Cluster;
+use crate::error::NotWritten;
+
+/// The crate has no link to servers: it runs no node.
+pub const HAS_LINK: bool = false;
 
 /// The way to the stream, which there never is.
 #[derive(Clone)]
 pub(crate) enum Context {}
 
 impl Cluster {
-    /// Waits for ever: see [`HAS_LINK`](crate::HAS_LINK).
+    /// Waits for ever: see [`HAS_LINK`].
     pub async fn run(self: Arc<Self>) {
         std::future::pending().await
     }

@@ -8,357 +8,32 @@
 
 mod checks;
 mod clock;
+mod happening;
+mod message;
 mod network;
+mod node;
 mod regions;
 mod shape;
+mod tally;
 mod troubles;
+mod world;
 
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use std::rc::Rc;
 
-use fastrand::Rng;
-
 use crate::Level;
-use crate::entry::{Entry, EntryId};
-use crate::follower::{Course, Facts, Follower};
-use crate::members::{Applied, Card, Members};
-use crate::position::{Epoch, Position, Stamp};
+use crate::entry::Entry;
+use crate::follower::{Course, Facts};
+use crate::members::Card;
+use crate::position::{Epoch, Stamp};
 use crate::settings::question_ms;
-use checks::{purge_bytes, purged_of};
-use clock::Clock;
-use network::{Network, Traffic};
-use shape::{Bug, Shape};
-use troubles::Trouble;
-
-const KEYS: usize = 4;
-
-/// A purge: the key, and the version that the origin has had since.
-type Purged = (usize, u64);
-
-#[derive(Clone, Debug)]
-enum ToServer {
-    Publish(Rc<Entry>),
-    Card(Rc<Card>, u64),
-    Ask(Option<Position>, u64),
-    Subscribe(u64),
-    Word(EntryId),
-    Check(EntryId),
-    /// Asks which run of the node's name was shown last.
-    Name,
-}
-
-#[derive(Clone, Debug)]
-enum ToNode {
-    Stored(EntryId, u64),
-    CardStored(u64, u64),
-    Answer(Box<Facts>, u64),
-    Entry {
-        subscription: u64,
-        order: u64,
-        sequence: u64,
-        stored: Stored,
-    },
-    Card(u64, Rc<Card>),
-    /// All cards up to this one, as they are at the beginning of a subscription.
-    Cards(u64, Vec<(u64, Rc<Card>)>),
-    Named(Option<Rc<Card>>),
-    Word(u64, EntryId),
-    Checked(EntryId, u64),
-}
-
-#[derive(Debug)]
-enum Happening {
-    AtServer(usize, ToServer),
-    AtNode(usize, u64, ToNode),
-    Tick(usize, u64),
-    /// An entry that a node with a bug applies later than it says.
-    Apply(usize, u64, Rc<Entry>),
-    Serve,
-    Purge,
-    Trouble,
-    Heal(Trouble),
-}
-
-/// An entry as the stream has it, and when it was stored.
-#[derive(Clone, Debug)]
-struct Stored {
-    entry: Rc<Entry>,
-    at_ns: u64,
-}
-
-#[derive(Debug)]
-struct Server {
-    up: bool,
-    epoch: u64,
-    first: u64,
-    log: Vec<Stored>,
-    clock: Clock,
-    /// The last of each name.
-    cards: BTreeMap<String, (u64, Rc<Card>)>,
-    cards_last: u64,
-    /// Entries that it acknowledged, and does not have any more.
-    lost: BTreeSet<EntryId>,
-    /// All that it ever acknowledged.
-    stored: BTreeSet<EntryId>,
-    /// By node: the subscription, and its last order number.
-    subscriptions: BTreeMap<usize, (u64, u64)>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    level: Level,
-    purged: Purged,
-    sent_ms: u64,
-    entry: Rc<Entry>,
-    stored: Option<u64>,
-    checked: Option<u64>,
-    applied: Applied,
-}
-
-/// A purge that was acknowledged with `all`.
-#[derive(Debug)]
-struct Promise {
-    id: EntryId,
-    since_ms: u64,
-    of: Purged,
-    /// Runs that said they have applied it.
-    by: Vec<u64>,
-}
-
-#[derive(Debug)]
-struct Node {
-    name: String,
-    run: u64,
-    rate: f64,
-    up: bool,
-    stopped: bool,
-    has_disk: bool,
-    cut: (bool, bool),
-    follower: Follower,
-    members: Members,
-    /// All cards up to this one are known.
-    cards_seen: Option<u64>,
-    name_state: NameState,
-    subscription: u64,
-    order: u64,
-    last_answer: u64,
-    asked_for: u64,
-    cache: HashMap<usize, (u64, u64)>,
-    doubted_ms: u64,
-    saved: Option<Position>,
-    numbers: u64,
-    waiting: Vec<Waiting>,
-    held: Vec<ToNode>,
-}
-
-struct World {
-    seed: u64,
-    rng: Rng,
-    now_ms: u64,
-    order: u64,
-    shape: Shape,
-    queue: BinaryHeap<Queued>,
-    network: Network,
-    server: Server,
-    nodes: Vec<Node>,
-    truth: [u64; KEYS],
-    /// Since this moment no node may serve an older version.
-    promised: Vec<Promise>,
-    /// Purges with `quorum`, which the stream may lose again.
-    quorum: Vec<(EntryId, u64, Purged)>,
-    /// All purges, and when each was made.
-    made: BTreeMap<EntryId, (u64, Purged)>,
-    counts: Tally,
-    /// The first thing that was not as claimed.
-    broken: Option<String>,
-}
-
-#[derive(Debug, Default)]
-struct Tally {
-    served: u64,
-    from_cache: u64,
-    all: u64,
-    quorum: u64,
-    doubts: u64,
-    made: u64,
-    /// By region: milliseconds from a purge until a node of it had applied it.
-    in_force_ms: Vec<Vec<u64>>,
-    /// Milliseconds until a purge with `all` was acknowledged.
-    all_ms: Vec<u64>,
-    traffic: Traffic,
-}
-
-#[derive(Debug)]
-struct Queued(u64, u64, Happening);
-
-impl PartialEq for Queued {
-    fn eq(&self, other: &Self) -> bool {
-        (self.0, self.1) == (other.0, other.1)
-    }
-}
-impl Eq for Queued {}
-impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Queued {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (other.0, other.1).cmp(&(self.0, self.1))
-    }
-}
-
-/// A node's knowledge of who else has its name.
-#[derive(Debug, Default)]
-struct NameState {
-    /// It has looked who has its name, in this session.
-    is_known: bool,
-    /// Its first card in this session.
-    shown: Option<u64>,
-    /// Another run of its name, and until when that may be live.
-    displaces: Option<(u64, u64)>,
-    /// It was displaced, and looks again then.
-    again_ms: u64,
-}
-
-impl Node {
-    fn new(name: String, rng: &mut Rng, max_isolation_ms: u64) -> Self {
-        Self {
-            name,
-            run: 0,
-            rate: 0.99 + 0.02 * rng.f64(),
-            up: true,
-            stopped: false,
-            has_disk: rng.bool(),
-            cut: (false, false),
-            follower: Follower::new(None, max_isolation_ms),
-            members: Members::default(),
-            cards_seen: None,
-            name_state: NameState::default(),
-            subscription: 0,
-            order: 0,
-            last_answer: 0,
-            asked_for: 0,
-            cache: HashMap::new(),
-            doubted_ms: 0,
-            saved: None,
-            numbers: 0,
-            waiting: Vec::new(),
-            held: Vec::new(),
-        }
-    }
-
-    /// Its own clock.
-    fn clock(&self, now_ms: u64) -> u64 {
-        (now_ms as f64 * self.rate) as u64 + 1_000
-    }
-
-    fn card(&self, max_isolation_ms: u64, clock_ms: u64) -> Card {
-        let displaces = self.name_state.displaces.filter(|(_, until_ms)| clock_ms < *until_ms);
-        let (epoch, sequence) =
-            self.follower.position().map_or((0, 0), |at| (at.epoch.0, at.sequence));
-        Card {
-            name: self.name.clone(),
-            run: self.run,
-            max_isolation_ms,
-            epoch,
-            sequence,
-            left: self.follower.has_left(),
-            displaces: displaces.map_or(0, |(run, _)| run),
-            ..Card::default()
-        }
-    }
-
-    fn apply(&mut self, entry: &Entry) {
-        for (key, version) in entry.invalidations.iter().map(|bytes| purged_of(bytes)) {
-            if key == KEYS {
-                self.cache.clear();
-            } else if self.cache.get(&key).is_some_and(|stored| stored.0 < version) {
-                self.cache.remove(&key);
-            }
-        }
-    }
-
-    /// The first thing after a start, with or without what is on the disk.
-    fn restart(&mut self, run: u64, max_isolation_ms: u64) {
-        (self.up, self.run) = (true, run);
-        self.waiting.clear();
-        self.held.clear();
-        (self.members, self.cards_seen) = (Members::default(), None);
-        self.name_state = NameState::default();
-        (self.subscription, self.last_answer, self.asked_for) = (0, 0, 0);
-        if !self.has_disk {
-            (self.saved, self.doubted_ms) = (None, 0);
-            self.cache.clear();
-        }
-        self.follower = Follower::new(self.saved, max_isolation_ms);
-    }
-}
+use happening::{Happening, Queued};
+use message::{KEYS, Stored, ToNode, ToServer};
+use node::{NameState, Waiting};
+use shape::{Bug, Shape, told};
+use tally::Tally;
+use world::{Promise, World};
 
 impl World {
-    fn new(seed: u64, shape: Shape) -> Self {
-        let mut rng = Rng::with_seed(seed);
-        let server = Server {
-            up: true,
-            epoch: 1,
-            first: 1,
-            log: Vec::new(),
-            clock: Clock::new(seed),
-            cards: BTreeMap::new(),
-            cards_last: 0,
-            lost: BTreeSet::new(),
-            stored: BTreeSet::new(),
-            subscriptions: BTreeMap::new(),
-        };
-        let max_isolation_ms = shape.max_isolation_ms;
-        let count = rng.usize(shape.nodes.clone()) as u64;
-        let mut nodes: Vec<_> = (0..count)
-            .map(|at| Node { run: at, ..Node::new(format!("n{at}"), &mut rng, max_isolation_ms) })
-            .collect();
-        if shape.has_twin {
-            // A copy of the first node's machine, which is started later.
-            let twin = Node {
-                run: count,
-                up: false,
-                ..Node::new("n0".to_owned(), &mut rng, max_isolation_ms)
-            };
-            nodes.push(twin);
-        }
-        let network = Network::new(&shape, nodes.len(), &mut rng);
-        let counts = Tally::new(shape.regions);
-        let mut world = Self {
-            seed,
-            rng,
-            now_ms: 0,
-            order: 0,
-            queue: BinaryHeap::new(),
-            shape,
-            network,
-            server,
-            nodes,
-            truth: [1; KEYS],
-            promised: Vec::new(),
-            quorum: Vec::new(),
-            made: BTreeMap::new(),
-            counts,
-            broken: None,
-        };
-        for node in 0..world.nodes.len() {
-            let run = world.nodes[node].run;
-            let in_ms = world.rng.u64(0..world.shape.first_ms);
-            world.later(in_ms, Happening::Tick(node, run));
-        }
-        for first in [Happening::Serve, Happening::Purge, Happening::Trouble] {
-            world.later(100, first);
-        }
-        world
-    }
-
-    fn later(&mut self, in_ms: u64, what: Happening) {
-        self.order += 1;
-        self.queue.push(Queued(self.now_ms + in_ms, self.order, what));
-    }
-
     fn run(mut self) -> Result<Tally, String> {
         self.run_until(self.shape.troubles_ms + self.shape.calm_ms)?;
         self.converged()?;
@@ -662,14 +337,6 @@ impl World {
         }
     }
 
-    fn entry(&mut self, at: usize, level: Level, purged: Purged) -> Rc<Entry> {
-        let node = &mut self.nodes[at];
-        node.numbers += 1;
-        let id = EntryId { run: node.run, number: node.numbers };
-        let invalidations = vec![purge_bytes(purged)];
-        Rc::new(Entry { id, node: node.name.clone(), level, invalidations })
-    }
-
     /// Acknowledges what may be.
     fn acknowledge(&mut self, at: usize) {
         let (now_ms, node) = (self.now_ms, &mut self.nodes[at]);
@@ -748,11 +415,6 @@ fn runs(seeds: std::ops::Range<u64>, shape: &Shape) {
     // A claim about nothing would hold, too.
     assert!(is_one || sum.from_cache * 4 > sum.served, "{sum:?}");
     assert!(is_one || sum.all > 10 && sum.quorum > 10 && sum.doubts > 10, "{sum:?}");
-}
-
-/// A number that the environment says.
-fn told(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|number| number.parse().ok())
 }
 
 /// The seeds to run: one that is told, or the first of them.

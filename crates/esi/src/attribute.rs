@@ -31,6 +31,11 @@ pub(crate) const fn is_name(byte: u8) -> bool {
     begins_name(byte) || byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | 0xb7)
 }
 
+/// Tells whether `byte` is white space of XML.
+pub(crate) const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

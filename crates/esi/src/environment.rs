@@ -31,3 +31,24 @@ pub trait Environment {
         None
     }
 }
+
+/// One of a query's values, as it was sent.
+pub(crate) fn of_query<'q>(query: &'q [u8], name: &[u8], is_any_case: bool) -> Option<&'q [u8]> {
+    query.split(|byte| *byte == b'&').find_map(|pair| {
+        let equals = memchr::memchr(b'=', pair)?;
+        let is_it = match is_any_case {
+            true => pair[..equals].eq_ignore_ascii_case(name),
+            false => &pair[..equals] == name,
+        };
+        is_it.then_some(&pair[equals + 1..])
+    })
+}
+
+/// One of a request's cookies.
+pub(crate) fn of_cookies(cookies: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+    cookies.split(|byte| *byte == b';').find_map(|pair| {
+        let pair = pair.trim_ascii();
+        let equals = memchr::memchr(b'=', pair)?;
+        (&pair[..equals] == name).then(|| pair[equals + 1..].to_vec())
+    })
+}

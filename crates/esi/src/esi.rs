@@ -9,9 +9,9 @@ mod tag;
 #[cfg(test)]
 mod tests;
 
-use crate::document::Node;
 use crate::limits::Limits;
 use crate::lines::Lines;
+use crate::node::Node;
 use crate::remark::{Remarks, What};
 use crate::seek;
 use crate::variable::{Ending, Progress, Variable};

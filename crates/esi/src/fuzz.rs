@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::document::join;
+use crate::node::join;
 use crate::{
     Dialect, Document, Environment, Fragment, Limits, Node, Op, Parser, Run, VarnishRules,
 };

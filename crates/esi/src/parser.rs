@@ -1,7 +1,8 @@
 //! The parser of all dialects: bytes in as they come, nodes out as soon as they are known.
 
-use crate::document::{Document, Node};
+use crate::document::Document;
 use crate::limits::Limits;
+use crate::node::Node;
 use crate::remark::Remarks;
 use crate::varnish::{self, VarnishRules};
 use crate::{esi, ssi};
@@ -70,6 +71,11 @@ impl Parser {
             Inner::Ssi(machine) => machine.has_instructions(),
         }
     }
+}
+
+/// Reads a whole page.
+pub fn parse(page: &[u8], dialect: Dialect, limits: Limits) -> Document {
+    Document::parse(page, dialect, limits)
 }
 
 impl Document {

@@ -2,19 +2,23 @@
 
 mod esi;
 mod ssi;
+mod values;
+mod word;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::document::{Node, Test};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::fragment::{Fragment, Include, Op};
 use crate::limits::Limits;
+use crate::node::{Node, Test};
+use crate::ssi::Kind;
 use crate::variable::{Part, Template};
 
-use self::esi::{Author, Purpose, Word};
-use self::ssi::Conditional;
+use self::ssi::{Conditional, Outcome};
+use self::values::Values;
+use self::word::{Author, Purpose, Word, put};
 
 /// The state of one request's way through a page: what the page has set so far. Nodes are resolved
 /// in the order of the page.
@@ -37,7 +41,7 @@ impl Run {
             limits,
             count: 0,
             depth: 0,
-            values: Values::default(),
+            values: Values::new(limits),
             inlines: BTreeMap::new(),
             ssi: Conditional::default(),
         }
@@ -45,22 +49,8 @@ impl Run {
 
     /// Sets a variable: that of a fragment with [`Fragment::set`], to its body. A page whose
     /// fragments set variables has to be resolved node by node, each after the fragments before it.
-    pub fn assign(&mut self, name: &[u8], mut value: Vec<u8>) {
-        value.truncate(self.limits.value_bytes);
-        let all = &mut self.values.all;
-        if all.len() < self.limits.names || all.contains_key(name) {
-            all.insert(name.into(), value);
-            self.values.words.remove(name);
-        }
-    }
-
-    /// Sets a variable to a value that a client may have a part in.
-    fn assign_words(&mut self, name: &[u8], words: Vec<Word>) {
-        let is_own = words.iter().all(|word| word.author == Author::Page);
-        self.assign(name, esi::put(words.clone(), Purpose::Test));
-        if !is_own && self.values.all.contains_key(name) {
-            self.values.words.insert(name.into(), words);
-        }
+    pub fn assign(&mut self, name: &[u8], value: Vec<u8>) {
+        self.values.assign(name, value);
     }
 
     /// Appends what a node comes to.
@@ -86,7 +76,7 @@ impl Run {
                     None | Some(Test::Never) => false,
                     Some(Test::Esi(test)) => {
                         let words = |variable| esi::words(variable, &self.values, env);
-                        test.holds(&|variable| Some(esi::put(words(variable)?, Purpose::Test)))
+                        test.holds(&|variable| Some(put(words(variable)?, Purpose::Test)))
                     }
                 });
                 let taken = taken.or_else(|| branches.iter().find(|branch| branch.test.is_none()));
@@ -102,14 +92,14 @@ impl Run {
             }
             Node::Variable(variable) => {
                 let words = esi::words(variable, &self.values, env).unwrap_or_default();
-                bytes(esi::put(words, Purpose::Page), ops);
+                bytes(put(words, Purpose::Page), ops);
             }
             Node::Template(template) => {
-                bytes(esi::put(self.expanded(template, env), Purpose::Page), ops);
+                bytes(put(self.expanded(template, env), Purpose::Page), ops);
             }
             Node::Assign { name, value } => {
                 let words = self.expanded(value, env);
-                self.assign_words(name, words);
+                self.values.assign_words(name, words);
             }
             Node::Inline { name, nodes, .. } => {
                 if self.inlines.len() < self.limits.names && !self.inlines.contains_key(name) {
@@ -119,6 +109,43 @@ impl Run {
             Node::Command(command) => self.command(&command.0, env, ops)?,
         }
         Ok(())
+    }
+
+    /// Carries out a command of SSI.
+    fn command(
+        &mut self,
+        command: &Kind,
+        env: &dyn Environment,
+        ops: &mut Vec<Op>,
+    ) -> Result<(), Error> {
+        match self.ssi.command(command, &mut self.values, env) {
+            Outcome::Bytes(value) => bytes(value, ops),
+            Outcome::Include { fragment, block } => {
+                let nodes = block.map(|name| self.inlines.get(name).map(Arc::clone));
+                if let Some(None) = nodes {
+                    bytes(self.ssi.message(), ops);
+                    return Ok(());
+                }
+                let stub = self.stub(nodes.flatten(), env)?;
+                ops.push(Op::Include(Box::new(Fragment { stub, ..fragment })));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a block comes to in the place of a fragment.
+    fn stub(
+        &mut self,
+        block: Option<Arc<[Node]>>,
+        env: &dyn Environment,
+    ) -> Result<Option<Vec<Op>>, Error> {
+        // A stub's own includes have none: so no stub is within itself.
+        let Some(nodes) = block.filter(|_| self.depth == 0) else { return Ok(None) };
+        self.depth += 1;
+        let mut stub = Vec::new();
+        let done = self.all(&nodes, env, &mut stub);
+        self.depth -= 1;
+        done.map(|()| Some(stub))
     }
 
     fn all(
@@ -150,7 +177,7 @@ impl Run {
             Some(open) => {
                 let address = |template| {
                     let words = self.expanded(template, env);
-                    crate::address::safe(&esi::put(words, Purpose::Address))
+                    crate::address::safe(&put(words, Purpose::Address))
                 };
                 let (src, alt) = (address(&open.src), open.alt.as_ref().map(address));
                 Fragment { src, alt, ..(*include.fragment).clone() }
@@ -195,33 +222,4 @@ fn bytes(value: Vec<u8>, ops: &mut Vec<Op>) {
     if !value.is_empty() {
         ops.push(Op::Bytes(value));
     }
-}
-
-/// The variables that a page has set.
-#[derive(Debug, Default)]
-struct Values {
-    all: BTreeMap<Box<[u8]>, Vec<u8>>,
-    /// The pieces of those values that a client has a part in.
-    words: BTreeMap<Box<[u8]>, Vec<Word>>,
-}
-
-/// One of a query's values, as it was sent.
-fn of_query<'q>(query: &'q [u8], name: &[u8], is_any_case: bool) -> Option<&'q [u8]> {
-    query.split(|byte| *byte == b'&').find_map(|pair| {
-        let equals = memchr::memchr(b'=', pair)?;
-        let is_it = match is_any_case {
-            true => pair[..equals].eq_ignore_ascii_case(name),
-            false => &pair[..equals] == name,
-        };
-        is_it.then_some(&pair[equals + 1..])
-    })
-}
-
-/// One of a request's cookies.
-fn of_cookies(cookies: &[u8], name: &[u8]) -> Option<Vec<u8>> {
-    cookies.split(|byte| *byte == b';').find_map(|pair| {
-        let pair = pair.trim_ascii();
-        let equals = memchr::memchr(b'=', pair)?;
-        (&pair[..equals] == name).then(|| pair[equals + 1..].to_vec())
-    })
 }

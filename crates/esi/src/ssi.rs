@@ -7,58 +7,30 @@
 mod command;
 mod condition;
 mod date;
+mod parameters;
+mod state;
 #[cfg(test)]
 mod tests;
 mod text;
 
-use crate::document::{Node, join_last};
 use crate::fragment::Include;
 use crate::limits::Limits;
 use crate::lines::Lines;
+use crate::node::{Node, join_last};
 use crate::remark::{Remarks, What};
 use crate::seek;
 
 pub use command::Command;
-pub(crate) use command::{Encoding, Kind, Switch};
+pub(crate) use command::{Kind, Switch};
 pub(crate) use condition::{Condition, Pattern};
 pub(crate) use date::formatted;
-pub(crate) use text::{Piece, Text, encoded};
+pub(crate) use text::{Encoding, Piece, Text, encoded};
 
-use command::Parameters;
+use parameters::Parameters;
+use state::{SsiState, bad};
 
 /// The beginning of a command.
 const MARK: &[u8] = b"<!--#";
-/// Its end.
-const END: &[u8; 3] = b"-->";
-
-#[derive(Clone, Copy, Debug)]
-enum SsiState {
-    Text,
-    /// So many bytes into [`MARK`].
-    Mark(usize),
-    /// Before the command's name.
-    Begun,
-    Name,
-    /// Between parameters.
-    Between,
-    Parameter,
-    /// Between a parameter's name and its `=`.
-    Named,
-    /// After `=`.
-    Equals,
-    /// In a value that ends with this quote.
-    Value(u8),
-    /// After a backslash in it.
-    Escaped(u8),
-    /// After a value's quote.
-    Quoted,
-    /// So many bytes into [`END`].
-    End(usize),
-    /// In a command that is not one, so many bytes into [`END`].
-    Bad(usize),
-    /// Beyond a limit: all is text.
-    Rest,
-}
 
 /// A block that is open.
 #[derive(Debug)]
@@ -245,11 +217,4 @@ impl SsiMachine {
             (self.taken, self.text_end) = (at, Some(at));
         }
     }
-}
-
-/// The state after a byte that no command has there. As in nginx, what does not fit the end is not
-/// looked at again.
-fn bad(state: SsiState, byte: u8) -> SsiState {
-    let SsiState::Bad(matched) = state else { return SsiState::Bad(0) };
-    SsiState::Bad(if END.get(matched) == Some(&byte) { matched + 1 } else { 0 })
 }

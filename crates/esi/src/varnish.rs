@@ -6,33 +6,21 @@
 //! never finds a real one. Here, both are one.
 
 mod include;
+mod rules;
 mod runs;
 #[cfg(test)]
 mod tests;
 
-use crate::attribute::{begins_name, is_name};
-use crate::document::Node;
+use crate::attribute::{begins_name, is_name, is_space};
 use crate::limits::Limits;
+use crate::node::Node;
 use crate::remark::{Remarks, What};
 use crate::seek::{Seek, Standing};
 
+pub use rules::VarnishRules;
+
 use include::Src;
 use runs::Runs;
-
-/// Parameters of varnishd, members of `feature` that begin with `esi_`; their defaults are its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct VarnishRules {
-    /// Pages are read even if their first byte other than white space is no `<`.
-    pub disable_xml_check: bool,
-    /// Instructions are found within other tags.
-    pub ignore_other_elements: bool,
-    /// `https://` in an address counts as `http://`.
-    pub ignore_https: bool,
-    /// A mark of UTF-8 at the beginning is removed.
-    pub remove_bom: bool,
-    /// An include without `onerror="continue"` fails its page if it fails.
-    pub include_onerror: bool,
-}
 
 /// Beginnings of what is no other tag, after `<`.
 const MARKS: [&[u8]; 5] = [b"!--esi", b"!--", b"esi:", b"/esi:", b"![CDATA["];
@@ -549,8 +537,4 @@ fn until(end: &[u8; 3], matched: u8, byte: u8) -> Option<u8> {
         return Some(0);
     }
     (matched < 2).then_some(matched + 1)
-}
-
-const fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }

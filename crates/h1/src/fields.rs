@@ -7,9 +7,9 @@ use base::Limit;
 use message::header::Span;
 use message::{HeaderId, tags};
 
-use crate::HeadLimits;
 use crate::class;
 use crate::error::{FieldError, RequestError, ResponseError};
+use crate::limits::HeadLimits;
 
 /// Beyond this a name does not fit a span.
 const NAME_BYTES: usize = u16::MAX as usize;

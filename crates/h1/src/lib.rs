@@ -21,68 +21,16 @@ mod fields;
 mod framing;
 #[cfg(feature = "fuzzing")]
 pub mod fuzz;
+mod limits;
+mod progress;
 mod request;
 mod response;
 mod stored;
 
 pub use body::{BodyReader, BodyStep};
 pub use error::{BodyError, FieldError, FramingError, RequestError, ResponseError};
+pub use limits::HeadLimits;
+pub use progress::Progress;
 pub use request::RequestReader;
 pub use response::{ResponseHead, ResponseReader};
 pub use stored::parse_stored_head;
-
-/// Limits of a head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeadLimits {
-    /// Bytes of the whole head, start line and final blank line included.
-    pub head_bytes: usize,
-    /// Bytes of one field line without its CRLF.
-    pub field_bytes: usize,
-    /// Fields of one head.
-    pub field_count: usize,
-    /// Bytes of a request target.
-    pub target_bytes: usize,
-    /// True if a target may have raw UTF-8, which is then escaped.
-    pub raw_utf8: bool,
-    /// Bytes of a response's fields with surrogate keys, beside the others; no more than
-    /// `field_bytes` for one when it is zero.
-    pub tag_bytes: usize,
-}
-
-impl HeadLimits {
-    /// Those of origins' responses.
-    pub fn of_origins(limits: &base::Limits) -> Self {
-        let bytes = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
-        let or = |own: u64, common: usize| if own == 0 { common } else { bytes(own) };
-        let common = Self::from(limits);
-        Self {
-            head_bytes: or(limits.response_header_bytes, common.head_bytes),
-            field_bytes: or(limits.response_field_bytes, common.field_bytes),
-            tag_bytes: bytes(limits.tag_bytes).saturating_mul(2),
-            ..common
-        }
-    }
-}
-
-impl From<&base::Limits> for HeadLimits {
-    fn from(limits: &base::Limits) -> Self {
-        let bytes = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
-        Self {
-            head_bytes: bytes(limits.header_bytes),
-            field_bytes: bytes(limits.header_field_bytes),
-            field_count: bytes(limits.header_count),
-            target_bytes: bytes(limits.target_bytes),
-            raw_utf8: true,
-            tag_bytes: 0,
-        }
-    }
-}
-
-/// The progress of a reader: it needs more bytes, or is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress<T> {
-    /// Everything so far is well-formed; call again when there are more bytes.
-    Partial,
-    /// Done.
-    Complete(T),
-}

@@ -5,10 +5,12 @@ use message::authority::{parse_authority, write_authority};
 use message::header::Span;
 use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, Version, target};
 
+use crate::class;
 use crate::error::{FieldError, RequestError};
 use crate::fields::{self, Event, FieldLines};
 use crate::framing::Facts;
-use crate::{HeadLimits, Progress, class};
+use crate::limits::HeadLimits;
+use crate::progress::Progress;
 
 /// Longest method understood, in bytes; the longest registered one has 16 (UPDATEREDIRECTREF has
 /// 17).

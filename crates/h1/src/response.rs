@@ -4,10 +4,12 @@ use base::Limit;
 use message::header::Span;
 use message::{Framing, HeaderId, Method, Response, Status, Version, list, tags};
 
+use crate::class;
 use crate::error::{FieldError, FramingError, ResponseError};
 use crate::fields::{self, Event, FieldLines, LineFeeds};
 use crate::framing::Facts;
-use crate::{HeadLimits, Progress, class};
+use crate::limits::HeadLimits;
+use crate::progress::Progress;
 
 /// `HTTP/1.1 200`
 const STATUS_BYTES: usize = 12;

@@ -4,17 +4,17 @@
 //! A directory that is no volume is left exactly as it is.
 
 mod export;
+mod look;
 mod told;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use base::clock::System;
 use clap::{Args, Subcommand};
-use disk::Clock;
-use disk::tools::{self, Checked, Summary};
-use disk::vfs::{Real, Vfs};
+use disk::tools;
 use serde_json::{Value, json};
+
+use look::{Look, clock, is_sound, open};
 
 /// Actions on volumes.
 #[derive(Clone, Debug, Subcommand)]
@@ -98,48 +98,6 @@ pub(crate) fn run(verb: &DiskVerb) -> Result<(), String> {
     }
 }
 
-/// The clocks of the system.
-fn clock() -> Clock {
-    Arc::new(|| System.now())
-}
-
-/// Opens a volume's directory. Another one would become private by that, so it is not opened.
-fn open(path: &Path) -> Result<Arc<dyn Vfs>, String> {
-    let failed = |why: String| format!("larder: {}: {why}", path.display());
-    let names = std::fs::read_dir(path).map_err(|error| failed(error.to_string()))?;
-    let mut names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    // One that was never whole has data alone.
-    if !names.any(|name| name == "superblock" || name == "data-0000") {
-        return Err(failed("there is no volume here".to_owned()));
-    }
-    let real = Real::at(path).of_anyone();
-    real.list().map_err(|error| failed(error.to_string()))?;
-    Ok(Arc::new(real))
-}
-
-/// The result of looking at a volume.
-enum Look<T> {
-    Free(T),
-    /// A daemon has it.
-    InUse,
-    /// The reason why it cannot be looked at.
-    Failed(String),
-}
-
-impl<T> Look<T> {
-    fn at(path: &Path, look: fn(&Arc<dyn Vfs>, &Clock) -> Result<T, disk::Error>) -> Self {
-        let vfs = match open(path) {
-            Ok(vfs) => vfs,
-            Err(why) => return Self::Failed(why),
-        };
-        match look(&vfs, &clock()) {
-            Ok(found) => Self::Free(found),
-            Err(disk::Error::Locked { .. }) => Self::InUse,
-            Err(error) => Self::Failed(format!("larder: {error}")),
-        }
-    }
-}
-
 fn stat(volumes: &Volumes, as_json: bool) -> Result<(), String> {
     let (paths, index_most) = (volumes.paths()?, volumes.index_most());
     let now_ms = System.now().unix_ms;
@@ -187,12 +145,6 @@ fn finish(as_json: bool, values: Vec<Value>, failed: bool, why: &str) -> Result<
         base::show!("{}", json!({ "volumes": values }));
     }
     if failed { Err(format!("larder: {why}")) } else { Ok(()) }
-}
-
-/// Returns true if nothing is damaged. A segment without a table is what a crash leaves.
-fn is_sound(checked: &Checked) -> bool {
-    let Summary { trusted, stats, .. } = &checked.summary;
-    checked.flaws.is_empty() && *trusted && stats.damaged_snapshot == 0
 }
 
 fn empty(paths: &[PathBuf], yes: bool) -> Result<(), String> {

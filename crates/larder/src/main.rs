@@ -14,6 +14,8 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use tools::{AdminArgs, PartArgs};
 
+use serve_verb::USUAL_CONFIG;
+
 #[cfg(not(larder_demo))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -21,9 +23,6 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// The program with the screens, and the one that puts load on servers.
 const TOP: &str = "larder-top";
 const BENCH: &str = "larder-bench";
-
-/// The configuration file, where none is named.
-const USUAL_CONFIG: &str = "/etc/larder/larder.toml";
 
 /// The ways to stop a daemon.
 const STOP: &str = "larder: a daemon is stopped by `systemctl stop larder`, one that was started by \

@@ -10,7 +10,10 @@ use tools::{AdminArgs, default_socket};
 use vcl::params::Params;
 use vcl::params::TABLE;
 
-use crate::{USUAL_CONFIG, varnishd};
+use crate::varnishd;
+
+/// The configuration file, where none is named.
+pub(crate) const USUAL_CONFIG: &str = "/etc/larder/larder.toml";
 
 /// Arguments of `serve`.
 #[derive(Clone, Debug, Args)]

@@ -4,6 +4,7 @@
 //! Nothing here knows a verb or a key of its own. The same tables give the same bytes: no page has
 //! the folder, the user or the time that it was made by.
 
+mod document;
 mod settings;
 mod verbs;
 
@@ -18,8 +19,8 @@ use clap::Command;
 pub use clap_complete::Shell;
 use tools::Program;
 
-/// The book that all pages belong to, in the middle of their first line.
-const BOOK: &str = "Larder";
+pub use document::Document;
+use document::Edition;
 
 /// Shells that get completions, each with its file's place below [`write()`]'s folder: the name by
 /// which that shell finds it.
@@ -28,23 +29,6 @@ const SHELLS: [(Shell, &str); 3] = [
     (Shell::Zsh, "completions/_larder"),
     (Shell::Fish, "completions/larder.fish"),
 ];
-
-/// One file: a page or the completions for a shell.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
-    /// Place below the folder, such as `man1/larder-serve.1`.
-    pub path: String,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-}
-
-/// The last line of all pages.
-#[derive(Clone, Copy, Debug)]
-struct Edition<'a> {
-    date: &'a str,
-    /// The program and its version.
-    source: &'a str,
-}
 
 /// Returns all files: a page of section 1 for every verb that is shown, larder.toml(5), and the
 /// completions for each shell. `date` is that of the pages, such as `2026-11-27`.

@@ -3,7 +3,7 @@
 use roff::{Inline, Roff, bold, italic, roman};
 use tools::{Section, Settings};
 
-use crate::{BOOK, Edition};
+use crate::document::{BOOK, Edition};
 
 /// Makes the page.
 pub(crate) fn page(settings: &Settings, edition: Edition<'_>) -> String {

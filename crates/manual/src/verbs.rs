@@ -6,7 +6,7 @@ use clap::Command;
 use clap_mangen::Man;
 use roff::{Roff, bold, roman};
 
-use crate::{BOOK, Document, Edition};
+use crate::document::{BOOK, Document, Edition};
 
 /// Makes the page of `command` and those of all verbs below it.
 pub(crate) fn pages(command: &Command, edition: Edition<'_>) -> io::Result<Vec<Document>> {

@@ -3,9 +3,9 @@
 //! A cache appends its member after those of the caches nearer to the origin and changes none of
 //! them.
 
-use crate::header::is_token_byte;
 use crate::pseudonym::{FieldStart, Pseudonym};
 use crate::response::Status;
+use crate::sf::write_token_or_string;
 
 /// Why a request went forward to the origin (RFC 9211 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,26 +131,6 @@ impl<'a> CacheStatus<'a> {
 /// Structured field integers have 15 digits at most (RFC 9651 3.3.1).
 fn clamp_integer(n: i64) -> i64 {
     n.clamp(-999_999_999_999_999, 999_999_999_999_999)
-}
-
-/// Writes `text` as a token if it is one, else as a string; a string holds only printable ASCII,
-/// and what is not becomes `?`.
-pub(crate) fn write_token_or_string(text: &str, out: &mut Vec<u8>) {
-    let bytes = text.as_bytes();
-    let starts = bytes.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'*');
-    if starts && bytes.iter().all(|b| is_token_byte(*b) || matches!(b, b':' | b'/')) {
-        out.extend_from_slice(bytes);
-        return;
-    }
-    out.push(b'"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend_from_slice(&[b'\\', c as u8]),
-            ' '..='~' => out.push(c as u8),
-            _ => out.push(b'?'),
-        }
-    }
-    out.push(b'"');
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Rules for the bytes of a token, a target, a host or a value are here once, for every version of
 //! HTTP.
 
-use crate::header::is_token_byte;
+use crate::token::is_token_byte;
 
 /// Bytes of a token (RFC 9110 5.6.2).
 pub const TOKEN: u8 = 1;

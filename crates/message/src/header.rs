@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use crate::class;
 pub use crate::class::is_value;
+pub use crate::token::{is_token, is_token_byte};
 
 macro_rules! known {
     ($($variant:ident $name:literal;)*) => {
@@ -655,31 +656,4 @@ fn position(bytes: &[u8], spans: &[Span], id: HeaderId, name: &[u8]) -> Option<u
         return spans.iter().position(|s| s.id == id);
     }
     spans.iter().position(|s| is_called(bytes, s, HeaderId::Other, name))
-}
-
-/// Returns true if `name` is a token (RFC 9110 5.6.2), as every field name must be.
-pub fn is_token(name: &[u8]) -> bool {
-    !name.is_empty() && name.iter().all(|b| is_token_byte(*b))
-}
-
-/// Returns true if `b` may stand in a token (RFC 9110 5.6.2).
-pub const fn is_token_byte(b: u8) -> bool {
-    b.is_ascii_alphanumeric()
-        || matches!(
-            b,
-            b'!' | b'#'
-                | b'$'
-                | b'%'
-                | b'&'
-                | b'\''
-                | b'*'
-                | b'+'
-                | b'-'
-                | b'.'
-                | b'^'
-                | b'_'
-                | b'`'
-                | b'|'
-                | b'~'
-        )
 }

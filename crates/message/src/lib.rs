@@ -34,6 +34,7 @@ pub mod store;
 pub mod tags;
 pub mod target;
 pub mod targeted;
+mod token;
 pub mod trace_context;
 pub mod trailers;
 pub mod upgrade;

@@ -1,8 +1,8 @@
 //! The name of this proxy in Via and Cache-Status, and the beginnings of the fields that say it:
 //! every hit writes both.
 
-use crate::cache_status::write_token_or_string;
 use crate::header::HeaderId;
+use crate::sf::write_token_or_string;
 
 /// The name of a proxy (RFC 9110 7.6.3), prepared for the fields that hold it.
 #[derive(Debug)]

@@ -330,6 +330,26 @@ fn skip(rest: &mut &[u8], bytes: &[u8]) {
     take_while(rest, |b| bytes.contains(&b));
 }
 
+/// Writes `text` as a token if it is one, else as a string; a string holds only printable ASCII,
+/// and what is not becomes `?`.
+pub(crate) fn write_token_or_string(text: &str, out: &mut Vec<u8>) {
+    let bytes = text.as_bytes();
+    let starts = bytes.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'*');
+    if starts && bytes.iter().all(|b| is_token_byte(*b) || matches!(b, b':' | b'/')) {
+        out.extend_from_slice(bytes);
+        return;
+    }
+    out.push(b'"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend_from_slice(&[b'\\', c as u8]),
+            ' '..='~' => out.push(c as u8),
+            _ => out.push(b'?'),
+        }
+    }
+    out.push(b'"');
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,6 +19,7 @@ pub mod suite;
 pub mod tally;
 pub mod text;
 pub mod troubles;
+mod view;
 pub mod visits;
 pub mod vsl;
 pub mod wanted;

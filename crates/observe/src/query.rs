@@ -13,16 +13,13 @@
 
 mod field;
 mod lex;
+mod node;
 mod parse;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
-use std::net::IpAddr;
 use std::ops::Range;
-
-use ipnet::IpNet;
-use regex::bytes::Regex;
 
 use crate::format::Fields;
 use crate::record::Record;
@@ -30,6 +27,8 @@ use crate::record::Record;
 use field::QueryField;
 pub use field::{ABOUT, About};
 pub(crate) use field::{NamedField, Seen};
+use lex::Wrong;
+use node::Node;
 
 /// A filter, ready to be asked.
 #[derive(Clone, Debug)]
@@ -59,43 +58,13 @@ impl fmt::Display for QueryError {
 
 impl std::error::Error for QueryError {}
 
-#[derive(Clone, Debug)]
-enum Node {
-    And(Vec<Self>),
-    Or(Vec<Self>),
-    Not(Box<Self>),
-    Says(QueryField),
-    Text(QueryField, TextTest),
-    Number(QueryField, Op, i128),
-    Client(bool, IpNet),
-}
-
-#[derive(Clone, Debug)]
-enum TextTest {
-    Is(bool, Vec<u8>),
-    Matches(bool, Regex),
-}
-
-/// A comparison of two values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Op {
-    Equal,
-    NotEqual,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-    Matches,
-    MatchesNot,
-}
-
 impl Query {
     /// Reads a filter for records with `fields`.
     ///
     /// # Errors
     /// Returns the mistake in `text`, and its place.
     pub fn parse(text: &str, fields: &Fields) -> Result<Self, QueryError> {
-        parse::query(text, fields).map(Self).map_err(|parse::Wrong { span, message }| QueryError {
+        parse::query(text, fields).map(Self).map_err(|Wrong { span, message }| QueryError {
             text: text.to_owned(),
             span,
             message,
@@ -110,82 +79,5 @@ impl Query {
     /// Returns true if `record` passes the filter.
     pub fn matches(&self, record: &Record<'_>) -> bool {
         self.0.holds(record)
-    }
-}
-
-impl Node {
-    fn names(&self, wanted: QueryField) -> bool {
-        match self {
-            Self::And(nodes) | Self::Or(nodes) => nodes.iter().any(|node| node.names(wanted)),
-            Self::Not(node) => node.names(wanted),
-            Self::Says(field) | Self::Text(field, _) | Self::Number(field, ..) => *field == wanted,
-            Self::Client(..) => wanted == QueryField::Client,
-        }
-    }
-
-    fn holds(&self, record: &Record<'_>) -> bool {
-        match self {
-            Self::And(all) => all.iter().all(|node| node.holds(record)),
-            Self::Or(any) => any.iter().any(|node| node.holds(record)),
-            Self::Not(node) => !node.holds(record),
-            Self::Says(field) => match field.of(record) {
-                Seen::Nothing => false,
-                Seen::Text(text) => !text.is_empty(),
-                Seen::Number(number) => number != 0,
-                Seen::Client(client) => client.is_some(),
-            },
-            Self::Text(field, test) => {
-                let text = match field.of(record) {
-                    Seen::Text(text) => text,
-                    _ => b"",
-                };
-                match test {
-                    test if *field == QueryField::Vcl => test.holds_for_lines(text),
-                    // Words for how it was served are the only ones whose case says nothing.
-                    TextTest::Is(wanted, word)
-                        if matches!(field, QueryField::Served | QueryField::Kind) =>
-                    {
-                        text.eq_ignore_ascii_case(word) == *wanted
-                    }
-                    TextTest::Is(wanted, word) => (text == word) == *wanted,
-                    TextTest::Matches(wanted, regex) => regex.is_match(text) == *wanted,
-                }
-            }
-            Self::Number(field, op, value) => match field.of(record) {
-                Seen::Number(number) => op.holds(number, *value),
-                // What is not known is not equal to anything, and neither more nor less.
-                _ => *op == Op::NotEqual,
-            },
-            Self::Client(wanted, net) => {
-                let inside = |address: IpAddr| net.contains(&address);
-                record.client.is_some_and(inside) == *wanted
-            }
-        }
-    }
-}
-
-impl TextTest {
-    /// Returns true if one line of `text` passes the test. A negated test must hold for all lines.
-    fn holds_for_lines(&self, text: &[u8]) -> bool {
-        let any = |is: &dyn Fn(&[u8]) -> bool| crate::steps::lines(text).any(is);
-        match self {
-            Self::Is(wanted, word) => any(&|line| line == word) == *wanted,
-            Self::Matches(wanted, regex) => any(&|line| regex.is_match(line)) == *wanted,
-        }
-    }
-}
-
-impl Op {
-    fn holds(self, own: i128, other: i128) -> bool {
-        match self {
-            Self::Equal => own == other,
-            Self::NotEqual => own != other,
-            Self::Less => own < other,
-            Self::LessEqual => own <= other,
-            Self::Greater => own > other,
-            Self::GreaterEqual => own >= other,
-            // The parser has no patterns for numbers.
-            Self::Matches | Self::MatchesNot => false,
-        }
     }
 }

@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 
 use crate::heads::{self, Side};
-use crate::pattern::View;
 use crate::record::Record;
 use crate::steps::{self, Step};
+use crate::view::View;
 
 /// A record: its tag, and its text.
 pub type VslLine<'a> = (&'static str, Cow<'a, [u8]>);

@@ -1,6 +1,6 @@
 //! Headers read and refused, however they are cut.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use proptest::prelude::*;
 

@@ -3,7 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
-use crate::{Error, Header, Progress, agree, canonical};
+use crate::error::Error;
+use crate::header::{Header, Progress, agree, canonical};
 
 /// The longest line, its CRLF included: UNKNOWN with two IPv6 addresses.
 const LINE_MAX: usize = 107;

@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::{Error, Header, Progress, agree, canonical, crc};
+use crate::crc;
+use crate::error::Error;
+use crate::header::{Header, Progress, agree, canonical};
 
 pub(crate) const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 

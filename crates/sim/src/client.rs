@@ -6,18 +6,16 @@ use std::time::Duration;
 
 use base::Account;
 use cache::Reader;
-use flow::{Client, Front, LiveRef, Part, Parts, Reply, ReplyBody, Start};
-use h1::{HeadLimits, Progress, RequestReader};
-use message::{Request, Scheme};
-use policy::Peer;
+use flow::{Part, Parts, ReplyBody};
 use rt::simulation::random;
 use tokio::time::{sleep, timeout};
 
 use crate::book::{Asked, Seen, bytes};
+use crate::direct::{read_request, reply_to};
 use crate::http;
-use crate::pages;
 use crate::plan::Engine;
-use crate::wire::{Answer, Line, Outgoing};
+use crate::reading;
+use crate::wire::{Answer, Line, Outgoing, dawdle};
 use crate::world::World;
 
 /// No request takes longer than all limits on its way together.
@@ -44,7 +42,7 @@ pub(crate) async fn live(world: Rc<World>, number: u64) {
         let of_page = !world.plan.pages.is_empty() && random(2) == 0;
         let exchange = async {
             match world.plan.engine {
-                _ if of_page => pages::ask(&world, &mut line, &account).await,
+                _ if of_page => reading::ask(&world, &mut line, &account).await,
                 _ if uploads => upload(&world, &mut line).await,
                 Engine::Direct => ask(&world, &asked, &text, &account).await,
                 Engine::Http1 if ahead > 0 => {
@@ -97,38 +95,6 @@ fn draw(world: &World) -> (Asked, String) {
     text.push_str("\r\n");
     let tick = world.book.note(format_args!("  {}", text.replace("\r\n", "; ")));
     (Asked { resource: at, variant, tick, ms: rt::now().mono_ms }, text)
-}
-
-/// Reads the text of a request.
-pub(crate) fn read_request(text: &str) -> Request {
-    let mut request = Request::new();
-    let limits = HeadLimits::from(&base::Limits::default());
-    let read = RequestReader::new().read(text.as_bytes(), &limits, Scheme::Http, &mut request);
-    assert!(matches!(read, Ok(Progress::Complete(_))), "{read:?}: {text}");
-    request
-}
-
-/// Sends a request and returns the reply, as a connection does.
-pub(crate) async fn reply_to(
-    world: &World,
-    request: &mut Request,
-    account: &Arc<Account>,
-) -> (LiveRef, Reply) {
-    let live = world.core.live();
-    let client = Client {
-        peer: Peer::Host("192.0.2.7".parse().expect("an address")),
-        near: false,
-        secured: None,
-        line: None,
-        account,
-    };
-    world.asked.set(world.asked.get() + 1);
-    let (start, _) = world.core.start(&live, request, &client, world.core.now());
-    let reply = match start {
-        Start::Reply(reply) => reply,
-        Start::Slow(slow) => slow.run(&world.core, request, None, Front::of(account)).await,
-    };
-    (live, reply)
 }
 
 async fn ask(world: &World, asked: &Asked, text: &str, account: &Arc<Account>) -> String {
@@ -305,11 +271,4 @@ async fn take(world: &World, body: ReplyBody, account: &Arc<Account>) -> Option<
 
 fn all_of(parts: Parts) -> Vec<Part> {
     parts.collect()
-}
-
-/// Takes some time over the next piece, now and then.
-pub(crate) async fn dawdle(world: &World) {
-    if !world.plan.quiet && random(10) == 0 {
-        sleep(Duration::from_millis(random(400))).await;
-    }
 }

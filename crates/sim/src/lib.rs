@@ -8,11 +8,13 @@
 
 mod book;
 mod client;
+mod direct;
 mod http;
 mod origin;
 mod pages;
 mod plan;
 mod purge;
+mod reading;
 mod wire;
 mod world;
 
@@ -90,7 +92,7 @@ pub fn run(seed: u64, traced: bool) -> Result<Tally, Box<Failure>> {
 }
 
 async fn play(book: Rc<Book>, plan: Plan) {
-    let world = World::build(&book, plan);
+    let world = World::build(&book, plan, origin::serve);
     let mut tasks: Vec<_> = (0..world.plan.clients)
         .map(|number| rt::spawn_local(client::live(Rc::clone(&world), number)))
         .collect();

@@ -1,31 +1,16 @@
-//! Pages that are put together of fragments: what they are, and the promise about them. Each comes
-//! to its end, at whatever pace it is read, and has all that it names.
+//! Pages that are put together of fragments, as their origin has them and as clients get them.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use base::Account;
-use flow::{Part, ReplyBody};
 use rt::simulation::{Draws, random};
-use tokio::time::sleep;
-
-use crate::client::{read_request, reply_to};
-use crate::plan::Engine;
-use crate::wire::{Answer, Line, Outgoing};
-use crate::world::World;
 
 /// A longest fragment now and then, in bytes.
 const LARGEST: u64 = 4 << 20;
-/// A slow reader takes as many pauses of at most this.
-const PAUSES: u64 = 20;
-const PAUSE_MS: u64 = 500;
 
 /// One page.
 #[derive(Debug)]
 pub(crate) struct Page {
     /// The site that it belongs to, as of a resource.
     pub(crate) site: usize,
-    path: String,
+    pub(crate) path: String,
     /// 0 for one that is not stored.
     ttl_s: u64,
     /// Bytes of each of its texts.
@@ -97,7 +82,8 @@ impl Pages {
         self.pages.is_empty()
     }
 
-    fn any(&self) -> &Page {
+    /// One of them, as it falls.
+    pub(crate) fn any(&self) -> &Page {
         &self.pages[random(self.pages.len() as u64) as usize]
     }
 
@@ -132,127 +118,10 @@ impl Pages {
     }
 
     /// The page as its clients get it.
-    fn together(&self, page: &Page) -> Vec<u8> {
+    pub(crate) fn together(&self, page: &Page) -> Vec<u8> {
         let numbered = |path: &str| self.fragments.iter().position(|one| one.path == path);
         self.body(page, |fragment| {
             letters(numbered(&fragment.path).unwrap_or_default() as u64, fragment.bytes)
         })
-    }
-}
-
-/// Asks for a page, and holds it against the truth.
-pub(crate) async fn ask(world: &World, line: &mut Line, account: &Arc<Account>) -> String {
-    let pages = &world.plan.pages;
-    let page = pages.any();
-    let host = ["d.example", "v.example"][page.site];
-    let text = format!("GET {} HTTP/1.1\r\nHost: {host}\r\n\r\n", page.path);
-    world.book.note(format_args!("  {}", text.replace("\r\n", "; ")));
-    let expected = pages.together(page);
-    let answer = match world.plan.engine {
-        Engine::Direct => Ok(take(world, &text, account, expected.len() as u64).await),
-        Engine::Http1 | Engine::Http2 => {
-            line.ask(world, &Outgoing { head: &text, body: &[] }).await
-        }
-    };
-    let (status, body) = match answer {
-        Ok(Answer { status, body, .. }) => (status, body),
-        Err(why) => {
-            world.book.fail(|| format!("{why}: {page:?}"));
-            return "a fault".to_owned();
-        }
-    };
-    let length = body.as_ref().map(Vec::len);
-    // Nothing but want of memory makes it another.
-    if !world.plan.is_tight && (status != 200 || body.as_ref() != Some(&expected)) {
-        let of = expected.len();
-        world.book.fail(|| format!("{status} with {length:?} bytes of {of}: {page:?} {pages:?}"));
-    }
-    format!("a page of {length:?} bytes")
-}
-
-/// Takes a page from the core itself, at one pace or another.
-async fn take(world: &World, text: &str, account: &Arc<Account>, bytes: u64) -> Answer {
-    let mut request = read_request(text);
-    let (live, mut reply) = reply_to(world, &mut request, account).await;
-    let mut head = Vec::new();
-    reply.write_head(&live, &mut head);
-    let head = String::from_utf8_lossy(&head).into_owned();
-    let mut pace = Pace::draw(bytes);
-    let mut body = Some(Vec::new());
-    let add = |body: &mut Option<Vec<u8>>, bytes: &[u8]| {
-        if let Some(body) = body {
-            body.extend_from_slice(bytes);
-        }
-    };
-    match std::mem::replace(&mut reply.body, ReplyBody::None) {
-        ReplyBody::Parts(parts) => {
-            for part in parts {
-                pace.passed(part.len()).await;
-                match part {
-                    Part::Bytes(bytes) => add(&mut body, &bytes),
-                    Part::Stored(object, range) => {
-                        let pieces = object.whole();
-                        pieces
-                            .iter()
-                            .flat_map(|whole| whole.range(range.clone()))
-                            .for_each(|piece| add(&mut body, piece));
-                    }
-                    Part::File(..) => body = None,
-                }
-            }
-        }
-        ReplyBody::Stream { mut reader, .. } => {
-            reader.hold_for(account);
-            loop {
-                match reader.next().await {
-                    Ok(Some(bytes)) => {
-                        add(&mut body, &bytes);
-                        pace.passed(bytes.len() as u64).await;
-                    }
-                    Ok(None) => break,
-                    Err(_) => {
-                        body = None;
-                        break;
-                    }
-                }
-            }
-        }
-        _ => {}
-    }
-    Answer { status: http_status(&head), head, body }
-}
-
-fn http_status(head: &str) -> u16 {
-    head.get(9..12).and_then(|digits| digits.parse().ok()).unwrap_or(0)
-}
-
-/// The pace of a reader.
-struct Pace {
-    /// Bytes between two pauses.
-    every: u64,
-    passed: u64,
-    pause_ms: u64,
-}
-
-impl Pace {
-    /// One for about `bytes`: none pauses so long that the whole takes longer than an exchange may.
-    fn draw(bytes: u64) -> Self {
-        let pauses = match random(3) {
-            0 => 0,
-            _ => 1 + random(PAUSES),
-        };
-        Self {
-            every: bytes.checked_div(pauses).unwrap_or(u64::MAX).max(1),
-            passed: 0,
-            pause_ms: PAUSE_MS,
-        }
-    }
-
-    async fn passed(&mut self, bytes: u64) {
-        self.passed += bytes;
-        if self.passed >= self.every {
-            self.passed = 0;
-            sleep(Duration::from_millis(random(self.pause_ms))).await;
-        }
     }
 }

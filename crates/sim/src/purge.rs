@@ -11,7 +11,7 @@ use rt::simulation::random;
 use tokio::time::sleep;
 
 use crate::book::Scope;
-use crate::client::{read_request, reply_to};
+use crate::direct::{read_request, reply_to};
 use crate::world::World;
 
 /// The longest that an operator waits for the count of what was hit.

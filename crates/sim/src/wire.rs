@@ -11,7 +11,6 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::time::sleep;
 
-use crate::client::dawdle;
 use crate::http;
 use crate::plan::Engine;
 use crate::world::World;
@@ -251,6 +250,13 @@ async fn receive(
     };
     let keeps = keeps && body.is_some();
     Ok((Answer { status, head, body }, keeps))
+}
+
+/// Takes some time over the next piece, now and then.
+pub(crate) async fn dawdle(world: &World) {
+    if !world.plan.quiet && random(10) == 0 {
+        sleep(Duration::from_millis(random(400))).await;
+    }
 }
 
 /// Receives more, slowly now and then; 0 at the end, however it came.

@@ -30,7 +30,6 @@ use vcl::program::{Input, Instance, Program, Rules};
 use vcl::source::NoFiles;
 
 use crate::book::Book;
-use crate::origin::serve;
 use crate::plan::{Engine, Plan};
 
 /// Everything that may go on behind the last answer is over after so long.
@@ -73,8 +72,12 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Builds what `plan` says, with its origin listening.
-    pub(crate) fn build(book: &Rc<Book>, plan: Plan) -> Rc<Self> {
+    /// Builds what `plan` says; `serve` is its origin.
+    pub(crate) fn build<F: Future<Output = ()> + 'static>(
+        book: &Rc<Book>,
+        plan: Plan,
+        serve: impl FnOnce(Rc<Self>, UnixListener) -> F,
+    ) -> Rc<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("larder-sim-{}-{number}", std::process::id());

@@ -8,8 +8,8 @@ use rustls::server::danger::ClientCertVerifier;
 
 use crate::error::MaterialError;
 use crate::pair::certificates;
+use crate::provider::provider;
 use crate::roster::{Known, Roster};
-use crate::server::provider;
 use crypto::digest::{Context, SHA256};
 
 /// A client's duty to have a certificate.

@@ -12,7 +12,7 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 
 use crate::error::MaterialError;
-use crate::server::provider;
+use crate::provider::provider;
 
 /// The protocol that authorities ask for (RFC 8737 6.2).
 const ACME_TLS: &[u8] = b"acme-tls/1";

@@ -13,6 +13,7 @@ mod identity;
 mod keyring;
 mod ocsp;
 mod pair;
+mod provider;
 mod roster;
 mod server;
 mod session;

@@ -18,7 +18,7 @@ use x509_ocsp::{
 };
 
 use crate::certificate::extension;
-use crate::server::provider;
+use crate::provider::provider;
 use crypto::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
 const SHA1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.14.3.2.26");

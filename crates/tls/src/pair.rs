@@ -12,7 +12,7 @@ use rustls::sign::CertifiedKey;
 use crate::certificate::{self, hosts, issuer_key_and_serial, validity};
 use crate::error::MaterialError;
 use crate::ocsp::{Inquiry, Said, Staple};
-use crate::server::provider;
+use crate::provider::provider;
 
 /// A certificate chain and the key that belongs to it, checked against each other.
 #[derive(Debug)]

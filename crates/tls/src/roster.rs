@@ -18,7 +18,7 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, 
 
 use crate::error::MaterialError;
 use crate::pair::Pair;
-use crate::server::provider;
+use crate::provider::provider;
 use crypto::digest::{SHA256, digest};
 
 /// SHA-256 of a certificate.

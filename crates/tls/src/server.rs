@@ -1,13 +1,8 @@
 //! The server's side: which certificate a client is shown, and what it must show.
 
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use rustls::crypto::CryptoProvider;
-#[cfg(not(larder_demo))]
-use rustls::crypto::aws_lc_rs::default_provider;
-#[cfg(larder_demo)]
-use rustls::crypto::ring::default_provider;
 use rustls::server::{
     ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, ServerConfig,
     WebPkiClientVerifier,
@@ -20,16 +15,10 @@ use crate::challenge::Challenges;
 use crate::error::MaterialError;
 use crate::keyring::TicketKeys;
 use crate::pair::Pair;
+use crate::provider::provider;
 
 /// Application protocols offered, the preferred first (RFC 7301).
 const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
-
-/// Suites, groups and signatures as in Mozilla's intermediate profile without finite-field
-/// Diffie-Hellman, and X25519MLKEM768 first. Of the suites the client chooses.
-pub(crate) fn provider() -> Arc<CryptoProvider> {
-    static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(default_provider()));
-    Arc::clone(&PROVIDER)
-}
 
 /// The certificates that one site shows its clients, and its check of them.
 #[derive(Clone, Debug, Default)]
@@ -263,11 +252,5 @@ pub(crate) mod tests {
                 assert_eq!(of(&stranger, opened).decrypt(&ticket), None);
             }
         }
-    }
-
-    #[test]
-    fn the_post_quantum_group_comes_first() {
-        let provider = provider();
-        assert_eq!(provider.kx_groups[0].name(), rustls::NamedGroup::X25519MLKEM768);
     }
 }

@@ -19,8 +19,8 @@ use x509_cert::spki::SubjectPublicKeyInfoOwned;
 use crate::certificate;
 use crate::error::MaterialError;
 use crate::pair::{Pair, certificates};
+use crate::provider::provider;
 use crate::roster::{Known, Roster};
-use crate::server::provider;
 use crate::tickets::Tickets;
 
 /// The settings of TLS connections to origins. Two are equal when they trust and show the same.

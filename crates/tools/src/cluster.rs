@@ -1,10 +1,10 @@
 //! `larder cluster`: the nodes of a cluster, as the one asked knows them.
 
-use base::units::DurationMs;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::client::{AdminArgs, ask, call};
+use crate::numbers::coarse;
 use crate::rollout::{self, ClusterRollBackArgs, ClusterRollOutArgs, Gather};
 
 /// Verbs about a cluster.
@@ -154,12 +154,6 @@ fn told(status: &Value) -> String {
     lines.extend(configuration(&status["configuration"]));
     lines.extend(shared(&status["shared"]));
     lines.join("\n")
-}
-
-/// An age in the largest unit in which it is two at least.
-pub(crate) fn coarse(secs: u64) -> DurationMs {
-    let unit = [86_400, 3_600, 60].into_iter().find(|unit| secs >= 2 * unit).unwrap_or(1);
-    DurationMs((secs / unit * unit).saturating_mul(1000))
 }
 
 /// The configuration that all nodes share, as a line; none if they share none.

@@ -12,7 +12,8 @@ use ratatui::widgets::Paragraph;
 
 use super::feed::{Feed, FeedArgs, Window};
 use super::screen::{self, View};
-use super::{grouped, is_terminal, print, time};
+use crate::numbers::{grouped, time};
+use crate::output::{is_terminal, print};
 
 /// After so many seconds a request weighs a third.
 const PERIOD_S: f64 = 30.0;

@@ -10,7 +10,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Gauge, Sparkline};
 use ratatui::{DefaultTerminal, Frame};
 
-use super::{grouped, time};
+use crate::numbers::{grouped, time};
 
 /// Moments that the curves show.
 const MOMENTS: usize = 200;

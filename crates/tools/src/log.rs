@@ -13,8 +13,8 @@ use observe::ring::From;
 use observe::vsl;
 
 use super::feed::{Feed, FeedArgs, Kinds};
-use super::print;
 use super::tags::Tags;
+use crate::output::print;
 
 /// The time between two looks at the ring when nothing new is in it.
 const LOOK: Duration = Duration::from_millis(50);

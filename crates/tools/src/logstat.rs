@@ -10,7 +10,8 @@ use observe::access::{self, Line};
 use observe::text::Printable;
 use observe::visits::{self, Report, Rules, Span, Visits};
 
-use super::{bytes, grouped, print};
+use crate::numbers::{bytes, grouped};
+use crate::output::print;
 
 /// Longest line that is read; the rest of a longer one is left out.
 const LINE_MAX: u64 = 64 * 1024;

@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::client::{AdminArgs, ask, call};
-use crate::cluster::coarse;
+use crate::numbers::coarse;
 
 /// The time between two looks while somebody waits.
 const LOOK: Duration = Duration::from_millis(300);

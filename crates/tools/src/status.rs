@@ -5,7 +5,8 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::client::{AdminArgs, ask};
-use crate::{bytes, grouped, print};
+use crate::numbers::{bytes, grouped};
+use crate::output::print;
 
 /// Show the running daemon in a few lines: version, uptime, requests, cache, and what is amiss.
 ///

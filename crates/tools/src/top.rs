@@ -15,7 +15,8 @@ use ratatui::widgets::{Cell, Row, Table};
 
 use super::feed::{Feed, FeedArgs, Window};
 use super::screen::{self, View};
-use super::{bytes, grouped, is_terminal, print, time};
+use crate::numbers::{bytes, grouped, time};
+use crate::output::{is_terminal, print};
 
 /// After so many seconds a request weighs a third in the table.
 const PERIOD_S: f64 = 30.0;

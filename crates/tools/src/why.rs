@@ -7,8 +7,8 @@ use std::path::Path;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{is_terminal, print};
 use crate::client::{AdminArgs, call};
+use crate::output::{is_terminal, print};
 
 /// Columns of the text, and those before a sentence.
 const WIDTH: usize = 80;

@@ -6,27 +6,25 @@
 //! building machine is in the program.
 
 mod build;
+mod command;
 mod deb;
+mod encoding;
 mod image;
+mod ingredients;
 mod sbom;
 mod tree;
 
-use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use flate2::{Compression, GzBuilder};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
+
+use command::call;
+use encoding::{gzip, hex, put};
+use ingredients::{DOCUMENTS, Ingredients, UNITS};
 use tree::Tree;
-
-/// The units of the daemon and of the process that opens files for it.
-const UNITS: [&str; 3] = ["larder.service", "larder-keeper.socket", "larder-keeper@.service"];
-
-/// Where the crates' licence and changes are told in every package.
-const DOCUMENTS: [&str; 3] = ["LICENSE", "README.md", "CHANGELOG.md"];
 
 /// The words on the command line.
 #[derive(Debug, Default)]
@@ -48,39 +46,6 @@ impl Wanted {
             }
         }
         Ok(wanted)
-    }
-}
-
-/// The parts that packages are made from.
-#[derive(Debug)]
-struct Ingredients<'a> {
-    /// The workspace.
-    root: &'a Path,
-    /// The programs by their names, the daemon first, stripped.
-    programs: Vec<(&'static str, Vec<u8>)>,
-    /// Man pages and completions, as the programs wrote them.
-    manual: Tree,
-    /// The list of components, CycloneDX.
-    sbom: Vec<u8>,
-    version: String,
-    /// The time of all that is in a package: the commit's.
-    time: OffsetDateTime,
-}
-
-impl Ingredients<'_> {
-    /// Adds the programs below `folder`.
-    fn add_programs(&self, folder: &str, tree: &mut Tree) {
-        for (name, bytes) in &self.programs {
-            tree.file(&format!("{folder}/{name}"), 0o755, bytes.clone());
-        }
-    }
-
-    fn seconds(&self) -> u64 {
-        u64::try_from(self.time.unix_timestamp()).unwrap_or(0)
-    }
-
-    fn source(&self, path: &str) -> Result<Vec<u8>, String> {
-        fs::read(self.root.join(path)).map_err(|error| format!("{path}: {error}"))
     }
 }
 
@@ -186,16 +151,6 @@ fn epoch(root: &Path) -> Result<i64, String> {
     text.trim().parse().map_err(|_| format!("{:?} is no time in seconds", text.trim()))
 }
 
-/// Runs a command and returns what it printed.
-fn call(command: &mut Command) -> Result<String, String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|error| format!("{name}: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr).trim()));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
 /// Takes away what a run before has made, and nothing else.
 fn make_empty(out: &Path) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", out.display());
@@ -214,24 +169,4 @@ fn make_empty(out: &Path) -> Result<(), String> {
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     fs::write(path, bytes).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// Compresses as `gzip -9n` does: without name and time.
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
-    writer
-        .write_all(bytes)
-        .and_then(|()| writer.finish())
-        .expect("memory takes whatever is written to it")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        put(&mut text, format_args!("{byte:02x}"));
-        text
-    })
-}
-
-fn put(text: &mut String, part: std::fmt::Arguments<'_>) {
-    text.write_fmt(part).expect("a string takes whatever is written to it");
 }

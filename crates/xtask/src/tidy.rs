@@ -11,19 +11,11 @@ mod layers;
 mod mask;
 mod names;
 mod paths;
+mod problem;
 mod targets;
 mod words;
 
-/// One broken rule.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Problem {
-    /// File, relative to the workspace's root.
-    pub(crate) file: String,
-    /// Line, from 1.
-    pub(crate) line: usize,
-    /// Words that say what is wrong.
-    pub(crate) what: String,
-}
+use problem::Problem;
 
 /// Checks the workspace at `root`.
 pub(crate) fn run(root: &Path) -> Result<String, String> {

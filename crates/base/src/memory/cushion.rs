@@ -6,7 +6,9 @@ use std::net::IpAddr;
 
 use parking_lot::Mutex;
 
-use super::FLOOR;
+/// Bytes that an account may take as long as the share has them, however little is left: a request
+/// with its head and the smallest windows.
+pub(super) const FLOOR: u64 = 32 * 1024;
 
 /// One client, as limits count them: an IPv4 address, or the /64 of an IPv6 address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

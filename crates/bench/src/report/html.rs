@@ -7,8 +7,14 @@ use base::html::escape;
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page.
-pub(super) fn page(report: &Report) -> String {
+impl Report {
+    /// One page of HTML, with everything in it.
+    pub fn html(&self) -> String {
+        page(self)
+    }
+}
+
+fn page(report: &Report) -> String {
     let title = escape(&report.title);
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

@@ -5,8 +5,15 @@ use std::fmt::Write as _;
 use super::text::cell;
 use super::{Report, figures};
 
-/// The page.
-pub(super) fn page(report: &Report, folder: Option<&str>) -> String {
+impl Report {
+    /// Markdown. Charts are shown from `folder`, where [`Self::charts`] are kept as `ID.svg`.
+    /// Without it no charts are shown.
+    pub fn markdown(&self, folder: Option<&str>) -> String {
+        page(self, folder)
+    }
+}
+
+fn page(report: &Report, folder: Option<&str>) -> String {
     let mut out = format!("# {}\n", cell(&report.title));
     for ((name, text), at) in report.remarks().zip(0..) {
         let gap = if at == 0 { "\n" } else { "" };

@@ -2,25 +2,13 @@
 
 use std::rc::Rc;
 
-use super::network::Traffic;
+use super::happening::Happening;
+use super::message::{KEYS, ToServer};
+use super::node::Waiting;
 use super::shape::Bug;
-use super::{Applied, Happening, KEYS, Level, Promise, Purged, Tally, ToServer, Waiting, World};
-
-pub(super) fn purge_bytes((key, version): Purged) -> Vec<u8> {
-    [(key as u64).to_le_bytes(), version.to_le_bytes()].concat()
-}
-
-pub(super) fn purged_of(bytes: &[u8]) -> Purged {
-    let number = |at: usize| bytes[at..at + 8].iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
-    (number(0) as usize, number(8))
-}
-
-impl Tally {
-    pub(super) fn new(regions: usize) -> Self {
-        let in_force_ms = vec![Vec::new(); regions];
-        Self { in_force_ms, traffic: Traffic::new(regions), ..Self::default() }
-    }
-}
+use super::world::{Promise, World};
+use crate::Level;
+use crate::members::Applied;
 
 impl World {
     pub(super) fn serve(&mut self) {

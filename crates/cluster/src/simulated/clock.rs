@@ -2,9 +2,6 @@
 
 use fastrand::Rng;
 
-use super::World;
-use super::shape::Bug;
-
 /// The time of the first moment, in nanoseconds since 1970.
 const BEGIN_NS: u64 = 1_764_288_000_000_000_000;
 /// Two servers' clocks differ by no more than this, in nanoseconds: half a minute.
@@ -29,15 +26,9 @@ impl Clock {
     pub(super) fn is_anothers(&mut self) {
         self.ahead_ns = self.rng.u64(..APART_NS);
     }
-}
 
-impl World {
     /// The time of an entry that is stored now.
-    pub(super) fn stored_ns(&mut self) -> u64 {
-        if self.shape.bug == Some(Bug::KnowsNoTimes) {
-            return 0;
-        }
-        let clock = &mut self.server.clock;
-        BEGIN_NS + clock.ahead_ns + self.now_ms * 1_000_000 + clock.rng.u64(..1_000_000)
+    pub(super) fn stored_ns(&mut self, now_ms: u64) -> u64 {
+        BEGIN_NS + self.ahead_ns + now_ms * 1_000_000 + self.rng.u64(..1_000_000)
     }
 }

@@ -5,9 +5,11 @@
 
 use fastrand::Rng;
 
+use super::message::{ToNode, ToServer};
 use super::shape::Shape;
-use super::{Card, Entry, EntryId, Happening, Level, ToNode, ToServer, World};
-use crate::members::Word;
+use crate::Level;
+use crate::entry::{Entry, EntryId};
+use crate::members::{Card, Word};
 
 /// One-way delays between two regions, in milliseconds.
 const FAR_MS: (u64, u64) = (20, 150);
@@ -123,7 +125,7 @@ impl Network {
     }
 
     /// When a message arrives that is sent now.
-    fn arrives(&mut self, node: usize, is_out: bool, now_ms: u64, rng: &mut Rng) -> u64 {
+    pub(super) fn arrives(&mut self, node: usize, is_out: bool, now_ms: u64, rng: &mut Rng) -> u64 {
         let (region, way) = (self.region_of(node), usize::from(is_out));
         let mut at_ms = now_ms;
         if self.far_ms.len() == 1 {
@@ -146,7 +148,8 @@ impl Network {
         *latest
     }
 
-    fn to_server(&self, what: &ToServer) -> (Kind, u64, u64) {
+    /// The kind, the messages and the bytes of a message to the server.
+    pub(super) fn to_server(&self, what: &ToServer) -> (Kind, u64, u64) {
         match what {
             ToServer::Publish(_) => (Kind::Entries, 1, self.sizes.entry + PUBLISHED_BYTES),
             ToServer::Card(..) => (Kind::Cards, 1, self.sizes.card + PUBLISHED_BYTES),
@@ -158,7 +161,8 @@ impl Network {
         }
     }
 
-    fn to_node(&self, what: &ToNode) -> (Kind, u64, u64) {
+    /// Those of a message to a node.
+    pub(super) fn to_node(&self, what: &ToNode) -> (Kind, u64, u64) {
         let card = self.sizes.card + DELIVERED_BYTES;
         match what {
             ToNode::Stored(..) => (Kind::Entries, 1, PUBLISHED_BYTES),
@@ -178,30 +182,14 @@ impl Traffic {
         Self { regions: vec![Default::default(); regions] }
     }
 
-    fn add(&mut self, region: usize, (kind, messages, bytes): (Kind, u64, u64), is_out: bool) {
+    pub(super) fn add(
+        &mut self,
+        region: usize,
+        (kind, messages, bytes): (Kind, u64, u64),
+        is_out: bool,
+    ) {
         let passed = &mut self.regions[region][kind as usize][usize::from(!is_out)];
         passed.messages += messages;
         passed.bytes += bytes;
-    }
-}
-
-impl World {
-    pub(super) fn send(&mut self, node: usize, what: ToServer) {
-        let (own, region) = (&self.nodes[node], self.network.region_of(node));
-        if own.up && !own.cut.0 && !self.network.cut[region].0 && self.server.up {
-            self.counts.traffic.add(region, self.network.to_server(&what), true);
-            let at_ms = self.network.arrives(node, true, self.now_ms, &mut self.rng);
-            self.later(at_ms - self.now_ms, Happening::AtServer(node, what));
-        }
-    }
-
-    pub(super) fn answer(&mut self, node: usize, what: ToNode) {
-        let (own, region) = (&self.nodes[node], self.network.region_of(node));
-        if own.up && !own.cut.1 && !self.network.cut[region].1 {
-            self.counts.traffic.add(region, self.network.to_node(&what), false);
-            let run = own.run;
-            let at_ms = self.network.arrives(node, false, self.now_ms, &mut self.rng);
-            self.later(at_ms - self.now_ms, Happening::AtNode(node, run, what));
-        }
     }
 }

@@ -3,8 +3,11 @@
 use std::hint::black_box;
 
 use super::network::{Kind, Passed};
-use super::shape::{Bug, Shape};
-use super::{Applied, Card, Members, World, runs, seeds, told};
+use super::shape::{Bug, Shape, told};
+use super::tally::Tally;
+use super::world::World;
+use super::{runs, seeds};
+use crate::members::{Applied, Card, Members};
 
 #[test]
 fn regions_keep_the_promise_and_converge() {
@@ -52,7 +55,7 @@ fn calm(seed: u64, shape: Shape, purges: u64) -> u64 {
     let (from_ms, end_ms) = (20_000, shape.troubles_ms);
     let mut world = World::new(seed, shape);
     let ended = world.run_until(from_ms);
-    world.counts = super::Tally::new(world.shape.regions);
+    world.counts = Tally::new(world.shape.regions);
     ended.and_then(|()| world.run_until(end_ms)).unwrap_or_else(|why| panic!("{why}"));
     let seconds = (end_ms - from_ms) as f64 / 1_000.0;
     println!("{purges} purges a second, {seconds} s:");

@@ -3,8 +3,6 @@
 
 use std::ops::RangeInclusive;
 
-use super::told;
-
 /// A bug that a check has to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bug {
@@ -127,4 +125,9 @@ impl Shape {
     pub(super) fn quorum_slack_ms(&self) -> u64 {
         self.max_isolation_ms / 40 + 200
     }
+}
+
+/// A number that the environment says.
+pub(super) fn told(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|number| number.parse().ok())
 }

@@ -1,24 +1,7 @@
 //! Troubles of a simulated cluster, and how they are healed.
 
-use super::{Happening, World};
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Trouble {
-    CutOut(usize),
-    CutIn(usize),
-    Cut(usize),
-    Stop(usize),
-    Crash(usize),
-    Leave(usize),
-    /// The copy of the first node runs.
-    Twin(usize),
-    /// A region's link to the stream, in one direction or both.
-    CutRegion(usize, (bool, bool)),
-    ServerAway,
-    ServerLoses,
-    ServerAnew,
-    Expire,
-}
+use super::happening::{Happening, Trouble};
+use super::world::World;
 
 impl World {
     pub(super) fn trouble(&mut self) {

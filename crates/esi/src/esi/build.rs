@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use crate::address::Rules;
-use crate::document::{Branch, Node, Test, join_last};
 use crate::expression::Expression;
 use crate::fragment::{Fragment, Include, OnError};
 use crate::limits::Limits;
+use crate::node::{Branch, Node, Test, join_last};
 use crate::remark::What;
 use crate::variable::Template;
 

@@ -1,15 +1,11 @@
 //! Commands of SSI, carried out as nginx does: one after the other, with one level of `if`.
 
-use std::sync::Arc;
-
 use crate::address::{self, Rules};
-use crate::document::Node;
-use crate::environment::Environment;
-use crate::error::Error;
-use crate::fragment::{Fragment, Op};
+use crate::environment::{Environment, of_cookies, of_query};
+use crate::fragment::Fragment;
 use crate::ssi::{Condition, Encoding, Kind, Pattern, Piece, Switch, Text, encoded, formatted};
 
-use super::{Run, bytes, of_cookies, of_query};
+use super::values::Values;
 
 /// nginx's message in place of what cannot be done.
 const MESSAGE: &[u8] = b"[an error occurred while processing the directive]";
@@ -34,6 +30,15 @@ enum Place {
     Else,
 }
 
+/// The outcome of a command.
+#[derive(Debug)]
+pub(super) enum Outcome<'c> {
+    /// Bytes take its place.
+    Bytes(Vec<u8>),
+    /// A fragment does; the block of this name is its stub.
+    Include { fragment: Fragment, block: Option<&'c [u8]> },
+}
+
 impl Conditional {
     pub(super) const fn is_on(&self) -> bool {
         !self.is_off
@@ -43,74 +48,78 @@ impl Conditional {
     pub(super) const fn is_used(&self) -> bool {
         self.is_used
     }
-}
 
-impl Run {
-    pub(super) fn command(
-        &mut self,
-        command: &Kind,
-        env: &dyn Environment,
-        ops: &mut Vec<Op>,
-    ) -> Result<(), Error> {
-        self.ssi.is_used = true;
-        // All parts of a conditional but its beginning count where nothing is sent.
-        let is_part = matches!(command, Kind::Switch(switch) if !matches!(switch, Switch::If(_)));
-        if self.ssi.is_off && !is_part {
-            return Ok(());
-        }
-        let is_done = match command {
-            Kind::Fault => false,
-            Kind::Include { src, wait, set, stub } => {
-                return self.ssi_include(src, (*wait, set, stub), env, ops);
-            }
-            Kind::Echo { name, default, encoding } => {
-                self.echo(name, default.as_deref(), *encoding, env, ops)
-            }
-            Kind::Set { name, value } => {
-                let value = self.text(value, env);
-                self.assign(name, value);
-                true
-            }
-            Kind::Config { message, date } => {
-                self.ssi.message = message.clone().or_else(|| self.ssi.message.take());
-                self.ssi.date = date.clone().or_else(|| self.ssi.date.take());
-                true
-            }
-            Kind::Switch(switch) => self.switch(switch, env),
-            Kind::Block(_) | Kind::EndBlock => true,
-        };
-        if !is_done {
-            self.fault(ops);
-        }
-        Ok(())
+    /// The message in place of what cannot be done.
+    pub(super) fn message(&self) -> Vec<u8> {
+        self.message.as_deref().unwrap_or(MESSAGE).to_vec()
     }
 
-    fn fault(&self, ops: &mut Vec<Op>) {
-        bytes(self.ssi.message.as_deref().unwrap_or(MESSAGE).to_vec(), ops);
+    /// Carries out a command.
+    pub(super) fn command<'c>(
+        &mut self,
+        command: &'c Kind,
+        values: &mut Values,
+        env: &dyn Environment,
+    ) -> Outcome<'c> {
+        self.is_used = true;
+        // All parts of a conditional but its beginning count where nothing is sent.
+        let is_part = matches!(command, Kind::Switch(switch) if !matches!(switch, Switch::If(_)));
+        if self.is_off && !is_part {
+            return Outcome::Bytes(Vec::new());
+        }
+        let done = match command {
+            Kind::Fault => None,
+            Kind::Include { src, wait, set, stub } => {
+                return match address::ssi(&self.text(src, values, env)) {
+                    Some(src) => {
+                        let (wait, set, rules) = (*wait, set.clone(), Rules::Ssi);
+                        let fragment = Fragment { src, wait, set, rules, ..Fragment::default() };
+                        Outcome::Include { fragment, block: stub.as_deref() }
+                    }
+                    None => Outcome::Bytes(self.message()),
+                };
+            }
+            Kind::Echo { name, default, encoding } => {
+                self.echo(name, default.as_deref(), *encoding, values, env)
+            }
+            Kind::Set { name, value } => {
+                let value = self.text(value, values, env);
+                values.assign(name, value);
+                Some(Vec::new())
+            }
+            Kind::Config { message, date } => {
+                self.message = message.clone().or_else(|| self.message.take());
+                self.date = date.clone().or_else(|| self.date.take());
+                Some(Vec::new())
+            }
+            Kind::Switch(switch) => self.switch(switch, values, env).then(Vec::new),
+            Kind::Block(_) | Kind::EndBlock => Some(Vec::new()),
+        };
+        Outcome::Bytes(done.unwrap_or_else(|| self.message()))
     }
 
     /// Tells whether the part stands where it may, and has what it needs.
-    fn switch(&mut self, switch: &Switch, env: &dyn Environment) -> bool {
-        match (switch, self.ssi.place) {
+    fn switch(&mut self, switch: &Switch, values: &mut Values, env: &dyn Environment) -> bool {
+        match (switch, self.place) {
             (Switch::If(condition), Place::Outside) => {
-                let Some(holds) = self.holds(condition, env) else { return false };
-                (self.ssi.place, self.ssi.is_off) = (Place::If, !holds);
-                self.ssi.is_chosen = holds;
+                let Some(holds) = self.holds(condition, values, env) else { return false };
+                (self.place, self.is_off) = (Place::If, !holds);
+                self.is_chosen = holds;
             }
             (Switch::Elif(condition), Place::If) => {
-                let holds = match self.ssi.is_chosen {
+                let holds = match self.is_chosen {
                     true => Some(false),
-                    false => self.holds(condition, env),
+                    false => self.holds(condition, values, env),
                 };
                 let Some(holds) = holds else { return false };
-                self.ssi.is_off = !holds;
-                self.ssi.is_chosen |= holds;
+                self.is_off = !holds;
+                self.is_chosen |= holds;
             }
             (Switch::Else, Place::If) => {
-                (self.ssi.place, self.ssi.is_off) = (Place::Else, self.ssi.is_chosen);
+                (self.place, self.is_off) = (Place::Else, self.is_chosen);
             }
             (Switch::End, Place::If | Place::Else) => {
-                (self.ssi.place, self.ssi.is_off) = (Place::Outside, false);
+                (self.place, self.is_off) = (Place::Outside, false);
             }
             _ => return false,
         }
@@ -118,19 +127,24 @@ impl Run {
     }
 
     /// Tells whether a condition holds; `None` if its expression, which has variables, is not one.
-    fn holds(&mut self, condition: &Condition, env: &dyn Environment) -> Option<bool> {
+    fn holds(
+        &self,
+        condition: &Condition,
+        values: &mut Values,
+        env: &dyn Environment,
+    ) -> Option<bool> {
         Some(match condition {
-            Condition::Is(text) => !self.text(text, env).is_empty(),
+            Condition::Is(text) => !self.text(text, values, env).is_empty(),
             Condition::Compare { left, right, is_equal } => {
-                (self.text(left, env) == self.text(right, env)) == *is_equal
+                (self.text(left, values, env) == self.text(right, values, env)) == *is_equal
             }
             Condition::Match { left, pattern, is_match } => {
-                let subject = self.text(left, env);
+                let subject = self.text(left, values, env);
                 let is_found = match pattern {
-                    Pattern::Fixed(pattern) => self.finds(pattern, &subject),
+                    Pattern::Fixed(pattern) => finds(pattern, &subject, values),
                     Pattern::Open(text) => {
-                        let pattern = Pattern::compiled(&self.text(text, env))?;
-                        self.finds(&pattern, &subject)
+                        let pattern = Pattern::compiled(&self.text(text, values, env))?;
+                        finds(&pattern, &subject, values)
                     }
                 };
                 is_found == *is_match
@@ -138,84 +152,35 @@ impl Run {
         })
     }
 
-    /// Tells whether there is a match. Its groups become variables.
-    fn finds(&mut self, pattern: &linear::Regex, subject: &[u8]) -> bool {
-        let mut groups = pattern.room();
-        pattern.groups(subject, 0, &mut groups);
-        let Some(id) = groups.pattern() else { return false };
-        for (index, name) in groups.group_info().pattern_names(id).enumerate().skip(1) {
-            let value = groups.get_group(index).map(|span| &subject[span.start..span.end]);
-            let number = index.to_string();
-            let names = [Some(number), name.map(str::to_ascii_lowercase)];
-            for name in names.into_iter().flatten() {
-                match value {
-                    Some(value) => self.assign(name.as_bytes(), value.to_vec()),
-                    None => drop(self.values.all.remove(name.as_bytes())),
-                }
-            }
-        }
-        true
-    }
-
     fn echo(
         &mut self,
         name: &[u8],
         default: Option<&[u8]>,
         encoding: Option<Encoding>,
+        values: &Values,
         env: &dyn Environment,
-        ops: &mut Vec<Op>,
-    ) -> bool {
-        self.ssi.encoding = encoding.or(self.ssi.encoding);
+    ) -> Option<Vec<u8>> {
+        self.encoding = encoding.or(self.encoding);
         let is_date = matches!(name, b"date_local" | b"date_gmt");
-        if is_date && self.ssi.date.as_ref().is_some_and(Vec::is_empty) {
-            return false;
+        if is_date && self.date.as_ref().is_some_and(Vec::is_empty) {
+            return None;
         }
-        let value = self.variable(name, env);
+        let value = self.variable(name, values, env);
         let value = value.as_deref().or(default).unwrap_or(b"(none)");
-        bytes(encoded(value, self.ssi.encoding.unwrap_or(Encoding::Entity)), ops);
-        true
+        Some(encoded(value, self.encoding.unwrap_or(Encoding::Entity)))
     }
 
-    fn ssi_include(
-        &mut self,
-        src: &Text,
-        (wait, set, stub): (bool, &Option<Vec<u8>>, &Option<Vec<u8>>),
-        env: &dyn Environment,
-        ops: &mut Vec<Op>,
-    ) -> Result<(), Error> {
-        let block: Option<Option<Arc<[Node]>>> =
-            stub.as_ref().map(|name| self.inlines.get(&name[..]).map(Arc::clone));
-        let (Some(src), None | Some(Some(_))) = (address::ssi(&self.text(src, env)), &block) else {
-            self.fault(ops);
-            return Ok(());
-        };
-        // A stub's own includes have none: so no stub is within itself.
-        let stub = match block.flatten() {
-            Some(nodes) if self.depth == 0 => {
-                self.depth += 1;
-                let mut stub = Vec::new();
-                let done = self.all(&nodes, env, &mut stub);
-                self.depth -= 1;
-                done?;
-                Some(stub)
-            }
-            _ => None,
-        };
-        let (set, rules) = (set.clone(), Rules::Ssi);
-        let fragment = Fragment { src, stub, wait, set, rules, ..Fragment::default() };
-        ops.push(Op::Include(Box::new(fragment)));
-        Ok(())
-    }
-
-    fn text(&self, text: &Text, env: &dyn Environment) -> Vec<u8> {
+    fn text(&self, text: &Text, values: &Values, env: &dyn Environment) -> Vec<u8> {
         let mut out = Vec::new();
         for piece in &text.0 {
             match piece {
                 Piece::Literal(bytes) => out.extend_from_slice(bytes),
-                Piece::Variable(name) => out.extend(self.variable(name, env).unwrap_or_default()),
+                Piece::Variable(name) => {
+                    out.extend(self.variable(name, values, env).unwrap_or_default())
+                }
             }
-            if out.len() > self.limits.value_bytes {
-                out.truncate(self.limits.value_bytes);
+            if out.len() > values.most_bytes() {
+                out.truncate(values.most_bytes());
                 break;
             }
         }
@@ -223,13 +188,13 @@ impl Run {
     }
 
     /// The value of a variable, whose name is in lower case.
-    fn variable(&self, name: &[u8], env: &dyn Environment) -> Option<Vec<u8>> {
-        if let Some(value) = self.values.all.get(name) {
+    fn variable(&self, name: &[u8], values: &Values, env: &dyn Environment) -> Option<Vec<u8>> {
+        if let Some(value) = values.get(name) {
             return Some(value.clone());
         }
         match name {
             b"date_local" | b"date_gmt" => {
-                return Some(formatted(self.ssi.date.as_deref(), env.unix_seconds()));
+                return Some(formatted(self.date.as_deref(), env.unix_seconds()));
             }
             b"uri" | b"document_uri" => return Some(env.path().to_vec()),
             b"args" | b"query_string" => {
@@ -258,4 +223,23 @@ impl Run {
         }
         env.variable(name).map(std::borrow::Cow::into_owned)
     }
+}
+
+/// Tells whether there is a match. Its groups become variables.
+fn finds(pattern: &linear::Regex, subject: &[u8], values: &mut Values) -> bool {
+    let mut groups = pattern.room();
+    pattern.groups(subject, 0, &mut groups);
+    let Some(id) = groups.pattern() else { return false };
+    for (index, name) in groups.group_info().pattern_names(id).enumerate().skip(1) {
+        let value = groups.get_group(index).map(|span| &subject[span.start..span.end]);
+        let number = index.to_string();
+        let names = [Some(number), name.map(str::to_ascii_lowercase)];
+        for name in names.into_iter().flatten() {
+            match value {
+                Some(value) => values.assign(name.as_bytes(), value.to_vec()),
+                None => values.remove(name.as_bytes()),
+            }
+        }
+    }
+    true
 }

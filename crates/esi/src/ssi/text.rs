@@ -2,8 +2,6 @@
 
 use crate::address;
 
-use super::Encoding;
-
 /// Text with variables: `$name` and `${name}`. A backslash takes `$`, `\\` and quotes as they
 /// are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +70,14 @@ impl Text {
         });
         self.0.capacity() * size_of::<Piece>() + pieces.sum::<usize>()
     }
+}
+
+/// A way to write the value of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Plain,
+    Url,
+    Entity,
 }
 
 /// A value as it is written into a page.

@@ -1,11 +1,11 @@
 //! `<esi:include>` in Varnish's dialect.
 
 use crate::address::Rules;
-use crate::attribute::decoded;
+use crate::attribute::{decoded, is_space};
 use crate::fragment::{Fragment, Include, OnError};
 use crate::remark::What;
 
-use super::VarnishRules;
+use super::rules::VarnishRules;
 
 /// Attributes of an include, as far as they have come.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl Src {
         match name {
             b"onerror" if rules.include_onerror => self.is_continue = value == b"continue",
             b"src" if self.value.is_some() => return Err(What::TwoSrc),
-            b"src" if value.iter().any(|byte| super::is_space(*byte)) => {
+            b"src" if value.iter().any(|byte| is_space(*byte)) => {
                 return Err(What::SpaceInSrc);
             }
             b"src" => {

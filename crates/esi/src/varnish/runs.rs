@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::document::Node;
 use crate::limits::Limits;
 use crate::lines::Lines;
+use crate::node::Node;
 use crate::remark::{Remarks, What};
 
 /// The runs of a page. Nothing goes from a page without an instruction, so what follows the first

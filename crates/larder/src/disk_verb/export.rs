@@ -16,7 +16,7 @@ use disk::tools::{self, Exported};
 use flow::tier::Shown;
 use serde_json::json;
 
-use super::{clock, open};
+use super::look::{clock, open};
 
 /// Brings out all records of the volumes at `paths` to files in `to`.
 ///

@@ -7,7 +7,7 @@ use base::units::DurationMs;
 use disk::tools::{Checked, Flaw, Summary};
 use serde_json::{Map, Value, json};
 
-use super::{Look, is_sound};
+use super::look::{Look, is_sound};
 
 /// The width of the column of names.
 const NAMES: usize = 14;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{LifetimeSource, StoreRules};
+use super::rules::StoreRules;
 use crate::cookie;
 use crate::header::{HeaderBlock, HeaderId};
 use crate::request::Request;
@@ -96,6 +96,25 @@ impl fmt::Display for NotStored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// Where a lifetime comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LifetimeSource {
+    /// Nobody named one.
+    None,
+    /// Cache-Control: s-maxage.
+    SMaxAge,
+    /// Cache-Control: max-age.
+    MaxAge,
+    /// Expires.
+    Expires,
+    /// A guess from Last-Modified.
+    Heuristic,
+    /// A targeted field.
+    Targeted,
+    /// The setting for the status.
+    Setting,
 }
 
 /// The fields that make `why` true, as they came, cut when they are long; of cookies the names

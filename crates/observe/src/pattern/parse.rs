@@ -4,8 +4,10 @@ mod names;
 
 use std::ops::Range;
 
+use super::error::PatternError;
+use super::item::{Item, Unit};
+use super::part::{Escape, Part};
 use super::time::DateFormat;
-use super::{Escape, Item, Part, PatternError, Unit};
 use crate::heads::Side;
 use crate::query::NamedField;
 use crate::vsl;

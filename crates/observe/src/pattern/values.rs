@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::{Item, Unit, View};
+use super::item::{Item, Unit};
 use crate::format::{Fields, version};
 use crate::heads::{self, Side};
 use crate::query::Seen;
 use crate::record::{Flags, Record, Served};
 use crate::steps::{self, Step};
+use crate::view::View;
 use crate::vsl;
 use crate::wanted::basic_user;
 

@@ -2,8 +2,14 @@
 
 use std::ops::Range;
 
-use super::Op;
-use super::parse::Wrong;
+use super::node::Op;
+
+/// A mistake in a filter, and its place.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    pub(super) span: Range<usize>,
+    pub(super) message: String,
+}
 
 /// A word.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use ipnet::IpNet;
 use regex::bytes::RegexBuilder;
 
 use super::field::{QueryField, ValueType};
-use super::lex::{Token, tokens};
-use super::{Node, Op, TextTest};
+use super::lex::{Token, Wrong, tokens};
+use super::node::{Node, Op, TextTest};
 use crate::format::Fields;
 
 /// Parentheses and `not` within each other; beyond it a filter is no work of a person.
@@ -16,13 +16,6 @@ const DEPTH: usize = 64;
 
 /// Memory a pattern may take when it is compiled.
 const PATTERN_BYTES: usize = 1 << 20;
-
-/// A mistake in a filter, and its place.
-#[derive(Debug)]
-pub(super) struct Wrong {
-    pub(super) span: Range<usize>,
-    pub(super) message: String,
-}
 
 pub(super) fn query(text: &str, fields: &Fields) -> Result<Node, Wrong> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, end: text.len(), fields };

@@ -11,8 +11,8 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Row, Table};
 
-use super::{Figures, figures};
-use crate::grouped;
+use super::figures::{Figures, figures};
+use crate::numbers::grouped;
 use crate::screen::{self, View};
 
 /// Titles of the columns that are shown of each figure.

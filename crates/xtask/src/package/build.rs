@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::call;
+use super::command::call;
 
 /// The folder that Cargo builds into.
 pub(crate) fn target_folder(root: &Path) -> Result<PathBuf, String> {

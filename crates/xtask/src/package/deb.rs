@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use time::format_description::well_known::Rfc2822;
 
+use super::encoding::{gzip, hex, put};
+use super::ingredients::{DOCUMENTS, Ingredients, UNITS};
 use super::tree::Tree;
-use super::{DOCUMENTS, Ingredients, UNITS, gzip, put};
 
 /// The package's own number behind the version of what is packaged: a package that a distribution
 /// makes of the same version begins with 1, and takes this one's place.
@@ -162,7 +163,7 @@ fn sums(data: &Tree) -> String {
     use md5::Digest as _;
     let mut text = String::new();
     for (path, bytes) in data.files().filter(|(path, _)| !path.starts_with("etc/")) {
-        put(&mut text, format_args!("{}  {path}\n", super::hex(&md5::Md5::digest(bytes))));
+        put(&mut text, format_args!("{}  {path}\n", hex(&md5::Md5::digest(bytes))));
     }
     text
 }

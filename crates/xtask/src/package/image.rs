@@ -10,8 +10,11 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use time::format_description::well_known::Rfc3339;
 
+use super::command::call;
+use super::deb;
+use super::encoding::{gzip, hex};
+use super::ingredients::Ingredients;
 use super::tree::Tree;
-use super::{Ingredients, call, deb, gzip, hex};
 
 /// User and group of the daemon: a number that no distribution gives out by itself.
 const USER: u64 = 65532;

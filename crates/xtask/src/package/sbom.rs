@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::call;
+use super::command::call;
 
 /// Returns the list, and the version of `larder`.
 pub(crate) fn make(root: &Path, seconds: i64) -> Result<(Vec<u8>, String), String> {

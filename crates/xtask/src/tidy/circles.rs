@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Problem;
+use super::problem::Problem;
 use super::files::is_test_file;
 use super::functions::test_lines;
 use super::mask::mask;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::Problem;
+use super::problem::Problem;
 
 /// Every crate and its layer. A crate uses only crates of lower layers.
 const LAYERS: &[(&str, u32)] = &[

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::Problem;
 use super::files::is_test_file;
 use super::functions::test_lines;
 use super::mask::mask;
+use super::problem::Problem;
 
 /// Words that declare a type.
 const DECLARATIONS: [&str; 4] = ["struct", "enum", "trait", "union"];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Problem;
+use super::problem::Problem;
 
 /// A test beyond these is a module of one of them (CONTRIBUTING.md).
 const TARGETS: usize = 10;

@@ -1,7 +1,8 @@
 //! The names that formats know, and which of them a slip is likely to mean.
 
+use super::super::item::{Item, Unit};
 use super::super::time::DateFormat;
-use super::{Item, Side, Unit};
+use crate::heads::Side;
 
 /// Makes an item.
 type Make = fn() -> Item;

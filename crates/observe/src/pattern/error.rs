@@ -1,0 +1,27 @@
+//! Mistakes in a format.
+
+use std::fmt;
+use std::ops::Range;
+
+/// A mistake in a format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatternError {
+    /// The part of the text that is not known, in bytes.
+    pub span: Range<usize>,
+    /// The mistake, in words.
+    pub message: String,
+    /// A suggestion: a name that may have been meant, or all there are.
+    pub help: Option<String>,
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.help {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for PatternError {}

@@ -1,0 +1,10 @@
+//! The two sides from which a transaction is told.
+
+/// From which side a transaction is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// The client's.
+    Client,
+    /// The origin's, where it was asked: Larder is its client.
+    Backend,
+}

@@ -1,0 +1,43 @@
+//! The core itself, asked without an engine.
+
+use std::sync::Arc;
+
+use base::Account;
+use flow::{Client, Front, LiveRef, Reply, Start};
+use h1::{HeadLimits, Progress, RequestReader};
+use message::{Request, Scheme};
+use policy::Peer;
+
+use crate::world::World;
+
+/// Reads the text of a request.
+pub(crate) fn read_request(text: &str) -> Request {
+    let mut request = Request::new();
+    let limits = HeadLimits::from(&base::Limits::default());
+    let read = RequestReader::new().read(text.as_bytes(), &limits, Scheme::Http, &mut request);
+    assert!(matches!(read, Ok(Progress::Complete(_))), "{read:?}: {text}");
+    request
+}
+
+/// Sends a request and returns the reply, as a connection does.
+pub(crate) async fn reply_to(
+    world: &World,
+    request: &mut Request,
+    account: &Arc<Account>,
+) -> (LiveRef, Reply) {
+    let live = world.core.live();
+    let client = Client {
+        peer: Peer::Host("192.0.2.7".parse().expect("an address")),
+        near: false,
+        secured: None,
+        line: None,
+        account,
+    };
+    world.asked.set(world.asked.get() + 1);
+    let (start, _) = world.core.start(&live, request, &client, world.core.now());
+    let reply = match start {
+        Start::Reply(reply) => reply,
+        Start::Slow(slow) => slow.run(&world.core, request, None, Front::of(account)).await,
+    };
+    (live, reply)
+}

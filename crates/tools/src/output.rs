@@ -1,0 +1,21 @@
+//! Standard output.
+
+use std::io::{self, IsTerminal, Write};
+
+/// Tells whether standard output is a terminal.
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Writes to standard output; false when it is no longer read, as behind `| head`.
+///
+/// # Errors
+/// That it cannot be written.
+pub fn print(bytes: &[u8]) -> Result<bool, String> {
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(format!("larder: cannot write: {error}")),
+    }
+}

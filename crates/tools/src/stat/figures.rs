@@ -1,0 +1,42 @@
+//! The figures of a daemon.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::client::ask;
+
+/// Figures by their names.
+pub(super) type Figures = BTreeMap<String, i64>;
+
+/// Every figure by its name; those of limits have `limit_hits.` before theirs.
+pub(super) fn figures(socket: &Path) -> Result<Figures, String> {
+    let (_, body) = ask(socket, "GET", "/stats")?;
+    let value: serde_json::Value =
+        serde_json::from_str(&body).map_err(|e| format!("larder: unexpected answer: {e}"))?;
+    let mut figures = Figures::new();
+    flatten(&value, "", &mut figures);
+    Ok(figures)
+}
+
+fn flatten(value: &serde_json::Value, prefix: &str, out: &mut Figures) {
+    for (name, value) in value.as_object().into_iter().flatten() {
+        let name = format!("{prefix}{name}");
+        match value.as_i64() {
+            Some(number) => _ = out.insert(name, number),
+            None => flatten(value, &format!("{name}."), out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_within_others_have_both_names() {
+        let mut out = Figures::new();
+        flatten(&serde_json::json!({ "a": 1, "limit_hits": { "ranges": 2 } }), "", &mut out);
+        let names = [("a".to_owned(), 1), ("limit_hits.ranges".to_owned(), 2)];
+        assert_eq!(out, names.into());
+    }
+}
