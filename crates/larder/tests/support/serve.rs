@@ -80,6 +80,11 @@ impl Serve {
         }
     }
 
+    /// Tells whether one of the lines so far has `part` in it.
+    pub(crate) fn has_said(&self, part: &str) -> bool {
+        self.log.iter().any(|line| line.contains(part))
+    }
+
     pub(crate) async fn cli(&self) -> Cli {
         Cli::authenticated(self.cli).await
     }
