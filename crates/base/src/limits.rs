@@ -163,6 +163,8 @@ limits! {
     Tags tags Count 20_000, "Surrogate keys of one response; beyond it the response is not stored.";
     Bans bans Count 1_000, "Bans kept for what may not have been tested against them; beyond it the oldest are completed before another is made.";
     VarnishCliBytes varnish_cli_bytes Bytes 4 * MIB, "One line on the Varnish CLI port, and one here-document, of a client that knows the secret, 4KiB of others; beyond it the connection is closed. With varnishd's flags it is `cli_limit` where that is more.";
+    VarnishCliCertificates varnish_cli_certificates Count 1_000, "Certificates that `tls.cert.load` of the Varnish CLI has loaded, staged ones among them; beyond it more are refused.";
+    VarnishCliCertificateBytes varnish_cli_certificate_bytes Bytes 256 * KIB, "One file that `tls.cert.load` or `tls.cert.reload` of the Varnish CLI reads; beyond it the file is refused.";
     VarnishCliConnections varnish_cli_connections Count 32, "Connections to the Varnish CLI port whose clients know the secret; beyond it new ones are closed. As many may have not shown it yet; beyond it the oldest of those is closed.";
     VarnishCliWrongAnswer varnish_cli_wrong_answer Ms 1_000, "From a wrong answer to the secret to the reply to it, one at a time for the whole port.";
     VarnishCliAuthTimeout varnish_cli_auth_timeout Ms 10_000, "From a connection to the Varnish CLI port to the proof that the client knows the secret; then it is closed.";

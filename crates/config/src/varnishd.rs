@@ -27,6 +27,8 @@ pub struct Varnishd {
     pub certificates: Vec<(PathBuf, PathBuf)>,
     /// `-T`, each: `address:port`.
     pub cli: Vec<String>,
+    /// Commands of the CLI come from a file (`-I`), or over a connection of ours (`-M`).
+    pub commands: bool,
     /// `-S`: the file that CLI clients must know; `None` where whoever can connect may.
     pub secret: Option<PathBuf>,
     /// The sizes of all `-s` in memory together; `None` for the default.
@@ -70,10 +72,15 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         }
     }
     if options.certificates.is_empty()
+        && options.cli.is_empty()
+        && !options.commands
         && let Some(spec) = listen.iter().find(|spec| spec.tls)
     {
-        r.error_nowhere(format!("-a {}: there is no certificate", spec.text)).help =
-            Some("-A FILE, in which `pem-file = \"/etc/varnish/site.pem\"` names one".to_owned());
+        r.error_nowhere(format!("-a {}: there is no certificate", spec.text)).help = Some(
+            "-A FILE, in which `pem-file = \"/etc/varnish/site.pem\"` names one; or -T \
+                  localhost:6082, where `tls.cert.load` loads one"
+                .to_owned(),
+        );
     }
     let varnish_cli = cli(&mut r, options);
     // Whoever has PROXY spoken on a listener believes who connects there.
@@ -327,6 +334,18 @@ mod tests {
         ] {
             assert_eq!(listen(text), Err(why.to_owned()));
         }
+    }
+
+    #[test]
+    fn https_needs_a_certificate_or_a_cli_that_loads_one() {
+        let options = Varnishd { listen: vec![":443,https".to_owned()], ..Varnishd::default() };
+        let refused = from_varnishd(&options).expect_err("no certificate");
+        assert_eq!(refused[0].message, "-a :443,https: there is no certificate");
+        let cli = vec!["localhost:6082".to_owned()];
+        assert!(from_varnishd(&Varnishd { cli, ..options.clone() }).is_ok());
+        assert!(from_varnishd(&Varnishd { commands: true, ..options.clone() }).is_ok());
+        let certificates = vec![(PathBuf::from("/a.pem"), PathBuf::from("/a.pem"))];
+        assert!(from_varnishd(&Varnishd { certificates, ..options }).is_ok());
     }
 
     #[test]

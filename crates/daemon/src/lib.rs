@@ -15,7 +15,7 @@
 //! ground    5  build programs stapled
 //! ground    4  material node source vcl
 //! ground    3  neighbours secrets varnishd
-//! ground    2  collector error_log error_pages fits load records users
+//! ground    2  collector error_log error_pages fits load records shelf users
 //! ground    1  giving keeper ports versions
 //! ground    0  account allocator below carried given guard holders journal
 //! ground    0  like notify ordered process ring servers sharing tended vsm
@@ -69,6 +69,7 @@ mod secrets;
 mod serve;
 mod servers;
 mod sharing;
+mod shelf;
 mod source;
 mod stapled;
 mod state;

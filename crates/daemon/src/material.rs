@@ -12,7 +12,7 @@ use std::time::Duration;
 use admin::{Role, Terms, Tokens};
 use base::HashSeed;
 use config::sizing::Machine;
-use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place, Tracing};
+use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place, Programs, Tracing};
 use policy::HostTable;
 use rustix::process::geteuid;
 use tls::{
@@ -24,6 +24,7 @@ use crate::collector::Collector;
 use crate::error_pages::PageFiles;
 use crate::guard::Guard;
 use crate::load::render;
+use crate::shelf::Shelf;
 use crate::users::UserFiles;
 use crate::{fits, keeper, ordered, secrets};
 
@@ -38,6 +39,8 @@ type Stamp = Option<(u64, u64, u64, i64, i64)>;
 #[derive(Debug, Default)]
 pub struct Material {
     pairs: BTreeMap<(PathBuf, PathBuf), Watched<PairFiles, Arc<Pair>>>,
+    /// The certificates of Varnish's CLI.
+    pub(crate) shelf: Shelf,
     upstreams: BTreeMap<usize, Upstream>,
     clients: BTreeMap<(PathBuf, bool), Watched<ClientFiles, ClientAuth>>,
     /// Those that are ordered, by host; `None` until they have come.
@@ -144,6 +147,7 @@ impl Material {
                 Err(problem) => found.push(*problem),
             }
         }
+        material.begin_shelf(config);
         let sites = config.sites.iter().filter_map(|site| site.tls.client.as_ref());
         let metrics = config.metrics.iter().filter_map(|metrics| metrics.client.as_ref());
         for files in sites.chain(metrics) {
@@ -225,6 +229,20 @@ impl Material {
         }
     }
 
+    /// Puts the certificates of `-A` on the shelf.
+    fn begin_shelf(&mut self, config: &Config) {
+        if config.vcl == Programs::Flags {
+            let read = config.certificates.iter();
+            let read = read.filter_map(|files| Some((files, self.pair(files)?)));
+            self.shelf = Shelf::given(read);
+        }
+    }
+
+    /// Goes on with the certificates that Varnish's CLI had loaded, staged and discarded `before`.
+    pub(crate) fn keep_shelf(&mut self, before: &Self) {
+        self.shelf.go_on_with(&before.shelf);
+    }
+
     /// Has handshakes go on with the answers about certificates that they showed `before`, where
     /// `config` still wants that.
     pub(crate) fn keep_staples(&self, before: &Self, config: &Config) {
@@ -240,7 +258,12 @@ impl Material {
     pub(crate) fn shown(&self) -> Vec<Arc<Pair>> {
         let files = self.pairs.values().map(|watched| &watched.value);
         let ordered = self.ordered.values().filter_map(|watched| watched.value.as_ref());
-        files.chain(ordered).map(Arc::clone).collect()
+        let loaded = self.shelf.shown().map(|own| &own.pair);
+        let mut all: Vec<_> = files.chain(ordered).chain(loaded).map(Arc::clone).collect();
+        // Those of `-A` are on the shelf, too.
+        all.sort_by_key(Arc::as_ptr);
+        all.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        all
     }
 
     /// The plan of certificates to order, if there are any.
@@ -266,11 +289,17 @@ impl Material {
                 all.insert((site.to_owned(), file), Some(pair.not_after()));
             }
         };
-        config.certificates.iter().for_each(|files| note("", files));
+        if config.vcl != Programs::Flags {
+            config.certificates.iter().for_each(|files| note("", files));
+        }
         config.metrics.iter().flat_map(|own| &own.pairs).for_each(|files| note("", files));
         for site in &config.sites {
             let name = site.hosts.first().map(String::as_str).unwrap_or_default();
             site.tls.pairs.iter().for_each(|files| note(name, files));
+        }
+        for own in self.shelf.shown() {
+            let file = own.order.cert.display().to_string();
+            all.insert((String::new(), file), Some(own.pair.not_after()));
         }
         for site in &config.sites {
             let name = site.hosts.first().cloned().unwrap_or_default();
@@ -298,6 +327,7 @@ impl Material {
             }) {
                 Ok(pair) => {
                     pair.keep_staple_of(&watched.value);
+                    self.shelf.take_up(&watched.files.cert, &watched.files.key, &pair);
                     (watched.value, renewed) = (pair, true);
                 }
                 Err(problem) => refused.push(*problem),
@@ -337,15 +367,19 @@ impl Material {
     }
 
     fn pairs(&self, files: &[PairFiles]) -> Vec<Arc<Pair>> {
-        let pair = |files: &PairFiles| {
-            let key = (files.cert.clone(), files.key.clone());
-            self.pairs.get(&key).map(|watched| Arc::clone(&watched.value))
-        };
-        files.iter().filter_map(pair).collect()
+        files.iter().filter_map(|files| self.pair(files)).collect()
     }
 
-    /// The TLS server for the handshakes of listeners; `None` when no certificate is there or
-    /// ordered. Tickets are made with `keys`.
+    fn pair(&self, files: &PairFiles) -> Option<Arc<Pair>> {
+        let key = (files.cert.clone(), files.key.clone());
+        self.pairs.get(&key).map(|watched| Arc::clone(&watched.value))
+    }
+
+    /// The TLS server for the handshakes of listeners; `None` when no certificate is there, ordered
+    /// or may be loaded. Tickets are made with `keys`.
+    ///
+    /// A site with certificates or a check of clients of its own shows no other ones. For all other
+    /// names there are those that the CLI has loaded, then those of `[tls]`.
     pub(crate) fn server(
         &self,
         config: &Config,
@@ -354,7 +388,9 @@ impl Material {
     ) -> Result<Option<Arc<Server>>, String> {
         let of_sites = config.sites.iter().flat_map(|site| &site.tls.pairs);
         let is_without = config.certificates.iter().chain(of_sites).next().is_none();
-        if is_without && self.ordered.is_empty() {
+        let by_flags = config.vcl == Programs::Flags;
+        let may_load = by_flags && config.listen.iter().any(|spec| spec.tls);
+        if is_without && self.ordered.is_empty() && !may_load {
             return Ok(None);
         }
         let mut names = HostTable::new(HashSeed::random());
@@ -375,9 +411,18 @@ impl Material {
                 debug_assert!(inserted.is_ok(), "a checked host is refused: {host}");
             }
         }
-        let default = self.pairs(&config.certificates);
-        let default = (!default.is_empty()).then_some(Domain { pairs: default, auth: None });
-        let find = Box::new(move |name: &[u8]| names.find(name).copied());
+        let own: Vec<_> = domains.iter().map(Domain::is_own).collect();
+        let choice = self.shelf.choice(by_flags);
+        domains.extend(choice.domains);
+        let default = choice.default.or_else(|| {
+            // Those of `-A` are on the shelf.
+            let pairs = if by_flags { Vec::new() } else { self.pairs(&config.certificates) };
+            (!pairs.is_empty()).then_some(Domain { pairs, auth: None })
+        });
+        let find = Box::new(move |name: &[u8]| match names.find(name).copied() {
+            Some(site) if own[site] => Some(site),
+            site => (choice.find)(name).map(|at| own.len() + at).or(site),
+        });
         Server::new(domains, default, find, config.http2, keys)
             .map(|server| Some(Arc::new(server.with_challenges(Arc::clone(challenges)))))
             .map_err(|error| format!("larder: TLS: {error}"))

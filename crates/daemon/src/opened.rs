@@ -129,7 +129,10 @@ fn own_keeper(source: &Source, socket: Option<&Path>, doors: &Doors) -> KeeperAr
                 Program::Text(_) => None,
             };
             let programs = flags.programs.iter().filter_map(|(_, program)| file(program));
-            (None, programs.chain(flags.secret.clone()).chain(flags.commands.clone()).collect())
+            let pairs =
+                flags.certificates.iter().flat_map(|(cert, key)| [cert.clone(), key.clone()]);
+            let own = flags.secret.iter().chain(&flags.commands).cloned();
+            (None, programs.chain(own).chain(pairs).collect())
         }
     };
     let clear = socket.into_iter().chain(source.pid_file.as_deref()).chain(doors.files());

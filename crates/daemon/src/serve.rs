@@ -189,6 +189,7 @@ impl Daemon {
         if let Some(file) = daemon.source().flags().and_then(|flags| flags.commands.as_ref()) {
             varnish_cli::carry_out(&daemon, file).await?;
         }
+        varnish_cli::tell_of_no_certificate(&daemon);
         doors.claim().map_err(|refused| opened::cannot_listen(&refused))?;
         let server = Server::start(&daemon.shared, doors, &settings)
             .map_err(|e| format!("larder: cannot listen: {e}"))?;

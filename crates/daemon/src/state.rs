@@ -38,6 +38,7 @@ use crate::ordered::Responder;
 use crate::ports::Missing;
 use crate::records::records;
 use crate::secrets::{Nodes, Users};
+use crate::shelf::{Refused, Shelf};
 use crate::source::{Settings, Source};
 use crate::tended::{Tended, keep_running, tend};
 use crate::vcl::Vcls;
@@ -308,6 +309,7 @@ impl Daemon {
         let mut material = read_material(&config)?;
         let mut running = self.running.lock();
         material.keep_ordered(&running.material);
+        material.keep_shelf(&running.material);
         material.keep_staples(&running.material, &config);
         let tls = self.shake_with(&config, &material)?;
         let programs = programs::prepare(&self.vcls, &self.source, &config, shared)?;
@@ -338,6 +340,8 @@ impl Daemon {
     /// Reads certificates again whose files were changed; what cannot be used is said, and the old
     /// stays.
     pub(crate) fn renew_certificates(&self) {
+        // What is being read anew is looked at the next time.
+        let Some(_reading) = self.reading.try_lock() else { return };
         let mut running = self.running.lock();
         let (renewed, refused) = running.material.renew();
         if !refused.is_empty() {
@@ -354,6 +358,43 @@ impl Daemon {
                 base::tell!(Notice, "larder: certificates renewed");
             }
             Err(problem) => base::tell!(Error, "{problem}"),
+        }
+    }
+
+    /// Shows the certificates of Varnish's CLI.
+    pub(crate) fn with_shelf<T>(&self, show: impl FnOnce(&Shelf) -> T) -> T {
+        show(&self.running.lock().material.shelf)
+    }
+
+    /// Changes the certificates of Varnish's CLI, and has handshakes show what is in force then.
+    ///
+    /// # Errors
+    /// Why nothing is changed.
+    pub(crate) fn change_shelf<T>(
+        &self,
+        change: impl FnOnce(&mut Shelf) -> Result<T, Refused>,
+    ) -> Result<T, Refused> {
+        // Files are read while requests, and those who ask, go on.
+        let _reading = self.reading.lock();
+        let mut shelf = self.with_shelf(Shelf::clone);
+        let done = change(&mut shelf)?;
+        let mut running = self.running.lock();
+        if shelf.shows_as(&running.material.shelf) {
+            running.material.shelf = shelf;
+            return Ok(done);
+        }
+        let before = std::mem::replace(&mut running.material.shelf, shelf);
+        match self.shake_with(&running.config, &running.material) {
+            Ok(tls) => {
+                let config = running.config.clone();
+                let material = std::mem::take(&mut running.material);
+                self.replace(&mut running, config, material, tls);
+                Ok(done)
+            }
+            Err(problem) => {
+                running.material.shelf = before;
+                Err(Refused::because(problem))
+            }
         }
     }
 

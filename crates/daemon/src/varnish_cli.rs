@@ -5,6 +5,7 @@
 
 mod answers;
 mod backends;
+mod certificates;
 mod params;
 mod vcl;
 
@@ -25,6 +26,7 @@ use crate::ports::Port;
 use crate::state::Daemon;
 use crate::{keeper, varnishd, vsm};
 
+pub(crate) use certificates::tell_of_none as tell_of_no_certificate;
 pub use vcl::document;
 
 /// Bytes read at once.

@@ -102,6 +102,7 @@ impl Flags {
             listen: self.endpoints.clone(),
             certificates: self.certificates.clone(),
             cli: self.cli.clone(),
+            commands: self.commands.is_some() || self.reverse_cli.is_some(),
             secret: self.secret.clone(),
             disks: self.storages.iter().filter_map(Storage::volume).collect(),
             memory_bytes: (!sizes.is_empty()).then(|| sizes.iter().sum()),

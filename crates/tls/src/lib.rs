@@ -6,6 +6,7 @@
 mod auth;
 mod certificate;
 mod challenge;
+mod choice;
 mod error;
 mod explain;
 mod handshake;
@@ -22,6 +23,7 @@ mod upstream;
 
 pub use auth::{AuthMode, ClientAuth};
 pub use challenge::Challenges;
+pub use choice::Choice;
 pub use error::{HandshakeError, MaterialError};
 pub use explain::explained;
 pub use handshake::Handshake;

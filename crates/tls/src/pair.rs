@@ -9,7 +9,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-use crate::certificate::{self, hosts, issuer_key_and_serial, validity};
+use crate::certificate::{self, common_name, hosts, issuer_key_and_serial, validity};
 use crate::error::MaterialError;
 use crate::ocsp::{Inquiry, Said, Staple};
 use crate::provider::provider;
@@ -24,6 +24,8 @@ pub struct Pair {
     stapled_until: AtomicU64,
     /// The certificate itself.
     leaf: CertificateDer<'static>,
+    /// The leaf's common name, if it has one.
+    common_name: Option<Box<str>>,
     /// DNS names of the leaf, in lower case, wildcards as `*.example.com`.
     names: Vec<Box<str>>,
     addresses: Vec<std::net::IpAddr>,
@@ -62,7 +64,8 @@ impl Pair {
     }
 
     fn of(certified: CertifiedKey) -> Result<Self, MaterialError> {
-        let (mut names, mut addresses, mut issuer_key) = (Vec::new(), Vec::new(), None);
+        let (mut names, mut addresses) = (Vec::new(), Vec::new());
+        let (mut issuer_key, mut common) = (None, None);
         let (mut not_before, mut not_after) = (0, u64::MAX);
         for (at, der) in certified.cert.iter().enumerate() {
             let read = certificate::read(der).map_err(MaterialError::Certificate)?;
@@ -72,6 +75,7 @@ impl Pair {
                 not_before = start;
                 (names, addresses) = hosts(&read).map_err(MaterialError::Certificate)?;
                 issuer_key = issuer_key_and_serial(&read);
+                common = common_name(&read.tbs_certificate.subject).map(Into::into);
             }
         }
         let elliptic = certified
@@ -90,6 +94,7 @@ impl Pair {
             said,
             stapled_until: AtomicU64::new(0),
             leaf,
+            common_name: common,
             names,
             addresses,
             issuer_key,
@@ -123,6 +128,21 @@ impl Pair {
     /// A name for the certificate in words to operators: the first host that it is for.
     pub fn name(&self) -> &str {
         self.names.first().map_or("a certificate without names", |name| name)
+    }
+
+    /// DNS names that the certificate is for, in lower case, wildcards as `*.example.com`.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(AsRef::as_ref)
+    }
+
+    /// Returns true if both certificates are for the same DNS names.
+    pub(crate) fn has_names_of(&self, other: &Self) -> bool {
+        self.names == other.names
+    }
+
+    /// The common name of its subject; [`Pair::name`] if it has none.
+    pub fn subject(&self) -> &str {
+        self.common_name.as_deref().unwrap_or_else(|| self.name())
     }
 
     /// Whom to ask whether the certificate is good; `None` where it names nobody, or the chain has

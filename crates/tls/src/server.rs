@@ -29,6 +29,13 @@ pub struct Domain {
     pub auth: Option<ClientAuth>,
 }
 
+impl Domain {
+    /// Returns true if it has certificates, or a check of clients, of its own.
+    pub fn is_own(&self) -> bool {
+        !self.pairs.is_empty() || self.auth.is_some()
+    }
+}
+
 /// The index of the domain for a name in lower case; the empty name is that of clients that name
 /// none.
 pub type Find = Box<dyn Fn(&[u8]) -> Option<usize> + Send + Sync>;

@@ -1,5 +1,5 @@
-//! The table of commands: names, arguments and help as Varnish 7's, and commands that only older
-//! versions had. Every other command is unknown.
+//! The table of commands: names, arguments and help as Varnish 7's, commands that only older
+//! versions had, and those of Varnish 9 about certificates. Every other command is unknown.
 
 use std::fmt::Write as _;
 
@@ -71,6 +71,12 @@ commands! {
     Status "status" " [-j]" 0 Some(0), true, "Whether requests are served.";
     Stop "stop" "" 0 Some(0), false, "Cease to serve.";
     StorageList "storage.list" " [-j]" 0 Some(0), true, "Where responses are stored.";
+    TlsCertCommit "tls.cert.commit" "" 0 Some(0), false, "Show new clients the certificates that were staged, and no longer those that were discarded.";
+    TlsCertDiscard "tls.cert.discard" " <cert-id>" 1 Some(1), false, "Have the next commit take a certificate away.";
+    TlsCertList "tls.cert.list" " [-j] [-s]" 0 Some(1), true, "The certificates by frontend, id, status and subject; with -s those that a commit changes.";
+    TlsCertLoad "tls.cert.load" " [<cert-id>] <cert-file> [-k <key-file>] [-d] [-f <frontend>] [-p <protocols>] [-c <ciphers>] [-s <ciphersuites>] [-o]" 1 Some(14), false, "Stage a certificate from a PEM file, which has its key, too, without -k; -d makes it the default.";
+    TlsCertReload "tls.cert.reload" "" 0 Some(0), false, "Read all certificates again from their files; of a bad file nothing changes.";
+    TlsCertRollback "tls.cert.rollback" "" 0 Some(0), false, "Forget what was staged and discarded since the last commit.";
     UrlPurge "url.purge" " <regex>" 1 Some(1), false, "As `ban req.url ~ <regex>`, as in Varnish 2.0.";
     VclDeps "vcl.deps" " [-j]" 0 Some(0), true, "The VCLs that are loaded, and which of them need which.";
     VclDiscard "vcl.discard" " <name_pattern>..." 1 None, false, "Unload VCLs and labels; a VCL ends with its last request.";

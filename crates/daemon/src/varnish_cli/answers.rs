@@ -8,7 +8,7 @@ use base::{Counter, Counters};
 use flow::invalidate::What;
 use varnishcli::{Call, Reply, Status, Verb, json_begin, json_string};
 
-use super::{backends, params};
+use super::{backends, certificates, params};
 use crate::state::Daemon;
 
 /// Milliseconds that the answer to a ban waits until it is known what was hit. Plugins make many
@@ -83,6 +83,15 @@ async fn carry_out(daemon: &Daemon, counters: &Counters, peer: SocketAddr, call:
         | Verb::DebugXid => {
             // It may compile: milliseconds during which nobody else must wait.
             tokio::task::block_in_place(|| super::vcl::answer(daemon, call))
+        }
+        Verb::TlsCertCommit
+        | Verb::TlsCertDiscard
+        | Verb::TlsCertList
+        | Verb::TlsCertLoad
+        | Verb::TlsCertReload
+        | Verb::TlsCertRollback => {
+            // It may read files.
+            tokio::task::block_in_place(|| certificates::answer(daemon, counters, call))
         }
         Verb::DebugSrandom => Reply::ok(""),
         Verb::Stats => Reply::ok(crate::stats::json(daemon)),

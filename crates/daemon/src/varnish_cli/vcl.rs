@@ -73,7 +73,7 @@ fn carry_out(daemon: &Daemon, call: &Call) -> Result<Reply, Reply> {
 }
 
 /// The arguments as text.
-fn words(call: &Call) -> Result<Vec<&str>, Reply> {
+pub(super) fn words(call: &Call) -> Result<Vec<&str>, Reply> {
     let mut words = Vec::with_capacity(call.arguments.len());
     for (at, word) in call.arguments.iter().enumerate() {
         words.push(std::str::from_utf8(word).map_err(|_| {
@@ -96,7 +96,11 @@ fn one<'a>(rest: &[&'a str]) -> Result<Option<&'a str>, Reply> {
 }
 
 /// Writes what was done to the daemon's log.
-fn told(daemon: &Daemon, call: &Call, done: Result<Reply, Reply>) -> Result<Reply, Reply> {
+pub(super) fn told(
+    daemon: &Daemon,
+    call: &Call,
+    done: Result<Reply, Reply>,
+) -> Result<Reply, Reply> {
     let (how, reply) = match &done {
         Ok(reply) => ("done", reply),
         Err(reply) => ("refused", reply),

@@ -61,6 +61,13 @@ impl Serve {
         serve
     }
 
+    /// The listener of TLS, which is not the first.
+    pub(crate) fn secure(&mut self) -> SocketAddr {
+        let line = self.until("(TLS)");
+        let address = line.split("listening on ").nth(1).and_then(|rest| rest.split(' ').next());
+        address.and_then(|address| address.parse().ok()).expect("an address")
+    }
+
     /// The next line that has `part` in it.
     pub(crate) fn until(&mut self, part: &str) -> String {
         loop {
@@ -71,6 +78,11 @@ impl Serve {
                 return line;
             }
         }
+    }
+
+    /// Tells whether one of the lines so far has `part` in it.
+    pub(crate) fn has_said(&self, part: &str) -> bool {
+        self.log.iter().any(|line| line.contains(part))
     }
 
     pub(crate) async fn cli(&self) -> Cli {

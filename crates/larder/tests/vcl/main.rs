@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod tls_cert;
 mod varnish_cli;
 mod varnish_cli_alike;
 mod vcl_cli;

@@ -74,9 +74,7 @@ async fn an_address_with_https_shows_the_certificates_of_the_file() {
     let program = "import tls; sub vcl_deliver { set resp.http.X-Version = tls.version(); }";
     let file = authority.path("tls.conf");
     let mut serve = Serve::start(&vcl(&origin, program), &["-a", "127.0.0.1:0,https", "-A", &file]);
-    let line = serve.until("(TLS)");
-    let address = line.split("listening on ").nth(1).and_then(|rest| rest.split(' ').next());
-    let address = address.and_then(|address| address.parse().ok()).expect("an address");
+    let address = serve.secure();
     let reply = authority.client().get(address, "a.test", "/page").await;
     assert_eq!((reply.status, reply.text()), (200, "a page".into()));
     assert_eq!(reply.field("x-version").as_deref(), Some("TLSv1.3"));

@@ -88,7 +88,7 @@ impl World {
         let varnishadm = found.find(|file| file.is_file());
         let varnishadm = varnishadm.expect("varnishadm: scripts/setup.sh basic installs it");
         let paths = Regex::new(r#"(^|[\s"'=,(:@\[])(/(?:etc|var|run|srv)/)"#).expect("a pattern");
-        let varnish = varnish(&folder);
+        let varnish = varnish(&folder, &authority);
         let _nats = nats;
         let _film = film;
         let world = Self {
@@ -451,12 +451,14 @@ vcl = "{root}/etc/varnish/default.vcl"
 }
 
 /// A daemon with the program for all hosts.
-fn varnish(folder: &Folder) -> Daemon {
+fn varnish(folder: &Folder, authority: &Authority) -> Daemon {
     let root = folder.path().display();
     let text = format!(
-        "listen = \"127.0.0.1:0\"\nworkers = 1\nvcl = \"{root}/etc/varnish/default.vcl\"\n\
+        "listen = [\"127.0.0.1:0\", \"127.0.0.1:0 tls\"]\nworkers = 1\n\
+         vcl = \"{root}/etc/varnish/default.vcl\"\ntls = {{ {} }}\n\
          varnish_cli = {{ listen = \"127.0.0.1:0\", secret = \"{root}/etc/varnish/secret\" }}\n\
-         [[site]]\nhost = \"*\"\n"
+         [[site]]\nhost = \"*\"\n",
+        authority.pair("ec"),
     );
     Daemon::start(&text).expect("larder starts")
 }
