@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::problem::Problem;
 use super::files::is_test_file;
 use super::functions::test_lines;
 use super::mask::mask;
 use super::paths::{Uses, uses};
+use super::problem::Problem;
 
 /// Files that may use each other in a circle.
 const FILES: usize = 3;
