@@ -7,6 +7,7 @@ mod answers;
 mod backends;
 mod certificates;
 mod params;
+mod reply;
 mod vcl;
 
 use std::io;

@@ -6,17 +6,15 @@ use std::net::SocketAddr;
 use ban::Expression;
 use base::{Counter, Counters};
 use flow::invalidate::What;
-use varnishcli::{Call, Reply, Status, Verb, json_begin, json_string};
+use varnishcli::{Call, Reply, Status, Verb, json_string};
 
+use super::reply::{NAME, json, unknown_parameter};
 use super::{backends, certificates, params};
 use crate::state::Daemon;
 
 /// Milliseconds that the answer to a ban waits until it is known what was hit. Plugins make many
 /// bans, one after the other.
 const COUNT_MS: u64 = 50;
-
-/// The name of the loaded configuration where Varnish has a VCL.
-pub(super) const NAME: &str = "larder";
 
 /// The Varnish whose CLI this is, in the words by which clients know its version.
 const LIKE: &str = "varnish-7.1.1 revision 7cee1c581bead20e88d101ab3d72afb29f14d87a";
@@ -143,12 +141,6 @@ fn storage_list(daemon: &Daemon, call: &Call) -> Reply {
 
 const RUNNING: &str = "Child in state running";
 
-/// `elements` behind what every array begins with.
-pub(super) fn json(call: &Call, version: u32, elements: &str) -> Reply {
-    let begin = json_begin(version, &call.words, rt::now().unix_ms);
-    Reply::ok(format!("{begin}{elements}\n]\n"))
-}
-
 fn pid(call: &Call) -> Reply {
     let id = std::process::id();
     match call.json {
@@ -163,11 +155,6 @@ fn panic_clear(call: &Call) -> Reply {
         Some(b"-z") => Reply::ok(""),
         Some(other) => unknown_parameter(other),
     }
-}
-
-pub(super) fn unknown_parameter(name: &[u8]) -> Reply {
-    let name = String::from_utf8_lossy(name);
-    Reply::new(Status::Argument, format!("Unknown parameter \"{name}\"."))
 }
 
 /// The words of an expression. One with blanks in it is cut again, as varnishd's child does.

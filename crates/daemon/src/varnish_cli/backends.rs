@@ -10,7 +10,7 @@ use origin::{Order, ProbeHistory, Probed, ServerStatus};
 use varnishcli::{Call, Reply, Status, json_string};
 use vcl::backend::{Backend, Leaf, Listing, Sharded};
 
-use super::answers::{NAME, json};
+use super::reply::{NAME, json};
 use crate::like::is_like;
 use crate::state::Daemon;
 

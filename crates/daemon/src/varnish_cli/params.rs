@@ -8,7 +8,7 @@ use varnishcli::{Call, Reply, Status, json_begin};
 use vcl::params::{Param, Params};
 use vcl::params::{Row, TABLE};
 
-use super::answers::unknown_parameter;
+use super::reply::unknown_parameter;
 use crate::state::Daemon;
 
 /// Tells whether programs in VCL decide anything, so that Varnish's parameters count.
