@@ -71,17 +71,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
             }
         }
     }
-    if options.certificates.is_empty()
-        && options.cli.is_empty()
-        && !options.commands
-        && let Some(spec) = listen.iter().find(|spec| spec.tls)
-    {
-        r.error_nowhere(format!("-a {}: there is no certificate", spec.text)).help = Some(
-            "-A FILE, in which `pem-file = \"/etc/varnish/site.pem\"` names one; or -T \
-                  localhost:6082, where `tls.cert.load` loads one"
-                .to_owned(),
-        );
-    }
+    check_certificates(&mut r, options, &listen);
     let varnish_cli = cli(&mut r, options);
     // Whoever has PROXY spoken on a listener believes who connects there.
     let trusted = match listen.iter().any(|spec| spec.proxy) {
@@ -129,6 +119,21 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         via: "larder".to_owned(),
     };
     finish(r, Some(config)).map(|(config, _)| config)
+}
+
+/// Says that TLS is spoken without a certificate, where none can be loaded either.
+fn check_certificates(r: &mut Reader, options: &Varnishd, listen: &[ListenSpec]) {
+    if options.certificates.is_empty()
+        && options.cli.is_empty()
+        && !options.commands
+        && let Some(spec) = listen.iter().find(|spec| spec.tls)
+    {
+        r.error_nowhere(format!("-a {}: there is no certificate", spec.text)).help = Some(
+            "-A FILE, in which `pem-file = \"/etc/varnish/site.pem\"` names one; or -T \
+                  localhost:6082, where `tls.cert.load` loads one"
+                .to_owned(),
+        );
+    }
 }
 
 fn pair((cert, key): &(PathBuf, PathBuf)) -> PairFiles {

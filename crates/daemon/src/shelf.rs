@@ -174,7 +174,7 @@ impl Shelf {
     /// Has the next commit take the certificate away; one that is only staged is gone at once.
     ///
     /// # Errors
-    /// There is none of that id.
+    /// No certificate has that id.
     pub(crate) fn discard(&mut self, id: &str) -> Result<(), Refused> {
         let at = self.find(id).ok_or_else(|| Refused::because("ID not found"))?;
         match self.all[at].stage {

@@ -13,7 +13,7 @@ use crate::server::{Domain, Find};
 pub struct Choice {
     /// Those that are for the same names together: a client gets the first it can check.
     pub domains: Vec<Domain>,
-    /// The default; `None` if there is none.
+    /// The default; `None` without one.
     pub default: Option<Domain>,
     /// The domain of a name.
     pub find: Find,

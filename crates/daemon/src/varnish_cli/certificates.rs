@@ -116,7 +116,7 @@ fn line(own: &Shelved) -> String {
     format!("{frontend}\t{id}\t{}\t{subject}\n", own.stage.word())
 }
 
-/// What Varnish says of a certificate; and for which names it is, until when, and its file.
+/// A certificate as Varnish lists it; and its names, its end and its file.
 fn object(own: &Shelved) -> String {
     let string = |text: &str| json_string(text.as_bytes());
     let names: Vec<_> = own.pair.names().map(string).collect();
