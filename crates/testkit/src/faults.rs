@@ -4,44 +4,15 @@
 //! A case says what its origin does and what a client may see; it must never depend on how Larder
 //! works.
 
-use crate::origin::Script;
-
 mod bodies;
+mod case;
 mod heads;
 mod surplus;
 #[cfg(test)]
 mod tests;
 
+pub use case::{Expected, FaultCase};
 pub use surplus::POISON;
-
-/// The result that the client of a faulty origin must see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expected {
-    /// An error page of the proxy's own with this status.
-    Error(u16),
-    /// A message that no client takes for whole; or, when the fault shows before anything was
-    /// passed on, an error page of the proxy's own.
-    Incomplete,
-    /// The origin's answer, whole, with this status and body.
-    Whole(u16, &'static str),
-}
-
-/// One case.
-#[derive(Clone, Debug)]
-pub struct FaultCase {
-    /// Its name, fit for a URL path.
-    pub name: String,
-    /// Script of the origin for the first request for its URL, a GET.
-    pub script: Script,
-    /// The result that the client must see.
-    pub expected: Expected,
-    /// True if a second request must be answered from the store; otherwise it must reach the
-    /// origin.
-    pub stored: bool,
-    /// Milliseconds to wait after the first request for the script's last acts. Only bytes that
-    /// have arrived can be told from an answer to the next request.
-    pub settle_ms: u64,
-}
 
 /// Time after which the tests' configuration gives up on a silent origin, in milliseconds. Scripts
 /// stay well below it where they mean to be patient, and hang where they mean to exceed it.
@@ -53,29 +24,4 @@ pub fn fault_cases() -> Vec<FaultCase> {
     cases.extend(bodies::cases());
     cases.extend(surplus::cases());
     cases
-}
-
-/// A case for GET that stores nothing.
-fn case(name: impl Into<String>, expected: Expected, script: Script) -> FaultCase {
-    FaultCase { name: name.into(), script, expected, stored: false, settle_ms: 0 }
-}
-
-/// A case whose answer is whole and kept.
-fn kept(name: &str, body: &'static str, script: Script) -> FaultCase {
-    FaultCase { stored: true, ..case(name, Expected::Whole(200, body), script) }
-}
-
-/// A head of status 200 that any cache would love to keep, with further `fields` (CRLF each).
-fn head(fields: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\nCache-Control: public, max-age=300\r\n{fields}\r\n")
-}
-
-/// [`head`] with `Content-Length: length`.
-fn sized(length: usize) -> String {
-    head(&format!("Content-Length: {length}\r\n"))
-}
-
-/// [`head`] with `Transfer-Encoding: chunked`.
-fn chunked() -> String {
-    head("Transfer-Encoding: chunked\r\n")
 }

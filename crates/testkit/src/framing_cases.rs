@@ -8,32 +8,10 @@ mod accepted;
 mod bodies;
 mod fields;
 mod lines;
+mod table;
 
-/// The treatment of a case by a strict server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Treatment {
-    /// The first request is refused: a 4xx or 5xx answer (or none, when the head had been accepted
-    /// and its body goes wrong), and the connection closes. No later byte is read as a request.
-    Reject,
-    /// Exactly so many well-formed requests, and no byte left over.
-    Accept {
-        /// The number of requests.
-        requests: usize,
-    },
-}
-
-/// A case: everything that a client sends on one connection.
-#[derive(Clone, Debug)]
-pub struct FramingCase {
-    /// Unique within the table.
-    pub name: String,
-    /// The kind of trick.
-    pub class: &'static str,
-    /// All bytes of the connection.
-    pub bytes: Vec<u8>,
-    /// The treatment that the case must get.
-    pub expect: Treatment,
-}
+use table::FramingTable;
+pub use table::{FramingCase, Treatment};
 
 /// The whole table.
 pub fn cases() -> Vec<FramingCase> {
@@ -44,45 +22,3 @@ pub fn cases() -> Vec<FramingCase> {
     accepted::add(&mut table);
     table.cases
 }
-
-struct FramingTable {
-    cases: Vec<FramingCase>,
-}
-
-impl FramingTable {
-    fn reject(&mut self, class: &'static str, name: &str, bytes: impl Into<Vec<u8>>) {
-        self.push(class, name, bytes.into(), Treatment::Reject);
-    }
-
-    fn accept(
-        &mut self,
-        class: &'static str,
-        name: &str,
-        requests: usize,
-        bytes: impl Into<Vec<u8>>,
-    ) {
-        self.push(class, name, bytes.into(), Treatment::Accept { requests });
-    }
-
-    fn push(&mut self, class: &'static str, name: &str, bytes: Vec<u8>, expect: Treatment) {
-        self.cases.push(FramingCase { name: format!("{class}/{name}"), class, bytes, expect });
-    }
-}
-
-/// A GET with `fields` after its Host.
-fn get(fields: &[u8]) -> Vec<u8> {
-    [b"GET / HTTP/1.1\r\nHost: example.com\r\n", fields, b"\r\n"].concat()
-}
-
-/// A POST with `fields` after its Host, and what follows the head.
-fn post(fields: &[u8], rest: &[u8]) -> Vec<u8> {
-    [b"POST / HTTP/1.1\r\nHost: example.com\r\n", fields, b"\r\n", rest].concat()
-}
-
-/// A chunked POST.
-fn chunked(body: &[u8]) -> Vec<u8> {
-    post(b"Transfer-Encoding: chunked\r\n", body)
-}
-
-/// A request that a smuggler hopes to have read as the next one.
-const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: example.com\r\n\r\n";

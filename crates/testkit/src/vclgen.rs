@@ -12,34 +12,13 @@ mod dice;
 mod expr;
 mod stmt;
 mod traffic;
+mod words;
 
 use std::fmt::Write;
 
 pub use dice::Dice;
 use expr::Scope;
-
-/// Names of headers that programs and requests use.
-pub(crate) const HEADERS: &[&str] = &["X-A", "X-B", "X-C", "x-lower", "X-Long-Name"];
-/// Paths that programs and origins know.
-pub(crate) const PATHS: &[&str] = &["/a", "/b", "/c", "/dir/x.html", "/img/y.png", "/none"];
-const VALUES: &[&str] = &[
-    "1",
-    "0",
-    "abc",
-    "ABC",
-    "a b",
-    "a=1; b=2; c=3",
-    "12.5",
-    "1h",
-    "-7",
-    "x,y,x",
-    "q=0.5",
-    "\"q\"",
-    "aaa",
-    "../..",
-    "%20",
-    "trailing;",
-];
+use words::PATHS;
 
 /// The scenario of `seed`, as [`crate::differ::scenario`] reads it.
 pub fn scenario(seed: u64) -> String {

@@ -1,6 +1,6 @@
 //! Bodies that end too early, stall, or break the chunked coding.
 
-use super::{Expected, FaultCase, case, chunked, head, kept, sized};
+use super::case::{Expected, FaultCase, case, chunked, head, kept, sized};
 use crate::origin::Script;
 
 use Expected::Incomplete;

@@ -1,6 +1,6 @@
 //! No head, half a head, a head that is no HTTP/1.1, and heads whose framing contradicts itself.
 
-use super::{Expected, FaultCase, case, chunked, head, kept, sized};
+use super::case::{Expected, FaultCase, case, chunked, head, kept, sized};
 use crate::origin::Script;
 
 const BAD_GATEWAY: Expected = Expected::Error(502);

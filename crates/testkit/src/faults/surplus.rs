@@ -1,7 +1,7 @@
 //! Whole answers with something behind them: never another response, never on a connection used
 //! again (RFC 9112 6.3 and 9.2).
 
-use super::{Expected, FaultCase, case, chunked, head, kept, sized};
+use super::case::{Expected, FaultCase, case, chunked, head, kept, sized};
 use crate::origin::Script;
 
 /// A response that must never reach any client.

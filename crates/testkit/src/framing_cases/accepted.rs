@@ -1,7 +1,7 @@
 //! Requests that real clients send. A server that refuses one of these is strict at the web's
 //! expense.
 
-use super::{FramingTable, chunked, get, post};
+use super::table::{FramingTable, chunked, get, post};
 
 pub(super) fn add(table: &mut FramingTable) {
     clients(table);

@@ -1,6 +1,6 @@
 //! Chunked bodies: sizes, extensions, line ends, trailers.
 
-use super::{FramingTable, SMUGGLED, chunked};
+use super::table::{FramingTable, SMUGGLED, chunked};
 
 pub(super) fn add(table: &mut FramingTable) {
     chunk_size(table);

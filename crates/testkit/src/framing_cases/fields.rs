@@ -1,6 +1,6 @@
 //! Transfer-Encoding, Content-Length, Expect, Upgrade and Connection, alone and against each other.
 
-use super::{FramingTable, SMUGGLED, get, post};
+use super::table::{FramingTable, SMUGGLED, get, post};
 
 pub(super) fn add(table: &mut FramingTable) {
     te_values(table);

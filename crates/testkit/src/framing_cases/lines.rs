@@ -1,6 +1,6 @@
 //! Start lines, hosts, line ends, control bytes, names, limits.
 
-use super::{FramingTable, SMUGGLED, get};
+use super::table::{FramingTable, SMUGGLED, get};
 
 pub(super) fn add(table: &mut FramingTable) {
     request_line(table);

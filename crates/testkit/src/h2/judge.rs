@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, VecDeque};
 use loona_hpack::Decoder;
 
 use super::frames::{Frame, PAYLOAD_BYTES, PREFACE, flag, kind, setting};
-use crate::wire::Fields;
 
 mod answers;
 mod fault;
@@ -471,16 +470,4 @@ fn pairs(frame: &Frame) -> Vec<(u16, u32)> {
 
 fn find(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
-}
-
-/// Returns field lines with names as text.
-///
-/// # Errors
-/// A name that is no UTF-8.
-fn named(fields: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Fields, ProtocolFault> {
-    let text = |(name, value)| match String::from_utf8(name) {
-        Ok(name) => Ok((name, value)),
-        Err(error) => Err(ProtocolFault::FieldName(error.to_string())),
-    };
-    fields.into_iter().map(text).collect()
 }

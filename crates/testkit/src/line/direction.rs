@@ -10,7 +10,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::time::Instant;
 
-use super::Conditions;
+use super::conditions::Conditions;
 
 /// Bytes of a segment: Ethernet's 1,500 without the headers of IP and TCP.
 const SEGMENT_BYTES: usize = 1460;

@@ -1,6 +1,7 @@
 //! Expressions by type.
 
-use super::{Dice, HEADERS, PATHS, VALUES};
+use super::dice::Dice;
+use super::words::{HEADERS, PATHS, VALUES};
 
 /// The subroutine that an expression or statement stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use super::action::action;
+use super::dice::Dice;
 use super::expr::{self, Scope};
-use super::{Dice, HEADERS, PATHS};
+use super::words::{HEADERS, PATHS};
 
 /// Statements, `depth` levels of `if` deep, with `calls` among them.
 pub(crate) fn block(dice: &mut Dice, scope: Scope, depth: usize, calls: &[String]) -> String {

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Dice, HEADERS, PATHS, VALUES};
+use super::dice::Dice;
+use super::words::{HEADERS, PATHS, VALUES};
 
 /// Answers of an origin at `path`: one answer, and before it a 304 where the answer has a
 /// validator.

@@ -1,7 +1,9 @@
 //! Requests that real clients send. A server that refuses one of these is strict at the web's
 //! expense.
 
-use super::{Request, Table, Verdict, forwarded, get};
+use super::super::Request;
+use super::case::Verdict;
+use super::table::{Table, forwarded, get};
 
 pub(super) fn add(table: &mut Table) {
     cookies(table);

@@ -1,7 +1,9 @@
 //! Lengths, codings, fields about the connection and trailers: what HTTP/1 frames messages by and
 //! HTTP/2 does not (RFC 9113 8.1.1 and 8.2.2).
 
-use super::{Request, SMUGGLED, TARGET, Table, Verdict, forwarded, get};
+use super::super::Request;
+use super::case::Verdict;
+use super::table::{SMUGGLED, TARGET, Table, forwarded, get};
 
 pub(super) fn add(table: &mut Table) {
     lengths(table);

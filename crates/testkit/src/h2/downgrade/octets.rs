@@ -1,6 +1,8 @@
 //! Bytes that mean something in HTTP/1 text, wherever a field may hide them (RFC 9113 8.2.1).
 
-use super::{Request, SMUGGLED, TARGET, Table, Verdict, get};
+use super::super::Request;
+use super::case::Verdict;
+use super::table::{SMUGGLED, TARGET, Table, get};
 
 pub(super) fn add(table: &mut Table) {
     values(table);

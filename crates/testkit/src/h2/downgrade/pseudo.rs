@@ -1,7 +1,9 @@
 //! Pseudo-fields: missing, repeated, misplaced, unknown (RFC 9113 8.3), and CONNECT with its
 //! extension (RFC 9113 8.5, RFC 8441).
 
-use super::{Request, TARGET, Table, Verdict, forwarded, get};
+use super::super::Request;
+use super::case::Verdict;
+use super::table::{TARGET, Table, forwarded, get};
 
 pub(super) fn add(table: &mut Table) {
     presence(table);

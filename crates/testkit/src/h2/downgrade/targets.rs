@@ -1,7 +1,9 @@
 //! Paths and hosts: what is no path in HTTP/1's request line, and two names for one host (RFC 9113
 //! 8.3.1).
 
-use super::{Forwarded, Request, Table, Verdict, forwarded, get};
+use super::super::Request;
+use super::case::{Forwarded, Verdict};
+use super::table::{Table, forwarded, get};
 
 pub(super) fn add(table: &mut Table) {
     paths(table);
@@ -143,5 +145,5 @@ fn hosts(table: &mut Table) {
 }
 
 fn to(host: &str) -> Forwarded {
-    Forwarded { host: host.to_owned(), ..forwarded("GET", super::TARGET, &[], b"") }
+    Forwarded { host: host.to_owned(), ..forwarded("GET", super::table::TARGET, &[], b"") }
 }

@@ -2,9 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::super::{Exchange, Farewell, ProtocolFault, kind};
+use super::super::{
+    Block, Exchange, Farewell, Fate, Frame, ProtocolFault, Request, error, frames, kind,
+};
+use super::table::{TARGET, forwarded, get};
 use super::*;
-use crate::strict::read_requests;
+use crate::reply::End;
+use crate::strict::{ParsedRequest, read_requests};
 
 fn answered(status: u16) -> Fate {
     let status = status.to_string();

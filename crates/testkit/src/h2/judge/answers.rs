@@ -1,6 +1,6 @@
 //! One stream's answer, judged block by block (RFC 9113 8).
 
-use super::{ProtocolFault, named};
+use super::fault::ProtocolFault;
 use crate::wire::{self, Fields};
 
 /// Fields that HTTP/2 has no use for (RFC 9113 8.2.2).
@@ -149,4 +149,16 @@ fn check(fields: &Fields) -> Result<(), ProtocolFault> {
         }
     }
     Ok(())
+}
+
+/// Returns field lines with names as text.
+///
+/// # Errors
+/// A name that is no UTF-8.
+fn named(fields: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Fields, ProtocolFault> {
+    let text = |(name, value)| match String::from_utf8(name) {
+        Ok(name) => Ok((name, value)),
+        Err(error) => Err(ProtocolFault::FieldName(error.to_string())),
+    };
+    fields.into_iter().map(text).collect()
 }

@@ -1,0 +1,77 @@
+//! The table, and what its requests are made of.
+
+use super::super::Request;
+use super::case::{Case, Forwarded, Verdict};
+
+pub(super) struct Table {
+    pub(super) cases: Vec<Case>,
+}
+
+impl Table {
+    /// A request without body.
+    pub(super) fn head(
+        &mut self,
+        class: &'static str,
+        name: &str,
+        request: Request,
+        expect: Verdict,
+    ) {
+        self.push(class, name, request, &[], expect);
+    }
+
+    /// A request with these DATA frames.
+    pub(super) fn push(
+        &mut self,
+        class: &'static str,
+        name: &str,
+        request: Request,
+        data: &[&[u8]],
+        expect: Verdict,
+    ) -> &mut Case {
+        let name = format!("{class}/{name}");
+        let data = data.iter().map(|body| (body.to_vec(), None)).collect();
+        let fields = request.fields;
+        self.cases.push(Case { name, class, fields, data, trailers: None, ended: true, expect });
+        self.cases.last_mut().expect("it was just put there")
+    }
+
+    /// A POST with four bytes of body and these trailers.
+    pub(super) fn trailers(
+        &mut self,
+        name: &str,
+        trailers: &[(&[u8], &[u8])],
+        expect: Verdict,
+    ) -> &mut Case {
+        let case = self.push("trailers", name, Request::post(TARGET), &[b"body"], expect);
+        case.trailers = Some(Request::of(trailers).fields);
+        case
+    }
+}
+
+/// Target that most cases ask for.
+pub(super) const TARGET: &str = "/";
+
+/// The usual request.
+pub(super) fn get() -> Request {
+    Request::get(TARGET)
+}
+
+/// A request as it is forwarded when it is translated without loss.
+pub(super) fn forwarded(
+    method: &str,
+    target: &str,
+    fields: &[(&str, &str)],
+    body: &[u8],
+) -> Forwarded {
+    let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));
+    Forwarded {
+        method: method.to_owned(),
+        target: target.to_owned(),
+        host: "larder.test".to_owned(),
+        fields: fields.collect(),
+        body: body.to_vec(),
+    }
+}
+
+/// A request that a smuggler hopes to have read as one of its own.
+pub(super) const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: evil.test\r\n\r\n";
