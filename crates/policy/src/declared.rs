@@ -9,6 +9,7 @@ mod compile;
 mod directives;
 mod media;
 mod narrate;
+mod plan;
 mod receive;
 mod response;
 #[cfg(test)]
@@ -34,7 +35,7 @@ use crate::points::{
 use crate::rules::Browsers;
 use crate::scripts::ScriptNames;
 use crate::told::{Deaf, Place, Step};
-use compile::Plan;
+use plan::{Plan, Refusals, Rule};
 
 /// A site's policy made from its [`SiteRules`](crate::SiteRules).
 #[derive(Debug)]
@@ -59,7 +60,7 @@ pub struct Declared {
     /// Names of the routes, in the order of `plans`.
     route_names: Vec<String>,
     rule_names: Vec<String>,
-    refusals: compile::Refusals,
+    refusals: Refusals,
 }
 
 /// A part of a key.
@@ -215,7 +216,7 @@ impl Policy for Declared {
     fn response(&self, ctx: &mut ResponseCtx<'_>) -> BackendResponse {
         let plan = self.plan(ctx.notes);
         // A request that passed gets its cookies, whatever its answer says.
-        let looked_up = ctx.notes.rule == compile::Rule::Cache as u32;
+        let looked_up = ctx.notes.rule == Rule::Cache as u32;
         if looked_up && let Some(why) = response::other_key(plan, ctx.request, ctx.response) {
             ctx.plan.refuse(why, ctx.response.status);
         } else if plan.drop_set_cookie && looked_up && ctx.plan.admit_without_cookies() {

@@ -3,7 +3,7 @@
 use message::{HeaderId, Method, Request, cookie, query as params};
 
 use super::Declared;
-use super::compile::{Access, BypassRules, Plan, Query, Rule};
+use super::plan::{Access, BypassRules, Plan, Query, Rule};
 use crate::answer::Answer;
 use crate::forged::Seen;
 use crate::forwarded::ClientField;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use message::cookie;
 use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, path, upgrade};
 
-use super::compile::{Plan, Rule};
 use super::narrate;
+use super::plan::{BypassRules, Plan, Rule};
 use super::{Declared, Matcher};
 use crate::answer::{Answer, Redirect};
 use crate::forged::{self, Seen};
@@ -346,7 +346,7 @@ impl Matcher {
     }
 }
 
-impl super::compile::BypassRules {
+impl BypassRules {
     /// The rule by which `request`, in canonical form, goes past the cache.
     #[inline(always)]
     fn reason(&self, request: &Request, parts: Parts<'_>) -> Option<u32> {
@@ -390,7 +390,7 @@ impl super::compile::BypassRules {
     }
 }
 
-impl super::compile::BypassRules {
+impl BypassRules {
     /// The rule by which a request for `path` goes past the cache.
     fn reason_of_path(&self, path: &[u8], readings: Option<&Readings>) -> Option<u32> {
         let matching = self.paths.iter().find(|(pattern, _)| match readings {

@@ -4,7 +4,7 @@ use message::cache_control::{CacheControl, Scope};
 use message::store::NotStored;
 use message::{HeaderBlock, HeaderId, Request, Response, cookie};
 
-use super::compile::Plan;
+use super::plan::Plan;
 
 /// Directives for clients that may not store a response (Magento's VCL sends them, all of them for
 /// the sake of old caches).

@@ -1,0 +1,364 @@
+//! The compiled settings of a route, and what follows from them alone.
+
+use std::sync::Arc;
+
+use message::query::{ParamSet, TRACKING};
+use message::store::{StatusMatch, StoreRules};
+use message::upgrade::Protocol;
+use message::{HeaderBlock, Request, Status};
+
+use crate::acl::CidrSet;
+use crate::answer::Answer;
+use crate::headers::{FieldName, HeaderOps};
+use crate::pattern::{NamePattern, PathPattern};
+use crate::peer::Peer;
+use crate::points::{ALLOW, PageCache, StoreIn, Synthetic};
+use crate::rules::{self, Browsers, Profile, Settings};
+use crate::told::Places;
+use crate::value::ValuePattern;
+
+/// Rules that every site has; their place is their number in [`Notes::rule`](crate::Notes::rule).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    Cache,
+    Method,
+    MethodRefused,
+    RequestBody,
+    PathForm,
+    Access,
+    Answer,
+    CacheOff,
+    Upgrade,
+    Files,
+    Rate,
+    Concurrent,
+    BasicAuth,
+    ForwardAuth,
+}
+
+/// The names of rules, in their order.
+pub(super) const RULES: [(Rule, &str); 14] = [
+    (Rule::Cache, "cache"),
+    (Rule::Method, "method"),
+    (Rule::MethodRefused, "method refused"),
+    (Rule::RequestBody, "request body"),
+    (Rule::PathForm, "ambiguous path"),
+    (Rule::Access, "access"),
+    (Rule::Answer, "answer"),
+    (Rule::CacheOff, "cache = false"),
+    (Rule::Upgrade, "upgrade"),
+    (Rule::Files, "files"),
+    (Rule::Rate, "rate"),
+    (Rule::Concurrent, "concurrent"),
+    (Rule::BasicAuth, "basic_auth"),
+    (Rule::ForwardAuth, "forward_auth"),
+];
+
+/// The compiled settings of one route.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) origin: u32,
+    pub(super) files: Option<u32>,
+    pub(super) page_cache: Option<PageCache>,
+    pub(super) cache: bool,
+    pub(super) honours_requests: bool,
+    pub(super) store: StoreRules,
+    /// `None`: everyone is let in.
+    pub(super) access: Option<Access>,
+    pub(super) answer: Option<Answer>,
+    pub(super) cookies: Cookies,
+    pub(super) cookie_key: Vec<Box<[u8]>>,
+    pub(super) header_key: Vec<FieldName>,
+    pub(super) drop_set_cookie: bool,
+    /// Use-As-Dictionary of what is stored.
+    pub(super) dictionary: Option<Box<[u8]>>,
+    pub(super) match_type: bool,
+    pub(super) match_headers: Vec<FieldName>,
+    pub(super) not_stored: Vec<StatusMatch>,
+    pub(super) browsers: Browsers,
+    pub(super) store_in: StoreIn,
+    /// `None`: the query stays as it is.
+    pub(super) query: Option<Query>,
+    pub(super) bypass: BypassRules,
+    pub(super) first_byte_ms: Option<u64>,
+    pub(super) upgrade: Vec<Protocol>,
+    pub(super) request_headers: HeaderOps,
+    pub(super) response_headers: HeaderOps,
+    /// Where its settings are written.
+    pub(super) places: Places,
+}
+
+/// The clients that are let in.
+#[derive(Debug)]
+pub(super) struct Access {
+    /// `None`: all but `deny`.
+    pub(super) allow: Option<CidrSet>,
+    pub(super) deny: CidrSet,
+}
+
+/// Cookies that are removed.
+#[derive(Debug)]
+pub(super) struct Cookies {
+    pub(super) strip: Vec<NamePattern>,
+    pub(super) strip_tracking: bool,
+    /// If there are any, no others count.
+    pub(super) keep: Vec<NamePattern>,
+}
+
+/// The change to a query.
+#[derive(Debug)]
+pub(super) enum Query {
+    Remove,
+    Change { strip: ParamSet, sort: bool },
+}
+
+/// Reasons to go past the cache, by what they look at, each with the number of its rule.
+#[derive(Debug, Default)]
+pub(super) struct BypassRules {
+    pub(super) paths: Vec<(PathPattern, u32)>,
+    pub(super) cookies: Vec<(NamePattern, u32)>,
+    pub(super) headers: Vec<(FieldName, Option<Vec<u8>>, u32)>,
+    pub(super) any_query: Option<u32>,
+    /// Fields beside which only the path counts.
+    pub(super) unless: Vec<FieldName>,
+    pub(super) queries: Vec<(NamePattern, Option<ValuePattern>, u32)>,
+}
+
+/// Answers to what no site allows, made once.
+#[derive(Debug)]
+pub(super) struct Refusals {
+    /// CONNECT is for forward proxies.
+    pub(super) connect: Arc<Synthetic>,
+    /// TRACE would show an attacker what proxies add; PURGE and BAN of a site that
+    /// takes no purges, or not these, come this way too.
+    pub(super) method: Arc<Synthetic>,
+    pub(super) access: Arc<Synthetic>,
+    pub(super) path: Arc<Synthetic>,
+}
+
+impl Plan {
+    /// Returns true if `client` is not let in.
+    pub(super) fn keeps_out(&self, client: Peer) -> bool {
+        self.access.as_ref().is_some_and(|access| !access.admits(client))
+    }
+
+    /// Returns true if the values of a cookie of this name are part of the key.
+    #[inline]
+    pub(super) fn is_in_key(&self, name: &[u8]) -> bool {
+        self.cookie_key.iter().any(|key| **key == *name)
+    }
+
+    /// Removes the cookies that do not count from a request that is looked up, so that no variant
+    /// goes by them.
+    #[inline(never)]
+    pub(super) fn lighten(&self, headers: &mut HeaderBlock, personal: bool) {
+        let goes = |name: &[u8]| !self.is_in_key(name) && self.cookies.goes(name, personal);
+        message::cookie::remove(headers, goes, &mut Vec::new());
+    }
+
+    /// Returns true if the route protects something: an access rule or `respond` keeps requests
+    /// from the origin, and `cache = false` keeps responses from other clients.
+    pub(super) fn is_guard(&self) -> bool {
+        self.access.is_some() || self.answer.is_some() || !self.cache
+    }
+
+    pub(super) fn new(profile: Profile, settings: Settings, rule_names: &mut Vec<String>) -> Self {
+        let safe = profile == Profile::Safe;
+        let store = store_rules(profile, &settings);
+        let key: Vec<Box<[u8]>> =
+            settings.cookies.key.iter().map(|n| n.as_bytes().into()).collect();
+        Self {
+            origin: settings.origin,
+            files: settings.files,
+            page_cache: settings.page_cache,
+            cache: settings.cache,
+            honours_requests: settings.honour_request_directives.unwrap_or(!safe),
+            store,
+            access: Access::new(&settings),
+            answer: settings.answer,
+            cookies: Cookies {
+                strip: settings.cookies.strip,
+                keep: settings.cookies.keep,
+                strip_tracking: settings.cookies.strip_tracking.unwrap_or(safe),
+            },
+            cookie_key: key,
+            header_key: settings.key_headers,
+            drop_set_cookie: settings.drop_set_cookie,
+            dictionary: settings.dictionary.as_deref().map(use_as_dictionary),
+            match_type: settings.match_type,
+            match_headers: settings.match_headers,
+            not_stored: settings.not_stored,
+            browsers: settings.browsers,
+            store_in: settings.store,
+            query: Query::new(&settings.query, safe),
+            bypass: BypassRules {
+                unless: settings.bypass_unless,
+                ..BypassRules::new(settings.bypass, rule_names)
+            },
+            first_byte_ms: settings.first_byte_ms,
+            upgrade: settings.upgrade,
+            request_headers: settings.request_headers,
+            response_headers: settings.response_headers,
+            places: settings.places,
+        }
+    }
+}
+
+/// The field by which a response is a dictionary for what matches `pattern` (RFC 9842 2.1).
+fn use_as_dictionary(pattern: &str) -> Box<[u8]> {
+    let escaped = pattern.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("match=\"{escaped}\"").into_bytes().into()
+}
+
+fn store_rules(profile: Profile, settings: &Settings) -> StoreRules {
+    let mut store = profile.store_rules();
+    store.default_lifetime_ms.splice(0..0, settings.ttl.iter().copied());
+    if let Some(ms) = settings.heuristic_ms {
+        store.heuristic = ms > 0;
+        store.heuristic_max_ms = ms;
+    }
+    for (slot, setting) in [
+        (&mut store.heuristic_html_max_ms, settings.heuristic_html_ms),
+        (&mut store.grace_ms, settings.grace_ms),
+        (&mut store.stale_if_error_ms, settings.stale_if_error_ms),
+        (&mut store.stale_if_unreachable_ms, settings.stale_if_unreachable_ms),
+    ] {
+        *slot = setting.unwrap_or(*slot);
+    }
+    if let Some(honour) = settings.honour_request_directives {
+        store.honour_request_no_store = honour;
+    }
+    store
+}
+
+impl Access {
+    fn new(settings: &Settings) -> Option<Self> {
+        let Settings { allow, deny, .. } = settings;
+        if allow.is_empty() && deny.is_empty() {
+            return None;
+        }
+        let allow = (!allow.is_empty()).then(|| CidrSet::new(allow));
+        Some(Self { allow, deny: CidrSet::new(deny) })
+    }
+
+    pub(super) fn admits(&self, client: Peer) -> bool {
+        !self.deny.has(client) && self.allow.as_ref().is_none_or(|allow| allow.has(client))
+    }
+}
+
+impl Cookies {
+    /// Returns true if a cookie of this name is removed.
+    pub(super) fn strips(&self, name: &[u8]) -> bool {
+        (self.strip_tracking && message::cookie::is_tracking(name))
+            || self.strip.iter().any(|pattern| pattern.matches(name))
+    }
+
+    /// Returns true if a cookie of this name, which is neither removed nor part of the key, tells
+    /// one visitor from another.
+    #[inline]
+    pub(super) fn counts(&self, name: &[u8]) -> bool {
+        self.keeps(name) && !self.is_of_way(name)
+    }
+
+    /// Returns true if a cookie that does not count is removed from a request that is looked up.
+    /// Where the request is somebody's, a balancer behind this cache may need its own.
+    pub(super) fn goes(&self, name: &[u8], personal: bool) -> bool {
+        match self.is_of_way(name) {
+            true => !personal,
+            false => !self.keeps(name),
+        }
+    }
+
+    fn keeps(&self, name: &[u8]) -> bool {
+        self.keep.is_empty() || self.keep.iter().any(|pattern| pattern.matches(name))
+    }
+
+    fn is_of_way(&self, name: &[u8]) -> bool {
+        self.strip_tracking && message::cookie::is_of_way(name)
+    }
+}
+
+impl Query {
+    fn new(rules: &rules::QueryRules, safe: bool) -> Option<Self> {
+        if rules.ignore {
+            return Some(Self::Remove);
+        }
+        let tracking = if rules.strip_tracking.unwrap_or(safe) { TRACKING } else { &[] };
+        let names = rules.strip.iter().map(NamePattern::as_str).chain(tracking.iter().copied());
+        let change = !tracking.is_empty() || !rules.strip.is_empty() || rules.sort;
+        change.then(|| Self::Change { strip: ParamSet::new(names), sort: rules.sort })
+    }
+
+    /// Brings the query of `request`, if it has one, into its canonical form.
+    pub(super) fn apply(&self, request: &mut Request) {
+        match self {
+            Self::Remove => {
+                message::query::take_params(&mut request.target, &mut request.taken, |_| true);
+            }
+            Self::Change { strip, sort } => {
+                let Request { target, taken, .. } = request;
+                message::query::take_params(target, taken, |name| strip.contains(name));
+                if *sort {
+                    message::query::sort_params(&mut request.target);
+                }
+            }
+        }
+    }
+}
+
+impl BypassRules {
+    fn new(reasons: Vec<rules::Bypass>, rule_names: &mut Vec<String>) -> Self {
+        let mut bypass = Self::default();
+        for reason in reasons {
+            let rule = rule_names.len() as u32;
+            rule_names.push(format!("bypass {}", reason.told()));
+            match reason {
+                rules::Bypass::Path(pattern) => bypass.paths.push((pattern, rule)),
+                rules::Bypass::Cookie(name) => bypass.cookies.push((name, rule)),
+                rules::Bypass::Query(name, value) => bypass.queries.push((name, value, rule)),
+                rules::Bypass::AnyQuery => bypass.any_query = Some(rule),
+                rules::Bypass::Header(name, value) => bypass.headers.push((name, value, rule)),
+            }
+        }
+        bypass
+    }
+}
+
+impl BypassRules {
+    /// The numbers of its rules, in the order in which they are looked at.
+    pub(super) fn numbers(&self) -> Vec<u32> {
+        let paths = self.paths.iter().map(|(_, rule)| *rule);
+        let cookies = self.cookies.iter().map(|(_, rule)| *rule);
+        let headers = self.headers.iter().map(|(_, _, rule)| *rule);
+        let queries = self.queries.iter().map(|(_, _, rule)| *rule);
+        paths.chain(cookies).chain(headers).chain(self.any_query).chain(queries).collect()
+    }
+}
+
+impl Refusals {
+    pub(super) fn new() -> Self {
+        let refusal = |code, fields, close| {
+            let status = Status::new(code).expect("three digits");
+            Arc::new(Synthetic { status, fields, body: Vec::new(), close })
+        };
+        Self {
+            // What follows a CONNECT is no HTTP.
+            connect: refusal(501, Vec::new(), true),
+            method: refusal(405, vec![(b"Allow".to_vec(), ALLOW.to_vec())], false),
+            access: refusal(403, Vec::new(), false),
+            path: refusal(400, Vec::new(), false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_stands_at_its_number() {
+        for (at, (rule, _)) in RULES.iter().enumerate() {
+            assert_eq!(*rule as usize, at);
+        }
+    }
+}
