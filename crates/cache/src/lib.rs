@@ -61,7 +61,8 @@ mod window;
 
 pub use bans::{Ban, NewBan, Test, Which};
 pub use busy::{Ticket, Waited};
-pub use cache::{Begin, BeginOptions, Cache, Config, Found};
+pub use cache::begin::{Begin, BeginOptions};
+pub use cache::{Cache, Config, Found};
 pub use content::{Closed, Elsewhere, Making, Reading};
 pub use fill::{Abandoned, Aborted, Passage, Push, Trailed};
 pub use filling::{Filling, NotKept};

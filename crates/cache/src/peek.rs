@@ -7,7 +7,8 @@ use base::KeyBuf;
 
 use crate::bans::Ban;
 use crate::busy::Shape;
-use crate::cache::{Cache, fetch_for};
+use crate::cache::Cache;
+use crate::cache::begin::fetch_for;
 use crate::lower::Lower;
 use crate::object::Object;
 use crate::slot::choose;

@@ -6,6 +6,7 @@
 
 mod cold;
 mod evict;
+mod leaving;
 mod pages;
 mod queue;
 mod table;
@@ -13,8 +14,8 @@ mod table;
 mod tests;
 mod work;
 
-pub(crate) use cold::Leaving;
 pub(crate) use evict::{Effort, Visit};
+pub(crate) use leaving::Leaving;
 pub(crate) use pages::Cold;
 pub(crate) use table::Position;
 pub(crate) use work::Work;

@@ -3,20 +3,11 @@
 
 use std::sync::Arc;
 
+use super::leaving::Leaving;
 use super::{Cold, Shard};
 use crate::lower::Lower;
 use crate::object::Object;
 use crate::slot::{Likeness, Slot};
-
-/// Responses of a key that are to leave the lower tier.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Leaving<'a, P> {
-    All,
-    /// The one that came up from this place.
-    Raised(P),
-    /// All that is not in memory, but these.
-    AllBut(&'a [P]),
-}
 
 impl<L: Lower> Shard<L> {
     /// Returns true if the lower tier may have something, or take it.

@@ -135,7 +135,7 @@ const MUTANTS: &[Mutant] = &[
     ),
     Mutant(
         "every request for a key leads a fetch",
-        "crates/cache/src/cache.rs",
+        "crates/cache/src/cache/begin.rs",
         "if shared && let Some(busy) = fetch_for(slot, &shape) {",
         "if shared && !{M} && let Some(busy) = fetch_for(slot, &shape) {",
     ),
