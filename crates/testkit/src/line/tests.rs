@@ -1,6 +1,9 @@
 //! Both ends of a line: what comes out, and that it is not early. No test says that something is
 //! fast enough.
 
+use std::num::NonZeroU64;
+use std::time::Duration;
+
 use tokio::net::TcpListener;
 
 use super::direction::IN_FLIGHT_BYTES;

@@ -7,6 +7,7 @@ use super::super::{
 };
 use super::table::{TARGET, forwarded, get};
 use super::*;
+use crate::reply::End;
 use crate::strict::{ParsedRequest, read_requests};
 
 fn answered(status: u16) -> Fate {
