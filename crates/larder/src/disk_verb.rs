@@ -7,14 +7,14 @@ mod export;
 mod look;
 mod told;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use base::clock::System;
 use clap::{Args, Subcommand};
 use disk::tools;
 use serde_json::{Value, json};
 
-use look::{Look, clock, is_sound, open};
+use look::{Look, is_sound, open};
 
 /// Actions on volumes.
 #[derive(Clone, Debug, Subcommand)]
