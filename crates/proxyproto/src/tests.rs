@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use proptest::prelude::*;
 
 use super::*;
+use crate::header::canonical;
 
 const MAX: usize = 4096;
 

@@ -3,7 +3,7 @@
 use crate::header::HeaderId;
 use crate::response::Status;
 
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+pub(super) const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// A deployment changes pages without their URLs, and visitors are to see it. nginx guesses
 /// nothing, and Varnish keeps what names no lifetime for two minutes.
 const HTML_MS: u64 = 10 * 60 * 1000;

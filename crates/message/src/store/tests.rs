@@ -1,5 +1,6 @@
 //! Tests of the plan: what is stored, for how long, and what it may be used for.
 
+use super::rules::DAY_MS;
 use super::*;
 
 /// Sat, 21 Nov 2026 22:26:40 GMT
