@@ -133,7 +133,7 @@ impl Run {
         Ok(())
     }
 
-    /// What a block comes to in the place of a fragment.
+    /// The operations of a block in the place of a fragment.
     fn stub(
         &mut self,
         block: Option<Arc<[Node]>>,

@@ -32,7 +32,7 @@ pub struct Compiled {
 }
 
 /// A subroutine as it runs: all that bear its name, one after the other.
-pub(crate) trait Code: fmt::Debug + Send + Sync {
+pub(crate) trait Executable: fmt::Debug + Send + Sync {
     /// Its name.
     fn name(&self) -> &str;
 
@@ -50,7 +50,7 @@ pub(crate) type Declared = (Box<str>, Option<BackendSpec>);
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     /// Subroutines by number.
-    pub(crate) routines: Vec<Box<dyn Code>>,
+    pub(crate) routines: Vec<Box<dyn Executable>>,
     /// The routine of each of [`Sub::ALL`].
     pub(crate) entries: Vec<u32>,
     /// Backends by number.
@@ -177,7 +177,7 @@ impl Program {
         }
     }
 
-    pub(crate) fn routine(&self, number: u32) -> &dyn Code {
+    pub(crate) fn routine(&self, number: u32) -> &dyn Executable {
         &*self.parts.routines[number as usize]
     }
 }

@@ -24,7 +24,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::ast::{Ast, Item};
 use crate::input::Input;
-use crate::program::{Code, Parts};
+use crate::program::{Executable, Parts};
 use crate::report::Report;
 use crate::run::{Routine, Step};
 use crate::sub::Sub;
@@ -135,7 +135,7 @@ impl Lowering<'_> {
             .into_iter()
             .zip(self.facts)
             .map(|(body, facts)| Routine { name: facts.name, body: body.into() })
-            .map(|routine| Box::new(routine) as Box<dyn Code>)
+            .map(|routine| Box::new(routine) as Box<dyn Executable>)
             .collect();
         Some(parts)
     }

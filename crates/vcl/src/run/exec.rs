@@ -1,7 +1,7 @@
 //! Statements while they run.
 
 use crate::ctx::{Ctx, Tag};
-use crate::program::Code;
+use crate::program::Executable;
 use crate::run::{Arm, New, Op, Routine, Step, Term, Text, Verdict};
 use crate::sub::{Action, Said, Sub};
 use crate::value::{Failure, Place, Value};
@@ -19,7 +19,7 @@ enum Flow {
     Done,
 }
 
-impl Code for Routine {
+impl Executable for Routine {
     fn name(&self) -> &str {
         &self.name
     }

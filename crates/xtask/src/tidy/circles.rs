@@ -87,8 +87,11 @@ impl Files {
         for module in self.0.keys().filter(|module| reach[*module].contains(*module)) {
             let is_in = |other: &&&Module| reach[**other].contains(module);
             let circle: Vec<&Module> = reach[module].iter().filter(is_in).copied().collect();
-            let folders: BTreeSet<_> = circle.iter().map(|module| self.folder(module)).collect();
-            if !told.contains(module) && (circle.len() > FILES || folders.len() > 1) {
+            let is_of_one = self
+                .folders(circle[0])
+                .into_iter()
+                .any(|folder| circle.iter().all(|other| self.folders(other).contains(&folder)));
+            if !told.contains(module) && (circle.len() > FILES || !is_of_one) {
                 problems.push(self.problem(&circle, &uses));
             }
             told.extend(circle);
@@ -120,13 +123,12 @@ impl Files {
         Problem { file: self.0[circle[0]].file.clone(), line: 1, what }
     }
 
-    /// The folder that a module's file is at home in; a folder's root is in the folder.
-    fn folder<'a>(&self, module: &'a [String]) -> &'a [String] {
+    /// The folders that a module's file is at home in: the one that it lies in, and the one whose
+    /// root it is.
+    fn folders<'a>(&self, module: &'a [String]) -> Vec<&'a [String]> {
         let is_root = |other: &Module| other.len() > module.len() && other.starts_with(module);
-        match module.split_last() {
-            Some((_, above)) if !self.0.keys().any(is_root) => above,
-            _ => module,
-        }
+        let own = self.0.keys().any(is_root).then_some(module);
+        own.into_iter().chain(module.split_last().map(|(_, above)| above)).collect()
     }
 
     fn short(&self, module: &Module) -> &str {
