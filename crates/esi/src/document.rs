@@ -47,7 +47,7 @@ impl Document {
     }
 
     /// The nodes, if they are the same for every request: only text, and includes whose addresses
-    /// are known ([`Include::plain`]).
+    /// are known ([`Include::plain`](crate::fragment::Include::plain)).
     pub fn simple(&self) -> Option<&[Node]> {
         self.nodes.iter().all(Node::is_simple).then_some(&self.nodes)
     }

@@ -49,7 +49,7 @@ pub struct Secured<'a> {
     pub cert_key: Option<&'a [u8]>,
 }
 
-/// Reads what `header`, which [`read`](crate::read) has found whole, tells of TLS; `None` if it
+/// Reads what `header`, which [`read`](crate::read()) has found whole, tells of TLS; `None` if it
 /// tells nothing. Of values that come twice the first counts.
 pub fn secured(header: &[u8]) -> Option<Secured<'_>> {
     let mut found = None;

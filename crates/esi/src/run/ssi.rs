@@ -176,7 +176,7 @@ impl Conditional {
             match piece {
                 Piece::Literal(bytes) => out.extend_from_slice(bytes),
                 Piece::Variable(name) => {
-                    out.extend(self.variable(name, values, env).unwrap_or_default())
+                    out.extend(self.variable(name, values, env).unwrap_or_default());
                 }
             }
             if out.len() > values.most_bytes() {

@@ -12,7 +12,7 @@ use crate::live::Live;
 pub struct Started {
     /// When its head was whole, by the clocks that count.
     pub at: Now,
-    /// When its first bytes came, in microseconds of [`CoreLog::micros`].
+    /// When its first bytes came, in microseconds of [`CoreLog::micros`](super::CoreLog::micros).
     pub began_us: u64,
     /// When its head was whole.
     pub read_us: u64,
