@@ -130,8 +130,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant(
         "a hit-for-miss mark is overlooked",
         "crates/cache/src/slot.rs",
-        "more.marker.is_some_and(|marker| now_ms < marker.until_ms)",
-        "more.marker.is_some_and(|marker| now_ms < marker.until_ms && !{M})",
+        "now_ms < marker.until_ms && marker.passed >= newest",
+        "now_ms < marker.until_ms && marker.passed >= newest && !{M}",
     ),
     Mutant(
         "every request for a key leads a fetch",
@@ -270,4 +270,18 @@ fn run_all(binary: &Path, schedules: &str) -> bool {
         println!("{number:>2} | {name} | {} | {broken}", played.map_or("?", |(played, _)| played));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bug_has_its_place_in_the_tree() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for Mutant(name, file, old, _) in MUTANTS {
+            let text = fs::read_to_string(root.join(file)).expect("a source");
+            assert_eq!(text.matches(old).count(), 1, "{name}: {file}");
+        }
+    }
 }
