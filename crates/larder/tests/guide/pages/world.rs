@@ -224,6 +224,8 @@ impl World {
         let varnish = if is_varnish { &self.varnish } else { &self.daemon };
         let is_cluster = ["cluster.md", "tls.md"].contains(&page);
         let daemon = if is_cluster { self.nodes[0].daemon() } else { &self.daemon };
+        // A page makes another secret, which the daemon has not read.
+        self.folder.file("etc/varnish/secret", SECRET);
         let shims = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guide/pages/bin");
         let path = std::env::var("PATH").unwrap_or_default();
         fs::write(self.root().join("said"), self.daemon.log()).expect("a file");
