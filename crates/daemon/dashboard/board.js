@@ -32,8 +32,8 @@ const TILES = [
     beside: (f) => known(f.rates.origin_failures, (failures) => `${rate(failures)} failures/s`),
   },
   {
-    label: 'Origins were spared', figure: (f) => [many(f.now.spared_requests), 'requests'],
-    beside: (f) => `${duration(f.now.spared_s)} of work since the start`,
+    label: 'Origins were spared', figure: (f) => [many(f.now.spared_requests), ''],
+    beside: (f) => `requests, ${duration(f.now.spared_s)} of work since the start`,
   },
   {
     label: 'Errors (5xx)', figure: (f, mean) => [rate(mean('errors')), '/s'],
