@@ -273,9 +273,9 @@ grep -hE '^([A-Za-z].*, (visited by|over)|the dashboard,) .* hold$' "$logs"/*.lo
 for suite in rfc rfc-h2 safe safe-h2; do
   [ -f "$logs/cache-tests-$suite.log" ] && echo "http-cache-tests, $suite: $(grep '^required ' "$logs/cache-tests-$suite.log")"
 done
-grep -h '^advisories were not looked at' "$logs"/deny.log
+grep -hs '^advisories were not looked at' "$logs"/deny.log
 # Tests and labs that failed once and passed alone: each is a bug, though it fails nobody's change.
-grep -h '^flaky: ' "$logs"/tests.log
+grep -hs '^flaky: ' "$logs"/tests.log
 [ ${#flaky[@]} -eq 0 ] || printf '%s\n' "${flaky[@]}"
 # Again, and short: whoever sees only the end of the output learns why.
 for row in "${table[@]}"; do

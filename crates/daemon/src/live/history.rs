@@ -215,8 +215,8 @@ mod tests {
     fn minutes_behind_them_are_means_of_all_that_happened_in_one() {
         let mut history = History::new(60);
         // Nothing for half a minute, then two a second.
-        for now in [reading(0, 0), reading(30, 0), reading(59, 58)] {
-            history.note(&now);
+        for taken in [reading(0, 0), reading(30, 0), reading(59, 58)] {
+            history.note(&taken);
         }
         assert!(rows(&history.json(None), "minutes").is_empty());
         history.note(&reading(60, 60));
