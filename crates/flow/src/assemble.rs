@@ -16,10 +16,6 @@ mod feed;
 mod foreseen;
 mod fragment;
 mod hand_on;
-mod instructions;
-mod page;
-mod places;
-mod stitch;
 mod supply;
 
 use std::collections::VecDeque;
@@ -31,20 +27,17 @@ use codec::Coding;
 use hand_on::PageCoder;
 use message::HeaderId;
 
+use crate::state::assemble::{Clip, Composed, PAGE_BYTES, ReadPage, Stitch, places};
 use begin::{Slot, Slots, Text};
-use instructions::ReadPage;
-use stitch::{Clip, PAGE_BYTES, Stitch};
 use supply::Supply;
 
-use crate::ask::Front;
 use crate::body::{Part, Parts, ReplyBody};
-use crate::core::Core;
-use crate::reply::{Head, Reply};
+use crate::state::ask::Front;
+use crate::state::core::Core;
+use crate::state::reply::{Head, Reply};
 use crate::way::{Slow, Start, WaitingPage, Way};
 
 pub(crate) use document::plain;
-pub(crate) use instructions::{Dialect, Instructions};
-pub(crate) use page::{Composed, Top, Within};
 
 /// Bytes without a coding that are put into a page in gzip at once. Each of them is summed
 /// (CRC-32), and no one else has the core meanwhile: of more it is a task's business, which gives

@@ -14,7 +14,7 @@ use message::range::Multipart;
 use message::{Method, Status};
 use origin::Tunnel;
 
-use crate::slices::{Piece, Stretches};
+use crate::state::slices::{Piece, Stretches};
 
 /// A part of a body that is there.
 #[derive(Clone, Debug)]

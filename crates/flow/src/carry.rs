@@ -11,10 +11,10 @@ use message::vary::{VaryNames, vary_signature};
 use message::{Request, Trailers};
 use origin::Exchange;
 
-use crate::core::Core;
 use crate::recode::{Coder, Strides, limit_of};
-use crate::tier::{Filling, Lead};
-use crate::trace::{Trace, Trouble};
+use crate::state::core::Core;
+use crate::state::tier::{Filling, Lead};
+use crate::state::trace::{Trace, Trouble};
 use crate::trailers::{Gate, of_any_form};
 use crate::why::Why;
 

@@ -1,5 +1,5 @@
 //! The decisions on a request's way, apart from what is done about them: made for requests by
-//! [`Core`](crate::Core), and for operators who want to know by `explain`.
+//! [`Core`](crate::state::core::Core), and for operators who want to know by `explain`.
 //!
 //! Nothing here changes anything, counts anything or waits.
 
@@ -14,13 +14,13 @@ use message::{Framing, HeaderId, Method, Request, conditional, target};
 use origin::Protocol;
 use policy::{HitCtx, HitVerdict, ReceiveVerdict, Synthetic};
 
-use crate::ask::Ask;
-use crate::client::Client;
 use crate::forward;
-use crate::live::{Live, Shared, Site};
 use crate::problem::Problem;
 use crate::purge::{self, Asked, Refusal};
-use crate::reply::{Forward, Served};
+use crate::state::ask::Ask;
+use crate::state::client::Client;
+use crate::state::live::{Live, Shared, Site};
+use crate::state::reply::{Forward, Served};
 
 /// Where a request belongs.
 pub(crate) enum Entry<'l> {

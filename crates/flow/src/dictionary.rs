@@ -9,10 +9,7 @@
 //! Who names a hash learns whether something with that hash is stored. So a dictionary is only for
 //! requests that would have been given it, had they asked for it: see [`Occasion::audience`].
 
-mod entry;
-mod listed;
 mod make;
-mod named;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,15 +21,11 @@ use message::{HeaderId, Request, Scheme, Status};
 use observe::DictionaryUse;
 use policy::{Notes, Peer, ReceiveCtx, ReceiveVerdict};
 
-use crate::ask::Ask;
-use crate::core::Core;
-use crate::live::{Live, Shared};
 use crate::sent::SentForm;
-use entry::{Birth, Dictionary, origin};
-use named::{form_with, is_readable};
-
-pub(crate) use listed::Dictionaries;
-pub(crate) use named::{had, named};
+use crate::state::ask::Ask;
+use crate::state::core::Core;
+use crate::state::dictionary::{Birth, Dictionary, form_with, is_readable, named, origin};
+use crate::state::live::{Live, Shared};
 
 /// A request for a stored response, as far as dictionaries go by it.
 #[derive(Clone, Copy)]

@@ -10,24 +10,24 @@ use files::WouldBlock;
 use message::{HeaderId, Method, Request};
 use policy::{Notes, Peer, ReceiveCtx, ReceiveVerdict};
 
-use crate::ask::Ask;
-use crate::assemble::{Within, assemble};
-use crate::client::Client;
-use crate::core::Core;
+use crate::assemble::assemble;
 use crate::decide::{self, Course, Entry, Next, freshness};
-use crate::declared;
-use crate::files as from_files;
-use crate::gate::{self, Entering, Gates, Guest, Looked, Visitor};
+use crate::gate::{Entering, Looked, Visitor};
 use crate::invalidate::{Sites, Target};
-use crate::live::{LiveRef, Site};
-use crate::pages;
 use crate::peers::{self, Silence};
 use crate::problem::Problem;
 use crate::purge::{Answers, Asked, Refusal};
-use crate::reply::{Forward, Served};
-use crate::trace::Trace;
+use crate::state::ask::Ask;
+use crate::state::assemble::Within;
+use crate::state::client::Client;
+use crate::state::core::Core;
+use crate::state::gate::{Gates, Guest};
+use crate::state::live::{LiveRef, Site};
+use crate::state::reply::{Forward, Served};
+use crate::state::trace::Trace;
 use crate::vcl::start as program;
 use crate::way::{Slow, Start, Way};
+use crate::{declared, files as from_files, gate, pages};
 
 impl Core {
     /// Takes a request as far as it goes without waiting, and says on whose behalf it is made.

@@ -25,19 +25,17 @@ use message::{Request, Scheme};
 use policy::told::shown;
 use policy::{Notes, Peer, Place, ReceiveCtx, ReceiveVerdict, Step};
 
-use crate::ask::Ask;
-use crate::assemble::Dialect;
-use crate::client::Client;
 use crate::decide::{self, Course, Entry};
-use crate::files as from_files;
-use crate::gate;
-use crate::live::{Live, LiveRef, Shared, Site};
-use crate::pages;
 use crate::problem::Problem;
 use crate::purge::{Asked, Refusal};
-use crate::reply::{Reply, Served};
+use crate::state::ask::Ask;
+use crate::state::assemble::Dialect;
+use crate::state::client::Client;
+use crate::state::live::{Live, LiveRef, Shared, Site};
+use crate::state::reply::{Reply, Served};
 use crate::throttle::Visit;
 use crate::vcl::foretell::foretell;
+use crate::{files as from_files, gate, pages};
 
 pub use advice::{Application, OF_MARK, not_stored_advice};
 pub use foreseen::Foreseen;

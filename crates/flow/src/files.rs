@@ -16,16 +16,15 @@ use files::{Coding, Depth, Look, Opened, Page, Root, Table, WouldBlock};
 use message::conditional;
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, path};
 
-use crate::ask::Ask;
 use crate::body::{Part, ReplyBody};
-use crate::core::Core;
 use crate::declared::{self, NamedFile};
-use crate::form;
-use crate::pages;
 use crate::problem::Problem;
-use crate::reply::{Head, Reply, Served};
 use crate::select::{self, Rules, Validators};
 use crate::sent::SentCoding;
+use crate::state::ask::Ask;
+use crate::state::core::Core;
+use crate::state::reply::{Head, Reply, Served};
+use crate::{form, pages};
 
 const CONDITIONS: [HeaderId; 5] = [
     HeaderId::IfMatch,

@@ -14,9 +14,9 @@ use message::digest::digest_of;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, conditional};
 
 use crate::body::ReplyBody;
-use crate::dictionary;
 use crate::recode::Recode;
 use crate::sent::{SentCoding, SentForm};
+use crate::state::dictionary;
 use crate::stored::{form_tags, head_to_store, stored_head};
 use codec::{Compress, Compression};
 

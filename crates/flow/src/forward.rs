@@ -10,10 +10,9 @@ use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Upgrade
 
 use policy::EsiPages;
 
-use crate::ask::Ask;
-use crate::form;
-use crate::live::{Live, Site};
-use crate::{surrogate, tags};
+use crate::state::ask::Ask;
+use crate::state::live::{Live, Site};
+use crate::{form, surrogate, tags};
 use codec::Compress;
 
 /// For what the origin is asked.

@@ -10,22 +10,11 @@
 mod admit;
 mod check;
 mod entering;
-mod gates;
-mod known;
 mod look;
 mod passed;
-mod queue;
-mod right;
-mod user;
 mod visitor;
 
-pub use self::gates::Gates;
-
 pub(crate) use self::entering::Entering;
-pub(crate) use self::gates::Guest;
-pub(crate) use self::known::Known;
 pub(crate) use self::look::Looked;
 pub(crate) use self::passed::{inherit, leave_behind, may_include};
-pub(crate) use self::right::RightPasswords;
-pub(crate) use self::user::User;
 pub(crate) use self::visitor::Visitor;

@@ -12,11 +12,11 @@ use base::Now;
 use message::Request;
 use policy::Peer;
 
-use crate::client::Client;
-use crate::core::Core;
 use crate::gate::Visitor;
-use crate::live::{LiveRef, Site};
 use crate::pass::{Pass, limited};
+use crate::state::client::Client;
+use crate::state::core::Core;
+use crate::state::live::{LiveRef, Site};
 use crate::throttle::{Throttles, Word};
 use crate::way::{Slow, Start, Way};
 

@@ -8,7 +8,6 @@
 //!
 //! Nothing else calls the cache's invalidating functions.
 
-mod door;
 mod passing;
 mod plan;
 mod stored;
@@ -19,8 +18,7 @@ pub use purge::{
     Recording, Sites, Target, Telling, Told, Unreadable, Url, What, htcp, neighbour,
 };
 
-pub(crate) use door::{Door, Haste};
-pub use door::{Outcome, Patience};
+pub use crate::state::invalidate::{Outcome, Patience};
 pub(crate) use stored::{Meant, Scope, Under};
 
 #[cfg(test)]

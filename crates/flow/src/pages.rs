@@ -4,13 +4,13 @@ use bytes::Bytes;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
 use policy::{Notes, Synthetic};
 
-use crate::ask::{complete, sign};
 use crate::body::ReplyBody;
-use crate::invalidate::Outcome;
-use crate::live::Site;
 use crate::problem::Problem;
-use crate::reply::{Head, Made, Reply, Served};
-use crate::trace::{About, Trouble};
+use crate::state::ask::{complete, sign};
+use crate::state::invalidate::Outcome;
+use crate::state::live::Site;
+use crate::state::reply::{Head, Made, Reply, Served};
+use crate::state::trace::{About, Trouble};
 use crate::trust::Readiness;
 
 impl Problem {
@@ -229,7 +229,7 @@ mod tests {
         let reply = refused(Status::new(400).expect("a status"), "<script>");
         let Some(Part::Bytes(body)) = reply.body.part() else { panic!("a body") };
         assert!(!body.windows(8).any(|w| w == b"<script>"));
-        let crate::reply::Head::Owned(head) = &reply.head else { panic!("an own head") };
+        let crate::state::reply::Head::Owned(head) = &reply.head else { panic!("an own head") };
         assert_eq!(head.headers.value(HeaderId::CacheControl), Some(&b"no-store"[..]));
         assert!(reply.close);
     }

@@ -8,11 +8,11 @@ use base::{Counters, Now};
 use message::Request;
 use policy::{Declared, Peer};
 
-use crate::core::Core;
-use crate::live::Site;
 use crate::pages::refusal;
 use crate::problem::Problem;
-use crate::reply::Reply;
+use crate::state::core::Core;
+use crate::state::live::Site;
+use crate::state::reply::Reply;
 use crate::throttle::{Throttles, Visit, Word};
 
 /// The word of the limits about a request that goes on.

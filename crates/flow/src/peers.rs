@@ -15,13 +15,10 @@
 
 mod answer;
 mod ask;
-mod asking;
 mod field;
-mod nodes;
 
 pub use self::field::{PeerQuestion, read_question};
-pub use self::nodes::{Applied, PeerNode, Peers, Standing};
+pub use crate::state::peers::{Applied, PeerNode, Peers, Standing};
 
 pub(crate) use self::answer::{Silence, begin, may_have, silent, stored, told_only};
 pub(crate) use self::ask::PeerRecord;
-pub(crate) use self::asking::Asking;

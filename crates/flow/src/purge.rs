@@ -15,10 +15,11 @@ pub use carry_out::Page;
 pub use listing::{Listed, Listing};
 pub(crate) use reach::find;
 
-use crate::core::Core;
-use crate::invalidate::{NotDone, Outcome};
+use crate::invalidate::NotDone;
 use crate::pages;
-use crate::reply::Reply;
+use crate::state::core::Core;
+use crate::state::invalidate::Outcome;
+use crate::state::reply::Reply;
 
 impl Core {
     /// The answer to a purge that is refused.

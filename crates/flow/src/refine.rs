@@ -13,12 +13,12 @@ use message::HeaderId;
 use message::cache_control::CacheControl;
 
 use crate::allowance::NoTime;
-use crate::core::Core;
 use crate::form;
-use crate::live::Live;
 use crate::recode::{decode_limits, limit_of};
+use crate::state::core::Core;
+use crate::state::live::Live;
+use crate::state::tier::Lead;
 use crate::stored::stored_head;
-use crate::tier::Lead;
 use codec::Compression;
 
 /// The work that is put into a form.

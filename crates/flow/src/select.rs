@@ -9,7 +9,7 @@ use message::{HeaderId, Method, Request, Status};
 use vcl::rules::ranges;
 
 use crate::body::ReplyBody;
-use crate::reply::Reply;
+use crate::state::reply::Reply;
 
 /// Fields that may make a reply another than the whole response.
 pub(crate) const SELECTORS: [HeaderId; 3] =

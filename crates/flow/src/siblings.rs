@@ -9,7 +9,6 @@
 //! or it is not used.
 
 mod asking;
-mod sibling;
 mod usable;
 
 use std::future::poll_fn;
@@ -26,13 +25,13 @@ use policy::Step;
 use tokio::sync::oneshot;
 
 pub(crate) use self::asking::AskingSiblings;
-pub use self::sibling::{Sibling, SiblingPort, SiblingQuestion, Siblings};
+pub use crate::state::siblings::{Sibling, SiblingPort, SiblingQuestion, Siblings};
 
 use self::asking::may_have;
 use self::usable::is_usable;
 use crate::carry::leave;
 use crate::fetch::Fetch;
-use crate::live::{Shared, Site};
+use crate::state::live::{Shared, Site};
 
 /// Fields of a request that no cache selects a stored response by that is for everybody.
 const UNSELECTING: [HeaderId; 21] = [

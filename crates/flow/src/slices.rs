@@ -6,22 +6,10 @@
 //! by itself. One validator binds them: what comes under another one ends the set, and no byte of
 //! it is ever sent.
 
-mod answer;
 mod cut;
-mod desk;
 mod fetching;
 mod lasting;
-mod life;
-mod memory;
 mod reading;
-mod set;
-mod shape;
-mod stretches;
 
-pub(crate) use self::answer::{Edition, Extent, Probe, part_of};
 pub(crate) use self::cut::{Cut, cut, may_slice, shape_of};
-pub(crate) use self::desk::Desk;
 pub(crate) use self::lasting::{kept_again, of_object};
-pub(crate) use self::memory::SliceMemory;
-pub(crate) use self::shape::Shape;
-pub(crate) use self::stretches::{Piece, Stretches};

@@ -10,24 +10,23 @@ use cache::{BeginOptions, Object, Reader, Select, Ticket, Waited};
 use message::{Request, Response, Status};
 use policy::ReceiveVerdict;
 
-use crate::ask::{Ask, Front};
 use crate::assemble::assemble;
-use crate::core::Core;
 use crate::decide::{Judgement, freshness, goes_alone, judge, refusal};
 use crate::declared::{self, ByPolicy, Instead};
 use crate::fetch::{self, Fetched, Job, Upload};
-use crate::files as from_files;
 use crate::invalidate::Level;
 use crate::key::select_by;
-use crate::pages;
 use crate::peers::{self, Silence};
 use crate::problem::Problem;
 use crate::purge::{Answers, Order, Share};
-use crate::reply::{Forward, Reply, Served};
-use crate::trace::Trace;
+use crate::state::ask::{Ask, Front};
+use crate::state::core::Core;
+use crate::state::reply::{Forward, Reply, Served};
+use crate::state::trace::Trace;
 use crate::verdict::Again;
 use crate::wait::{self, FetchPart, Role, Verdict};
 use crate::way::{Slow, Start, Way};
+use crate::{files as from_files, pages};
 
 /// The number of fetches of others that a request waits for before it fetches for itself, if none
 /// of them gave a response that it can use.

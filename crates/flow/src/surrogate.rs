@@ -4,7 +4,7 @@
 use cache::Record;
 use message::{HeaderBlock, HeaderId, Response};
 
-use crate::live::Site;
+use crate::state::live::Site;
 use crate::stored::stored_head;
 
 /// The first byte of such a note; that of [`vcl::note`](crate::vcl::note) is another.

@@ -1,100 +1,17 @@
-//! The tier below memory: a [`disk::Disk`] under the cache's index.
-//!
-//! What leaves memory sinks, and what is worth it is copied before that, so that a process which is
-//! killed leaves it to the next one. A request that finds nothing in memory, and something below,
-//! leads a fetch like any other; it reads the disk first, and then looks up again.
-//! Neither policy knows more of it than that.
-//!
-//! Bans have numbers of one process; the disk has a sequence of its own that goes on from process
-//! to process. So a record tells which invalidations it has been tested against by its place in
-//! that sequence. For records of this process the number of the ban stands beside it.
+//! The ways between memory and the disk: what leaves memory sinks, and what is asked for is read
+//! before an origin is. The disk in use is [`Tier`]'s.
 
-mod body;
-mod chores;
-mod found;
-mod intake;
 mod journal;
-mod kept;
-mod lower;
 mod raise;
-mod record;
 mod shown;
 mod spool;
 mod start;
-mod store;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::any::Any;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+pub use self::shown::Shown;
+pub use self::start::{OpenedDisk, TakenUp, open};
+pub use crate::state::tier::{Cache, DiskRules, Lead, Resting, Tier, memory_only};
 
-use base::Limits;
-use disk::{Disk, Place};
-use parking_lot::Mutex;
-
-pub use chores::Resting;
-pub use shown::Shown;
-pub use start::{OpenedDisk, TakenUp, open};
-pub use store::DiskRules;
-
-pub(crate) use chores::{Chores, look_after};
-pub(crate) use raise::raise;
-pub(crate) use spool::Spool;
-
-use body::OnDisk;
-use found::Found;
-use store::Store;
-
-/// The store of responses: memory, over a disk where there is one.
-pub type Cache = cache::Cache<Tier>;
-/// The duty to fetch.
-pub type Lead = cache::Lead<Tier>;
-/// The next step of a request without a usable stored response.
-pub(crate) type Begin = cache::Begin<Tier>;
-/// The writing end of a body.
-pub(crate) type Filling = cache::Filling<Tier>;
-
-/// A store with nothing below its memory.
-pub fn memory_only(config: cache::Config) -> Arc<Cache> {
-    Cache::over(Arc::default(), config)
-}
-
-/// The tier below memory; it keeps nothing until a disk has been taken up.
-#[derive(Debug, Default)]
-pub struct Tier {
-    store: OnceLock<Store>,
-    found: Found,
-    /// Large bodies that are read from where they lie, by place.
-    lent: Mutex<HashMap<Place, Weak<OnDisk>>>,
-    /// Those of them whose records go when nobody reads them any more.
-    parting: AtomicUsize,
-    /// The lives of stored objects that bodies on disk are made of, by the bodies' places.
-    sets: Mutex<HashMap<Place, Arc<dyn Any + Send + Sync>>>,
-    /// Volumes that were taken out of use, and whose places are still in the index.
-    lost: Mutex<Vec<usize>>,
-    /// Everything that may answer again is kept: the process ends.
-    is_resting: AtomicBool,
-}
-
-impl Tier {
-    /// Takes over the limits that the disk has now.
-    pub(crate) fn set_limits(&self, limits: &Limits) {
-        if let Some(store) = self.store.get() {
-            store.read_ms.store(limits.disk_read_timeout, Ordering::Relaxed);
-            store.next_ms.store(limits.between_bytes_timeout, Ordering::Relaxed);
-            store.read_share.store(limits.disk_read_share, Ordering::Relaxed);
-        }
-    }
-
-    /// True while not everything that was there at the start is in the index yet.
-    pub fn is_finding(&self) -> bool {
-        self.found.goes_on() && self.disk().is_some_and(|disk| !disk.has_found())
-    }
-
-    /// The disk, where one is in use.
-    pub fn disk(&self) -> Option<&Disk> {
-        self.store.get().map(|store| &store.disk)
-    }
-}
+pub(crate) use self::raise::raise;
+pub(crate) use self::spool::Spool;

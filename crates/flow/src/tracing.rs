@@ -2,7 +2,7 @@
 //! of the requests that bring none.
 //!
 //! Only what is fetched comes here. Nothing is recorded: what was sent stands in the request's
-//! [`Trace`](crate::Trace), and whoever exports spans finds it in the log ring.
+//! [`Trace`](crate::state::trace::Trace), and whoever exports spans finds it in the log ring.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

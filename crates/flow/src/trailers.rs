@@ -18,8 +18,8 @@ use message::{Framing, HeaderBlock, HeaderId, Request, Response, Trailers, Versi
 use policy::{Notes, TrailerCtx};
 
 use crate::body::{Part, Parts, ReplyBody};
-use crate::live::Site;
-use crate::reply::Reply;
+use crate::state::live::Site;
+use crate::state::reply::Reply;
 
 /// The gate that the trailers of one message have to pass.
 pub(crate) struct Gate {

@@ -13,8 +13,8 @@ use vcl::backend::Backend;
 
 use crate::invalidate::Under;
 use crate::key::is_internal;
-use crate::live::{Shared, Site};
-use crate::vcl::link::Connected;
+use crate::state::live::{Shared, Site};
+use crate::state::vcl::link::Connected;
 
 /// Responses looked at between two pauses, and such a pause, as for lists of what is stored.
 const PIECE: usize = 1024;

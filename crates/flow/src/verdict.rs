@@ -9,11 +9,10 @@ use message::store::{self, NotStored, Permit, Ruling};
 use message::{Request, Response};
 use policy::{Notes, ResponseCtx};
 
-use crate::ask::Ask;
-use crate::declared;
 use crate::key::is_internal;
-use crate::live::Site;
-use crate::surrogate;
+use crate::state::ask::Ask;
+use crate::state::live::Site;
+use crate::{declared, surrogate};
 
 /// The side that judges what was stored before.
 #[derive(Clone, Copy)]

@@ -11,9 +11,10 @@ use std::time::Duration;
 use base::Limit;
 use cache::{BeginOptions, Object, Select, Ticket, Waited};
 
-use crate::core::Core;
-use crate::tier::{Begin, Lead, raise};
-use crate::trace::Trace;
+use crate::state::core::Core;
+use crate::state::tier::{Begin, Lead};
+use crate::state::trace::Trace;
+use crate::tier::raise;
 use crate::verdict::Again;
 
 /// The store's answer to who fetches a key.

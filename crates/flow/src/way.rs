@@ -8,14 +8,15 @@ use cache::Object;
 use files::Root;
 use policy::{Notes, ReceiveVerdict};
 
-use crate::ask::Front;
-use crate::assemble::Within;
-use crate::core::Core;
-use crate::gate::{User, Visitor};
-use crate::live::{LiveRef, Site};
+use crate::gate::Visitor;
 use crate::pass::Pass;
 use crate::purge::{Answers, Order};
-use crate::reply::{Forward, Reply};
+use crate::state::ask::Front;
+use crate::state::assemble::Within;
+use crate::state::core::Core;
+use crate::state::gate::User;
+use crate::state::live::{LiveRef, Site};
+use crate::state::reply::{Forward, Reply};
 use crate::vcl::waiting::Waiting;
 
 /// The outcome of the steps that a request takes without waiting.

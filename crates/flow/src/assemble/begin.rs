@@ -13,12 +13,9 @@ use esi::{Document, Fragment, Op};
 use super::document;
 use super::environment::Question;
 use super::fragment::{self, Absent, Came, Gap};
-use super::instructions::ReadPage;
-use super::page::Composed;
-use super::places::OwnPlace;
-use super::stitch::GzipSegment;
 use crate::body::{Part, Parts, ReplyBody};
-use crate::core::Core;
+use crate::state::assemble::{Composed, GzipSegment, OwnPlace, ReadPage};
+use crate::state::core::Core;
 use crate::way::{Slow, Start};
 
 /// The pieces of a page, in its order.

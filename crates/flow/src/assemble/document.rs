@@ -8,12 +8,10 @@ use cache::{Object, Whole};
 use esi::{Document, Node, Remarks};
 use vcl::counts::Count;
 
-use super::instructions::{Dialect, Instructions, ReadPage};
-use super::page::Composed;
-use super::stitch::{Clip, PAGE_BYTES};
-use crate::core::Core;
 use crate::form;
-use crate::live::Live;
+use crate::state::assemble::{Clip, Composed, Dialect, Instructions, PAGE_BYTES, ReadPage};
+use crate::state::core::Core;
+use crate::state::live::Live;
 use crate::stored::stored_head;
 
 impl Instructions {

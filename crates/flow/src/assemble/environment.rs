@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use base::Now;
 use message::HeaderId;
 
-use super::page::Composed;
+use crate::state::assemble::Composed;
 
 /// The request of a page, at one moment.
 pub(super) struct Question<'a> {

@@ -22,14 +22,12 @@ use super::document;
 use super::environment::Question;
 use super::fragment::{self, Absent, Asked, Came, Gap};
 use super::hand_on::{HandOn, PageCoder};
-use super::page::Composed;
-use super::places::{self, OwnPlace};
-use super::stitch::GzipSegment;
 use super::supply::Supply;
-use crate::ask::Front;
 use crate::body::{Part, Parts, ReplyBody};
-use crate::core::Core;
-use crate::reply::Reply;
+use crate::state::ask::Front;
+use crate::state::assemble::{Composed, GzipSegment, OwnPlace, places};
+use crate::state::core::Core;
+use crate::state::reply::Reply;
 
 /// The client's address and ours, where they are known.
 pub(super) type Ends = Option<(SocketAddr, SocketAddr)>;

@@ -6,8 +6,8 @@ use esi::Op;
 use message::Request;
 
 use super::environment::Question;
-use super::page::Composed;
 use super::{document, fragment};
+use crate::state::assemble::Composed;
 
 /// The address of a fragment as its page has it, and its request, or why it has none.
 pub(crate) type Foreseen = (Vec<u8>, Result<Request, String>);

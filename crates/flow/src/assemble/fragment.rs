@@ -12,18 +12,16 @@ use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, targ
 use observe::CipherSuite;
 use vcl::params::Param;
 
-use super::instructions::Dialect;
-use super::page::Composed;
-use super::stitch::GzipSegment;
 use crate::body::ReplyBody;
-use crate::core::Core;
-use crate::finish::{Started, Told};
 use crate::forward::CONDITIONS;
 use crate::gate;
-use crate::live::Site;
 use crate::recode::{Unfolding, decode_limits};
-use crate::reply::{Head, Reply};
-use crate::trace::Trouble;
+use crate::state::assemble::{Composed, Dialect, GzipSegment};
+use crate::state::core::Core;
+use crate::state::finish::{Started, Told};
+use crate::state::live::Site;
+use crate::state::reply::{Head, Reply};
+use crate::state::trace::Trouble;
 
 /// The longest address of a fragment.
 const SRC_BYTES_MAX: usize = 8 * 1024;

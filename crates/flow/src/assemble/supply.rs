@@ -5,8 +5,8 @@ use std::sync::Arc;
 use cache::Reader;
 
 use super::begin::{ComingBody, Slot, Slots, Text};
-use super::instructions::ReadPage;
 use crate::body::ReplyBody;
+use crate::state::assemble::ReadPage;
 
 /// Where the pieces come from.
 pub(super) enum Supply {

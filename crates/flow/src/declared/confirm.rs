@@ -10,10 +10,8 @@ use origin::Exchange;
 use super::fetch::{ByPolicy, Judged};
 use super::object::{object_by, selected};
 use crate::fetch::{Fate, Fetch, Once, Plan};
-use crate::form;
-use crate::forward;
 use crate::recode::Recode;
-use crate::surrogate;
+use crate::{form, forward, surrogate};
 use codec::Compress;
 
 impl ByPolicy {

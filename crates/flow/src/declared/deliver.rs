@@ -16,23 +16,21 @@ use message::{HeaderId, Response, Status, Version};
 use super::includes;
 use super::instead::Switched;
 use super::shape::{is_shaped, shape};
-use crate::ask::Ask;
-use crate::assemble::Dialect;
 use crate::assemble::plain;
 use crate::body::ReplyBody;
-use crate::core::Core;
 use crate::decide::freshness;
 use crate::dictionary::{self, Occasion};
 use crate::fetch::Passing;
 use crate::form::{self, Choice, Given};
-use crate::peers;
 use crate::recode::{Unfolding, decode_limits};
-use crate::refine;
-use crate::reply::{Head, Reply, Served};
 use crate::select::{self, Rules, SELECTORS, Validators};
 use crate::sent::{SentCoding, SentForm};
+use crate::state::ask::Ask;
+use crate::state::assemble::Dialect;
+use crate::state::core::Core;
+use crate::state::reply::{Head, Reply, Served};
 use crate::stored::stored_head;
-use crate::trailers;
+use crate::{peers, refine, trailers};
 
 /// Fields of requests that ask for something else than the whole of a response with one form, or
 /// name a dictionary.

@@ -19,10 +19,7 @@ use vcl::told::Told;
 use super::includes;
 use super::instead::{Failure, Instead, NamedFile, Switched};
 use super::object::{object_by, plan_by, selected};
-use crate::ask::{Ask, Front};
-use crate::assemble::Dialect;
 use crate::carry::Carried;
-use crate::core::Core;
 use crate::decide::freshness;
 use crate::fetch::{
     self, Attempt, Body, Collected, Fate, Fetch, Job, Judge, Left, Mark, Plan, Target, Unstored,
@@ -31,20 +28,23 @@ use crate::fetch::{
 use crate::finish::Background;
 use crate::form::{self, Chooser, PassingForm};
 use crate::forward::{self, Errand};
-use crate::invalidate::Haste;
-use crate::live::Site;
-use crate::peers::{self, Asking};
 use crate::problem::Problem;
 use crate::recode::Recode;
 use crate::siblings::AskingSiblings;
-use crate::slices::{Probe, Shape, may_slice, part_of};
-use crate::surrogate;
-use crate::tags;
-use crate::tier::Lead;
-use crate::trace::Trace;
+use crate::slices::may_slice;
+use crate::state::ask::{Ask, Front};
+use crate::state::assemble::Dialect;
+use crate::state::core::Core;
+use crate::state::invalidate::Haste;
+use crate::state::live::Site;
+use crate::state::peers::Asking;
+use crate::state::slices::{Probe, Shape, part_of};
+use crate::state::tier::Lead;
+use crate::state::trace::Trace;
 use crate::trailers::{self, Gate};
 use crate::verdict::Again;
 use crate::why::Why;
+use crate::{peers, surrogate, tags};
 use codec::Compress;
 
 /// The declared policy's state of a fetch.

@@ -11,11 +11,11 @@ use message::{HeaderBlock, HeaderId, Response, Status, Version};
 use policy::{EsiPages, Peer};
 
 use super::shape::shape;
-use crate::ask::Ask;
-use crate::assemble::{Composed, Dialect, Top};
 use crate::form;
-use crate::live::Site;
-use crate::reply::{Head, Reply};
+use crate::state::ask::Ask;
+use crate::state::assemble::{Composed, Dialect, Top};
+use crate::state::live::Site;
+use crate::state::reply::{Head, Reply};
 use crate::stored::stored_head;
 use codec::Compress;
 

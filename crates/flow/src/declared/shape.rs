@@ -4,7 +4,7 @@ use message::{Response, Status};
 use policy::DeliverCtx;
 
 use super::campaign;
-use crate::ask::Ask;
+use crate::state::ask::Ask;
 
 /// Returns true if a head of `status` is changed on its way to the client.
 #[inline]

@@ -13,11 +13,10 @@ use message::HeaderId;
 use message::cache_control::CacheControl;
 use sha2::{Digest, Sha256};
 
-use super::entry::Dictionary;
-use super::named::Named;
-use crate::core::Core;
-use crate::live::Live;
 use crate::refine::{Bounds, Right, decode};
+use crate::state::core::Core;
+use crate::state::dictionary::{Dictionary, Named};
+use crate::state::live::Live;
 use crate::stored::stored_head;
 
 /// A form is kept if it is shorter than so many hundredths of the shortest other one: what is saved

@@ -4,8 +4,9 @@ use cache::{Begin, BeginOptions, Cache, Config, Flags, NewObject, Variant};
 use codec::dictionary::{DeltaCoding, available};
 use message::HeaderBlock;
 
-use super::named::{Named, key};
 use super::*;
+use crate::state::dictionary::Named;
+use crate::state::dictionary::named::key;
 use crate::vcl::tests::bare_live;
 use crate::verdict::permit;
 

@@ -10,9 +10,9 @@ use policy::Step;
 use super::stored::deliver_stored;
 use super::words::duration;
 use super::{Ending, Teller};
-use crate::ask::Ask;
 use crate::decide::freshness;
-use crate::reply::Served;
+use crate::state::ask::Ask;
+use crate::state::reply::Served;
 
 impl Teller<'_> {
     /// Foretells the answer of a stale response whose origin fails: its last fetch has just failed,

@@ -10,11 +10,10 @@ use policy::{FetchCtx, FetchVerdict, Step, told::shown};
 use super::stored::body_limit;
 use super::words::duration;
 use super::{Ending, Foreseen, Teller};
-use crate::ask::Ask;
 use crate::forward::{self, Errand};
-use crate::peers;
-use crate::reply::Forward;
-use crate::siblings;
+use crate::state::ask::Ask;
+use crate::state::reply::Forward;
+use crate::{peers, siblings};
 use codec::Compress;
 
 impl Teller<'_> {

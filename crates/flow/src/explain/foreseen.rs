@@ -2,7 +2,7 @@
 
 use message::Status;
 
-use crate::reply::{Forward, Served};
+use crate::state::reply::{Forward, Served};
 
 /// The outcome of a request, as it is foreseen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,12 +8,12 @@ use codec::Coding;
 use message::HeaderId;
 use policy::{Step, told::shown};
 
-use crate::ask::Ask;
 use crate::declared;
 use crate::dictionary::{self, Sought};
 use crate::form::{self, Choice, Given};
-use crate::live::Shared;
 use crate::sent::SentForm;
+use crate::state::ask::Ask;
+use crate::state::live::Shared;
 use crate::stored::stored_head;
 use codec::Compress;
 

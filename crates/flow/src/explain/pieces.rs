@@ -8,8 +8,8 @@ use message::Request;
 use policy::{Peer, Step, told::shown};
 
 use super::forecast;
-use crate::assemble::{Composed, Dialect, Top};
-use crate::live::{LiveRef, Shared, Site};
+use crate::state::assemble::{Composed, Dialect, Top};
+use crate::state::live::{LiveRef, Shared, Site};
 
 /// Fragments that are told of.
 const MOST: usize = 32;

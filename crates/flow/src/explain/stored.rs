@@ -18,13 +18,11 @@ use super::pieces::Whole;
 use super::variants::{self, variants};
 use super::words::duration;
 use super::{Ending, Foreseen, Teller, answered};
-use crate::ask::Ask;
 use crate::decide::{self, Ground, Next, freshness_until};
-use crate::declared;
-use crate::files as from_files;
 use crate::key::select_by;
-use crate::reply::{Forward, Served};
-use crate::surrogate;
+use crate::state::ask::Ask;
+use crate::state::reply::{Forward, Served};
+use crate::{declared, files as from_files, surrogate};
 
 /// The way of a request to its fetch.
 #[derive(Clone, Copy)]
@@ -196,7 +194,7 @@ impl Teller<'_> {
         ask: &Ask<'_>,
         root: &Arc<Root>,
         path: &[u8],
-    ) -> Option<crate::reply::Reply> {
+    ) -> Option<crate::state::reply::Reply> {
         let look = root.look(path, files::Depth::Full).ok()?;
         let reply = from_files::found(None, ask, &look)?;
         let place = ask.site.policy.place(&ask.notes, "page_cache");

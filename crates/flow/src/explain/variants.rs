@@ -11,9 +11,9 @@ use policy::{Step, told::shown};
 
 use super::below::on_disk;
 use super::words::duration;
-use crate::ask::Ask;
 use crate::form;
 use crate::key::select_by;
+use crate::state::ask::Ask;
 
 /// Variants that are told of one by one.
 const VARIANTS_TOLD: usize = 20;

@@ -7,8 +7,9 @@ use super::collect;
 use super::send::{Sent, send_to};
 use super::{Attempt, Body, Fate, Fetched, Job, Judge};
 use crate::carry::drain;
-use crate::peers::{Asking, PeerRecord};
-use crate::slices::Edition;
+use crate::peers::PeerRecord;
+use crate::state::peers::Asking;
+use crate::state::slices::Edition;
 
 impl<J: Judge> Job<J> {
     /// Runs the fetch to its end.

@@ -11,7 +11,7 @@ use origin::{Caller, Exchange};
 
 use super::{Attempt, Collected, Fate, Fetch, Job, Judge, Upload, start};
 use crate::carry::Carried;
-use crate::core::Core;
+use crate::state::core::Core;
 use crate::vcl::tests::rig::Rig;
 
 /// A policy with a bug.

@@ -15,14 +15,14 @@ use files::Opened;
 use message::store::{Permit, Ruling};
 use message::{HeaderId, Response, Status, conditional};
 
-use crate::ask::Ask;
 use crate::body::ReplyBody;
-use crate::core::Core;
 use crate::form::{self, Choice, Given};
 use crate::key::FILE;
 use crate::refine::{self, Right};
+use crate::state::ask::Ask;
+use crate::state::core::Core;
+use crate::state::tier::Begin;
 use crate::stored::{form_tags_of_plain, head_to_store};
-use crate::tier::Begin;
 use codec::Compress;
 
 /// Bytes of a file that are read at a time.

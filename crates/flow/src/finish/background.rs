@@ -9,12 +9,10 @@ use observe::record::{Kind, Phases};
 use observe::{Flags, Record};
 use vcl::told::Told;
 
-use super::CoreLog;
-use super::batch::{Batch, Name};
-use super::record::{tell_program, version, write_with};
-use crate::core::Core;
-use crate::live::Site;
-use crate::trace::Trace;
+use crate::state::core::Core;
+use crate::state::finish::{Batch, CoreLog, Name, tell_program, version, write_with};
+use crate::state::live::Site;
+use crate::state::trace::Trace;
 
 /// A fetch that no client waits for. Tells of itself when it is over, however that comes about.
 pub(crate) struct Background {

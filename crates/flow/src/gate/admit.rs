@@ -9,16 +9,16 @@ use message::Request;
 
 use super::check::Check;
 use super::entering::Entering;
-use super::gates::Guest;
 use super::look::Looked;
 use super::visitor::Visitor;
-use crate::ask::Front;
-use crate::client::Client;
-use crate::core::Core;
-use crate::live::{LiveRef, Site};
 use crate::pages;
 use crate::problem::Problem;
-use crate::reply::Reply;
+use crate::state::ask::Front;
+use crate::state::client::Client;
+use crate::state::core::Core;
+use crate::state::gate::Guest;
+use crate::state::live::{LiveRef, Site};
+use crate::state::reply::Reply;
 use crate::way::Start;
 
 /// Checks that one request waits for at most: each gate has one, and a route that an origin may

@@ -16,19 +16,18 @@ use origin::{Caller, Exchange, RequestBody};
 use policy::headers::FieldName;
 use policy::{Declared, Notes, Peer, Per};
 
-use super::gates::{Gates, Guest, PasswordGate, WordGate};
-use super::known::{Admitted, Proof, Told};
-use super::queue::NoPlace;
-use super::user::User;
-use crate::ask::{complete, sign};
 use crate::body::ReplyBody;
-use crate::core::Core;
 use crate::fetch::Gathered;
 use crate::forward::CONDITIONS;
-use crate::live::{LiveRef, Site};
 use crate::pages::refusal;
 use crate::problem::Problem;
-use crate::reply::{Head, Made, Reply, Served};
+use crate::state::ask::{complete, sign};
+use crate::state::core::Core;
+use crate::state::gate::{
+    Admitted, Gates, Guest, NoPlace, PasswordGate, Proof, Told, User, WordGate,
+};
+use crate::state::live::{LiveRef, Site};
+use crate::state::reply::{Head, Made, Reply, Served};
 
 /// Fields about a client's body, which the other server does not get.
 const NOT_TOLD: [HeaderId; 2] = [HeaderId::ContentLength, HeaderId::Expect];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use message::{HeaderId, Request};
 use policy::headers::FieldName;
 
-use super::user::User;
+use crate::state::gate::User;
 
 /// The way in which a request enters a site.
 #[derive(Debug, Default)]

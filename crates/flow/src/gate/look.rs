@@ -8,11 +8,10 @@ use policy::users::basic_credentials;
 
 use super::check::Check;
 use super::entering::Entering;
-use super::gates::{Gates, Guest, PasswordGate, WordGate, digest_of};
-use super::known::{Admitted, Proof};
-use crate::core::Core;
-use crate::live::Site;
-use crate::reply::Reply;
+use crate::state::core::Core;
+use crate::state::gate::{Admitted, Gates, Guest, PasswordGate, Proof, WordGate, digest_of};
+use crate::state::live::Site;
+use crate::state::reply::Reply;
 
 /// The gates' verdict on a request.
 pub(crate) enum Looked {

@@ -6,8 +6,8 @@ use message::Request;
 use policy::headers::FieldName;
 
 use super::entering::Entering;
-use super::gates::RouteGates;
-use crate::live::Site;
+use crate::state::gate::RouteGates;
+use crate::state::live::Site;
 
 /// A site, and a request for it.
 type Doorstep<'a> = (&'a Site, &'a Request);

@@ -8,9 +8,9 @@ use policy::Peer;
 use tls::Secured;
 
 use super::check::Check;
-use super::gates::Guest;
-use crate::client::Client;
-use crate::vcl::line::Line;
+use crate::state::client::Client;
+use crate::state::gate::Guest;
+use crate::state::vcl::Line;
 
 /// A request that waits before its site.
 pub(crate) struct Visitor {

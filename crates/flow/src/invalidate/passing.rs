@@ -8,10 +8,10 @@ use base::{Counter, Now};
 use purge::{Cause, Level, Others, Prepared, Telling};
 use smallvec::SmallVec;
 
-use super::door::{Haste, Outcome, Patience};
 use super::plan::{Bans, InvalidationPlan, Planner};
 use super::{Id, Invalidation, Journal, NotDone, Recording, Sites, Target, What};
-use crate::live::{Live, Shared};
+use crate::state::invalidate::{Haste, Outcome, Patience};
+use crate::state::live::{Live, Shared};
 
 /// Invalidations that take effect together or not at all.
 type Plans = SmallVec<[InvalidationPlan; 1]>;

@@ -12,9 +12,9 @@ use smallvec::SmallVec;
 use super::stored::{Matcher, Meant, Scope};
 use super::{Invalidation, NewTimes, NotDone, Sites, Target, Url, What};
 use crate::key::make_key;
-use crate::live::{Live, Shared, Site};
+use crate::state::live::{Live, Shared, Site};
+use crate::state::tier::Cache;
 use crate::tags;
-use crate::tier::Cache;
 
 /// An invalidation and what carries it out.
 pub(super) struct InvalidationPlan {

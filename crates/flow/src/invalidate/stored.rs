@@ -9,7 +9,7 @@ use base::key_fields;
 use cache::{Record, Test};
 use message::Response;
 
-use crate::live::Live;
+use crate::state::live::Live;
 use crate::surrogate;
 
 /// Scheme, host, port and target of the request that an object was stored under.

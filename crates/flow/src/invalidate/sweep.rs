@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::Core;
-use crate::live::Shared;
+use crate::state::core::Core;
+use crate::state::live::Shared;
 
 /// Longest pause of a sweep between two short pieces of work, so that the thread it shares a
 /// processor with answers meanwhile.

@@ -11,7 +11,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::key::begin_key;
-use crate::live::Shared;
+use crate::state::invalidate::Haste;
+use crate::state::live::Shared;
 use crate::tier::tests::small_cache;
 use crate::vcl::tests::bare_live;
 use crate::verdict::permit;

@@ -9,12 +9,12 @@ use message::{HeaderId, Method, Request, Response, Status};
 use policy::Peer;
 
 use super::field::{PEER, RECORD, read_question, write_record};
-use crate::ask::Ask;
 use crate::body::ReplyBody;
-use crate::client::Client;
-use crate::core::Core;
-use crate::reply::{PeerTold, Reply, Served};
 use crate::slices;
+use crate::state::ask::Ask;
+use crate::state::client::Client;
+use crate::state::core::Core;
+use crate::state::reply::{PeerTold, Reply, Served};
 
 /// Why a node is not answered.
 #[derive(Clone, Copy, Debug)]

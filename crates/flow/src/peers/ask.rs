@@ -11,14 +11,14 @@ use message::store::{Permit, strip_hop_by_hop};
 use message::{Framing, HeaderId, Method, Request, Response, Status, Upgrade, Version};
 use origin::{Caller, Events, Exchange, Origin, RequestBody};
 
-use super::asking::Asking;
 use super::field::{PEER, PeerQuestion, RECORD, read_record};
 use crate::carry::{Selected, leave};
-use crate::core::Core;
 use crate::fetch::{Fetch, Plan};
 use crate::key::select_by;
 use crate::recode::Recode;
-use crate::slices::{Edition, Extent, Probe, Shape, part_of};
+use crate::state::core::Core;
+use crate::state::peers::Asking;
+use crate::state::slices::{Edition, Extent, Probe, Shape, part_of};
 
 /// Fields of a request that are about what its client has, or is to get of the whole.
 const CLIENTS: [HeaderId; 7] = [

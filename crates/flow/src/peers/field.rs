@@ -10,7 +10,7 @@ use cache::Record;
 use data_encoding::BASE64_NOPAD as BASE64;
 use message::Scheme;
 
-use super::nodes::Applied;
+use crate::state::peers::Applied;
 
 /// The field of a question, and of an answer without a stored response.
 pub(super) const PEER: &[u8] = b"Larder-Peer";

@@ -7,12 +7,13 @@ use message::Request;
 use policy::Peer;
 
 use super::Share;
-use crate::ask::Ask;
-use crate::core::Core;
 use crate::invalidate::{
-    Heard, Invalidation, Level, NotDone, Outcome, Patience, Scope, Sites, Target, Under, Url, What,
+    Heard, Invalidation, Level, NotDone, Scope, Sites, Target, Under, Url, What,
 };
-use crate::live::{Live, Shared, Site};
+use crate::state::ask::Ask;
+use crate::state::core::Core;
+use crate::state::invalidate::{Outcome, Patience};
+use crate::state::live::{Live, Shared, Site};
 
 /// The time that the answer to a purge waits until it is known what was hit: plugins purge many
 /// pages and keys, one after the other, and few of them wait for more than a second.

@@ -7,7 +7,7 @@ use cache::{Object, Tags, Test};
 
 use crate::invalidate::{Meant, Scope, Under, What};
 use crate::key::is_internal;
-use crate::live::{Live, Shared, Site};
+use crate::state::live::{Live, Shared, Site};
 
 /// Responses looked at between two pauses: some hundred microseconds.
 const PIECE: usize = 1024;

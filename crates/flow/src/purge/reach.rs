@@ -8,8 +8,8 @@ use message::{Method, Request};
 use policy::Asker;
 use purge::{Asked, Order, Refusal, Said, Share, is_purge_method, read};
 
-use crate::client::Client;
-use crate::live::{Live, Site};
+use crate::state::client::Client;
+use crate::state::live::{Live, Site};
 
 /// A purge that was read, and the site in whose name it is answered.
 pub(crate) type Found<'l> = (&'l Arc<Site>, Result<Asked, Refusal>);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use base::{KeyBuf, key_fields};
 use message::{HeaderId, Method, Request};
 
-use super::sibling::Siblings;
 use crate::decide::only_if_cached;
 use crate::key::begin_key;
-use crate::live::{Shared, Site};
+use crate::state::live::{Shared, Site};
+use crate::state::siblings::Siblings;
 
 /// A miss that siblings may be asked for.
 pub(crate) struct AskingSiblings {

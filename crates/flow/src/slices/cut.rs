@@ -12,15 +12,12 @@ use cache::{BeginOptions, Object, Push};
 use message::{Framing, HeaderBlock, HeaderId, Method, Status};
 use origin::{Exchange, Origin};
 
-use super::answer::Extent;
-use super::desk::Desk;
-use super::set::{Pace, SliceSet, Whence, new_slice};
-use super::shape::Shape;
 use crate::carry::{Carried, End};
-use crate::core::Core;
 use crate::fetch::{Fetch, Plan};
 use crate::recode::Recode;
-use crate::tier::{Begin, Filling, Lead};
+use crate::state::core::Core;
+use crate::state::slices::{Desk, Extent, Pace, Shape, SliceSet, Whence, new_slice};
+use crate::state::tier::{Begin, Filling, Lead};
 
 /// A set, and the response that brings its first slices.
 pub(crate) struct Cut {

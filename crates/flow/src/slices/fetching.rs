@@ -12,13 +12,12 @@ use origin::{Caller, Exchange, RequestBody};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 
-use super::answer::SliceVerdict;
-use super::desk::{Desk, SliceOrder};
-use super::set::{SliceSet, new_slice};
 use crate::carry::{End, carry};
-use crate::core::Core;
 use crate::interims::Announcer;
-use crate::tier::{self, Begin, Lead};
+use crate::state::core::Core;
+use crate::state::slices::{Desk, SliceOrder, SliceSet, SliceVerdict, new_slice};
+use crate::state::tier::{Begin, Lead};
+use crate::tier;
 use crate::verdict::Again;
 
 impl Desk {

@@ -12,12 +12,8 @@ use message::{HeaderId, Request, Scheme};
 use origin::{Caller, Origin};
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Edition, Validator};
-use super::desk::Desk;
-use super::life::SliceLife;
-use super::set::{SliceSet, Whence};
-use super::shape::Shape;
-use crate::core::Core;
+use crate::state::core::Core;
+use crate::state::slices::{Desk, Edition, Shape, SliceLife, SliceSet, Validator, Whence};
 
 /// A set as the disk keeps it.
 #[derive(Debug, Serialize, Deserialize)]

@@ -14,11 +14,10 @@ use bytes::Bytes;
 use cache::{Aborted, BeginOptions, Elsewhere, Found, Object, Reader, Reading, Ticket, Waited};
 use tokio::sync::oneshot;
 
-use super::desk::SliceOrder;
 use super::lasting::kept;
-use super::set::SliceSet;
-use crate::live::Shared;
-use crate::tier::Begin;
+use crate::state::live::Shared;
+use crate::state::slices::{SliceOrder, SliceSet};
+use crate::state::tier::Begin;
 
 /// Slices that are counted for an operator.
 const COUNTED_MAX: u64 = 16 * 1024;

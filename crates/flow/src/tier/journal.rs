@@ -7,7 +7,7 @@ use bytes::Bytes;
 use disk::Effect;
 use purge::{Invalidation, Journal, Recording};
 
-use super::Cache;
+use crate::state::tier::Cache;
 
 /// The journal of a store's disk.
 pub(super) struct DiskJournal {

@@ -2,20 +2,16 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use base::Counter;
 use cache::{Elsewhere as _, Loan, Object, Record, Select};
 use disk::{Answer, Ask, Place};
 use message::store::Permit;
-use tokio::sync::oneshot;
 
-use super::Lead;
-use super::body::{OnDisk, Opening};
-use super::record::Raised;
-use super::store::Store;
-use crate::core::Core;
 use crate::slices;
+use crate::state::core::Core;
+use crate::state::tier::Raised;
+use crate::state::tier::{Lead, OnDisk, Opening, Store};
 use crate::verdict::Again;
 
 /// The longest body that comes into memory; a longer one is read from where it lies.
@@ -37,23 +33,6 @@ struct Candidate {
 }
 
 impl Store {
-    /// Asks the disk, which answers in time or not at all. Where only bytes of a body are asked for
-    /// nobody else could be asked instead, and there is more time.
-    pub(super) fn ask(
-        &self,
-        place: Place,
-        hash: u64,
-        ask: Ask,
-    ) -> oneshot::Receiver<Result<Answer, disk::Error>> {
-        let (sender, asked) = oneshot::channel();
-        let within_ms = if ask.head { &self.read_ms } else { &self.next_ms };
-        let deadline_ms = rt::now().mono_ms.saturating_add(within_ms.load(Ordering::Relaxed));
-        // Whoever does not wait any more is told nothing.
-        let done = Box::new(move |answer| _ = sender.send(answer));
-        self.disk.read(place, hash, ask, deadline_ms, done);
-        asked
-    }
-
     /// Reads the opening of a record: from the system's memory at once, or from the disk.
     async fn open(&self, place: Place, hash: u64) -> Option<Answer> {
         let ask = Ask::opening(OPENING_BYTES);

@@ -4,8 +4,8 @@ use base::Now;
 use bytes::Bytes;
 use cache::Record;
 
-use super::record::{Content, content};
 use crate::invalidate::Under;
+use crate::state::tier::{Content, content};
 use crate::stored::stored_head;
 
 /// A stored response without its body.

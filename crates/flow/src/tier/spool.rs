@@ -14,14 +14,11 @@ use disk::{Pushed, Stream};
 use message::{Method, Status};
 use origin::Exchange;
 
-use super::Tier;
-use super::body::OnDisk;
-use super::intake::Intake;
-use super::store::Store;
 use crate::carry::{Carried, End};
-use crate::core::Core;
 use crate::fetch::{Fetch, Plan};
 use crate::recode::Recode;
+use crate::state::core::Core;
+use crate::state::tier::{Intake, OnDisk, Store, Tier};
 
 /// A body goes this way if it is larger than one of so many parts of memory. That is no limit, as
 /// nothing is refused there, and no setting: `object_bytes` draws the line elsewhere, and above an

@@ -9,10 +9,8 @@ use disk::{Condition, Config, Disk, Opened, Place};
 use parking_lot::Mutex;
 
 use super::journal::DiskJournal;
-use super::kept::KeptBatches;
-use super::store::{DiskRules, Store};
-use super::{Cache, Tier};
-use crate::live::Shared;
+use crate::state::live::Shared;
+use crate::state::tier::{Cache, DiskRules, KeptBatches, Store, Tier};
 
 /// A disk under a cache, before it is taken up.
 #[derive(Debug)]

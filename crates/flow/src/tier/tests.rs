@@ -1,19 +1,20 @@
 //! The tier over a disk in memory, whose steps are taken by hand.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use base::{HashSeed, KeyBuf};
 use bytes::Bytes;
 use cache::{BeginOptions, Config, Flags, NewObject, Object, Reading};
 use disk::vfs::{Fault, Faulty, Memory, Vfs};
-use disk::{Body, Entry, VolumeConfig};
+use disk::{Body, Disk, Entry, Place, VolumeConfig};
 use message::Status;
 
-use super::body::Opening;
 use super::*;
 use crate::invalidate::{Invalidation, Sites, Target, What};
-use crate::live::Shared;
+use crate::state::live::Shared;
+use crate::state::tier::{Begin, OnDisk, Opening};
 use crate::vcl::tests::bare_live;
 use crate::verdict::permit;
 

@@ -12,15 +12,16 @@ use vcl::told::Ran;
 
 use super::call::{Acting, Env, Seen, Stage};
 use super::job;
-use super::turn::Turn;
 use super::world::{Runner, Sight};
 use crate::body::ReplyBody;
 use crate::dictionary::{self, Sought};
-use crate::invalidate::{Cause, Haste, Sites, Target};
+use crate::invalidate::{Cause, Sites, Target};
 use crate::key::select_by;
-use crate::live::Shared;
 use crate::recode::{Unfolding, decode_limits};
-use crate::tier::Lead;
+use crate::state::invalidate::Haste;
+use crate::state::live::Shared;
+use crate::state::tier::Lead;
+use crate::state::vcl::Turn;
 use crate::wait::Began;
 
 impl Stage for Acting<'_> {

@@ -22,14 +22,13 @@ use vcl::sub::{Action, Said, Sub};
 use vcl::told::Line;
 use vcl::workspace::Workspace;
 
-use super::line::Line as ClientLine;
-use super::turn::Turn;
-use crate::ask::{Front, sign};
 use crate::body::ReplyBody;
-use crate::core::Core;
 use crate::dictionary::{Occasion, Sought};
-use crate::live::{LiveRef, Shared, Site};
-use crate::reply::Reply;
+use crate::state::ask::{Front, sign};
+use crate::state::core::Core;
+use crate::state::live::{LiveRef, Shared, Site};
+use crate::state::reply::Reply;
+use crate::state::vcl::{Line as ClientLine, Turn};
 use crate::wait::Began;
 
 /// The surroundings of a request's steps.

@@ -23,20 +23,18 @@ use vcl::sub::{Action, Sub};
 use super::call::{Env, Seen, Stage};
 use super::fetch::Passed;
 use super::found::{Age, age, obj_of};
-use super::line::Line;
-use super::note;
 use super::step::{Source, Step, StepOn};
-use super::storages;
-use super::turn::Turn;
-use crate::assemble::{Composed, Dialect, Instructions, Top};
+use super::{note, storages};
 use crate::body::ReplyBody;
 use crate::dictionary::{self, Sought};
 use crate::fetch::Passing;
 use crate::form;
 use crate::peers::{self, Silence};
-use crate::reply::{Forward, Head, Reply, Served, Varnish, number};
 use crate::select::{self, Rules, SELECTORS, Validators};
 use crate::sent::SentForm;
+use crate::state::assemble::{Composed, Dialect, Instructions, Top};
+use crate::state::reply::{Forward, Head, Reply, Served, Varnish, number};
+use crate::state::vcl::{Line, Turn};
 use crate::stored::stored_head;
 
 /// A time that is too short for the clock, in seconds.

@@ -24,17 +24,16 @@ use vcl::sub::{Action, Said, Sub};
 use vcl::told::{Line, Ran, Switched, Told, number};
 
 use super::call::seconds;
-use super::link::Connected;
 use super::world::{Runner, Sight};
-use super::xids::Outstanding;
-use super::{loops, refresh};
-use super::{send, storages};
-use crate::assemble::Instructions;
+use super::{loops, refresh, send, storages};
 use crate::carry::Carried;
 use crate::fetch::{Attempt, Body, Collected, Fate, Fetch, Judge};
 use crate::form;
 use crate::recode::Recode;
-use crate::tier::Lead;
+use crate::state::assemble::Instructions;
+use crate::state::tier::Lead;
+use crate::state::vcl::Outstanding;
+use crate::state::vcl::link::Connected;
 use crate::verdict::Again;
 
 /// A program's report of a fetch to the request that caused it.

@@ -6,9 +6,9 @@ use message::Status;
 use vcl::ctx::{Obj, ReqState};
 
 use super::call::{self, Env, Stage};
-use super::turn::Turn;
 use super::{note, storages};
-use crate::live::Live;
+use crate::state::live::Live;
+use crate::state::vcl::Turn;
 
 /// The age of a stored object, as a request judges it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,15 +17,15 @@ use super::fetch::ByProgram;
 use super::found::may_confirm;
 use super::note;
 use super::step::Missing;
-use super::turn::Turn;
-use crate::ask::Front;
 use crate::fetch::{self, Fetch, Job, Upload};
 use crate::finish::Background;
-use crate::peers::Asking;
 use crate::siblings::AskingSiblings;
+use crate::state::ask::Front;
+use crate::state::peers::Asking;
+use crate::state::tier::Lead;
+use crate::state::trace::Trace;
+use crate::state::vcl::Turn;
 use crate::stored::stored_head;
-use crate::tier::Lead;
-use crate::trace::Trace;
 
 /// Returns true if another node may have what `turn` misses. A program that wants nothing that is
 /// stored wants nothing that is stored elsewhere.

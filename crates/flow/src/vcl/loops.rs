@@ -3,8 +3,8 @@
 use message::{HeaderBlock, HeaderId};
 
 use super::call::{Env, Stage};
-use super::xids::Xids;
 use crate::forward::{self, HOPS_MAX};
+use crate::state::vcl::Xids;
 
 /// Returns true if the request has been through here too often, as its Via says, or its X-Varnish:
 /// each transaction that waits for the answer to the request has left its number there.

@@ -6,19 +6,14 @@
 
 mod acting;
 pub(crate) mod call;
-pub(crate) mod common;
 mod delivery;
 mod fetch;
 pub(crate) mod foretell;
 mod found;
 mod job;
-pub(crate) mod line;
-pub mod link;
 mod loops;
 pub(crate) mod note;
-mod outside;
 mod pipe;
-mod random;
 mod refresh;
 mod send;
 pub(crate) mod start;
@@ -28,16 +23,11 @@ mod storages;
 mod store;
 #[cfg(test)]
 pub(crate) mod tests;
-pub(crate) mod turn;
 pub(crate) mod wait;
 pub(crate) mod waiting;
 mod world;
-mod xids;
 
-pub use common::Common;
-pub use line::Line;
-pub use outside::Outside;
+pub use crate::state::vcl::{Common, Line, Outside, Xids, link};
 pub use vcl::ctx::{Connection, Measured, Peer as Owner, Times, TlsFacts};
 pub use vcl::told::{Line as Logged, Ran, Switched, Told};
 pub use world::Sight;
-pub use xids::Xids;

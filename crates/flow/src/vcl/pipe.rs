@@ -23,13 +23,12 @@ use super::fetch::ByProgram;
 use super::job;
 use super::send;
 use super::step::{Step, said};
-use super::turn::Turn;
-use super::xids::Outstanding;
 use crate::body::ReplyBody;
 use crate::carry::carry;
 use crate::fetch::{self, Fetch, Job, Upload};
-use crate::reply::{Forward, Reply, Served};
-use crate::trace::Trace;
+use crate::state::reply::{Forward, Reply, Served};
+use crate::state::trace::Trace;
+use crate::state::vcl::{Outstanding, Turn};
 
 /// The backend request that `vcl_pipe` sees.
 pub(super) fn bereq<S: Stage>(turn: &Turn, env: &Env<'_, S>) -> (Request, BereqState) {

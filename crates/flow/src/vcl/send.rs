@@ -10,8 +10,8 @@ use vcl::params::{Param, Params};
 use vcl::rules::heads;
 
 use super::fetch::ByProgram;
-use super::link::Connected;
 use crate::fetch::{Fetch, Target};
+use crate::state::vcl::link::Connected;
 
 /// Makes `fetch.request` one that `leaf` can be sent.
 ///

@@ -10,15 +10,15 @@ use vcl::program::Instance;
 use vcl::rules::heads::has_body;
 
 use super::call::{Acting, Env};
-use super::line::Line;
 use super::step::{Halt, Step};
-use super::turn::Turn;
 use super::waiting::Waiting;
-use crate::ask::Front;
-use crate::assemble::{Within, assemble};
-use crate::client::Client;
-use crate::core::Core;
-use crate::live::{LiveRef, Site};
+use crate::assemble::assemble;
+use crate::state::ask::Front;
+use crate::state::assemble::Within;
+use crate::state::client::Client;
+use crate::state::core::Core;
+use crate::state::live::{LiveRef, Site};
+use crate::state::vcl::{Line, Turn};
 use crate::way::{Slow, Start, Way};
 
 /// Takes a request as far as it goes without waiting, in the program `instance`.
@@ -102,8 +102,8 @@ pub(crate) async fn run(
     (live, site): (&LiveRef, &Arc<Site>),
     asked: &Request,
     front: Front<'_>,
-    (body, trace): (Option<cache::Reader>, &Rc<crate::trace::Trace>),
-) -> crate::reply::Reply {
+    (body, trace): (Option<cache::Reader>, &Rc<crate::state::trace::Trace>),
+) -> crate::state::reply::Reply {
     let stage = Acting { core, counts: core.counts() };
     let mut env = Env { live, site, asked, front, now: core.now(), stage };
     waiting.run(&mut env, body, trace).await

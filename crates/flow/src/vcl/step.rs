@@ -8,8 +8,8 @@ use vcl::sub::Said;
 use super::call::Stage;
 use super::fetch::Passed;
 use crate::fetch::Passing;
-use crate::reply::Reply;
-use crate::tier::Lead;
+use crate::state::reply::Reply;
+use crate::state::tier::Lead;
 use crate::wait::Below;
 
 /// The next step.

@@ -17,8 +17,8 @@ use super::delivery;
 use super::found::{self, Age};
 use super::loops;
 use super::step::{Halt, HaltOn, Missing, Source, Step, StepOn, said};
-use super::turn::Turn;
 use crate::peers::{self, Silence};
+use crate::state::vcl::Turn;
 use crate::wait::{FetchPart, Role, Verdict};
 
 /// The number of times that a request waits for others before it fetches for itself.

@@ -7,8 +7,8 @@ use cache::Sinks;
 use vcl::ctx::BerespState;
 use vcl::params::Param;
 
-use super::common::Turns;
-use crate::live::Live;
+use crate::state::live::Live;
+use crate::state::vcl::Turns;
 
 /// The storage of what is not kept, or not for long.
 const TRANSIENT: &str = "Transient";

@@ -12,12 +12,12 @@ use super::call::Env;
 use super::fetch::{ByProgram, Failed};
 use super::job::job;
 use super::step::{Halt, Missing, Source, Step, said};
-use super::turn::Turn;
 use super::waiting::Waiting;
 use crate::fetch::{self, Fetched, News, Upload};
 use crate::key::select_by;
-use crate::reply::Reply;
-use crate::trace::Trace;
+use crate::state::reply::Reply;
+use crate::state::trace::Trace;
+use crate::state::vcl::Turn;
 use crate::verdict::Again;
 use crate::wait;
 

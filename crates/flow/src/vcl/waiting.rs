@@ -1,7 +1,7 @@
 //! A request of a program that must wait.
 
 use super::step::Halt;
-use super::turn::Turn;
+use crate::state::vcl::Turn;
 
 /// A request that has halted, or not begun.
 pub(crate) struct Waiting {

@@ -15,9 +15,10 @@ use vcl::ctx::{Purging, Tag, World};
 use vcl::rules::lifetime::{self, Lifetime};
 use vcl::told::Line;
 
-use super::outside::Outside;
-use crate::invalidate::{Cause, Haste, NewTimes, Outcome, Sites, Target, What};
-use crate::live::{Live, Shared};
+use crate::invalidate::{Cause, NewTimes, Sites, Target, What};
+use crate::state::invalidate::{Haste, Outcome};
+use crate::state::live::{Live, Shared};
+use crate::state::vcl::Outside;
 
 /// Most lines kept of one task.
 const LINES_MAX: usize = 256;

@@ -12,10 +12,10 @@ use vcl::rules::lifetime;
 
 use super::rehearsal::Scene;
 use crate::explain::words::duration;
-use crate::live::Live;
+use crate::state::live::Live;
+use crate::state::vcl::Turn;
 use crate::stored::stored_head;
 use crate::vcl::send;
-use crate::vcl::turn::Turn;
 
 /// Lines of a program that are told as those which may have set something.
 const LINES_TOLD: usize = 5;

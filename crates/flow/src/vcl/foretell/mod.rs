@@ -23,15 +23,14 @@ use vcl::workspace::Workspace;
 use super::call::{Env, seconds};
 use super::found::may_confirm;
 use super::job;
-use super::line::Line;
 use super::pipe;
 use super::step::{HaltOn, Missing, Step, StepOn};
-use super::turn::Turn;
-use crate::ask::Front;
 use crate::explain::below;
 use crate::explain::foreseen::{Ending, Foreseen};
-use crate::live::{LiveRef, Shared, Site};
-use crate::reply::Forward;
+use crate::state::ask::Front;
+use crate::state::live::{LiveRef, Shared, Site};
+use crate::state::reply::Forward;
+use crate::state::vcl::{Line, Turn};
 use rehearsal::{Rehearsal, Scene};
 
 /// The forecast of a request.

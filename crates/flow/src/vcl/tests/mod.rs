@@ -6,8 +6,8 @@ use rig::Rig;
 
 use crate::explain::{Explanation, Foreseen};
 use crate::invalidate::{Invalidation, Journal, Recording};
-use crate::live::Live;
-use crate::reply::Served;
+use crate::state::live::Live;
+use crate::state::reply::Served;
 
 /// A configuration of one site, which has no program.
 pub(crate) fn bare_live() -> Live {

@@ -24,17 +24,18 @@ use vcl::params::Params;
 use vcl::program::{Input, Instance, Program, Rules};
 use vcl::source::NoFiles;
 
-use crate::ask::Front;
 use crate::body::{Part, Parts, ReplyBody};
-use crate::client::CertificateFields;
-use crate::client::Client;
-use crate::core::Core;
 use crate::explain::{Explanation, explain};
-use crate::invalidate::{Outcome, What};
-use crate::live::{Announce, Live, Shared, Site};
-use crate::reply::Reply;
-use crate::vcl::link::Connected;
-use crate::vcl::{Line, Sight};
+use crate::invalidate::What;
+use crate::state::ask::Front;
+use crate::state::client::{CertificateFields, Client};
+use crate::state::core::Core;
+use crate::state::invalidate::Outcome;
+use crate::state::live::{Announce, Live, Shared, Site};
+use crate::state::reply::Reply;
+use crate::state::vcl::Line;
+use crate::state::vcl::link::Connected;
+use crate::vcl::Sight;
 use crate::way::Start;
 
 /// Requests that the origin got, one text a request: its head and the bytes behind it.
@@ -400,9 +401,9 @@ fn start(text: &str, shared: &Arc<Shared>) -> Arc<Instance> {
     instance
 }
 
-fn store() -> Arc<crate::tier::Cache> {
+fn store() -> Arc<crate::state::tier::Cache> {
     let limits = Limits::default();
-    crate::tier::memory_only(Config {
+    crate::state::tier::memory_only(Config {
         budget_bytes: 16 << 20,
         held_bytes_max: 8 << 20,
         max_variants: 10,

@@ -1,0 +1,23 @@
+//! The state that requests share: the configuration in force, a core's and all cores' memory, what
+//! each feature keeps there, and requests and replies as all of them know them.
+//!
+//! Nothing here knows the steps of a request, which stand above it.
+
+pub(crate) mod ask;
+pub(crate) mod assemble;
+pub(crate) mod client;
+pub(crate) mod core;
+pub(crate) mod dictionary;
+pub(crate) mod error_pages;
+pub(crate) mod finish;
+pub(crate) mod gate;
+pub(crate) mod invalidate;
+pub mod live;
+pub(crate) mod over;
+pub(crate) mod peers;
+pub mod reply;
+pub(crate) mod siblings;
+pub(crate) mod slices;
+pub(crate) mod tier;
+pub(crate) mod trace;
+pub(crate) mod vcl;

@@ -1,0 +1,210 @@
+//! Places of fragments that are under way: as many as a page may have together, and the bytes that
+//! may be held of those whose turn has not come.
+//!
+//! A page's pieces are handed on in its order. Of what its client's connection may hold, a quarter
+//! is for the page's own window, a quarter for the window of the fragment whose turn it is, and a
+//! quarter is shared by those behind it. What is left is for a decoder. So nothing behind can hold
+//! what the first one needs.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use base::{Account, Limits};
+use tokio::sync::Notify;
+
+/// The smallest share: a window holds no less.
+const LEAST_BYTES: u64 = 4096;
+/// Of what an account has left, one in so many.
+const PARTS: u64 = 4;
+
+/// The most that one window of a page may hold of what `account` has left.
+pub(crate) fn part_of(account: &Account) -> u64 {
+    (account.left() / PARTS).max(LEAST_BYTES)
+}
+
+/// The places of one page, its fragments' fragments included.
+#[derive(Debug)]
+pub(crate) struct Places {
+    most: u64,
+    window_bytes: u64,
+    free: Cell<u64>,
+    /// Bytes that are left for bodies whose turn has not come.
+    room: Cell<u64>,
+    /// The part of them that one body gets; 0 before one has begun.
+    share: Cell<u64>,
+    /// Told when there is a place again.
+    freed: Notify,
+}
+
+/// One of them; it is free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct OwnPlace {
+    /// `None`: it is beside those that are counted.
+    of: Option<Rc<Places>>,
+    is_counted: bool,
+    bytes: u64,
+}
+
+impl Places {
+    /// The places that `limits` give, or so many as are `wished`, and at least one.
+    pub(crate) fn new(limits: &Limits, wished: Option<u64>) -> Rc<Self> {
+        let most = wished.unwrap_or(limits.esi_parallel).max(1);
+        Rc::new(Self {
+            most,
+            window_bytes: limits.window_bytes,
+            free: Cell::new(most),
+            room: Cell::new(0),
+            share: Cell::new(0),
+            freed: Notify::new(),
+        })
+    }
+
+    /// The bytes that each body gets whose turn has not come, of what `account` has left when the
+    /// first of them begins.
+    fn share(&self, account: &Account) -> u64 {
+        if self.share.get() == 0 {
+            // One at least, which what is stored gives back at once.
+            let room = part_of(account);
+            let share = (room / self.most).min(self.window_bytes).max(LEAST_BYTES);
+            self.share.set(share);
+            self.room.set(room);
+        }
+        self.share.get()
+    }
+
+    /// A place if one is free, for a body that is held on `account`.
+    pub(crate) fn take(self: &Rc<Self>, account: &Account) -> Option<OwnPlace> {
+        let bytes = self.share(account);
+        let (free, room) = (self.free.get().checked_sub(1)?, self.room.get().checked_sub(bytes)?);
+        self.free.set(free);
+        self.room.set(room);
+        Some(OwnPlace { of: Some(Rc::clone(self)), is_counted: true, bytes })
+    }
+
+    /// Ready when one is free.
+    pub(crate) async fn some(&self) {
+        while self.is_full() {
+            self.freed.notified().await;
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.free.get() == 0 || self.room.get() < self.share.get()
+    }
+
+    fn give_back(&self, is_counted: bool, bytes: u64) {
+        let was_full = self.is_full();
+        self.free.set(self.free.get() + u64::from(is_counted));
+        self.room.set(self.room.get() + bytes);
+        if was_full {
+            self.freed.notify_waiters();
+        }
+    }
+}
+
+impl OwnPlace {
+    /// A place for the fragment whose turn it is: it needs none of the others, so that a page never
+    /// waits for itself.
+    pub(crate) fn of_turn() -> Self {
+        Self { of: None, is_counted: false, bytes: 0 }
+    }
+
+    /// Bytes that a body may hold before its turn comes; `None` for the one whose turn it is.
+    pub(crate) fn window(&self) -> Option<u64> {
+        self.of.is_some().then_some(self.bytes)
+    }
+
+    /// Its fragment is answered: another may be asked for. `length` bytes at most are held of the
+    /// body until it is handed on. Where fragments come one after the other, the next one waits
+    /// until then.
+    pub(crate) fn answered(&mut self, length: u64) {
+        if let Some(places) = &self.of
+            && (places.most > 1 || length == 0)
+        {
+            let kept = self.bytes.min(length);
+            places.give_back(self.is_counted, self.bytes - kept);
+            (self.is_counted, self.bytes) = (false, kept);
+        }
+    }
+}
+
+impl Drop for OwnPlace {
+    fn drop(&mut self) {
+        if let Some(places) = &self.of {
+            places.give_back(self.is_counted, self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+
+    use base::Memory;
+
+    use super::*;
+
+    /// Places, and an account that has `left` bytes.
+    fn places(most: u64, left: u64) -> (Rc<Places>, Arc<Account>) {
+        let memory = Memory::new(64 << 20, 64 << 20);
+        let limits = Limits { esi_parallel: most, window_bytes: 10_000, ..Limits::default() };
+        (Places::new(&limits, None), Account::open(&memory, left))
+    }
+
+    #[test]
+    fn a_place_is_taken_once_and_free_again_when_it_is_dropped() {
+        let (places, account) = places(2, 1 << 20);
+        let take = || places.take(&account);
+        let (first, second) = (take(), take());
+        assert!(first.is_some() && second.is_some() && take().is_none());
+        drop(first);
+        assert!(take().is_some());
+        let (none, account) = self::places(0, 1 << 20);
+        assert!(none.take(&account).is_some(), "a page has one at least");
+    }
+
+    #[test]
+    fn all_who_wait_are_told_and_one_that_comes_late_waits_on() {
+        let (places, account) = places(1, 1 << 20);
+        let mut cx = Context::from_waker(Waker::noop());
+        let place = places.take(&account);
+        let (mut first, mut second) = (pin!(places.some()), pin!(places.some()));
+        assert_eq!(first.as_mut().poll(&mut cx), Poll::Pending);
+        assert_eq!(second.as_mut().poll(&mut cx), Poll::Pending);
+        drop(place);
+        assert_eq!(first.as_mut().poll(&mut cx), Poll::Ready(()));
+        let place = places.take(&account);
+        assert_eq!(second.as_mut().poll(&mut cx), Poll::Pending);
+        drop(place);
+        assert_eq!(second.as_mut().poll(&mut cx), Poll::Ready(()));
+    }
+
+    #[test]
+    fn those_behind_share_a_part_of_what_the_account_has_left() {
+        let (places, account) = places(4, 128 * 1024);
+        let mut taken: Vec<_> = std::iter::from_fn(|| places.take(&account)).collect();
+        let windows: Vec<_> = taken.iter().map(OwnPlace::window).collect();
+        assert_eq!(windows, [Some(8192); 4]);
+        assert_eq!(OwnPlace::of_turn().window(), None);
+        // Answered, they keep as much as their bodies are long, and others begin.
+        taken.iter_mut().for_each(|place| place.answered(2048));
+        let more: Vec<_> = std::iter::from_fn(|| places.take(&account)).collect();
+        assert_eq!(more.len(), 3, "8 KiB of 32 are kept");
+        drop((taken, more));
+        let again: Vec<_> = std::iter::from_fn(|| places.take(&account)).collect();
+        assert_eq!(again.len(), 4);
+    }
+
+    #[test]
+    fn a_page_without_memory_has_one_place_and_a_large_account_gives_whole_windows() {
+        let (tight, account) = places(4, 0);
+        let place = tight.take(&account);
+        assert_eq!(place.as_ref().and_then(OwnPlace::window), Some(LEAST_BYTES));
+        assert!(tight.take(&account).is_none());
+        let (wide, account) = places(4, 1 << 20);
+        assert_eq!(wide.take(&account).and_then(|place| place.window()), Some(10_000));
+    }
+}

@@ -1,0 +1,203 @@
+//! One core's state: what its requests share, and the store as they ask it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use base::{Account, Counter, Counters, KeyBuf, Now};
+use cache::{BeginOptions, Found};
+use files::Table;
+use message::Request;
+use origin::CorePool;
+use policy::Notes;
+use vcl::counts::Counts;
+
+use crate::invalidate::{Cause, Invalidation, NotDone, Sites, Target};
+use crate::key::{self, select_by};
+use crate::state::ask::Ask;
+use crate::state::finish::{CoreLog, Records};
+use crate::state::gate::Known;
+use crate::state::invalidate::{Haste, Outcome};
+use crate::state::live::{Live, LiveRef, Shared, Site};
+use crate::state::slices::Desk;
+use crate::state::tier::Begin;
+use crate::state::vcl::Turn;
+use crate::state::{over, tier};
+
+/// One core's state. Not shared between threads.
+pub struct Core {
+    /// State that all cores share.
+    pub shared: Arc<Shared>,
+    /// This core's counters.
+    pub counters: Arc<Counters>,
+    counts: Arc<Counts>,
+    /// The memory of a request that has been through a program.
+    pub(crate) spare_turn: Cell<Option<Box<Turn>>>,
+    pool: RefCell<CorePool>,
+    live: RefCell<LiveRef>,
+    version: Cell<u64>,
+    pub(crate) key: RefCell<KeyBuf>,
+    /// The cookies of the request that is being judged, as they came.
+    pub(crate) cookies: RefCell<Vec<u8>>,
+    pub(crate) files: RefCell<Table>,
+    pub(crate) desk: Desk,
+    /// The account of what this core holds for no client: of fetches in the background, and of
+    /// slices that are brought ahead.
+    pub(crate) background: Arc<Account>,
+    /// The memory of who was let in at gates.
+    pub(crate) known: RefCell<Known>,
+    /// This core's records and what goes with them.
+    pub log: CoreLog,
+}
+
+impl Core {
+    /// A core over `shared` that nobody wants records of.
+    pub fn new(shared: Arc<Shared>) -> Rc<Self> {
+        Self::with_records(shared, &Records::default(), 0)
+    }
+
+    /// Core number `index` over `shared`, whose records go to `records`.
+    pub fn with_records(shared: Arc<Shared>, records: &Records, index: usize) -> Rc<Self> {
+        let counters = shared.counters.register();
+        let log = CoreLog::new(records, index, &shared, &counters);
+        let version = shared.version.load(Ordering::Acquire);
+        let live = shared.live.load_full();
+        log.want(shared.wanted());
+        Rc::new(Self {
+            pool: RefCell::new(pool(&shared, &counters, &live)),
+            log,
+            live: RefCell::new(Rc::new(live)),
+            version: Cell::new(version),
+            key: RefCell::new(KeyBuf::new()),
+            cookies: RefCell::default(),
+            desk: Desk::default(),
+            background: Account::open(shared.cache.memory(), u64::MAX),
+            known: RefCell::new(Known::new(Account::open(shared.cache.memory(), u64::MAX))),
+            files: RefCell::default(),
+            counts: shared.vcl.counts.register(),
+            spare_turn: Cell::new(None),
+            shared,
+            counters,
+        })
+    }
+
+    /// The configuration in force.
+    pub fn live(&self) -> LiveRef {
+        let version = self.shared.version.load(Ordering::Acquire);
+        if version != self.version.get() {
+            let next = self.shared.live.load_full();
+            if next.limits != self.live.borrow().limits {
+                let pool = self.pool().with_limits(&next.limits);
+                *self.pool.borrow_mut() = pool;
+            }
+            *self.live.borrow_mut() = Rc::new(next);
+            self.version.set(version);
+            self.log.want(self.shared.wanted());
+        }
+        Rc::clone(&self.live.borrow())
+    }
+
+    /// Grows with every change of [`Core::live`].
+    pub fn version(&self) -> u64 {
+        self.version.get()
+    }
+
+    /// This core's origin connections.
+    pub(crate) fn pool(&self) -> CorePool {
+        self.pool.borrow().clone()
+    }
+
+    /// This core's counters under Varnish's names.
+    pub(crate) fn counts(&self) -> &Arc<Counts> {
+        &self.counts
+    }
+
+    /// Both clocks.
+    pub fn now(&self) -> Now {
+        rt::now()
+    }
+
+    /// Microseconds of the monotonic clock, for measuring.
+    pub fn micros(&self) -> u64 {
+        rt::micros()
+    }
+
+    /// Chores of once a second.
+    pub fn sweep(&self, now: Now) {
+        // A configuration that was replaced ends here too where no request comes.
+        self.live();
+        self.sweep_bans(now.mono_ms);
+        over::look_on(&self.shared.rounds, &self.shared.cache, now.mono_ms);
+        tier::look_after(&self.shared.chores, &self.shared.cache, now.mono_ms);
+        self.log.forget(now.mono_ms);
+        // It keeps its program, which may have been discarded.
+        drop(self.spare_turn.take());
+        self.pool().sweep(now.mono_ms);
+        self.files.borrow_mut().sweep(now.mono_ms);
+        self.shared.failing.sweep(now.mono_ms);
+        self.known.borrow_mut().sweep(now.mono_ms);
+        self.shared.slices.sweep(&self.shared.cache, &self.shared.seed);
+    }
+
+    /// The key of a request: scheme, host, port and target of its canonical form, and what policy
+    /// adds.
+    pub(crate) fn make_key(&self, site: &Site, request: &Request, notes: &Notes, key: &mut KeyBuf) {
+        key::make_key(&self.shared.seed, &*site.policy, request, notes, key);
+    }
+
+    /// The removal of what is stored for a request.
+    pub(crate) fn removal(
+        &self,
+        site: &Site,
+        request: &Request,
+        notes: &Notes,
+        now: Now,
+    ) -> Invalidation {
+        let mut key = self.key.borrow_mut();
+        self.make_key(site, request, notes, &mut key);
+        let removal = self.shared.invalidation(Target::key(&key), false, Sites::Every, now);
+        removal.by(Cause::change(request))
+    }
+
+    /// The number of this core's invalidations that went to a journal, and were not waited for.
+    pub(crate) fn recorded(&self) -> u64 {
+        self.counters.value(Counter::InvalidationsRecorded)
+    }
+
+    /// Carries an invalidation out without waiting.
+    pub(crate) fn invalidate(
+        &self,
+        ask: &Ask<'_>,
+        batch: [Invalidation; 1],
+    ) -> Result<Outcome, NotDone> {
+        self.shared.invalidate_at_once(Some(ask.live), batch, ask.now, Haste::Beside)
+    }
+
+    pub(crate) fn find(&self, key: &KeyBuf, request: &Request, now: Now) -> Found {
+        self.shared.cache.lookup(key, &mut select_by(&request.headers), now.mono_ms)
+    }
+
+    /// Asks the store who fetches this key now.
+    pub(crate) fn begin(&self, ask: &Ask<'_>, key: &KeyBuf, options: BeginOptions<'_>) -> Begin {
+        let mut select = select_by(&ask.request.headers);
+        self.shared.cache.begin(key, &mut select, options, self.now().mono_ms)
+    }
+
+    /// Times of a memory that begins now and lasts `rangeless_ttl`.
+    pub(crate) fn rangeless_ms(&self) -> (u64, u64) {
+        let now_ms = self.now().mono_ms;
+        (now_ms, now_ms.saturating_add(self.live().limits.rangeless_ttl))
+    }
+
+    /// Notes what a fetch for the store came to: `Some(unreachable)` when it failed.
+    pub(crate) fn note_fetch(&self, key_hash: u64, failed: Option<bool>) {
+        self.shared.failing.note(key_hash, failed, self.now().mono_ms);
+    }
+}
+
+/// A core's connections to origins.
+fn pool(shared: &Shared, counters: &Arc<Counters>, live: &Live) -> CorePool {
+    let (depot, journal) = (Arc::clone(&shared.depot), shared.journal.clone());
+    CorePool::with_journal(Arc::clone(counters), &live.limits, depot, journal)
+}

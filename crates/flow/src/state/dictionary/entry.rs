@@ -1,0 +1,79 @@
+//! A stored response that may serve as a dictionary, and where it was asked for.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use cache::{Attached, BodyRef, Object};
+use codec::Coding;
+use codec::dictionary::{DictionaryHash, UseAs};
+use message::{HeaderId, Request};
+
+use crate::stored::stored_head;
+
+/// Where a response was asked for that may be a dictionary.
+#[derive(Debug)]
+pub(crate) struct Birth {
+    /// Scheme, host and port of the requests that it is for.
+    pub(crate) origin: Box<[u8]>,
+    pub(crate) target: Box<[u8]>,
+    pub(crate) audience: Box<[u8]>,
+}
+
+/// A stored response that says that it may serve as a dictionary.
+#[derive(Debug)]
+pub(crate) struct Dictionary {
+    pub(crate) body: BodyRef,
+    pub(crate) coding: Coding,
+    pub(crate) birth: Birth,
+    /// `None` if its field is malformed: then it is no dictionary.
+    pub(crate) use_as: Option<UseAs>,
+    pub(crate) hash: OnceLock<DictionaryHash>,
+    /// Somebody has begun to compute the hash, or has had no success.
+    pub(crate) is_begun: AtomicBool,
+    /// When it may be listed among those that are found by their hash, in milliseconds of the
+    /// monotonic clock: never again while it is.
+    pub(crate) list_from_ms: AtomicU64,
+}
+
+impl Attached for Dictionary {
+    fn memory(&self) -> u64 {
+        let pattern = self.use_as.as_ref().map_or(0, UseAs::memory);
+        let Birth { origin, target, audience } = &self.birth;
+        (size_of::<Self>() + origin.len() + target.len() + audience.len() + pattern) as u64
+    }
+}
+
+/// Scheme, host and port of a request, as URLs spell them.
+pub(crate) fn origin(request: &Request) -> Vec<u8> {
+    let mut origin = [b"https://", &request.host[..]].concat();
+    if let Some(port) = request.port {
+        origin.extend_from_slice(format!(":{port}").as_bytes());
+    }
+    origin
+}
+
+impl Dictionary {
+    /// The one that `object` is, which was asked for so.
+    pub(crate) fn of(object: &Arc<Object>, birth: Birth) -> Self {
+        let use_as = stored_head(object).and_then(|head| {
+            let values = head.headers.values(HeaderId::UseAsDictionary);
+            UseAs::parse(values, &birth.origin, &birth.target)
+        });
+        Self {
+            body: object.body_ref(),
+            coding: object.flags().coding,
+            birth,
+            use_as,
+            hash: OnceLock::new(),
+            is_begun: AtomicBool::new(false),
+            list_from_ms: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns true if nothing can be done now for it to be found.
+    pub(crate) fn is_settled(&self, now_ms: u64) -> bool {
+        self.use_as.is_none()
+            || now_ms < self.list_from_ms.load(Ordering::Relaxed)
+            || (self.hash.get().is_none() && self.is_begun.load(Ordering::Relaxed))
+    }
+}

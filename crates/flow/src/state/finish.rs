@@ -1,0 +1,294 @@
+//! The last step of every transaction, whoever caused it: its record and its counters. Records are
+//! collected as bytes and handed on in batches, to the log ring and to the access log.
+//!
+//! Nothing is formatted here and nothing waits: numbers and texts are copied, once. Must never hold
+//! a request up: what cannot be handed on is lost and counted.
+
+mod batch;
+mod heads;
+mod record;
+mod told;
+mod wanted;
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::tally::{Answered, Outcome, Tally};
+use base::{Counter, Counters, Limit, Now};
+use observe::Wanted;
+use observe::ring::{BATCH, Ring, Writer};
+use policy::Peer;
+use tokio::sync::Notify;
+
+use crate::state::live::{Live, Shared};
+use crate::state::reply::Reply;
+
+pub(crate) use self::batch::{Batch, Name};
+pub(crate) use self::record::{tell_program, version, write_with};
+pub use self::told::{Started, Told};
+
+/// The time that a record waits for others to be written with.
+const COLLECT: Duration = Duration::from_millis(50);
+
+/// Where whole batches of records are handed to, besides the ring.
+pub trait Taker: fmt::Debug + Send + Sync {
+    /// Takes `records`, one behind the other; false when they are lost. Must not wait.
+    fn take(&self, records: Vec<u8>) -> bool;
+}
+
+/// Where records go.
+#[derive(Clone, Debug, Default)]
+pub struct Records {
+    /// The ring that other processes look at.
+    pub ring: Option<Arc<Ring>>,
+    /// The access log.
+    pub log: Option<Arc<dyn Taker>>,
+    /// Request fields whose values records keep.
+    pub names: Vec<String>,
+}
+
+/// A core's side of the log, and what it counts by site and by time.
+#[derive(Debug)]
+pub struct CoreLog {
+    /// `None` if nobody wants records.
+    pub(crate) sinks: Option<Sinks>,
+    tally: RefCell<Tally>,
+    counters: Arc<Counters>,
+    /// The header fields that readers ask for; none mostly.
+    wanted: RefCell<Option<Arc<Wanted>>>,
+    room: RefCell<heads::HeadRoom>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Sinks {
+    ring: Option<RefCell<Writer>>,
+    log: Option<Arc<dyn Taker>>,
+    names: Vec<Name>,
+    counters: Arc<Counters>,
+    /// Number of the next transaction.
+    next: Cell<u64>,
+    batch: RefCell<Batch>,
+    /// Rung when a batch has got its first record.
+    begun: Notify,
+}
+
+impl CoreLog {
+    /// The log of core number `index`, which counts in `counters`.
+    pub(crate) fn new(
+        records: &Records,
+        index: usize,
+        shared: &Shared,
+        counters: &Arc<Counters>,
+    ) -> Self {
+        let tally = RefCell::new(shared.tallies.register());
+        let counters = Arc::clone(counters);
+        let ring = records.ring.as_ref().and_then(|ring| ring.writer(index).ok());
+        if ring.is_none() && records.log.is_none() {
+            let (wanted, room) = (RefCell::default(), RefCell::default());
+            return Self { sinks: None, tally, counters, wanted, room };
+        }
+        let core = Sinks {
+            ring: ring.map(RefCell::new),
+            log: records.log.clone(),
+            names: records.names.iter().map(|name| Name::of(name)).collect(),
+            counters: Arc::clone(&counters),
+            // 0 is nobody's number: it stands for no cause.
+            next: Cell::new(((index as u64) << 48) + 1),
+            batch: RefCell::default(),
+            begun: Notify::new(),
+        };
+        let (wanted, room) = (RefCell::default(), RefCell::default());
+        Self { sinks: Some(core), tally, counters, wanted, room }
+    }
+
+    /// Microseconds of the monotonic clock; with nobody to tell them, as coarse as `now`.
+    pub fn micros(&self, now: Now) -> u64 {
+        match &self.sinks {
+            Some(_) => rt::micros(),
+            None => now.mono_ms * 1000,
+        }
+    }
+
+    /// A number for a transaction that another is to name before its own record is written; 0 with
+    /// nobody to tell.
+    pub(crate) fn number(&self) -> u64 {
+        self.sinks.as_ref().map_or(0, Sinks::number)
+    }
+
+    /// Notes a transaction that is over.
+    pub fn answered(&self, reply: &Reply, told: &Told<'_>) {
+        // What left at once was ready when policy had decided, and there is no need for another
+        // look at the clock.
+        let end_us = match (told.reply_us, &self.sinks) {
+            (None, _) => told.started.policy_us,
+            (Some(_), Some(_)) => rt::micros(),
+            (Some(_), None) => rt::now().mono_ms * 1000,
+        };
+        self.count(reply, told, end_us);
+        if let Some(core) = &self.sinks {
+            let id = reply.about.number().unwrap_or_else(|| core.number());
+            let at = core.add(|names, batch| {
+                record::answered(reply, told, (id, end_us), names, batch);
+            });
+            if self.is_asked() {
+                let most = told.live.limits.log_heads;
+                self.add_heads(core, (at, most), |writer| writer.answered(reply, told));
+            }
+            core.flush_if_full();
+        }
+    }
+
+    /// Notes a fragment of the page that transaction `parent` asked for, as it is answered. It
+    /// counts as no request. Returns the time, in microseconds; 0 with nobody to tell.
+    pub(crate) fn fragment(&self, reply: &Reply, told: &Told<'_>) -> u64 {
+        let Some(core) = &self.sinks else { return 0 };
+        let id = reply.about.number().unwrap_or_else(|| core.number());
+        let end_us = rt::micros();
+        core.add(|names, batch| record::answered(reply, told, (id, end_us), names, batch));
+        core.flush_if_full();
+        end_us
+    }
+
+    /// Counts a reply to what could not be read, and which is no transaction of the log;
+    /// [`CoreLog::answered`] counts the others.
+    pub fn count_refusal(&self, reply: &Reply) {
+        self.counters.inc(Counter::Refused);
+        self.count_status(reply);
+    }
+
+    fn count_status(&self, reply: &Reply) {
+        let counters = &self.counters;
+        match reply.status.code() / 100 {
+            2 => counters.inc(Counter::Status2xx),
+            3 => counters.inc(Counter::Status3xx),
+            4 => counters.inc(Counter::Status4xx),
+            5 => counters.inc(Counter::Status5xx),
+            _ => {}
+        }
+    }
+
+    fn count(&self, reply: &Reply, told: &Told<'_>, end_us: u64) {
+        let (counter, outcome) = match told.request {
+            Some(_) => (reply.served.counter(), reply.served.outcome()),
+            None => (Counter::Refused, Outcome::Refused),
+        };
+        self.counters.inc(counter);
+        self.count_status(reply);
+        if reply.too_many_ranges {
+            self.counters.limit(Limit::Ranges);
+        }
+        self.counters.add(Counter::HeadBytesIn, told.started.head_bytes as u64);
+        self.counters.add(Counter::BodyBytesIn, told.body_in);
+        self.counters.add(Counter::HeadBytesOut, told.head_out);
+        self.counters.add(Counter::BodyBytesOut, told.body_out);
+        let us = end_us.saturating_sub(told.started.began_us);
+        let mut tally = self.tally.borrow_mut();
+        tally.time(outcome, us);
+        if let Some(site) = reply.about.site(told.live) {
+            let (status, bytes) = (reply.status.code(), told.body_out);
+            let answered = Answered { outcome, status, bytes, us };
+            tally.site(reply.about.decided.site(), &site.name, answered);
+        }
+    }
+
+    /// Notes a request that could not be read, `head_out` being the bytes of the refusal's head.
+    pub fn refused(
+        &self,
+        live: &Live,
+        client: Peer,
+        reply: &Reply,
+        started: &Started,
+        (received, head_out): (&[u8], u64),
+    ) {
+        let told = Told {
+            received: first_line(received),
+            head_out,
+            body_out: reply.length().unwrap_or(0),
+            ..Told::new(client, live, started)
+        };
+        self.answered(reply, &told);
+    }
+
+    /// Hands over what was counted.
+    pub fn hand_over(&self) {
+        self.tally.borrow_mut().hand_over();
+    }
+
+    /// Hands over what was collected and counted.
+    pub fn flush(&self) {
+        self.hand_over();
+        if let Some(core) = &self.sinks {
+            core.flush();
+        }
+    }
+
+    /// Hands over what is collected soon after it begins to be, for as long as it is awaited. A
+    /// core without requests is not woken.
+    pub async fn keep_flushing(&self) {
+        let Some(core) = &self.sinks else { return std::future::pending().await };
+        loop {
+            core.begun.notified().await;
+            rt::time::sleep(COLLECT).await;
+            core.flush();
+        }
+    }
+}
+
+/// As much of `received` as a log tells of it.
+fn first_line(received: &[u8]) -> &[u8] {
+    // Longer than the longest a log of Apache shows by default, shorter than a record's text.
+    const MOST: usize = 1024;
+    let empty = received.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+    let line = &received[empty..received.len().min(empty + MOST)];
+    let end = line.iter().position(|b| matches!(b, b'\r' | b'\n'));
+    &line[..end.unwrap_or(line.len())]
+}
+
+impl Sinks {
+    pub(crate) fn number(&self) -> u64 {
+        let id = self.next.get();
+        self.next.set(id + 1);
+        id
+    }
+
+    /// Adds a record to the batch; the result is where in it.
+    pub(crate) fn add(&self, write: impl FnOnce(&[Name], &mut Batch)) -> usize {
+        let mut batch = self.batch.borrow_mut();
+        if batch.count == 0 {
+            self.begun.notify_one();
+        }
+        batch.count += 1;
+        let at = batch.bytes.len();
+        write(&self.names, &mut batch);
+        at
+    }
+
+    pub(crate) fn flush_if_full(&self) {
+        if self.batch.borrow().bytes.len() >= BATCH {
+            self.flush();
+        }
+    }
+
+    fn flush(&self) {
+        let mut batch = self.batch.borrow_mut();
+        let count = std::mem::take(&mut batch.count);
+        if count == 0 {
+            return;
+        }
+        if let Some(ring) = &self.ring
+            && ring.borrow_mut().append(&batch.bytes, count).is_err()
+        {
+            self.counters.add(Counter::RingLost, u64::from(count));
+        }
+        match &self.log {
+            Some(log) => {
+                if !log.take(std::mem::take(&mut batch.bytes)) {
+                    self.counters.add(Counter::LogLost, u64::from(count));
+                }
+            }
+            None => batch.bytes.clear(),
+        }
+    }
+}

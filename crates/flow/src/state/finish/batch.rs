@@ -1,0 +1,57 @@
+//! Records that are collected, and the fields whose values they keep.
+
+use std::borrow::Cow;
+
+use message::trace_context::FIELD;
+use message::{HeaderBlock, HeaderId};
+use observe::record::{SENT, USER};
+
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) count: u32,
+    /// Where it is put together what a program has done.
+    pub(crate) room: Vec<u8>,
+}
+
+/// A field by its quickest way.
+#[derive(Debug)]
+pub(crate) enum Name {
+    Known(HeaderId),
+    Other(Box<[u8]>),
+    /// The `traceparent` that the request brought; two of them are none.
+    Brought,
+    /// The `traceparent` that the origin was sent.
+    Sent,
+    /// The user who signed in.
+    User,
+}
+
+impl Name {
+    pub(crate) fn of(name: &str) -> Self {
+        match HeaderId::of(name.as_bytes()) {
+            HeaderId::Other if name == SENT => Self::Sent,
+            HeaderId::Other if name == USER => Self::User,
+            HeaderId::Other if name.as_bytes() == FIELD => Self::Brought,
+            HeaderId::Other => Self::Other(name.as_bytes().into()),
+            known => Self::Known(known),
+        }
+    }
+
+    pub(crate) fn value<'a>(&self, headers: &'a HeaderBlock) -> Option<Cow<'a, [u8]>> {
+        let value = match self {
+            Self::Known(id) => headers.value(*id),
+            Self::Other(name) => headers.value_named(name),
+            Self::Brought => {
+                let mut values = headers.values_named(FIELD);
+                values.next().filter(|_| values.next().is_none())
+            }
+            Self::Sent => None,
+            Self::User => {
+                let credentials = headers.value(HeaderId::Authorization)?;
+                return observe::basic_user(credentials).map(Cow::Owned);
+            }
+        };
+        value.map(Cow::Borrowed)
+    }
+}

@@ -1,0 +1,228 @@
+//! Records of transactions, written.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use message::{HeaderBlock, Request, Scheme, Version};
+use observe::record::{Kind, Phases};
+use observe::{CipherSuite, Flags, Record};
+use vcl::told;
+
+use super::batch::{Batch, Name};
+use super::told::Told;
+use crate::state::live::Site;
+use crate::state::reply::{Forward, Reply, Served};
+use crate::state::trace::{About, Trace};
+
+/// Adds the record of client's transaction number `id`, which ended at `end_us`, to the batch.
+pub(crate) fn answered(
+    reply: &Reply,
+    told: &Told<'_>,
+    (id, end_us): (u64, u64),
+    names: &[Name],
+    Batch { bytes: out, room, .. }: &mut Batch,
+) {
+    let Told { started, request, live, .. } = told;
+    let about = &reply.about;
+    let site = about.site(live);
+    let mut record = Record {
+        id,
+        kind: if told.parent.is_some() { Kind::Fragment } else { Kind::Client },
+        parent: told.parent.unwrap_or(0),
+        // The wall clock was looked at when the head was whole.
+        start_unix_ms: started
+            .at
+            .unix_ms
+            .saturating_sub((started.read_us - started.began_us) / 1000),
+        start_us: started.began_us,
+        flags: flags(reply, told),
+        client: told.client.address(),
+        suite: started.suite,
+        version: request.map_or(11, version),
+        status: reply.status.code(),
+        served: served(reply.served),
+        head_in: short(started.head_bytes as u64),
+        head_out: short(told.head_out),
+        body_in: told.body_in,
+        body_out: told.body_out,
+        key: about.key,
+        age_s: reply.age_s,
+        ttl_s: reply.ttl_s,
+        dictionary: reply.dictionary,
+        error: about.trouble.as_ref().map_or(&b""[..], |trouble| trouble.error.as_bytes()),
+        limit: limit(about).map_or("", base::Limit::name).as_bytes(),
+        ..Record::default()
+    };
+    if let Some(site) = site {
+        record.site = site.name.as_bytes();
+        record.rule = about.rule_name(live).unwrap_or_default().as_bytes();
+    }
+    record.target = told.received;
+    if let Some(request) = request {
+        record.method = request.method.token();
+        record.host = &request.host;
+        record.port = request.port.unwrap_or(0);
+        record.target = &request.target;
+    }
+    record.phases = phases(reply, told, end_us);
+    let (headers, user) = (request.map(|request| &request.headers), about.guarded.user());
+    if let Some(told) = &about.told {
+        tell_program(told, about.site(live), &mut record, room);
+    }
+    match &about.trace {
+        Some(trace) => write_with(record, trace, site, (names, headers, user), out),
+        None => record.flagged().write(values(names, headers, user), out),
+    }
+}
+
+/// The values that a record keeps of a request with `headers`, whose `user` a gate knows.
+fn values<'a>(
+    names: &'a [Name],
+    headers: Option<&'a HeaderBlock>,
+    user: Option<&'a str>,
+) -> impl Iterator<Item = Option<Cow<'a, [u8]>>> {
+    names.iter().map(move |name| match (name, user) {
+        (Name::User, Some(user)) => Some(Cow::Borrowed(user.as_bytes())),
+        _ => headers.and_then(|headers| name.value(headers)),
+    })
+}
+
+/// Writes a record with what its `trace` tells of the fetch.
+pub(crate) fn write_with(
+    record: Record<'_>,
+    trace: &Trace,
+    site: Option<&Arc<Site>>,
+    (names, headers, user): (&[Name], Option<&HeaderBlock>, Option<&str>),
+    out: &mut Vec<u8>,
+) {
+    let sent = trace.sent.get().map(|context| context.to_string());
+    let values = names.iter().zip(values(names, headers, user)).map(|(name, value)| match name {
+        Name::Sent => sent.as_ref().map(|sent| Cow::Borrowed(sent.as_bytes())),
+        _ => value,
+    });
+    let (server, evidence, backend) =
+        (trace.server.borrow(), trace.evidence.borrow(), trace.backend.borrow());
+    let origin = site.zip(trace.origin.get()).and_then(|(site, at)| site.origins.get(at as usize));
+    let record = Record {
+        origin: match (origin, &*backend) {
+            (Some(origin), _) => origin.name().as_bytes(),
+            (None, Some(backend)) => backend.name.as_bytes(),
+            (None, None) => b"",
+        },
+        server: server.as_deref().unwrap_or_default().as_bytes(),
+        origin_status: trace.origin_status.get(),
+        tries: u16::try_from(trace.tries.get()).unwrap_or(u16::MAX),
+        flags: record.flags.with(Flags::REUSED, trace.reused.get()),
+        not_stored: trace.not_stored.get().as_bytes(),
+        evidence: evidence.as_deref().unwrap_or_default().as_bytes(),
+        ..record
+    };
+    record.flagged().write(values, out);
+}
+
+/// Tells the record what the program of `site` has done; the text is put together in `room`.
+pub(crate) fn tell_program<'a>(
+    told: &'a told::Told,
+    site: Option<&Arc<Site>>,
+    record: &mut Record<'a>,
+    room: &'a mut Vec<u8>,
+) {
+    let first = site.and_then(|site| site.vcl.as_ref()).map(|vcl| &**vcl.program());
+    room.clear();
+    told.write(first, room);
+    // Rules are of declared policies.
+    record.rule = b"";
+    (record.vcl, record.xid, record.session) = (room, told.xid, told.session);
+    if let (b"", Some(error)) = (record.error, told.error()) {
+        record.error = error;
+    }
+}
+
+fn limit(about: &About) -> Option<base::Limit> {
+    let trouble = about.trouble.as_ref().and_then(|trouble| trouble.limit);
+    let told = || about.told.as_ref()?.limit;
+    trouble.or_else(told).or_else(|| about.trace.as_ref()?.limit.get())
+}
+
+fn phases(reply: &Reply, told: &Told<'_>, end_us: u64) -> Phases {
+    let started = told.started;
+    let after = |us: u64| us.saturating_sub(started.began_us);
+    let after32 = |us: u64| u32::try_from(after(us)).unwrap_or(u32::MAX - 1);
+    let trace = reply.about.trace.as_deref();
+    Phases {
+        read: Some(after32(started.read_us)),
+        policy: Some(after32(started.policy_us)),
+        wait: trace.and_then(|trace| trace.wait_us.get()).map(after32),
+        fetch: trace.and_then(|trace| trace.fetch_us.get()).map(after32),
+        head: trace.and_then(|trace| trace.head_us.get()).map(after32),
+        reply: Some(after32(told.reply_us.unwrap_or(started.policy_us))),
+        end: after(end_us),
+    }
+}
+
+fn flags(reply: &Reply, told: &Told<'_>) -> Flags {
+    // What grew too large, or broke off, was stored when its head was sent.
+    let kept = reply.about.trace.as_ref().is_none_or(|trace| trace.not_stored.get().is_empty());
+    let stored = kept && matches!(reply.served, Served::Fetched { stored: true, .. });
+    let tls = match told.request {
+        Some(request) => request.scheme == Scheme::Https,
+        None => told.started.suite != CipherSuite::default(),
+    };
+    Flags::default()
+        .with(Flags::TLS, tls)
+        .with(Flags::REFUSED, told.request.is_none())
+        .with(Flags::CUT_OFF, told.cut_off)
+        .with(Flags::STORED, stored)
+        .with(Flags::TUNNEL, reply.status.code() == 101)
+}
+
+pub(crate) fn version(request: &Request) -> u8 {
+    match request.version {
+        Version::Http10 => 10,
+        Version::Http11 => 11,
+        Version::Http2 => 20,
+    }
+}
+
+fn served(served: Served) -> observe::Served {
+    match served {
+        Served::Hit => observe::Served::Hit,
+        Served::Stale => observe::Served::Stale,
+        Served::StaleOnError => observe::Served::StaleOnError,
+        Served::Revalidated => observe::Served::Revalidated,
+        Served::Fetched { reason: Forward::Bypass | Forward::Method, .. } => observe::Served::Pass,
+        Served::Fetched { collapsed: true, .. } => observe::Served::Collapsed,
+        Served::Fetched { reason: Forward::HitForMiss, .. } => observe::Served::HitForMiss,
+        Served::Fetched { .. } => observe::Served::Miss,
+        Served::File => observe::Served::File,
+        Served::Synthetic | Served::Purge => observe::Served::Synth,
+        Served::Peer(_) => observe::Served::Peer,
+    }
+}
+
+fn short(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::reply::PeerTold;
+
+    #[test]
+    fn every_figure_counts_a_reply_in_the_same_class() {
+        let mut all = vec![Served::Hit, Served::Stale, Served::StaleOnError, Served::Revalidated];
+        all.extend([Served::File, Served::Synthetic, Served::Purge]);
+        all.extend([PeerTold::Stored, PeerTold::Fetched, PeerTold::Nothing].map(Served::Peer));
+        let reasons = [Forward::Bypass, Forward::Method, Forward::UriMiss, Forward::Stale];
+        for reason in reasons.into_iter().chain([Forward::HitForMiss]) {
+            let fetched = |collapsed| Served::Fetched { reason, stored: true, collapsed };
+            all.extend([fetched(false), fetched(true)]);
+        }
+        for way in all {
+            let outcome = way.outcome();
+            assert!(outcome.counters().contains(&way.counter()), "{way:?}");
+            assert_eq!(served(way).outcome(), outcome, "{way:?}");
+        }
+    }
+}

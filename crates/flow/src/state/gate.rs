@@ -1,0 +1,14 @@
+//! The gates of sites, and the memory of who was let in.
+
+mod gates;
+mod known;
+mod queue;
+mod right;
+mod user;
+
+pub use self::gates::Gates;
+pub(crate) use self::gates::{Guest, PasswordGate, RouteGates, WordGate, digest_of};
+pub(crate) use self::known::{Admitted, Known, Proof, Told};
+pub(crate) use self::queue::NoPlace;
+pub(crate) use self::right::RightPasswords;
+pub(crate) use self::user::User;

@@ -1,0 +1,7 @@
+//! The nodes that share what they store, and what they may be asked.
+
+mod asking;
+mod nodes;
+
+pub(crate) use self::asking::Asking;
+pub use self::nodes::{Applied, PeerNode, Peers, Standing};

@@ -1,0 +1,5 @@
+//! Caches that are asked whether they have something.
+
+mod sibling;
+
+pub use self::sibling::{Sibling, SiblingPort, SiblingQuestion, Siblings};

@@ -1,0 +1,37 @@
+//! The life of the slices of a set.
+
+use std::sync::{Arc, Weak};
+
+use super::memory::Remains;
+use crate::state::live::Shared;
+
+/// The life of a set's slices: they are removed when neither memory nor the disk has the set any
+/// more.
+pub(crate) struct SliceLife {
+    pub(crate) id: u64,
+    /// The number of slices.
+    pub(crate) count: u64,
+    pub(crate) shared: Weak<Shared>,
+}
+
+impl SliceLife {
+    /// That of `count` slices.
+    pub(crate) fn new(shared: &Arc<Shared>, id: u64, count: u64) -> Arc<Self> {
+        Arc::new(Self { id, count, shared: Arc::downgrade(shared) })
+    }
+}
+
+impl std::fmt::Debug for SliceLife {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SliceLife").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Drop for SliceLife {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            // A lock of the store may be held: what is left is removed by a sweep.
+            shared.slices.leave(Remains { id: self.id, next: 0, end: self.count });
+        }
+    }
+}

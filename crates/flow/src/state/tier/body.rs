@@ -1,0 +1,555 @@
+//! A body that is too large for memory: it is read from where it lies, also while it comes.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, ready};
+
+use base::{Account, Held};
+use bytes::Bytes;
+use cache::{Aborted, Closed, Elsewhere, Object, Reading};
+use disk::{Answer, Ask, Hold, Place, Seal};
+use parking_lot::Mutex;
+use tokio::sync::futures::OwnedNotified;
+use tokio::sync::oneshot;
+
+use super::intake::{Intake, Onward};
+use super::store::Store;
+use super::{Cache, Tier};
+
+/// Bytes that one read of the disk brings: a few blocks.
+const READ_BYTES: u64 = 256 * 1024;
+/// Bytes that are taken from the system's memory at once: they are still in the core's own cache
+/// when they are sent.
+const NOW_BYTES: u64 = 128 * 1024;
+
+/// A body on the disk, which an object in memory has as its own.
+#[derive(Debug)]
+pub(crate) struct OnDisk {
+    cache: Weak<Cache>,
+    hash: u64,
+    /// The bits of its place, which the disk may change; [`NOWHERE`] while it comes.
+    place: AtomicU64,
+    length: u64,
+    /// The stored response whose body it is, if it is in memory.
+    object: Mutex<Weak<Object>>,
+    /// A body that has come in this process.
+    coming: Option<Intake>,
+    /// The beginning, where it has been read.
+    opening: Opening,
+    /// Those who read it, and what keeps it where it is so long.
+    readers: Mutex<DiskReaders>,
+    /// The index has its place, or had it.
+    is_entered: AtomicBool,
+    /// The index has let go of it, or does not know of it yet: the record goes when nobody reads it
+    /// any more.
+    is_parting: AtomicBool,
+}
+
+/// Reads of a body that are under way.
+#[derive(Debug, Default)]
+struct DiskReaders {
+    count: u32,
+    hold: Option<Hold>,
+}
+
+/// The beginning of a body that has been read, and what is known of the rest by that.
+#[derive(Debug, Default)]
+pub(crate) struct Opening {
+    pieces: Vec<Bytes>,
+    seal: Option<Seal>,
+}
+
+impl Opening {
+    /// The beginning that `answer` has.
+    pub(crate) fn of(answer: Answer) -> Self {
+        Self { pieces: answer.body, seal: answer.seal }
+    }
+
+    /// The same without its bytes, for a body that stays.
+    pub(crate) fn without_bytes(answer: &Answer) -> Self {
+        Self { pieces: Vec::new(), seal: answer.seal }
+    }
+
+    fn size(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.len() as u64).sum()
+    }
+
+    /// The bytes of it from `at` on.
+    fn from(&self, at: u64) -> VecDeque<Bytes> {
+        let mut before = at;
+        let mut rest = VecDeque::new();
+        for piece in &self.pieces {
+            let length = piece.len() as u64;
+            if before < length {
+                rest.push_back(piece.slice(before as usize..));
+            }
+            before = before.saturating_sub(length);
+        }
+        rest
+    }
+}
+
+/// No place: that of a volume, a segment and a unit that there cannot be.
+const NOWHERE: u64 = u64::MAX;
+
+impl OnDisk {
+    /// The body of `length` bytes at `place`, under a key of this hash: one that is being read from
+    /// there, if there is one.
+    pub(crate) fn at(
+        cache: &Arc<Cache>,
+        (hash, place): (u64, Place),
+        length: u64,
+        opening: Opening,
+    ) -> Arc<Self> {
+        let mut lent = cache.lower().lent.lock();
+        if let Some(body) = lent.get(&place).and_then(Weak::upgrade) {
+            return body;
+        }
+        let body = Arc::new(Self::of(cache, hash, length, (opening, None)));
+        body.is_entered.store(true, Ordering::Relaxed);
+        body.place.store(place.bits(), Ordering::Release);
+        lent.insert(place, Arc::downgrade(&body));
+        body
+    }
+
+    /// A body of `length` bytes that is coming.
+    pub(crate) fn coming(cache: &Arc<Cache>, hash: u64, length: u64, part_bytes: u64) -> Arc<Self> {
+        Arc::new(Self::of(cache, hash, length, (Opening::default(), Some(Intake::new(part_bytes)))))
+    }
+
+    fn of(
+        cache: &Arc<Cache>,
+        hash: u64,
+        length: u64,
+        (opening, coming): (Opening, Option<Intake>),
+    ) -> Self {
+        Self {
+            cache: Arc::downgrade(cache),
+            hash,
+            place: AtomicU64::new(NOWHERE),
+            length,
+            object: Mutex::default(),
+            coming,
+            opening,
+            readers: Mutex::default(),
+            is_entered: AtomicBool::new(false),
+            is_parting: AtomicBool::new(false),
+        }
+    }
+
+    /// The disk has it at `place`, and the index is to be told.
+    pub(crate) fn come_to(self: &Arc<Self>, cache: &Cache, place: Place) {
+        cache.lower().part_later(self);
+        self.lies_at(cache.lower(), place);
+        cache.lower().lent.lock().insert(place, Arc::downgrade(self));
+    }
+
+    /// It is at `place` from now on, and is kept there if somebody reads it.
+    fn lies_at(&self, tier: &Tier, place: Place) {
+        self.place.store(place.bits(), Ordering::Release);
+        let mut readers = self.readers.lock();
+        if readers.count > 0 {
+            // Without another the parts are those that are held already.
+            readers.hold = self.hold(tier).or_else(|| readers.hold.take());
+        }
+    }
+
+    fn hold(&self, tier: &Tier) -> Option<Hold> {
+        let store = tier.store.get()?;
+        store.disk.hold(self.place(), store.read_share.load(Ordering::Relaxed))
+    }
+
+    /// Somebody reads it from now on, unless he can do without, and it is about to go, or keeps
+    /// more than may be: then it is as if he had not come.
+    fn enter(&self, can_do_without: bool) -> Result<(), Closed> {
+        let mut readers = self.readers.lock();
+        if readers.hold.is_none() && self.place.load(Ordering::Acquire) != NOWHERE {
+            let held = self.cache.upgrade().and_then(|cache| self.hold(cache.lower()));
+            match held {
+                None if can_do_without => return Err(Closed::Gone),
+                Some(hold) if can_do_without && !hold.is_within() => return Err(Closed::Full),
+                held => readers.hold = held,
+            }
+        }
+        readers.count += 1;
+        Ok(())
+    }
+
+    /// One who read it does not any more.
+    fn leave(&self) {
+        let mut readers = self.readers.lock();
+        readers.count -= 1;
+        if readers.count == 0 {
+            readers.hold = None;
+        }
+    }
+
+    /// The way in which it comes, as long as it does.
+    pub(crate) fn on_its_way(&self) -> Option<&Intake> {
+        self.coming.as_ref().filter(|coming| !coming.is_over())
+    }
+
+    /// The place that the index is to enter for `object`: once, when the disk has a body that has
+    /// just come.
+    pub(crate) fn to_enter(object: &Object) -> Option<Place> {
+        let body: &Self = object.elsewhere()?.as_any()?.downcast_ref()?;
+        let place = body.place.load(Ordering::Acquire);
+        let is_new = place != NOWHERE && !body.is_entered.swap(true, Ordering::AcqRel);
+        if is_new && let Some(cache) = body.cache.upgrade() {
+            cache.lower().stay(body);
+        }
+        is_new.then(|| Place::of_bits(place))
+    }
+
+    /// The body of `object`, if the index has let go of its record: an origin has confirmed it, and
+    /// the head that is on disk is an older one.
+    pub(crate) fn left(object: &Object) -> Option<&Self> {
+        let body: &Self = object.elsewhere()?.as_any()?.downcast_ref()?;
+        let is_left = body.is_parting.load(Ordering::Acquire);
+        (is_left && body.is_entered.load(Ordering::Acquire)).then_some(body)
+    }
+
+    /// Has the disk keep it under the head of `object`, which is in the index; its place, which the
+    /// index is to enter.
+    pub(crate) fn rehead(&self, tier: &Tier, store: &Store, object: &Arc<Object>) -> Option<Place> {
+        let now = rt::now();
+        if !may_answer(object, now.mono_ms) || !store.is_worth_it(object) {
+            return None;
+        }
+        let was = self.place();
+        let tell = |place: Place| {
+            self.lies_at(tier, place);
+            let mut lent = tier.lent.lock();
+            if let Some(body) = lent.remove(&was) {
+                lent.insert(place, body);
+            }
+        };
+        let place = store.disk.rehead(was, store.entry_of_come(object, now), tell)?;
+        tier.stay(self);
+        self.stands_for(object);
+        Some(place)
+    }
+
+    /// Takes note of the stored response whose body this is.
+    pub(crate) fn stands_for(&self, object: &Arc<Object>) {
+        *self.object.lock() = Arc::downgrade(object);
+    }
+
+    /// The hash of its key.
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    fn place(&self) -> Place {
+        Place::of_bits(self.place.load(Ordering::Acquire))
+    }
+
+    /// The body can no longer be had: the response leaves.
+    pub(crate) fn lose(&self) {
+        let object = self.object.lock().upgrade();
+        let Some(cache) = self.cache.upgrade() else { return };
+        match object {
+            Some(object) => cache.withdraw(self.hash, &object),
+            // It was lent, and is not in memory.
+            None => _ = cache.drop_cold(self.hash, self.place()),
+        }
+    }
+}
+
+impl Tier {
+    /// Notes that the record at `old` is at `new` from now on, or is gone.
+    pub(crate) fn note_moved(&self, old: Place, new: Option<Place>) {
+        let life = self.sets.lock().remove(&old);
+        if let (Some(new), Some(life)) = (new, life) {
+            self.sets.lock().insert(new, life);
+        }
+        // A body that ends takes the lock, too.
+        let body = self.lent.lock().remove(&old).and_then(|body| body.upgrade());
+        if let (Some(new), Some(body)) = (new, body) {
+            body.lies_at(self, new);
+            self.lent.lock().insert(new, Arc::downgrade(&body));
+        }
+    }
+}
+
+impl Tier {
+    /// The index has let go of what is at `place`: true if that goes later, as somebody reads it.
+    pub(crate) fn forget_later(&self, place: Place) -> bool {
+        let body = self.lent.lock().get(&place).and_then(Weak::upgrade);
+        // A body that ends takes the lock, too.
+        body.inspect(|body| self.part_later(body)).is_some()
+    }
+
+    fn part_later(&self, body: &OnDisk) {
+        if !body.is_parting.swap(true, Ordering::AcqRel) {
+            self.parting.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    fn stay(&self, body: &OnDisk) {
+        if body.is_parting.swap(false, Ordering::AcqRel) {
+            self.parting.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// True if there are records that no lookup finds, and that go later.
+    pub(crate) fn has_parting(&self) -> bool {
+        self.parting.load(Ordering::Acquire) > 0
+    }
+}
+
+impl Drop for OnDisk {
+    fn drop(&mut self) {
+        let Some(cache) = self.cache.upgrade() else { return };
+        let place = self.place();
+        {
+            let mut lent = cache.lower().lent.lock();
+            // Another one may have come up from there just now.
+            if lent.get(&place).is_some_and(|body| std::ptr::eq(body.as_ptr(), self)) {
+                lent.remove(&place);
+            }
+        }
+        if self.is_parting.load(Ordering::Acquire) {
+            if let Some(disk) = cache.lower().disk() {
+                disk.forget(place);
+            }
+            cache.lower().stay(self);
+        }
+    }
+}
+
+impl Elsewhere for OnDisk {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn open(self: Arc<Self>) -> Box<dyn Reading> {
+        _ = self.enter(false);
+        Box::new(DiskReading::new(self))
+    }
+
+    fn open_within(self: Arc<Self>) -> Result<Box<dyn Reading>, Closed> {
+        let entered = self.enter(true);
+        if entered == Err(Closed::Gone) {
+            self.lose();
+        }
+        entered.map(|()| Box::new(DiskReading::new(self)) as _)
+    }
+
+    fn memory(&self) -> u64 {
+        let parts = self.coming.as_ref().map_or(0, |coming| coming.parts_of(self.length));
+        (size_of::<Self>() as u64) + parts * size_of::<disk::Part>() as u64 + self.opening.size()
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
+    fn told(&self) -> Option<String> {
+        Some(match self.on_its_way() {
+            Some(coming) => {
+                let (come, all) = (coming.len(), self.length);
+                format!("its body is on its way to the disk: {come} of {all} bytes have come")
+            }
+            None => "its body is on disk".to_owned(),
+        })
+    }
+}
+
+/// A read of such a body.
+#[derive(Debug)]
+struct DiskReading {
+    body: Arc<OnDisk>,
+    /// Its number among those who read it while it comes.
+    number: Option<u64>,
+    /// The offset behind what has been read.
+    at: u64,
+    /// The offset of the first byte that is not wanted.
+    until: u64,
+    /// Bytes that have been read and not been asked for.
+    pieces: VecDeque<Bytes>,
+    step: DiskStep,
+}
+
+#[derive(Debug)]
+enum DiskStep {
+    Idle,
+    /// The disk is asked for what is at this place.
+    Asked(Place, oneshot::Receiver<Result<Answer, disk::Error>>),
+    /// It has not come so far.
+    Waiting(Pin<Box<OwnedNotified>>),
+}
+
+impl DiskReading {
+    /// A read by one who has entered.
+    fn new(body: Arc<OnDisk>) -> Self {
+        let number = body.on_its_way().map(Intake::enter);
+        let (pieces, step, until) = (VecDeque::new(), DiskStep::Idle, body.length);
+        Self { body, number, at: 0, until, pieces, step }
+    }
+
+    fn take(&mut self, answer: Answer) -> bool {
+        self.at += answer.body.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        self.pieces = answer.body.into_iter().filter(|piece| !piece.is_empty()).collect();
+        !self.pieces.is_empty()
+    }
+
+    /// Begins to come by the next bytes.
+    fn begin(&mut self) -> Result<(), Aborted> {
+        self.until = self.until.max(self.at + 1).min(self.body.length);
+        let wanted = self.at..self.until.min(self.at + READ_BYTES);
+        let coming = self.number.zip(self.body.coming.as_ref());
+        let Some((number, coming)) = coming else {
+            let begun = self.body.opening.from(self.at);
+            if !begun.is_empty() {
+                self.pieces = begun;
+                self.at = self.body.opening.size();
+                return Ok(());
+            }
+            return self.ask(self.body.place(), Ask::range(wanted).of(self.body.opening.seal));
+        };
+        match coming.next(number, self.at) {
+            Onward::Bytes(pieces) => {
+                self.at += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+                self.pieces = pieces.into();
+                Ok(())
+            }
+            Onward::Part(part, behind) => {
+                let wanted = behind..behind + (wanted.end - wanted.start);
+                self.ask(part.place(), Ask::part(&part, wanted))
+            }
+            Onward::Wait(more) => {
+                self.step = DiskStep::Waiting(Box::pin(more));
+                Ok(())
+            }
+            Onward::Kept => self.ask(self.body.place(), Ask::range(wanted)),
+            Onward::Broken => Err(Aborted),
+        }
+    }
+
+    /// Asks the disk for the next bytes.
+    fn ask(&mut self, place: Place, ask: Ask) -> Result<(), Aborted> {
+        let cache = self.body.cache.upgrade().ok_or(Aborted)?;
+        let store = cache.lower().store.get().ok_or(Aborted)?;
+        let now = store.disk.read_now(place, self.body.hash, &ask.at_most(NOW_BYTES));
+        if !now.is_some_and(|answer| self.take(answer)) {
+            let asked = store.ask(place, self.body.hash, ask);
+            self.step = DiskStep::Asked(place, asked);
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Aborted>> {
+        loop {
+            if let Some(piece) = self.pieces.pop_front() {
+                return Poll::Ready(Ok(Some(piece)));
+            }
+            if self.at >= self.body.length {
+                return Poll::Ready(Ok(None));
+            }
+            match &mut self.step {
+                DiskStep::Idle => self.begin()?,
+                DiskStep::Waiting(more) => {
+                    ready!(more.as_mut().poll(cx));
+                    self.step = DiskStep::Idle;
+                }
+                DiskStep::Asked(place, asked) => {
+                    let answer = ready!(Pin::new(asked).poll(cx));
+                    let was_at = *place;
+                    self.step = DiskStep::Idle;
+                    let answer = match answer {
+                        Ok(Ok(answer)) => Some(answer),
+                        // The disk may be better for the next one.
+                        Ok(Err(disk::Error::Late | disk::Error::Busy)) => {
+                            return Poll::Ready(Err(Aborted));
+                        }
+                        Ok(Err(_)) | Err(_) => None,
+                    };
+                    let has_come = answer.is_some_and(|answer| self.take(answer));
+                    // It may have moved on meanwhile, or become a record.
+                    if !has_come && !self.has_moved(was_at) {
+                        self.body.lose();
+                        return Poll::Ready(Err(Aborted));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns true if the next bytes are not at this place any more.
+    fn has_moved(&self, was_at: Place) -> bool {
+        let next = self.number.zip(self.body.coming.as_ref());
+        match next.map(|(number, coming)| coming.next(number, self.at)) {
+            None | Some(Onward::Kept) => self.body.place() != was_at,
+            Some(Onward::Part(part, _)) => part.place() != was_at,
+            Some(Onward::Bytes(_) | Onward::Wait(_) | Onward::Broken) => true,
+        }
+    }
+}
+
+impl Drop for DiskReading {
+    fn drop(&mut self) {
+        if let Some((number, coming)) = self.number.zip(self.body.coming.as_ref()) {
+            coming.leave(number);
+        }
+        self.body.leave();
+    }
+}
+
+/// Bytes that are held for a client.
+struct ForClient(Bytes, #[expect(dead_code, reason = "it gives back when dropped")] Held);
+
+impl AsRef<[u8]> for ForClient {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Reading for DiskReading {
+    fn seek(&mut self, offset: u64) {
+        self.at = offset;
+        self.pieces.clear();
+        self.step = DiskStep::Idle;
+    }
+
+    fn until(&mut self, offset: u64) {
+        self.until = offset;
+    }
+
+    fn poll_next(
+        &mut self,
+        account: Option<&Arc<Account>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, Aborted>> {
+        let next = ready!(self.next(cx));
+        Poll::Ready(next.map(|piece| {
+            piece.map(|piece| match account {
+                Some(account) => {
+                    let held = account.hold_anyway(piece.len() as u64);
+                    Bytes::from_owner(ForClient(piece, held))
+                }
+                None => piece,
+            })
+        }))
+    }
+}
+
+/// Returns true if all of the response is in memory or in slices, or on disk under an older head,
+/// and it may answer requests yet.
+pub(crate) fn may_answer(object: &Object, now_ms: u64) -> bool {
+    let end_ms = end_ms(object);
+    let is_all = object.whole().is_some()
+        || object.elsewhere().is_some_and(|body| body.life().is_some())
+        || OnDisk::left(object).is_some();
+    is_all && !object.flags().is_mark() && i64::try_from(now_ms).is_ok_and(|now| now < end_ms)
+}
+
+/// The time after which the response is of no use, of the monotonic clock.
+pub(crate) fn end_ms(object: &Object) -> i64 {
+    let stale = [object.stale_if_error_ms(), object.stale_if_unreachable_ms()];
+    let stale_ms = stale.into_iter().fold(object.grace_ms(), u64::max);
+    object.fresh_until_ms().saturating_add_unsigned(stale_ms)
+}

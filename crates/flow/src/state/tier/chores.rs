@@ -1,0 +1,202 @@
+//! Chores behind requests: copies of what is worth it, what a lost disk leaves behind, what the
+//! journal may forget; and the end, when everything in memory is copied.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use cache::{Object, Walk};
+use disk::Condition;
+use tokio::sync::Mutex;
+
+use super::body::may_answer;
+use super::store::Store;
+use super::{Cache, Tier};
+
+/// Time between two rounds of chores.
+const EVERY_MS: u64 = 900;
+/// One round looks at this share of the index, so that within some five seconds all of it is seen.
+const ROUNDS: u64 = 5;
+/// Fewest places of the index that one round looks at.
+const PLACES_MIN: u64 = 16 * 1024;
+/// Pieces of work between two pauses: a few hundred microseconds.
+const PIECES: u32 = 8;
+const PAUSE: Duration = Duration::from_micros(100);
+/// A pause while the disk catches up.
+const CATCH_UP: Duration = Duration::from_millis(2);
+
+/// The place that the last round has come to.
+#[derive(Debug, Default)]
+pub(crate) struct Chores {
+    walk: Walk,
+    began_ms: u64,
+    /// Invalidations up to this one have been released.
+    released: u64,
+    /// It has been told that the index is full.
+    has_told_index: bool,
+}
+
+/// The outcome of the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resting {
+    /// Responses that were copied.
+    pub copied: usize,
+    /// The time was over before all had been looked at.
+    pub is_cut: bool,
+}
+
+/// Does the chores of a second, unless another core has.
+pub(crate) fn look_after(chores: &Arc<Mutex<Chores>>, cache: &Arc<Cache>, now_ms: u64) {
+    if cache.lower().store.get().is_none() {
+        return;
+    }
+    let Ok(mut chores) = Arc::clone(chores).try_lock_owned() else { return };
+    if now_ms < chores.began_ms + EVERY_MS {
+        return;
+    }
+    chores.began_ms = now_ms;
+    let cache = Arc::clone(cache);
+    rt::blocking(move || {
+        let tier = Arc::clone(cache.lower());
+        let Some(store) = tier.store.get() else { return };
+        let mut pieces = 0_u32;
+        let mut pause = || {
+            pieces += 1;
+            if pieces.is_multiple_of(PIECES) {
+                rt::pause(PAUSE);
+            }
+        };
+        tier.forget_lost(&cache, &mut pause);
+        if tier.found.goes_on() && store.disk.has_found() {
+            tier.found.end();
+        }
+        let places = (cache.keys() / ROUNDS).max(PLACES_MIN);
+        let is_meant = |object: &Object| may_answer(object, now_ms) && store.is_worth_it(object);
+        let places = usize::try_from(places).unwrap_or(usize::MAX);
+        cache.copy_down(&mut chores.walk, places, &is_meant, &mut pause);
+        chores.tell_index(&cache);
+        if !tier.found.goes_on() {
+            store.release(cache.swept_bans(), &mut chores.released);
+            store.drop_needless(&tier, &cache);
+        }
+    });
+}
+
+impl Chores {
+    /// Tells once that the index is full.
+    fn tell_index(&mut self, cache: &Cache) {
+        let index = cache.index();
+        if index.is_short() && !std::mem::replace(&mut self.has_told_index, true) {
+            base::tell!(
+                Warn,
+                "larder: the index of the disk cache is full: of {} in `[limits] \
+                 disk_index_bytes` {} are used, so what is worth least leaves the disk",
+                base::units::Bytes(index.most()),
+                base::units::Bytes(index.used())
+            );
+        }
+    }
+}
+
+impl Tier {
+    /// Notes the state that a volume has got into; its number and its name are given.
+    pub(crate) fn note_condition(&self, (volume, name): (usize, &str), condition: Condition) {
+        if let Condition::Out(_) = condition {
+            self.lost.lock().push(volume);
+        }
+        match condition {
+            Condition::In => {
+                base::tell!(Notice, "larder: the disk cache in {name} is in use again");
+            }
+            Condition::Pausing(reason) => {
+                let why = reason.about();
+                base::tell!(Warn, "larder: the disk cache in {name} pauses: {why}");
+            }
+            Condition::Out(reason) => {
+                let why = reason.about();
+                base::tell!(
+                    Error,
+                    "larder: the disk cache in {name} is out of use: {why}. Larder runs without \
+                     it, and empties it and takes it back when it is well (tried each disk_retry)"
+                );
+            }
+        }
+    }
+
+    /// Takes out of the index what was on volumes that are out of use.
+    fn forget_lost(&self, cache: &Cache, pause: &mut dyn FnMut()) {
+        let lost = std::mem::take(&mut *self.lost.lock());
+        if !lost.is_empty() {
+            cache.drop_cold_where(&|place| lost.contains(&place.volume()), pause);
+        }
+    }
+
+    /// Copies everything in memory that may answer again, and ends the disk, so that the next
+    /// process finds all of it at once. Takes about `most` at the most; `None` without a disk.
+    pub fn rest(&self, cache: &Cache, most: Duration) -> Option<Resting> {
+        let store = self.store.get()?;
+        self.is_resting.store(true, Ordering::Relaxed);
+        let until_ms = rt::now().mono_ms.saturating_add(most.as_millis() as u64);
+        let mut resting = Resting::default();
+        let mut walk = Walk::default();
+        loop {
+            let now_ms = rt::now().mono_ms;
+            let is_late = || rt::now().mono_ms > until_ms;
+            let is_meant = |object: &Object| may_answer(object, now_ms) && !is_late();
+            let mut pause = || {
+                while store.disk.is_behind() && !is_late() {
+                    rt::pause(CATCH_UP);
+                }
+            };
+            let copied = cache.copy_down(&mut walk, usize::MAX, &is_meant, &mut pause);
+            resting.copied += copied;
+            resting.is_cut = is_late();
+            // What was refused, as too much waited, is looked at again.
+            if copied == 0 || resting.is_cut {
+                break;
+            }
+        }
+        store.disk.close();
+        Some(resting)
+    }
+}
+
+impl Store {
+    /// Has the journal forget what nothing that is stored can be older than.
+    fn release(&self, swept: u32, released: &mut u64) {
+        let untested = {
+            let mut bans = self.bans.lock();
+            while bans.front().is_some_and(|(ban, _)| *ban <= swept) {
+                bans.pop_front();
+            }
+            bans.front().map_or(u64::MAX, |(_, number)| number - 1)
+        };
+        let up_to = self.disk.oldest().unwrap_or(u64::MAX).min(untested);
+        if up_to > *released {
+            *released = up_to;
+            self.disk.release(up_to);
+            self.kept.lock().release(up_to);
+        }
+    }
+}
+
+impl Store {
+    /// Has the journal drop invalidations that no later process needs. For the time when all that
+    /// was there at the start has been found.
+    pub(crate) fn drop_needless(&self, tier: &Tier, cache: &Cache) {
+        let sealed = self.disk.sealed();
+        // In this order: a ban that goes meanwhile is not taken for one that newer ones replace.
+        let alive: Vec<u32> = cache.bans().iter().map(|listed| listed.ban.number()).collect();
+        let forgotten = cache.forgotten_bans();
+        let mut kept = self.kept.lock();
+        if tier.has_parting() {
+            return;
+        }
+        let needless = kept.take(sealed, &alive, forgotten);
+        drop(kept);
+        if needless.void > 0 {
+            self.disk.void(needless.void);
+        }
+        self.disk.drop_invalidations(&needless.numbers);
+    }
+}

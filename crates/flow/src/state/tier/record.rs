@@ -1,0 +1,157 @@
+//! A stored response as a record of the disk: its head is what the response is, and its body the
+//! body.
+
+use std::sync::Arc;
+
+use base::Now;
+use bytes::Bytes;
+use cache::{Object, Record, Sinks};
+use disk::{Answer, Body, Entry, Lent, Place};
+use message::Trailers;
+
+use super::body::{OnDisk, end_ms, may_answer};
+use super::store::Store;
+
+/// The version of heads, that of heads of sets of slices, and that of heads of responses with
+/// trailers; others are not read.
+const VERSION: u8 = 4;
+const VERSION_OF_SETS: u8 = 5;
+const VERSION_OF_TRAILED: u8 = 6;
+/// Bytes before the record: version, and length of the content without its coding.
+const FIXED_BYTES: usize = 9;
+/// A length that is not known.
+const NO_LENGTH: u64 = u64::MAX;
+
+/// A response in memory whose body is being written.
+#[derive(Debug)]
+struct Sunk(Arc<Object>);
+
+impl Lent for Sunk {
+    fn size(&self) -> u64 {
+        self.0.whole().map_or(0, |whole| whole.len())
+    }
+
+    fn pieces(&self, each: &mut dyn FnMut(&[u8])) {
+        self.0.whole().into_iter().flat_map(|whole| whole.pieces()).for_each(each);
+    }
+}
+
+/// A response as the disk has it.
+pub(crate) struct Raised {
+    pub(crate) record: Record,
+    pub(crate) plain_length: Option<u64>,
+    /// Those that came behind its body.
+    pub(crate) trailers: Option<Trailers>,
+    /// Where its body is a set of slices: all that is known of that.
+    pub(crate) set: Option<Bytes>,
+}
+
+impl Store {
+    /// Has the disk keep `object`, if it takes it and it is worth that; anything that may answer
+    /// again is if `all` is true.
+    pub(crate) fn keep(&self, object: &Arc<Object>, all: bool) -> Option<Place> {
+        let now = rt::now();
+        let is_meant = self.is_worth_it(object) || all && object.sinks() != Sinks::Never;
+        if !is_meant || !may_answer(object, now.mono_ms) {
+            return None;
+        }
+        let set = object.elsewhere().and_then(|body| body.kept());
+        let body = match &set {
+            Some(_) => Body::Bytes(Bytes::new()),
+            None => Body::Lent(Arc::new(Sunk(Arc::clone(object)))),
+        };
+        self.disk.put(self.entry(object, set, body, now))
+    }
+
+    fn entry(&self, object: &Object, set: Option<Vec<u8>>, body: Body, now: Now) -> Entry {
+        Entry {
+            hash: self.seed.hash(object.key()),
+            passed: object.passed(),
+            expires_ms: u64::try_from(now.unix_at(end_ms(object))).unwrap_or(0),
+            order: self.order(object),
+            head: encode(object, set, now),
+            body,
+        }
+    }
+
+    /// The record of a response whose body the disk has taken while it came.
+    pub(crate) fn entry_of_come(&self, object: &Object, now: Now) -> Entry {
+        self.entry(object, None, Body::Bytes(Bytes::new()), now)
+    }
+
+    /// Returns true if the rules admit the response: it was asked for again, or its maker says so.
+    pub(crate) fn is_worth_it(&self, object: &Object) -> bool {
+        match object.sinks() {
+            Sinks::Never => false,
+            Sinks::Always => true,
+            // What the disk has already costs it a head.
+            Sinks::ByMerit => {
+                self.rules.admit_all || object.hits() > 0 || OnDisk::left(object).is_some()
+            }
+        }
+    }
+
+    /// The response that was read, by the clocks and the bans of this process.
+    pub(crate) fn decode(&self, answer: &Answer, now: Now) -> Option<Raised> {
+        let Content { record, plain_length, trailers, set } = content(&answer.head)?;
+        // By a clock that has not gone back since it was written.
+        let now = Now { unix_ms: now.unix_ms.saturating_add(answer.behind_ms), ..now };
+        let record = Record::decode(record, now)?;
+        let record = record.having_passed(self.passed(answer.order, answer.passed));
+        Some(Raised { record, plain_length, trailers, set })
+    }
+}
+
+/// The parts of a record's head.
+pub(crate) struct Content<'a> {
+    pub(crate) record: &'a [u8],
+    pub(crate) plain_length: Option<u64>,
+    pub(crate) trailers: Option<Trailers>,
+    pub(crate) set: Option<Bytes>,
+}
+
+/// Takes a head apart; `None` if it is of a version that is not read.
+pub(crate) fn content(head: &Bytes) -> Option<Content<'_>> {
+    let (fixed, record) = head.split_first_chunk::<FIXED_BYTES>()?;
+    let [version, length @ ..] = *fixed;
+    let (mut trailers, mut set) = (None, None);
+    let record = match version {
+        VERSION => record,
+        VERSION_OF_SETS => {
+            let (kept, record) = split(record)?;
+            set = Some(head.slice_ref(kept));
+            record
+        }
+        VERSION_OF_TRAILED => {
+            let (lines, record) = split(record)?;
+            trailers = Some(Trailers::of_lines(lines)?);
+            record
+        }
+        _ => return None,
+    };
+    let length = u64::from_le_bytes(length);
+    let plain_length = (length != NO_LENGTH).then_some(length);
+    Some(Content { record, plain_length, trailers, set })
+}
+
+/// Splits off what follows its length.
+fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
+}
+
+fn encode(object: &Object, set: Option<Vec<u8>>, now: Now) -> Bytes {
+    let (version, more) = match (&set, object.trailers()) {
+        (Some(kept), _) => (VERSION_OF_SETS, Some(&kept[..])),
+        (None, Some(trailers)) => (VERSION_OF_TRAILED, Some(trailers.lines())),
+        (None, None) => (VERSION, None),
+    };
+    let mut head = vec![version];
+    head.extend_from_slice(&object.plain_length().unwrap_or(NO_LENGTH).to_le_bytes());
+    if let Some(more) = more {
+        head.extend_from_slice(&(more.len() as u32).to_le_bytes());
+        head.extend_from_slice(more);
+    }
+    object.encode(now, &mut head);
+    head.into()
+}
