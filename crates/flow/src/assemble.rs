@@ -31,8 +31,8 @@ use crate::state::assemble::{Clip, Composed, PAGE_BYTES, ReadPage, Stitch, place
 use begin::{Slot, Slots, Text};
 use supply::Supply;
 
-use crate::body::{Part, Parts, ReplyBody};
 use crate::state::ask::Front;
+use crate::state::body::{Part, Parts, ReplyBody};
 use crate::state::core::Core;
 use crate::state::reply::{Head, Reply};
 use crate::way::{Slow, Start, WaitingPage, Way};

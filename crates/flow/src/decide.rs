@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cache::{Found, Object};
-use message::cache_control::CacheControl;
 use message::forwarding::is_last_hop;
 use message::freshness::{Freshness, State};
 use message::{Framing, HeaderId, Method, Request, conditional, target};
@@ -17,7 +16,7 @@ use policy::{HitCtx, HitVerdict, ReceiveVerdict, Synthetic};
 use crate::forward;
 use crate::problem::Problem;
 use crate::purge::{self, Asked, Refusal};
-use crate::state::ask::Ask;
+use crate::state::ask::{Ask, only_if_cached};
 use crate::state::client::Client;
 use crate::state::live::{Live, Shared, Site};
 use crate::state::reply::{Forward, Served};
@@ -246,15 +245,6 @@ pub(crate) fn freshness_until(
 fn may_be_stale(object: &Object) -> bool {
     let flags = object.flags();
     !flags.must_validate && !flags.never_stale
-}
-
-/// Returns true if the client wants nothing but a stored response (RFC 9111 5.2.1.7). The directive
-/// counts even where the site ignores clients' directives, since it spares the origin. It does not
-/// count in a request with an unsafe method, which only the origin can answer (RFC 9111 4).
-pub(crate) fn only_if_cached(request: &Request) -> bool {
-    matches!(request.method, Method::Get | Method::Head)
-        && request.headers.contains(HeaderId::CacheControl)
-        && CacheControl::parse(request.headers.values(HeaderId::CacheControl)).only_if_cached
 }
 
 /// Returns the reason to refuse a request instead of letting it wait.

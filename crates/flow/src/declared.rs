@@ -13,6 +13,5 @@ mod shape;
 pub(crate) use deliver::{fetched, is_negotiated, occasion, passing, stored, switched};
 pub(crate) use fetch::{ByPolicy, refresh};
 pub(crate) use includes::of_stored as dialect_of;
-pub(crate) use instead::{Instead, NamedFile};
-pub(crate) use object::plan_by;
+pub(crate) use instead::Instead;
 pub(crate) use shape::shape;

@@ -12,7 +12,7 @@ use policy::{Notes, Peer, ReceiveCtx, ReceiveVerdict};
 
 use crate::assemble::assemble;
 use crate::decide::{self, Course, Entry, Next, freshness};
-use crate::gate::{Entering, Looked, Visitor};
+use crate::gate::{Entering, Looked};
 use crate::invalidate::{Sites, Target};
 use crate::peers::{self, Silence};
 use crate::problem::Problem;
@@ -21,6 +21,7 @@ use crate::state::ask::Ask;
 use crate::state::assemble::Within;
 use crate::state::client::Client;
 use crate::state::core::Core;
+use crate::state::gate::visitor::Visitor;
 use crate::state::gate::{Gates, Guest};
 use crate::state::live::{LiveRef, Site};
 use crate::state::reply::{Forward, Served};

@@ -6,15 +6,11 @@
 //! the store's queues, nothing is fetched or waited for.
 
 mod advice;
-pub(crate) mod below;
 mod failing;
 mod fetch;
-pub(crate) mod foreseen;
 mod form;
 mod pieces;
 mod stored;
-pub(crate) mod variants;
-pub(crate) mod words;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -37,11 +33,11 @@ use crate::throttle::Visit;
 use crate::vcl::foretell::foretell;
 use crate::{files as from_files, gate, pages};
 
+pub use crate::forecast::foreseen::Foreseen;
 pub use advice::{Application, OF_MARK, not_stored_advice};
-pub use foreseen::Foreseen;
 
-use foreseen::Ending;
-pub use words::not_stored;
+use crate::forecast::foreseen::Ending;
+pub use crate::forecast::words::not_stored;
 
 /// The forecast of a request.
 #[derive(Clone)]

@@ -4,10 +4,9 @@
 //! A [`Judge`] decides; everything that sends, waits, moves bytes or changes the store is here,
 //! once for both policies.
 
-mod collect;
-mod run;
-mod send;
-mod store;
+pub(crate) mod collect;
+mod object;
+pub(crate) mod send;
 mod upload;
 
 use std::rc::Rc;
@@ -22,19 +21,18 @@ use message::{Request, Response};
 use origin::{Caller, Exchange, Origin, Timeouts};
 use tokio::sync::oneshot;
 
-pub(crate) use self::collect::Gathered;
+pub(crate) use self::object::{Times, new_object};
 pub(crate) use self::send::send;
-pub(crate) use self::store::{Times, new_object};
 pub(crate) use self::upload::Upload;
-use crate::body::ReplyBody;
 use crate::carry::{Carried, Selected};
 use crate::finish::Background;
 use crate::interims::Interims;
 use crate::recode::Recode;
-use crate::siblings::AskingSiblings;
+use crate::state::body::ReplyBody;
 use crate::state::core::Core;
 use crate::state::live::LiveRef;
 use crate::state::peers::Asking;
+use crate::state::siblings::asking::AskingSiblings;
 use crate::state::slices::{Edition, Extent};
 use crate::state::tier::Lead;
 use crate::state::trace::Trace;
@@ -317,7 +315,7 @@ pub(crate) type News<J> = (Fetched<J>, <J as Judge>::Report);
 pub(crate) struct Job<J: Judge> {
     pub(crate) fetch: Fetch,
     pub(crate) judge: J,
-    tell: Option<oneshot::Sender<News<J>>>,
+    pub(crate) tell: Option<oneshot::Sender<News<J>>>,
 }
 
 impl<J: Judge> Job<J> {

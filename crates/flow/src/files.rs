@@ -16,12 +16,12 @@ use files::{Coding, Depth, Look, Opened, Page, Root, Table, WouldBlock};
 use message::conditional;
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, path};
 
-use crate::body::{Part, ReplyBody};
-use crate::declared::{self, NamedFile};
+use crate::declared;
 use crate::problem::Problem;
 use crate::select::{self, Rules, Validators};
 use crate::sent::SentCoding;
 use crate::state::ask::Ask;
+use crate::state::body::{Part, ReplyBody};
 use crate::state::core::Core;
 use crate::state::reply::{Head, Reply, Served};
 use crate::{form, pages};
@@ -361,4 +361,11 @@ impl Reply {
     fn file(head: Head, body: ReplyBody) -> Self {
         Self::new(Status::OK, head, body, Served::File)
     }
+}
+
+/// A file that an origin answers with, and the head it gave.
+pub(crate) struct NamedFile {
+    /// The root above the file, and the file's path there; absent if no setting allows it.
+    pub(crate) place: Option<(Arc<Root>, Vec<u8>)>,
+    pub(crate) headers: HeaderBlock,
 }

@@ -13,9 +13,9 @@ use codec::{Accept, Coding, EncodeSettings};
 use message::digest::digest_of;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, conditional};
 
-use crate::body::ReplyBody;
 use crate::recode::Recode;
 use crate::sent::{SentCoding, SentForm};
+use crate::state::body::ReplyBody;
 use crate::state::dictionary;
 use crate::stored::{form_tags, head_to_store, stored_head};
 use codec::{Compress, Compression};

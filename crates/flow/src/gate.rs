@@ -12,9 +12,7 @@ mod check;
 mod entering;
 mod look;
 mod passed;
-mod visitor;
 
 pub(crate) use self::entering::Entering;
 pub(crate) use self::look::Looked;
 pub(crate) use self::passed::{inherit, leave_behind, may_include};
-pub(crate) use self::visitor::Visitor;

@@ -12,10 +12,10 @@ use base::Now;
 use message::Request;
 use policy::Peer;
 
-use crate::gate::Visitor;
 use crate::pass::{Pass, limited};
 use crate::state::client::Client;
 use crate::state::core::Core;
+use crate::state::gate::visitor::Visitor;
 use crate::state::live::{LiveRef, Site};
 use crate::throttle::{Throttles, Word};
 use crate::way::{Slow, Start, Way};

@@ -6,7 +6,6 @@
 
 mod allowance;
 mod assemble;
-mod body;
 mod carry;
 mod challenge;
 mod decide;
@@ -16,11 +15,14 @@ mod enter;
 pub mod explain;
 mod failing;
 mod fetch;
+mod fetching;
 mod files;
 pub mod finish;
+mod forecast;
 mod form;
 mod forward;
 mod gate;
+mod gathered;
 mod guard;
 mod interims;
 pub mod invalidate;
@@ -55,12 +57,12 @@ mod why;
 
 pub use policy::{Peer, acl::CidrSet};
 
-pub use crate::body::{Part, Parts, ReplyBody};
 pub use crate::challenge::Challenges;
 pub use crate::interims::Interims;
 pub use crate::key::begin_key;
 pub use crate::problem::ErrorPage;
 pub use crate::state::ask::Front;
+pub use crate::state::body::{Part, Parts, ReplyBody};
 pub use crate::state::client::{CertificateFields, Client};
 pub use crate::state::core::Core;
 pub use crate::state::gate::Gates;

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
 use policy::{Notes, Synthetic};
 
-use crate::body::ReplyBody;
 use crate::problem::Problem;
 use crate::state::ask::{complete, sign};
+use crate::state::body::ReplyBody;
 use crate::state::invalidate::Outcome;
 use crate::state::live::Site;
 use crate::state::reply::{Head, Made, Reply, Served};
@@ -222,7 +222,7 @@ pub(crate) fn refusal(site: &Site, request: &Request, problem: Problem, rule: u3
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::Part;
+    use crate::state::body::Part;
 
     #[test]
     fn reasons_are_escaped_and_errors_never_stored_by_others() {

@@ -8,7 +8,7 @@ use message::range::{self, RangePlan, Ranges};
 use message::{HeaderId, Method, Request, Status};
 use vcl::rules::ranges;
 
-use crate::body::ReplyBody;
+use crate::state::body::ReplyBody;
 use crate::state::reply::Reply;
 
 /// Fields that may make a reply another than the whole response.

@@ -8,7 +8,6 @@
 //! one. Behind an invalidation that it was not told of, its age shows that a response is younger,
 //! or it is not used.
 
-mod asking;
 mod usable;
 
 use std::future::poll_fn;
@@ -24,14 +23,14 @@ use origin::{Caller, Exchange, Origin, RequestBody};
 use policy::Step;
 use tokio::sync::oneshot;
 
-pub(crate) use self::asking::AskingSiblings;
+pub(crate) use crate::state::siblings::asking::AskingSiblings;
 pub use crate::state::siblings::{Sibling, SiblingPort, SiblingQuestion, Siblings};
 
-use self::asking::may_have;
 use self::usable::is_usable;
 use crate::carry::leave;
 use crate::fetch::Fetch;
 use crate::state::live::{Shared, Site};
+use crate::state::siblings::asking::may_have;
 
 /// Fields of a request that no cache selects a stored response by that is for everybody.
 const UNSELECTING: [HeaderId; 21] = [

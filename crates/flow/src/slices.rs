@@ -8,8 +8,5 @@
 
 mod cut;
 mod fetching;
-mod lasting;
-mod reading;
 
 pub(crate) use self::cut::{Cut, cut, may_slice, shape_of};
-pub(crate) use self::lasting::{kept_again, of_object};

@@ -5,6 +5,8 @@
 
 pub(crate) mod ask;
 pub(crate) mod assemble;
+pub(crate) mod below;
+pub(crate) mod body;
 pub(crate) mod client;
 pub(crate) mod core;
 pub(crate) mod dictionary;

@@ -7,7 +7,7 @@ use message::{HeaderBlock, HeaderId, Response};
 use crate::state::live::Site;
 use crate::stored::stored_head;
 
-/// The first byte of such a note; that of [`vcl::note`](crate::vcl::note) is another.
+/// The first byte of such a note; that of [`vcl::note`](crate::state::vcl::note) is another.
 const MARK: u8 = b's';
 /// Between two values: no value has it.
 const BETWEEN: u8 = b'\n';
@@ -59,7 +59,7 @@ pub(crate) fn put_back(headers: &mut HeaderBlock, note: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vcl::note;
+    use crate::state::vcl::note;
 
     #[test]
     fn what_is_set_aside_comes_back_line_by_line() {

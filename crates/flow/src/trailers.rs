@@ -17,7 +17,7 @@ use message::trailers::{announced, are_taken};
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Trailers, Version};
 use policy::{Notes, TrailerCtx};
 
-use crate::body::{Part, Parts, ReplyBody};
+use crate::state::body::{Part, Parts, ReplyBody};
 use crate::state::live::Site;
 use crate::state::reply::Reply;
 

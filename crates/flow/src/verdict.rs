@@ -5,14 +5,14 @@
 use base::Now;
 use cache::Record;
 use files::accel::Said;
-use message::store::{self, NotStored, Permit, Ruling};
-use message::{Request, Response};
+use message::store::{self, NotStored, Permit, Ruling, StorePlan};
+use message::{HeaderId, Request, Response};
 use policy::{Notes, ResponseCtx};
 
 use crate::key::is_internal;
 use crate::state::ask::Ask;
 use crate::state::live::Site;
-use crate::{declared, surrogate};
+use crate::surrogate;
 
 /// The side that judges what was stored before.
 #[derive(Clone, Copy)]
@@ -61,9 +61,8 @@ fn judge_by(
     let expires = site.accel.iter().flatten().any(|accel| accel.expires);
     let said = Said { lifetime_s: expires.then_some(1), file: None };
     let neutral = Request::new();
-    let mut plan = declared::plan_by(&said, &mut head, |head| {
-        store::plan(&neutral, false, head, times, rules)
-    });
+    let mut plan =
+        plan_by(&said, &mut head, |head| store::plan(&neutral, false, head, times, rules));
     let mut ctx = ResponseCtx { request, response: &mut head, plan: &mut plan, notes };
     _ = site.policy.response(&mut ctx);
     plan.permit_again()
@@ -74,4 +73,23 @@ fn judge_by(
 pub(crate) fn permit() -> Permit {
     let ruling = Ruling { passed: false, uncacheable: false, findable: true };
     Permit::by_program(ruling, &message::HeaderBlock::new()).expect("nothing forbids it")
+}
+
+/// Makes a plan, in which X-Accel-Expires counts before every other field, as nginx has it: as
+/// CDN-Cache-Control does (RFC 9213). It is neither stored nor sent on.
+pub(crate) fn plan_by(
+    said: &Said,
+    response: &mut Response,
+    plan: impl FnOnce(&Response) -> StorePlan,
+) -> StorePlan {
+    let Some(lifetime_s) = said.lifetime_s else { return plan(response) };
+    let headers = response.headers.clone();
+    let value = match lifetime_s {
+        0 => "no-store".to_owned(),
+        seconds => format!("max-age={seconds}"),
+    };
+    response.headers.set(HeaderId::CdnCacheControl, value.as_bytes());
+    let planned = plan(response);
+    response.headers = headers;
+    planned
 }

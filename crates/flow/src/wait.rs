@@ -11,6 +11,7 @@ use std::time::Duration;
 use base::Limit;
 use cache::{BeginOptions, Object, Select, Ticket, Waited};
 
+use crate::state::below::Below;
 use crate::state::core::Core;
 use crate::state::tier::{Begin, Lead};
 use crate::state::trace::Trace;
@@ -31,14 +32,6 @@ pub(crate) enum Began<L = Lead, T = Ticket> {
     Wait(T),
     /// Too many wait already.
     Full,
-}
-
-/// A duty to fetch what the disk may have.
-pub(crate) enum Below<L = Lead> {
-    /// Others wait.
-    Lead(L),
-    /// Nobody waits.
-    Alone(L),
 }
 
 impl<L> Below<L> {

@@ -8,16 +8,16 @@ use cache::Object;
 use files::Root;
 use policy::{Notes, ReceiveVerdict};
 
-use crate::gate::Visitor;
 use crate::pass::Pass;
 use crate::purge::{Answers, Order};
 use crate::state::ask::Front;
 use crate::state::assemble::Within;
 use crate::state::core::Core;
 use crate::state::gate::User;
+use crate::state::gate::visitor::Visitor;
 use crate::state::live::{LiveRef, Site};
 use crate::state::reply::{Forward, Reply};
-use crate::vcl::waiting::Waiting;
+use crate::state::vcl::waiting::Waiting;
 
 /// The outcome of the steps that a request takes without waiting.
 #[expect(clippy::large_enum_variant, reason = "a hit's reply is moved, never allocated")]

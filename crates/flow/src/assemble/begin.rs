@@ -13,8 +13,8 @@ use esi::{Document, Fragment, Op};
 use super::document;
 use super::environment::Question;
 use super::fragment::{self, Absent, Came, Gap};
-use crate::body::{Part, Parts, ReplyBody};
 use crate::state::assemble::{Composed, GzipSegment, OwnPlace, ReadPage};
+use crate::state::body::{Part, Parts, ReplyBody};
 use crate::state::core::Core;
 use crate::way::{Slow, Start};
 

@@ -23,9 +23,9 @@ use super::environment::Question;
 use super::fragment::{self, Absent, Asked, Came, Gap};
 use super::hand_on::{HandOn, PageCoder};
 use super::supply::Supply;
-use crate::body::{Part, Parts, ReplyBody};
 use crate::state::ask::Front;
 use crate::state::assemble::{Composed, GzipSegment, OwnPlace, places};
+use crate::state::body::{Part, Parts, ReplyBody};
 use crate::state::core::Core;
 use crate::state::reply::Reply;
 

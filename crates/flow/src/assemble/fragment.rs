@@ -12,11 +12,11 @@ use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, targ
 use observe::CipherSuite;
 use vcl::params::Param;
 
-use crate::body::ReplyBody;
 use crate::forward::CONDITIONS;
 use crate::gate;
 use crate::recode::{Unfolding, decode_limits};
 use crate::state::assemble::{Composed, Dialect, GzipSegment};
+use crate::state::body::ReplyBody;
 use crate::state::core::Core;
 use crate::state::finish::{Started, Told};
 use crate::state::live::Site;

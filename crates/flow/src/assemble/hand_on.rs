@@ -11,7 +11,7 @@ use tokio::sync::mpsc::Receiver;
 use super::begin::ComingBody;
 use super::feed::{Ahead, Arrival, Coming, Feed};
 use super::fragment::Gap;
-use crate::body::Part;
+use crate::state::body::Part;
 
 /// Bytes of a file that are read at once.
 const FILE_BYTES: u64 = 64 * 1024;

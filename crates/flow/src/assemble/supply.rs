@@ -5,8 +5,8 @@ use std::sync::Arc;
 use cache::Reader;
 
 use super::begin::{ComingBody, Slot, Slots, Text};
-use crate::body::ReplyBody;
 use crate::state::assemble::ReadPage;
+use crate::state::body::ReplyBody;
 
 /// Where the pieces come from.
 pub(super) enum Supply {

@@ -17,20 +17,20 @@ use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, 
 use vcl::told::Told;
 
 use super::includes;
-use super::instead::{Failure, Instead, NamedFile, Switched};
-use super::object::{object_by, plan_by, selected};
+use super::instead::{Failure, Instead, Switched};
+use super::object::{object_by, selected};
 use crate::carry::Carried;
 use crate::decide::freshness;
 use crate::fetch::{
     self, Attempt, Body, Collected, Fate, Fetch, Job, Judge, Left, Mark, Plan, Target, Unstored,
     Upload,
 };
+use crate::files::NamedFile;
 use crate::finish::Background;
 use crate::form::{self, Chooser, PassingForm};
 use crate::forward::{self, Errand};
 use crate::problem::Problem;
 use crate::recode::Recode;
-use crate::siblings::AskingSiblings;
 use crate::slices::may_slice;
 use crate::state::ask::{Ask, Front};
 use crate::state::assemble::Dialect;
@@ -38,11 +38,12 @@ use crate::state::core::Core;
 use crate::state::invalidate::Haste;
 use crate::state::live::Site;
 use crate::state::peers::Asking;
+use crate::state::siblings::asking::AskingSiblings;
 use crate::state::slices::{Probe, Shape, part_of};
 use crate::state::tier::Lead;
 use crate::state::trace::Trace;
 use crate::trailers::{self, Gate};
-use crate::verdict::Again;
+use crate::verdict::{Again, plan_by};
 use crate::why::Why;
 use crate::{peers, surrogate, tags};
 use codec::Compress;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use cache::Object;
-use files::Root;
-use message::{HeaderBlock, Response};
+use message::Response;
 use origin::Tunnel;
 use policy::Synthetic;
 
+use crate::files::NamedFile;
 use crate::problem::Problem;
 
 /// An answer in place of an origin's response.
@@ -22,13 +22,6 @@ pub(crate) enum Instead {
     Switched(Box<Switched>),
     /// No usable response.
     Failed(Failure),
-}
-
-/// A file that an origin answers with, and the head it gave.
-pub(crate) struct NamedFile {
-    /// The root above the file, and the file's path there; absent if no setting allows it.
-    pub(crate) place: Option<(Arc<Root>, Vec<u8>)>,
-    pub(crate) headers: HeaderBlock,
 }
 
 /// A 101, and the connection it came over.

@@ -2,7 +2,6 @@
 
 use base::Now;
 use cache::{Flags, NewObject};
-use files::accel::Said;
 use message::date::parse_http_date;
 use message::store::StorePlan;
 use message::vary::Vary;
@@ -10,25 +9,6 @@ use message::{HeaderId, Request, Response, Version};
 
 use crate::carry::Selected;
 use crate::fetch::{Times, new_object};
-
-/// Makes a plan, in which X-Accel-Expires counts before every other field, as nginx has it: as
-/// CDN-Cache-Control does (RFC 9213). It is neither stored nor sent on.
-pub(crate) fn plan_by(
-    said: &Said,
-    response: &mut Response,
-    plan: impl FnOnce(&Response) -> StorePlan,
-) -> StorePlan {
-    let Some(lifetime_s) = said.lifetime_s else { return plan(response) };
-    let headers = response.headers.clone();
-    let value = match lifetime_s {
-        0 => "no-store".to_owned(),
-        seconds => format!("max-age={seconds}"),
-    };
-    response.headers.set(HeaderId::CdnCacheControl, value.as_bytes());
-    let planned = plan(response);
-    response.headers = headers;
-    planned
-}
 
 /// The variant that the response is stored as, beside its key. One that `is_one` for all codings
 /// does not go by Accept-Encoding.

@@ -7,10 +7,11 @@ use cache::Object;
 use origin::ServerStatus;
 use policy::Step;
 
+use super::Teller;
 use super::stored::deliver_stored;
-use super::words::duration;
-use super::{Ending, Teller};
 use crate::decide::freshness;
+use crate::forecast::foreseen::Ending;
+use crate::forecast::words::duration;
 use crate::state::ask::Ask;
 use crate::state::reply::Served;
 

@@ -7,9 +7,10 @@ use message::HeaderId;
 use message::store::{StatusMatch, StoreRules};
 use policy::{FetchCtx, FetchVerdict, Step, told::shown};
 
+use super::Teller;
 use super::stored::body_limit;
-use super::words::duration;
-use super::{Ending, Foreseen, Teller};
+use crate::forecast::foreseen::{Ending, Foreseen};
+use crate::forecast::words::duration;
 use crate::forward::{self, Errand};
 use crate::state::ask::Ask;
 use crate::state::reply::Forward;

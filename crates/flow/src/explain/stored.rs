@@ -12,13 +12,15 @@ use message::store::{self, LifetimeSource, StorePlan, StoreRules, lifetime_words
 use message::{HeaderId, Response, targeted};
 use policy::{Place, Step, told::shown};
 
-use super::below;
 use super::form::about_form;
 use super::pieces::Whole;
-use super::variants::{self, variants};
-use super::words::duration;
-use super::{Ending, Foreseen, Teller, answered};
+use super::{Teller, answered};
 use crate::decide::{self, Ground, Next, freshness_until};
+use crate::forecast::below;
+use crate::forecast::foreseen::{Ending, Foreseen};
+use crate::forecast::variants;
+use crate::forecast::variants::variants;
+use crate::forecast::words::duration;
 use crate::key::select_by;
 use crate::state::ask::Ask;
 use crate::state::reply::{Forward, Served};

@@ -1,24 +1,19 @@
 //! A body that is taken whole before it is delivered, held on an account of its own.
 
-use std::sync::Arc;
-
-use base::memory::Full;
-use base::{Account, Held, Limit};
+use base::{Account, Limit};
 use bytes::Bytes;
 use codec::STEP_BYTES;
 use origin::Exchange;
 
 use super::{Collected, Fetch};
+use crate::gathered::Gathered;
 use crate::recode::{Coder, Recode, Strides, decode_limits, limit_of};
-
-/// Bytes that are held first for a body of unknown length.
-const FIRST_BYTES: usize = 16 * 1024;
 
 /// Collects the whole body of `exchange`, changed as `recode` says.
 ///
 /// # Errors
 /// Why it is not there, in words.
-pub(super) async fn whole(
+pub(crate) async fn whole(
     fetch: &Fetch,
     mut exchange: Exchange,
     recode: Recode,
@@ -73,7 +68,7 @@ pub(super) async fn whole(
 ///
 /// # Errors
 /// Why it cannot be, in words.
-pub(super) async fn coded(
+pub(crate) async fn coded(
     fetch: &Fetch,
     plain: &[u8],
     recode: Recode,
@@ -112,93 +107,4 @@ fn flaw(fetch: &Fetch, error: codec::Error) -> String {
         fetch.core.counters.limit(limit);
     }
     format!("the body is not in the coding that it claims: {error}")
-}
-
-/// The part of a body that has arrived.
-pub(crate) struct Gathered {
-    data: Vec<u8>,
-    held: Held,
-}
-
-impl AsRef<[u8]> for Gathered {
-    fn as_ref(&self) -> &[u8] {
-        &self.data
-    }
-}
-
-impl Gathered {
-    /// Nothing yet, with room for a body of the `length` that was declared, held on `account`.
-    ///
-    /// # Errors
-    /// When there is no memory for that.
-    pub(crate) fn new(account: &Arc<Account>, length: Option<u64>) -> Result<Self, Full> {
-        let room =
-            length.map_or(FIRST_BYTES, |length| usize::try_from(length).unwrap_or(usize::MAX));
-        let held = account.hold(room as u64)?;
-        Ok(Self { data: Vec::with_capacity(room), held })
-    }
-
-    /// Bytes that have come.
-    pub(crate) fn len(&self) -> u64 {
-        self.data.len() as u64
-    }
-
-    /// Takes more of it.
-    ///
-    /// # Errors
-    /// When there is no memory for that.
-    pub(crate) fn push(&mut self, data: &[u8]) -> Result<(), Full> {
-        let wanted = self.data.len() + data.len();
-        if wanted > self.data.capacity() {
-            let room = wanted.max(2 * self.data.capacity());
-            // While it moves there are both.
-            self.held.grow(room as u64)?;
-            self.data.reserve_exact(room - self.data.len());
-            self.held.shrink_to(room as u64);
-        }
-        self.data.extend_from_slice(data);
-        Ok(())
-    }
-
-    /// The body, held as long as anybody has a part of it.
-    pub(crate) fn into_bytes(self) -> Bytes {
-        Bytes::from_owner(self)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use base::Memory;
-
-    use super::*;
-
-    #[test]
-    fn a_body_is_held_until_its_last_part_is_gone() {
-        let memory = Memory::new(1 << 20, 1 << 19);
-        let account = Account::open_large(&memory);
-        let mut body = Gathered::new(&account, None).expect("there is room");
-        for _ in 0..5 {
-            body.push(&[7; 10_000]).expect("there is room");
-        }
-        assert_eq!(body.len(), 50_000);
-        let bytes = body.into_bytes();
-        let part = bytes.slice(40_000..);
-        drop(bytes);
-        assert_eq!((part.len(), memory.held() >= 50_000), (10_000, true));
-        drop((part, account));
-        assert_eq!(memory.held(), 0);
-    }
-
-    #[test]
-    fn a_body_for_which_there_is_no_memory_is_refused() {
-        let memory = Memory::new(1 << 20, 1 << 19);
-        let account = Account::open_large(&memory);
-        assert!(Gathered::new(&account, Some(u64::MAX)).is_err());
-        assert!(Gathered::new(&account, Some(1 << 20)).is_err());
-        let mut body = Gathered::new(&account, None).expect("there is room");
-        let pushed = (0..100).take_while(|_| body.push(&[7; 10_000]).is_ok()).count();
-        assert!((5..50).contains(&pushed), "{pushed}");
-        drop((body, account));
-        assert_eq!(memory.held(), 0);
-    }
 }

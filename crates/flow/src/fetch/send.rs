@@ -8,7 +8,7 @@ use super::{Fetch, Target};
 use crate::interims::Announcer;
 
 /// The outcome of a try.
-pub(super) enum Sent {
+pub(crate) enum Sent {
     /// The head of a response.
     Answered(Box<Exchange>),
     /// The name of a file that answers in place of a script.
@@ -19,7 +19,7 @@ pub(super) enum Sent {
 ///
 /// # Errors
 /// Why there is no response.
-pub(super) async fn send_to(fetch: &mut Fetch, target: Target) -> Result<Sent, origin::Error> {
+pub(crate) async fn send_to(fetch: &mut Fetch, target: Target) -> Result<Sent, origin::Error> {
     if target.beside_scripts
         && let Some(name) = fetch.core.pool().file(&target.origin, &fetch.request).await
     {

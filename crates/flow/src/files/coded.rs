@@ -15,11 +15,11 @@ use files::Opened;
 use message::store::{Permit, Ruling};
 use message::{HeaderId, Response, Status, conditional};
 
-use crate::body::ReplyBody;
 use crate::form::{self, Choice, Given};
 use crate::key::FILE;
 use crate::refine::{self, Right};
 use crate::state::ask::Ask;
+use crate::state::body::ReplyBody;
 use crate::state::core::Core;
 use crate::state::tier::Begin;
 use crate::stored::{form_tags_of_plain, head_to_store};

@@ -7,16 +7,16 @@ use base::Account;
 use cache::Reader;
 use message::Request;
 
-use super::check::Check;
 use super::entering::Entering;
 use super::look::Looked;
-use super::visitor::Visitor;
 use crate::pages;
 use crate::problem::Problem;
 use crate::state::ask::Front;
 use crate::state::client::Client;
 use crate::state::core::Core;
 use crate::state::gate::Guest;
+use crate::state::gate::check::Check;
+use crate::state::gate::visitor::Visitor;
 use crate::state::live::{LiveRef, Site};
 use crate::state::reply::Reply;
 use crate::way::Start;

@@ -16,13 +16,14 @@ use origin::{Caller, Exchange, RequestBody};
 use policy::headers::FieldName;
 use policy::{Declared, Notes, Peer, Per};
 
-use crate::body::ReplyBody;
-use crate::fetch::Gathered;
 use crate::forward::CONDITIONS;
+use crate::gathered::Gathered;
 use crate::pages::refusal;
 use crate::problem::Problem;
 use crate::state::ask::{complete, sign};
+use crate::state::body::ReplyBody;
 use crate::state::core::Core;
+use crate::state::gate::check::Check;
 use crate::state::gate::{
     Admitted, Gates, Guest, NoPlace, PasswordGate, Proof, Told, User, WordGate,
 };
@@ -31,14 +32,6 @@ use crate::state::reply::{Head, Made, Reply, Served};
 
 /// Fields about a client's body, which the other server does not get.
 const NOT_TOLD: [HeaderId; 2] = [HeaderId::ContentLength, HeaderId::Expect];
-
-/// Something that is to be found out.
-pub(crate) enum Check {
-    /// A password is that of the user.
-    Password { gate: Arc<PasswordGate>, digest: [u8; 32], user: Vec<u8>, password: Vec<u8> },
-    /// Another server lets the request in. A password that is for the gate alone is not told.
-    Word { gate: Arc<WordGate>, digest: [u8; 32], keeps_password: bool },
-}
 
 impl Check {
     /// Finds out.

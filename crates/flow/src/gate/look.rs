@@ -6,9 +6,9 @@ use base::{Counter, Now};
 use message::{HeaderId, Request, Scheme};
 use policy::users::basic_credentials;
 
-use super::check::Check;
 use super::entering::Entering;
 use crate::state::core::Core;
+use crate::state::gate::check::Check;
 use crate::state::gate::{Admitted, Gates, Guest, PasswordGate, Proof, WordGate, digest_of};
 use crate::state::live::Site;
 use crate::state::reply::Reply;

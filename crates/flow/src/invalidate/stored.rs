@@ -25,7 +25,7 @@ impl<'a> Under<'a> {
     /// As [`begin_key`](crate::key::begin_key) wrote it: in the key, or where a program made
     /// that, in a note of its own.
     pub(crate) fn of(object: &'a Record) -> Self {
-        let asked = crate::vcl::note::asked(object.note());
+        let asked = crate::state::vcl::note::asked(object.note());
         Self::of_key(asked.unwrap_or_else(|| object.key()))
     }
 

@@ -9,12 +9,12 @@ use message::{HeaderId, Method, Request, Response, Status};
 use policy::Peer;
 
 use super::field::{PEER, RECORD, read_question, write_record};
-use crate::body::ReplyBody;
-use crate::slices;
 use crate::state::ask::Ask;
+use crate::state::body::ReplyBody;
 use crate::state::client::Client;
 use crate::state::core::Core;
 use crate::state::reply::{PeerTold, Reply, Served};
+use crate::state::slices::lasting;
 
 /// Why a node is not answered.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,7 @@ pub(crate) fn stored(
     let mut response = Response::new(Status::OK);
     response.headers.push_named(RECORD, record.as_bytes());
     let mut body = ReplyBody::whole(object, reader);
-    if let Some(set) = slices::of_object(object) {
+    if let Some(set) = lasting::of_object(object) {
         match set.show(request, now, &mut response) {
             Some(range) => body.narrow(&range),
             None => return silent(Silence::Nothing),

@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 use proptest::prelude::*;
 
 use super::*;
-use crate::body::ReplyBody;
+use crate::state::body::ReplyBody;
 
 fn memory() -> Arc<Memory> {
     Memory::new(64 << 20, 32 << 20)

@@ -13,7 +13,7 @@ use cache::{Aborted, Making, Reader, Reading, Trailed};
 use codec::{Coding, DecodeLimits, Error, STEP_BYTES};
 
 use super::{HeldDecoder, TURN_BYTES, limit_of};
-use crate::body::{Part, Parts, ReplyBody};
+use crate::state::body::{Part, Parts, ReplyBody};
 use crate::trailers::of_any_form;
 
 /// Bytes that are made at once where the client has no memory left. They are counted all the same.

@@ -6,7 +6,7 @@ use message::{Response, Status};
 use proptest::prelude::*;
 
 use super::*;
-use crate::decide::only_if_cached;
+use crate::state::ask::only_if_cached;
 
 fn response(status: u16, fields: &[(&str, &str)]) -> Response {
     let mut response = Response::new(Status::new(status).expect("a status"));

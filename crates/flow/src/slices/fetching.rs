@@ -22,7 +22,7 @@ use crate::verdict::Again;
 
 impl Desk {
     /// Where orders go to; the desk opens with the first set.
-    pub(super) fn orders(core: &Rc<Core>) -> UnboundedSender<SliceOrder> {
+    pub(crate) fn orders(core: &Rc<Core>) -> UnboundedSender<SliceOrder> {
         let open = || {
             let (orders, taken) = mpsc::unbounded_channel();
             rt::spawn_local(run(Rc::downgrade(core), taken));

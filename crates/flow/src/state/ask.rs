@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use base::{Account, Limits, Now};
 use cache::Passage;
-use message::{HeaderId, Request, Scheme};
+use message::cache_control::CacheControl;
+use message::{HeaderId, Method, Request, Scheme};
 use origin::{Owner, logs_in};
 use policy::{Notes, Peer};
 
@@ -137,4 +138,13 @@ pub(crate) fn sign(reply: &mut Reply, site: &Site, rule: u32, scheme: Scheme) {
     if scheme == Scheme::Https {
         reply.hsts = site.hsts;
     }
+}
+
+/// Returns true if the client wants nothing but a stored response (RFC 9111 5.2.1.7). The directive
+/// counts even where the site ignores clients' directives, since it spares the origin. It does not
+/// count in a request with an unsafe method, which only the origin can answer (RFC 9111 4).
+pub(crate) fn only_if_cached(request: &Request) -> bool {
+    matches!(request.method, Method::Get | Method::Head)
+        && request.headers.contains(HeaderId::CacheControl)
+        && CacheControl::parse(request.headers.values(HeaderId::CacheControl)).only_if_cached
 }

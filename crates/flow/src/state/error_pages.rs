@@ -5,8 +5,8 @@
 
 use message::{HeaderId, Method};
 
-use crate::body::ReplyBody;
 use crate::problem::ErrorPage;
+use crate::state::body::ReplyBody;
 use crate::state::reply::{Head, Reply};
 
 /// Puts the page that `pages` have for its status in the place of a plain page of ours.

@@ -1,10 +1,12 @@
 //! The gates of sites, and the memory of who was let in.
 
+pub(crate) mod check;
 mod gates;
 mod known;
 mod queue;
 mod right;
 mod user;
+pub(crate) mod visitor;
 
 pub use self::gates::Gates;
 pub(crate) use self::gates::{Guest, PasswordGate, RouteGates, WordGate, digest_of};

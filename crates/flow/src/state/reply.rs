@@ -19,9 +19,9 @@ use message::pseudonym::FieldStart;
 use message::{HeaderId, Request, Response, Status};
 use observe::DictionaryUse;
 
-use crate::body::{Parts, ReplyBody};
 use crate::sent::SentForm;
 use crate::state::assemble::Composed;
+use crate::state::body::{Parts, ReplyBody};
 use crate::state::live::Live;
 use crate::state::trace::About;
 use crate::stored::{form_tags, form_tags_of_plain};

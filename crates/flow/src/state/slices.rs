@@ -2,8 +2,10 @@
 
 mod answer;
 mod desk;
+pub(crate) mod lasting;
 mod life;
 mod memory;
+pub(crate) mod reading;
 mod set;
 mod shape;
 mod stretches;

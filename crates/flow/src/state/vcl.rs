@@ -1,11 +1,14 @@
 //! The state of programs, of all cores and of one request.
 
 mod common;
+pub(crate) mod halt;
 mod line;
 pub mod link;
+pub(crate) mod note;
 mod outside;
 mod random;
 mod turn;
+pub(crate) mod waiting;
 mod xids;
 
 pub use self::common::Common;

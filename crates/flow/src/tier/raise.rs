@@ -8,8 +8,8 @@ use cache::{Elsewhere as _, Loan, Object, Record, Select};
 use disk::{Answer, Ask, Place};
 use message::store::Permit;
 
-use crate::slices;
 use crate::state::core::Core;
+use crate::state::slices::{Desk, lasting};
 use crate::state::tier::Raised;
 use crate::state::tier::{Lead, OnDisk, Opening, Store};
 use crate::verdict::Again;
@@ -200,7 +200,8 @@ fn put_head(core: &Rc<Core>, lead: Lead, found: Candidate) -> Result<(), Lead> {
     let Raised { record, trailers, set, .. } = kept;
     if let Some(kept) = set {
         let life = cache.lower().sets.lock().get(&place).cloned();
-        let Some(set) = slices::kept_again(core, &permit, &kept, lead.hash(), life) else {
+        let orders = Desk::orders(core);
+        let Some(set) = lasting::kept_again(core, &permit, &kept, lead.hash(), life, orders) else {
             return Err(lead);
         };
         let life = set.life();

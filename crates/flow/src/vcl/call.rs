@@ -22,9 +22,9 @@ use vcl::sub::{Action, Said, Sub};
 use vcl::told::Line;
 use vcl::workspace::Workspace;
 
-use crate::body::ReplyBody;
 use crate::dictionary::{Occasion, Sought};
 use crate::state::ask::{Front, sign};
+use crate::state::body::ReplyBody;
 use crate::state::core::Core;
 use crate::state::live::{LiveRef, Shared, Site};
 use crate::state::reply::Reply;

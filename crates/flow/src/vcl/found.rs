@@ -6,9 +6,10 @@ use message::Status;
 use vcl::ctx::{Obj, ReqState};
 
 use super::call::{self, Env, Stage};
-use super::{note, storages};
+use super::storages;
 use crate::state::live::Live;
 use crate::state::vcl::Turn;
+use crate::state::vcl::note;
 
 /// The age of a stored object, as a request judges it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,16 +15,16 @@ use vcl::workspace::Workspace;
 use super::call::{Acting, Env, Stage};
 use super::fetch::ByProgram;
 use super::found::may_confirm;
-use super::note;
-use super::step::Missing;
 use crate::fetch::{self, Fetch, Job, Upload};
 use crate::finish::Background;
-use crate::siblings::AskingSiblings;
 use crate::state::ask::Front;
 use crate::state::peers::Asking;
+use crate::state::siblings::asking::AskingSiblings;
 use crate::state::tier::Lead;
 use crate::state::trace::Trace;
 use crate::state::vcl::Turn;
+use crate::state::vcl::halt::Missing;
+use crate::state::vcl::note;
 use crate::stored::stored_head;
 
 /// Returns true if another node may have what `turn` misses. A program that wants nothing that is

@@ -12,7 +12,6 @@ pub(crate) mod foretell;
 mod found;
 mod job;
 mod loops;
-pub(crate) mod note;
 mod pipe;
 mod refresh;
 mod send;
@@ -24,7 +23,6 @@ mod store;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod wait;
-pub(crate) mod waiting;
 mod world;
 
 pub use crate::state::vcl::{Common, Line, Outside, Xids, link};

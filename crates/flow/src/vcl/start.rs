@@ -10,14 +10,15 @@ use vcl::program::Instance;
 use vcl::rules::heads::has_body;
 
 use super::call::{Acting, Env};
-use super::step::{Halt, Step};
-use super::waiting::Waiting;
+use super::step::Step;
 use crate::assemble::assemble;
 use crate::state::ask::Front;
 use crate::state::assemble::Within;
 use crate::state::client::Client;
 use crate::state::core::Core;
 use crate::state::live::{LiveRef, Site};
+use crate::state::vcl::halt::Halt;
+use crate::state::vcl::waiting::Waiting;
 use crate::state::vcl::{Line, Turn};
 use crate::way::{Slow, Start, Way};
 

@@ -8,9 +8,9 @@ use vcl::sub::Said;
 use super::call::Stage;
 use super::fetch::Passed;
 use crate::fetch::Passing;
-use crate::state::reply::Reply;
+use crate::state::below::Below;
 use crate::state::tier::Lead;
-use crate::wait::Below;
+use crate::state::vcl::halt::{Halt, Missing};
 
 /// The next step.
 pub(crate) enum Step<L = Lead, T = Ticket> {
@@ -32,30 +32,6 @@ pub(crate) enum Step<L = Lead, T = Ticket> {
     Fail,
     Synth(Said),
     Deliver(Source),
-}
-
-/// A miss, with the duty to fetch.
-pub(crate) struct Missing<L = Lead> {
-    pub(crate) lead: L,
-    /// The stored object that it replaces.
-    pub(crate) stale: Option<Arc<Object>>,
-}
-
-/// Why no further step is taken.
-#[expect(clippy::large_enum_variant, reason = "a hit's reply is moved, never allocated")]
-pub(crate) enum Halt<L = Lead, T = Ticket> {
-    /// It is answered.
-    Reply(Reply),
-    /// Somebody fetches the same.
-    Wait(T),
-    /// It reads the disk.
-    Below(Below<L>, Option<Arc<Object>>),
-    /// It fetches for the store.
-    Fetch(Missing<L>),
-    /// It fetches for itself.
-    Pass,
-    /// It is handed to the backend as it is.
-    Pipe,
 }
 
 /// A step on a stage.

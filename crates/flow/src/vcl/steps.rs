@@ -16,9 +16,10 @@ use super::call::{Env, Seen, Stage};
 use super::delivery;
 use super::found::{self, Age};
 use super::loops;
-use super::step::{Halt, HaltOn, Missing, Source, Step, StepOn, said};
+use super::step::{HaltOn, Source, Step, StepOn, said};
 use crate::peers::{self, Silence};
 use crate::state::vcl::Turn;
+use crate::state::vcl::halt::{Halt, Missing};
 use crate::wait::{FetchPart, Role, Verdict};
 
 /// The number of times that a request waits for others before it fetches for itself.

@@ -16,9 +16,11 @@ use vcl::rules::lifetime::Lifetime;
 use vcl::rules::status::sent_status;
 
 use super::fetch::{Answer, ByProgram, Passed};
-use super::{note, storages};
+use super::storages;
 use crate::carry::Selected;
-use crate::fetch::{Body, Fate, Fetch, Left, Mark, Plan, Times, Unstored, mark_flags, new_object};
+use crate::fetch::{Body, Fate, Fetch, Left, Mark, Plan, Unstored, mark_flags};
+use crate::fetch::{Times, new_object};
+use crate::state::vcl::note;
 use crate::tags;
 use crate::why::Why;
 

@@ -11,13 +11,14 @@ use vcl::counts::Count;
 use super::call::Env;
 use super::fetch::{ByProgram, Failed};
 use super::job::job;
-use super::step::{Halt, Missing, Source, Step, said};
-use super::waiting::Waiting;
+use super::step::{Source, Step, said};
 use crate::fetch::{self, Fetched, News, Upload};
 use crate::key::select_by;
 use crate::state::reply::Reply;
 use crate::state::trace::Trace;
 use crate::state::vcl::Turn;
+use crate::state::vcl::halt::{Halt, Missing};
+use crate::state::vcl::waiting::Waiting;
 use crate::verdict::Again;
 use crate::wait;
 

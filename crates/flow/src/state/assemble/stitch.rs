@@ -9,7 +9,7 @@ use bytes::Bytes;
 use cache::{Object, Whole};
 use codec::{Coding, EncodeSettings, Encoder, Goal, Joined, STEP_BYTES, STORED_BYTES, Shift};
 
-use crate::body::Part;
+use crate::state::body::Part;
 
 /// The longest page whose texts are compressed when it is read: that is done in one go. A longer
 /// one is compressed while it is sent.

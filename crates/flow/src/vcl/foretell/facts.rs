@@ -11,7 +11,7 @@ use vcl::program::Program;
 use vcl::rules::lifetime;
 
 use super::rehearsal::Scene;
-use crate::explain::words::duration;
+use crate::forecast::words::duration;
 use crate::state::live::Live;
 use crate::state::vcl::Turn;
 use crate::stored::stored_head;

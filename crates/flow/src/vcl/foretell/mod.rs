@@ -24,12 +24,13 @@ use super::call::{Env, seconds};
 use super::found::may_confirm;
 use super::job;
 use super::pipe;
-use super::step::{HaltOn, Missing, Step, StepOn};
-use crate::explain::below;
-use crate::explain::foreseen::{Ending, Foreseen};
+use super::step::{HaltOn, Step, StepOn};
+use crate::forecast::below;
+use crate::forecast::foreseen::{Ending, Foreseen};
 use crate::state::ask::Front;
 use crate::state::live::{LiveRef, Shared, Site};
 use crate::state::reply::Forward;
+use crate::state::vcl::halt::Missing;
 use crate::state::vcl::{Line, Turn};
 use rehearsal::{Rehearsal, Scene};
 

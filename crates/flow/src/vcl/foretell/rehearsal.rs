@@ -16,20 +16,22 @@ use vcl::told::Line;
 use vcl::words::{changes, field_changes, in_words, place, text};
 
 use super::facts;
-use crate::body::ReplyBody;
 use crate::dictionary::{self, Sought};
-use crate::explain::foreseen::{Ending, Foreseen};
-use crate::explain::variants::{self, variants};
+use crate::forecast::foreseen::{Ending, Foreseen};
+use crate::forecast::variants;
+use crate::forecast::variants::variants;
 use crate::key::select_by;
 use crate::siblings;
 use crate::state::ask::Ask;
+use crate::state::below::Below;
+use crate::state::body::ReplyBody;
 use crate::state::live::{Live, Shared, Site};
 use crate::state::reply::{Reply, Served};
 use crate::state::vcl::Turn;
 use crate::vcl::call::{Env, Seen, Stage};
 use crate::vcl::found::{Age, age};
 use crate::vcl::world::{Forecast, Runner, Sight};
-use crate::wait::{Began, Below};
+use crate::wait::Began;
 
 /// The stage of a rehearsal.
 pub(super) struct Rehearsal<'a> {

@@ -4,7 +4,8 @@ pub(crate) mod rig;
 
 use rig::Rig;
 
-use crate::explain::{Explanation, Foreseen};
+use crate::explain::Explanation;
+use crate::forecast::foreseen::Foreseen;
 use crate::invalidate::{Invalidation, Journal, Recording};
 use crate::state::live::Live;
 use crate::state::reply::Served;

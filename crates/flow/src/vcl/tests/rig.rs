@@ -24,10 +24,10 @@ use vcl::params::Params;
 use vcl::program::{Input, Instance, Program, Rules};
 use vcl::source::NoFiles;
 
-use crate::body::{Part, Parts, ReplyBody};
 use crate::explain::{Explanation, explain};
 use crate::invalidate::What;
 use crate::state::ask::Front;
+use crate::state::body::{Part, Parts, ReplyBody};
 use crate::state::client::{CertificateFields, Client};
 use crate::state::core::Core;
 use crate::state::invalidate::Outcome;

@@ -1,7 +1,7 @@
 //! A request of a program that must wait.
 
-use super::step::Halt;
 use crate::state::vcl::Turn;
+use crate::state::vcl::halt::Halt;
 
 /// A request that has halted, or not begun.
 pub(crate) struct Waiting {

@@ -11,9 +11,10 @@ use message::store::{Against, Permit};
 use message::{HeaderId, Request, Scheme};
 use origin::{Caller, Origin};
 use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::state::core::Core;
-use crate::state::slices::{Desk, Edition, Shape, SliceLife, SliceSet, Validator, Whence};
+use crate::state::slices::{Edition, Shape, SliceLife, SliceOrder, SliceSet, Validator, Whence};
 
 /// A set as the disk keeps it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,7 +45,7 @@ pub(crate) fn of_object(object: &Object) -> Option<&SliceSet> {
 }
 
 /// All that another process needs to know of `set`.
-pub(super) fn kept(set: &SliceSet) -> Vec<u8> {
+pub(crate) fn kept(set: &SliceSet) -> Vec<u8> {
     let Request { scheme, host, port, target, headers, .. } = &set.source.request;
     let servers = set.source.origin.servers();
     let kept = KeptSet {
@@ -101,6 +102,7 @@ pub(crate) fn kept_again(
     bytes: &Bytes,
     key_hash: u64,
     life: Option<Arc<dyn Any + Send + Sync>>,
+    orders: UnboundedSender<SliceOrder>,
 ) -> Option<Arc<SliceSet>> {
     let kept: KeptSet<'_> = postcard::from_bytes(bytes).ok()?;
     let shape = Shape::of(&core.live().limits)?;
@@ -121,5 +123,5 @@ pub(crate) fn kept_again(
     let life = life.unwrap_or_else(|| SliceLife::new(&core.shared, kept.id, count));
     let parts = permit.parts(edition.against);
     let (of, sinks) = ((edition, source, parts), Sinks::ByMerit);
-    Some(SliceSet::living(life, shape, of, sinks, Desk::orders(core)))
+    Some(SliceSet::living(life, shape, of, sinks, orders))
 }

@@ -3,17 +3,17 @@
 use message::Request;
 use message::store::Permit;
 
-use super::collect;
-use super::send::{Sent, send_to};
-use super::{Attempt, Body, Fate, Fetched, Job, Judge};
 use crate::carry::drain;
+use crate::fetch::collect;
+use crate::fetch::send::{Sent, send_to};
+use crate::fetch::{Attempt, Body, Fate, Fetched, Job, Judge};
 use crate::peers::PeerRecord;
 use crate::state::peers::Asking;
 use crate::state::slices::Edition;
 
 impl<J: Judge> Job<J> {
     /// Runs the fetch to its end.
-    pub(super) async fn run(mut self: Box<Self>) {
+    pub(crate) async fn run(mut self: Box<Self>) {
         let mut fate = Fate::Try;
         loop {
             fate = match fate {
@@ -112,7 +112,7 @@ impl<J: Judge> Job<J> {
     }
 
     /// Tells the request that caused the fetch; false when nobody waits for the result.
-    pub(super) fn tell(&mut self, fetched: Fetched<J>) -> bool {
+    pub(crate) fn tell(&mut self, fetched: Fetched<J>) -> bool {
         let report = self.judge.report();
         // While a body passes, nobody needs the request any more.
         self.fetch.request = Request::new();

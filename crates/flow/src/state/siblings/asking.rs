@@ -5,15 +5,15 @@ use std::sync::Arc;
 use base::{KeyBuf, key_fields};
 use message::{HeaderId, Method, Request};
 
-use crate::decide::only_if_cached;
 use crate::key::begin_key;
+use crate::state::ask::only_if_cached;
 use crate::state::live::{Shared, Site};
 use crate::state::siblings::Siblings;
 
 /// A miss that siblings may be asked for.
 pub(crate) struct AskingSiblings {
-    pub(super) siblings: Arc<Siblings>,
-    pub(super) site: Arc<Site>,
+    pub(crate) siblings: Arc<Siblings>,
+    pub(crate) site: Arc<Site>,
 }
 
 impl AskingSiblings {
@@ -34,7 +34,7 @@ impl AskingSiblings {
 
 /// Returns true if siblings may have what `asked`, a client's request, wants. `keyed` is the same
 /// as `key` was made of it.
-pub(super) fn may_have(site: &Site, asked: &Request, keyed: &Request, key: &[u8]) -> bool {
+pub(crate) fn may_have(site: &Site, asked: &Request, keyed: &Request, key: &[u8]) -> bool {
     asked.method == Method::Get
         && !asked.headers.contains(HeaderId::Range)
         // Whoever wants that has asked a sibling himself.

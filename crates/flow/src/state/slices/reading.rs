@@ -14,8 +14,8 @@ use bytes::Bytes;
 use cache::{Aborted, BeginOptions, Elsewhere, Found, Object, Reader, Reading, Ticket, Waited};
 use tokio::sync::oneshot;
 
-use super::lasting::kept;
 use crate::state::live::Shared;
+use crate::state::slices::lasting::kept;
 use crate::state::slices::{SliceOrder, SliceSet};
 use crate::state::tier::Begin;
 
@@ -25,7 +25,7 @@ const COUNTED_MAX: u64 = 16 * 1024;
 const TRIES_MAX: u32 = 2;
 
 /// A read of a set.
-pub(super) struct SliceReading {
+pub(crate) struct SliceReading {
     set: Arc<SliceSet>,
     /// Its number among the readers of the set.
     number: u64,
@@ -55,7 +55,7 @@ enum Fetching {
 }
 
 impl SliceReading {
-    pub(super) fn new(set: Arc<SliceSet>) -> Self {
+    pub(crate) fn new(set: Arc<SliceSet>) -> Self {
         let (number, until) = (set.enter(), set.edition.length);
         let (at, began, ahead_of, tries, step) = (0, 0, None, 0, Fetching::Idle);
         Self { set, number, at, began, until, ahead_of, tries, step }

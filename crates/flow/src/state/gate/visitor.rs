@@ -15,11 +15,11 @@ use crate::state::vcl::Line;
 /// A request that waits before its site.
 pub(crate) struct Visitor {
     /// The check that it waits for at a gate; `None` if it waits for its turn alone.
-    pub(super) check: Option<(Box<Check>, Guest)>,
-    pub(super) peer: Peer,
-    pub(super) near: bool,
-    pub(super) secured: Option<Rc<Secured>>,
-    pub(super) line: Option<Line>,
+    pub(crate) check: Option<(Box<Check>, Guest)>,
+    pub(crate) peer: Peer,
+    pub(crate) near: bool,
+    pub(crate) secured: Option<Rc<Secured>>,
+    pub(crate) line: Option<Line>,
     wants_tunnel: bool,
 }
 

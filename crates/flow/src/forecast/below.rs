@@ -10,7 +10,7 @@ use policy::Step;
 pub(crate) const FIRST: &str = "the disk would be read first";
 
 /// Tells of the responses on disk, if there are any.
-pub(super) fn on_disk(peek: &Peek) -> Option<Step> {
+pub(crate) fn on_disk(peek: &Peek) -> Option<Step> {
     let has = match peek.below {
         0 => return None,
         1 => "1 response".to_owned(),

@@ -3,18 +3,17 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Counter, Now};
+use base::Counter;
 use bytes::Bytes;
-use cache::{Body as Window, Elsewhere, Flags, NewObject, Sinks, Tags};
-use message::{Framing, HeaderId, Response};
+use cache::{Body as Window, Elsewhere, NewObject, Sinks};
+use message::Framing;
 use origin::Exchange;
 
-use super::{Body, Fetch, Fetched, Job, Judge, Left, Mark, Once, Passing, Plan, Unstored};
-use crate::body::ReplyBody;
 use crate::carry::{self, Carried, End, Selected, carry, drain};
+use crate::fetch::{Body, Fetch, Fetched, Job, Judge, Left, Mark, Once, Passing, Plan, Unstored};
 use crate::recode::{Coder, Recode, decode_limits};
 use crate::slices::{self, Cut, shape_of};
-use crate::stored::head_to_store;
+use crate::state::body::ReplyBody;
 use crate::tier::Spool;
 
 /// A body that is too large to be one piece of memory, and where it goes.
@@ -52,7 +51,7 @@ impl Large {
 
 impl<J: Judge> Job<J> {
     /// Stores a response, whose body is delivered while it arrives.
-    pub(super) async fn keep(mut self: Box<Self>, body: Body, plan: Plan) {
+    pub(crate) async fn keep(mut self: Box<Self>, body: Body, plan: Plan) {
         let body = match body {
             Body::Exchange(exchange) => match Large::of(&mut self.fetch, exchange, &plan) {
                 Ok(Some(large)) => return self.keep_elsewhere(large, plan).await,
@@ -139,7 +138,7 @@ impl<J: Judge> Job<J> {
     }
 
     /// Gives the stored object the fields and times of the 304 that confirmed it (RFC 9111 4.3.4).
-    pub(super) async fn confirm(mut self: Box<Self>, exchange: Option<Box<Exchange>>, plan: Plan) {
+    pub(crate) async fn confirm(mut self: Box<Self>, exchange: Option<Box<Exchange>>, plan: Plan) {
         let fetch = &mut self.fetch;
         let (Some(old), Some(lead)) = (fetch.old.take(), fetch.lead.take()) else { return };
         fetch.core.counters.inc(Counter::Revalidated);
@@ -159,7 +158,7 @@ impl<J: Judge> Job<J> {
 
     /// Lays the head of the 304 over the stored object, for the request that caused the fetch and
     /// for no other.
-    pub(super) async fn confirm_once(mut self: Box<Self>, exchange: Exchange, once: Once) {
+    pub(crate) async fn confirm_once(mut self: Box<Self>, exchange: Exchange, once: Once) {
         let fetch = &mut self.fetch;
         let (Some(old), Some(lead)) = (fetch.old.take(), fetch.lead.take()) else { return };
         fetch.core.counters.inc(Counter::Revalidated);
@@ -171,7 +170,7 @@ impl<J: Judge> Job<J> {
     }
 
     /// Delivers a response past the store.
-    pub(super) async fn pass(
+    pub(crate) async fn pass(
         mut self: Box<Self>,
         body: Body,
         left: Left,
@@ -236,44 +235,5 @@ fn leave(fetch: &mut Fetch, Left { mark, over }: Left) {
             lead.renews(&over);
             lead.supersede(until_ms);
         }
-    }
-}
-
-/// The times of an object, in milliseconds.
-pub(crate) struct Times {
-    /// Age on arrival.
-    pub(crate) age_ms: u64,
-    pub(crate) lifetime_ms: u64,
-    pub(crate) grace_ms: u64,
-    pub(crate) stale_if_error_ms: u64,
-    pub(crate) stale_if_unreachable_ms: u64,
-}
-
-/// An object with the head of `response`, which arrived `now`; without tags, note and length.
-/// `date` reads the value of a field as seconds since 1970.
-pub(crate) fn new_object(
-    response: &Response,
-    now: Now,
-    times: &Times,
-    flags: Flags,
-    date: &dyn Fn(&[u8]) -> Option<u64>,
-) -> NewObject {
-    let date = |id| response.headers.value(id).and_then(date);
-    let (head, etag) = head_to_store(response);
-    NewObject {
-        status: response.status,
-        etag,
-        last_modified: date(HeaderId::LastModified),
-        date: date(HeaderId::Date),
-        head,
-        born_ms: now.mono_ms as i64 - times.age_ms as i64,
-        lifetime_ms: times.lifetime_ms,
-        grace_ms: times.grace_ms,
-        stale_if_error_ms: times.stale_if_error_ms,
-        stale_if_unreachable_ms: times.stale_if_unreachable_ms,
-        flags,
-        note: Box::default(),
-        tags: Tags::default(),
-        length: None,
     }
 }

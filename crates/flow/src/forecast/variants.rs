@@ -9,8 +9,8 @@ use message::HeaderId;
 use message::vary::signature_values;
 use policy::{Step, told::shown};
 
-use super::below::on_disk;
-use super::words::duration;
+use crate::forecast::below::on_disk;
+use crate::forecast::words::duration;
 use crate::form;
 use crate::key::select_by;
 use crate::state::ask::Ask;

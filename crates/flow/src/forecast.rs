@@ -1,0 +1,6 @@
+//! Parts of forecasts that both policies have: outcomes, variants, what the disk may have, words.
+
+pub(crate) mod below;
+pub(crate) mod foreseen;
+pub(crate) mod variants;
+pub(crate) mod words;

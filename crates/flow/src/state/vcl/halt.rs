@@ -1,0 +1,33 @@
+//! Why a request of a program takes no further step for now.
+
+use std::sync::Arc;
+
+use cache::{Object, Ticket};
+
+use crate::state::below::Below;
+use crate::state::reply::Reply;
+use crate::state::tier::Lead;
+
+/// A miss, with the duty to fetch.
+pub(crate) struct Missing<L = Lead> {
+    pub(crate) lead: L,
+    /// The stored object that it replaces.
+    pub(crate) stale: Option<Arc<Object>>,
+}
+
+/// Why no further step is taken.
+#[expect(clippy::large_enum_variant, reason = "a hit's reply is moved, never allocated")]
+pub(crate) enum Halt<L = Lead, T = Ticket> {
+    /// It is answered.
+    Reply(Reply),
+    /// Somebody fetches the same.
+    Wait(T),
+    /// It reads the disk.
+    Below(Below<L>, Option<Arc<Object>>),
+    /// It fetches for the store.
+    Fetch(Missing<L>),
+    /// It fetches for itself.
+    Pass,
+    /// It is handed to the backend as it is.
+    Pipe,
+}
