@@ -1,6 +1,5 @@
 //! The declared policy's side of a fetch.
 
-mod campaign;
 mod confirm;
 mod deliver;
 mod fetch;
@@ -8,10 +7,8 @@ mod includes;
 mod instead;
 mod notes;
 mod object;
-mod shape;
 
 pub(crate) use deliver::{fetched, is_negotiated, occasion, passing, stored, switched};
 pub(crate) use fetch::{ByPolicy, refresh};
 pub(crate) use includes::of_stored as dialect_of;
 pub(crate) use instead::Instead;
-pub(crate) use shape::shape;

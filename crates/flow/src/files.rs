@@ -16,10 +16,10 @@ use files::{Coding, Depth, Look, Opened, Page, Root, Table, WouldBlock};
 use message::conditional;
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, path};
 
-use crate::declared;
 use crate::problem::Problem;
 use crate::select::{self, Rules, Validators};
 use crate::sent::SentCoding;
+use crate::shape;
 use crate::state::ask::Ask;
 use crate::state::body::{Part, ReplyBody};
 use crate::state::core::Core;
@@ -339,7 +339,7 @@ fn shape(ask: &Ask<'_>, file: &Opened, origin: Option<&HeaderBlock>, reply: &mut
     }
     let date = message::date::HttpDate::new(ask.now.unix_secs());
     response.headers.push(HeaderId::Date, date.as_bytes());
-    declared::shape(ask, &mut response, false);
+    shape::shape(ask, &mut response, false);
     reply.status = response.status;
     reply.head = Head::Owned(Box::new(response));
 }

@@ -36,6 +36,7 @@ mod recode;
 mod refine;
 mod select;
 pub mod sent;
+mod shape;
 pub mod siblings;
 mod slices;
 mod slow;

@@ -15,7 +15,6 @@ use message::{HeaderId, Response, Status, Version};
 
 use super::includes;
 use super::instead::Switched;
-use super::shape::{is_shaped, shape};
 use crate::assemble::plain;
 use crate::decide::freshness;
 use crate::dictionary::{self, Occasion};
@@ -24,6 +23,7 @@ use crate::form::{self, Choice, Given};
 use crate::recode::{Unfolding, decode_limits};
 use crate::select::{self, Rules, SELECTORS, Validators};
 use crate::sent::{SentCoding, SentForm};
+use crate::shape::{is_shaped, shape};
 use crate::state::ask::Ask;
 use crate::state::assemble::Dialect;
 use crate::state::body::ReplyBody;

@@ -10,8 +10,8 @@ use message::targeted::surrogate_content;
 use message::{HeaderBlock, HeaderId, Response, Status, Version};
 use policy::{EsiPages, Peer};
 
-use super::shape::shape;
 use crate::form;
+use crate::shape::shape;
 use crate::state::ask::Ask;
 use crate::state::assemble::{Composed, Dialect, Top};
 use crate::state::live::Site;

@@ -13,7 +13,6 @@ use origin::CorePool;
 use policy::Notes;
 use vcl::counts::Counts;
 
-use crate::invalidate::{Cause, Invalidation, NotDone, Sites, Target};
 use crate::key::{self, select_by};
 use crate::state::ask::Ask;
 use crate::state::finish::{CoreLog, Records};
@@ -24,6 +23,7 @@ use crate::state::slices::Desk;
 use crate::state::tier::Begin;
 use crate::state::vcl::Turn;
 use crate::state::{over, tier};
+use purge::{Cause, Invalidation, NotDone, Sites, Target};
 
 /// One core's state. Not shared between threads.
 pub struct Core {

@@ -1,4 +1,4 @@
-//! Why a request of a program takes no further step for now.
+//! Reasons for which a request of a program takes no further step.
 
 use std::sync::Arc;
 

@@ -1,14 +1,15 @@
 //! The head of a response as the policy changes it on its way to the client.
 
+mod campaign;
+
 use message::{Response, Status};
 use policy::DeliverCtx;
 
-use super::campaign;
 use crate::state::ask::Ask;
 
 /// Returns true if a head of `status` is changed on its way to the client.
 #[inline]
-pub(super) fn is_shaped(ask: &Ask<'_>, status: Status) -> bool {
+pub(crate) fn is_shaped(ask: &Ask<'_>, status: Status) -> bool {
     ask.site.policy.shapes_delivery(&ask.notes) || campaign::is_due(ask.request, status)
 }
 
