@@ -147,7 +147,7 @@ const MUTANTS: &[Mutant] = &[
     ),
     Mutant(
         "a range begins one byte late",
-        "crates/flow/src/body.rs",
+        "crates/flow/src/state/body.rs",
         "of.start + wanted.start..of.start + wanted.end",
         "of.start + wanted.start + u64::from({M} && wanted.start > 0)..of.start + wanted.end",
     ),
