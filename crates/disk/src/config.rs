@@ -6,10 +6,8 @@ use std::sync::Arc;
 use base::{Allowance, Now};
 
 use crate::error::Error;
+use crate::layout::UNIT;
 use crate::vfs::Vfs;
-
-/// Records begin at multiples of so many bytes.
-pub(crate) const UNIT: u32 = 64;
 
 /// The longest segment: a place has 20 bits for the unit within one.
 pub(crate) const SEGMENT_BYTES_MAX: u32 = 64 << 20;

@@ -1,28 +1,25 @@
 //! The store: its volumes as one, and the threads that serve them.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::beginning::Beginning;
+use crate::ask::{Answer, Ask, Done};
 use crate::config::{Clock, Config, INVALIDATION_BYTES_MAX};
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::hold::Hold;
-use crate::journal::Item;
+use crate::journal::{Beginning, Item};
 use crate::open::{Candidate, Purpose, look, remove_all};
 use crate::order::Order;
 use crate::owner::{Condition, Owner, Reason};
 use crate::place::Place;
-use crate::read::{Answer, Ask, Way};
-use crate::reads::Done;
+use crate::read::Way;
 use crate::stats::Stats;
+use crate::store::{Absence, Core, Slot, Threads};
 use crate::stream::Stream;
-use crate::sum::seed_of;
 use crate::sync::{AtomicU64, Mutex, Ordering, RwLock};
-use crate::threads::Threads;
 use crate::volume::{New, Shared, Volume};
 
 /// An invalidation that is still needed.
@@ -124,47 +121,6 @@ impl Drop for Effect {
     fn drop(&mut self) {
         self.core.shared.order.end(self.number);
     }
-}
-
-/// A volume's place in the store, whether it is in use or not.
-pub(crate) struct Slot {
-    /// `None` if it could not be opened.
-    pub(crate) volume: RwLock<Option<Arc<Volume>>>,
-    pub(crate) weight: u32,
-    /// Without a volume, nothing that is there will ever be found: it was taken out before this
-    /// start, or could not be made.
-    is_bare: bool,
-    absence: Mutex<Absence>,
-}
-
-/// The state of a volume that could not be opened.
-#[derive(Debug, Default)]
-struct Absence {
-    /// The reason, in words.
-    why: String,
-    /// When it is tried again, of the monotonic clock.
-    until_ms: u64,
-    /// That goes on.
-    is_tried: bool,
-}
-
-impl Slot {
-    /// True if nothing that is on the volume will ever be found.
-    fn is_void(&self) -> bool {
-        self.volume.read().as_ref().map_or(self.is_bare, |volume| volume.health.is_void())
-    }
-}
-
-/// The part of a store that its threads and its owner share.
-pub(crate) struct Core {
-    pub(crate) slots: Vec<Slot>,
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) beginning: Beginning,
-    /// Counters of volumes that are gone.
-    past: Mutex<Stats>,
-    /// When the sentinel looks next, of the monotonic clock.
-    pub(crate) planned_ms: AtomicU64,
-    pub(crate) threads: Threads,
 }
 
 /// A persistent store of records.
@@ -526,187 +482,6 @@ fn begin(
         }
         Unopened { why, is_bare: new || marked }
     })
-}
-
-impl Core {
-    /// All volumes that could be opened.
-    pub(crate) fn volumes(&self) -> impl Iterator<Item = Arc<Volume>> {
-        self.slots.iter().filter_map(|slot| slot.volume.read().clone())
-    }
-
-    fn volume_at(&self, place: Place) -> Option<Arc<Volume>> {
-        self.slots.get(place.volume())?.volume.read().clone()
-    }
-
-    /// The volume that a record goes to: each has a share by its weight, and a volume that is out
-    /// leaves its share to the others without moving theirs (weighted rendezvous hashing).
-    fn volume_of(&self, hash: u64) -> Option<Arc<Volume>> {
-        let mut best: Option<(f64, Arc<Volume>)> = None;
-        for (number, slot) in (0..).zip(&self.slots) {
-            let Some(volume) = slot.volume.read().clone() else { continue };
-            if !volume.health.is_in() {
-                continue;
-            }
-            let drawn = seed_of(number, &[hash]) >> 11;
-            let share = (drawn as f64 + 0.5) / (1_u64 << 53) as f64;
-            let score = f64::from(slot.weight) / -share.ln();
-            if best.as_ref().is_none_or(|(most, _)| score > *most) {
-                best = Some((score, volume));
-            }
-        }
-        best.map(|(_, volume)| volume)
-    }
-
-    fn live_segments(&self, value: impl Fn(&crate::segment::Segment) -> u64) -> Option<u64> {
-        let mut least = None;
-        for volume in self.volumes() {
-            for segment in &volume.segments {
-                let segment = segment.lock();
-                if segment.counts() {
-                    let value = value(&segment);
-                    least = Some(least.map_or(value, |least: u64| least.min(value)));
-                }
-            }
-        }
-        least
-    }
-
-    /// Begins to write an item to all journals. Those that are out write nothing.
-    fn push(&self, item: &Item) -> Vec<(Arc<Volume>, u64)> {
-        self.note_fallen();
-        // One that is out knows it for the time when it begins anew.
-        let push = |volume: Arc<Volume>| {
-            let is_out = volume.health.is_out();
-            let ticket = volume.journal.push(item.clone());
-            (!is_out).then_some((volume, ticket))
-        };
-        let tickets: Vec<(Arc<Volume>, u64)> = self.volumes().filter_map(push).collect();
-        if self.shared.config.append_waits {
-            tickets.iter().for_each(|(volume, _)| volume.hurry());
-        }
-        tickets
-    }
-
-    /// Lets the others remember volumes that were taken out.
-    fn note_fallen(&self) {
-        let fallen = std::mem::take(&mut *self.shared.fallen.lock());
-        if fallen.is_empty() {
-            return;
-        }
-        let volumes = self.volumes().filter(|volume| !volume.health.is_out());
-        for volume in volumes {
-            for (id, number) in &fallen {
-                volume.journal.push(Item::Out(*id, *number));
-            }
-            volume.hurry();
-        }
-    }
-
-    /// One step of everything.
-    fn step(&self, force: bool) -> bool {
-        let mut worked = false;
-        for volume in self.volumes() {
-            worked |= volume.find_turn();
-            worked |= volume.write_turn(force);
-            worked |= volume.housekeeping();
-            worked |= volume.read_turn();
-        }
-        worked
-    }
-
-    pub(crate) fn tick(self: &Arc<Self>) {
-        self.note_fallen();
-        for (number, slot) in self.slots.iter().enumerate() {
-            let Some(volume) = slot.volume.read().clone() else {
-                self.try_again(number);
-                continue;
-            };
-            volume.expire_reads();
-            if volume.recover() {
-                self.beside(number, move |core| core.revive(number, &volume));
-            }
-        }
-    }
-
-    /// Tries a volume again that was taken out: it begins with nothing.
-    fn revive(&self, number: usize, old: &Arc<Volume>) {
-        let settings = &self.shared.config.volumes[number];
-        let mut all = Beginning { outs: BTreeMap::new(), ..self.beginning.clone() };
-        // What was put before an invalidation and comes to the disk after it is to be found again
-        // with it, also where no other volume has it in its journal.
-        all.add(&old.journal.keep());
-        // A disk that hangs is left alone.
-        let Some(_writer) = old.writer.try_lock() else { return };
-        old.retired.store(true, Ordering::Release);
-        old.end();
-        let valid_from = self.shared.order.now();
-        let begun = look(settings, Some(Arc::clone(&old.lock))).and_then(|found| {
-            found.start(number as u8, &all, Purpose::Void, valid_from, &self.shared)
-        });
-        let Ok(volume) = begun else { return };
-        let volume = Arc::new(volume);
-        old.tallies.add_to(&mut self.past.lock());
-        self.take_in(number, &volume);
-    }
-
-    /// Uses a volume that begins with nothing.
-    fn take_in(&self, number: usize, volume: &Arc<Volume>) {
-        *self.slots[number].volume.write() = Some(Arc::clone(volume));
-        self.serve_volume(volume);
-        self.find_on(volume);
-        self.shared.owner.changed(number, Condition::In);
-    }
-
-    /// Tries a volume again that could not be opened, if it is time.
-    fn try_again(self: &Arc<Self>, number: usize) {
-        if self.shared.now().mono_ms < self.slots[number].absence.lock().until_ms {
-            return;
-        }
-        self.beside(number, move |core| {
-            let opened = core.open_anew(number);
-            let mut absence = core.slots[number].absence.lock();
-            absence.until_ms = core.shared.now().mono_ms + core.shared.config.retry_ms;
-            match opened {
-                Ok(volume) if !core.threads.is_ending() => {
-                    drop(absence);
-                    core.take_in(number, &Arc::new(volume));
-                }
-                Ok(_) => {}
-                Err(why) => absence.why = why.to_string(),
-            }
-        });
-    }
-
-    /// Does work on a volume that may take as long as a disk stands still, unless some goes on.
-    fn beside(self: &Arc<Self>, number: usize, work: impl Fn(&Arc<Self>) + Send + 'static) {
-        if std::mem::replace(&mut self.slots[number].absence.lock().is_tried, true) {
-            return;
-        }
-        let core = Arc::clone(self);
-        let work = move || {
-            work(&core);
-            core.slots[number].absence.lock().is_tried = false;
-        };
-        if self.shared.config.threads {
-            self.threads.spawn("disk-open", work, || ());
-        } else {
-            work();
-        }
-    }
-
-    /// Makes a volume of a directory that could not be used at the start. What it has may be of
-    /// later sessions than this one knows of, and have missed invalidations: it is removed.
-    fn open_anew(&self, number: usize) -> Result<Volume, Error> {
-        let settings = &self.shared.config.volumes[number];
-        let lock = look(settings, None)?.lock;
-        remove_all(&*settings.vfs)?;
-        let mut all = Beginning { outs: BTreeMap::new(), ..self.beginning.clone() };
-        self.volumes().for_each(|volume| all.add(&volume.journal.keep()));
-        let valid_from = self.shared.order.now();
-        let found = look(settings, Some(Arc::clone(&lock)))?;
-        let begun = found.start(number as u8, &all, Purpose::Void, valid_from, &self.shared);
-        begun.inspect_err(|_| _ = remove_all(&*settings.vfs))
-    }
 }
 
 fn no_volume() -> Error {

@@ -1,16 +1,13 @@
 //! Finding what is there at the start, behind a store that runs: newest segments first, by the
 //! tables of those that were full, and record by record in those that a crash left without.
 
-mod finder;
-
 use std::io;
 
-pub(crate) use finder::Finder;
-use finder::Judged;
 use hashbrown::HashSet;
 
 use crate::layout::{
     FRAME_BYTES, Footer, HEADER_BYTES, Header, LISTED, LIVE, PART, ROW_BYTES, Row, SegmentHeader,
+    UNIT,
 };
 use crate::owner::{Found, Reason};
 use crate::place::Place;
@@ -18,7 +15,7 @@ use crate::segment::{Segment, Usage};
 use crate::stats::add;
 use crate::sync::Ordering;
 use crate::vfs::{File, read_all};
-use crate::volume::{Job, Volume};
+use crate::volume::{Finder, Job, Judged, Volume};
 
 /// Records that the owner is told of at once.
 const BATCH: usize = 4096;
@@ -226,7 +223,7 @@ impl Volume {
         let mut at = FRAME_BYTES;
         while at < window.end {
             let Some(header) = self.record_at(&mut window, epoch, at)? else {
-                at += crate::config::UNIT;
+                at += UNIT;
                 continue;
             };
             let row = Row::new(&header, at, self.blocks.record_len(header.payload()) as u32);

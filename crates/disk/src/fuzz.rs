@@ -5,12 +5,12 @@ use std::sync::Arc;
 use base::Now;
 use bytes::Bytes;
 
-use crate::layout::Superblock;
-use crate::open::SUPERBLOCK;
+use crate::ask::Ask;
+use crate::layout::{SUPERBLOCK, Superblock};
 use crate::owner::{Condition, Found, Owner};
 use crate::place::Place;
 use crate::vfs::Memory;
-use crate::{Ask, Body, Clock, Config, Disk, Entry, Opened, VolumeConfig};
+use crate::{Body, Clock, Config, Disk, Entry, Opened, VolumeConfig};
 
 /// An owner that takes nothing to heart.
 struct Nobody;

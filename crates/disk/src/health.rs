@@ -1,15 +1,10 @@
 //! The health of a volume: how many failures it takes until the store goes on without it.
 
-mod state;
-
-pub(crate) use state::Health;
-use state::{IN, OUT, PAUSING, often};
-
 use crate::owner::{Condition, Reason};
 use crate::stats::add;
 use crate::sync::Ordering;
 use crate::vfs::{Vfs, replace};
-use crate::volume::Volume;
+use crate::volume::{IN, OUT, PAUSING, Volume, often};
 
 /// The file that remembers why a volume was taken out.
 const MARKER: &str = "out";

@@ -2,6 +2,7 @@
 //! know. Each commit is one frame, and none is written before the one before it is durable. So a
 //! frame that is whole behind one that is not shows that something durable was lost.
 
+mod beginning;
 mod frame;
 mod item;
 mod keep;
@@ -12,12 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Now;
+pub(crate) use beginning::Beginning;
 use frame::{encode_frame, file_name};
 pub(crate) use item::Item;
 pub(crate) use keep::Keep;
 pub(crate) use past::{Chain, Past};
 
-use crate::beginning::Beginning;
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::vfs::{File, Vfs, write_all};
 

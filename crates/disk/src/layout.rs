@@ -1,8 +1,13 @@
 //! The bytes of a volume: superblock, segments' headers and footers, records. The head comment of
 //! the crate shows them.
 
-use crate::config::UNIT;
 use crate::sum::{self, Binding, SUM_BYTES, seed_of};
+
+/// Records begin at multiples of so many bytes.
+pub(crate) const UNIT: u32 = 64;
+
+/// The file of the two superblocks.
+pub(crate) const SUPERBLOCK: &str = "superblock";
 
 /// The format that this program writes, and the only one that it reads.
 pub(crate) const FORMAT: u32 = 1;

@@ -7,6 +7,11 @@
 //! must never answer with a byte that it has not checked, and never make a caller of [`Disk::put`],
 //! [`Disk::forget`] or [`Disk::read_now`] wait for a disk.
 //!
+//! The bytes of a volume and their checksums (`layout`, `sum`, `place`) are at the bottom;
+//! `journal`, `segment` and `snapshot` are made of them. `volume` is a volume in use, as data, and
+//! `store` is all of them together. What works on these (`read`, `writer`, `find`, `reclaim`,
+//! `health`, `open`, `threads`) stands above, and [`Disk`] at the top.
+//!
 //! # A volume
 //! A volume is a directory of one disk, mode 0700, with files of mode 0600:
 //!
@@ -126,7 +131,7 @@
 //! 21 for those that were asked for. The newest two snapshots are kept, with all journals since the
 //! older.
 
-mod beginning;
+mod ask;
 mod body;
 mod buffers;
 mod checkpoint;
@@ -147,10 +152,12 @@ mod place;
 mod read;
 mod reads;
 mod reclaim;
+mod revive;
 mod rows;
 mod segment;
 mod snapshot;
 mod stats;
+mod store;
 mod stream;
 mod sum;
 mod sync;
@@ -165,6 +172,7 @@ pub mod fuzz;
 #[cfg(test)]
 mod tests;
 
+pub use ask::{Answer, Ask, Done, Seal};
 pub use body::{Body, Lent};
 pub use config::{Clock, Config, VolumeConfig};
 pub use disk::{Disk, Durability, Effect, Invalidation, Opened};
@@ -174,7 +182,5 @@ pub use hold::Hold;
 pub use owner::{Condition, Found, Owner, Reason};
 pub use part::Part;
 pub use place::Place;
-pub use read::{Answer, Ask, Seal};
-pub use reads::Done;
 pub use stats::Stats;
 pub use stream::{Pushed, Stream};

@@ -7,26 +7,21 @@ use std::sync::Arc;
 use base::HashSeed;
 use hashbrown::HashMap;
 
-use crate::beginning::Beginning;
 use crate::config::VolumeConfig;
 use crate::error::Error;
-use crate::find::Finder;
-use crate::health::{self, Health};
-use crate::journal::{Chain, Journal, Past};
-use crate::layout::{Blocks, Copied, FRAME_BYTES, SUPER_BYTES, SegmentHeader, Superblock};
+use crate::health;
+use crate::journal::{Beginning, Chain, Journal, Past};
+use crate::layout::{
+    Blocks, Copied, FRAME_BYTES, SUPER_BYTES, SUPERBLOCK, SegmentHeader, Superblock,
+};
 use crate::order::Order;
 use crate::owner::Reason;
-use crate::reads::ReadQueue;
 use crate::segment::{Segment, Usage};
 use crate::snapshot::{self, Snapshot};
 use crate::stats::{Tallies, add};
 use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::vfs::{File, Vfs, read_all, write_all};
-use crate::volume::{Front, Shared, Volume};
-use crate::writer::Writer;
-
-/// The file of the two superblocks.
-pub(crate) const SUPERBLOCK: &str = "superblock";
+use crate::volume::{Finder, Front, Health, ReadQueue, Shared, Volume, Writer};
 
 /// Bytes of one data file, about.
 const FILE_BYTES: u64 = 16 << 30;
@@ -58,6 +53,15 @@ pub(crate) enum Purpose {
     Void,
     /// To be looked at: nothing is written.
     Look,
+}
+
+/// All that a volume in use begins with, beside its journal.
+struct Basis {
+    superblock: Superblock,
+    files: Vec<Arc<dyn File>>,
+    finder: Finder,
+    /// The generation of the newest snapshot; 0 without one.
+    snapshot: u64,
 }
 
 fn lock(vfs: &dyn Vfs) -> Result<Locked, Error> {
@@ -249,7 +253,8 @@ impl Candidate {
             }
             Purpose::Void => Finder::of_nothing(),
         };
-        let volume = self.volume(number, superblock, files, (finder, snapshot), shared);
+        let basis = Basis { superblock, files, finder, snapshot };
+        let volume = self.volume(number, basis, shared);
         volume.journal.carry(all);
         if purpose != Purpose::Look {
             volume.rotate(generation).map_err(&making)?;
@@ -332,14 +337,8 @@ impl Candidate {
         Ok(files)
     }
 
-    fn volume(
-        mut self,
-        number: u8,
-        superblock: Superblock,
-        files: Vec<Arc<dyn File>>,
-        (finder, snapshot): (Finder, u64),
-        shared: &Arc<Shared>,
-    ) -> Volume {
+    fn volume(mut self, number: u8, basis: Basis, shared: &Arc<Shared>) -> Volume {
+        let Basis { superblock, files, finder, snapshot } = basis;
         let key = superblock.key();
         let segments = 0..superblock.segments;
         let room = &shared.config.index;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::config::UNIT;
+use crate::layout::UNIT;
 
 /// A record's place: volume (6 bits), segment (20), a tag of the segment's epoch (18) and the unit
 /// of 64 bytes within the segment (20). The tag keeps whoever is late with an old place away from

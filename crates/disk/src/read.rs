@@ -1,14 +1,12 @@
 //! Reading records. Every block is checked before any of its bytes leaves this file.
 
-mod ask;
-
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use ask::{Answer, Ask, Seal};
 use bytes::Bytes;
 
+use crate::ask::{Answer, Ask, Seal};
 use crate::error::{Damage, Error};
 use crate::health::Trouble;
 use crate::journal::Item;

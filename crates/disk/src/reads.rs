@@ -1,21 +1,16 @@
 //! Reads that wait for the disk: a bounded queue, a few threads, and an answer at the deadline,
 //! whatever the disk does.
 
-mod queue;
-
 use std::sync::Arc;
 
-pub use queue::Done;
-pub(crate) use queue::ReadQueue;
-use queue::Request;
-
+use crate::ask::{Ask, Done};
 use crate::error::Error;
 use crate::health::Trouble;
 use crate::place::Place;
-use crate::read::{Ask, Way};
+use crate::read::Way;
 use crate::stats::add;
 use crate::sync::Mutex;
-use crate::volume::Volume;
+use crate::volume::{Request, Volume};
 
 impl Volume {
     /// Reads a record when a thread is free; answers at `deadline_ms` at the latest.

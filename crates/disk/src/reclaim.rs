@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::layout::{ASKED, Header, IS_LISTED, IS_PART, LISTED, LIVE, PART, Row};
 use crate::part::Part;
 use crate::place::Place;
-use crate::segment::{Segment, Usage};
+use crate::segment::{Segment, SegmentUse, Usage};
 use crate::stats::add;
 use crate::sync::Ordering;
 use crate::volume::{Job, New, Volume};
@@ -25,15 +25,14 @@ const SPARED: usize = 4;
 
 /// A segment, as far as its value goes.
 struct Victim {
-    segment: u32,
-    epoch: u64,
+    used: SegmentUse,
     worth: u64,
 }
 
 impl Victim {
     fn of(number: u32, segment: &Segment) -> Self {
         let worth = segment.live_bytes + segment.asked_bytes * (ASKED_WORTH - 1);
-        Self { segment: number, epoch: segment.epoch, worth }
+        Self { used: SegmentUse { segment: number, epoch: segment.epoch }, worth }
     }
 }
 
@@ -54,12 +53,12 @@ impl Volume {
         if !is_short && !knows_much {
             return false;
         }
-        let Some((segment, epoch)) = self.least() else { return false };
-        if !self.segments[segment as usize].lock().leave() {
+        let Some(least) = self.least() else { return false };
+        if !self.segments[least.segment as usize].lock().leave() {
             // Somebody has just begun to need it.
             return true;
         }
-        let dropped = self.empty_segment((segment, epoch), knows_much);
+        let dropped = self.empty_segment(least, knows_much);
         add(&self.tallies.dropped, dropped);
         add(&self.tallies.dropped_index, if knows_much { dropped } else { 0 });
         true
@@ -77,23 +76,24 @@ impl Volume {
     }
 
     /// The segment with the least value: the worth of its records, which fades with age.
-    fn least(&self) -> Option<(u32, u64)> {
+    fn least(&self) -> Option<SegmentUse> {
         let sealed = (0..).zip(&self.segments).filter_map(|(number, slot)| {
             let segment = slot.lock();
             segment.may_leave().then(|| Victim::of(number, &segment))
         });
         let mut victims: Vec<Victim> = sealed.collect();
-        victims.sort_unstable_by_key(|victim| victim.epoch);
+        victims.sort_unstable_by_key(|victim| victim.used.epoch);
         let count = victims.len() as u64;
         // The oldest is worth a part of what it would be worth as the newest.
         let value = |(age, victim): &(u64, &Victim)| victim.worth * (age + count / 4 + 1);
-        let least = (0..).zip(&victims).min_by_key(value)?;
-        Some((least.1.segment, least.1.epoch))
+        let (_, least) = (0..).zip(&victims).min_by_key(value)?;
+        Some(least.used)
     }
 
     /// Empties a segment; returns how many records were dropped. Where that is to free memory at
     /// least half of it goes: what moves on takes as much as before.
-    fn empty_segment(&self, (segment, epoch): (u32, u64), frees_memory: bool) -> u64 {
+    fn empty_segment(&self, from: SegmentUse, frees_memory: bool) -> u64 {
+        let SegmentUse { segment, epoch } = from;
         let rows: Vec<Row> = {
             let known = self.segments[segment as usize].lock();
             known.rows.iter().filter(|row| row.is(LIVE)).copied().collect()
@@ -115,7 +115,7 @@ impl Volume {
                 budget -= u64::from(row.room());
             }
         }
-        let dropped = self.move_parts((segment, epoch), &rows, is_little, &mut budget);
+        let dropped = self.move_parts(from, &rows, is_little, &mut budget);
         let left: Vec<(Place, Row)> = {
             let mut known = self.segments[segment as usize].lock();
             let live = known.rows.iter().filter(|row| row.is(LIVE));
@@ -169,8 +169,8 @@ impl Volume {
 
     /// Parts in the segment: those of a body that was asked for, or of every one, move on, with a
     /// new list; without them the others are worth nothing. Returns how many bodies were dropped.
-    fn move_parts(&self, from: (u32, u64), rows: &[Row], every: bool, budget: &mut u64) -> u64 {
-        let (segment, epoch) = from;
+    fn move_parts(&self, from: SegmentUse, rows: &[Row], every: bool, budget: &mut u64) -> u64 {
+        let SegmentUse { segment, epoch } = from;
         let mut dropped = 0;
         if !rows.iter().any(|row| row.is(PART)) {
             return dropped;

@@ -27,6 +27,13 @@ pub(crate) enum Usage {
     Bad,
 }
 
+/// One use of a segment, from when it was opened until it is opened again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentUse {
+    pub(crate) segment: u32,
+    pub(crate) epoch: u64,
+}
+
 /// One segment.
 #[derive(Debug)]
 pub(crate) struct Segment {

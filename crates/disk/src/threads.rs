@@ -1,16 +1,12 @@
 //! The threads of a store: for each volume one that writes, one for the journal, a few that read,
 //! and one that finds what is there; and one that looks after all of them.
 
-mod running;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use running::Threads;
-
-use crate::disk::Core;
 use crate::health::Trouble;
 use crate::stats::add;
+use crate::store::Core;
 use crate::sync::{MutexGuard, Ordering};
 use crate::volume::Volume;
 
@@ -77,6 +73,18 @@ impl Core {
             self.threads.bell.wait_for(&mut ending, Duration::from_millis(wait_ms));
             MutexGuard::unlocked(&mut ending, || self.tick());
         }
+    }
+
+    /// One step of everything that threads do.
+    pub(crate) fn step(&self, force: bool) -> bool {
+        let mut worked = false;
+        for volume in self.volumes() {
+            worked |= volume.find_turn();
+            worked |= volume.write_turn(force);
+            worked |= volume.housekeeping();
+            worked |= volume.read_turn();
+        }
+        worked
     }
 
     /// Ends all threads.

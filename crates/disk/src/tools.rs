@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::beginning::Beginning;
+use crate::ask::{Answer, Ask};
 use crate::config::{Clock, Config, VolumeConfig};
 use crate::error::Error;
+use crate::journal::Beginning;
 use crate::layout::{LIVE, PART, Row};
 use crate::open::{self, Purpose, look};
 use crate::order::Order;
 use crate::owner::{Condition, Found, Owner, Reason};
 use crate::place::Place;
-use crate::read::{Answer, Ask, Way};
+use crate::read::Way;
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::vfs::Vfs;

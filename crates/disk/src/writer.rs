@@ -1,25 +1,21 @@
 //! The writer of a volume: takes records from the queue in their order, writes them in runs, and
 //! makes them durable together. What the disk refuses is lost, and costs nobody more than that.
 
-mod notes;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-use notes::Needless;
-pub(crate) use notes::Writer;
 use rustix::io::Errno;
 
 use crate::health::Trouble;
 use crate::journal::Item;
-use crate::layout::{FRAME_BYTES, Footer, LIVE, Row, SegmentHeader};
+use crate::layout::{FRAME_BYTES, Footer, LIVE, Row, SegmentHeader, UNIT};
 use crate::place::Place;
 use crate::segment::Usage;
 use crate::stats::add;
 use crate::sync::Ordering;
 use crate::vfs::write_all;
-use crate::volume::{Job, Queued, Volume};
+use crate::volume::{Job, Needless, Queued, Volume, Writer};
 
 /// Bytes that are written in one go: beyond it disks get no faster.
 const RUN_BYTES: usize = 4 << 20;
@@ -107,7 +103,7 @@ impl Volume {
             }
             Job::Erase { place, epoch, room } => {
                 self.write_run(writer, run);
-                let (segment, at) = (place.segment(), place.unit() * crate::config::UNIT);
+                let (segment, at) = (place.segment(), place.unit() * UNIT);
                 let still = self.segments[segment as usize].lock().epoch == epoch;
                 if still {
                     let bytes = vec![0; room as usize];
@@ -157,7 +153,7 @@ impl Volume {
         }
         // A body that has become shorter or longer than it was said to be has no place here.
         let end = (queued.offset - run.at) as usize + queued.len as usize;
-        let end = end.next_multiple_of(crate::config::UNIT as usize);
+        let end = end.next_multiple_of(UNIT as usize);
         run.bytes.resize(end, 0);
         run.records.push(queued);
     }

@@ -57,7 +57,8 @@ pub(crate) fn open_for(core: &CoreCtx, most: u64, requests: u64) -> Arc<Account>
 pub(crate) fn hold_waiting(
     account: &Arc<Account>,
     client: Peer,
-    (request, slow): (&Request, &Slow),
+    request: &Request,
+    slow: &Slow,
 ) -> Result<Held, Full> {
     serve(account, client);
     let heads = HEADS * request.memory() as u64;

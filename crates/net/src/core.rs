@@ -1,18 +1,22 @@
 //! One core's side of the network: scratch memory, the sweep, and what connections need of the
-//! rest.
+//! rest. Nothing here knows what works on it.
+
+mod calls;
+mod handshakes;
+mod prepared;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+pub(crate) use calls::Calls;
 use flow::Core;
+pub(crate) use handshakes::Handshakes;
+pub(crate) use prepared::{Prepared, fields, lines_of};
 use tls::Session;
 
 use crate::guard::Sweep;
-use crate::h2::Prepared;
-use crate::handshake::Handshakes;
 use crate::peers::Peers;
-use crate::room::Calls;
 use crate::scratch::{Scratch, Work};
 
 /// Bytes one read takes at most. More than a socket usually holds, so that a short read says

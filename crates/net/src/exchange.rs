@@ -3,10 +3,14 @@
 //!
 //! It knows nothing of frames and sockets. An engine says what happened.
 
-use base::{Counter, Counters, Limit, Limits};
+use std::rc::Rc;
+
+use base::{Counter, Counters, Limit, Limits, Now};
 use flow::finish::{Started, Told};
 use flow::{LiveRef, Peer, Reply, pages};
 use message::{Request, Status};
+use observe::CipherSuite;
+use tls::Secured;
 
 use crate::account;
 use crate::core::CoreCtx;
@@ -78,6 +82,27 @@ pub(crate) fn client_left() -> Option<Reply> {
     Status::new(CLIENT_CLOSED).map(|status| pages::refused(status, reason))
 }
 
+/// The cipher suite of a connection, as logs tell it.
+pub(crate) fn suite(secured: Option<&Rc<Secured>>) -> CipherSuite {
+    CipherSuite(secured.map_or(0, |secured| secured.suite()))
+}
+
+/// A moment, by the clock and as the log tells it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) now: Now,
+    /// Microseconds of the log's clock.
+    pub(crate) us: u64,
+}
+
+impl Moment {
+    /// The present one.
+    pub(crate) fn now(core: &CoreCtx) -> Self {
+        let now = core.flow.now();
+        Self { now, us: core.flow.log.micros(now) }
+    }
+}
+
 /// Facts about an exchange for the log that are known before its answer is sent.
 pub(crate) struct Note<'a> {
     pub(crate) client: Peer,
@@ -101,7 +126,9 @@ impl<'a> Note<'a> {
     pub(crate) fn ready_now(
         core: &CoreCtx,
         client: Peer,
-        (live, request, started): (&'a LiveRef, &'a Request, &'a Started),
+        live: &'a LiveRef,
+        request: &'a Request,
+        started: &'a Started,
     ) -> Self {
         let reply_us = Some(core.flow.log.micros(core.flow.now()));
         Self { client, live, request, started, reply_us }

@@ -1,7 +1,5 @@
 //! TLS handshakes on a core's loop: timed, counted, and never more at once than a core can bear.
 
-mod under_way;
-
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -11,12 +9,10 @@ use std::task::{Context, Poll, ready};
 use base::{Counter, Limit};
 use flow::{Part, pages};
 use message::{Request, Status};
-use observe::CipherSuite;
 use tls::{Handshake, HandshakeError, Secured, Server};
 use tokio::io::{AsyncRead, ReadBuf};
-pub(crate) use under_way::Handshakes;
 
-use crate::core::CoreCtx;
+use crate::core::{CoreCtx, Handshakes};
 use crate::guard::{Guard, Phase};
 use crate::head::append;
 use crate::stream::{Now, Socket, Stream};
@@ -99,11 +95,6 @@ pub(crate) async fn shake(
             None
         }
     }
-}
-
-/// The cipher suite of a connection, as logs tell it.
-pub(crate) fn suite(secured: Option<&Rc<Secured>>) -> CipherSuite {
-    CipherSuite(secured.map_or(0, |secured| secured.suite()))
 }
 
 enum Failure {

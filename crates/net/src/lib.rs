@@ -3,22 +3,26 @@
 //! One pinned thread per core, each with its own runtime, its own listening sockets
 //! (`SO_REUSEPORT`) and its own connections, which never leave it. Nothing here decides about
 //! caching or policy.
+//!
+//! `core` is what the connections of a core share, as data. Above it stand the parts that every
+//! engine needs (`account`, `stream`, `segments`, `exchange`, `tunnel`, `ending`), then the two
+//! engines' loops, `h1` and `h2`, which do not know each other, and at the top `worker`, which
+//! accepts connections and hands each to one of them.
 
 mod account;
 mod again;
 mod claim;
-mod conn;
 mod core;
 mod diag;
-mod early;
+mod ending;
 mod exchange;
 mod file;
 mod grip;
 mod guard;
+mod h1;
 mod h2;
 mod handshake;
 mod head;
-mod last;
 mod listener;
 mod log;
 mod pace;
@@ -32,8 +36,6 @@ mod segments;
 mod stream;
 mod syslog;
 mod tunnel;
-mod upload;
-mod wait;
 mod wire;
 mod worker;
 

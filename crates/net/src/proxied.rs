@@ -68,26 +68,6 @@ impl Ends {
         }
     }
 
-    /// The connection as programs see it, if one is in force, with its socket where one works on
-    /// that.
-    fn know(
-        &mut self,
-        known: &mut Option<Box<Known>>,
-        stream: &mut Stream,
-        (live, guard, secured): (&Live, &Rc<Guard>, Option<&Rc<Secured>>),
-    ) {
-        let sites = live.listed.iter().filter_map(|site| site.vcl.as_ref());
-        let mut programs = sites.chain(live.labels.values()).peekable();
-        if programs.peek().is_none() {
-            return;
-        }
-        let known =
-            known.get_or_insert_with(|| Known::new(self.line(stream, live, secured), guard));
-        if programs.any(|one| one.program().uses().socket) {
-            stream.hand_to(known);
-        }
-    }
-
     fn line(&mut self, stream: &Stream, live: &Live, secured: Option<&Rc<Secured>>) -> Line {
         let pair = self.pair(stream);
         let local = stream.local_addr();
@@ -130,6 +110,32 @@ impl Ends {
     }
 }
 
+/// A connection with its two ends, to be shown to programs.
+pub(crate) struct Link<'a> {
+    pub(crate) ends: &'a mut Ends,
+    pub(crate) stream: &'a mut Stream,
+    pub(crate) guard: &'a Rc<Guard>,
+    pub(crate) secured: Option<&'a Rc<Secured>>,
+}
+
+impl Link<'_> {
+    /// The connection as programs see it, if one is in force, with its socket where one works on
+    /// that.
+    fn show(self, known: &mut Option<Box<Known>>, live: &Live) {
+        let Self { ends, stream, guard, secured } = self;
+        let sites = live.listed.iter().filter_map(|site| site.vcl.as_ref());
+        let mut programs = sites.chain(live.labels.values()).peekable();
+        if programs.peek().is_none() {
+            return;
+        }
+        let known =
+            known.get_or_insert_with(|| Known::new(ends.line(stream, live, secured), guard));
+        if programs.any(|one| one.program().uses().socket) {
+            stream.hand_to(known);
+        }
+    }
+}
+
 /// A connection as the programs in force see it.
 #[derive(Default)]
 pub(crate) struct View {
@@ -141,15 +147,10 @@ pub(crate) struct View {
 impl View {
     /// Facts for programs, if any program is in force; found out once for each version of the
     /// configuration.
-    pub(crate) fn line(
-        &mut self,
-        (version, live): (u64, &Live),
-        (ends, stream, guard): (&mut Ends, &mut Stream, &Rc<Guard>),
-        secured: Option<&Rc<Secured>>,
-    ) -> Option<&Line> {
+    pub(crate) fn line(&mut self, version: u64, live: &Live, link: Link<'_>) -> Option<&Line> {
         if self.version != Some(version) {
             self.version = Some(version);
-            ends.know(&mut self.known, stream, (live, guard, secured));
+            link.show(&mut self.known, live);
         }
         self.known.as_ref().map(|known| &known.line)
     }

@@ -6,14 +6,11 @@
 //! newcomer calls the other cores, and waits a while for what they can do. Connections that are in
 //! already and would take more end none that has just come in: its request is on its way.
 
-mod calls;
-
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::memory::Opened;
 use base::{Counter, Limit};
-pub(crate) use calls::Calls;
 
 use crate::core::CoreCtx;
 use crate::guard::Leaving;

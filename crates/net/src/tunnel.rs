@@ -142,6 +142,15 @@ enum State {
     Broken,
 }
 
+/// The carrier of a tunnel: its core, the guard that times it, and the account that holds what
+/// waits for a slow reader.
+#[derive(Clone, Copy)]
+pub(crate) struct Carrier<'a> {
+    pub(crate) core: &'a CoreCtx,
+    pub(crate) guard: &'a Guard,
+    pub(crate) account: &'a Arc<Account>,
+}
+
 /// One direction.
 #[derive(Debug, Default)]
 struct Direction {
@@ -169,10 +178,11 @@ impl Direction {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        (core, account): (&CoreCtx, &Arc<Account>),
+        carrier: Carrier<'_>,
         from: &mut impl Side,
         to: &mut impl Side,
     ) -> Poll<Result<(), SourceBroke>> {
+        let Carrier { core, account, .. } = carrier;
         loop {
             if self.is_over() {
                 return Poll::Ready(Ok(()));
@@ -238,9 +248,7 @@ impl Direction {
 
 /// A tunnel under way.
 pub(crate) struct Run<'a> {
-    core: &'a CoreCtx,
-    guard: &'a Guard,
-    account: &'a Arc<Account>,
+    carrier: Carrier<'a>,
     origin: Box<Tunnel>,
     up: Direction,
     down: Direction,
@@ -248,26 +256,27 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// `early` is what the client sent behind its request: that is the other protocol's now. What
-    /// waits for a slow reader is held for `account`. `place` is given back before the tunnel no
-    /// longer counts as open.
+    /// `early` is what the client sent behind its request: that is the other protocol's now.
+    /// `place` is given back before the tunnel no longer counts as open.
     pub(crate) fn new(
-        (core, guard, account): (&'a CoreCtx, &'a Guard, &'a Arc<Account>),
+        carrier: Carrier<'a>,
         origin: Box<Tunnel>,
         early: Vec<u8>,
         place: Option<Entry>,
     ) -> Self {
+        let Carrier { core, account, .. } = carrier;
         core.flow.counters.inc(Counter::Tunnels);
         core.flow.counters.inc(Counter::TunnelsOpen);
         let mut up = Direction::holding(early);
         up.buffered.set_anyway(up.held.capacity() as u64, account);
-        Self { core, guard, account, origin, up, down: Direction::default(), place }
+        Self { carrier, origin, up, down: Direction::default(), place }
     }
 
     /// Carries bytes until both sides have ended, one breaks, or a limit says enough; the result is
     /// how many bytes the origin and the client got.
     pub(crate) async fn carry(mut self, client: &RefCell<&mut impl Side>) -> (u64, u64) {
-        self.guard.enter(Phase::Tunnel, self.core.flow.now().mono_ms);
+        let Carrier { core, guard, .. } = self.carrier;
+        guard.enter(Phase::Tunnel, core.flow.now().mono_ms);
         let ended = poll_fn(|cx| self.poll(cx, &mut **client.borrow_mut())).await;
         // A limit, or the end of a drain, ends both sides in order.
         if ended != TunnelEnd::Expired {
@@ -282,14 +291,17 @@ impl<'a> Run<'a> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, client: &mut impl Side) -> Poll<TunnelEnd> {
-        let Self { core, guard, account, origin, up, down, .. } = self;
+        let Self { carrier, origin, up, down, .. } = self;
+        let carrier = *carrier;
+        let Carrier { core, guard, .. } = carrier;
         if guard.poll_expired(cx).is_ready() {
             return Poll::Ready(TunnelEnd::Expired);
         }
         let (sent, got) = (up.moved, down.moved);
-        let held = (*core, *account);
-        let lanes =
-            [up.poll(cx, held, client, &mut **origin), down.poll(cx, held, &mut **origin, client)];
+        let lanes = [
+            up.poll(cx, carrier, client, &mut **origin),
+            down.poll(cx, carrier, &mut **origin, client),
+        ];
         let (sent, got) = (up.moved - sent, down.moved - got);
         let counters = &core.flow.counters;
         if sent > 0 || got > 0 {
@@ -315,7 +327,7 @@ impl Drop for Run<'_> {
     fn drop(&mut self) {
         // Whoever sees that no tunnel is open finds room for one, on every core.
         self.place = None;
-        self.core.flow.counters.dec(Counter::TunnelsOpen);
+        self.carrier.core.flow.counters.dec(Counter::TunnelsOpen);
     }
 }
 

@@ -24,18 +24,17 @@ use tokio::sync::watch;
 
 use crate::again::keep;
 use crate::claim::{self, Sharing};
-use crate::conn::Conn;
-use crate::core::CoreCtx;
+use crate::core::{Calls, CoreCtx};
 use crate::guard::{Guard, Phase};
+use crate::h1::{self, Conn};
 use crate::h2;
 use crate::handshake;
 use crate::listener::{self, At, Bound, Listener, SocketFile};
 use crate::peers::{Entry, Peers, Refused};
 use crate::proxied::{self, Begun, Ends};
 use crate::pulse::Pulse;
-use crate::room::{self, Calls};
+use crate::room;
 use crate::stream::Stream;
-use crate::wait;
 use crate::wire::Wire;
 
 /// Pause after an accept failed for want of descriptors or memory: trying at once would only burn
@@ -658,7 +657,7 @@ impl Arrived {
             conn.either = h2c;
             conn
         };
-        wait::serve(conn, core).await;
+        h1::serve(conn, core).await;
         drop(open);
     }
 }

@@ -4,16 +4,7 @@
 //! lookup allocates: of each family there is a table of the places where the deciding entry
 //! changes, and an address is looked for by halving.
 
-#[cfg(test)]
-mod tests;
-
 use std::net::IpAddr;
-
-use crate::ast;
-use crate::source::Span;
-use crate::tag::Tag;
-use crate::text::address;
-use crate::world::World;
 
 /// A list of networks, some of them excluded.
 #[derive(Debug)]
@@ -27,75 +18,27 @@ pub struct Acl {
 
 /// An entry, as it is kept once the tables are made.
 #[derive(Debug)]
-struct Entry {
-    negated: bool,
+pub(crate) struct Entry {
+    /// Addresses under it are kept out.
+    pub(crate) negated: bool,
     /// As the log tells it: `"10.0.0.0"/8`.
-    shown: Box<str>,
-}
-
-/// A fault in a list, or something odd in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Where.
-    pub span: Span,
-    /// The message.
-    pub message: String,
-    /// The entry that it contradicts.
-    pub other: Option<Span>,
-    /// Advice on how to correct the fault.
-    pub help: Option<String>,
-}
-
-/// Addresses of one family whose first `bits` bits are those of `first`, with the entry that names
-/// them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Network {
-    first: u128,
-    bits: u32,
-    entry: usize,
+    pub(crate) shown: Box<str>,
 }
 
 /// Places where the deciding entry changes, in order: from that address on, up to the next place,
 /// it is this one.
-type Boundaries = Vec<(u128, Option<usize>)>;
-
-/// The flags of a list.
-#[derive(Clone, Copy, Debug)]
-struct Flags {
-    log: bool,
-    pedantic: bool,
-}
+pub(crate) type Boundaries = Vec<(u128, Option<usize>)>;
 
 impl Acl {
-    /// Makes one of its declaration. `resolve` knows the addresses of host names. With the list
-    /// comes what is odd about it.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it.
-    pub fn build(
-        acl: &ast::AclDeclaration,
-        resolve: &dyn Fn(&str) -> Result<Vec<IpAddr>, String>,
-    ) -> Result<(Self, Vec<Fault>), Vec<Fault>> {
-        let mut building = Building::default();
-        let flags = building.flags(acl);
-        let mut entries = Vec::new();
-        for (number, entry) in acl.entries.iter().enumerate() {
-            let hosts = building.hosts(entry, resolve);
-            let shown = match (hosts.first(), flags.pedantic) {
-                (Some(host), false) => building.shown(entry, *host),
-                _ => shown(entry).into(),
-            };
-            for host in hosts {
-                building.network(number, entry, host, flags.pedantic);
-            }
-            entries.push(Entry { negated: entry.negated, shown });
-        }
-        let [v4, v6] = [false, true].map(|is_v6| building.table(is_v6, acl));
-        if !building.faults.is_empty() {
-            return Err(building.faults);
-        }
-        let name = acl.name.text.clone();
-        Ok((Self { name, entries, v4, v6, log: flags.log }, building.warnings))
+    /// A list of these entries, with a table of IPv4 and one of IPv6. With `log`, each look at it
+    /// has a line for the log.
+    pub(crate) fn new(
+        name: Box<str>,
+        entries: Vec<Entry>,
+        [v4, v6]: [Boundaries; 2],
+        log: bool,
+    ) -> Self {
+        Self { name, entries, v4, v6, log }
     }
 
     /// Its name.
@@ -108,8 +51,9 @@ impl Acl {
         self.deciding(addr).is_some_and(|entry| !entry.negated)
     }
 
-    /// The same, with a line in the log where the list has `+log`.
-    pub fn check(&self, world: &dyn World, addr: IpAddr) -> bool {
+    /// Returns true if the list lets `addr` in. Where the list has `+log`, `log` gets the line that
+    /// says so.
+    pub fn check(&self, addr: IpAddr, log: impl FnOnce(&str)) -> bool {
         let entry = self.deciding(addr);
         if self.log {
             let text = match entry {
@@ -117,7 +61,7 @@ impl Acl {
                 Some(Entry { negated: true, shown }) => format!("NEG_MATCH {} {shown}", self.name),
                 Some(Entry { negated: false, shown }) => format!("MATCH {} {shown}", self.name),
             };
-            world.log(Tag::Acl, text.as_bytes());
+            log(&text);
         }
         entry.is_some_and(|entry| !entry.negated)
     }
@@ -132,202 +76,4 @@ impl Acl {
         let (_, entry) = table.get(after.checked_sub(1)?)?;
         entry.map(|entry| &self.entries[entry])
     }
-}
-
-/// A list that is being made.
-#[derive(Default)]
-struct Building {
-    v4: Vec<Network>,
-    v6: Vec<Network>,
-    faults: Vec<Fault>,
-    warnings: Vec<Fault>,
-}
-
-/// An address that an entry names, with the bits of its mask.
-#[derive(Clone, Copy)]
-struct Host {
-    addr: IpAddr,
-    bits: u32,
-}
-
-impl Building {
-    fn fault(&mut self, span: Span, message: String) -> &mut Fault {
-        self.faults.push(Fault { span, message, other: None, help: None });
-        self.faults.last_mut().expect("it was just put there")
-    }
-
-    fn flags(&mut self, acl: &ast::AclDeclaration) -> Flags {
-        let mut flags = Flags { log: false, pedantic: true };
-        for ast::AclFlag { is_on, name, inner } in &acl.flags {
-            match &*name.text {
-                "log" => flags.log = *is_on,
-                "pedantic" => flags.pedantic = *is_on,
-                // How Varnish keeps the list in memory, and (from 7.5) whether it joins neighbours.
-                "table" | "fold" => {}
-                other => {
-                    let fault = self.fault(name.span, format!("an acl has no flag `{other}`"));
-                    fault.help = Some("its flags are log, pedantic, table and fold".to_string());
-                }
-            }
-            // `fold(-report)` has Varnish be silent about what it joins, as this always is.
-            let is_known =
-                |own: &ast::AclFlag| &*name.text == "fold" && &*own.name.text == "report";
-            if let Some(other) = inner.iter().find(|own| !is_known(own)) {
-                let message = format!("`{}` has no flag `{}`", name.text, other.name.text);
-                self.fault(other.name.span, message).help =
-                    Some("only fold has one: `fold(-report)`".to_string());
-            }
-        }
-        flags
-    }
-
-    /// The addresses that an entry names; `None` where that is a fault, or where there may be
-    /// no address.
-    fn hosts(
-        &mut self,
-        entry: &ast::AclEntry,
-        resolve: &dyn Fn(&str) -> Result<Vec<IpAddr>, String>,
-    ) -> Vec<Host> {
-        let (text, span) = &entry.host;
-        // The mask may stand within the string.
-        let inner = text.split_once('/').and_then(|(host, bits)| Some((host, bits.parse().ok()?)));
-        let (host, mask) = match (inner, entry.mask) {
-            (Some((host, bits)), None) => (host, Some((bits, *span))),
-            (_, mask) => (&**text, mask),
-        };
-        let found = match address::numeric(host) {
-            Some(addr) => Ok(vec![addr]),
-            None => resolve(host),
-        };
-        let addrs = match found {
-            Ok(addrs) if !addrs.is_empty() => addrs,
-            none => {
-                let why = none.err().unwrap_or_else(|| "it has no address".to_string());
-                if entry.optional {
-                    let message = format!("`{host}` is left out: {why}");
-                    self.warnings.push(Fault { span: *span, message, other: None, help: None });
-                } else {
-                    self.fault(*span, format!("`{host}` cannot be found: {why}")).help =
-                        Some(format!("in parentheses it may be missing: (\"{host}\")"));
-                }
-                return Vec::new();
-            }
-        };
-        let mut hosts = Vec::new();
-        for addr in addrs {
-            let bits = mask.map_or_else(|| width(addr), |(bits, _)| bits);
-            if bits > width(addr) {
-                let span = mask.map_or(*span, |(_, span)| span);
-                let family = if addr.is_ipv4() { "IPv4" } else { "IPv6" };
-                self.fault(span, format!("a mask of {bits} bits is too wide for {family}"));
-                continue;
-            }
-            hosts.push(Host { addr, bits });
-        }
-        hosts
-    }
-
-    fn network(&mut self, number: usize, entry: &ast::AclEntry, host: Host, pedantic: bool) {
-        let Host { addr, bits } = host;
-        let first = masked(addr, bits);
-        if pedantic && first != number_of(addr) {
-            let fault =
-                self.fault(entry.host.1, "the address has bits behind its mask".to_string());
-            fault.help = Some(format!("perhaps \"{}\"/{bits} is meant", address_of(addr, first)));
-        }
-        let family = if addr.is_ipv4() { &mut self.v4 } else { &mut self.v6 };
-        family.push(Network { first, bits, entry: number });
-    }
-
-    /// An entry as the log tells it where the mask cuts off bits: what became of it is told, too.
-    fn shown(&self, entry: &ast::AclEntry, host: Host) -> Box<str> {
-        let first = masked(host.addr, host.bits);
-        if first == number_of(host.addr) {
-            return shown(entry).into();
-        }
-        let network = address_of(host.addr, first);
-        format!("{} fixed: {network}/{}", shown(entry), host.bits).into()
-    }
-
-    /// The table of one family. Two entries of the same network must not contradict each other.
-    fn table(&mut self, is_v6: bool, acl: &ast::AclDeclaration) -> Boundaries {
-        let mut networks = std::mem::take(if is_v6 { &mut self.v6 } else { &mut self.v4 });
-        networks.sort_unstable();
-        for pair in networks.windows(2) {
-            let [a, b] = [pair[0], pair[1]].map(|network| &acl.entries[network.entry]);
-            let is_same = (pair[0].first, pair[0].bits) == (pair[1].first, pair[1].bits);
-            if is_same && a.negated != b.negated {
-                let fault = self.fault(b.span, "this entry contradicts another one".to_string());
-                fault.other = Some(a.span);
-            }
-        }
-        networks.dedup_by_key(|network| (network.first, network.bits));
-        changes(&networks, if is_v6 { 128 } else { 32 })
-    }
-}
-
-/// The places where the deciding network changes. `networks` are sorted, and two of them are apart
-/// from each other or one lies in the other.
-fn changes(networks: &[Network], width: u32) -> Boundaries {
-    let mut table: Boundaries = Vec::new();
-    // Those that are open at the place that is come to, each within the one before it.
-    let mut open: Vec<(u128, usize)> = Vec::new();
-    let close = |open: &mut Vec<(u128, usize)>, table: &mut Boundaries| {
-        let Some((last, _)) = open.pop() else { return };
-        let outer = open.last();
-        // Where the outer one ends at the same place, it is closed next.
-        if let Some(from) = last.checked_add(1)
-            && outer.is_none_or(|(outer_last, _)| *outer_last != last)
-        {
-            table.push((from, outer.map(|(_, entry)| *entry)));
-        }
-    };
-    for network in networks {
-        while open.last().is_some_and(|(last, _)| *last < network.first) {
-            close(&mut open, &mut table);
-        }
-        let size = u128::MAX.checked_shr(128 - width + network.bits).unwrap_or(0);
-        open.push((network.first | size, network.entry));
-        if table.last().is_some_and(|(from, _)| *from == network.first) {
-            table.pop();
-        }
-        table.push((network.first, Some(network.entry)));
-    }
-    while !open.is_empty() {
-        close(&mut open, &mut table);
-    }
-    table
-}
-
-fn shown(entry: &ast::AclEntry) -> String {
-    let host = &entry.host.0;
-    match entry.mask {
-        Some((bits, _)) => format!("\"{host}\"/{bits}"),
-        None => format!("\"{host}\""),
-    }
-}
-
-fn width(addr: IpAddr) -> u32 {
-    if addr.is_ipv4() { 32 } else { 128 }
-}
-
-fn number_of(addr: IpAddr) -> u128 {
-    match addr {
-        IpAddr::V4(addr) => addr.to_bits().into(),
-        IpAddr::V6(addr) => addr.to_bits(),
-    }
-}
-
-/// The address of the family of `like` that is this number.
-fn address_of(like: IpAddr, number: u128) -> IpAddr {
-    match like {
-        IpAddr::V4(_) => IpAddr::V4((number as u32).into()),
-        IpAddr::V6(_) => IpAddr::V6(number.into()),
-    }
-}
-
-/// The number of `addr` with nothing behind its first `bits` bits.
-fn masked(addr: IpAddr, bits: u32) -> u128 {
-    let off = width(addr) - bits;
-    number_of(addr).checked_shr(off).unwrap_or(0).checked_shl(off).unwrap_or(0)
 }

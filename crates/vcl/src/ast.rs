@@ -146,7 +146,7 @@ pub enum StatementKind {
     /// `if (...) {...} elsif (...) {...} else {...}`
     If {
         /// Conditions and what follows them, in order.
-        arms: Vec<(Expr, Block)>,
+        arms: Vec<Conditional>,
         /// The `else`.
         otherwise: Option<Block>,
     },
@@ -182,6 +182,15 @@ pub enum StatementKind {
     /// A word that begins no statement and calls nothing: `error 404;` and others of VCL 3 come
     /// here by name so that the checker can say what replaces them. What followed is skipped.
     Unknown(Name),
+}
+
+/// A condition of an `if`, and the statements that run if it is the first that holds.
+#[derive(Clone, Debug)]
+pub struct Conditional {
+    /// The condition.
+    pub condition: Expr,
+    /// The statements.
+    pub block: Block,
 }
 
 /// The contents of the parentheses of a `return`.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::input::Input;
 use crate::lower;
 use crate::parse;
-use crate::program::{Compiled, Program};
 use crate::report::{Report, Severity};
 use crate::source::Sources;
+use crate::state::program::{Compiled, Program};
 
 impl Program {
     /// Compiles a program, the builtin VCL behind it.

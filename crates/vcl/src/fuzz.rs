@@ -3,14 +3,15 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::headers;
+use crate::input::{Input, Rules};
 use crate::lex::{self, TokenKind};
 use crate::parse;
-use crate::program::{Input, Instance, Program, Rules};
 use crate::report::Report;
+use crate::shared::database;
 use crate::source::{NoFiles, SourceFile, Sources, Span};
+use crate::state::program::{Instance, Program};
 use crate::sub::Sub;
 use crate::testing::{Bench, Memory, NOW};
-use crate::vmods::geoip2;
 
 /// Any bytes have tokens: in their order, apart from each other, within the file; a string's
 /// content lies within its token. What is bad has been complained of.
@@ -171,8 +172,8 @@ pub fn database(data: &[u8]) {
     let path = String::from_utf8_lossy(path);
     // Both sides of the node lead to where the data begins, behind 16 zeros.
     let around = [&[0, 0, 17, 0, 0, 17][..], &[0; 16], data, DATABASE].concat();
-    assert!(geoip2::look(around.into(), &path));
-    geoip2::look(data.to_vec().into(), &path);
+    assert!(database::look(around.into(), &path));
+    database::look(data.to_vec().into(), &path);
 }
 
 fn started(program: &str) -> Arc<Instance> {

@@ -7,8 +7,10 @@ use bytes::Bytes;
 use message::header::is_token_byte;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, Status, Version};
 
-use crate::ctx::Ctx;
-use crate::value::{Failure, Header, Place, Value};
+use crate::failure::Failure;
+use crate::rules::status::reason;
+use crate::state::ctx::Ctx;
+use crate::state::value::{Header, Place, Value};
 
 /// The longest name of a header, in bytes: Varnish stores the length with its colon in one byte
 /// that must not look negative.
@@ -230,33 +232,4 @@ pub(crate) fn set_status(head: &mut Response, message: &str, status: i64) -> Res
     head.reason = reason(full).into();
     head.no_reason = false;
     Ok(full)
-}
-
-/// The reason that goes with a status in Varnish, which keeps some words that RFC 9110 has changed.
-pub fn reason(status: u16) -> &'static str {
-    match status % 1000 {
-        207 => "Multi-Status",
-        208 => "Already Reported",
-        226 => "IM Used",
-        305 => "Use Proxy",
-        306 => "(Unused)",
-        402 => "Payment Required",
-        407 => "Proxy Authentication Required",
-        413 => "Request Entity Too Large",
-        414 => "Request-URI Too Long",
-        416 => "Requested Range Not Satisfiable",
-        422 => "Unprocessable Entity",
-        423 => "Locked",
-        424 => "Failed Dependency",
-        428 => "Precondition Required",
-        506 => "Variant Also Negotiates",
-        507 => "Insufficient Storage",
-        508 => "Loop Detected",
-        510 => "Not Extended",
-        511 => "Network Authentication Required",
-        code => match Status::new(code).map_or("", Status::reason) {
-            "" => "Unknown HTTP Status",
-            reason => reason,
-        },
-    }
 }

@@ -7,23 +7,35 @@
 //! places and makes a tree of steps of it in which every name is resolved: a [`program::Program`].
 //! A program that has been brought to life (`vcl_init` has run) is a [`program::Instance`]; `flow`
 //! asks it at each step of a request.
+//!
+//! The floors: each knows those below it alone.
+//!
+//! - on top, `compile` joins `parse` and `lower`, and [`mod@reference`] writes the tables down;
+//! - `run`, the compiled form and its course, and beside it the [`vmods`];
+//! - [`vars`], then [`headers`] and [`vmod`], the form of a VMOD; `life`, the start and end of a
+//!   program;
+//! - `state`, which a running subroutine sees and works on: [`ctx`], [`program`], [`backend`],
+//!   [`value`];
+//! - rules of Varnish that know no program ([`rules`], [`params`], [`mod@regex`], [`acl`]), and
+//!   what VMODs keep for as long as the daemon runs (`shared`);
+//! - the words of the language: [`types`], [`sub`], [`text`].
+//!
+//! Reading ([`source`], [`report`], [`lex`], [`ast`], [`parse`]) knows nothing of running.
 
 pub mod acl;
 pub mod ast;
-pub mod backend;
 mod compile;
 pub mod counts;
-pub mod ctx;
 mod failure;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod headers;
 mod input;
 pub mod lex;
+mod life;
 mod lower;
 pub mod params;
 pub mod parse;
-pub mod program;
 pub mod reference;
 pub mod regex;
 pub mod report;
@@ -31,6 +43,7 @@ pub mod rules;
 mod run;
 mod shared;
 pub mod source;
+mod state;
 pub mod sub;
 mod tag;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -38,10 +51,10 @@ pub mod testing;
 pub mod text;
 pub mod told;
 pub mod types;
-pub mod value;
 pub mod vars;
 pub mod vmod;
 pub mod vmods;
 pub mod words;
 pub mod workspace;
-mod world;
+
+pub use state::{backend, ctx, program, value};

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use crate::state::value::Place;
 use crate::sub::{Side, Sub, Subs};
 use crate::types::Type;
-use crate::value::Place;
 use crate::vars::{self, StorageFact, Var};
 use crate::vmod::{ArgumentType, Class, Default, Function, Method, Module, Parameter};
 use crate::vmods;

@@ -203,17 +203,14 @@ impl Finding {
 
     fn excerpt(&self, sources: &Sources, file: u32) -> Excerpt {
         let primary = self.span.filter(|span| span.file == file);
-        let places = primary
-            .map(|span| (span, AnnotationKind::Primary, self.here.as_deref()))
+        let marks = primary
+            .map(|span| Mark { span, kind: AnnotationKind::Primary, label: self.here.as_deref() })
             .into_iter()
-            .chain(
-                self.labels
-                    .iter()
-                    .filter(|(span, _)| span.file == file)
-                    .map(|(span, text)| (*span, AnnotationKind::Context, Some(text.as_str()))),
-            )
+            .chain(self.labels.iter().filter(|(span, _)| span.file == file).map(|(span, text)| {
+                Mark { span: *span, kind: AnnotationKind::Context, label: Some(text) }
+            }))
             .collect::<Vec<_>>();
-        Excerpt::new(sources, file, &places)
+        Excerpt::new(sources, file, &marks)
     }
 
     /// Where the file was included, and where the file that includes it.
@@ -228,6 +225,13 @@ impl Finding {
     }
 }
 
+/// A place of a finding that is marked in the lines around it.
+struct Mark<'a> {
+    span: Span,
+    kind: AnnotationKind,
+    label: Option<&'a str>,
+}
+
 /// The lines of a file that are shown, as text: VCL is bytes.
 struct Excerpt {
     name: String,
@@ -237,12 +241,12 @@ struct Excerpt {
 }
 
 impl Excerpt {
-    fn new(sources: &Sources, file: u32, spans: &[(Span, AnnotationKind, Option<&str>)]) -> Self {
+    fn new(sources: &Sources, file: u32, marks: &[Mark<'_>]) -> Self {
         let source = sources.file(file);
         let bytes: &[u8] = &source.text;
         let clip = |at: u32| (at as usize).min(bytes.len());
-        let begin = spans.iter().map(|(span, ..)| clip(span.start)).min().unwrap_or(0);
-        let end = spans.iter().map(|(span, ..)| clip(span.end)).max().unwrap_or(0).max(begin);
+        let begin = marks.iter().map(|mark| clip(mark.span.start)).min().unwrap_or(0);
+        let end = marks.iter().map(|mark| clip(mark.span.end)).max().unwrap_or(0).max(begin);
         let from = bytes[..begin].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
         let to = bytes[end..].iter().position(|b| *b == b'\n').map_or(bytes.len(), |n| end + n);
         let shown = |at: u32| String::from_utf8_lossy(&bytes[from..clip(at).max(from)]).len();
@@ -252,9 +256,9 @@ impl Excerpt {
             text.pop();
             text.push(' ');
         }
-        let places = spans
+        let places = marks
             .iter()
-            .map(|(span, kind, label)| {
+            .map(|Mark { span, kind, label }| {
                 let start = text.floor_char_boundary(shown(span.start));
                 let end = text.ceil_char_boundary(shown(span.end)).max(start);
                 (first_line_of(&text, start..end), *kind, label.map(str::to_owned))

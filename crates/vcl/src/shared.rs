@@ -1,16 +1,20 @@
 //! The state that VMODs keep for as long as the daemon runs.
 
+pub(crate) mod buckets;
+pub(crate) mod database;
+pub(crate) mod globals;
+pub(crate) mod newcomers;
+
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use base::Limits;
-
-use crate::vmods::dynamic::Newcomers;
-use crate::vmods::geoip2::Databases;
-use crate::vmods::var::Globals;
-use crate::vmods::vsthrottle::Buckets;
+use buckets::Buckets;
+use database::Databases;
+use globals::Globals;
+use newcomers::Newcomers;
 
 /// State that VMODs keep for as long as the daemon runs, whatever program is in use. Every
-/// [`World`](crate::world::World) has one.
+/// [`World`](crate::state::world::World) has one.
 #[derive(Debug)]
 pub struct Shared {
     /// The variables of `var.global_set`.

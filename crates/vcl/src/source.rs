@@ -25,7 +25,7 @@ impl Span {
 }
 
 /// A statement, by its number in the program: where it stands is told by
-/// [`Program::place`](crate::program::Program::place).
+/// [`Program::place`](crate::state::program::Program::place).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct At(NonZeroU32);
 

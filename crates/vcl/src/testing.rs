@@ -12,16 +12,19 @@ use base::{KeyBuf, Limit};
 use bytes::Bytes;
 use message::{HeaderBlock, Request, Response, Status};
 
-use crate::backend::{Backend, BackendSpec, Leaf};
-use crate::ctx::{
-    Bereq, BereqState, Beresp, BerespState, Connection, Ctx, Measured, Obj, Purging, Req, ReqState,
-    Resp, RespState, Session, Tag, Task, Times, World,
-};
+use crate::input::{Input, Rules};
 use crate::params::Params;
-use crate::program::{Input, Instance, Program, Rules};
 use crate::rules::lifetime::{self, Lifetime};
 use crate::source::NoFiles;
+use crate::state::backend::{Backend, BackendSpec, Leaf};
+use crate::state::ctx::{
+    Bereq, BereqState, Beresp, BerespState, Connection, Ctx, Measured, Obj, Req, ReqState, Resp,
+    RespState, Session, Task, Times,
+};
+use crate::state::program::{Instance, Program};
+use crate::state::world::{Purging, World};
 use crate::sub::{Action, Side, Sub};
+use crate::tag::Tag;
 use crate::vmod::Shared;
 use crate::workspace::Workspace;
 
@@ -40,7 +43,7 @@ pub fn compile(text: &str) -> Result<Arc<Program>, String> {
 ///
 /// # Errors
 /// The compiler's messages.
-pub fn compile_all(text: &str) -> Result<crate::program::Compiled, String> {
+pub fn compile_all(text: &str) -> Result<crate::state::program::Compiled, String> {
     Program::compile(&Input {
         name: "test.vcl",
         text: text.as_bytes(),

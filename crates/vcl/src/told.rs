@@ -8,10 +8,10 @@ use base::Limit;
 use message::Request;
 use smallvec::SmallVec;
 
-use crate::ctx::Tag;
-use crate::program::{Instance, Program};
 use crate::source::At;
+use crate::state::program::{Instance, Program};
 use crate::sub::{Sub, Verb};
+use crate::tag::Tag;
 
 /// A line that a program has logged.
 pub type Line = (Tag, Box<[u8]>);

@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use crate::ctx::Ctx;
+use crate::failure::Failure;
+use crate::state::ctx::Ctx;
+use crate::state::program::Object;
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Value};
 
-pub use crate::program::Object;
 pub use crate::shared::Shared;
 
 /// A module.

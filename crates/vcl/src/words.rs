@@ -3,8 +3,8 @@
 use message::{HeaderBlock, HeaderId, Request};
 use policy::told::shown;
 
-use crate::program::Program;
 use crate::source::At;
+use crate::state::program::Program;
 use crate::sub::{Action, Said};
 
 /// Where a statement stands, as people read it.

@@ -237,7 +237,7 @@ fn each_kind_of_damage_is_counted_as_what_it_is() {
     lab.disk.settle();
     let offset = |hash| {
         let place = lab.index.place(hash).unwrap();
-        (place.segment() * SEGMENT + place.unit() * crate::config::UNIT) as usize
+        (place.segment() * SEGMENT + place.unit() * crate::layout::UNIT) as usize
     };
     let [a, b, c, d] = [0, 1, 2, 3].map(offset);
     vfs.damage("data-0000", |bytes| {
@@ -266,7 +266,7 @@ fn a_head_and_a_range_are_checked_as_well_as_the_whole() {
     let lab = Lab::over(vfs.clone(), &clocks);
     let place = lab.put(1, 1, 1990).unwrap();
     lab.disk.settle();
-    let at = (place.segment() * SEGMENT + place.unit() * crate::config::UNIT) as usize;
+    let at = (place.segment() * SEGMENT + place.unit() * crate::layout::UNIT) as usize;
     // The third block: neither the head nor the beginning needs it.
     vfs.damage("data-0000", |bytes| bytes[at + 2050] ^= 1);
     assert_eq!(lab.read(place, 1, Ask::head()).unwrap().head.len(), 24);

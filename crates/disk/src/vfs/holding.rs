@@ -8,8 +8,7 @@ use std::os::fd::AsFd;
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 
 use super::real::{LOCK, names};
-use crate::layout::{Copied, SUPER_BYTES, Superblock};
-use crate::open::SUPERBLOCK;
+use crate::layout::{Copied, SUPER_BYTES, SUPERBLOCK, Superblock};
 
 /// The content of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

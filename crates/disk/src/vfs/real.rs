@@ -11,7 +11,7 @@ use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, pwrite};
 use rustix::process::geteuid;
 
 use super::{File, Vfs};
-use crate::open::SUPERBLOCK;
+use crate::layout::SUPERBLOCK;
 
 /// The file that a process locks.
 pub(super) const LOCK: &str = "lock";

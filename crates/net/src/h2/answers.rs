@@ -5,11 +5,12 @@ use std::rc::Rc;
 use base::memory::Full;
 use base::{Counter, Limit, Now};
 use bytes::Bytes;
-use flow::finish::Started;
+use flow::finish::{Started, Unread};
 use flow::{LiveRef, Part, Parts, Reply, ReplyBody, pages};
-use h2::{Code, Connection, RequestError, StreamAt};
-use message::{Request, Status};
+use h2::{Code, Connection, StreamAt};
+use message::Status;
 
+use super::arrival::Malformed;
 use super::lane::Source;
 use super::mail::Feed;
 use super::outgoing::BATCH;
@@ -37,10 +38,10 @@ impl H2 {
         &mut self,
         core: &Rc<CoreCtx>,
         live: &LiveRef,
-        (at, request): (Option<StreamAt>, &Request),
-        error: &RequestError,
+        malformed: Malformed<'_>,
         started: &Started,
     ) {
+        let Malformed { at, request, error } = malformed;
         if let Some(limit) = error.limit() {
             core.flow.counters.limit(limit);
         }
@@ -65,7 +66,8 @@ impl H2 {
             true => Vec::new(),
             false => [method, b" ", &request.target, b" HTTP/2.0"].concat(),
         };
-        core.flow.log.refused(live, self.ends.peer, &reply, started, (&received, head_out));
+        let unread = Unread { received: &received, head_out };
+        core.flow.log.refused(live, self.ends.peer, &reply, started, unread);
     }
 
     /// Answers a request for which there is no memory: one too many of this connection's can be
@@ -73,9 +75,8 @@ impl H2 {
     pub(super) fn no_memory(
         &mut self,
         core: &Rc<CoreCtx>,
-        live: &LiveRef,
         at: StreamAt,
-        (request, started): (&Request, &Started),
+        note: &Note<'_>,
         full: Full,
     ) {
         if full == Full::Own {
@@ -84,13 +85,11 @@ impl H2 {
         }
         self.engine.refuse_body(at, &mut self.out.bytes);
         let mut reply = account::no_memory(core);
-        reply.answer_to(request);
-        match self.answer_now(core, live, at, &mut reply, started.at) {
+        reply.answer_to(note.request);
+        match self.answer_now(core, note.live, at, &mut reply, note.started.at) {
             Some(head_out) => {
                 let body_out = reply.length().unwrap_or(0);
                 let moved = Moved { head_out, body_out, body_in: 0 };
-                let client = self.ends.peer;
-                let note = Note { client, live, request, started, reply_us: None };
                 note.over(core, &reply, moved, false);
             }
             // Not even that can leave now.

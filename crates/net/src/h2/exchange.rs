@@ -26,7 +26,7 @@ use crate::guard::Guard;
 use crate::peers::Entry;
 use crate::proxied::Pair;
 use crate::segments::copy_range;
-use crate::tunnel::{self, Side};
+use crate::tunnel::{self, Carrier, Side};
 
 /// Bytes of a file read at once.
 const FILE_BYTES: u64 = 16 * 1024;
@@ -159,7 +159,7 @@ impl Task {
         };
         if waits {
             let feed = self.begin_made(reply, length, making);
-            return self.go_on(&feed, (reader, length), None).await;
+            return self.go_on(&feed, reader, length, None).await;
         }
         let first = poll_fn(|cx| match reader.poll_next(cx) {
             Poll::Pending => Poll::Ready(None),
@@ -173,14 +173,15 @@ impl Task {
             first => first,
         };
         let feed = self.begin_made(reply, length, making);
-        self.go_on(&feed, (reader, length), first).await;
+        self.go_on(&feed, reader, length, first).await;
     }
 
     /// Hands over the rest of a body; `next` comes first.
     async fn go_on(
         self,
         feed: &Feed,
-        (mut reader, length): (Reader, Option<u64>),
+        mut reader: Reader,
+        length: Option<u64>,
         mut next: Option<Result<Option<Bytes>, Aborted>>,
     ) {
         let mut left = length.unwrap_or(u64::MAX);
@@ -249,8 +250,9 @@ impl Task {
         let guard = Guard::new(core.flow.now().mono_ms);
         let seat = core.sweep.join(Rc::clone(&guard));
         let _seat = Seat { core: &core, seat };
+        let carrier = Carrier { core: &core, guard: &guard, account: &account };
         let mut side = StreamSide { promise: Some(promise), up, rest: Bytes::new(), feed };
-        let run = tunnel::Run::new((&core, &guard, &account), origin, Vec::new(), Some(place));
+        let run = tunnel::Run::new(carrier, origin, Vec::new(), Some(place));
         run.carry(&RefCell::new(&mut side)).await;
         // A limit, or the end of a drain: in order, as the other side.
         if let Some(promise) = side.promise {

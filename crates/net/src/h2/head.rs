@@ -6,8 +6,7 @@ use flow::{LiveRef, Reply, ReplyBody};
 use h2::Connection;
 use message::{HeaderId, Request, Response};
 
-use super::prepared;
-use crate::core::CoreCtx;
+use crate::core::{CoreCtx, fields, lines_of};
 
 /// Writes the head of `reply`, whose body has `length` bytes if that is known. It is left open.
 pub(crate) fn write(
@@ -24,7 +23,7 @@ pub(crate) fn write(
             engine.block(core.prepared.borrow_mut().head(object), out);
         }
         Head::Stored(object) => {
-            for (id, name, value) in prepared::fields(object.head()) {
+            for (id, name, value) in fields(object.head()) {
                 if reply.keeps_field(id, name) {
                     engine.field(id, name, value, out);
                 }
@@ -34,7 +33,7 @@ pub(crate) fn write(
             let date = message::date::HttpDate::new(*date_s);
             engine.field(HeaderId::Date, b"date", date.as_bytes(), out);
             let lines = file.lines(reply.status == message::Status::NOT_MODIFIED);
-            for (id, name, value) in prepared::lines_of(lines) {
+            for (id, name, value) in lines_of(lines) {
                 if reply.keeps_field(id, name) {
                     engine.field(id, name, value, out);
                 }

@@ -8,12 +8,12 @@
 //! bounded by its windows and by what is written at once.
 
 mod answers;
+mod arrival;
 mod exchange;
 mod head;
 mod lane;
 mod mail;
 mod outgoing;
-mod prepared;
 mod timing;
 mod uploads;
 
@@ -34,21 +34,20 @@ use message::{Framing, Request, Scheme, Status, Upgrade as Change};
 use tls::Secured;
 use tokio::io::{AsyncRead, ReadBuf};
 
+use self::arrival::{Asking, Malformed};
 use self::exchange::Task;
 use self::lane::{Asked, Lane, Running, Source, StreamUpload};
 use self::mail::{Item, Mail, Promise};
 use self::outgoing::Outgoing;
-pub(crate) use self::prepared::Prepared;
 use crate::account::{self, Buffered, SMALLEST_WINDOW};
 use crate::core::CoreCtx;
+use crate::ending;
 use crate::exchange::{self as common, BodyFault, Moved, Note};
 use crate::guard::{Guard, Phase};
-use crate::handshake;
-use crate::proxied::{Ends, View};
+use crate::proxied::{Ends, Link, View};
 use crate::rate::Behind;
 use crate::scratch::{Scratch, Work};
 use crate::stream::Stream;
-use crate::wait;
 use crate::wire::Wire;
 
 /// Bytes that wait in the kernel at most, before those that are in flight.
@@ -160,7 +159,7 @@ pub(crate) async fn serve(
             // flood goes on.
             let limits = &core.flow.live().limits;
             let most = limits.drain_bytes.saturating_add(limits.window_bytes);
-            Box::pin(wait::linger(&mut stream, &guard, &core, most)).await;
+            Box::pin(ending::linger(&mut stream, &guard, &core, most)).await;
         }
         End::Close => stream.close(),
         End::Gone => {}
@@ -292,14 +291,16 @@ impl H2 {
             let Some(event) = event else { break };
             let head_bytes = before - rest.len();
             let (began_us, policy_us) = (read_us, read_us);
-            let suite = handshake::suite(self.secured.as_ref());
+            let suite = common::suite(self.secured.as_ref());
             let started = Started { at: now, began_us, read_us, policy_us, head_bytes, suite };
             match event {
                 Event::Request { stream, ends } => {
-                    self.request(core, &live, request, (stream, ends), started);
+                    let asking = Asking { at: stream, ends };
+                    self.request(core, &live, request, asking, started);
                 }
                 Event::Refused { stream, error } => {
-                    self.refused(core, &live, (stream, request), &error, &started);
+                    let malformed = Malformed { at: stream, request, error: &error };
+                    self.refused(core, &live, malformed, &started);
                 }
                 Event::Data { stream, bytes } => self.data(core, stream, bytes, now, cx),
                 Event::End { stream, trailers } => self.body_ends(core, stream, trailers, cx),
@@ -335,9 +336,10 @@ impl H2 {
         core: &Rc<CoreCtx>,
         live: &LiveRef,
         request: &mut Request,
-        (at, ends): (StreamAt, bool),
+        asking: Asking,
         mut started: Started,
     ) {
+        let Asking { at, ends } = asking;
         let now = started.at;
         self.served += 1;
         self.worked_ms = now.mono_ms;
@@ -345,9 +347,10 @@ impl H2 {
         if extended {
             head::as_http1_upgrade(request);
         }
-        let connection = (&mut self.ends, &mut self.stream, &self.guard);
         let secured = self.secured.as_ref();
-        let line = self.view.line((core.flow.version(), live), connection, secured);
+        let link =
+            Link { ends: &mut self.ends, stream: &mut self.stream, guard: &self.guard, secured };
+        let line = self.view.line(core.flow.version(), live, link);
         let (peer, near) = (self.ends.peer, self.ends.is_near(&self.stream));
         let client = Client { peer, near, secured, line, account: &self.account };
         let (start, client) = core.flow.start(live, request, &client, now);
@@ -367,11 +370,15 @@ impl H2 {
         };
         let held = match &start {
             Start::Reply(_) => account::hold_answered(&self.account, client, request),
-            Start::Slow(slow) => account::hold_waiting(&self.account, client, (request, slow)),
+            Start::Slow(slow) => account::hold_waiting(&self.account, client, request, slow),
         };
         let held = match held {
             Ok(held) => held,
-            Err(full) => return self.no_memory(core, live, at, (request, &started), full),
+            Err(full) => {
+                let (client, request, started) = (self.ends.peer, &*request, &started);
+                let note = Note { client, live, request, started, reply_us: None };
+                return self.no_memory(core, at, &note, full);
+            }
         };
         let (live, held) = (Rc::clone(live), RefCell::new(held));
         request.fit();

@@ -6,8 +6,8 @@ use base::{Limit, Limits, Now};
 use h2::{Code, Fatal, StreamAt};
 
 use super::{End, H2};
-use crate::conn::may_stay;
 use crate::core::CoreCtx;
+use crate::ending::{Age, may_stay};
 use crate::exchange::BodyFault;
 use crate::guard::Phase;
 
@@ -59,8 +59,8 @@ impl H2 {
     pub(super) fn tick(&mut self, core: &Rc<CoreCtx>, now: Now) {
         let live = core.flow.live();
         let limits = &live.limits;
-        let age_ms = now.mono_ms - self.opened_ms;
-        let reached = may_stay(limits, (self.served, age_ms)).err();
+        let age = Age { served: self.served, ms: now.mono_ms - self.opened_ms };
+        let reached = may_stay(limits, age).err();
         let leaves = core.draining.get() || reached.is_some();
         if leaves && self.engine.announce_end(&mut self.out.bytes) {
             self.ticked_ms = now.mono_ms;

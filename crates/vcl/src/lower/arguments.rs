@@ -7,8 +7,8 @@ use crate::lower::convert::Typed;
 use crate::lower::symbols::SymbolKind;
 use crate::run::{Invoke, MethodInvoke, Term, Text};
 use crate::source::Span;
+use crate::state::value::Value;
 use crate::types::Type;
-use crate::value::Value;
 use crate::vmod::{self, Parameter};
 
 impl Lowering<'_> {

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 
 use crate::lower::Lowering;
-use crate::run::{Cond, Term, Text};
+use crate::run::{Cond, Term, Text, append_plain};
 use crate::source::Span;
+use crate::state::value::Value;
 use crate::text::address;
 use crate::types::Type;
-use crate::value::Value;
 
 /// An expression with its type.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl Lowering<'_> {
             (_, Term::Const(value)) if shows_as_it_is(&value) => {
                 let mut out = Vec::new();
                 // A number that cannot be written fails when it comes to that, as in Varnish.
-                Some(match crate::text::append_plain(&value, &mut out) {
+                Some(match append_plain(&value, &mut out) {
                     Ok(()) => Text::Const(out.into()),
                     Err(_) => Text::Shown(Box::new(Term::Const(value))),
                 })

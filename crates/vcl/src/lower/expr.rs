@@ -10,8 +10,8 @@ use crate::lower::convert::{Typed, article};
 use crate::lower::symbols::SymbolKind;
 use crate::run::{Cond, Regsub, Term, Text};
 use crate::source::Span;
+use crate::state::value::{Header, Value};
 use crate::types::Type;
-use crate::value::{Header, Value};
 use crate::vars::{self, Lookup, StorageVar, Var};
 use crate::vmod::Class;
 
@@ -274,7 +274,7 @@ impl Lowering<'_> {
     /// The header `name` of a message, checked.
     pub(super) fn header(
         &mut self,
-        place: crate::value::Place,
+        place: crate::state::value::Place,
         name: &str,
         span: Span,
     ) -> Option<Header> {

@@ -1,11 +1,11 @@
-//! Backends, probes and access lists as declared.
+//! Backends and probes as declared.
 
-use crate::acl::Acl;
-use crate::ast::{self, Expr, ExprKind, Field, FieldValue, Name};
-use crate::backend::{self, BackendSpec, ProbeSpec};
+use crate::ast::{Expr, ExprKind, Field, FieldValue, Name};
 use crate::lower::Lowering;
 use crate::lower::symbols::SymbolKind;
 use crate::source::Span;
+use crate::state::backend;
+use crate::state::backend::{BackendSpec, ProbeSpec};
 use crate::text::address;
 
 /// The attributes of a backend, for advice.
@@ -44,29 +44,6 @@ const PROBE: &[&str] = &[
 const WINDOW_MAX: u32 = 64;
 
 impl Lowering<'_> {
-    pub(super) fn acl(&mut self, acl: &ast::AclDeclaration) {
-        let loader = self.input.loader;
-        match Acl::build(acl, &|host| loader.resolve(host)) {
-            Ok((acl, warnings)) => {
-                self.parts.acls.push(acl);
-                for warning in warnings {
-                    self.report.warning(warning.span, warning.message);
-                }
-            }
-            Err(faults) => {
-                for fault in faults {
-                    let entry = self.report.error(fault.span, fault.message);
-                    if let Some(other) = fault.other {
-                        entry.label(other, "the other one");
-                    }
-                    if let Some(help) = fault.help {
-                        entry.help(help);
-                    }
-                }
-            }
-        }
-    }
-
     /// `probe name { ... }`: known from here on.
     pub(super) fn probe(&mut self, name: &Name, fields: &[Field]) {
         let number = self.parts.probes.len() as u32;

@@ -5,6 +5,7 @@
 //! reported once and left out. Must never look at the sources again but to say where something
 //! stands.
 
+mod acl;
 mod advice;
 mod arguments;
 mod convert;
@@ -24,9 +25,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::ast::{Ast, Item};
 use crate::input::Input;
-use crate::program::{Executable, Parts};
 use crate::report::Report;
 use crate::run::{Routine, Step};
+use crate::state::program::{Executable, Parts};
 use crate::sub::Sub;
 use facts::SubFacts;
 use symbols::Symbols;

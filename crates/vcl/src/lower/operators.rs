@@ -8,10 +8,10 @@ use crate::ast::{self, BinaryOp, ExprKind};
 use crate::lower::Lowering;
 use crate::lower::convert::Typed;
 use crate::lower::expr::negated;
-use crate::run::{Arith, ArithOp, Cond, Order, Term, Text, calculate};
+use crate::run::{Arith, ArithOp, Cond, Order, Sides, Term, Text, calculate};
 use crate::source::Span;
+use crate::state::value::Value;
 use crate::types::Type;
-use crate::value::Value;
 
 impl Lowering<'_> {
     pub(super) fn binary(
@@ -104,10 +104,10 @@ impl Lowering<'_> {
         let is_text = |typed: &Typed| typed.ty == Type::String;
         if is_text(&left) && is_text(&right) || has_xid && (is_text(&left) || is_text(&right)) {
             let (left, right) = (self.text_of(left)?, self.text_of(right)?);
-            return Some(Cond::Same(Box::new((left, right))));
+            return Some(Cond::Same(Box::new(Sides { left, right })));
         }
         let (left, right) = self.alike(left, right, span)?;
-        Some(Cond::Equal(Box::new((left, right))))
+        Some(Cond::Equal(Box::new(Sides { left, right })))
     }
 
     fn order(
@@ -131,10 +131,13 @@ impl Lowering<'_> {
         let right = self.expr(right, left.ty)?;
         if left.ty == Type::String && right.ty == Type::String {
             let (left, right) = (self.text_of(left)?, self.text_of(right)?);
-            return Some(Typed::cond(Cond::TextOrder(order, Box::new((left, right))), span));
+            return Some(Typed::cond(
+                Cond::TextOrder(order, Box::new(Sides { left, right })),
+                span,
+            ));
         }
         let (left, right) = self.alike(left, right, span)?;
-        Some(Typed::cond(Cond::Order(order, Box::new((left, right))), span))
+        Some(Typed::cond(Cond::Order(order, Box::new(Sides { left, right })), span))
     }
 
     /// Both operands of a comparison, which must have one type.

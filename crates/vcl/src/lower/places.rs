@@ -5,8 +5,8 @@ use crate::ast::Name;
 use crate::lower::Lowering;
 use crate::lower::facts::{Need, NeedKind, SubFacts};
 use crate::source::Span;
+use crate::state::value::Place;
 use crate::sub::{Sub, Subs};
-use crate::value::Place;
 
 /// Blocks within each other, those of called subroutines among them. What runs them recurses.
 const DEEP_MAX: u32 = 200;

@@ -1,14 +1,14 @@
 //! Subroutines and their statements.
 
-use crate::ast::{Block, CallExpr, Expr, Name, SetOp, Statement, StatementKind};
+use crate::ast::{Block, CallExpr, Conditional, Expr, Name, SetOp, Statement, StatementKind};
 use crate::lower::Lowering;
 use crate::lower::operators::joined;
 use crate::lower::symbols::SymbolKind;
 use crate::run::{self, Arith, ArithOp, Arm, Clean, Op, Step, Text};
 use crate::source::{At, Span};
+use crate::state::value::Place;
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
-use crate::value::Place;
 use crate::vars::{self, Var};
 
 /// Blocks within each other. What runs them recurses.
@@ -99,10 +99,10 @@ impl Lowering<'_> {
         Some(Step { op, at })
     }
 
-    fn branches(&mut self, arms: &[(Expr, Block)], otherwise: Option<&Block>) -> Option<Op> {
+    fn branches(&mut self, arms: &[Conditional], otherwise: Option<&Block>) -> Option<Op> {
         let mut lowered = Vec::new();
         let mut right = true;
-        for (condition, block) in arms {
+        for Conditional { condition, block } in arms {
             let condition = self.condition(condition);
             let body = self.steps(block).into();
             match condition {

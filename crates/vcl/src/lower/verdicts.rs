@@ -2,11 +2,11 @@
 
 use crate::ast;
 use crate::lower::Lowering;
-use crate::run::{Op, Term, Text, Verdict};
+use crate::run::{Op, Saying, Term, Text, Verdict};
 use crate::source::Span;
+use crate::state::value::Value;
 use crate::sub::{Action, Said, Sub, Subs, Verb};
 use crate::types::Type;
-use crate::value::Value;
 
 impl Lowering<'_> {
     pub(super) fn verdict(&mut self, given: Option<&ast::Return>, span: Span) -> Option<Op> {
@@ -96,9 +96,10 @@ impl Lowering<'_> {
                 return Some(Verdict::Fixed(fixed));
             }
         }
+        let saying = Saying { status: status_value, reason };
         Some(match verb {
-            Verb::Synth => Verdict::Synth(Box::new((status_value, reason))),
-            _ => Verdict::Error(Box::new((status_value, reason))),
+            Verb::Synth => Verdict::Synth(Box::new(saying)),
+            _ => Verdict::Error(Box::new(saying)),
         })
     }
 

@@ -50,7 +50,7 @@ impl Parser<'_> {
         }
         let mut rest = Vec::new();
         while let Some(token) = self.take(sign) {
-            rest.push((token.span, operand(self)?));
+            rest.push(Operand { sign: token.span, expr: operand(self)? });
         }
         Ok(balanced(op, first, rest))
     }
@@ -272,14 +272,20 @@ fn binary(left: Expr, op: BinaryOp, op_span: Span, right: Expr) -> Expr {
     Expr { kind: ExprKind::Binary { left, op, op_span, right }, span }
 }
 
+/// An operand with the sign before it.
+struct Operand {
+    sign: Span,
+    expr: Expr,
+}
+
 /// A tree whose height is the logarithm of the number of operands. `&&` and `||` may be grouped at
 /// will: what is evaluated, and in which order, stays the same.
-fn balanced(op: BinaryOp, first: Expr, mut rest: Vec<(Span, Expr)>) -> Expr {
+fn balanced(op: BinaryOp, first: Expr, mut rest: Vec<Operand>) -> Expr {
     if rest.is_empty() {
         return first;
     }
     let mut right = rest.split_off(rest.len() / 2);
-    let (op_span, middle) = right.remove(0);
+    let Operand { sign, expr: middle } = right.remove(0);
     let right = balanced(op, middle, right);
-    binary(balanced(op, first, rest), op, op_span, right)
+    binary(balanced(op, first, rest), op, sign, right)
 }

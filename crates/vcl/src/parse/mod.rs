@@ -169,6 +169,4 @@ impl<'a> Parser<'a> {
 }
 
 #[cfg(test)]
-mod properties;
-#[cfg(test)]
 mod tests;

@@ -1,7 +1,9 @@
 //! Statements: what stands in the braces of a subroutine.
 
 use super::{Failed, Parsed, Parser};
-use crate::ast::{Block, Expr, ExprKind, Name, Return, SetOp, Statement, StatementKind};
+use crate::ast::{
+    Block, Conditional, Expr, ExprKind, Name, Return, SetOp, Statement, StatementKind,
+};
 use crate::lex::{Token, TokenKind};
 
 /// The operators of a `set`.
@@ -150,7 +152,7 @@ impl Parser<'_> {
     }
 
     /// `(condition) { statements }`
-    fn arm(&mut self) -> Parsed<(Expr, Block)> {
+    fn arm(&mut self) -> Parsed<Conditional> {
         let start = self.token().span;
         let condition = match self.condition() {
             Ok(condition) => condition,
@@ -164,7 +166,7 @@ impl Parser<'_> {
         if !self.at_sign("{") {
             return Err(self.unexpected("`{`"));
         }
-        Ok((condition, self.block()?))
+        Ok(Conditional { condition, block: self.block()? })
     }
 
     fn condition(&mut self) -> Parsed<Expr> {
@@ -193,7 +195,7 @@ impl Parser<'_> {
             self.bump();
         }
         if self.at_sign("(") {
-            return self.arm().map(|(_, block)| Some(StatementKind::Block(block)));
+            return self.arm().map(|arm| Some(StatementKind::Block(arm.block)));
         }
         self.block().map(|block| Some(StatementKind::Block(block)))
     }

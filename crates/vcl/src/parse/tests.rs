@@ -1,8 +1,10 @@
 //! Programs that are read, and messages about those that are not.
 
+mod properties;
+
 use super::*;
 use crate::ast::{BinaryOp, Expr, ExprKind, StatementKind};
-use crate::program::Rules;
+use crate::input::Rules;
 use crate::source::{Loader, NoFiles};
 
 const RULES: Rules<'static> =

@@ -1,10 +1,5 @@
 //! Changes that a backend's body undergoes on its way into the store, as `beresp.filters` names it.
 
-use bytes::Bytes;
-use message::HeaderId;
-
-use crate::ctx::Beresp;
-
 /// The change that a body's coding undergoes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recoding {
@@ -18,33 +13,6 @@ pub enum Recoding {
     Gzip,
     /// It is decoded, and coded once more.
     Regzip,
-}
-
-/// `beresp.filters` as set, or as `beresp.do_*` and Content-Encoding make them.
-pub fn of_fetch(beresp: &Beresp<'_>) -> Bytes {
-    let state = &*beresp.state;
-    if let Some(filters) = &state.filters {
-        return filters.clone();
-    }
-    if state.unfiltered {
-        return Bytes::from_static(if state.do_esi { b" esi" } else { b"" });
-    }
-    let coding = beresp.head.headers.value(HeaderId::ContentEncoding);
-    let is_gzip = coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
-    let gunzips = state.do_gunzip && is_gzip && !state.gzip_off;
-    let gzips = state.do_gzip && coding.is_none() && !state.gzip_off;
-    let mut filters = String::new();
-    if gunzips || is_gzip && state.do_esi {
-        filters.push_str(" gunzip");
-    }
-    match (state.do_esi, gzips, is_gzip && !gunzips) {
-        (true, false, false) => filters.push_str(" esi"),
-        (true, ..) => filters.push_str(" esi_gzip"),
-        (false, true, _) => filters.push_str(" gzip"),
-        (false, false, true) => filters.push_str(" testgunzip"),
-        (false, false, false) => {}
-    }
-    filters.into()
 }
 
 /// The change that `filters` make of a body's coding. Each of them looks at Content-Encoding first,

@@ -4,7 +4,7 @@ use message::Status;
 
 /// The usual reason phrase of a status, as Varnish says it.
 pub fn usual_reason(status: Status) -> &'static [u8] {
-    crate::headers::reason(status.code()).as_bytes()
+    reason(status.code()).as_bytes()
 }
 
 /// The status that is sent of one that a program may have set beyond three digits.
@@ -16,4 +16,33 @@ pub fn sent_status(code: u16) -> Status {
 /// gets it would wait for another, or take the connection for a tunnel.
 pub fn is_interim(code: u16) -> bool {
     sent_status(code).code() < 200
+}
+
+/// The reason that goes with a status in Varnish, which keeps some words that RFC 9110 has changed.
+pub(crate) fn reason(status: u16) -> &'static str {
+    match status % 1000 {
+        207 => "Multi-Status",
+        208 => "Already Reported",
+        226 => "IM Used",
+        305 => "Use Proxy",
+        306 => "(Unused)",
+        402 => "Payment Required",
+        407 => "Proxy Authentication Required",
+        413 => "Request Entity Too Large",
+        414 => "Request-URI Too Long",
+        416 => "Requested Range Not Satisfiable",
+        422 => "Unprocessable Entity",
+        423 => "Locked",
+        424 => "Failed Dependency",
+        428 => "Precondition Required",
+        506 => "Variant Also Negotiates",
+        507 => "Insufficient Storage",
+        508 => "Loop Detected",
+        510 => "Not Extended",
+        511 => "Network Authentication Required",
+        code => match Status::new(code).map_or("", Status::reason) {
+            "" => "Unknown HTTP Status",
+            reason => reason,
+        },
+    }
 }

@@ -3,7 +3,8 @@
 //! Whole numbers that overflow and divisions by zero fail the program: what Varnish does there is
 //! undefined.
 
-use crate::value::{Failure, Value};
+use crate::failure::Failure;
+use crate::state::value::Value;
 
 /// The operator between two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

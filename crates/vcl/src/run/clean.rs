@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::ctx::Ctx;
+use crate::failure::Failure;
 use crate::headers;
 use crate::regex::Regex;
 use crate::run::Text;
 use crate::source::At;
-use crate::value::{Failure, Header};
+use crate::state::ctx::Ctx;
+use crate::state::value::Header;
 
 /// Statements in a row; each sets the header to a `regsub` or `regsuball`
 /// of itself.
@@ -115,9 +116,9 @@ impl Clean {
 #[cfg(test)]
 mod tests {
     use crate::headers;
+    use crate::state::value::{Header, Place};
     use crate::sub::{Action, Sub};
     use crate::testing::Bench;
-    use crate::value::{Header, Place};
 
     /// Returns the lines of the header after `statements`. The header begins with `lines`. An error
     /// says why the statements failed.

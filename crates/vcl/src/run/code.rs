@@ -3,8 +3,8 @@
 
 use crate::run::{Clean, Cond, Term, Text};
 use crate::source::At;
+use crate::state::value::{Header, Place};
 use crate::sub::Action;
-use crate::value::{Header, Place};
 use crate::vars::{Remove, Set};
 use crate::vmod::Construct;
 
@@ -95,11 +95,20 @@ pub(crate) enum Verdict {
     /// An action whose arguments are constants.
     Fixed(Action),
     /// `synth(status, reason)`
-    Synth(Box<(Term, Option<Text>)>),
+    Synth(Box<Saying>),
     /// `error(status, reason)`
-    Error(Box<(Term, Option<Text>)>),
+    Error(Box<Saying>),
     /// `pass(duration)`
     Pass(Term),
     /// `fail(reason)`
     Fail(Text),
+}
+
+/// The status and reason that a verdict gives an answer.
+#[derive(Debug)]
+pub(crate) struct Saying {
+    /// The status, a whole number.
+    pub(crate) status: Term,
+    /// The reason; without one it is the usual one of the status.
+    pub(crate) reason: Option<Text>,
 }

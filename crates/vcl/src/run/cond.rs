@@ -1,9 +1,11 @@
 //! Conditions while they run.
 
-use crate::backend::Backend;
-use crate::ctx::Ctx;
-use crate::run::{Cond, Order, Text};
-use crate::value::{Failure, Value};
+use crate::failure::Failure;
+use crate::run::{Cond, Order, Sides, Text};
+use crate::state::backend::Backend;
+use crate::state::ctx::Ctx;
+use crate::state::value::Value;
+use crate::tag::Tag;
 
 impl Order {
     fn holds<T: PartialOrd + ?Sized>(self, left: &T, right: &T) -> bool {
@@ -52,15 +54,18 @@ impl Cond {
                 None => order.holds(&1, &0),
             })?,
             Self::Equal(values) => {
-                let left = values.0.eval(ctx)?;
-                equal(&left, &values.1.eval(ctx)?)
+                let left = values.left.eval(ctx)?;
+                equal(&left, &values.right.eval(ctx)?)
             }
             Self::Order(order, values) => {
-                let left = values.0.eval(ctx)?;
-                ordered(*order, &left, &values.1.eval(ctx)?)
+                let left = values.left.eval(ctx)?;
+                ordered(*order, &left, &values.right.eval(ctx)?)
             }
             Self::Acl(address, acl) => match address.eval(ctx)? {
-                Value::Ip(Some(address)) => ctx.instance.acl(*acl).check(ctx.world, address.ip()),
+                Value::Ip(Some(address)) => {
+                    let log = |line: &str| ctx.world.log(Tag::Acl, line.as_bytes());
+                    ctx.instance.acl(*acl).check(address.ip(), log)
+                }
                 _ => false,
             },
         })
@@ -69,10 +74,11 @@ impl Cond {
 
 /// Both strings where they lie, if they do.
 fn both(
-    (left, right): &(Text, Text),
+    texts: &Sides<Text>,
     ctx: &mut Ctx<'_>,
     then: impl FnOnce(Option<&[u8]>, Option<&[u8]>) -> bool,
 ) -> Result<bool, Failure> {
+    let Sides { left, right } = texts;
     if let Some((left, right)) = left.peek(ctx).zip(right.peek(ctx)) {
         return Ok(then(left, right));
     }

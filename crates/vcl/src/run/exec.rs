@@ -1,10 +1,12 @@
 //! Statements while they run.
 
-use crate::ctx::{Ctx, Tag};
-use crate::program::Executable;
-use crate::run::{Arm, New, Op, Routine, Step, Term, Text, Verdict};
+use crate::failure::Failure;
+use crate::run::{Arm, New, Op, Routine, Saying, Step, Term, Text, Verdict};
+use crate::state::ctx::Ctx;
+use crate::state::program::Executable;
+use crate::state::value::{Place, Value};
 use crate::sub::{Action, Said, Sub};
-use crate::value::{Failure, Place, Value};
+use crate::tag::Tag;
 use crate::vmod::Naming;
 use crate::{headers, vars};
 
@@ -14,8 +16,8 @@ enum Flow {
     Next,
     /// With the statement after the `call`.
     Back,
-    /// Not at all: [`Task::action`](crate::ctx::Task) is what the subroutine returns. It is not
-    /// here, so that the result of a statement fits in registers.
+    /// Not at all: [`Task::action`](crate::state::ctx::Task) is what the subroutine returns. It is
+    /// not here, so that the result of a statement fits in registers.
     Done,
 }
 
@@ -122,12 +124,6 @@ fn trace(ctx: &Ctx<'_>, first: &Step) {
     ctx.world.log(Tag::Trace, &text);
 }
 
-/// Calls subroutine `number` for a function of a VMOD. What it has returned, if anything, ends the
-/// statement that called the function ([`Op::Ending`]).
-pub(crate) fn call_for(number: u32, ctx: &mut Ctx<'_>) -> Result<(), Failure> {
-    call(number, ctx).map(drop)
-}
-
 fn hash_data(text: &Text, ctx: &mut Ctx<'_>) -> Result<(), Failure> {
     let Some(key) = ctx.key.take() else { return Ok(()) };
     // What is no string is another part than an empty one, as in Varnish; none has this byte.
@@ -171,8 +167,8 @@ impl Verdict {
         let action = match self {
             Self::Back => return Ok(Flow::Back),
             Self::Fixed(action) => action.clone(),
-            Self::Synth(said) => Action::Synth(say(said, ctx)?),
-            Self::Error(said) => Action::Error(say(said, ctx)?),
+            Self::Synth(saying) => Action::Synth(say(saying, ctx)?),
+            Self::Error(saying) => Action::Error(say(saying, ctx)?),
             Self::Pass(duration) => match duration.eval(ctx)? {
                 Value::Duration(seconds) => Action::Pass(Some(seconds)),
                 _ => Action::Pass(None),
@@ -185,8 +181,8 @@ impl Verdict {
     }
 }
 
-fn say((status, reason): &(Term, Option<Text>), ctx: &mut Ctx<'_>) -> Result<Said, Failure> {
-    let status = match status.eval(ctx)? {
+fn say(saying: &Saying, ctx: &mut Ctx<'_>) -> Result<Said, Failure> {
+    let status = match saying.status.eval(ctx)? {
         Value::Int(status) => status,
         _ => 0,
     };
@@ -194,7 +190,7 @@ fn say((status, reason): &(Term, Option<Text>), ctx: &mut Ctx<'_>) -> Result<Sai
     let Some(status) = valid else {
         return Err(Failure::new(format!("no answer can have the status {status}")));
     };
-    let reason = match reason {
+    let reason = match &saying.reason {
         Some(text) => text.bytes(ctx)?.map(|bytes| Box::<[u8]>::from(bytes.as_ref())),
         None => None,
     };

@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use crate::regex::Regex;
 use crate::run::ArithOp;
+use crate::state::value::{Header, Value};
 use crate::sub::Subs;
-use crate::value::{Header, Value};
 use crate::vars::{Borrow, Get, StorageFact};
 use crate::vmod::{Call, MethodCall};
 
@@ -81,15 +81,24 @@ pub(crate) enum Cond {
     /// `~` with a pattern. What is no string is matched as an empty one.
     Match(Text, Arc<Regex>),
     /// `==` of strings. A value that is no string equals nothing, not even another such value.
-    Same(Box<(Text, Text)>),
+    Same(Box<Sides<Text>>),
     /// Strings in order, byte by byte. What is no string is greater than any, and any than it.
-    TextOrder(Order, Box<(Text, Text)>),
+    TextOrder(Order, Box<Sides<Text>>),
     /// `==` of whatever else.
-    Equal(Box<(Term, Term)>),
+    Equal(Box<Sides<Term>>),
     /// Numbers in order.
-    Order(Order, Box<(Term, Term)>),
+    Order(Order, Box<Sides<Term>>),
     /// `~` with an ACL.
     Acl(Term, u32),
+}
+
+/// Both sides of a comparison.
+#[derive(Debug)]
+pub(crate) struct Sides<T> {
+    /// Before the sign.
+    pub(crate) left: T,
+    /// Behind it.
+    pub(crate) right: T,
 }
 
 /// The comparisons of what has an order.

@@ -10,6 +10,7 @@ mod code;
 mod cond;
 mod exec;
 mod expr;
+mod shown;
 mod term;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ mod text;
 
 pub(crate) use arith::{ArithOp, calculate};
 pub(crate) use clean::Clean;
-pub(crate) use code::{Arm, New, Op, Routine, Step, Verdict};
-pub(crate) use exec::{call_for, is_status};
-pub(crate) use expr::{Arith, Cond, Invoke, MethodInvoke, Order, Regsub, Term, Text};
+pub(crate) use code::{Arm, New, Op, Routine, Saying, Step, Verdict};
+pub(crate) use exec::is_status;
+pub(crate) use expr::{Arith, Cond, Invoke, MethodInvoke, Order, Regsub, Sides, Term, Text};
+pub(crate) use shown::append_plain;

@@ -2,11 +2,12 @@
 
 use smallvec::SmallVec;
 
-use crate::backend::Backend;
-use crate::ctx::Ctx;
+use crate::failure::Failure;
 use crate::run::{Term, calculate};
+use crate::state::backend::Backend;
+use crate::state::ctx::Ctx;
+use crate::state::value::Value;
 use crate::sub::Subs;
-use crate::value::{Failure, Value};
 
 /// Arguments. Most need no memory of their own.
 type Values = SmallVec<[Value; 4]>;

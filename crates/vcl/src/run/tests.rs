@@ -1,9 +1,9 @@
 //! Programs from their text to what they do.
 
 use crate::headers;
+use crate::state::value::{Header, Place};
 use crate::sub::{Action, Said, Sub};
 use crate::testing::Bench;
-use crate::value::{Header, Place};
 
 /// A bench for `vcl 4.1;`, a backend `b`, some modules, and `text`.
 fn bench(text: &str) -> Bench {

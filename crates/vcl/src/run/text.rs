@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use crate::ctx::Ctx;
+use super::shown;
+use crate::failure::Failure;
+use crate::headers;
 use crate::run::{Regsub, Text};
-use crate::value::{Failure, Value};
-use crate::{headers, text};
+use crate::state::ctx::Ctx;
+use crate::state::value::Value;
 
 impl Text {
     /// The string, where it lies already.
@@ -86,8 +88,8 @@ impl Text {
             }
             Self::Shown(expr) => {
                 let value = expr.eval(ctx)?;
-                text::append(ctx, &value, out)?;
-                return Ok(!text::is_none(ctx, &value));
+                shown::append(ctx, &value, out)?;
+                return Ok(!shown::is_none(ctx, &value));
             }
             Self::OrNull(inner) => {
                 if !inner.append(ctx, out)? {
@@ -109,8 +111,8 @@ impl Text {
                 return Ok(bytes);
             }
             let mut out = Vec::new();
-            text::append(ctx, &value, &mut out)?;
-            return Ok((!text::is_none(ctx, &value)).then(|| out.into()));
+            shown::append(ctx, &value, &mut out)?;
+            return Ok((!shown::is_none(ctx, &value)).then(|| out.into()));
         }
         if let Some(lies) = self.peek(ctx) {
             ctx.task.workspace.charge(lies.map_or(0, <[u8]>::len))?;

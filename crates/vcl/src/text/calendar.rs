@@ -119,7 +119,8 @@ pub fn read(text: &[u8], short_days: bool) -> Option<f64> {
     let text = str::from_utf8(text).ok()?.trim_ascii();
     if let Some((date, time)) = text.split_once('T').filter(|(date, _)| date.len() == 10) {
         let [year, month, day] = split(date, '-')?;
-        return moment((digits(year, 4)?, digits(month, 2)?, digits(day, 2)?), time);
+        let date = Day { year: digits(year, 4)?, month: digits(month, 2)?, day: digits(day, 2)? };
+        return moment(date, time);
     }
     let (name, secs) = if let Some((name, rest)) = text.split_once(", ") {
         let rest = rest.strip_suffix(" GMT")?;
@@ -127,14 +128,15 @@ pub fn read(text: &[u8], short_days: bool) -> Option<f64> {
             None => {
                 let [day, month, year, time] = split(rest, ' ')?;
                 let len = if short_days && day.len() == 1 { 1 } else { 2 };
-                moment((digits(year, 4)?, month_of(month)?, digits(day, len)?), time)?
+                let (year, month) = (digits(year, 4)?, month_of(month)?);
+                moment(Day { year, month, day: digits(day, len)? }, time)?
             }
             Some(_) => {
                 let [date, time] = split(rest, ' ')?;
                 let [day, month, year] = split(date, '-')?;
                 let year = digits(year, 2)?;
                 let year = if year < 69 { 2000 + year } else { 1900 + year };
-                moment((year, month_of(month)?, digits(day, 2)?), time)?
+                moment(Day { year, month: month_of(month)?, day: digits(day, 2)? }, time)?
             }
         };
         (name, secs)
@@ -147,7 +149,8 @@ pub fn read(text: &[u8], short_days: bool) -> Option<f64> {
             Some(day) => digits(day, 1)?,
             None => digits(day, 2)?,
         };
-        (name, moment((digits(year, 4)?, month_of(month)?, day), time)?)
+        let (year, month) = (digits(year, 4)?, month_of(month)?);
+        (name, moment(Day { year, month, day }, time)?)
     };
     let day = Moment::at(secs).day_name();
     (name == day || name == &day[..3]).then_some(secs)
@@ -167,13 +170,25 @@ fn month_of(name: &str) -> Option<i64> {
     Some(at as i64 + 1)
 }
 
+/// A day as its date says it, which may be none of the calendar.
+#[derive(Clone, Copy)]
+struct Day {
+    year: i64,
+    /// From 1.
+    month: i64,
+    /// Of the month, from 1.
+    day: i64,
+}
+
 /// The seconds since 1970 of a date and `08:49:37`. A leap second is the one before it.
-fn moment(date: (i64, i64, i64), time: &str) -> Option<f64> {
+fn moment(date: Day, time: &str) -> Option<f64> {
     const FIRST_YEAR: i64 = 1899;
     let [hour, minute, second] = split(time, ':')?;
     let (hour, minute, second) = (digits(hour, 2)?, digits(minute, 2)?, digits(second, 2)?);
-    let day = days(date.0, date.1, date.2);
-    let is_date = date.0 >= FIRST_YEAR && (1..=12).contains(&date.1) && civil(day) == date;
+    let Day { year, month, day: of_month } = date;
+    let day = days(year, month, of_month);
+    let is_date =
+        year >= FIRST_YEAR && (1..=12).contains(&month) && civil(day) == (year, month, of_month);
     let is_time = hour < 24 && minute < 60 && second <= 60;
     let secs = day * DAY_SECS + hour * 3600 + minute * 60 + second.min(59);
     (is_date && is_time).then_some(secs as f64)

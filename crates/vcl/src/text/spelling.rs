@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::failure::Failure;
-use crate::vmods::blob::codec;
+use crate::text::codec;
 
 /// The greatest INT, and the least when negated: numbers have fifteen digits.
 pub const INT_MAX: i64 = 999_999_999_999_999;

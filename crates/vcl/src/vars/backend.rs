@@ -2,12 +2,13 @@
 
 use super::key::digest;
 use super::var::{Var, missing, number, param, text};
-use crate::backend::Backend;
-use crate::ctx::{Bereq, BereqState, Ctx};
+use crate::failure::Failure;
 use crate::headers;
+use crate::state::backend::Backend;
+use crate::state::ctx::{Bereq, BereqState, Ctx};
+use crate::state::value::{Place, Value};
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
-use crate::value::{Failure, Place, Value};
 
 /// Where there is a request to a backend.
 pub(super) const PIPE_OR_BACKEND: Subs = Subs::BACKEND.and(Sub::Pipe.only());

@@ -5,13 +5,14 @@ use message::{Request, Version};
 
 use super::key::digest;
 use super::var::{Var, missing, number, text};
-use crate::backend::Backend;
-use crate::ctx::{Ctx, Req, ReqState};
+use crate::failure::Failure;
 use crate::headers;
 use crate::rules::heads;
+use crate::state::backend::Backend;
+use crate::state::ctx::{Ctx, Req, ReqState};
+use crate::state::value::{Place, Value};
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
-use crate::value::{Failure, Place, Value};
 
 /// Where a request has its key.
 const KEYED: Subs = Sub::Hit

@@ -3,10 +3,10 @@
 
 use strsim::levenshtein;
 
-use crate::ctx::Ctx;
+use crate::state::ctx::Ctx;
+use crate::state::value::{Place, Value};
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
-use crate::value::{Place, Value};
 
 /// A header of a message as a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,11 +2,12 @@
 //! be changed.
 
 use super::var::{Borrow, Get, Var, string};
-use crate::ctx::{Ctx, Obj};
 use crate::headers;
+use crate::rules::status;
+use crate::state::ctx::{Ctx, Obj};
+use crate::state::value::Value;
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
-use crate::value::Value;
 
 const HIT_OR_DELIVER: Subs = Sub::Hit.only().and(Sub::Deliver.only());
 const HIT: Subs = Sub::Hit.only();
@@ -92,7 +93,7 @@ const PROTO: Borrow = |ctx| ctx.obj.map(|obj| headers::stored_line(obj.head).0);
 const REASON: Borrow = |ctx| {
     let obj = ctx.obj?;
     let reason = headers::stored_line(obj.head).1;
-    Some(if reason.is_empty() { headers::reason(obj.status).as_bytes() } else { reason })
+    Some(if reason.is_empty() { status::reason(obj.status).as_bytes() } else { reason })
 };
 
 /// A part of the stored status line.

@@ -1,9 +1,9 @@
 //! `param`: parameters in force, of Varnish 8.0. Each reading has the value of that moment.
 
 use super::var::{Var, param};
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::Value;
 
 /// Makes the table: each variable reads the parameter of its name.
 macro_rules! params {

@@ -6,13 +6,15 @@ use bytes::Bytes;
 use message::{HeaderId, Response};
 
 use super::var::{Get, Set, Var, missing, param, text};
-use crate::backend::Backend;
-use crate::ctx::{Beresp, BerespState, Ctx, Resp, RespState, Tag};
+use crate::failure::Failure;
 use crate::headers;
-use crate::rules::{filters, heads};
+use crate::rules::{heads, status};
+use crate::state::backend::Backend;
+use crate::state::ctx::{Beresp, BerespState, Ctx, Resp, RespState};
+use crate::state::value::{Place, Value};
 use crate::sub::{Sub, Subs};
+use crate::tag::Tag;
 use crate::types::Type;
-use crate::value::{Failure, Place, Value};
 
 /// Where there is a response of a backend.
 pub(super) const FETCHED: Subs =
@@ -110,7 +112,7 @@ pub(super) const BERESP: &[Var] = &[
         "beresp.filters",
         Type::String,
         Sub::BackendResponse.only(),
-        |ctx| Value::String(ctx.beresp.as_ref().map(filters::of_fetch)),
+        |ctx| Value::String(ctx.beresp.as_ref().map(Beresp::filters)),
         "What the body passes through on its way into the cache.",
     )
     .set(Sub::BackendResponse.only(), |ctx, value| {
@@ -392,7 +394,7 @@ fn resp_proto<'c>(resp: &'c Resp<'_>) -> &'c [u8] {
 
 fn reason(head: &Response, status: u16) -> &[u8] {
     match &head.reason[..] {
-        b"" if !head.no_reason => headers::reason(status).as_bytes(),
+        b"" if !head.no_reason => status::reason(status).as_bytes(),
         own => own,
     }
 }

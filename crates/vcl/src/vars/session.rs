@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 
 use super::var::{Var, number, text};
-use crate::ctx::{Ctx, Times};
+use crate::failure::Failure;
+use crate::state::ctx::{Ctx, Times};
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Value};
 
 /// `local`, `server`, `remote` and `client`.
 pub(super) const CONNECTION: &[Var] = &[

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::state::value::{Header, Place, Value};
 use crate::sub::{Action, Sub, Subs};
 use crate::testing::{Bench, compile};
-use crate::value::{Header, Place, Value};
 
 /// The value of `expression` in `sub`, by a header that is set to it; `None` where that fails.
 fn eval(sub: Sub, message: &str, statements: &str, expression: &str) -> Option<String> {

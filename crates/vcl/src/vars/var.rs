@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 
-use crate::ctx::Ctx;
+use crate::failure::Failure;
+use crate::state::ctx::Ctx;
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Value};
 
 /// Reads a variable.
 pub type Get = fn(&Ctx<'_>) -> Value;

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::RwLock;
 
+use crate::failure::Failure;
+use crate::state::program::Object;
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Value};
-use crate::vmod::{Class, Method, Module, Object, Parameter};
+use crate::vmod::{Class, Method, Module, Parameter};
 use crate::vmods::args::{Args, must, this};
 
 /// The module.

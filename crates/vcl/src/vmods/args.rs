@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::backend::Backend;
+use crate::failure::Failure;
+use crate::state::backend::Backend;
+use crate::state::program::Object;
+use crate::state::value::{Header, Place, Value};
 use crate::types::Type;
-use crate::value::{Failure, Header, Place, Value};
-use crate::vmod::{ArgumentType, Default, Object, Parameter};
+use crate::vmod::{ArgumentType, Default, Parameter};
 
 /// A parameter that must be given.
 pub(crate) const fn must(name: &'static str, kind: Type) -> Parameter {

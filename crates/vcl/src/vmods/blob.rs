@@ -1,17 +1,18 @@
 //! `blob`: bytes of any value, and the texts that stand for them.
 
-pub(crate) mod codec;
-
 use std::any::Any;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::ctx::Ctx;
+use crate::failure::Failure;
+use crate::state::ctx::Ctx;
+use crate::state::program::Object;
+use crate::state::value::Value;
 use crate::sub::Subs;
+use crate::text::codec;
 use crate::types::Type;
-use crate::value::{Failure, Value};
-use crate::vmod::{ArgumentType, Class, Default, Function, Method, Module, Object, Parameter};
+use crate::vmod::{ArgumentType, Class, Default, Function, Method, Module, Parameter};
 use crate::vmods::args::{Args, must, number, owned, this, word};
 
 /// The module.

@@ -1,9 +1,11 @@
 //! `bodyaccess`: the request body, once `std.cache_req_body` has kept it.
 
-use crate::ctx::{Ctx, Tag};
+use crate::failure::Failure;
+use crate::state::ctx::Ctx;
+use crate::state::value::Value;
 use crate::sub::{Sub, Subs};
+use crate::tag::Tag;
 use crate::types::Type;
-use crate::value::{Failure, Value};
 use crate::vmod::{Function, Module};
 use crate::vmods::args::{Args, must, number, text};
 

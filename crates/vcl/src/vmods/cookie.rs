@@ -8,10 +8,11 @@
 use bytes::Bytes;
 use message::date::HttpDate;
 
-use crate::ctx::Ctx;
+use crate::failure::Failure;
+use crate::state::ctx::Ctx;
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Value};
 use crate::vmod::{Function, Module};
 use crate::vmods::args::{Args, must, owned};
 

@@ -11,9 +11,10 @@ mod snefru;
 #[cfg(test)]
 mod tests;
 
+use crate::failure::Failure;
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Value};
 use crate::vmod::{Call, Function, Module, Parameter};
 use crate::vmods::args::{Args, must, owned};
 use base64::Code;

@@ -13,9 +13,9 @@ mod ring;
 mod shard;
 mod simple;
 
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::Value;
 use crate::vmod::{Function, Module};
 use crate::vmods::args::{Args, must};
 

@@ -5,22 +5,23 @@
 //! followed, and dropped when nobody has asked for them for long or others need the room.
 
 mod domains;
-mod newcomers;
 mod place;
 
 use std::any::Any;
 use std::sync::Arc;
 
 use domains::Domains;
-pub(crate) use newcomers::Newcomers;
 use place::{place_of, port_of};
 
-use crate::backend::{Backend, BackendSpec, Lookups};
-use crate::ctx::{Ctx, Tag};
+use crate::failure::Failure;
+use crate::state::backend::{Backend, BackendSpec, Lookups};
+use crate::state::ctx::Ctx;
+use crate::state::program::Object;
+use crate::state::value::Value;
 use crate::sub::{Side, Subs};
+use crate::tag::Tag;
 use crate::types::Type;
-use crate::value::{Failure, Value};
-use crate::vmod::{Class, Method, Module, Object};
+use crate::vmod::{Class, Method, Module};
 use crate::vmods::args::{Args, may, must, number, text, this, word};
 
 /// The module.

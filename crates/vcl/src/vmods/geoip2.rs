@@ -4,7 +4,6 @@
 //! program is loaded; programs that read the same bytes share them. Nothing here reads a file while
 //! a request waits.
 
-mod database;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -14,17 +13,15 @@ use std::any::Any;
 use std::sync::Arc;
 
 use base::Limit;
-use database::Database;
-pub(crate) use database::Databases;
-use database::Missing;
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use database::look;
 
-use crate::ctx::Ctx;
+use crate::failure::Failure;
+use crate::shared::database::{Database, Missing};
+use crate::state::ctx::Ctx;
+use crate::state::program::Object;
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Value};
-use crate::vmod::{Class, Method, Module, Object};
+use crate::vmod::{Class, Method, Module};
 use crate::vmods::args::{Args, must, owned, this};
 
 /// The module.

@@ -2,9 +2,9 @@
 
 use message::Version;
 
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::Value;
 use crate::vmod::{Function, Module, Refused};
 
 /// The module.

@@ -9,12 +9,13 @@ use bytes::Bytes;
 use message::header::is_token;
 use message::{HeaderBlock, HeaderId};
 
-use crate::ctx::Ctx;
+use crate::failure::Failure;
 use crate::headers;
 use crate::regex::Regex;
+use crate::state::ctx::Ctx;
+use crate::state::value::{Header, Place, Value};
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Header, Place, Value};
 use crate::vmod::{Function, Module};
 use crate::vmods::args::{Args, must, owned, truth};
 use crate::workspace::Workspace;

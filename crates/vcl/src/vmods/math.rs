@@ -5,9 +5,10 @@
 
 mod format;
 
+use crate::failure::Failure;
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Value};
 use crate::vmod::{ArgumentType, Call, Function, Module, Parameter};
 use crate::vmods::args::{Args, must, number, owned};
 
@@ -318,7 +319,7 @@ fn int32(n: i64) -> i32 {
 }
 
 /// `x * 2^e`
-fn scaled(_: &mut crate::ctx::Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn scaled(_: &mut crate::state::ctx::Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     Ok(Value::Real(libm::scalbn(real(args, 0), int32(args.int(1).unwrap_or_default()))))
 }
 
@@ -348,7 +349,7 @@ fn is_near(a: f64, b: f64, most: f64, share: f64) -> bool {
     apart <= most || apart <= a.abs().max(b.abs()) * share
 }
 
-fn strfromd(_: &mut crate::ctx::Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn strfromd(_: &mut crate::state::ctx::Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     let format = args.bytes(0);
     format::write(format, real(args, 1)).map(owned).ok_or_else(|| {
         let shown = String::from_utf8_lossy(format);

@@ -1,10 +1,11 @@
 //! `proxy`: what the PROXY header tells of TLS between the client and the balancer; where the TLS
 //! is ours, the same of that.
 
-use crate::ctx::{Ctx, TlsFacts};
+use crate::failure::Failure;
+use crate::state::ctx::{Ctx, TlsFacts};
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Value};
 use crate::vmod::{Function, Module};
 use crate::vmods::args::owned;
 

@@ -1,9 +1,11 @@
 //! `purge`: purging by the key of the request, from `vcl_hit` and `vcl_miss`.
 
-use crate::ctx::{Ctx, Purging};
+use crate::failure::Failure;
+use crate::state::ctx::Ctx;
+use crate::state::value::Value;
+use crate::state::world::Purging;
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
-use crate::value::{Failure, Value};
 use crate::vmod::{Function, Module};
 use crate::vmods::args::{Args, number};
 

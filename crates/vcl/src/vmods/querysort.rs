@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::Value;
 use crate::vmod::{Function, Module};
 use crate::vmods::args::{Args, must};
 use crate::vmods::std::query;

@@ -10,12 +10,14 @@ use bytes::Bytes;
 use message::query;
 use parking_lot::RwLock;
 
-use crate::ctx::Ctx;
+use crate::failure::Failure;
 use crate::regex::{Limits, Regex};
+use crate::state::ctx::Ctx;
+use crate::state::program::Object;
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Value};
-use crate::vmod::{Class, Function, Method, MethodCall, Module, Object, Parameter};
+use crate::vmod::{Class, Function, Method, MethodCall, Module, Parameter};
 use crate::vmods::args::{Args, must, owned, this, truth, word};
 use crate::vmods::std::fnmatch::{Options, fnmatch};
 

@@ -22,11 +22,13 @@ use signature::{
     PERL_CLASSES, POSIX_SYNTAX, REWRITE, TEXT, UTF8, WORD_BOUNDARY, method,
 };
 
-use crate::ctx::Ctx;
+use crate::failure::Failure;
+use crate::state::ctx::Ctx;
+use crate::state::program::Object;
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Value};
-use crate::vmod::{Call, Class, Function, Module, Object, Parameter, Refused};
+use crate::vmod::{Call, Class, Function, Module, Parameter, Refused};
 use crate::vmods::args::{Args, must, owned, text, this};
 
 /// The module.

@@ -8,13 +8,16 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::backend::{Backend, Director, Leaf};
-use crate::ctx::{Ctx, Tag};
+use crate::failure::Failure;
+use crate::state::backend::{Backend, Director, Health, Leaf};
+use crate::state::ctx::Ctx;
+use crate::state::program::Object;
+use crate::state::value::Value;
 use crate::sub::{Sub, Subs};
+use crate::tag::Tag;
 use crate::types::Type;
-use crate::value::{Failure, Value};
 use crate::vars;
-use crate::vmod::{Class, Function, Method, Module, Object};
+use crate::vmod::{Class, Function, Method, Module};
 use crate::vmods::args::{Args, must, owned, this};
 
 /// The module.
@@ -168,7 +171,7 @@ impl Director for Watch {
         self.is_healthy_for(ctx).then(|| self.backend.resolve(ctx)).flatten()
     }
 
-    fn health(&self) -> (bool, f64) {
+    fn health(&self) -> Health {
         self.backend.health()
     }
 
@@ -227,7 +230,7 @@ fn line(saint: &Watch, now: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::BackendSpec;
+    use crate::state::backend::BackendSpec;
 
     fn watch(threshold: usize) -> Watch {
         Watch {

@@ -2,10 +2,12 @@
 
 use std::io;
 
-use crate::ctx::{Connection, Ctx, Measured, Tag};
+use crate::failure::Failure;
+use crate::state::ctx::{Connection, Ctx, Measured};
+use crate::state::value::Value;
 use crate::sub::Subs;
+use crate::tag::Tag;
 use crate::types::Type;
-use crate::value::{Failure, Value};
 use crate::vmod::{Function, Module};
 use crate::vmods::args::{Args, must};
 

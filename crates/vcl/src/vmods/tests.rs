@@ -206,7 +206,7 @@ fn names_are_followed() {
         set req.http.X = d.backend() + "|" + d.backend("x.example", "80");"#;
     let bench = run("dynamic", init, recv);
     assert_eq!(x(&bench), "d(example.com:8080)|d(x.example:80)");
-    let crate::backend::Backend::Leaf(leaf) = &bench.req_state.backend_hint else {
+    let crate::state::backend::Backend::Leaf(leaf) = &bench.req_state.backend_hint else {
         panic!("no backend to connect to")
     };
     assert_eq!(leaf.spec.probe.as_ref().map(|probe| &*probe.url), Some("/up"));
@@ -249,6 +249,6 @@ fn purges_tell_how_many() {
     assert_eq!(x(&bench), "21");
     bench.run(Sub::Miss);
     assert_eq!(x(&bench), "11");
-    let soft = crate::ctx::Purging::Soft { ttl: Some(10.0), grace: Some(5.0), keep: None };
+    let soft = crate::state::world::Purging::Soft { ttl: Some(10.0), grace: Some(5.0), keep: None };
     assert_eq!(bench.world.purges.borrow()[1], (Bytes::from_static(b"key").to_vec(), soft));
 }

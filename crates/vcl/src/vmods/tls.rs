@@ -1,10 +1,11 @@
 //! `tls`: TLS on the client's connection, in the words of Varnish 9. Backends of programs are
 //! spoken to without TLS, so of a backend's connection there is nothing to tell.
 
-use crate::ctx::{Ctx, TlsFacts};
+use crate::failure::Failure;
+use crate::state::ctx::{Ctx, TlsFacts};
+use crate::state::value::Value;
 use crate::sub::{Side, Sub, Subs};
 use crate::types::Type;
-use crate::value::{Failure, Value};
 use crate::vmod::{Call, Function, Module};
 use crate::vmods::args::owned;
 

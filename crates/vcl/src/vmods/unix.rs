@@ -2,10 +2,12 @@
 //!
 //! Names come from the system's tables of users and groups, read through the world once.
 
-use crate::ctx::{Ctx, Peer, Tag};
+use crate::failure::Failure;
+use crate::state::ctx::{Ctx, Peer};
+use crate::state::value::Value;
 use crate::sub::Subs;
+use crate::tag::Tag;
 use crate::types::Type;
-use crate::value::{Failure, Value};
 use crate::vmod::{Function, Module};
 use crate::vmods::args::owned;
 

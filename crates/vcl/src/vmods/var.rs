@@ -4,18 +4,17 @@
 //! and there are at most so many of them, with so many bytes, that a policy which makes them from
 //! what clients send cannot fill the memory.
 
-mod globals;
-
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-pub(crate) use globals::Globals;
 
-use crate::backend::Backend;
-use crate::ctx::{Ctx, Tag};
+use crate::failure::Failure;
+use crate::state::backend::Backend;
+use crate::state::ctx::Ctx;
+use crate::state::value::Value;
 use crate::sub::Subs;
+use crate::tag::Tag;
 use crate::types::Type;
-use crate::value::{Failure, Value};
 use crate::vmod::{Function, Module, Parameter};
 use crate::vmods::args::{Args, must};
 

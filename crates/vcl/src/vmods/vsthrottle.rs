@@ -3,17 +3,14 @@
 //! Buckets are shared by all programs and requests. Those not used for long are forgotten to stay
 //! within the limit `throttle_buckets`: first those that are least likely to deny anything.
 
-mod buckets;
-
 use base::Limit;
-pub(crate) use buckets::Buckets;
-use buckets::{Bucket, BucketId, Rate};
 use sha2::{Digest, Sha256};
 
-use crate::ctx::Ctx;
+use crate::shared::buckets::{Bucket, BucketId, Rate};
+use crate::state::ctx::Ctx;
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::Value;
 use crate::vmod::{Function, Module, Parameter};
 use crate::vmods::args::{Args, must, number};
 

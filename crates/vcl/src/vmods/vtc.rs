@@ -9,11 +9,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::backend::Backend;
-use crate::ctx::Ctx;
+use crate::failure::Failure;
+use crate::state::backend::Backend;
+use crate::state::ctx::Ctx;
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Value};
 use crate::vmod::{ArgumentType, Default, Function, Module, Parameter, Refused};
 use crate::vmods::args::{Args, must};
 use crate::workspace::Workspace;

@@ -2,10 +2,11 @@
 
 use message::tags;
 
-use crate::ctx::Ctx;
+use crate::failure::Failure;
+use crate::state::ctx::Ctx;
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Value};
 use crate::vmod::{Function, Module, Parameter};
 use crate::vmods::args::{Args, must};
 

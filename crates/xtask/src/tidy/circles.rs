@@ -15,8 +15,6 @@ use super::problem::Problem;
 
 /// Files that may use each other in a circle.
 const FILES: usize = 3;
-/// Crates whose first folders are not in floors yet.
-const WITHOUT_FLOORS: [&str; 3] = ["disk", "net", "vcl"];
 /// Uses that are told of one circle.
 const SHOWN: usize = 12;
 /// Names that hand each other on, one behind the other.
@@ -67,18 +65,7 @@ impl Circles {
     /// Circles that are too long, or leave a folder.
     pub(super) fn problems(&self) -> Vec<Problem> {
         let mut problems: Vec<_> = self.0.values().flat_map(Files::problems).collect();
-        for (owner, files) in &self.0 {
-            let found = files.folder_circles();
-            match (found.is_empty(), WITHOUT_FLOORS.contains(&&**owner)) {
-                (false, false) => problems.extend(found),
-                (true, true) => problems.push(Problem {
-                    file: format!("crates/{owner}/src"),
-                    line: 1,
-                    what: "its folders are in floors: WITHOUT_FLOORS need not name it".to_owned(),
-                }),
-                _ => {}
-            }
-        }
+        problems.extend(self.0.values().flat_map(Files::folder_circles));
         problems
     }
 }

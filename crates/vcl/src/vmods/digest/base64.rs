@@ -1,6 +1,6 @@
 //! Base 64 and hexadecimal as libvmod-digest reads and writes them: less strict than `blob`.
 
-use crate::vmods::blob::codec;
+use crate::text::codec;
 
 /// A way to write bytes.
 #[derive(Clone, Copy, Debug)]

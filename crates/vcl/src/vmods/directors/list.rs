@@ -3,9 +3,10 @@
 use base::Limit;
 use parking_lot::RwLock;
 
-use crate::backend::{Backend, Director, Word};
-use crate::ctx::{Ctx, World};
-use crate::value::Failure;
+use crate::failure::Failure;
+use crate::state::backend::{Backend, Director, Health, Word};
+use crate::state::ctx::Ctx;
+use crate::state::world::World;
 use crate::vmods::directors::member::{check_member, health_of};
 
 /// Backends in the order in which they were added. May change while requests run.
@@ -58,7 +59,7 @@ impl List {
         self.read(|members| members.iter().map(|(backend, _)| backend.clone()).collect())
     }
 
-    pub(super) fn health(&self) -> (bool, f64) {
+    pub(super) fn health(&self) -> Health {
         self.read(|members| health_of(members.iter().map(|(backend, _)| backend)))
     }
 

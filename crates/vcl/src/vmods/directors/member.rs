@@ -1,7 +1,7 @@
 //! Members of directors: which backends can be one, and their health together.
 
-use crate::backend::{Backend, Director};
-use crate::value::Failure;
+use crate::failure::Failure;
+use crate::state::backend::{Backend, Director, Health};
 
 /// Directors within each other, at most. Varnish knows no such limit, and asking one that contains
 /// itself ends it.
@@ -35,16 +35,16 @@ fn leads_to(from: &dyn Director, to: &dyn Director, depth: usize) -> bool {
     })
 }
 
-/// Tells whether one of `members` is healthy, and when the health of the members up to that one
-/// changed last, as Varnish tells it.
-pub(super) fn health_of<'a>(members: impl IntoIterator<Item = &'a Backend>) -> (bool, f64) {
+/// The health of `members` together: one of them is healthy, and the change is the last of those up
+/// to that one, as Varnish tells it.
+pub(super) fn health_of<'a>(members: impl IntoIterator<Item = &'a Backend>) -> Health {
     let mut last = 0.0_f64;
     for member in members {
-        let (is_healthy, changed) = member.health();
+        let Health { is_healthy, changed } = member.health();
         last = last.max(changed);
         if is_healthy {
-            return (true, last);
+            return Health { is_healthy, changed: last };
         }
     }
-    (false, last)
+    Health { is_healthy: false, changed: last }
 }

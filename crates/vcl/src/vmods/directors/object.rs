@@ -3,9 +3,9 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::backend::{Backend, Director};
-use crate::value::Failure;
-use crate::vmod::Object;
+use crate::failure::Failure;
+use crate::state::backend::{Backend, Director};
+use crate::state::program::Object;
 
 /// A director as an object of the program.
 pub(super) struct DirectorObject<D>(pub(super) Arc<D>);

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::ctx::Ctx;
+use crate::failure::Failure;
+use crate::state::ctx::Ctx;
+use crate::state::program::Object;
+use crate::state::value::Value;
 use crate::sub::{Side, Sub, Subs};
 use crate::types::Type;
-use crate::value::{Failure, Value};
 use crate::vars;
-use crate::vmod::{ArgumentType, Class, Default, Method, Object, Parameter};
+use crate::vmod::{ArgumentType, Class, Default, Method, Parameter};
 use crate::vmods::args::{Args, may, owned, this};
 use crate::vmods::directors::ring;
 

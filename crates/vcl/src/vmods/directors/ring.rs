@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use crate::backend::Backend;
+use crate::state::backend::Backend;
 
 /// The last four bytes of the SHA-256 of `parts`, the least significant first: points on the ring,
 /// and keys.
@@ -104,7 +104,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::backend::{BackendSpec, Leaf};
+    use crate::state::backend::{BackendSpec, Leaf};
 
     fn member(name: &str, ident: Option<&'static str>, weight: f64) -> Member {
         Member {

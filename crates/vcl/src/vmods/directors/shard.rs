@@ -9,12 +9,15 @@ use base::Limit;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
-use crate::backend::{Backend, Director, Leaf, Listing, Sharded, Word};
-use crate::ctx::{Ctx, Tag};
+use crate::failure::Failure;
+use crate::state::backend::{Backend, Director, Health, Leaf, Listing, Sharded, Word};
+use crate::state::ctx::Ctx;
+use crate::state::program::Object;
+use crate::state::value::Value;
 use crate::sub::{Side, Subs};
+use crate::tag::Tag;
 use crate::types::Type;
-use crate::value::{Failure, Value};
-use crate::vmod::{Class, Method, Object};
+use crate::vmod::{Class, Method};
 use crate::vmods::args::{Args, may, must, number};
 use crate::vmods::directors::member::{check_member, health_of};
 use crate::vmods::directors::object::{DirectorObject, director};
@@ -92,7 +95,7 @@ impl Director for Shard {
         self.choose(ctx, params)?.resolve(ctx)
     }
 
-    fn health(&self) -> (bool, f64) {
+    fn health(&self) -> Health {
         health_of(self.ring().members.iter().map(|member| &member.backend))
     }
 
@@ -107,7 +110,7 @@ impl Director for Shard {
     fn listing(&self, now: f64) -> Listing {
         let ShardRules { warmup, rampup, .. } = self.rules();
         let row = |member: &Member| {
-            let (is_healthy, changed) = member.backend.health();
+            let Health { is_healthy, changed } = member.backend.health();
             let (time, since) = (member.rampup.unwrap_or(rampup), now - changed);
             let (share, remaining) = match is_healthy {
                 false => (0.0, 0.0),
@@ -264,7 +267,7 @@ impl Choice<'_> {
     ) -> Option<Seen> {
         for number in way {
             let backend = &self.ring.members[number].backend;
-            let (is_healthy, changed) = (backend.is_healthy_for(ctx), backend.health().1);
+            let (is_healthy, changed) = (backend.is_healthy_for(ctx), backend.health().changed);
             if !is_healthy && healthy_only {
                 continue;
             }

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::backend::{Backend, Director, Leaf, Listing, Word};
-use crate::ctx::Ctx;
+use crate::failure::Failure;
+use crate::state::backend::{Backend, Director, Health, Leaf, Listing, Word};
+use crate::state::ctx::Ctx;
+use crate::state::program::Object;
+use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::value::{Failure, Value};
-use crate::vmod::{Class, Method, Naming, Object, Parameter};
+use crate::vmod::{Class, Method, Naming, Parameter};
 use crate::vmods::args::{Args, must, number, truth};
 use crate::vmods::directors::list::List;
 use crate::vmods::directors::object::{DirectorObject, director};
@@ -66,7 +68,7 @@ macro_rules! director {
             $kind
         }
 
-        fn health(&self) -> (bool, f64) {
+        fn health(&self) -> Health {
             self.list.health()
         }
 

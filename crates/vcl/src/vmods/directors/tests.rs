@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::backend::{Backend, BackendSpec, Leaf, Link, Listing, Sharded};
-use crate::ctx::{Ctx, Task};
+use crate::failure::Failure;
+use crate::state::backend::{Backend, BackendSpec, Health, Leaf, Link, Listing, Sharded};
+use crate::state::ctx::{Ctx, Task};
+use crate::state::program::Object;
 use crate::sub::Sub;
 use crate::testing::Bench;
-use crate::value::Failure;
-use crate::vmod::{Class, Naming, Object};
+use crate::vmod::{Class, Naming};
 use crate::workspace::Workspace;
 
 /// A backend that is as healthy as is said.
@@ -220,10 +221,10 @@ fn directors_nest_and_tell_their_health() {
     all[0].set(false);
     assert_eq!(outer.run(2), ["b", "b"], "a director without a healthy backend is not healthy");
     let backend = outer.object.backend().expect("a director");
-    assert!(backend.health().0);
+    assert!(backend.health().is_healthy);
     all[1].set(false);
     // Nothing has changed since it was made.
-    assert_eq!(backend.health(), (false, crate::testing::NOW));
+    assert_eq!(backend.health(), Health { is_healthy: false, changed: crate::testing::NOW });
 }
 
 fn by_key(key: i64, alt: i64, healthy: &'static str) -> Vec<Value> {

@@ -8,8 +8,8 @@ use base::Limit;
 use parking_lot::Mutex;
 
 use super::place::{place_of, port_of};
-use crate::backend::{Backend, BackendSpec, Director, Leaf};
-use crate::ctx::Ctx;
+use crate::state::backend::{Backend, BackendSpec, Director, Health, Leaf};
+use crate::state::ctx::Ctx;
 use crate::sub::Side;
 
 /// A director.
@@ -57,8 +57,8 @@ impl Director for Domains {
         self.leaf(&host, &port, ctx)
     }
 
-    fn health(&self) -> (bool, f64) {
-        (true, 0.0)
+    fn health(&self) -> Health {
+        Health { is_healthy: true, changed: 0.0 }
     }
 
     fn members(&self) -> Vec<Backend> {

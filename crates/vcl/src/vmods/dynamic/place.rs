@@ -1,6 +1,6 @@
 //! Host and port that a call means.
 
-use crate::ctx::Ctx;
+use crate::state::ctx::Ctx;
 
 /// A port as a number, or by the names that mean something here.
 pub(super) fn port_of(port: &str) -> Option<&str> {

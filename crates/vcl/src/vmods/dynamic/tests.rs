@@ -5,7 +5,7 @@ use crate::sub::Sub;
 use base::Limit;
 use base::Limits;
 
-use crate::backend::Link;
+use crate::state::backend::Link;
 use crate::testing::Bench;
 use crate::vmod::{Default, Naming};
 

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use linear::{Options, Regex as Linear};
 
 use super::pattern::{Rewritten, Syntax, rewrite};
-use crate::value::{Failure, Value};
+use crate::failure::Failure;
+use crate::state::value::Value;
 use crate::vmods::args::{Args, owned};
 
 /// The name under which a task keeps what objects have matched.

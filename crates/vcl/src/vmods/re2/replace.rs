@@ -3,8 +3,9 @@
 use linear::Captures;
 
 use super::compiled::{Pattern, fallback};
-use crate::ctx::Ctx;
-use crate::value::{Failure, Value};
+use crate::failure::Failure;
+use crate::state::ctx::Ctx;
+use crate::state::value::Value;
 use crate::vmods::args::{Args, owned};
 use crate::workspace::Workspace;
 

@@ -13,13 +13,15 @@ use super::signature::{
     CASE_SENSITIVE, DOT_NL, LITERAL, LONGEST_MATCH, MAX_MEM, NEVER_NL, ONE_LINE, PERL_CLASSES,
     POSIX_SYNTAX, REWRITE, TEXT, UTF8, WORD_BOUNDARY, method,
 };
-use crate::backend::Backend;
-use crate::ctx::Ctx;
+use crate::failure::Failure;
 use crate::headers;
+use crate::state::backend::Backend;
+use crate::state::ctx::Ctx;
+use crate::state::program::Object;
+use crate::state::value::Value;
 use crate::sub::Sub;
 use crate::types::Type;
-use crate::value::{Failure, Value};
-use crate::vmod::{Class, Method, Object, Parameter};
+use crate::vmod::{Class, Method, Parameter};
 use crate::vmods::args::{Args, may, must, number, owned, refused, text, this, truth, word};
 
 const N: Parameter = number("n", Type::Int, 0.0);

@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 
-use crate::ctx::{Ctx, Tag};
-use crate::value::{Failure, Place, Value};
+use crate::failure::Failure;
+use crate::state::ctx::Ctx;
+use crate::state::value::{Place, Value};
+use crate::tag::Tag;
 use crate::vmods::args::{Args, owned};
 
 /// The message of the last `std.ban`; empty if that was good.
@@ -28,7 +30,7 @@ pub(super) fn file_exists(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Fa
 }
 
 pub(super) fn healthy(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
-    Ok(Value::Bool(args.backend(0).health().0))
+    Ok(Value::Bool(args.backend(0).health().is_healthy))
 }
 
 pub(super) fn log(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
@@ -107,7 +109,9 @@ pub(super) fn timed_call(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Fai
         return Err(Failure::new("std.timed_call(): no subroutine"));
     };
     let began = ctx.world.clock();
-    crate::run::call_for(*number, ctx)?;
+    // What it has returned, if anything, ends the statement that called this function: its program
+    // was lowered so.
+    ctx.instance.program().routine(*number).run(ctx)?;
     Ok(Value::Duration((ctx.world.clock() - began).max(0.0)))
 }
 

@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 
-use crate::ctx::Ctx;
+use crate::failure::Failure;
+use crate::state::ctx::Ctx;
+use crate::state::value::Value;
 use crate::text::{address, number};
-use crate::value::{Failure, Value};
 use crate::vmods::args::Args;
 
 /// The greatest INT, which is exact as a REAL: what is beyond fails.

@@ -5,10 +5,11 @@ use message::HeaderBlock;
 
 use super::fnmatch::{Options, fnmatch};
 use super::query;
-use crate::ctx::Ctx;
+use crate::failure::Failure;
 use crate::headers;
+use crate::state::ctx::Ctx;
+use crate::state::value::{Header, Place, Value};
 use crate::text::calendar;
-use crate::value::{Failure, Header, Place, Value};
 use crate::vmods::args::{Args, owned};
 
 pub(super) fn toupper(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {

@@ -7,8 +7,8 @@ use message::HeaderId;
 use proptest::prelude::*;
 
 use super::*;
-use crate::ctx::Tag;
 use crate::sub::Sub;
+use crate::tag::Tag;
 use crate::testing::Bench;
 
 /// The value of `expression` in `vcl_synth`; `None` where that fails.

@@ -1,0 +1,132 @@
+//! The state of a store, which its threads and its owner share: its volumes, whether they are in
+//! use or not, and what all of them know.
+
+mod threads;
+
+use std::sync::Arc;
+
+pub(crate) use threads::Threads;
+
+use crate::journal::{Beginning, Item};
+use crate::place::Place;
+use crate::segment::Segment;
+use crate::stats::Stats;
+use crate::sum::seed_of;
+use crate::sync::{AtomicU64, Mutex, RwLock};
+use crate::volume::{Shared, Volume};
+
+/// A volume's place in the store, whether it is in use or not.
+pub(crate) struct Slot {
+    /// `None` if it could not be opened.
+    pub(crate) volume: RwLock<Option<Arc<Volume>>>,
+    pub(crate) weight: u32,
+    /// Without a volume, nothing that is there will ever be found: it was taken out before this
+    /// start, or could not be made.
+    pub(crate) is_bare: bool,
+    pub(crate) absence: Mutex<Absence>,
+}
+
+/// The state of a volume that could not be opened.
+#[derive(Debug, Default)]
+pub(crate) struct Absence {
+    /// The reason, in words.
+    pub(crate) why: String,
+    /// When it is tried again, of the monotonic clock.
+    pub(crate) until_ms: u64,
+    /// That goes on.
+    pub(crate) is_tried: bool,
+}
+
+impl Slot {
+    /// True if nothing that is on the volume will ever be found.
+    pub(crate) fn is_void(&self) -> bool {
+        self.volume.read().as_ref().map_or(self.is_bare, |volume| volume.health.is_void())
+    }
+}
+
+/// The part of a store that its threads and its owner share.
+pub(crate) struct Core {
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) beginning: Beginning,
+    /// Counters of volumes that are gone.
+    pub(crate) past: Mutex<Stats>,
+    /// When the sentinel looks next, of the monotonic clock.
+    pub(crate) planned_ms: AtomicU64,
+    pub(crate) threads: Threads,
+}
+
+impl Core {
+    /// All volumes that could be opened.
+    pub(crate) fn volumes(&self) -> impl Iterator<Item = Arc<Volume>> {
+        self.slots.iter().filter_map(|slot| slot.volume.read().clone())
+    }
+
+    pub(crate) fn volume_at(&self, place: Place) -> Option<Arc<Volume>> {
+        self.slots.get(place.volume())?.volume.read().clone()
+    }
+
+    /// The volume that a record goes to: each has a share by its weight, and a volume that is out
+    /// leaves its share to the others without moving theirs (weighted rendezvous hashing).
+    pub(crate) fn volume_of(&self, hash: u64) -> Option<Arc<Volume>> {
+        let mut best: Option<(f64, Arc<Volume>)> = None;
+        for (number, slot) in (0..).zip(&self.slots) {
+            let Some(volume) = slot.volume.read().clone() else { continue };
+            if !volume.health.is_in() {
+                continue;
+            }
+            let drawn = seed_of(number, &[hash]) >> 11;
+            let share = (drawn as f64 + 0.5) / (1_u64 << 53) as f64;
+            let score = f64::from(slot.weight) / -share.ln();
+            if best.as_ref().is_none_or(|(most, _)| score > *most) {
+                best = Some((score, volume));
+            }
+        }
+        best.map(|(_, volume)| volume)
+    }
+
+    pub(crate) fn live_segments(&self, value: impl Fn(&Segment) -> u64) -> Option<u64> {
+        let mut least = None;
+        for volume in self.volumes() {
+            for segment in &volume.segments {
+                let segment = segment.lock();
+                if segment.counts() {
+                    let value = value(&segment);
+                    least = Some(least.map_or(value, |least: u64| least.min(value)));
+                }
+            }
+        }
+        least
+    }
+
+    /// Begins to write an item to all journals. Those that are out write nothing.
+    pub(crate) fn push(&self, item: &Item) -> Vec<(Arc<Volume>, u64)> {
+        self.note_fallen();
+        // One that is out knows it for the time when it begins anew.
+        let push = |volume: Arc<Volume>| {
+            let is_out = volume.health.is_out();
+            let ticket = volume.journal.push(item.clone());
+            (!is_out).then_some((volume, ticket))
+        };
+        let tickets: Vec<(Arc<Volume>, u64)> = self.volumes().filter_map(push).collect();
+        if self.shared.config.append_waits {
+            tickets.iter().for_each(|(volume, _)| volume.hurry());
+        }
+        tickets
+    }
+
+    /// Lets the others remember volumes that were taken out.
+    pub(crate) fn note_fallen(&self) {
+        let fallen = std::mem::take(&mut *self.shared.fallen.lock());
+        if fallen.is_empty() {
+            return;
+        }
+        let volumes = self.volumes().filter(|volume| !volume.health.is_out());
+        for volume in volumes {
+            for (id, number) in &fallen {
+                volume.journal.push(Item::Out(*id, *number));
+            }
+            volume.hurry();
+        }
+    }
+}

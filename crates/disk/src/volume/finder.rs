@@ -1,0 +1,114 @@
+//! The knowledge of a volume's records before they are looked at.
+
+use hashbrown::HashMap;
+
+use crate::journal::{Chain, Keep, Past};
+use crate::layout::{LIVE, Row};
+use crate::owner::Found;
+use crate::place::Place;
+use crate::snapshot::{Known, Snapshot};
+
+/// All that is known before anything is looked at, and all that is left to look at.
+#[derive(Debug)]
+pub(crate) struct Finder {
+    /// Segments with their epochs, the newest last. `None` before their headers have been read.
+    pub(crate) left: Option<Vec<(u64, u32)>>,
+    pub(crate) known: HashMap<u32, Known>,
+    forgotten: HashMap<u32, Vec<Place>>,
+    freed: HashMap<u32, u64>,
+    pub(crate) keep: Keep,
+    /// Records of a lower order are void, or may have been forgotten by a journal that is not there
+    /// any more.
+    floor: u64,
+    /// The newest invalidation that the journal tells of.
+    pub(crate) newest: u64,
+    /// Records in parts, which wait for their parts to be found.
+    pub(crate) listed: Vec<Found>,
+    pub(crate) looked: Vec<u32>,
+}
+
+impl Finder {
+    /// Takes from `past` what only a finder asks for.
+    pub(crate) fn new(past: &mut Past, snapshot: Option<Snapshot>, void: u64) -> Self {
+        let cut = if past.chain == Chain::Cut { past.keep.dropped() + 1 } else { 0 };
+        let floor = cut.max(void);
+        let sealed = snapshot.as_ref().map_or(0, |snapshot| snapshot.sealed);
+        Self {
+            left: None,
+            known: snapshot.map(|snapshot| snapshot.segments).unwrap_or_default(),
+            forgotten: std::mem::take(&mut past.forgotten),
+            freed: std::mem::take(&mut past.freed),
+            keep: past.keep.but_invalidations(),
+            floor,
+            newest: past.newest().max(sealed),
+            listed: Vec::new(),
+            looked: Vec::new(),
+        }
+    }
+
+    /// Finds nothing, as in a volume that is new or was emptied.
+    pub(crate) fn of_nothing() -> Self {
+        Self {
+            left: None,
+            known: HashMap::new(),
+            forgotten: HashMap::new(),
+            freed: HashMap::new(),
+            keep: Keep::default(),
+            floor: 0,
+            newest: u64::MAX,
+            listed: Vec::new(),
+            looked: Vec::new(),
+        }
+    }
+
+    /// Takes over what the journal says of records by now.
+    pub(crate) fn know(&mut self, keep: Keep) {
+        self.keep = keep;
+    }
+
+    /// Tells whether a segment of this epoch has anything.
+    pub(crate) fn has(&self, segment: u32, epoch: u64) -> bool {
+        self.freed.get(&segment) != Some(&epoch)
+            && !self.known.get(&segment).is_some_and(|known| known.epoch == epoch && known.freed)
+    }
+
+    /// The records of a segment that the journals call forgotten, in their order.
+    pub(crate) fn forgotten(&mut self, segment: u32) -> Vec<Place> {
+        let mut forgotten = self.forgotten.remove(&segment).unwrap_or_default();
+        forgotten.sort_unstable();
+        forgotten
+    }
+
+    /// Gives a row the marks that are known of it; returns what the owner is told of it.
+    pub(crate) fn judge(
+        &self,
+        place: Place,
+        row: &mut Row,
+        forgotten: &[Place],
+        now_ms: u64,
+    ) -> Judged {
+        if forgotten.binary_search(&place.on(0)).is_ok() || row.order < self.floor {
+            row.set(LIVE, false);
+        }
+        if !row.is(LIVE) {
+            return Judged::Dead;
+        }
+        let expires_ms = match row.expires_ms() {
+            u64::MAX => u64::MAX,
+            at => at.saturating_sub(self.keep.shift_of(row.order)),
+        };
+        if expires_ms <= now_ms {
+            row.set(LIVE, false);
+            return Judged::Expired;
+        }
+        let Row { hash, passed, order, .. } = *row;
+        Judged::Alive(Found { hash, place, expires_ms, passed, order })
+    }
+}
+
+/// The judgement of a row.
+pub(crate) enum Judged {
+    Alive(Found),
+    Expired,
+    Dead,
+}

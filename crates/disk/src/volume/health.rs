@@ -1,0 +1,85 @@
+//! The state of a volume's health, and what has brought it there.
+
+use std::collections::VecDeque;
+
+use crate::ask::Ask;
+use crate::owner::{Condition, Reason};
+use crate::sync::{AtomicBool, AtomicU8, AtomicU64, Mutex, Ordering};
+
+pub(crate) const IN: u8 = 0;
+pub(crate) const PAUSING: u8 = 1;
+pub(crate) const OUT: u8 = 2;
+
+/// The health of one volume.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    pub(crate) state: AtomicU8,
+    /// When its marker may be tried again, of the monotonic clock; `u64::MAX` once it is there.
+    pub(crate) mark_ms: AtomicU64,
+    /// Its marker is there: nothing that it has will ever be found.
+    pub(crate) void: AtomicBool,
+    pub(crate) notes: Mutex<Notes>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// When operations failed, of the monotonic clock.
+    pub(crate) errors: VecDeque<u64>,
+    pub(crate) lates: VecDeque<u64>,
+    pub(crate) until_ms: u64,
+    reason: Option<Reason>,
+}
+
+/// Notes an event at `now_ms`; true if there were `most` within `within_ms`.
+pub(crate) fn often(events: &mut VecDeque<u64>, now_ms: u64, within_ms: u64, most: u32) -> bool {
+    events.push_back(now_ms);
+    while events.front().is_some_and(|first| now_ms.saturating_sub(*first) > within_ms) {
+        events.pop_front();
+    }
+    events.len() >= most as usize
+}
+
+impl Health {
+    pub(crate) fn is_in(&self) -> bool {
+        self.state.load(Ordering::Acquire) == IN
+    }
+
+    /// True if the volume is read for this: one that pauses goes on with bodies that have begun.
+    pub(crate) fn serves(&self, ask: &Ask) -> bool {
+        match self.state.load(Ordering::Acquire) {
+            IN => true,
+            PAUSING => !ask.head,
+            _ => false,
+        }
+    }
+
+    pub(crate) fn is_out(&self) -> bool {
+        self.state.load(Ordering::Acquire) == OUT
+    }
+
+    /// True if nothing that the volume has will ever be found.
+    pub(crate) fn is_void(&self) -> bool {
+        self.is_out() && self.void.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn condition(&self) -> Condition {
+        let reason = self.notes.lock().reason.unwrap_or(Reason::Errors);
+        match self.state.load(Ordering::Acquire) {
+            IN => Condition::In,
+            PAUSING => Condition::Pausing(reason),
+            _ => Condition::Out(reason),
+        }
+    }
+
+    /// Enters a worse state; false if it is in that, or in a worse one, already.
+    pub(crate) fn worsen(&self, state: u8, reason: Reason, until_ms: u64) -> bool {
+        let mut notes = self.notes.lock();
+        if self.state.load(Ordering::Acquire) >= state {
+            return false;
+        }
+        self.state.store(state, Ordering::Release);
+        notes.reason = Some(reason);
+        notes.until_ms = until_ms;
+        true
+    }
+}

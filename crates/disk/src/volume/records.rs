@@ -1,0 +1,276 @@
+//! Records that are added to a volume, and those that are taken out of it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::front::{Cursor, Front, Job, Queued};
+use super::new::New;
+use super::state::Volume;
+use crate::body::Body;
+use crate::config::Config;
+use crate::journal::Item;
+use crate::layout::{
+    FRAME_BYTES, HEADER_BYTES, Header, IS_LISTED, IS_PART, LISTED, ROW_BYTES, Row, UNIT,
+};
+use crate::part::Part;
+use crate::place::Place;
+use crate::segment::Usage;
+use crate::stats::add;
+
+/// The longest head of a record: far beyond any response's.
+const HEAD_BYTES_MAX: usize = 8 << 20;
+/// The rows of a segment take at most one such part of the memory for knowing what is where.
+const INDEX_PARTS: u64 = 16;
+
+impl Volume {
+    /// Adds a record; `None`, and nothing has changed, if there is no room for it.
+    pub(crate) fn add(&self, new: New) -> Option<(Place, u64)> {
+        let payload = new.head.len() as u64 + (new.range.end - new.range.start);
+        let len = self.blocks.record_len(payload);
+        if new.head.len() > HEAD_BYTES_MAX || len > u64::from(self.segment_bytes()) {
+            add(&self.tallies.refused_length, 1);
+            return None;
+        }
+        if !new.moves && self.shared.config.index.is_full() {
+            add(&self.tallies.refused_index, 1);
+            return None;
+        }
+        let mut front = self.front.lock();
+        if !new.moves && front.queued_bytes + len > self.shared.config.queue_bytes {
+            add(&self.tallies.refused_queue, 1);
+            return None;
+        }
+        let Some(cursor) = self.reserve(&mut front, len as u32, new.moves) else {
+            add(&self.tallies.refused_space, 1);
+            return None;
+        };
+        let seq = self.shared.order.take();
+        let header = Header {
+            flags: new.flags,
+            seq,
+            hash: new.hash,
+            order: new.order.unwrap_or(u64::MAX).min(self.shared.order.of(seq)),
+            expires_ms: new.expires_ms,
+            written_ms: self.shared.now().unix_ms,
+            passed: new.passed,
+            head_len: new.head.len() as u32,
+            body_len: (new.range.end - new.range.start) as u32,
+            sealed: self.journal.sealed(),
+            total: new.total,
+        };
+        let Cursor { segment, epoch, offset, .. } = cursor;
+        let place = Place::new(self.number, segment, epoch, offset);
+        let queued = Arc::new(Queued {
+            place,
+            epoch,
+            offset,
+            len: len as u32,
+            header,
+            head: new.head,
+            body: new.body,
+            range: new.range,
+        });
+        let row = Row::new(&header, offset, len as u32);
+        self.segments[segment as usize].lock().push(row);
+        front.pending.insert(place, Arc::clone(&queued));
+        front.queued_bytes += len;
+        front.jobs.push_back(Job::Record(queued));
+        drop(front);
+        self.wake.notify_one();
+        add(&self.tallies.puts, u64::from(!new.moves && new.flags & IS_PART == 0));
+        add(&self.tallies.put_bytes, if new.moves { 0 } else { u64::from(row.room()) });
+        Some((place, seq))
+    }
+
+    /// Room for a record in the open segment, or in the next one.
+    fn reserve(&self, front: &mut Front, len: u32, moves: bool) -> Option<Cursor> {
+        let room = len.next_multiple_of(UNIT);
+        let fits = |cursor: &Cursor| {
+            let table = (u64::from(cursor.rows) + 1) * ROW_BYTES as u64;
+            u64::from(cursor.offset) + u64::from(room) + table + u64::from(FRAME_BYTES)
+                <= u64::from(self.segment_bytes())
+        };
+        // One that its rows fill goes on where no other is free.
+        let rows_most = self.rows_most();
+        let goes_on = |cursor: &Cursor| cursor.rows < rows_most || front.free.len() <= 1;
+        if !front.open.as_ref().is_some_and(|cursor| fits(cursor) && goes_on(cursor)) {
+            let fresh = Cursor { segment: 0, epoch: 0, offset: FRAME_BYTES, rows: 0 };
+            if !fits(&fresh) || !(moves || front.free.len() > 1) {
+                return None;
+            }
+            let segment = front.free.pop_first()?;
+            self.close_open(front);
+            let epoch = self.shared.order.take();
+            self.segments[segment as usize].lock().open(epoch);
+            front.jobs.push_back(Job::Open { segment, epoch });
+            front.open = Some(Cursor { segment, epoch, ..fresh });
+        }
+        let cursor = front.open.as_mut()?;
+        let reserved = *cursor;
+        cursor.offset += room;
+        cursor.rows += 1;
+        Some(reserved)
+    }
+
+    /// The most records of a segment: where few of their rows have room in memory, what is worth
+    /// least must still be a small part of all.
+    fn rows_most(&self) -> u32 {
+        let Config { index, volumes, .. } = &self.shared.config;
+        let bytes = index.most() / (volumes.len() as u64 * INDEX_PARTS);
+        u32::try_from(bytes / ROW_BYTES as u64).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// Ends the open segment.
+    pub(crate) fn close_open(&self, front: &mut Front) {
+        if let Some(Cursor { segment, epoch, .. }) = front.open.take() {
+            self.segments[segment as usize].lock().usage = Usage::Full;
+            front.jobs.push_back(Job::Seal { segment, epoch });
+        }
+    }
+
+    /// Adds a record with its body, in parts if it is long.
+    pub(crate) fn put(&self, new: New) -> Option<Place> {
+        if !self.takes() {
+            add(&self.tallies.refused_out, 1);
+            return None;
+        }
+        if new.range.end - new.range.start <= u64::from(self.part_bytes()) {
+            return self.add(new).map(|(place, _)| place);
+        }
+        let mut parts = Vec::new();
+        let mut at = new.range.start;
+        while at < new.range.end {
+            let end = new.range.end.min(at + u64::from(self.part_bytes()));
+            match self.add_part(new.hash, new.body.clone(), at..end) {
+                Some(part) => parts.push(part),
+                None => {
+                    self.bury_parts(&parts);
+                    return None;
+                }
+            }
+            at = end;
+        }
+        let place = self.add_listed(new, &parts);
+        if place.is_none() {
+            self.bury_parts(&parts);
+        }
+        place
+    }
+
+    /// Bytes of a part.
+    pub(crate) fn part_bytes(&self) -> u32 {
+        let most = self.segment_bytes() / 4 - HEADER_BYTES as u32;
+        self.shared.config.part_bytes.min(most).max(1)
+    }
+
+    /// Adds a part of a body.
+    pub(crate) fn add_part(&self, hash: u64, body: Body, range: Range<u64>) -> Option<Part> {
+        let len = range.end - range.start;
+        let new = New {
+            flags: IS_PART,
+            hash,
+            passed: u32::MAX,
+            expires_ms: u64::MAX,
+            order: None,
+            head: Bytes::new(),
+            body,
+            range,
+            total: len,
+            moves: false,
+        };
+        let (place, seq) = self.add(new)?;
+        Some(Part { place, seq, len })
+    }
+
+    /// Adds a record whose body is in these parts.
+    pub(crate) fn add_listed(&self, new: New, parts: &[Part]) -> Option<Place> {
+        let body = Part::encode(parts);
+        let new = New {
+            flags: IS_LISTED,
+            range: 0..body.len() as u64,
+            total: parts.iter().map(|part| part.len).sum(),
+            body: Body::Bytes(body),
+            ..new
+        };
+        let (place, _) = self.add(new)?;
+        self.lists.lock().insert(place, parts.into());
+        Some(place)
+    }
+
+    /// Adds a record of the parts that the one at `place` has, which is dead once that is durable.
+    pub(crate) fn rehead(&self, place: Place, new: New, tell: impl FnOnce(Place)) -> Option<Place> {
+        if !self.takes() {
+            return None;
+        }
+        let parts = self.lists.lock().get(&place).cloned()?;
+        let moved = self.add_listed(new, &parts)?;
+        tell(moved);
+        if self.kill(place).is_none() {
+            // It was forgotten, or dropped to make room, and its parts with it: what has just been
+            // said is not true.
+            self.forget(moved);
+            return None;
+        }
+        self.lists.lock().remove(&place);
+        self.front.lock().jobs.push_back(Job::Moved { place });
+        self.wake.notify_one();
+        Some(moved)
+    }
+
+    /// Parts that no record lists.
+    pub(crate) fn bury_parts(&self, parts: &[Part]) {
+        for part in parts {
+            if let Some(row) = self.kill(part.place) {
+                self.bury(part.place, row);
+            }
+        }
+    }
+
+    /// The owner does not want a record any more; false where none is.
+    pub(crate) fn forget(&self, place: Place) -> bool {
+        let Some(row) = self.kill(place) else { return false };
+        add(&self.tallies.forgotten, 1);
+        self.bury(place, row);
+        true
+    }
+
+    /// Takes the record out of its segment's live ones.
+    pub(crate) fn kill(&self, place: Place) -> Option<Row> {
+        self.segment(place)?.lock().kill(place)
+    }
+
+    /// Sees to it that a record that was killed stays dead, and takes its parts along.
+    pub(crate) fn bury(&self, place: Place, row: Row) {
+        self.journal.push(Item::Forget(place));
+        if row.is(LISTED) {
+            let parts = self.lists.lock().remove(&place);
+            self.bury_parts(&parts.unwrap_or_default());
+        }
+        if self.shared.config.erase
+            && let Some(segment) = self.segment(place)
+        {
+            let epoch = segment.lock().epoch;
+            let job = Job::Erase { place, epoch, room: row.room() };
+            self.front.lock().jobs.push_back(job);
+            self.wake.notify_one();
+        }
+    }
+
+    /// Kills a record that could not be kept, and tells its owner.
+    pub(crate) fn lose(&self, place: Place) {
+        let Some(row) = self.kill(place) else { return };
+        self.bury(place, row);
+        add(&self.tallies.lost, 1);
+        self.tell_dropped(place, &row);
+    }
+
+    /// Tells the owner that a record is gone. Parts are nothing that the owner knows: whoever lists
+    /// them finds them gone.
+    pub(crate) fn tell_dropped(&self, place: Place, row: &Row) {
+        if row.flags() & IS_PART == 0 {
+            self.shared.owner.dropped(row.hash, place);
+        }
+    }
+}

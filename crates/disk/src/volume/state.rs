@@ -1,0 +1,148 @@
+//! All that a volume in use is and knows, and what it tells of itself.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use super::finder::Finder;
+use super::front::Front;
+use super::health::Health;
+use super::notes::Writer;
+use super::queue::ReadQueue;
+use super::shared::Shared;
+use crate::journal::Journal;
+use crate::layout::{Blocks, Header, Superblock};
+use crate::part::Part;
+use crate::place::Place;
+use crate::segment::{Segment, Usage};
+use crate::stats::{Stats, Tallies};
+use crate::sum::Binding;
+use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
+use crate::vfs::{File, Vfs};
+
+/// A volume in use.
+pub(crate) struct Volume {
+    pub(crate) number: u8,
+    pub(crate) name: String,
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) superblock: Superblock,
+    pub(crate) key: u64,
+    pub(crate) blocks: Blocks,
+    pub(crate) files: Vec<Arc<dyn File>>,
+    pub(crate) segments: Vec<Mutex<Segment>>,
+    pub(crate) front: Mutex<Front>,
+    /// The writer has something to do.
+    pub(crate) wake: Condvar,
+    pub(crate) writer: Mutex<Writer>,
+    pub(crate) journal: Journal,
+    /// Lists of parts, by the places of the records that have them.
+    pub(crate) lists: Mutex<HashMap<Place, Box<[Part]>>>,
+    /// Segments that are held for clients.
+    pub(crate) held: AtomicU64,
+    pub(crate) reads: ReadQueue,
+    pub(crate) health: Health,
+    pub(crate) tallies: Tallies,
+    pub(crate) finder: Mutex<Option<Finder>>,
+    /// It is known which segments are free.
+    pub(crate) ready: AtomicBool,
+    /// All that was there at the start has been found.
+    pub(crate) found: AtomicBool,
+    /// A snapshot was written since.
+    pub(crate) settled: AtomicBool,
+    /// The generation of the newest snapshot.
+    pub(crate) snapshot_before: AtomicU64,
+    /// Invalidations that are needed no more, which the writer tells the journal with a commit: it
+    /// has moved nothing halfway then, and segments that were being emptied are free.
+    pub(crate) needless: Mutex<Vec<u64>>,
+    /// Bytes that the journal began with.
+    pub(crate) carried: AtomicU64,
+    /// Segments looked at, of those that had something.
+    pub(crate) looked: AtomicU64,
+    pub(crate) to_look: AtomicU64,
+    /// Nothing is taken any more.
+    pub(crate) stopping: AtomicBool,
+    /// Another one has taken its place: it writes no more.
+    pub(crate) retired: AtomicBool,
+    /// Its threads are to end.
+    pub(crate) ending: AtomicBool,
+    /// Someone waits for the journal.
+    pub(crate) urgent: Mutex<bool>,
+    pub(crate) ring: Condvar,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) lock: Arc<dyn Any + Send + Sync>,
+}
+
+impl Volume {
+    pub(crate) fn segment_bytes(&self) -> u32 {
+        self.superblock.segment_bytes
+    }
+
+    /// The file of a segment, and where the segment begins in it.
+    pub(crate) fn file(&self, segment: u32) -> (&Arc<dyn File>, u64) {
+        let per_file = self.superblock.segments_per_file;
+        let at = u64::from(segment % per_file) * u64::from(self.segment_bytes());
+        (&self.files[(segment / per_file) as usize], at)
+    }
+
+    /// The segment of a place; `None` if it cannot be one of this volume.
+    pub(crate) fn segment(&self, place: Place) -> Option<&Mutex<Segment>> {
+        self.segments.get(place.segment() as usize)
+    }
+
+    pub(crate) fn binding(
+        &self,
+        segment: u32,
+        epoch: u64,
+        offset: u32,
+        header: &Header,
+    ) -> Binding {
+        Binding { key: self.key, segment, epoch, offset, seq: header.seq, hash: header.hash }
+    }
+
+    /// True if records are taken.
+    pub(crate) fn takes(&self) -> bool {
+        self.health.is_in()
+            && self.ready.load(Ordering::Acquire)
+            && !self.stopping.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Acquire)
+    }
+
+    /// Bytes that it has for records, if it takes any now.
+    pub(crate) fn takes_bytes(&self) -> u64 {
+        let bytes = self.segments.len() as u64 * u64::from(self.segment_bytes());
+        if self.takes() { bytes } else { 0 }
+    }
+
+    /// True if so much waits to be written that the queue may soon be full.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.front.lock().queued_bytes > self.shared.config.queue_bytes / 2
+    }
+
+    /// The volume in numbers.
+    pub(crate) fn add_stats(&self, stats: &mut Stats) {
+        self.tallies.add_to(stats);
+        let front = self.front.lock();
+        stats.queued_bytes += front.queued_bytes;
+        stats.free_segments += front.free.len() as u64;
+        drop(front);
+        for segment in &self.segments {
+            let segment = segment.lock();
+            stats.records += u64::from(segment.live);
+            stats.live_bytes += segment.live_bytes;
+            let used: u64 = segment
+                .rows
+                .last()
+                .map_or(0, |last| u64::from(last.offset()) + u64::from(last.room()));
+            stats.dead_bytes += used.saturating_sub(segment.live_bytes);
+            stats.bad_segments += u64::from(segment.usage == Usage::Bad);
+            stats.index_bytes += segment.rows.bytes();
+        }
+        stats.index_bytes += (self.segments.len() * size_of::<Mutex<Segment>>()) as u64;
+        stats.bytes += self.segments.len() as u64 * u64::from(self.segment_bytes());
+        stats.invalidations = stats.invalidations.max(self.journal.kept());
+    }
+}

@@ -1,0 +1,555 @@
+//! One HTTP/1.x client connection, and its fast way.
+//!
+//! [`Conn::poll_fast`] reads into the core's scratch buffer, answers every whole request that needs
+//! no waiting, and writes all answers at once: no allocation, no await. What it cannot finish (a
+//! request that waits for an origin, a client that reads slowly) leaves it as a [`Step`], for an
+//! ordinary async function to finish. An idle connection holds no buffer at all.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base::memory::Full;
+use base::{Account, Counter, Limit, Now};
+use flow::finish::{Started, Unread};
+use flow::{Client, LiveRef, Part, Parts, Peer, Reply, ReplyBody, Slow, Start};
+use h1::{Progress, RequestError, RequestReader};
+use message::{Framing, Request, Scheme, Version};
+use tls::Secured;
+use tokio::io::ReadBuf;
+
+use super::last::Last;
+use crate::account::{self, Buffered};
+use crate::core::CoreCtx;
+use crate::ending::{Age, may_stay};
+use crate::exchange::{self, Moment, Moved, Note};
+use crate::file;
+use crate::guard::{Guard, Phase};
+use crate::head::append;
+use crate::proxied::{Ends, Link, View};
+use crate::scratch::{Scratch, Work};
+use crate::segments::{Segments, Tail, copy_range};
+use crate::stream::Stream;
+
+/// Bodies up to this size are copied behind their head and leave in one plain write; above it,
+/// scattered pieces cost less than the copy.
+const COPY_MAX: u64 = 16 * 1024;
+/// The same for TLS, where sealing copies them anyway.
+pub(crate) const SEALED_COPY_MAX: u64 = 2 * 1024;
+/// Collected answers beyond this are written before the next request is looked at.
+const FLUSH_AT: usize = 64 * 1024;
+
+/// The first line from a client that speaks HTTP/2 without having been asked (RFC 9113 3.4).
+const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n";
+
+/// A client connection.
+pub(crate) struct Conn {
+    pub(crate) stream: Stream,
+    /// Results of the TLS handshake; `None` for a plain connection.
+    secured: Option<Rc<Secured>>,
+    pub(crate) ends: Ends,
+    pub(crate) guard: Rc<Guard>,
+    /// The account of what its requests hold.
+    pub(crate) account: Arc<Account>,
+    /// Received bytes that no request has used yet; empty while idle.
+    pub(crate) held: Vec<u8>,
+    /// True if `held` may begin with a whole request.
+    pub(crate) unread: bool,
+    partial: Option<Box<Partial>>,
+    /// It might have been another protocol's: what begins as none is not answered.
+    pub(crate) either: bool,
+    view: View,
+    served: u64,
+    opened_ms: u64,
+}
+
+/// A head that has begun and is not whole.
+struct Partial {
+    reader: RequestReader,
+    request: Request,
+    /// When its first bytes came, as [`Started`] has it.
+    began_us: u64,
+    /// Memory held for its bytes and fields.
+    buffered: Buffered,
+}
+
+impl Partial {
+    /// Takes over what `work` has of a head whose first bytes came at `began_us`.
+    fn of(work: &mut Work, began_us: u64) -> Self {
+        Self {
+            reader: std::mem::take(&mut work.reader),
+            request: std::mem::take(&mut work.request),
+            began_us,
+            buffered: Buffered::default(),
+        }
+    }
+
+    /// Holds memory for it; `received` bytes of it are here.
+    fn hold(&mut self, core: &CoreCtx, received: usize) -> Result<(), Full> {
+        let bytes = received + self.request.memory();
+        self.buffered.set_begun(bytes as u64, core)
+    }
+}
+
+/// A step that the fast way cannot finish.
+pub(crate) enum Step {
+    /// The connection is over.
+    Close,
+    /// A limit ended it.
+    Expired(Limit),
+    /// These must still be written.
+    Send(Segments, Then),
+    /// The request waits for something.
+    Wait(Box<Waiting>),
+}
+
+/// The step that follows a send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// The next request.
+    Next,
+    /// The end.
+    Close,
+    /// The end, but the client may still be sending: it gets time to read the answer first.
+    Linger,
+}
+
+/// A request that needs awaiting: for its answer, for its body, or for the answer's.
+pub(crate) struct Waiting {
+    /// Answers to earlier requests of the pipeline that did not leave yet.
+    pub(crate) before: Option<Segments>,
+    pub(crate) request: Request,
+    pub(crate) live: LiveRef,
+    pub(crate) answer: Answer,
+    /// On whose behalf it is made.
+    pub(crate) client: Peer,
+    /// True if the connection may go on after this request.
+    pub(crate) keep: bool,
+    pub(crate) started: Started,
+}
+
+/// An answer that is there, or on its way.
+#[expect(clippy::large_enum_variant, reason = "a reply is moved, never allocated")]
+pub(crate) enum Answer {
+    Reply(Reply),
+    Slow(Box<Slow>),
+}
+
+impl Answer {
+    /// Returns true if a client that waits for a 100 gets it only when its body is asked for.
+    pub(crate) fn continues_late(&self) -> bool {
+        matches!(self, Self::Slow(slow) if slow.continues_late())
+    }
+}
+
+/// A refusal of what was received and cannot be read.
+#[derive(Clone, Copy)]
+pub(crate) struct Refusal<'a> {
+    pub(crate) reply: &'a Reply,
+    pub(crate) received: &'a [u8],
+}
+
+/// Why the loop over the received requests stopped before it ran out of bytes.
+enum Pause {
+    /// A body too large to be copied comes next, or the end.
+    Send(Option<Tail>, Then),
+    Wait(Box<Waiting>),
+}
+
+impl Conn {
+    /// A connection that `held` was received from already.
+    pub(crate) fn new(
+        stream: Stream,
+        secured: Option<Rc<Secured>>,
+        ends: Ends,
+        guard: Rc<Guard>,
+        held: Vec<u8>,
+        core: &CoreCtx,
+    ) -> Self {
+        Self {
+            stream,
+            secured,
+            ends,
+            guard,
+            account: account::open(core),
+            unread: !held.is_empty(),
+            held,
+            partial: None,
+            either: false,
+            view: View::default(),
+            served: 0,
+            opened_ms: core.flow.now().mono_ms,
+        }
+    }
+
+    /// Reads and answers until something needs awaiting.
+    pub(crate) fn poll_fast(&mut self, cx: &mut Context<'_>, core: &CoreCtx) -> Poll<Step> {
+        let mut scratch = core.scratch.borrow_mut();
+        let Scratch { input, work } = &mut *scratch;
+        // Whatever a panic left behind is not this client's.
+        work.output.clear();
+        loop {
+            let makes_room = match self.guard.poll_waiting(cx) {
+                Ok(makes_room) => makes_room,
+                Err(limit) => return Poll::Ready(Step::Expired(limit)),
+            };
+            let mut read = 0;
+            if !std::mem::take(&mut self.unread) {
+                let mut buf = ReadBuf::new(input);
+                match self.stream.poll_read(cx, &mut buf, &core.sealed) {
+                    Poll::Ready(Ok(())) if !buf.filled().is_empty() => read = buf.filled().len(),
+                    Poll::Ready(_) => return Poll::Ready(Step::Close),
+                    Poll::Pending if makes_room => {
+                        return Poll::Ready(Step::Expired(Limit::ConnectionMemory));
+                    }
+                    Poll::Pending => return Poll::Pending,
+                }
+                core.flow.counters.add(Counter::BytesIn, read as u64);
+            }
+            if makes_room {
+                self.guard.stay();
+            }
+            let moment = Moment::now(core);
+            let stop = if self.held.is_empty() {
+                let (used, stop) = self.answer_all(core, work, &input[..read], moment);
+                self.held.extend_from_slice(&input[used..read]);
+                stop
+            } else {
+                let mut held = std::mem::take(&mut self.held);
+                held.extend_from_slice(&input[..read]);
+                let (used, stop) = self.answer_all(core, work, &held, moment);
+                // A head that comes byte by byte stays where it is.
+                if used < held.len() {
+                    held.drain(..used);
+                    self.held = held;
+                }
+                stop
+            };
+            // Left over by a stop or a full output, it is looked at again without waiting for more.
+            self.unread = !self.held.is_empty() && self.partial.is_none();
+            let phase = match stop {
+                Some(_) => Phase::Busy,
+                None if self.held.is_empty() => Phase::Idle,
+                None => Phase::Head,
+            };
+            self.guard.enter(phase, moment.now.mono_ms);
+            if let Some(step) = self.flush(cx, core, &mut work.output, stop) {
+                return Poll::Ready(step);
+            }
+        }
+    }
+
+    /// Answers the requests in `bytes` into the output; returns the number of bytes used.
+    fn answer_all(
+        &mut self,
+        core: &CoreCtx,
+        work: &mut Work,
+        bytes: &[u8],
+        moment: Moment,
+    ) -> (usize, Option<Pause>) {
+        let live = core.flow.live();
+        let scheme = match self.secured {
+            None => Scheme::Http,
+            Some(_) => Scheme::Https,
+        };
+        let mut used = 0;
+        let mut stop = None;
+        while used < bytes.len() && stop.is_none() && work.output.len() < FLUSH_AT {
+            let mut partial = self.partial.take();
+            let began_us = partial.as_ref().map_or(moment.us, |partial| partial.began_us);
+            let begun = Started { began_us, ..self.begun(moment) };
+            let (reader, request) = match &mut partial {
+                Some(partial) => (&mut partial.reader, &mut partial.request),
+                None => work.fresh(),
+            };
+            match reader.read(&bytes[used..], &live.head_limits, scheme, request) {
+                Ok(Progress::Complete(len)) => {
+                    used += len;
+                    if let Some(partial) = partial {
+                        work.request = partial.request;
+                    }
+                    stop = self.answer(core, &live, work, Started { head_bytes: len, ..begun });
+                }
+                Ok(Progress::Partial) => {
+                    let mut partial =
+                        partial.unwrap_or_else(|| Box::new(Partial::of(work, began_us)));
+                    if partial.hold(core, bytes.len() - used).is_ok() {
+                        self.partial = Some(partial);
+                        break;
+                    }
+                    self.guard.ends_as(Counter::ClosedTooLarge);
+                    let reply = account::no_memory(core);
+                    stop = Some(self.turn_away(core, &reply, &bytes[used..], begun, work));
+                    used = bytes.len();
+                }
+                Err(RequestError::RequestLine) if self.either && self.served == 0 => {
+                    core.flow.counters.inc(Counter::BadRequests);
+                    self.guard.ends_as(Counter::ClosedMalformed);
+                    used = bytes.len();
+                    stop = Some(Pause::Send(None, Then::Close));
+                }
+                Err(error) => {
+                    let reply = self.unreadable(core, &error, bytes);
+                    stop = Some(self.turn_away(core, &reply, &bytes[used..], begun, work));
+                    used = bytes.len();
+                }
+            }
+        }
+        (used, stop)
+    }
+
+    /// Goes on with what was received after a request that was waited for.
+    pub(crate) fn go_on(&mut self, rest: Vec<u8>) {
+        self.unread = !rest.is_empty();
+        self.held = rest;
+    }
+
+    /// Counts a request that cannot be read and begins with `received`; the reply.
+    fn unreadable(&self, core: &CoreCtx, error: &RequestError, received: &[u8]) -> Reply {
+        core.flow.counters.inc(Counter::BadRequests);
+        if *error == RequestError::Expectation {
+            core.flow.counters.inc(Counter::BadExpectations);
+        }
+        self.guard.ends_as(match error.limit() {
+            _ if self.served == 0 && received.starts_with(HTTP2) => Counter::ClosedHttp2Off,
+            Some(_) => Counter::ClosedTooLarge,
+            None => Counter::ClosedMalformed,
+        });
+        if let Some(limit) = error.limit() {
+            core.flow.counters.limit(limit);
+        }
+        flow::pages::refused(error.status(), &error.to_string()).because_of(error.limit())
+    }
+
+    /// Has the connection end with a refusal of what was received.
+    fn turn_away(
+        &self,
+        core: &CoreCtx,
+        reply: &Reply,
+        received: &[u8],
+        begun: Started,
+        work: &mut Work,
+    ) -> Pause {
+        let started = Started { head_bytes: received.len(), ..begun };
+        let refusal = Refusal { reply, received };
+        self.refuse(core, &core.flow.live(), refusal, &started, &mut work.output);
+        Pause::Send(None, Then::Linger)
+    }
+
+    /// Appends the refusal of what cannot be read, and notes it.
+    pub(crate) fn refuse(
+        &self,
+        core: &CoreCtx,
+        live: &LiveRef,
+        refusal: Refusal<'_>,
+        started: &Started,
+        output: &mut Vec<u8>,
+    ) {
+        let Refusal { reply, received } = refusal;
+        let before = output.len();
+        append(live, &Request::new(), reply, false, output);
+        let head_out = (output.len() - before) as u64;
+        if let Some(Part::Bytes(body)) = reply.body.part() {
+            output.extend_from_slice(body);
+        }
+        let unread = Unread { received, head_out };
+        core.flow.log.refused(live, self.ends.peer, reply, started, unread);
+    }
+
+    /// When the request began whose head is not whole, and what came of it.
+    pub(crate) fn half_read(&self, moment: Moment) -> Started {
+        let began_us = self.partial.as_ref().map_or(moment.us, |partial| partial.began_us);
+        Started { began_us, head_bytes: self.held.len(), ..self.begun(moment) }
+    }
+
+    /// A request that came as a whole at this moment, whose length is still to be said.
+    fn begun(&self, moment: Moment) -> Started {
+        let Moment { now: at, us } = moment;
+        let suite = exchange::suite(self.secured.as_ref());
+        Started { at, began_us: us, read_us: us, policy_us: us, head_bytes: 0, suite }
+    }
+
+    /// Answers `work.request`, or says what it waits for.
+    fn answer(
+        &mut self,
+        core: &CoreCtx,
+        live: &LiveRef,
+        work: &mut Work,
+        mut started: Started,
+    ) -> Option<Pause> {
+        let now = started.at;
+        self.served += 1;
+        let limits = &live.limits;
+        let request = &mut work.request;
+        let age = Age { served: self.served, ms: now.mono_ms - self.opened_ms };
+        let may_stay = may_stay(limits, age);
+        if let Some(limit) = may_stay.err().filter(|_| request.keep_alive) {
+            core.flow.counters.limit(limit);
+        }
+        let keep = request.keep_alive && may_stay.is_ok() && !core.draining.get();
+        let secured = self.secured.as_ref();
+        let (ends, stream, guard) = (&mut self.ends, &mut self.stream, &self.guard);
+        let line = self.view.line(core.flow.version(), live, Link { ends, stream, guard, secured });
+        let (peer, near) = (self.ends.peer, self.ends.is_near(&self.stream));
+        let client = Client { peer, near, secured, line, account: &self.account };
+        let copy_max = if self.stream.is_tls() { SEALED_COPY_MAX } else { COPY_MAX };
+        let (start, client) = core.flow.start(live, request, &client, now);
+        started.policy_us = core.flow.log.micros(now);
+        let answer = match start {
+            Start::Reply(reply) if request.framing == Framing::None && reply.is_at_hand() => {
+                let (before, out) = (work.output.len(), &mut work.output);
+                let stop = reply_now(live, request, &reply, Way { keep, copy_max, now }, out);
+                if !keep || reply.close {
+                    self.guard.ends_as(end_after(request, reply.close));
+                }
+                let body_out = reply.length().unwrap_or(0);
+                let behind = if copies_body(&stop) { body_out } else { 0 };
+                let head_out = ((out.len() - before) as u64).saturating_sub(behind);
+                let moved = Moved { head_out, body_out, body_in: 0 };
+                let (request, started) = (&*request, &started);
+                let note = Note { client, live, request, started, reply_us: None };
+                note.over(core, &reply, moved, false);
+                return stop;
+            }
+            Start::Reply(reply) => Answer::Reply(reply),
+            Start::Slow(slow) => Answer::Slow(slow),
+        };
+        Some(Pause::Wait(Box::new(Waiting {
+            before: None,
+            request: std::mem::take(request),
+            live: Rc::clone(live),
+            answer,
+            client,
+            keep,
+            started,
+        })))
+    }
+
+    /// An answer could not be sent to its end. Where that is not the client's doing, the client
+    /// must see that it is `cut`: a reset, not an orderly end.
+    pub(crate) fn broke_off(&mut self, core: &CoreCtx, cut: bool) {
+        core.flow.counters.inc(Counter::Aborted);
+        self.guard.ends_as(Counter::ClosedSending);
+        if cut {
+            self.stream.cut();
+        }
+    }
+
+    /// Writes what was collected, and the large body that stopped the collecting, as far as the
+    /// socket takes it; says how to go on, or `None` to read on.
+    fn flush(
+        &mut self,
+        cx: &mut Context<'_>,
+        core: &CoreCtx,
+        output: &mut Vec<u8>,
+        stop: Option<Pause>,
+    ) -> Option<Step> {
+        let (tail, then) = match stop {
+            None => (None, Then::Next),
+            Some(Pause::Send(tail, then)) => (tail, then),
+            Some(Pause::Wait(mut waiting)) => {
+                if !output.is_empty() {
+                    let mut before = Segments::new(std::mem::take(output), None);
+                    match before.poll_write(cx, &mut self.stream, core) {
+                        Poll::Ready(Ok(())) => *output = before.into_buffer(),
+                        Poll::Ready(Err(_)) => return Some(Step::Close),
+                        Poll::Pending => waiting.before = Some(before),
+                    }
+                }
+                return Some(Step::Wait(waiting));
+            }
+        };
+        let mut segments = Segments::new(std::mem::take(output), tail);
+        let written = match then {
+            Then::Close => {
+                self.stream.is_last();
+                match file::Sink::socket(&self.stream) {
+                    Some(tcp) => segments.poll_write(cx, &mut Last(tcp), core),
+                    None => segments.poll_write(cx, &mut self.stream, core),
+                }
+            }
+            Then::Next | Then::Linger => segments.poll_write(cx, &mut self.stream, core),
+        };
+        match written {
+            Poll::Ready(Ok(())) => {
+                *output = segments.into_buffer();
+                match then {
+                    Then::Next => None,
+                    Then::Close => Some(Step::Close),
+                    Then::Linger => Some(Step::Send(Segments::default(), then)),
+                }
+            }
+            Poll::Ready(Err(error)) => {
+                self.broke_off(core, error.kind() == std::io::ErrorKind::UnexpectedEof);
+                Some(Step::Close)
+            }
+            Poll::Pending => Some(Step::Send(segments, then)),
+        }
+    }
+}
+
+/// The counter for a connection that ends in order: after `request`, or because its reply wants
+/// that.
+pub(crate) fn end_after(request: &Request, reply_closes: bool) -> Counter {
+    match request.version {
+        _ if reply_closes || request.keep_alive => Counter::ClosedByReply,
+        Version::Http10 => Counter::ClosedHttp10,
+        Version::Http11 | Version::Http2 => Counter::ClosedAsAsked,
+    }
+}
+
+/// The way in which a reply leaves that is wholly at hand.
+#[derive(Clone, Copy)]
+struct Way {
+    /// The connection may go on after it.
+    keep: bool,
+    /// The longest body that is copied behind its head.
+    copy_max: u64,
+    now: Now,
+}
+
+/// Appends a reply that is wholly at hand; a body too large to copy stops the collecting.
+fn reply_now(
+    live: &LiveRef,
+    request: &Request,
+    reply: &Reply,
+    way: Way,
+    output: &mut Vec<u8>,
+) -> Option<Pause> {
+    let Way { keep, copy_max, now } = way;
+    let keep = keep && !reply.close;
+    let then = if keep { Then::Next } else { Then::Close };
+    append(live, request, reply, keep, output);
+    let mut large = None;
+    if let ReplyBody::Parts(parts @ Parts::Many(_)) = &reply.body {
+        parts.each(|part| copy_part(part, output));
+    }
+    match reply.body.part() {
+        Some(Part::Stored(object, range)) if range.end - range.start > copy_max => {
+            large = Some(Tail::Stored(Arc::clone(object), range.clone()));
+        }
+        Some(Part::File(file, range)) => {
+            let small = range.end - range.start <= copy_max
+                && file::append(file, range.clone(), output, now.mono_ms);
+            large = (!small).then(|| Tail::file(Arc::clone(file), range.clone()));
+        }
+        Some(Part::Stored(object, range)) => copy_range(object, range.clone(), output),
+        Some(Part::Bytes(body)) => output.extend_from_slice(body),
+        None => {}
+    }
+    (large.is_some() || !keep).then_some(Pause::Send(large, then))
+}
+
+/// Appends a part that is in memory.
+fn copy_part(part: &Part, output: &mut Vec<u8>) {
+    match part {
+        Part::Bytes(bytes) => output.extend_from_slice(bytes),
+        Part::Stored(object, range) => copy_range(object, range.clone(), output),
+        Part::File(..) => {}
+    }
+}
+
+/// Returns true if the body went the way of its head: nothing large is left to be sent after it.
+fn copies_body(stop: &Option<Pause>) -> bool {
+    !matches!(stop, Some(Pause::Send(Some(_), _)))
+}

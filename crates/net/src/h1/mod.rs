@@ -1,0 +1,10 @@
+//! One HTTP/1.x client connection: its fast way, and its work outside that.
+
+mod conn;
+mod early;
+mod last;
+mod upload;
+mod wait;
+
+pub(crate) use self::conn::Conn;
+pub(crate) use self::wait::serve;
