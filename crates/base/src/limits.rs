@@ -29,12 +29,23 @@ pub struct LimitSpec {
     pub unit: Unit,
     /// Its default, in its unit.
     pub default: u64,
+    /// Its name in messages about a configuration: `[limits] name`.
+    pub setting: &'static str,
+    /// Least value that works, in its unit.
+    pub least: u64,
+    /// Largest value that works, in its unit.
+    pub most: u64,
+    /// Each node of a cluster has its own: it concerns the node's machine, or takes a restart.
+    pub is_own: bool,
+    /// A reload does not change it.
+    pub takes_restart: bool,
     /// A description of what the limit bounds and what happens beyond it.
     pub about: &'static str,
 }
 
 macro_rules! limits {
-    ($($variant:ident $name:ident $unit:ident $default:expr, $about:expr;)*) => {
+    ($($variant:ident $name:ident $unit:ident $default:expr, $about:expr
+        $(, $more:ident($($value:expr),*))*;)*) => {
         /// Every limit by name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Limit { $(#[doc = $about] $variant,)* }
@@ -49,8 +60,13 @@ macro_rules! limits {
             name: stringify!($name),
             unit: Unit::$unit,
             default: $default,
+            setting: concat!("[limits] ", stringify!($name)),
+            least: Unit::$unit.least(),
+            most: Unit::$unit.most(),
+            is_own: false,
+            takes_restart: false,
             about: $about,
-        },)*];
+        }$(.$more($($value),*))*,)*];
 
         impl Default for Limits {
             fn default() -> Self {
@@ -75,51 +91,96 @@ macro_rules! limits {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
+const YEAR_MS: u64 = 365 * 24 * 3_600_000;
+const COUNT_MAX: u64 = u32::MAX as u64;
+
+impl Unit {
+    /// Least value that works where the limit's row says nothing. Some rows have no time to wait,
+    /// which is a way not to wait.
+    const fn least(self) -> u64 {
+        match self {
+            Self::Ms => 1,
+            _ => 0,
+        }
+    }
+
+    /// Largest value that works where the limit's row says nothing.
+    const fn most(self) -> u64 {
+        match self {
+            Self::Ms => YEAR_MS,
+            Self::Bytes | Self::BytesPerSecond => 1 << 50,
+            Self::Count => COUNT_MAX,
+            Self::Percent => 100,
+        }
+    }
+}
+
+/// Further words of a row.
+impl LimitSpec {
+    const fn least(self, least: u64) -> Self {
+        Self { least, ..self }
+    }
+
+    const fn most(self, most: u64) -> Self {
+        Self { most, ..self }
+    }
+
+    const fn own(self) -> Self {
+        Self { is_own: true, ..self }
+    }
+
+    const fn at_start(self) -> Self {
+        Self { takes_restart: true, ..self.own() }
+    }
+}
 
 limits! {
-    HeaderBytes header_bytes Bytes 32 * KIB, "Request head in all, and response head where `response_header_bytes` is 0; beyond it 431 (request) or 502 (response).";
-    HeaderFieldBytes header_field_bytes Bytes 8 * KIB, "One header field, name and value, of a response where `response_field_bytes` is 0; beyond it 431 or 502.";
-    ResponseHeaderBytes response_header_bytes Bytes 0, "Head of an origin's response in all; beyond it 502. 0: as `header_bytes`.";
-    ResponseFieldBytes response_field_bytes Bytes 0, "One header field of an origin's response, name and value; beyond it 502. 0: as `header_field_bytes`.";
-    HeaderCount header_count Count 100, "Header fields of one head; beyond it 431 or 502.";
-    TargetBytes target_bytes Bytes 8 * KIB, "Request target; beyond it 414.";
-    TrailerBytes trailer_bytes Bytes 8 * KIB, "Trailer section of a chunked body in all; beyond it 400 or 502.";
+    // A header block's offsets have 32 bits and the length of a name 16: these leave room.
+    HeaderBytes header_bytes Bytes 32 * KIB, "Request head in all, and response head where `response_header_bytes` is 0; beyond it 431 (request) or 502 (response).", least(KIB), most(16 * MIB);
+    HeaderFieldBytes header_field_bytes Bytes 8 * KIB, "One header field, name and value, of a response where `response_field_bytes` is 0; beyond it 431 or 502.", least(256), most(63 * KIB);
+    ResponseHeaderBytes response_header_bytes Bytes 0, "Head of an origin's response in all; beyond it 502. 0: as `header_bytes`.", most(16 * MIB);
+    ResponseFieldBytes response_field_bytes Bytes 0, "One header field of an origin's response, name and value; beyond it 502. 0: as `header_field_bytes`.", most(63 * KIB);
+    HeaderCount header_count Count 100, "Header fields of one head; beyond it 431 or 502.", least(8), most(10_000);
+    TargetBytes target_bytes Bytes 8 * KIB, "Request target; beyond it 414.", least(128), most(MIB);
+    TrailerBytes trailer_bytes Bytes 8 * KIB, "Trailer section of a chunked body in all; beyond it 400 or 502.", most(MIB);
     HeaderTimeout header_timeout Ms 10_000, "From the first byte of a request head to its last; beyond it 408 and close. As long may a PROXY header take.";
     ProxyHeaderBytes proxy_header_bytes Bytes 4 * KIB, "Header of the PROXY protocol (version 2) with everything in it; beyond it the connection is closed.";
     HandshakeTimeout handshake_timeout Ms 10_000, "From a TLS connection's beginning to the end of its handshake; then it is closed.";
     Handshakes handshakes Count 1_000, "TLS handshakes under way on one core; beyond it the oldest is closed.";
     IdleTimeout idle_timeout Ms 30_000, "A kept-alive client connection without a request; then it is closed.";
-    DrainTime drain_time Ms 30_000, "Requests under way at a stop; then they are cut.";
+    DrainTime drain_time Ms 30_000, "Requests under way at a stop; then they are cut.", least(0);
     DrainWait drain_wait Ms 1_000, "At a stop, a connection that has not sent anything yet, counted from its beginning; then it is closed.";
     BodyTimeout body_timeout Ms 30_000, "A request body without a new byte; beyond it 408 and close.";
     BodyMinRate body_min_rate BytesPerSecond KIB, "Slowest request body after body_rate_leeway; below it 408 and close, over HTTP/2 the end of its stream.";
-    BodyRateLeeway body_rate_leeway Ms 10_000, "How long a request body may be slower than body_min_rate.";
+    BodyRateLeeway body_rate_leeway Ms 10_000, "How long a request body may be slower than body_min_rate.", least(0);
     SendTimeout send_timeout Ms 30_000, "A response of which the client takes no byte; then the connection is closed.";
-    ResponseTime response_time Ms 0, "Sending one response, from its first byte to its last; then the connection is closed, over HTTP/2 its stream ends. 0: no limit.";
+    ResponseTime response_time Ms 0, "Sending one response, from its first byte to its last; then the connection is closed, over HTTP/2 its stream ends. 0: no limit.", least(0);
     SendMinRate send_min_rate BytesPerSecond KIB, "Slowest client after send_rate_leeway; below it the connection is closed, over HTTP/2 the stream ends whose window is that slow.";
-    SendRateLeeway send_rate_leeway Ms 60_000, "How long a response may be taken more slowly than send_min_rate.";
+    SendRateLeeway send_rate_leeway Ms 60_000, "How long a response may be taken more slowly than send_min_rate.", least(0);
     LingerTime linger_time Ms 30_000, "Reading off what a client still sends after the last response of a connection, in all; then the connection is closed.";
     HalfCloseTimeout half_close_timeout Ms 5_000, "Wait for the response to a client that has ended its sending side within a second of its request; then it counts as gone.";
-    LingerTimeout linger_timeout Ms 5_000, "The same without a new byte; then the connection is closed. Over HTTP/2 also the wait until a client has read a response that came before its request's end; then it is asked to end the request.";
+    LingerTimeout linger_timeout Ms 5_000, "The same without a new byte; then the connection is closed. Over HTTP/2 also the wait until a client has read a response that came before its request's end; then it is asked to end the request.", least(0);
     DrainBytes drain_bytes Bytes 64 * KIB, "Unread request body read off to keep a connection; beyond it the connection ends with the response. An HTTP/2 connection that has ended is read off as long, and for one window more.";
-    KeepaliveRequests keepalive_requests Count 10_000, "Requests of one client connection; the last one is answered with `Connection: close`.";
+    KeepaliveRequests keepalive_requests Count 10_000, "Requests of one client connection; the last one is answered with `Connection: close`.", least(1);
     ConnectionLifetime connection_lifetime Ms 3_600_000, "Age of a client connection beyond which the next response closes it.";
     Connections connections Count 0, "Client connections in all; beyond it new ones are closed at once. 0: four fifths of the process's file descriptors, those of `descriptors_reserve` apart.";
-    DescriptorsReserve descriptors_reserve Count 64, "File descriptors kept back for operators (the admin socket, Varnish's CLI): what clients, origins and files would take of them is refused.";
+    DescriptorsReserve descriptors_reserve Count 64, "File descriptors kept back for operators (the admin socket, Varnish's CLI): what clients, origins and files would take of them is refused.", own();
     ConnectionsPerIp connections_per_ip Count 256, "Client connections of one IPv4 address or IPv6 /64, loopback apart; beyond it new ones are closed at once. 0: no limit.";
     RequestBodyBytes request_body_bytes Bytes GIB, "One request body; beyond it 413.";
     BodyBufferBytes body_buffer_bytes Bytes 16 * KIB, "Request body received before an origin connection is taken for it; what is longer streams from there on. 0: none.";
     SpoolBytes spool_bytes Bytes MIB, "A request body of unknown length, kept in memory until its length can be told to a FastCGI server; beyond it a file keeps it.";
     SpoolFileBytes spool_file_bytes Bytes 2 * GIB, "Files of all such bodies together, in the folder that the environment's `TMPDIR` names, or else in `/var/tmp`; a longer body gets 413, one that finds no room 503. 0: no files, and 413 beyond `spool_bytes`.";
-    BlockingThreads blocking_threads Count 64, "Threads of one core for what blocks, such as reading files and testing stored responses against bans, counted at the start; beyond it such work queues.";
+    // Without any, nothing that blocks would ever be done.
+    BlockingThreads blocking_threads Count 64, "Threads of one core for what blocks, such as reading files and testing stored responses against bans, counted at the start; beyond it such work queues.", least(1), most(10_000), at_start();
     ScriptLookups script_lookups Count 10_000, "Paths per origin and core whose script is remembered, each for a second; beyond it all are looked up anew.";
     OpenFiles open_files Count 1_000, "Paths per core of which is known what file they mean, files held open; beyond it those not asked for lately are closed. 0: every request looks anew.";
     FilesRecheck files_recheck Ms 1_000, "How long what a path means is trusted before the disk is asked again.";
     StderrBytes stderr_bytes Bytes 4 * KIB, "What a script writes to its error stream during one request and is logged; the rest is dropped.";
-    ObjectBytes object_bytes Bytes 64 * MIB, "Largest body the memory cache stores; larger ones pass through a window.";
+    ObjectBytes object_bytes Bytes 64 * MIB, "Largest body the memory cache stores; larger ones pass through a window.", least(KIB), most(1 << 40);
     DecodedBytes decoded_bytes Bytes GIB, "What one body may decode to where a client does not take its coding; beyond it the response is cut.";
-    DecodedRatio decoded_ratio Count 1_100, "The same per byte of the coded body, on average and beyond the first 1MiB. No gzip reaches the default; brotli and zstd can.";
-    DecodedWindow decoded_window Bytes 8 * MIB, "Window of a brotli or zstd body that is decoded, which is memory for each client; a body that needs a larger one is cut.";
+    DecodedRatio decoded_ratio Count 1_100, "The same per byte of the coded body, on average and beyond the first 1MiB. No gzip reaches the default; brotli and zstd can.", least(2);
+    // A window below what encoders use by default would cut nearly everything.
+    DecodedWindow decoded_window Bytes 8 * MIB, "Window of a brotli or zstd body that is decoded, which is memory for each client; a body that needs a larger one is cut.", least(512 * KIB), most(16 * MIB);
     CodingTime coding_time Percent 20, "Share of one core's time for making further forms (gzip, brotli, zstd) of stored bodies, on a thread of low priority, of which ten seconds may be saved up; beyond it they are made later. 0: none are made.";
     FormBytes form_bytes Bytes 4 * MIB, "Largest body of which further forms in brotli and zstd are made, or with a dictionary; one in gzip is made of every body that came without a coding.";
     Dictionaries dictionaries Count 256, "Stored responses that are known as dictionaries (RFC 9842) by their hashes, and as many whose bodies are still coming; beyond it the one that became known first is forgotten, until it is asked for again. 0: none are used.";
@@ -128,7 +189,8 @@ limits! {
     SliceAhead slice_ahead Count 2, "Slices brought ahead of a client that reads on.";
     SliceFetches slice_fetches Count 64, "Slices that one core fetches at once; further ones wait.";
     RangelessTtl rangeless_ttl Ms 300_000, "After an origin has answered a request for a range with something else, how long it is not asked for ranges.";
-    ClientMemory client_memory Percent 50, "Share of `memory` that may be held for clients: bodies on their way, requests that wait with their heads, uploads, and what connections keep for slow clients: requests sent ahead, half of a head, answers that are not taken, bytes of tunnels. Stored responses make room for it. One connection gets at most a sixteenth of it and less the more is in use, with smaller windows first; an eighth of it, at most 16MiB, is kept for connections that hold little, and one client gets at most half of that; beyond it 503, and the end of connections that take too little of what they asked for.";
+    // Without any of it nothing could pass; with all of it nothing would stay stored.
+    ClientMemory client_memory Percent 50, "Share of `memory` that may be held for clients: bodies on their way, requests that wait with their heads, uploads, and what connections keep for slow clients: requests sent ahead, half of a head, answers that are not taken, bytes of tunnels. Stored responses make room for it. One connection gets at most a sixteenth of it and less the more is in use, with smaller windows first; an eighth of it, at most 16MiB, is kept for connections that hold little, and one client gets at most half of that; beyond it 503, and the end of connections that take too little of what they asked for.", least(5), most(90);
     ConnectionMemory connection_memory Percent 75, "Share of that which client connections may take merely by being open: 4KiB each, 8KiB more over TLS and 12KiB more for HTTP/2. Where a new one finds no room, those of its core that have waited longest for a request are closed unless one has come, or else those of other cores; if all are busy for a second, the new one is closed.";
     EsiDepth esi_depth Count 5, "Levels of fragments within a page that is put together of others (ESI, SSI); what lies deeper is left out. Under VCL the parameter `max_esi_depth`.";
     EsiIncludes esi_includes Count 1000, "Fragments of a page in all, those of its fragments included; what comes after them is left out.";
@@ -137,28 +199,32 @@ limits! {
     EsiBytes esi_bytes Bytes 64 * MIB, "Bytes of a page's fragments in all; what comes after them is left out, and a page that has begun to be sent ends its connection.";
     EsiNodes esi_nodes Count 10_000, "Instructions and texts of one page; what comes after them is sent as it is.";
     DiskReadTimeout disk_read_timeout Ms 500, "Reading from the disk cache before anything of a response has come; then the origin is asked instead.";
-    ClusterQueue cluster_queue Count 10_000, "Invalidations that wait to be told to the other nodes while NATS is out of reach. Beyond it they give way to one message: that nothing stored before is to be trusted.";
-    ClusterWait cluster_wait Ms 5_000, "The wait of a purge's answer for the cluster: until the stream has it, or all live nodes have applied it. Then it is 503, and says what is missing.";
+    ClusterQueue cluster_queue Count 10_000, "Invalidations that wait to be told to the other nodes while NATS is out of reach. Beyond it they give way to one message: that nothing stored before is to be trusted.", at_start();
+    ClusterWait cluster_wait Ms 5_000, "The wait of a purge's answer for the cluster: until the stream has it, or all live nodes have applied it. Then it is 503, and says what is missing.", at_start();
     NeighbourQueue neighbour_queue Count 10_000, "Invalidations that wait to be told to one neighbour (`[[neighbour]]`); beyond it further ones are not told to it.";
     NeighbourRetry neighbour_retry Ms 600_000, "How long a neighbour is told again that does not take an invalidation; then it is not told.";
     NeighbourTimeout neighbour_timeout Ms 5_000, "One exchange with a neighbour, and the wait of a purge's answer for all of them (`Larder-Wait: all`).";
-    ClusterLease cluster_lease Ms 30_000, "Silence of the node of the cluster that orders certificates, after which another goes on with that.";
-    ClusterSecrets cluster_secrets Count 1_000, "Entries that nodes of the cluster share by `secret_file`: ticket keys, the account, a challenge, certificates; further ones are not taken.";
-    ClusterSecretBytes cluster_secret_bytes Bytes 64 * KIB, "One of these; a larger one is not taken.";
-    ClusterConfigurationBytes cluster_configuration_bytes Bytes 512 * KIB, "A configuration that nodes of the cluster share, with the VCL files that it names; a larger one is not rolled out, and not taken. NATS takes no message of more than 1MiB unless its `max_payload` says so.";
+    ClusterLease cluster_lease Ms 30_000, "Silence of the node of the cluster that orders certificates, after which another goes on with that.", at_start();
+    ClusterSecrets cluster_secrets Count 1_000, "Entries that nodes of the cluster share by `secret_file`: ticket keys, the account, a challenge, certificates; further ones are not taken.", at_start();
+    ClusterSecretBytes cluster_secret_bytes Bytes 64 * KIB, "One of these; a larger one is not taken.", at_start();
+    // NATS' own bound is 1 MiB, of all that is in a message.
+    ClusterConfigurationBytes cluster_configuration_bytes Bytes 512 * KIB, "A configuration that nodes of the cluster share, with the VCL files that it names; a larger one is not rolled out, and not taken. NATS takes no message of more than 1MiB unless its `max_payload` says so.",
+        least(KIB), most(1000 * KIB), at_start();
     SiblingTimeout sibling_timeout Ms 50, "Wait for siblings (`[[neighbour]] ask`): until one says by HTCP that it has what is asked for, and then until its response begins. Then the origin is asked.";
     PeerTimeout peer_timeout Ms 50, "Wait for another node of the cluster, which owns what is asked for: until its answer begins, or its word that it fetches it. Then the origin is asked.";
-    DiskQueueBytes disk_queue_bytes Bytes 64 * MIB, "What waits to be written to one volume of the disk cache; beyond it nothing more goes to disk. Responses that leave memory count in `memory` until they are written, bodies on their way to the disk do not.";
-    DiskIndexBytes disk_index_bytes Bytes 0, "Memory for knowing what is on disk, beside `memory`: some 52 bytes for each response there. Where it is full, what is worth least leaves the disk, and nothing goes there until that is done. 0: an eighth of the machine's memory or of the control group's limit, at least 64MiB.";
-    DiskRetry disk_retry Ms 60_000, "From one try to use a volume of the disk cache again, which is out of use, full or slow, to the next.";
+    // The store writes 4 MiB at a time, and gathers while it does.
+    DiskQueueBytes disk_queue_bytes Bytes 64 * MIB, "What waits to be written to one volume of the disk cache; beyond it nothing more goes to disk. Responses that leave memory count in `memory` until they are written, bodies on their way to the disk do not.", least(16 * MIB), most(1 << 40), at_start();
+    DiskIndexBytes disk_index_bytes Bytes 0, "Memory for knowing what is on disk, beside `memory`: some 52 bytes for each response there. Where it is full, what is worth least leaves the disk, and nothing goes there until that is done. 0: an eighth of the machine's memory or of the control group's limit, at least 64MiB.", own();
+    DiskRetry disk_retry Ms 60_000, "From one try to use a volume of the disk cache again, which is out of use, full or slow, to the next.", at_start();
     DiskBodyShare disk_body_share Percent 25, "Share of the disk cache's volumes that one body which is too large for memory may take; a longer one is not stored. 0: none goes to the disk while it comes.";
     DiskReadShare disk_read_share Percent 50, "Share of a volume of the disk cache that may be kept from being reclaimed because clients are reading it, bodies that do not come in one read. Beyond it whoever asks for all of such a body is answered by the origin.";
     DiskBodyWait disk_body_wait Ms 5_000, "A body on its way to the disk cache of which the disk takes nothing more; then it passes to those who have asked for it.";
-    WindowBytes window_bytes Bytes 256 * KIB, "Bytes of a passing body held between origin and client.";
-    Variants variants Count 64, "Variants (Vary) of one key; beyond it the oldest is evicted.";
+    // Less than a read's worth would stall every transfer.
+    WindowBytes window_bytes Bytes 256 * KIB, "Bytes of a passing body held between origin and client.", least(16 * KIB), most(GIB);
+    Variants variants Count 64, "Variants (Vary) of one key; beyond it the oldest is evicted.", least(1);
     Waiters waiters Count 100_000, "Requests waiting for one fetch; beyond it 503.";
-    WaitTimeout wait_timeout Ms 5_000, "Waiting for another request's fetch to answer, where something stale may be served instead; then it is. Without that a request waits as long as the fetch takes.";
-    HitForMissTtl hit_for_miss_ttl Ms 120_000, "After an uncacheable answer, how long requests for that key do not wait for each other.";
+    WaitTimeout wait_timeout Ms 5_000, "Waiting for another request's fetch to answer, where something stale may be served instead; then it is. Without that a request waits as long as the fetch takes.", least(0);
+    HitForMissTtl hit_for_miss_ttl Ms 120_000, "After an uncacheable answer, how long requests for that key do not wait for each other.", least(0);
     TagBytes tag_bytes Bytes 512 * KIB, "Fields with surrogate keys of one response in all, not counted in header_bytes; beyond it the response is not stored, beyond twice as much 502.";
     Tags tags Count 20_000, "Surrogate keys of one response; beyond it the response is not stored.";
     Bans bans Count 1_000, "Bans kept for what may not have been tested against them; beyond it the oldest are completed before another is made.";
@@ -179,7 +245,7 @@ limits! {
     OriginConnections origin_connections Count 1_000, "Connections to one origin server in all; beyond it requests queue.";
     OriginShare origin_share Percent 75, "Share of the connections to one origin server that one client (IPv4 address or IPv6 /64; on loopback one connection) gets when nobody else has any, and less the fewer are free; beyond it its requests queue, client by client in turn. 100: no limit.";
     OriginQueue origin_queue Count 1_000, "Requests waiting for an origin connection; beyond it 503.";
-    OriginQueueTimeout origin_queue_timeout Ms 5_000, "Waiting for an origin connection; beyond it 503.";
+    OriginQueueTimeout origin_queue_timeout Ms 5_000, "Waiting for an origin connection; beyond it 503.", least(0);
     OriginIdle origin_idle Count 128, "Idle connections kept per origin server and core.";
     OriginIdleTimeout origin_idle_timeout Ms 55_000, "An idle origin connection; then it is closed.";
     ConnectTimeout connect_timeout Ms 2_000, "Connecting to an origin server; beyond it 504 or another server.";
@@ -187,12 +253,12 @@ limits! {
     BetweenBytesTimeout between_bytes_timeout Ms 60_000, "An origin response's body without a new byte, then the response is cut; or a request's body of which the origin takes no byte, then 504. A body that has begun to come from the disk cache has as long for its next bytes.";
     TotalTimeout total_timeout Ms 3_600_000, "One exchange with an origin in all, but for a body that passes through unstored; then the response is cut.";
     RetryBudget retry_budget Percent 20, "Retried requests to an origin, as a share of its requests; beyond it failures are final.";
-    Retries retries Count 2, "Further tries of one idempotent request after the first.";
+    Retries retries Count 2, "Further tries of one idempotent request after the first.", most(10);
     Tunnels tunnels Count 10_000, "Connections that changed their protocol (WebSocket), in all; beyond it 503.";
     TunnelsPerIp tunnels_per_ip Count 128, "The same of one client, IPv4 address or IPv6 /64, loopback apart; beyond it 503. 0: no limit.";
     TunnelIdleTimeout tunnel_idle_timeout Ms 3_600_000, "The same without a byte either way; then it is closed.";
     TunnelEndTimeout tunnel_end_timeout Ms 30_000, "The same, one side having ended, without a byte from the other; then it is closed.";
-    InterimResponses interim_responses Count 10, "1xx responses before a final one; beyond it 502.";
+    InterimResponses interim_responses Count 10, "1xx responses before a final one; beyond it 502.", most(100);
     AcmeTimeout acme_timeout Ms 30_000, "One exchange with a certificate authority; then the order fails.";
     AcmeOrderTimeout acme_order_timeout Ms 300_000, "One certificate order in all; then it fails.";
     AcmeRetryWait acme_retry_wait Ms 60_000, "From a failed certificate order to the next for the same name, about; twice as long after every further failure.";
@@ -236,7 +302,7 @@ limits! {
     UsersBytes users_bytes Bytes 4 << 20, "One file of users of `basic_auth`; a configuration with a longer one is not loaded.";
     RateWait rate_wait Ms 10_000, "Longest wait of a request that a site's `rate` lets in later (`queue`); whoever would have to wait longer is refused.";
     LimitedClients limited_clients Count 65_536, "Clients that one `rate` or `concurrent` of a site counts apart, at 16 or 8 bytes each. Beyond it a client takes the place of the one that has used least of its rate, and what that has used: nobody is let in more often for it.";
-    Ranges ranges Count 32, "Ranges of one request; beyond it the whole representation is sent.";
+    Ranges ranges Count 32, "Ranges of one request; beyond it the whole representation is sent.", most(1000);
 }
 
 /// Limits beyond which nothing happens that could be counted, and why.
@@ -312,6 +378,13 @@ mod tests {
             *limits.slot(spec.limit) = 7;
             assert_eq!(limits.value(spec.limit), 7);
             assert!(spec.about.ends_with('.'), "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn every_default_is_in_range() {
+        for spec in TABLE {
+            assert!((spec.least..=spec.most).contains(&spec.default), "{}", spec.name);
         }
     }
 }

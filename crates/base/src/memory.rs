@@ -252,22 +252,22 @@ pub enum Full {
 impl Account {
     /// An account that holds nothing yet, and at most `most` bytes.
     pub fn open(memory: &Arc<Memory>, most: u64) -> Arc<Self> {
-        Self::of(memory, (most, 0), PARTS)
+        Self::of(memory, most, 0, PARTS)
     }
 
     /// An account of a connection with many requests: bodies leave `room` of its `most` bytes alone
     /// for these.
     pub fn open_for(memory: &Arc<Memory>, most: u64, room: u64) -> Arc<Self> {
-        Self::of(memory, (most, room), PARTS)
+        Self::of(memory, most, room, PARTS)
     }
 
     /// An account for something that must be there as a whole before it can go on: it gets a larger
     /// part of what is left.
     pub fn open_large(memory: &Arc<Memory>) -> Arc<Self> {
-        Self::of(memory, (u64::MAX, 0), LARGE_PARTS)
+        Self::of(memory, u64::MAX, 0, LARGE_PARTS)
     }
 
-    fn of(memory: &Arc<Memory>, (most, room): (u64, u64), parts: u64) -> Arc<Self> {
+    fn of(memory: &Arc<Memory>, most: u64, room: u64, parts: u64) -> Arc<Self> {
         Arc::new(Self {
             memory: Arc::clone(memory),
             parts,
@@ -315,7 +315,7 @@ impl Account {
     /// As [`Account::hold`], but later.
     pub fn hold_whole(self: &Arc<Self>, bytes: u64) -> Result<Held, Full> {
         if bytes > WHOLE_MAX.min(self.most - self.room.min(self.most)) {
-            return Self::of(&self.memory, (u64::MAX, 0), WHOLE_PARTS).hold(bytes);
+            return Self::of(&self.memory, u64::MAX, 0, WHOLE_PARTS).hold(bytes);
         }
         self.take(bytes, self.for_bodies(), WHOLE_PARTS)?;
         Ok(Held { account: Arc::clone(self), bytes, of_request: 0 })

@@ -8,6 +8,7 @@
 mod clients;
 mod under_way;
 
+use std::fmt;
 use std::time::Duration;
 
 pub use clients::RateTable;
@@ -19,6 +20,15 @@ const NS_PER_MS: u64 = 1_000_000;
 
 /// The steps in which the coarse clock may go: whoever comes by so much too early comes in time.
 const TICK_NS: u64 = 10 * NS_PER_MS;
+
+/// So many in so much time, one after another at even distances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pace {
+    /// So many; never 0 in one that was read.
+    pub count: u32,
+    /// In so many milliseconds; never 0 in one that was read.
+    pub per_ms: u64,
+}
 
 /// A rate with what may come at once beyond it. All times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,11 +61,49 @@ pub struct Left {
     pub waiting: u64,
 }
 
+impl Pace {
+    /// Reads a pace such as `10/s`, `300/m`, `1000/h`.
+    ///
+    /// # Errors
+    /// There is no whole number above 0, or no such unit.
+    pub fn parse(text: &str) -> Result<Self, units::Error> {
+        let (count, unit) = text.split_once('/').ok_or(units::Error::Unit)?;
+        let count = count.trim();
+        if count.is_empty() || !count.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(units::Error::Number);
+        }
+        let count: u32 = count.parse().map_err(|_| units::Error::TooLarge)?;
+        let per_ms = match unit.trim() {
+            "s" => 1000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => return Err(units::Error::Unit),
+        };
+        if count == 0 {
+            return Err(units::Error::Number);
+        }
+        Ok(Self { count, per_ms })
+    }
+}
+
+impl fmt::Display for Pace {
+    /// As [`Pace::parse`] reads it, where that can be.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { count, per_ms } = *self;
+        match per_ms {
+            1000 => write!(f, "{count}/s"),
+            60_000 => write!(f, "{count}/m"),
+            3_600_000 => write!(f, "{count}/h"),
+            other => write!(f, "{count} in {}", DurationMs(other)),
+        }
+    }
+}
+
 impl Rate {
-    /// `requests` in `per_ms` milliseconds at an even pace, neither of them 0; `burst` more at
-    /// once, and `queue` more that wait.
-    pub fn new(requests: u32, per_ms: u64, (burst, queue): (u32, u32)) -> Self {
-        let interval_ns = (per_ms.saturating_mul(NS_PER_MS) / u64::from(requests.max(1))).max(1);
+    /// As many as `pace` says; `burst` more at once, and `queue` more that wait.
+    pub fn new(pace: Pace, burst: u32, queue: u32) -> Self {
+        let Pace { count, per_ms } = pace;
+        let interval_ns = (per_ms.saturating_mul(NS_PER_MS) / u64::from(count.max(1))).max(1);
         let burst_ns = interval_ns.saturating_mul(u64::from(burst));
         let queue_ns = burst_ns.saturating_add(interval_ns.saturating_mul(u64::from(queue)));
         Self { interval_ns, burst_ns, queue_ns }
@@ -96,36 +144,6 @@ impl Rate {
     }
 }
 
-/// Reads a rate such as `10/s`, `300/m`, `1000/h`: how many, and in how many milliseconds.
-pub fn parse_rate(text: &str) -> Result<(u32, u64), units::Error> {
-    let (count, unit) = text.split_once('/').ok_or(units::Error::Unit)?;
-    let count = count.trim();
-    if count.is_empty() || !count.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(units::Error::Number);
-    }
-    let count: u32 = count.parse().map_err(|_| units::Error::TooLarge)?;
-    let per_ms = match unit.trim() {
-        "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(units::Error::Unit),
-    };
-    if count == 0 {
-        return Err(units::Error::Number);
-    }
-    Ok((count, per_ms))
-}
-
-/// `count` in `per_ms` milliseconds, as [`parse_rate`] reads it.
-pub fn show_rate((count, per_ms): (u32, u64)) -> String {
-    match per_ms {
-        1000 => format!("{count}/s"),
-        60_000 => format!("{count}/m"),
-        3_600_000 => format!("{count}/h"),
-        other => format!("{count} in {}", DurationMs(other)),
-    }
-}
-
 /// The moment `now_ms` of the monotonic clock, as rates count.
 pub fn moment_ns(now_ms: u64) -> u64 {
     now_ms.saturating_mul(NS_PER_MS)
@@ -163,8 +181,9 @@ mod tests {
 
     fn rates() -> impl Strategy<Value = Rate> {
         let period = prop_oneof![Just(1000_u64), Just(60_000), Just(3_600_000)];
-        (1_u32..5000, period, (0_u32..40, 0_u32..40))
-            .prop_map(|(requests, per_ms, beyond)| Rate::new(requests, per_ms, beyond))
+        (1_u32..5000, period, 0_u32..40, 0_u32..40).prop_map(|(count, per_ms, burst, queue)| {
+            Rate::new(Pace { count, per_ms }, burst, queue)
+        })
     }
 
     proptest! {
@@ -230,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_admitted_then_a_queue_waits_and_the_rest_is_refused() {
-        let rate = Rate::new(1, 3_600_000, (2, 1));
+        let rate = Rate::new(Pace { count: 1, per_ms: 3_600_000 }, 2, 1);
         let mut owed_ns = 0;
         let mut come = |now_ns| {
             let (said, next) = rate.admit(owed_ns, now_ns);
@@ -247,15 +266,16 @@ mod tests {
 
     #[test]
     fn rates_are_read_as_they_are_shown() {
-        for (text, rate) in
-            [("10/s", (10, 1000)), ("300/m", (300, 60_000)), ("1/h", (1, 3_600_000))]
+        for (text, count, per_ms) in
+            [("10/s", 10, 1000), ("300/m", 300, 60_000), ("1/h", 1, 3_600_000)]
         {
-            assert_eq!(parse_rate(text), Ok(rate));
-            assert_eq!(show_rate(rate), text);
+            let pace = Pace { count, per_ms };
+            assert_eq!(Pace::parse(text), Ok(pace));
+            assert_eq!(pace.to_string(), text);
         }
-        assert_eq!(parse_rate(" 5 / s "), Ok((5, 1000)));
+        assert_eq!(Pace::parse(" 5 / s "), Ok(Pace { count: 5, per_ms: 1000 }));
         for bad in ["", "10", "/s", "0/s", "-1/s", "1.5/s", "10/d", "10/", "99999999999/s"] {
-            assert!(parse_rate(bad).is_err(), "{bad}");
+            assert!(Pace::parse(bad).is_err(), "{bad}");
         }
     }
 }

@@ -11,11 +11,11 @@ use policy::Profile;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, default_listen, parse_listen};
 use crate::model::{
-    AcmeConfig, AdminConfig, Admission, CacheStatus, Config, DiskConfig, DiskVolume, ErrorLog,
-    HealthConfig, ListenSpec, LogRing, MemoryConfig, NamedPath, Place, Programs, Run, SiteConfig,
+    AcmeConfig, Admission, Config, DiskConfig, DiskVolume, ListenSpec, MemoryConfig, NamedPath,
+    Place, SiteConfig,
 };
 use crate::parse::{
-    Presets, WORKERS_MAX, finish, parse_acme, parse_memory, plain_origin, usual_redirect,
+    Presets, SECTIONS, WORKERS_MAX, finish, parse_acme, parse_memory, plain_origin, usual_redirect,
     volume_path, volume_size,
 };
 use crate::reader::Reader;
@@ -50,7 +50,8 @@ pub struct CliOptions {
 /// # Errors
 /// Everything in `options` that cannot be used; the diagnostics name the flag and have no span.
 pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
-    let mut r = Reader::new(Arc::new(Source { name: String::new(), text: String::new() }));
+    let source = Source { name: String::new(), text: String::new() };
+    let mut r = Reader::new(Arc::new(source), SECTIONS);
     let limits = Limits::default();
     let server = flag(&mut r, "--origin", &options.origin, parse_server(&options.origin));
     check_workers(&mut r, options);
@@ -71,35 +72,17 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let config = server.map(|server| Config {
         origin_tls: vec![server.tls.then(|| plain_origin(Place::nowhere()))],
         listen,
-        trusted_proxies: Vec::new(),
-        http2: true,
-        raw_utf8: true,
-        health_check: None,
         workers: options.workers,
         profile: options.profile,
         memory: MemoryConfig { size: size.unwrap_or_default(), place: Place::nowhere() },
         disk: disk(&mut r, options),
-        admin: AdminConfig::default(),
-        health: HealthConfig::default(),
-        metrics: None,
-        varnish_cli: None,
-        htcp: None,
-        cluster: None,
-        neighbours: Vec::new(),
-        tracing: None,
-        vcl: Programs::None,
         folders: options.root.iter().map(|root| named("--root", root)).collect(),
-        hosts: Vec::new(),
         sockets: server.address.socket().map(|path| named("--origin", path)).into_iter().collect(),
         origins: vec![OriginConfig {
             scripts,
             ..OriginConfig::with_limits(&options.origin, vec![server], &limits)
         }],
         limits,
-        run: Run::default(),
-        access_log: None,
-        error_log: ErrorLog::default(),
-        log_ring: Some(LogRing::default()),
         sites: vec![SiteConfig {
             hosts,
             origins: vec![0],
@@ -109,13 +92,8 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
             includes: presets.includes(&mut r),
             ..SiteConfig::default()
         }],
-        certificates: Vec::new(),
-        ocsp: true,
         acme,
-        compression: codec::Compression::default(),
-        x_cache: false,
-        cache_status: CacheStatus::default(),
-        via: "larder".to_owned(),
+        ..Config::default()
     });
     finish(r, config).map(|(config, _)| config)
 }

@@ -14,6 +14,7 @@ pub mod preset;
 mod reader;
 mod reference;
 mod restart;
+mod rows;
 mod shared;
 mod show;
 pub mod sizing;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 
 pub use cli::{CliOptions, from_cli};
 pub use diagnostic::{Diagnostic, Severity, render};
-pub use keys::{Key, Section, about};
+pub use keys::{Key, Section};
 pub use model::{
     AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, Admission, CacheStatus,
     Certificates, CliSecret, ClientFiles, ClusterConfig, ClusterCredentials, Config, DiskConfig,
@@ -38,7 +39,7 @@ pub use model::{
     NeighbourConfig, NeighbourWay, OriginTls, PageFile, PairFiles, Place, Programs, Run,
     SiteConfig, SiteTls, Tracing, VarnishCli,
 };
-pub use parse::load_str;
+pub use parse::{about, load_str};
 pub use reference::{REFERENCE_INTRODUCTION, reference_markdown, reference_sections};
 pub use shared::{Named, check_shared, load_shared};
 pub use show::{show, show_site};

@@ -14,10 +14,12 @@ use origin::{OriginConfig, ServerConfig};
 use policy::acl::{CidrSet, Net};
 use policy::headers::{FieldName, FieldValue};
 use policy::{Includes, Profile, Purge, SiteRules};
-use purge::Level;
-use purge::neighbour::Manner;
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
+
+mod cluster;
+
+pub use cluster::{ClusterConfig, ClusterCredentials, Isolation, NeighbourConfig, NeighbourWay};
 
 /// A whole configuration.
 #[derive(Clone, Debug)]
@@ -94,6 +96,50 @@ pub struct Config {
     pub cache_status: CacheStatus,
     /// The pseudonym in Via and Cache-Status (RFC 9110 7.6.3), a token.
     pub via: String,
+}
+
+impl Default for Config {
+    /// The configuration where nothing is said; without any listener, origin or site.
+    fn default() -> Self {
+        Self {
+            listen: Vec::new(),
+            trusted_proxies: Vec::new(),
+            http2: true,
+            raw_utf8: true,
+            health_check: None,
+            workers: None,
+            profile: Profile::default(),
+            memory: MemoryConfig { size: MemorySize::default(), place: Place::nowhere() },
+            disk: None,
+            admin: AdminConfig::default(),
+            health: HealthConfig::default(),
+            metrics: None,
+            varnish_cli: None,
+            htcp: None,
+            cluster: None,
+            neighbours: Vec::new(),
+            tracing: None,
+            compression: Compression::default(),
+            folders: Vec::new(),
+            sockets: Vec::new(),
+            hosts: Vec::new(),
+            vcl: Programs::None,
+            limits: Limits::default(),
+            run: Run::default(),
+            access_log: None,
+            error_log: ErrorLog::default(),
+            log_ring: Some(LogRing::default()),
+            origins: Vec::new(),
+            origin_tls: Vec::new(),
+            sites: Vec::new(),
+            certificates: Vec::new(),
+            acme: None,
+            ocsp: true,
+            x_cache: false,
+            cache_status: CacheStatus::default(),
+            via: "larder".to_owned(),
+        }
+    }
 }
 
 /// One listening address.
@@ -481,116 +527,6 @@ pub struct Htcp {
     pub interface: Option<String>,
 }
 
-/// One `[[neighbour]]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NeighbourConfig {
-    /// The way to it.
-    pub way: NeighbourWay,
-    /// The index in `origins` of the way to what it has stored, if it is asked for that: an origin
-    /// with one server. Then it has one address for datagrams, of its own.
-    pub ask: Option<usize>,
-    /// The manner in which it is told.
-    pub manner: Manner,
-}
-
-/// The way to a neighbour.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NeighbourWay {
-    /// Requests to each server of the origin of this index in `origins`.
-    Origin(usize),
-    /// Datagrams to these addresses.
-    Htcp(Vec<SocketAddr>),
-}
-
-/// `[cluster]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClusterConfig {
-    /// URLs of NATS servers, one at least.
-    pub servers: Vec<String>,
-    /// The node's name; made of the host's where it is absent.
-    pub name: Option<String>,
-    /// The word that subjects and streams begin with; `larder` where it is absent.
-    pub prefix: Option<String>,
-    /// Where the node answers the others about what it stores; `None` if it shares nothing.
-    pub peer: Option<SocketAddr>,
-    /// It asks the origins for the nodes that share and do not.
-    pub shields: bool,
-    /// The word that a purge's answer waits for.
-    pub acknowledge: Level,
-    /// Milliseconds out of touch after which what is stored is validated before it is used.
-    pub max_isolation_ms: u64,
-    /// The conduct then.
-    pub isolation: Isolation,
-    /// Copies of the streams.
-    pub replicas: usize,
-    /// Milliseconds that the stream keeps invalidations.
-    pub keep_ms: u64,
-    /// The node's identity towards the servers.
-    pub credentials: ClusterCredentials,
-    /// File with the authorities that are believed.
-    pub ca: Option<PathBuf>,
-    /// Files of the node's own certificate and its key.
-    pub certificate: Option<(PathBuf, PathBuf)>,
-    /// Files with the secrets by which nodes share keys and certificates: the one that seals, and
-    /// the one before it. Without any none are shared; `None` if nothing was said about it.
-    pub secret_files: Option<Vec<(PathBuf, Place)>>,
-    /// It has the configuration that all nodes share, besides its own file.
-    pub shares_configuration: bool,
-    /// Folder for what it has to know when it starts again.
-    pub storage: Option<PathBuf>,
-}
-
-impl ClusterConfig {
-    /// The same without places in the file, to compare by.
-    pub(crate) fn placeless(&self) -> Self {
-        let mut own = self.clone();
-        if let ClusterCredentials::Nkey(_, place) | ClusterCredentials::File(_, place) =
-            &mut own.credentials
-        {
-            *place = Place::nowhere();
-        }
-        own.secret_files.iter_mut().flatten().for_each(|(_, place)| *place = Place::nowhere());
-        own
-    }
-}
-
-/// The conduct of a node that is out of touch for too long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isolation {
-    /// It has everything validated.
-    Revalidate,
-    /// It does that, and its health checks fail.
-    NotReady,
-}
-
-/// The way in which a node shows NATS who it is.
-#[derive(Clone, PartialEq, Eq)]
-pub enum ClusterCredentials {
-    /// In no way.
-    None,
-    /// By user and password.
-    Password(String, String),
-    /// By a token.
-    Token(String),
-    /// By the seed of an nkey in this file.
-    Nkey(PathBuf, Place),
-    /// By a JWT and a seed in this file.
-    File(PathBuf, Place),
-}
-
-impl fmt::Debug for ClusterCredentials {
-    /// Without secrets.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "None",
-            Self::Password(..) => "Password(..)",
-            Self::Token(_) => "Token(..)",
-            Self::Nkey(..) => "Nkey(..)",
-            Self::File(..) => "File(..)",
-        })
-    }
-}
-
 /// `[tracing]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tracing {
@@ -598,7 +534,7 @@ pub struct Tracing {
     pub server: ServerConfig,
     /// TLS to it; `None` if it speaks none.
     pub tls: Option<OriginTls>,
-    /// The path in front of `/v1/traces`.
+    /// The path in front of [`Tracing::END`].
     pub path: String,
     /// Fields of each request to it.
     pub headers: Vec<(FieldName, FieldSource)>,
@@ -606,6 +542,11 @@ pub struct Tracing {
     pub gzip: bool,
     /// The share of requests for which a trace is begun, from 0 to 1.
     pub sample: f64,
+}
+
+impl Tracing {
+    /// The end of the URL that a collector takes traces at (OTLP, "OTLP/HTTP Request").
+    pub const END: &str = "/v1/traces";
 }
 
 /// The source of a field's value, which may be a secret.

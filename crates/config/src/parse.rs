@@ -2,14 +2,20 @@
 
 mod acme;
 mod admin;
+mod answers;
+mod bypass;
+mod cache;
 mod certificates;
 mod cluster;
 mod compression;
+mod cookies;
 mod disk;
 mod entry;
 mod error_pages;
 mod files;
+mod headers;
 mod health;
+mod hsts;
 mod includes;
 mod limits;
 mod listen;
@@ -22,9 +28,11 @@ mod origins;
 mod places;
 mod ports;
 mod presets;
+mod probes;
 mod purge;
 mod routes;
 mod scripts;
+mod sections;
 mod settings;
 mod site_origins;
 mod sites;
@@ -37,12 +45,17 @@ mod tracing;
 pub(crate) use self::files::defaults_beside_scripts;
 pub(crate) use acme::plain as parse_acme;
 pub(crate) use disk::{VOLUMES_MAX, meet, volume_path, volume_size};
+pub(crate) use limits::LIMITS;
+#[cfg(test)]
+pub(crate) use neighbours::NEIGHBOUR;
 pub(crate) use presets::Presets;
 #[cfg(test)]
 pub(crate) use presets::said_of_preset;
 pub(crate) use purge::of_presets as purge_of_presets;
+pub(crate) use sections::SECTIONS;
+pub use sections::about;
 pub(crate) use tls::{plain_origin, usual_redirect};
-pub(crate) use top::{WORKERS_MAX, parse_memory};
+pub(crate) use top::{TOP, WORKERS_MAX, parse_memory};
 
 use std::sync::Arc;
 
@@ -72,7 +85,7 @@ const MENDS_MAX: usize = 8;
 /// those lines is missed.
 pub fn load_str(text: &str, file_name: &str) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
     let source = Arc::new(Source { name: file_name.to_owned(), text: text.to_owned() });
-    let mut reader = Reader::new(source);
+    let mut reader = Reader::new(source, SECTIONS);
     let config = document(&mut reader, text).and_then(|document| read(&mut reader, &document));
     finish(reader, config)
 }

@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
-use crate::keys::{self, Key, Section};
+use crate::keys::{Key, Section};
 use crate::model::{self, NamedHost, NamedPath};
 use crate::suggest;
 
@@ -25,6 +25,8 @@ const DURATION_MAX_MS: u64 = 100 * 365 * 24 * 3_600_000;
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) source: Arc<Source>,
+    /// Every kind of table, for help with a key that is in the wrong one.
+    sections: &'static [&'static Section],
     pub(crate) found: Vec<Diagnostic>,
     /// Where settings stand that need a disk cache.
     pub(crate) disk_uses: Vec<Span>,
@@ -62,6 +64,11 @@ pub(crate) struct Item<'a> {
 }
 
 impl<'a> Table<'a> {
+    /// A whole document.
+    pub(crate) fn whole(document: &'a Spanned<DeTable<'a>>, section: &'static Section) -> Self {
+        Self { section, map: document.get_ref(), span: document.span() }
+    }
+
     /// The value of `name`, which must be in the section's table of keys.
     pub(crate) fn item(&self, name: &'static str) -> Option<Item<'a>> {
         let key = self.section.key(name).expect("every key that is read is in the table of keys");
@@ -110,9 +117,10 @@ impl<'a> Item<'a> {
 }
 
 impl Reader {
-    pub(crate) fn new(source: Arc<Source>) -> Self {
+    pub(crate) fn new(source: Arc<Source>, sections: &'static [&'static Section]) -> Self {
         Self {
             source,
+            sections,
             found: Vec::new(),
             disk_uses: Vec::new(),
             folders: Vec::new(),
@@ -193,8 +201,8 @@ impl Reader {
     }
 
     /// A reader of the file of the preset called `name`.
-    pub(crate) fn of_preset(source: Arc<Source>, name: &'static str) -> Self {
-        Self { preset: Some(name), ..Self::new(source) }
+    pub(crate) fn of_preset(&self, source: Arc<Source>, name: &'static str) -> Self {
+        Self { preset: Some(name), ..Self::new(source, self.sections) }
     }
 
     /// The place of `span` as people read it, for what is told of a rule while it runs.
@@ -243,16 +251,15 @@ impl Reader {
         result.map_err(|why| self.error(item.span.clone(), format!("`{}`: {why}", item.name))).ok()
     }
 
-    /// The whole document, its keys checked.
-    pub(crate) fn top<'a>(&mut self, document: &'a Spanned<DeTable<'a>>) -> Table<'a> {
-        let table = Table { section: &keys::TOP, map: document.get_ref(), span: document.span() };
+    /// The whole document, as a table of kind `section`, its keys checked.
+    pub(crate) fn document<'a>(
+        &mut self,
+        document: &'a Spanned<DeTable<'a>>,
+        section: &'static Section,
+    ) -> Table<'a> {
+        let table = Table::whole(document, section);
         self.check_keys(&table);
         table
-    }
-
-    /// The whole document of a preset.
-    pub(crate) fn preset<'a>(document: &'a Spanned<DeTable<'a>>) -> Table<'a> {
-        Table { section: &keys::PRESET, map: document.get_ref(), span: document.span() }
     }
 
     /// `item` as a table of kind `section`, its keys checked.
@@ -304,7 +311,7 @@ impl Reader {
                     Some((*instead).to_owned());
                 continue;
             }
-            let help = meant(table, name, &keys);
+            let help = self.meant(table, name, &keys);
             self.error(span, format!("unknown key `{name}` {}", section.place())).help = Some(help);
         }
     }
@@ -428,33 +435,35 @@ impl Reader {
         }
         found
     }
-}
 
-/// Help for a key of `table` that its section does not have.
-fn meant(table: &Table<'_>, name: &str, keys: &[Key]) -> String {
-    let names = || keys.iter().map(|key| key.name);
-    let has = |name: &str| keys.iter().any(|key| key.name == name);
-    if has("set") && has("unset") {
-        let value = table.map.iter().find(|(own, _)| own.get_ref() == name);
-        let value = value.and_then(|(_, value)| value.get_ref().as_str()).unwrap_or("...");
-        return format!("write `set = {{ {name} = \"{value}\" }}`, or `unset = \"{name}\"`");
+    /// Help for a key of `table` that its section does not have.
+    fn meant(&self, table: &Table<'_>, name: &str, keys: &[Key]) -> String {
+        let names = || keys.iter().map(|key| key.name);
+        let has = |name: &str| keys.iter().any(|key| key.name == name);
+        if has("set") && has("unset") {
+            let value = table.map.iter().find(|(own, _)| own.get_ref() == name);
+            let value = value.and_then(|(_, value)| value.get_ref().as_str()).unwrap_or("...");
+            return format!("write `set = {{ {name} = \"{value}\" }}`, or `unset = \"{name}\"`");
+        }
+        if let Some(slip) = suggest::slip(name, names()) {
+            return format!("did you mean `{slip}`?");
+        }
+        let other = suggest::of_others(name).iter().find(|own| has(own));
+        if let Some(other) = other {
+            return format!("it is called `{other}` here");
+        }
+        let of_another = suggest::of_others(name).first().and_then(|own| self.elsewhere(own));
+        let close =
+            || suggest::closest(name, names()).map(|close| format!("did you mean `{close}`?"));
+        let all = || {
+            format!("keys {} are {}", table.section.place(), names().collect::<Vec<_>>().join(", "))
+        };
+        self.elsewhere(name).or(of_another).or_else(close).unwrap_or_else(all)
     }
-    if let Some(slip) = suggest::slip(name, names()) {
-        return format!("did you mean `{slip}`?");
-    }
-    let other = suggest::of_others(name).iter().find(|own| has(own));
-    if let Some(other) = other {
-        return format!("it is called `{other}` here");
-    }
-    let of_another = suggest::of_others(name).first().and_then(|own| elsewhere(own));
-    let close = || suggest::closest(name, names()).map(|close| format!("did you mean `{close}`?"));
-    let all =
-        || format!("keys {} are {}", table.section.place(), names().collect::<Vec<_>>().join(", "));
-    elsewhere(name).or(of_another).or_else(close).unwrap_or_else(all)
-}
 
-/// Where a key called `name` would be right.
-fn elsewhere(name: &str) -> Option<String> {
-    let section = keys::SECTIONS.iter().find(|section| section.key(name).is_some())?;
-    Some(format!("`{name}` stands {}", section.place()))
+    /// Where a key called `name` would be right.
+    fn elsewhere(&self, name: &str) -> Option<String> {
+        let section = self.sections.iter().find(|section| section.key(name).is_some())?;
+        Some(format!("`{name}` stands {}", section.place()))
+    }
 }

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use base::counters::{self, Kind};
 
-use crate::keys::{SECTIONS, Section};
+use crate::keys::Section;
+use crate::parse::SECTIONS;
 
 const HEAD: &str = "\
 # Configuration reference

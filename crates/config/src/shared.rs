@@ -13,45 +13,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Diagnostic, Source};
-use crate::keys;
+use crate::keys::Section;
 use crate::model::Config;
-use crate::parse;
+use crate::parse::{self, LIMITS, SECTIONS, TOP};
 use crate::reader::{Reader, Span};
-
-/// Keys at the top of the file that a shared configuration may have.
-const SHARED: &[&str] = &[
-    "http2",
-    "raw_utf8",
-    "health_check",
-    "profile",
-    "trusted_proxies",
-    "client_field",
-    "forwarded",
-    "x_cache",
-    "cache_status",
-    "via",
-    "vcl",
-    "neighbour",
-    "compression",
-    "limits",
-    "origin",
-    "site",
-];
-
-/// Limits of a node's own: they concern its machine, or take a restart.
-const OWN_LIMITS: &[&str] = &[
-    "blocking_threads",
-    "cluster_configuration_bytes",
-    "cluster_lease",
-    "cluster_queue",
-    "cluster_secret_bytes",
-    "cluster_secrets",
-    "cluster_wait",
-    "descriptors_reserve",
-    "disk_index_bytes",
-    "disk_queue_bytes",
-    "disk_retry",
-];
 
 /// A text and what messages call it.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +36,7 @@ type Problems = Vec<Diagnostic>;
 /// Everything that is wrong.
 pub fn check_shared(shared: Named<'_>) -> Result<Vec<PathBuf>, Problems> {
     let source = Arc::new(Source { name: shared.name.into(), text: shared.text.into() });
-    let mut reader = Reader::new(source);
+    let mut reader = Reader::new(source, SECTIONS);
     let document = parse::document(&mut reader, shared.text);
     let Some(document) = document else { return Err(parse::faults(reader)) };
     refuse_own(&mut reader, document.get_ref());
@@ -98,11 +63,11 @@ pub fn load_shared(own: Named<'_>, shared: Named<'_>) -> Result<(Config, Problem
     // Where one of them cannot be read, nothing can be said of both.
     let source =
         |named: Named<'_>| Arc::new(Source { name: named.name.into(), text: named.text.into() });
-    let mut reader = Reader::new(source(own));
+    let mut reader = Reader::new(source(own), SECTIONS);
     let Some(mut document) = parse::document(&mut reader, own.text) else {
         return Err(parse::faults(reader));
     };
-    let mut alone = Reader::new(source(shared));
+    let mut alone = Reader::new(source(shared), SECTIONS);
     if parse::document(&mut alone, shared.text).is_none() {
         return Err(parse::faults(alone));
     }
@@ -127,17 +92,21 @@ fn refuse_own(r: &mut Reader, top: &DeTable<'_>) {
     };
     for (name, value) in top {
         let (span, key) = (name.span(), name.get_ref().as_ref());
-        if keys::TOP.key(key).is_some() && !SHARED.contains(&key) {
+        if is_own(&TOP, key) {
             own(r, span, format!("`{key}`"));
         }
         let limits = (key == "limits").then(|| value.get_ref().as_table()).flatten();
         for (limit, _) in limits.into_iter().flatten() {
             let (span, key) = (limit.span(), limit.get_ref().as_ref());
-            if OWN_LIMITS.contains(&key) {
+            if is_own(&LIMITS, key) {
                 own(r, span, format!("the limit `{key}`"));
             }
         }
     }
+}
+
+fn is_own(section: &Section, name: &str) -> bool {
+    section.key(name).is_some_and(|key| key.is_own)
 }
 
 /// Adds what is shared to the node's own; notes what stands in both.

@@ -1,21 +1,19 @@
 //! A configuration out of varnishd's flags: one site for every host, which a VCL decides for.
 
 use std::net::ToSocketAddrs as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base::Limits;
-use policy::Profile;
 use policy::acl::parse_net;
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::parse_listen;
 use crate::model::{
-    AdminConfig, Admission, CacheStatus, CliSecret, Config, DiskConfig, DiskVolume, ErrorLog,
-    HealthConfig, ListenSpec, LogRing, MemoryConfig, MemorySize, PairFiles, Place, Programs, Run,
-    SiteConfig, VarnishCli,
+    Admission, CacheStatus, CliSecret, Config, DiskConfig, DiskVolume, ListenSpec, MemoryConfig,
+    MemorySize, PairFiles, Place, Programs, SiteConfig, VarnishCli,
 };
-use crate::parse::{VOLUMES_MAX, finish, meet, volume_path, volume_size};
+use crate::parse::{SECTIONS, VOLUMES_MAX, finish, meet, volume_path, volume_size};
 use crate::reader::Reader;
 
 /// The flags of varnishd.
@@ -57,7 +55,8 @@ pub struct VolumeFlag {
 /// # Errors
 /// Every flag that cannot be used; the diagnostics name it and have no span.
 pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
-    let mut r = Reader::new(Arc::new(Source { name: String::new(), text: String::new() }));
+    let source = Source { name: String::new(), text: String::new() };
+    let mut r = Reader::new(Arc::new(source), SECTIONS);
     let all = [":80".to_owned()];
     let wanted = if options.listen.is_empty() { &all[..] } else { &options.listen };
     let mut listen = Vec::new();
@@ -83,40 +82,15 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
     let config = Config {
         listen,
         trusted_proxies: trusted,
-        http2: true,
-        raw_utf8: true,
-        health_check: None,
-        workers: None,
-        profile: Profile::default(),
         memory: MemoryConfig { size, place: Place::nowhere() },
         disk,
-        admin: AdminConfig::default(),
-        health: HealthConfig::default(),
-        metrics: None,
         varnish_cli,
-        htcp: None,
-        cluster: None,
-        neighbours: Vec::new(),
-        tracing: None,
         vcl: Programs::Flags,
-        folders: Vec::new(),
-        sockets: Vec::new(),
-        hosts: Vec::new(),
         limits: options.limits.clone(),
-        run: Run::default(),
-        access_log: None,
-        error_log: ErrorLog::default(),
-        log_ring: Some(LogRing::default()),
-        origins: Vec::new(),
-        origin_tls: Vec::new(),
         sites: vec![SiteConfig { hosts: vec!["*".to_owned()], ..SiteConfig::default() }],
-        certificates: options.certificates.iter().map(pair).collect(),
-        acme: None,
-        ocsp: true,
-        compression: codec::Compression::default(),
-        x_cache: false,
+        certificates: options.certificates.iter().map(|(cert, key)| pair(cert, key)).collect(),
         cache_status: CacheStatus::Off,
-        via: "larder".to_owned(),
+        ..Config::default()
     };
     finish(r, Some(config)).map(|(config, _)| config)
 }
@@ -136,11 +110,11 @@ fn check_certificates(r: &mut Reader, options: &Varnishd, listen: &[ListenSpec])
     }
 }
 
-fn pair((cert, key): &(PathBuf, PathBuf)) -> PairFiles {
+fn pair(cert: &Path, key: &Path) -> PairFiles {
     PairFiles {
-        cert: cert.clone(),
+        cert: cert.to_path_buf(),
         cert_place: Place::nowhere(),
-        key: key.clone(),
+        key: key.to_path_buf(),
         key_place: Place::nowhere(),
     }
 }

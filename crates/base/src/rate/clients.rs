@@ -159,6 +159,7 @@ mod tests {
 
     use super::*;
     use crate::HashSeed;
+    use crate::rate::Pace;
 
     fn mark(client: u64) -> u64 {
         HashSeed::from_u64(7).hash(&client.to_le_bytes())
@@ -173,11 +174,12 @@ mod tests {
         /// never in a client's favour.
         #[test]
         fn nobody_is_admitted_more_often_than_alone(
-            (burst, queue) in (0_u32..6, 0_u32..6),
+            burst in 0_u32..6,
+            queue in 0_u32..6,
             clients in 1_u64..80,
             visits in prop::collection::vec((any::<u64>(), 0_u64..40), 1..600),
         ) {
-            let rate = Rate::new(10, 1000, (burst, queue));
+            let rate = Rate::new(Pace { count: 10, per_ms: 1000 }, burst, queue);
             let (small, large) = (RateTable::new(16), RateTable::new(4096));
             let (mut alone, mut small_owed) = (HashMap::new(), HashMap::new());
             let mut now_ms = 0;
@@ -207,7 +209,7 @@ mod tests {
             clients in 17_u64..5000,
             visits in 100_usize..3000,
         ) {
-            let rate = Rate::new(1, 3_600_000, (3, 0));
+            let rate = Rate::new(Pace { count: 1, per_ms: 3_600_000 }, 3, 0);
             let table = RateTable::new(16);
             let visit = |n: usize| table.admit(&rate, mark(n as u64 % clients), 1).admission;
             let admitted = (0..visits).filter(|n| is_in(visit(*n))).count();
@@ -218,7 +220,7 @@ mod tests {
 
     #[test]
     fn who_is_limited_stays_limited_while_others_come_once() {
-        let rate = Rate::new(1, 3_600_000, (3, 0));
+        let rate = Rate::new(Pace { count: 1, per_ms: 3_600_000 }, 3, 0);
         let table = RateTable::new(8);
         let come = |who| table.admit(&rate, mark(who), 1).admission;
         assert_eq!((0..4).filter(|_| is_in(come(0))).count(), 4);
@@ -231,7 +233,7 @@ mod tests {
 
     #[test]
     fn who_owes_nothing_gives_up_his_place_at_no_loss() {
-        let rate = Rate::new(1, 1000, (0, 0));
+        let rate = Rate::new(Pace { count: 1, per_ms: 1000 }, 0, 0);
         let table = RateTable::new(8);
         for second in 1..100 {
             for who in 0..8 {
@@ -246,7 +248,7 @@ mod tests {
 
     #[test]
     fn threads_together_admit_what_one_would() {
-        let rate = Rate::new(1, 3_600_000, (99, 0));
+        let rate = Rate::new(Pace { count: 1, per_ms: 3_600_000 }, 99, 0);
         let table = RateTable::new(64);
         let come = || is_in(table.admit(&rate, mark(1), 1).admission);
         let admitted: usize = std::thread::scope(|scope| {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 
-use crate::keys;
+use crate::keys::{Section, TABLE, keys};
 use crate::model::{
     AcmeBinding, AcmeChallenge, AcmeConfig, Certificates, ListenSpec, Place, SiteConfig,
 };
@@ -17,10 +17,41 @@ const STAGING: &str = "https://acme-staging-v02.api.letsencrypt.org/directory";
 /// Where certificates are kept unless something else is said.
 const STORAGE: &str = "/var/lib/larder/acme";
 
+pub(crate) const ACME: Section = Section {
+    title: "[tls.acme]",
+    about: "Certificates from an authority that speaks ACME (RFC 8555), ordered at start and \
+            renewed in time, for every host that no certificate from files is for. Whoever sets \
+            this agrees to the authority's terms of service.",
+    keys: || {
+        keys! {
+            "email", "a string", "none", "Where the authority may write to about the account.";
+            "directory", "a URL, \"letsencrypt\" or \"staging\"", "\"letsencrypt\"", "The authority: URL of its directory. `staging` is Let's Encrypt's for trials, whose certificates nobody trusts.";
+            "ca", "a path", "the system's", "PEM file with the authorities that the directory's own certificate is verified by.";
+            "storage", "a path", "\"/var/lib/larder/acme\"", "Folder for the account and the certificates, the daemon's alone.";
+            "challenges", "\"http-01\", \"tls-alpn-01\", or a list of both", "what listeners make possible, tls-alpn-01 first", "How hosts are proved, the preferred way first; when one fails the other is tried.";
+            "eab", TABLE, "none", "See `[tls.acme.eab]`.";
+        }
+    },
+    ..Section::EMPTY
+};
+
+pub(crate) const EAB: Section = Section {
+    title: "[tls.acme.eab]",
+    about: "The account elsewhere that the one with the authority is bound to (RFC 8555 7.3.4), where \
+            the authority wants that.",
+    keys: || {
+        keys! {
+            "kid", "a string", "required", "The key's identifier.";
+            "hmac", "a string", "required", "The key, base64url as the authority hands it out.";
+        }
+    },
+    ..Section::EMPTY
+};
+
 /// Reads `acme` of `[tls]`.
 pub(super) fn acme(r: &mut Reader, top: &Table<'_>, listen: &[ListenSpec]) -> Option<AcmeConfig> {
     let item = super::tls::table(top)?.item("acme")?;
-    let table = r.table(&item, &keys::ACME)?;
+    let table = r.table(&item, &ACME)?;
     let email = table.item("email").and_then(|item| email(r, &item));
     let directory = table.item("directory").map(|item| directory(r, &item));
     let ca = table.item("ca").and_then(|item| super::tls::path(r, &item));
@@ -125,7 +156,7 @@ fn possible(listen: &[ListenSpec]) -> Vec<AcmeChallenge> {
 }
 
 fn binding(r: &mut Reader, item: &Item<'_>) -> Option<AcmeBinding> {
-    let table = r.table(item, &keys::EAB)?;
+    let table = r.table(item, &EAB)?;
     let key_id = table.item("kid").and_then(|item| r.text(&item).map(str::to_owned));
     let hmac = table.item("hmac").and_then(|item| {
         let text = r.text(&item)?;

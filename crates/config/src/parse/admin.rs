@@ -7,46 +7,61 @@ use std::path::PathBuf;
 use origin::{Address, OriginConfig, Reserved};
 
 use super::listen::one_listen;
-use crate::keys;
+use crate::keys::{Fixed, Section, TEXTS};
 use crate::listen::octal;
 use crate::model::{AdminConfig, ListenSpec};
 use crate::reader::{Item, Reader, Table};
+use crate::rows::{self, Row, put, rows};
 
 /// Minutes that charts may reach back. A shorter time is shown anyway; a longer one is the task of
 /// a monitoring system.
 const HISTORY_MINUTES: RangeInclusive<usize> = 10..=7 * 24 * 60;
 
+pub(crate) const ADMIN: Section = Section {
+    title: "[admin]",
+    about: "The admin listener: figures, purges, changes. Read when the daemon starts; a reload does not change \
+            it.",
+    keys: || rows::keys(ADMIN_ROWS),
+    fixed: &[Fixed { name: "[admin]", differs: |own, next| own.admin != next.admin }],
+    ..Section::EMPTY
+};
+
+const ADMIN_ROWS: &[Row<AdminConfig>] = rows! {
+    "listen", "a string", "none", "An address of this machine's own to listen on besides the admin socket, such as `127.0.0.1:6080`. There a token is asked for.",
+        |r, item, to| to.listen = listen(r, item);
+    "tokens", "an absolute path", "\"/var/lib/larder/admin\", or `admin` in systemd's `StateDirectory=`", "Folder with the tokens of the roles: `read.token`, `purge.token` and `config.token`, each made at the first start, the daemon's user's alone.",
+        |r, item, to| to.tokens = path(r, item);
+    "hosts", TEXTS, "none", "Names under which it may be asked besides `localhost`, `127.0.0.1`, `[::1]` and its own address, as behind a proxy.",
+        |r, item, to| to.hosts = hosts(r, item);
+    "metrics", "\"token\" or \"open\"", "\"token\"", "Whether `/metrics` is for those with a token, or for whoever can connect.",
+        |r, item, to| put(&mut to.open_metrics, r.word(item, &[("token", false), ("open", true)]));
+    "socket_mode", "permissions such as \"660\"", "\"600\"", "Permissions of the admin socket's file. Who may open it may do everything.",
+        |r, item, to| put(&mut to.socket_mode, socket_mode(r, item));
+    "audit", "an absolute path", "none", "File to which every change is written as a line of JSON that has the hash of the line before it. It is written to standard error in any case.",
+        |r, item, to| to.audit = path(r, item);
+    "history", "a duration such as \"6h\"", "\"1d\"", "How far the dashboard's charts reach back, from \"10m\" to \"7d\". It is kept in memory, 96 bytes a minute (135 KiB for a day), as much for each of the twelve busiest sites, and ends with the daemon.",
+        |r, item, to| put(&mut to.history_minutes, history(r, item));
+};
+
 /// The admin listener.
 pub(super) fn admin(r: &mut Reader, top: &Table<'_>) -> AdminConfig {
     let mut admin = AdminConfig::default();
-    let table = top.item("admin").and_then(|item| r.table(&item, &keys::ADMIN));
-    let Some(table) = table else { return admin };
-    admin.listen = table.item("listen").and_then(|item| listen(r, &item));
-    admin.tokens = table.item("tokens").and_then(|item| path(r, &item));
-    admin.audit = table.item("audit").and_then(|item| path(r, &item));
-    if let Some(item) = table.item("hosts") {
-        admin.hosts = hosts(r, &item);
-    }
-    if let Some(minutes) = table.item("history").and_then(|item| history(r, &item)) {
-        admin.history_minutes = minutes;
-    }
-    if let Some(item) = table.item("metrics") {
-        let words = [("token", false), ("open", true)];
-        admin.open_metrics = r.word(&item, &words).unwrap_or_default();
-    }
-    if let Some(item) = table.item("socket_mode")
-        && let Some(text) = r.text(&item)
-        && let Some(mode) = r.check(&item, octal(text))
-    {
-        if mode & 0o007 == 0 {
-            admin.socket_mode = mode;
-        } else {
-            let message = "`socket_mode`: everyone on this machine could do everything";
-            r.error(item.span, message).help =
-                Some("\"600\" is for the daemon's user, \"660\" also for its group".to_owned());
-        }
+    if let Some(item) = top.item("admin") {
+        rows::read_table(r, &item, &ADMIN, ADMIN_ROWS, &mut admin);
     }
     admin
+}
+
+fn socket_mode(r: &mut Reader, item: &Item<'_>) -> Option<u32> {
+    let text = r.text(item)?;
+    let mode = r.check(item, octal(text))?;
+    if mode & 0o007 != 0 {
+        let message = "`socket_mode`: everyone on this machine could do everything";
+        r.error(item.span.clone(), message).help =
+            Some("\"600\" is for the daemon's user, \"660\" also for its group".to_owned());
+        return None;
+    }
+    Some(mode)
 }
 
 /// Minutes of the dashboard's charts.

@@ -6,9 +6,12 @@ use std::path::PathBuf;
 use purge::Level;
 
 use super::tls::{path, path_of};
-use crate::keys;
-use crate::model::{AcmeConfig, ClusterConfig, ClusterCredentials, Isolation, ListenSpec, Place};
+use crate::keys::{COUNT, DURATION, Fixed, PATHS, Section, TEXTS};
+use crate::model::{
+    AcmeConfig, ClusterConfig, ClusterCredentials, Config, Isolation, ListenSpec, Place,
+};
 use crate::reader::{Item, Reader, Table};
+use crate::rows::{self, Row, put, rows};
 
 /// Most bytes of a name or a prefix.
 const NAME_BYTES: usize = 64;
@@ -19,10 +22,60 @@ const SECRETS_MAX: usize = 2;
 /// Shortest `keep`.
 const KEEP_MIN_MS: u64 = 60_000;
 
+pub(crate) const CLUSTER: Section = Section {
+    title: "[cluster]",
+    about: "Several Larders that tell each other what they invalidate, over NATS with JetStream. Read \
+            when the daemon starts; a reload does not change it. The limits that begin with \
+            `cluster_` are its, too.",
+    keys: || rows::keys(CLUSTER_ROWS),
+    fixed: &[Fixed { name: "[cluster]", differs: cluster_differs }],
+    ..Section::EMPTY
+};
+
+const CLUSTER_ROWS: &[Row<ClusterConfig>] = rows! {
+    "servers", TEXTS, "required", "URLs of NATS servers, such as `nats://10.0.0.1:4222` or `tls://nats-1:4222`: one at least, the others are learned from it.";
+    "name", "a string", "the host's name", "The node's name, which no other node has: letters, digits, `-` and `_`. Other characters of the host's name become `-`.",
+        |r, item, to| to.name = name(r, item);
+    "prefix", "a string", "\"larder\"", "The word that subjects and streams begin with: nodes with the same one in the same account are one cluster.",
+        |r, item, to| to.prefix = name(r, item);
+    "mode", "\"invalidate\", \"share\" or \"shield\"", "\"invalidate\"", "What nodes share: what is invalidated, or also what they store. Then each key has an owner among the nodes, which fetches for all of them: a node that shields, while there is one.";
+    "peer", "an IP address and a port", "none", "Where the node answers the others about what it stores, and what they are told; needed to share. Nobody else is let in there: the nodes know each other's certificates, which they make anew at every start, by their cards.";
+    "acknowledge", "\"local\", \"quorum\" or \"all\"", "\"quorum\"", "What the answer to a purge waits for where it does not say so itself (`Larder-Wait`, `larder purge --wait`): that it is in force here, that the stream has it, or that every live node has applied it.",
+        |r, item, to| put(&mut to.acknowledge, acknowledge(r, item));
+    "max_isolation", DURATION, "\"30s\"", "How long a node that is out of touch uses what it stores: from then on it has everything validated by the origin.",
+        |r, item, to| put(&mut to.max_isolation_ms, at_least(r, item, ISOLATION_MIN_MS));
+    "isolation", "\"revalidate\" or \"not-ready\"", "\"revalidate\"", "What a node does then: it validates, or it also answers `health_check` and `/readyz` with 503.",
+        |r, item, to| put(&mut to.isolation, r.word(item, &ISOLATIONS));
+    "replicas", COUNT, "1", "Copies of the streams among the NATS servers: 1, 3 or 5. Streams with fewer are raised.",
+        |r, item, to| put(&mut to.replicas, replicas(r, item));
+    "keep", DURATION, "\"24h\"", "How long the stream keeps invalidations. A node that was away for longer has everything validated that it stored before.",
+        |r, item, to| put(&mut to.keep_ms, at_least(r, item, KEEP_MIN_MS));
+    "secret_file", PATHS, "none", "File with a secret of 32 bytes at least, the same on all nodes, with which nodes share ticket keys, and the account, challenges and certificates of `[tls.acme]`: they lie in NATS sealed with it. A second file is the secret before: what was sealed with it is still read. Without the setting none of it is shared; `[]` says that this is meant. The daemon's user reads it, or root.",
+        |r, item, to| to.secret_files = Some(secret_files(r, item));
+    "configuration", "\"local\" or \"shared\"", "\"local\"", "`shared`: besides its own file the node has the configuration that is rolled out to all (`larder cluster roll-out`), with its sites, origins and VCL. Needs `secret_file`.";
+    "storage", "an absolute path", "\"/var/lib/larder/cluster\", or `cluster` in systemd's `StateDirectory=`", "Folder for the last configuration that all share, with which the node starts without NATS; the daemon's alone.",
+        |r, item, to| to.storage = path(r, item).map(|(path, _)| path);
+    "user", "a string", "none", "Name of the user at the NATS servers; goes with `password`.";
+    "password", "a string", "none", "The user's password.";
+    "token", "a string", "none", "A token, instead of user and password.";
+    "nkey", "an absolute path", "none", "File with the seed of an nkey, instead of a password.";
+    "credentials", "an absolute path", "none", "File with a JWT and a seed, as `nsc` writes it, instead of a password.";
+    "ca", "an absolute path", "the system's", "File with the authorities that the servers' certificates are checked against. The daemon's user reads it.",
+        |r, item, to| to.ca = path(r, item).map(|(path, _)| path);
+    "certificate", "an absolute path", "none", "File with the node's own certificate, where servers want one; goes with `key`. The daemon's user reads it.";
+    "key", "an absolute path", "none", "File with the key of `certificate`.";
+};
+
+/// A setting elsewhere in the file is no other.
+fn cluster_differs(own: &Config, next: &Config) -> bool {
+    let cluster = |config: &Config| config.cluster.as_ref().map(ClusterConfig::placeless);
+    cluster(own) != cluster(next)
+}
+
 /// The cluster; `None` without `[cluster]`.
 pub(super) fn cluster(r: &mut Reader, top: &Table<'_>) -> Option<ClusterConfig> {
     let item = top.item("cluster")?;
-    let table = r.table(&item, &keys::CLUSTER)?;
+    let table = r.table(&item, &CLUSTER)?;
     let servers = match table.item("servers") {
         Some(item) => servers(r, &item),
         None => {
@@ -36,32 +89,25 @@ pub(super) fn cluster(r: &mut Reader, top: &Table<'_>) -> Option<ClusterConfig> 
         [("invalidate", (false, false)), ("share", (true, false)), ("shield", (true, true))];
     let mode = table.item("mode").and_then(|item| r.word(&item, &modes));
     let (shares, shields) = mode.unwrap_or_default();
-    let levels = Level::ALL.map(|level| (level.word(), level));
-    let isolations = [("revalidate", Isolation::Revalidate), ("not-ready", Isolation::NotReady)];
-    let config = ClusterConfig {
-        name: table.item("name").and_then(|item| name(r, &item)),
-        prefix: table.item("prefix").and_then(|item| name(r, &item)),
+    let mut config = ClusterConfig {
+        servers,
+        name: None,
+        prefix: None,
         peer: peer(r, &table, shares),
         shields,
-        acknowledge: table
-            .item("acknowledge")
-            .and_then(|item| r.word(&item, &levels))
-            .unwrap_or(Level::Quorum),
-        max_isolation_ms: at_least(r, &table, "max_isolation", ISOLATION_MIN_MS, 30_000),
-        isolation: table
-            .item("isolation")
-            .and_then(|item| r.word(&item, &isolations))
-            .unwrap_or(Isolation::Revalidate),
-        replicas: replicas(r, &table),
-        keep_ms: at_least(r, &table, "keep", KEEP_MIN_MS, 24 * 3_600_000),
+        acknowledge: Level::Quorum,
+        max_isolation_ms: 30_000,
+        isolation: Isolation::Revalidate,
+        replicas: 1,
+        keep_ms: 24 * 3_600_000,
         credentials: credentials(r, &table, &item),
-        ca: path_of(r, &table, "ca").map(|(path, _)| path),
+        ca: None,
         certificate: certificate(r, &table),
-        secret_files: secret_files(r, &table),
+        secret_files: None,
         shares_configuration: has_shared(r, &table),
-        storage: path_of(r, &table, "storage").map(|(path, _)| path),
-        servers,
+        storage: None,
     };
+    rows::read(r, &table, CLUSTER_ROWS, &mut config);
     let has_password = matches!(config.credentials, ClusterCredentials::Password(..))
         || matches!(config.credentials, ClusterCredentials::Token(_));
     let is_far = |server: &String| !server.starts_with("tls://") && !is_here(server);
@@ -70,6 +116,14 @@ pub(super) fn cluster(r: &mut Reader, top: &Table<'_>) -> Option<ClusterConfig> 
     }
     (!config.servers.is_empty()).then_some(config)
 }
+
+fn acknowledge(r: &mut Reader, item: &Item<'_>) -> Option<Level> {
+    r.word(item, &Level::ALL.map(|level| (level.word(), level)))
+}
+
+/// The words of `isolation`.
+const ISOLATIONS: [(&str, Isolation); 2] =
+    [("revalidate", Isolation::Revalidate), ("not-ready", Isolation::NotReady)];
 
 /// The words of `configuration`.
 const CONFIGURATIONS: [(&str, bool); 2] = [("local", false), ("shared", true)];
@@ -122,14 +176,13 @@ pub(super) fn check(
 }
 
 /// Files with secrets: the one that seals, and the one before it.
-fn secret_files(r: &mut Reader, table: &Table<'_>) -> Option<Vec<(PathBuf, Place)>> {
-    let item = table.item("secret_file")?;
+fn secret_files(r: &mut Reader, item: &Item<'_>) -> Vec<(PathBuf, Place)> {
     let files: Vec<_> = item.each().iter().filter_map(|each| path(r, each)).collect();
     if files.len() > SECRETS_MAX {
         let text = "`secret_file` is one file, or the new one and the old one";
-        r.error(item.span, text);
+        r.error(item.span.clone(), text);
     }
-    Some(files)
+    files
 }
 
 /// Where the node answers the others: they are told this very address.
@@ -196,30 +249,22 @@ fn name(r: &mut Reader, item: &Item<'_>) -> Option<String> {
     Some(text.to_owned())
 }
 
-fn at_least(
-    r: &mut Reader,
-    table: &Table<'_>,
-    key: &'static str,
-    least_ms: u64,
-    default_ms: u64,
-) -> u64 {
-    let Some(item) = table.item(key) else { return default_ms };
-    let Some(ms) = r.duration(&item) else { return default_ms };
+fn at_least(r: &mut Reader, item: &Item<'_>, least_ms: u64) -> Option<u64> {
+    let ms = r.duration(item)?;
     if ms < least_ms {
-        r.error(item.span, format!("`{key}` is at least {least_ms}ms"));
+        r.error(item.span.clone(), format!("`{}` is at least {least_ms}ms", item.name));
     }
-    ms.max(least_ms)
+    Some(ms.max(least_ms))
 }
 
-fn replicas(r: &mut Reader, table: &Table<'_>) -> usize {
-    let Some(item) = table.item("replicas") else { return 1 };
-    match r.count(&item, 1, 5) {
-        Some(count @ (1 | 3 | 5)) => count as usize,
-        Some(_) => {
-            r.error(item.span, "`replicas` is 1, 3 or 5: an even number survives no more");
-            1
+fn replicas(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
+    match r.count(item, 1, 5)? {
+        count @ (1 | 3 | 5) => Some(count as usize),
+        _ => {
+            let message = "`replicas` is 1, 3 or 5: an even number survives no more";
+            r.error(item.span.clone(), message);
+            None
         }
-        None => 1,
     }
 }
 

@@ -2,44 +2,62 @@
 
 use codec::{Coding, Compress, Compression, LEAST_BYTES, MEDIA_TYPES, Worth};
 
-use crate::keys;
+use crate::keys::{BOOLEAN, COUNT, SIZE, Section, TEXTS};
 use crate::reader::{Item, Reader, Table};
+use crate::rows::{self, Row, put, rows};
 
 /// The codings by their names.
 const CODINGS: [(&str, Coding); 3] =
     [("gzip", Coding::Gzip), ("br", Coding::Brotli), ("zstd", Coding::Zstd)];
 
+pub(crate) const COMPRESSION: Section = Section {
+    title: "[compression]",
+    about: "Compression of stored responses, for all sites without a VCL: each is stored once, as it \
+            came, coded forms are made of what clients ask for in a coding, and every client gets \
+            the best that is there and that it takes. A site's `compress` says for which bodies. A \
+            VCL has `beresp.do_gzip` and parameters.",
+    keys: || rows::keys(COMPRESSION_ROWS),
+    ..Section::EMPTY
+};
+
+const COMPRESSION_ROWS: &[Row<Compression>] = rows! {
+    "types", TEXTS, "text, JSON, XML, scripts, fonts and the like", "Media types of responses that are coded: `text/css`, `text/*`, `*+json`, or `*` for all.";
+    "min_bytes", SIZE, "\"512\"", "Length below which a response is left as it is, where its length is known before its end.";
+    "level", COUNT, "6", "Level of gzip: from 1, fast, to 9, small.",
+        level;
+    "gzip_hits", COUNT, "1", "Hits after which a response that came without a coding is coded in gzip, behind the requests, for clients that take it. The first hit is the second request.",
+        |r, item, to| put(&mut to.gzip_hits, r.count32(item, 1, u32::MAX));
+    "ask", "`gzip`, `br`, `zstd`, or a list of them", "[\"gzip\"]", "Codings that origins are asked for where the answer may be stored; of all of them each client gets one that it takes. With an empty list origins are asked for none.",
+        |r, item, to| to.ask = ask(r, item);
+    "forms", "`gzip`, `br`, `zstd`, or a list of them", "[\"br\", \"zstd\"]", "Further codings in which responses that are asked for often are kept beside the stored one, for clients that take them; the most wanted first. They are made behind requests, within the limit `coding_time`.",
+        |r, item, to| to.forms = codings(r, item);
+    "warm_hits", COUNT, "8", "Hits after which such a form is made, quickly; and a copy without a coding of what an origin has coded, for clients that take none.",
+        |r, item, to| put(&mut to.warm_hits, r.count32(item, 1, u32::MAX));
+    "hot_hits", COUNT, "200", "Hits after which it is made as small as it can be.",
+        |r, item, to| put(&mut to.hot_hits, r.count32(item, 1, u32::MAX));
+    "dictionaries", BOOLEAN, "true", "Whether stored responses with `Use-As-Dictionary` serve as dictionaries (RFC 9842): clients that have one get newer responses as what differs from it, in `dcz` or `dcb`. Sites with a VCL, too.",
+        |r, item, to| put(&mut to.dictionaries, r.boolean(item));
+};
+
 /// Reads `[compression]`; what is not set there has its default.
-pub(super) fn compression(r: &mut Reader, top: &Table<'_>) -> Compression {
-    let usual = Compression::default();
-    let Some(table) = top.item("compression").and_then(|item| r.table(&item, &keys::COMPRESSION))
-    else {
-        return usual;
-    };
-    let level = table.item("level").and_then(|item| r.count(&item, 1, 9));
-    let level = level.and_then(|level| u8::try_from(level).ok()).unwrap_or(Compression::LEVEL);
-    let hits = |r: &mut Reader, name, usual| {
-        table.item(name).and_then(|item| r.count32(&item, 1, u32::MAX)).unwrap_or(usual)
-    };
-    let gzip_hits = hits(r, "gzip_hits", usual.gzip_hits);
-    let warm_hits = hits(r, "warm_hits", usual.warm_hits);
-    let hot_hits = hits(r, "hot_hits", usual.hot_hits);
-    let forms = table.item("forms").map(|item| codings(r, &item));
-    let ask = table.item("ask").map(|item| {
-        let names: Vec<&str> = codings(r, &item).into_iter().map(Coding::token).collect();
-        names.join(", ").into()
-    });
-    Compression {
-        worth: worth(r, &table),
-        ask: ask.unwrap_or(usual.ask),
-        gzip_hits,
-        forms: forms.unwrap_or(usual.forms),
-        warm_hits,
-        hot_hits,
-        gzip: usual.gzip,
-        dictionaries: table.item("dictionaries").and_then(|item| r.boolean(&item)).unwrap_or(true),
+pub(super) fn compression(r: &mut Reader, item: &Item<'_>) -> Compression {
+    let mut compression = Compression::default();
+    if let Some(table) = r.table(item, &COMPRESSION) {
+        compression.worth = worth(r, &table);
+        rows::read(r, &table, COMPRESSION_ROWS, &mut compression);
     }
-    .with_level(level)
+    compression
+}
+
+fn level(r: &mut Reader, item: &Item<'_>, compression: &mut Compression) {
+    if let Some(level) = r.count(item, 1, 9).and_then(|level| u8::try_from(level).ok()) {
+        *compression = std::mem::take(compression).with_level(level);
+    }
+}
+
+fn ask(r: &mut Reader, item: &Item<'_>) -> Box<str> {
+    let names: Vec<&str> = codings(r, item).into_iter().map(Coding::token).collect();
+    names.join(", ").into()
 }
 
 fn worth(r: &mut Reader, table: &Table<'_>) -> Worth {
@@ -67,7 +85,7 @@ fn codings(r: &mut Reader, item: &Item<'_>) -> Vec<Coding> {
 }
 
 /// The bodies of a site that are coded.
-pub(super) fn of_site(r: &mut Reader, table: &Table<'_>) -> Compress {
+pub(super) fn of_site(r: &mut Reader, item: &Item<'_>) -> Option<Compress> {
     let words = [("off", Compress::Off), ("stored", Compress::Stored), ("all", Compress::All)];
-    table.item("compress").and_then(|item| r.word(&item, &words)).unwrap_or_default()
+    r.word(item, &words)
 }

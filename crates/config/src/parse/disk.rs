@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::keys;
-use crate::model::{Admission, DiskConfig, DiskVolume, Place};
+use crate::keys::{BOOLEAN, COUNT, Fixed, Key, Section, keys};
+use crate::model::{Admission, Config, DiskConfig, DiskVolume, Place};
 use crate::reader::{Item, Reader, Table};
+use crate::rows::{self, Row, put, rows};
 
 /// Where the cache is if nothing says so, as with systemd's `CacheDirectory=larder`.
 const PATH: &str = "/var/cache/larder";
@@ -12,13 +13,70 @@ const PATH: &str = "/var/cache/larder";
 /// Volumes of one store: the places in it have six bits for them.
 pub(crate) const VOLUMES_MAX: usize = 64;
 
-/// The cache on disk; `None` without `[disk]`.
-pub(super) fn disk(r: &mut Reader, top: &Table<'_>) -> Option<DiskConfig> {
-    let Some(item) = top.item("disk") else {
-        check_uses(r);
-        return None;
+pub(crate) const DISK: Section = Section {
+    title: "[disk]",
+    about: "A cache on disk, below the one in memory: it holds what memory has no room for, and \
+            survives restarts and crashes. Read when the daemon starts; a reload does not change \
+            it. The limits `disk_read_timeout`, `disk_queue_bytes` and \
+            `disk_index_bytes` are its, too.",
+    keys: || [volume_keys(), rows::keys(DISK_ROWS)].concat(),
+    fixed: &[Fixed { name: "[disk]", differs: disk_differs }],
+    ..Section::EMPTY
+};
+
+const DISK_ROWS: &[Row<DiskConfig>] = rows! {
+    "volume", "a list of tables", "none", "Several disks, instead of `path` and `size`: see `[[disk.volume]]`.";
+    "admission", "\"hit\" or \"all\"", "\"hit\"", "What goes to disk of all that leaves memory: what was asked for more than once, or everything. A site's `store` comes first.",
+        |r, item, to| {
+            let words = [("hit", Admission::Hit), ("all", Admission::All)];
+            put(&mut to.admission, r.word(item, &words));
+        };
+    "purge", "\"durable\" or \"fast\"", "\"durable\"", "When a purge is answered: when it is on the disk, so that no crash forgets it, or at once, so that one within the next second may.",
+        |r, item, to| {
+            put(&mut to.durable_purges, r.word(item, &[("durable", true), ("fast", false)]));
+        };
+    "erase", BOOLEAN, "false", "Whether what is purged is overwritten, and segments are before they are used again, for who must. It costs as many writes again.",
+        |r, item, to| put(&mut to.erase, r.boolean(item));
+};
+
+pub(crate) const DISK_VOLUME: Section = Section {
+    title: "[[disk.volume]]",
+    about: "One of several disks. A disk that fails is taken out, and the cache goes on without it.",
+    keys: || {
+        let mut keys = volume_keys();
+        let path = keys.iter_mut().find(|key| key.name == "path");
+        path.into_iter().for_each(|key| key.default = "required".into());
+        keys.append(&mut keys! {
+            "weight", COUNT, "1", "What it gets for each byte of its size, relative to the others: from 1 to 100.";
+        });
+        keys
+    },
+    ..Section::EMPTY
+};
+
+/// The keys of a volume.
+fn volume_keys() -> Vec<Key> {
+    keys! {
+        "path", "an absolute path", "\"/var/cache/larder\"", "Its directory, the daemon's alone: it is made if the one above it is there, and has nothing in it that is not the cache's.";
+        "size", "a size such as \"20GiB\"", "required", "Bytes that it may take, all of them reserved at the first start: at least 256MiB, and what stands beside it (journal, snapshots) is some MiB more.";
+    }
+}
+
+/// All but the names and the places of volumes.
+fn disk_differs(own: &Config, next: &Config) -> bool {
+    let disk = |config: &Config| {
+        config.disk.as_ref().map(|disk| {
+            let volume = |own: &DiskVolume| (own.path.clone(), own.bytes, own.weight);
+            let volumes: Vec<_> = disk.volumes.iter().map(volume).collect();
+            (volumes, disk.admission, disk.durable_purges, disk.erase)
+        })
     };
-    let table = r.table(&item, &keys::DISK)?;
+    disk(own) != disk(next)
+}
+
+/// The cache on disk.
+pub(super) fn disk(r: &mut Reader, item: &Item<'_>) -> Option<DiskConfig> {
+    let table = r.table(item, &DISK)?;
     let volumes = match table.item("volume") {
         Some(list) => several(r, &table, &list),
         None => {
@@ -31,21 +89,14 @@ pub(super) fn disk(r: &mut Reader, top: &Table<'_>) -> Option<DiskConfig> {
                 .collect()
         }
     };
-    let admissions = [("hit", Admission::Hit), ("all", Admission::All)];
-    let admission = table.item("admission").and_then(|item| r.word(&item, &admissions));
-    let purges = [("durable", true), ("fast", false)];
-    let durable_purges = table.item("purge").and_then(|item| r.word(&item, &purges));
-    let erase = table.item("erase").and_then(|item| r.boolean(&item));
-    (!volumes.is_empty()).then(|| DiskConfig {
-        volumes,
-        admission: admission.unwrap_or_default(),
-        durable_purges: durable_purges.unwrap_or(true),
-        erase: erase.unwrap_or(false),
-    })
+    let mut disk =
+        DiskConfig { volumes, admission: Admission::default(), durable_purges: true, erase: false };
+    rows::read(r, &table, DISK_ROWS, &mut disk);
+    (!disk.volumes.is_empty()).then_some(disk)
 }
 
 /// Says which settings ask for a disk where there is no `[disk]`.
-fn check_uses(r: &mut Reader) {
+pub(super) fn check_uses(r: &mut Reader) {
     for span in std::mem::take(&mut r.disk_uses) {
         r.error(span, "`store` names a disk, and there is no [disk]").help =
             Some("add [disk] with `size = \"20GiB\"`, or leave `store` out".to_owned());
@@ -63,7 +114,7 @@ fn several(r: &mut Reader, table: &Table<'_>, list: &Item<'_>) -> Vec<DiskVolume
             error.help = Some("each volume has its own; for one disk leave the tables out".into());
         }
     }
-    let tables = r.tables(list, &keys::DISK_VOLUME);
+    let tables = r.tables(list, &DISK_VOLUME);
     if list.value.as_array().is_some_and(|all| all.is_empty()) {
         r.error(list.span.clone(), "`volume` is an empty list");
     }

@@ -1,5 +1,6 @@
 //! `basic_auth` and `forward_auth` of sites and routes.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use policy::headers::FieldName;
@@ -7,10 +8,55 @@ use policy::rules::Settings;
 use policy::{BasicAuth, ForwardAuth};
 use toml::de::DeValue;
 
+use super::lists::field_names;
 use super::places::note_places;
 use super::site_origins::SiteOrigins;
-use crate::keys;
+use crate::keys::{BOOLEAN, DURATION, Section, TEXTS};
 use crate::reader::{Item, Reader, Table};
+use crate::rows::{self, Row, put, rows};
+
+pub(crate) const BASIC_AUTH: Section = Section {
+    title: "[site.basic_auth]",
+    about: "Users with passwords (RFC 7617), asked for before anything else of the site is looked \
+            at; also in a route, where `false` lets everybody in. Who has shown a password is \
+            remembered for `password_keep`, so that hits stay hits.",
+    keys: || rows::keys(BASIC_AUTH_ROWS),
+    ..Section::EMPTY
+};
+
+const BASIC_AUTH_ROWS: &[Row<BasicAuth>] = rows! {
+    "file", "an absolute path", "required", "The users, a line each, as `htpasswd -B` makes them: bcrypt, apr1 or SHA-1. Read at a start and at each reload, at most `users_bytes` long.";
+    "realm", "a string", "\"restricted\"", "What clients are told that the password is for.",
+        |r, item, to| put(&mut to.realm, realm(r, item).map(Into::into));
+    "forward", BOOLEAN, "false", "Whether the site's origin gets the password, too. Its responses are then for one user alone.",
+        |r, item, to| put(&mut to.forward, r.boolean(item));
+    "user_field", "a field name", "none", "The field in which the origin is told the user, such as `Remote-User`; a client's own is removed. Responses are then for one user alone, unless `[site.cache] key_headers` names the field.",
+        |r, item, to| to.user_field = field(r, item);
+};
+
+pub(crate) const FORWARD_AUTH: Section = Section {
+    title: "[site.forward_auth]",
+    about: "Another server that is asked whether a request may enter, as by nginx's \
+            `auth_request` and the `forward_auth` of Caddy and Traefik; also in a route, where \
+            `false` lets everybody in. It gets a GET with the fields of the client's request and \
+            X-Forwarded-Method, -Proto, -Host, -Uri and -For. With a 2xx it lets in; any other \
+            answer is the client's. Where it cannot be asked nobody is let in (502, 503 or 504).",
+    keys: || rows::keys(FORWARD_AUTH_ROWS),
+    ..Section::EMPTY
+};
+
+const FORWARD_AUTH_ROWS: &[Row<ForwardAuth>] = rows! {
+    "origin", "the name of an origin, or a URL", "required", "The server.";
+    "path", "a path", "required", "The target of the question, such as `/verify`.";
+    "copy", TEXTS, "none", "Fields of its answer that the site's origin gets with the request, such as `Remote-User`; a client's own are removed. Responses are then for one user alone, unless `[site.cache] key_headers` names all of them. Not beside a VCL.",
+        |r, item, to| to.copy = field_names(r, item);
+    "keep", DURATION, "\"0s\"", "How long a yes is remembered, in each core. With `0s` the server is asked for every request, hits too.",
+        |r, item, to| put(&mut to.keep_ms, r.duration(item));
+    "keep_for", "\"url\" or \"site\"", "\"url\"", "Whether a yes that is remembered is for the one URL and method, or for all of the site (or route).",
+        |r, item, to| put(&mut to.whole_site, r.word(item, &[("url", false), ("site", true)]));
+    "by", TEXTS, "[\"Cookie\", \"Authorization\"]", "Fields by whose values requests are told apart where a yes is remembered: all that the server goes by. The client's address always counts.",
+        |r, item, to| to.by = field_names(r, item);
+};
 
 /// Changes `settings` as `table` says.
 pub(super) fn read(
@@ -52,10 +98,10 @@ fn basic(
     item: &Item<'_>,
     origins: &mut SiteOrigins<'_, '_>,
 ) -> Option<Arc<BasicAuth>> {
-    let table = r.table(item, &keys::BASIC_AUTH)?;
-    let realm = table.item("realm").and_then(|item| realm(r, &item));
-    let forward = table.item("forward").and_then(|item| r.boolean(&item)).unwrap_or(false);
-    let user_field = table.item("user_field").and_then(|item| field(r, &item));
+    let table = r.table(item, &BASIC_AUTH)?;
+    let (file, realm) = (PathBuf::new(), "restricted".into());
+    let mut basic = BasicAuth { file, realm, forward: false, user_field: None };
+    rows::read(r, &table, BASIC_AUTH_ROWS, &mut basic);
     let Some((file, place)) = super::tls::path_of(r, &table, "file") else {
         if table.item("file").is_none() {
             r.error(table.span, "`basic_auth` without `file`").help =
@@ -64,8 +110,7 @@ fn basic(
         return None;
     };
     origins.note_users(file.clone(), place);
-    let realm = realm.unwrap_or("restricted").into();
-    Some(Arc::new(BasicAuth { file, realm, forward, user_field }))
+    Some(Arc::new(BasicAuth { file, ..basic }))
 }
 
 /// Reads what stands in a quoted string of a field.
@@ -83,7 +128,7 @@ fn forward(
     item: &Item<'_>,
     origins: &mut SiteOrigins<'_, '_>,
 ) -> Option<Arc<ForwardAuth>> {
-    let table = r.table(item, &keys::FORWARD_AUTH)?;
+    let table = r.table(item, &FORWARD_AUTH)?;
     let origin = table.item("origin").and_then(|item| origins.find_any(r, &item));
     let path = table.item("path").and_then(|item| target(r, &item));
     for name in ["origin", "path"] {
@@ -91,16 +136,16 @@ fn forward(
             r.error(table.span.clone(), format!("`forward_auth` without `{name}`"));
         }
     }
-    let copy = table.item("copy").map(|item| fields(r, &item)).unwrap_or_default();
-    let by = match table.item("by") {
-        Some(item) => fields(r, &item),
-        None => ["Cookie", "Authorization"].map(named).into_iter().flatten().collect(),
+    let mut forward = ForwardAuth {
+        origin: origin.unwrap_or_default(),
+        path: path.clone().unwrap_or_default(),
+        copy: Vec::new(),
+        keep_ms: 0,
+        whole_site: false,
+        by: ["Cookie", "Authorization"].map(named).into_iter().flatten().collect(),
     };
-    let keep_ms = table.item("keep").and_then(|item| r.duration(&item)).unwrap_or(0);
-    let words = [("url", false), ("site", true)];
-    let whole_site = table.item("keep_for").and_then(|item| r.word(&item, &words));
-    let whole_site = whole_site.unwrap_or(false);
-    Some(Arc::new(ForwardAuth { origin: origin?, path: path?, copy, keep_ms, whole_site, by }))
+    rows::read(r, &table, FORWARD_AUTH_ROWS, &mut forward);
+    (origin.is_some() && path.is_some()).then(|| Arc::new(forward))
 }
 
 fn named(name: &str) -> Option<FieldName> {
@@ -115,11 +160,6 @@ fn target(r: &mut Reader, item: &Item<'_>) -> Option<Box<str>> {
         return None;
     }
     Some(text.into())
-}
-
-fn fields(r: &mut Reader, item: &Item<'_>) -> Vec<FieldName> {
-    let texts = r.texts(item);
-    texts.iter().filter_map(|(text, item)| r.check(item, FieldName::parse(text))).collect()
 }
 
 fn field(r: &mut Reader, item: &Item<'_>) -> Option<FieldName> {

@@ -5,13 +5,12 @@
 use message::Status;
 
 use crate::model::PageFile;
-use crate::reader::{Reader, Table};
+use crate::reader::{Item, Reader};
 
 /// The pages of a site, each for one status.
-pub(super) fn of_site(r: &mut Reader, site: &Table<'_>) -> Vec<PageFile> {
-    let Some(item) = site.item("error_pages") else { return Vec::new() };
+pub(super) fn of_site(r: &mut Reader, item: &Item<'_>) -> Vec<PageFile> {
     let Some(pairs) = item.pairs() else {
-        r.wrong_type(&item);
+        r.wrong_type(item);
         return Vec::new();
     };
     let mut pages: Vec<PageFile> = Vec::new();

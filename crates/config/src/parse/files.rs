@@ -7,12 +7,48 @@ use origin::AccelConfig;
 use policy::pattern::PathPattern;
 use toml::de::DeValue;
 
-use crate::keys;
+use crate::keys::{DURATION, Key, Section, TEXTS, keys};
 use crate::model::NamedPath;
 use crate::reader::{Item, Reader, Table};
 
 /// The word in `hide` that stands for the built-in list.
 const DEFAULT: &str = "default";
+
+pub(crate) const FILES: Section = Section {
+    title: "[site.files]",
+    about: "Files of a directory, when more than its path is to be said; `[site.route.files]` for one route. \
+            A path alone is `alias` in a route for one `/prefix/*`, and `root` everywhere else.",
+    keys: || {
+        let mut keys = keys! {
+            "root", "a path", "none", "The directory; the whole path of a request is looked for in it.";
+            "alias", "a path", "none", "The directory; what stands before the `*` of the route's path is taken off first. Instead of `root`.";
+            "index", TEXTS, "\"index.html\"", "Names of a directory's own file, the most wanted first. Directories are not listed.";
+            "linked", TEXTS, "none", "Directories outside of this one that links in it may lead into.";
+        };
+        keys.append(&mut manner_keys());
+        keys
+    },
+    ..Section::EMPTY
+};
+
+pub(crate) const ORIGIN_FILES: Section = Section {
+    title: "[origin.files]",
+    about: "How files in the `root` of a FastCGI origin that are no scripts are served.",
+    keys: manner_keys,
+    ..Section::EMPTY
+};
+
+/// Keys about the serving of files, wherever the files are.
+fn manner_keys() -> Vec<Key> {
+    keys! {
+        "hide", TEXTS, "\"default\"", "Names of files and directories that are never shown: `*` for any bytes, `?` for one, any case. `default` stands for the list in the guide on files. Names that begin with a dot are always hidden, `/.well-known/` apart.";
+        "types", "a table such as { css = \"text/css\" }", "built in", "Content types by the end of a name; `\"*\"` for all that are not known, otherwise `application/octet-stream`.";
+        "charset", "a string", "none", "Added to the Content-Type of texts, such as `utf-8`.";
+        "precompressed", "`br`, `zstd`, `gzip`, or a list of them", "none", "Codings (`br`, `zstd`, `gzip`) of which a file beside the one asked for, `x.css.br`, `x.css.zst` or `x.css.gz`, stands for it where the client takes it; the most wanted first.";
+        "cache_control", "a string, or a table such as { \"image/*\" = \"max-age=60\" }", "none", "Cache-Control of the files. In a table by type (`text/css`, `image/*`) or name (`*.css`, `*`); the first that fits counts.";
+        "expires", DURATION, "none", "The same as `cache_control = \"max-age=...\"` of so many seconds, for what `cache_control` does not speak of.";
+    }
+}
 
 /// The root of a site, or of a route for `paths`.
 pub(super) fn root(r: &mut Reader, item: &Item<'_>, paths: &[PathPattern]) -> Option<Config> {
@@ -32,7 +68,7 @@ pub(super) fn root(r: &mut Reader, item: &Item<'_>, paths: &[PathPattern]) -> Op
         };
         return Some(Config { strip, ..Config::new(root) });
     }
-    let table = r.table(item, &keys::FILES)?;
+    let table = r.table(item, &FILES)?;
     let place = place(r, item, &table, &prefixes, paths);
     let mut config = Config::new(PathBuf::new());
     if let Some(item) = table.item("index") {
@@ -103,7 +139,7 @@ pub(super) fn beside_scripts(
         None => {}
         Some(item) if matches!(item.value, DeValue::Boolean(false)) => return None,
         Some(item) => {
-            let table = r.table(item, &keys::ORIGIN_FILES)?;
+            let table = r.table(item, &ORIGIN_FILES)?;
             manner(r, &table, &mut config, &[SOURCES, APPLICATION]);
         }
     }

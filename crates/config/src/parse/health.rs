@@ -2,22 +2,60 @@
 
 use std::net::SocketAddr;
 
+use super::tls::pair_keys;
 use super::{ports, tls};
-use crate::keys;
+use crate::keys::{Fixed, Section, keys};
 use crate::listen::EXPECTED;
-use crate::model::{Certificates, ClientFiles, HealthConfig, ListenSpec, MetricsConfig};
+use crate::model::{Certificates, ClientFiles, Config, HealthConfig, ListenSpec, MetricsConfig};
 use crate::reader::{Item, Reader, Table};
+use crate::rows::{self, Row, put, rows};
 
-/// The way in which health is told.
-pub(super) fn health(r: &mut Reader, top: &Table<'_>) -> HealthConfig {
-    let table = top.item("health").and_then(|item| r.table(&item, &keys::HEALTH));
-    let Some(table) = table else { return HealthConfig::default() };
-    let words = [("ready", false), ("not-ready", true)];
-    let told = table.item("origins_down").and_then(|item| r.word(&item, &words));
-    HealthConfig {
-        listen: table.item("listen").and_then(|item| ports::address(r, &item, "0.0.0.0:6090")),
-        tells_of_origins: told.unwrap_or_default(),
-    }
+pub(crate) const HEALTH: Section = Section {
+    title: "[health]",
+    about: "What a kubelet or a balancer is told that asks for the daemon's health. Where it \
+            listens is read when the daemon starts.",
+    keys: || rows::keys(HEALTH_ROWS),
+    fixed: &[Fixed {
+        name: "[health] listen",
+        differs: |own, next| own.health.listen != next.health.listen,
+    }],
+    ..Section::EMPTY
+};
+
+pub(super) const HEALTH_ROWS: &[Row<HealthConfig>] = rows! {
+    "listen", "a string", "none", "Where `/healthz` and `/readyz` are answered and nothing else, as in `listen`: addresses of any interface, such as \":6090\", without TLS. No token is asked for. They are on the admin listener in any case.",
+        |r, item, to| to.listen = ports::address(r, item, "0.0.0.0:6090");
+    "origins_down", "\"ready\" or \"not-ready\"", "\"ready\"", "What `/readyz` and `health_check` answer while there is a site whose origins are all down and of which nothing is stored that may answer: 200, or 503.",
+        |r, item, to| {
+            put(&mut to.tells_of_origins, r.word(item, &[("ready", false), ("not-ready", true)]));
+        };
+};
+
+pub(crate) const METRICS: Section = Section {
+    title: "[metrics]",
+    about: "An address of its own for Prometheus, where `/metrics` is answered and nothing else, to \
+            clients with a token, a certificate, or both where both are named here. Where it \
+            listens is read when the daemon starts; a reload reads the rest again, and \
+            certificates are read again within a second of a change.",
+    keys: || {
+        let mut keys = keys! {
+            "listen", "a string", "required", "Where it listens, as in `listen`: \":6091 tls\" on any interface; without `tls` only on addresses of this machine's own, where nobody on the way can read the token.";
+            "token_file", "an absolute path", "none", "File with the token that clients bring in `Authorization: Bearer`: one line of at least 32 letters and digits. The daemon's user reads it, or root; a file that everyone may read is refused.";
+            "client_ca", "an absolute path", "none", "PEM file with the authorities that sign clients' certificates; with it, clients need one.";
+        };
+        keys.append(&mut pair_keys());
+        keys.iter_mut().filter(|key| key.name == "cert").for_each(|key| {
+            key.default = "those of `[tls]`".into();
+        });
+        keys
+    },
+    fixed: &[Fixed { name: "[metrics] listen", differs: metrics_differs }],
+    ..Section::EMPTY
+};
+
+fn metrics_differs(own: &Config, next: &Config) -> bool {
+    let listen = |config: &Config| config.metrics.as_ref().map(|own| own.listen.clone());
+    listen(own) != listen(next)
 }
 
 /// The listener for Prometheus. `default` are the certificates of `[tls]`.
@@ -27,7 +65,7 @@ pub(super) fn metrics(
     default: &Certificates,
 ) -> Option<MetricsConfig> {
     let whole = top.item("metrics")?;
-    let table = r.table(&whole, &keys::METRICS)?;
+    let table = r.table(&whole, &METRICS)?;
     let token = tls::path_of(r, &table, "token_file");
     let client = tls::path_of(r, &table, "client_ca").map(|(ca, place)| ClientFiles {
         ca,

@@ -1,9 +1,10 @@
-//! Lists of addresses and of paths.
+//! Lists of addresses, of paths and of field names.
 
 use policy::acl::{Net, parse_net};
+use policy::headers::FieldName;
 use policy::pattern::PathPattern;
 
-use crate::reader::{Item, Reader};
+use crate::reader::{Item, Reader, Span};
 
 /// Addresses and networks.
 pub(super) fn nets(r: &mut Reader, item: &Item<'_>) -> Vec<Net> {
@@ -15,4 +16,17 @@ pub(super) fn nets(r: &mut Reader, item: &Item<'_>) -> Vec<Net> {
 pub(super) fn patterns(r: &mut Reader, item: &Item<'_>) -> Vec<PathPattern> {
     let texts = r.texts(item);
     texts.iter().filter_map(|(text, item)| r.check(item, PathPattern::parse(text))).collect()
+}
+
+/// Names of fields.
+pub(super) fn field_names(r: &mut Reader, item: &Item<'_>) -> Vec<FieldName> {
+    let texts = r.texts(item);
+    texts.iter().filter_map(|(text, item)| r.check(item, FieldName::parse(text))).collect()
+}
+
+/// The name of a field that stands at `span` as a key.
+pub(super) fn field_name(r: &mut Reader, name: &str, span: Span) -> Option<FieldName> {
+    FieldName::parse(name)
+        .map_err(|why| r.error(span, format!("`{}`: {why}", name.escape_debug())))
+        .ok()
 }

@@ -7,9 +7,10 @@ use observe::ring::NAME_MAX;
 use policy::headers::FieldName;
 use toml::de::DeValue;
 
-use crate::keys;
+use crate::keys::{Fixed, Section, TEXTS};
 use crate::model::LogRing;
-use crate::reader::{Item, Reader, Table};
+use crate::reader::{Item, Reader};
+use crate::rows::{self, Row, put, rows};
 
 /// Those of access logs and traces have room besides.
 const HEADERS_MAX: usize = VALUES_MAX - 4;
@@ -17,27 +18,38 @@ const HEADERS_MAX: usize = VALUES_MAX - 4;
 /// Beyond it a size is a mistake: it is memory.
 const SIZE_MAX: u64 = 64 << 30;
 
+pub(crate) const LOG_RING: Section = Section {
+    title: "[log_ring]",
+    about: "The log ring, when more than its size is to be said. Read when the daemon starts; a reload does not \
+            change it.",
+    keys: || rows::keys(LOG_RING_ROWS),
+    fixed: &[Fixed { name: "log_ring", differs: |own, next| own.log_ring != next.log_ring }],
+    ..Section::EMPTY
+};
+
+const LOG_RING_ROWS: &[Row<LogRing>] = rows! {
+    "size", "a size such as \"32MiB\"", "\"32MiB\"", "Memory of all cores' rings together, taken as it is written to; a core has at least 1MiB. It comes on top of `[memory] size`.",
+        |r, item, to| put(&mut to.size, size(r, item));
+    "folder", "an absolute path", "a folder that goes with the admin socket", "Where it is, open to the daemon's user alone; on a file system in memory (tmpfs), or writing may have to wait for a disk. By default beside the admin socket, or below /dev/shm where that is on a disk.",
+        |r, item, to| to.folder = folder(r, item);
+    "headers", TEXTS, "[\"Referer\", \"User-Agent\"]", "Request fields whose values are kept, at most 16.",
+        |r, item, to| to.headers = headers(r, item);
+};
+
 /// The log ring; `None` if it is off.
-pub(super) fn log_ring(r: &mut Reader, top: &Table<'_>) -> Option<LogRing> {
-    let Some(item) = top.item("log_ring") else { return Some(LogRing::default()) };
+pub(super) fn log_ring(r: &mut Reader, item: &Item<'_>) -> Option<LogRing> {
     let mut ring = LogRing::default();
     match item.value {
         DeValue::Boolean(false) => return None,
         DeValue::String(text) if text == "off" => return None,
         DeValue::Table(_) => {}
         _ => {
-            ring.size = size(r, &item).unwrap_or(ring.size);
+            ring.size = size(r, item).unwrap_or(ring.size);
             return Some(ring);
         }
     }
-    let table = r.table(&item, &keys::LOG_RING)?;
-    if let Some(size) = table.item("size").and_then(|item| size(r, &item)) {
-        ring.size = size;
-    }
-    ring.folder = table.item("folder").and_then(|item| folder(r, &item));
-    if let Some(item) = table.item("headers") {
-        ring.headers = headers(r, &item);
-    }
+    let table = r.table(item, &LOG_RING)?;
+    rows::read(r, &table, LOG_RING_ROWS, &mut ring);
     Some(ring)
 }
 

@@ -6,16 +6,31 @@ use std::path::PathBuf;
 use base::say::Priority;
 use observe::Pattern;
 
-use crate::keys;
+use crate::keys::{BOOLEAN, Fixed, Section, keys};
 use crate::model::{AccessLog, ErrorLog, LogFormat, LogTarget};
-use crate::reader::{Item, Reader, Table};
+use crate::reader::{Item, Reader};
+use crate::rows::{self, Row, put, rows};
 use crate::suggest;
 
+pub(crate) const ACCESS_LOG: Section = Section {
+    title: "[access_log]",
+    about: "The access log, when more than its path is to be said.",
+    keys: || {
+        keys! {
+            "path", "a path, \"stdout\" or \"syslog\"", "\"stdout\"", "Where it goes; files are appended to. `syslog` is the machine's syslog daemon at `/dev/log`, `syslog:/path` one at another socket, `syslog:192.0.2.1:514` one by UDP.";
+            "format", "\"combined\", \"json\" or a format", "\"combined\"", "NCSA combined lines, one JSON object per line, or lines of your own: with the formatters of varnishncsa and Apache (`%h`, `%{X-Id}i`), the variables of nginx (`$remote_addr`, `$http_x_id`), or both.";
+            "escape", "\"default\" or \"json\"", "\"default\"", "How values are written in a format of your own: as varnishncsa or nginx would, or so that they fit between JSON's quotes.";
+            "secrets", BOOLEAN, "false", "Whether a format of your own has values of Authorization, Proxy-Authorization, Cookie, Set-Cookie, X-Api-Key, X-Auth-Token, X-CSRF-Token, X-XSRF-Token and X-Amz-Security-Token as they are. Without it they are masked.";
+        }
+    },
+    fixed: &[Fixed { name: "access_log", differs: |own, next| own.access_log != next.access_log }],
+    ..Section::EMPTY
+};
+
 /// Reads where requests are logged; `None` if nowhere.
-pub(super) fn access_log(r: &mut Reader, top: &Table<'_>) -> Option<AccessLog> {
-    let item = &top.item("access_log")?;
+pub(super) fn access_log(r: &mut Reader, item: &Item<'_>) -> Option<AccessLog> {
     if item.value.is_table() {
-        let table = r.table(item, &keys::ACCESS_LOG)?;
+        let table = r.table(item, &ACCESS_LOG)?;
         let json = table
             .item("escape")
             .and_then(|item| r.word(&item, &[("default", false), ("json", true)]));
@@ -61,17 +76,13 @@ fn log_format(r: &mut Reader, item: &Item<'_>, json: bool) -> Option<LogFormat> 
 fn log_target(r: &mut Reader, item: &Item<'_>) -> Option<LogTarget> {
     match r.text(item)? {
         "stdout" => Some(LogTarget::Stdout),
-        text => file_or_syslog(r, item, (text, ["stdout", "off"])),
+        _ => file_or_syslog(r, item, ["stdout", "off"]),
     }
 }
 
 /// Reads a place that every log can go to; `words` are further ones that the key takes.
-fn file_or_syslog(
-    r: &mut Reader,
-    item: &Item<'_>,
-    (text, words): (&str, [&str; 2]),
-) -> Option<LogTarget> {
-    match text {
+fn file_or_syslog(r: &mut Reader, item: &Item<'_>, words: [&str; 2]) -> Option<LogTarget> {
+    match r.text(item)? {
         "syslog" => Some(LogTarget::SyslogPath(PathBuf::from("/dev/log"))),
         other if other.starts_with("syslog:") => syslog(r, item, &other["syslog:".len()..]),
         // A relative path would depend on where the daemon was started from, and is mostly a slip.
@@ -106,31 +117,45 @@ fn syslog(r: &mut Reader, item: &Item<'_>, at: &str) -> Option<LogTarget> {
     None
 }
 
-/// Reads where the daemon says what happens to it.
-pub(super) fn error_log(r: &mut Reader, top: &Table<'_>) -> ErrorLog {
-    top.item("error_log").and_then(|item| own_log(r, &item)).unwrap_or_default()
-}
+pub(crate) const ERROR_LOG: Section = Section {
+    title: "[error_log]",
+    about: "What the daemon says of itself, and what origins and programs write besides responses. A reload changes \
+            the level, not the path.",
+    keys: || rows::keys(ERROR_LOG_ROWS),
+    fixed: &[Fixed {
+        name: "error_log",
+        differs: |own, next| own.error_log.target != next.error_log.target,
+    }],
+    ..Section::EMPTY
+};
 
-fn own_log(r: &mut Reader, item: &Item<'_>) -> Option<ErrorLog> {
+const ERROR_LOG_ROWS: &[Row<ErrorLog>] = rows! {
+    "path", "a path, \"stderr\" or \"syslog\"", "\"stderr\"", "Where it goes; a file is appended to, readable for its owner and group. `syslog` is as for `[access_log]`. Under systemd lines on standard error have their levels for the journal.",
+        |r, item, to| put(&mut to.target, error_target(r, item));
+    "level", "\"error\", \"warn\", \"notice\", \"info\", \"debug\"; \"emerg\", \"alert\" or \"crit\"", "\"debug\"", "The least weighty lines that are written. `debug` is for what a VCL logs so.",
+        |r, item, to| put(&mut to.level, level(r, item));
+};
+
+/// Reads where the daemon says what happens to it.
+pub(super) fn error_log(r: &mut Reader, item: &Item<'_>) -> Option<ErrorLog> {
     if !item.value.is_table() {
         return Some(ErrorLog { target: error_target(r, item)?, ..ErrorLog::default() });
     }
-    let table = r.table(item, &keys::ERROR_LOG)?;
-    let level = table.item("level").and_then(|item| {
-        let words: Vec<_> = Priority::ALL.iter().map(|level| (level.word(), *level)).collect();
-        r.word(&item, &words)
-    });
-    let target = match table.item("path") {
-        Some(item) => error_target(r, &item)?,
-        None => None,
-    };
-    Some(ErrorLog { target, level: level.unwrap_or_default() })
+    let table = r.table(item, &ERROR_LOG)?;
+    let mut log = ErrorLog::default();
+    rows::read(r, &table, ERROR_LOG_ROWS, &mut log);
+    Some(log)
+}
+
+fn level(r: &mut Reader, item: &Item<'_>) -> Option<Priority> {
+    let words: Vec<_> = Priority::ALL.iter().map(|level| (level.word(), *level)).collect();
+    r.word(item, &words)
 }
 
 /// Reads where it goes; the inner `None` is standard error.
 fn error_target(r: &mut Reader, item: &Item<'_>) -> Option<Option<LogTarget>> {
     match r.text(item)? {
         "stderr" => Some(None),
-        text => file_or_syslog(r, item, (text, ["stderr", "stderr"])).map(Some),
+        _ => file_or_syslog(r, item, ["stderr", "stderr"]).map(Some),
     }
 }

@@ -1,17 +1,91 @@
 //! `[[origin]]`, and origins that sites name by URL.
 
 use base::Limits;
-use origin::{
-    Address, Balance, EjectConfig, OriginConfig, ProbeConfig, Protocol, RetryOn, ServerConfig,
-    parse_server,
-};
+use origin::{Address, Balance, OriginConfig, Protocol, RetryOn, ServerConfig, parse_server};
 
+use super::probes::{eject, host, probe};
 use super::scripts::is_off;
 use super::tls;
-use crate::keys;
+use crate::keys::{BOOLEAN, COUNT, DURATION, PATHS, Section, TABLE, TEXTS, keys};
 use crate::model::{NamedHost, NamedPath, OriginTls};
 use crate::reader::{Item, Reader, Span, Table};
+use crate::rows::{self, Row, put, rows};
 use crate::suggest;
+
+pub(crate) const ORIGIN: Section = Section {
+    title: "[[origin]]",
+    about: "A named origin: one or more servers with the same content. Bounds that are not set here are \
+            those of `[limits]`.",
+    keys: || rows::keys(ORIGIN_ROWS),
+    ..Section::EMPTY
+};
+
+const ORIGIN_ROWS: &[Row<OriginConfig>] = rows! {
+    "name", "a string", "required", "What sites call it.";
+    "servers", "a URL, or a list of URLs or { url, weight } tables", "required", "`http://host:port`, `https://host:port`, `unix:/path`, `fastcgi://host:port` or `fastcgi+unix:/path`; `host:port` alone means HTTP; `weight` is a server's share relative to the others'. Of what DNS answers for a host, link-local addresses (169.254.169.254) are not used.";
+    "root", "a path", "required for FastCGI", "The document root of a FastCGI origin: where its scripts are, and what they are told as DOCUMENT_ROOT.";
+    "try_files", TEXTS, "[\"$uri\", \"$uri/\", \"/index.php\"]", "What a path of a FastCGI origin is tried as, in this order: `$uri` a file, `$uri/` a directory with an index, `/path` this script, `=404` this status.";
+    "index", TEXTS, "[\"index.php\", \"index.html\"]", "Names of a directory's own file, the most wanted first.";
+    "scripts", TEXTS, "\".php\"", "How names of scripts end; other files are never run.";
+    "no_scripts", "a string, a list of strings, or false", "those of its sites' presets", "Directories below which no script is run, such as `/wp-content/uploads`; `*` stands for any one segment, `**` for any number of them. They add to those of presets; with `false` scripts run everywhere.";
+    "linked", TEXTS, "none", "Directories outside `root` that links in it may lead into.";
+    "files", "a table or false", "none", "How files in `root` that are no scripts are served: see `[origin.files]`; `false` for not at all.";
+    "accel", "true, or a table such as { \"/protected/\" = \"/srv/private\" }", "false", "Whether X-Accel-Expires and X-Accel-Charset of its responses count (`X-Accel-Expires: 0` always does: such a response is not stored), and in a table, where X-Accel-Redirect may lead: a path that begins like a key is a file in that key's directory. Without it X-Accel-* is removed from responses.";
+    "x_sendfile", PATHS, "none", "Directories of which X-Sendfile of its responses may name files. Without it X-Sendfile is removed.";
+    "balance", "\"round-robin\", \"least-requests\" or \"hash\"", "\"round-robin\"", "How requests are spread over the servers.",
+        |r, item, to| put(&mut to.balance, r.word(item, &BALANCES));
+    "host", "a string", "the client's", "Host field sent to the servers.",
+        |r, item, to| to.host_header = host(r, item);
+    "tls", TABLE, "none", "How `https://` servers are connected to: see `[origin.tls]`.";
+    "probe", "a table or a path", "none", "See `[origin.probe]`.",
+        |r, item, to| to.probe = probe(r, item);
+    "eject", "a table", "none", "See `[origin.eject]`.",
+        |r, item, to| to.eject = eject(r, item);
+    "connect_timeout", DURATION, "as in [limits]", "Connecting to a server.",
+        |r, item, to| time(r, item, 1, &mut to.timeouts.connect_ms);
+    "first_byte_timeout", DURATION, "as in [limits]", "From the request's last byte to the response's head.",
+        |r, item, to| time(r, item, 1, &mut to.timeouts.first_byte_ms);
+    "between_bytes_timeout", DURATION, "as in [limits]", "A response's body without a new byte.",
+        |r, item, to| time(r, item, 1, &mut to.timeouts.between_bytes_ms);
+    "total_timeout", DURATION, "as in [limits]", "One exchange in all.",
+        |r, item, to| time(r, item, 1, &mut to.timeouts.total_ms);
+    "connections", COUNT, "as in [limits]", "Connections in use to one server; 0 for no bound.",
+        |r, item, to| put(&mut to.max_connections, r.count32(item, 0, u32::MAX));
+    "client_share", "a whole number of percent", "as in [limits]", "What one client gets of the connections to one server; see `origin_share`.",
+        |r, item, to| put(&mut to.client_share_percent, r.count32(item, 0, 100));
+    "queue", COUNT, "as in [limits]", "Requests waiting for a connection to one server.",
+        |r, item, to| put(&mut to.queue, r.count32(item, 0, u32::MAX));
+    "queue_timeout", DURATION, "as in [limits]", "How long one of them waits.",
+        |r, item, to| time(r, item, 0, &mut to.queue_timeout_ms);
+    "idle", COUNT, "as in [limits]", "Idle connections kept per server and core; for FastCGI 0 unless set, as each occupies a worker process there.",
+        |r, item, to| put(&mut to.idle_max, r.count32(item, 0, u32::MAX));
+    "idle_timeout", DURATION, "as in [limits]", "How long an idle connection is kept.",
+        |r, item, to| time(r, item, 1, &mut to.idle_timeout_ms);
+    "store_close_delimited", BOOLEAN, "false", "Whether bodies that end with their connection are stored, as HTTP/1.0, CGI programs and `php -S` end them: a clean end counts (FIN; over TLS close_notify), a reset never does. A server that crashes in the middle may end cleanly, too.",
+        |r, item, to| put(&mut to.store_close_delimited, r.boolean(item));
+    "lenient_origin", BOOLEAN, "false", "Whether lines of its responses' heads may end without CR, as old CGI programs have it. Otherwise such a response is a 502.",
+        |r, item, to| put(&mut to.lenient, r.boolean(item));
+    "retries", COUNT, "as in [limits]", "Further tries of one request.",
+        |r, item, to| put(&mut to.retries, r.count32(item, 0, 10));
+    "retry_on", "a list of \"connect\", \"drop\", \"timeout\" and statuses such as \"503\"", "[\"connect\", \"drop\", \"timeout\"]", "What of an idempotent request is tried again: there was no connection, it ended before an answer, it took too long, or the answer has this status (400 to 527). For the last two another server is asked.",
+        |r, item, to| to.retry_on = retry_on(r, item);
+    "slow_start", DURATION, "0s", "From a server's recovery to its whole share of the requests, which grows evenly until then.",
+        |r, item, to| time(r, item, 0, &mut to.slow_start_ms);
+    "retry_budget", "a whole number of percent", "as in [limits]", "Retried requests as a share of all.",
+        |r, item, to| put(&mut to.retry_budget_percent, r.count32(item, 0, 100));
+};
+
+pub(crate) const SERVER: Section = Section {
+    title: "{ url, weight }",
+    about: "One server of an origin.",
+    keys: || {
+        keys! {
+            "url", "a string", "required", "As in `servers`.";
+            "weight", COUNT, "1", "Its share of the requests relative to the other servers'.";
+        }
+    },
+    ..Section::EMPTY
+};
 
 /// The origins known so far.
 #[derive(Debug)]
@@ -36,7 +110,7 @@ struct Known {
 /// Reads every `[[origin]]`.
 pub(super) fn origins<'l>(r: &mut Reader, top: &Table<'_>, limits: &'l Limits) -> Origins<'l> {
     let mut origins = Origins { limits, known: Vec::new() };
-    let tables = top.item("origin").map(|item| r.tables(&item, &keys::ORIGIN)).unwrap_or_default();
+    let tables = top.item("origin").map(|item| r.tables(&item, &ORIGIN)).unwrap_or_default();
     for table in tables {
         let name = name(r, &table);
         // Read even without a name: its other problems are reported too.
@@ -180,58 +254,29 @@ fn name<'a>(r: &mut Reader, table: &Table<'a>) -> Option<(&'a str, Span)> {
 fn origin(r: &mut Reader, table: &Table<'_>, name: &str, limits: &Limits) -> OriginConfig {
     let servers = servers(r, table);
     let mut config = OriginConfig::with_limits(name, servers, limits);
-    if let Some(item) = table.item("balance") {
-        let words = [
-            ("round-robin", Balance::RoundRobin),
-            ("least-requests", Balance::LeastRequests),
-            ("hash", Balance::Hash),
-        ];
-        config.balance = r.word(&item, &words).unwrap_or_default();
-    }
-    config.host_header = table.item("host").and_then(|item| host(r, &item));
-    if let Some(item) = table.item("retry_on") {
-        config.retry_on = retry_on(r, &item);
-    }
-    config.probe = table.item("probe").and_then(|item| probe(r, &item));
-    if let Some(item) = table.item("eject") {
-        config.eject = eject(r, &item);
-    }
-    bounds(r, table, &mut config);
-    let on = |r: &mut Reader, key| table.item(key).and_then(|item| r.boolean(&item));
-    config.store_close_delimited = on(r, "store_close_delimited").unwrap_or_default();
-    config.lenient = on(r, "lenient_origin").unwrap_or_default();
+    rows::read(r, table, ORIGIN_ROWS, &mut config);
     config.accel = super::files::accel(r, table);
     config.scripts = super::scripts::scripts(r, table, &config.servers);
     config
 }
 
-fn bounds(r: &mut Reader, table: &Table<'_>, config: &mut OriginConfig) {
-    let mut time = |key, slot: &mut u64, least: u64| {
-        let Some(item) = table.item(key) else { return };
-        match r.duration(&item) {
-            Some(ms) if ms >= least => *slot = ms,
-            Some(_) => drop(r.error(item.span, format!("`{key}` must be longer than nothing"))),
-            None => {}
+/// The words of `balance`.
+const BALANCES: [(&str, Balance); 3] = [
+    ("round-robin", Balance::RoundRobin),
+    ("least-requests", Balance::LeastRequests),
+    ("hash", Balance::Hash),
+];
+
+/// Reads a time of at least `least` milliseconds.
+fn time(r: &mut Reader, item: &Item<'_>, least: u64, to: &mut u64) {
+    match r.duration(item) {
+        Some(ms) if ms >= least => *to = ms,
+        Some(_) => {
+            let message = format!("`{}` must be longer than nothing", item.name);
+            r.error(item.span.clone(), message);
         }
-    };
-    time("connect_timeout", &mut config.timeouts.connect_ms, 1);
-    time("first_byte_timeout", &mut config.timeouts.first_byte_ms, 1);
-    time("between_bytes_timeout", &mut config.timeouts.between_bytes_ms, 1);
-    time("total_timeout", &mut config.timeouts.total_ms, 1);
-    time("slow_start", &mut config.slow_start_ms, 0);
-    time("queue_timeout", &mut config.queue_timeout_ms, 0);
-    time("idle_timeout", &mut config.idle_timeout_ms, 1);
-    let mut count = |key, slot: &mut u32, most| {
-        if let Some(value) = table.item(key).and_then(|item| r.count32(&item, 0, most)) {
-            *slot = value;
-        }
-    };
-    count("connections", &mut config.max_connections, u32::MAX);
-    count("client_share", &mut config.client_share_percent, 100);
-    count("queue", &mut config.queue, u32::MAX);
-    count("idle", &mut config.idle_max, u32::MAX);
-    count("retries", &mut config.retries, 10);
-    count("retry_budget", &mut config.retry_budget_percent, 100);
+        None => {}
+    }
 }
 
 fn servers(r: &mut Reader, table: &Table<'_>) -> Vec<ServerConfig> {
@@ -255,7 +300,7 @@ fn server(r: &mut Reader, item: &Item<'_>) -> Option<ServerConfig> {
         r.wrong_type(item);
         return None;
     }
-    let table = r.table(item, &keys::SERVER)?;
+    let table = r.table(item, &SERVER)?;
     let weight = table.item("weight").map_or(Some(1), |item| r.count32(&item, 1, 1000));
     let Some(url) = table.item("url") else {
         r.error(item.span.clone(), "a server without `url`");
@@ -287,64 +332,6 @@ fn server_url(r: &mut Reader, item: &Item<'_>) -> Option<ServerConfig> {
     Some(server)
 }
 
-fn host(r: &mut Reader, item: &Item<'_>) -> Option<String> {
-    let text = r.text(item)?;
-    let (name, port) = match text.rsplit_once(':') {
-        Some((name, port)) if !text.ends_with(']') => (name, Some(port)),
-        _ => (text, None),
-    };
-    let port_ok = port.is_none_or(|p| p.parse::<u16>().is_ok_and(|p| p != 0));
-    let name_ok = !name.contains('*') && policy::hosts::canonical(name).is_some();
-    if !port_ok || !name_ok {
-        r.error(item.span.clone(), "`host` is a host name or an address, perhaps with a port");
-        return None;
-    }
-    Some(text.to_owned())
-}
-
-fn probe(r: &mut Reader, item: &Item<'_>) -> Option<ProbeConfig> {
-    let mut probe = ProbeConfig::default();
-    if item.value.is_str() {
-        probe.path = probe_path(r, item)?;
-        return Some(probe);
-    }
-    let table = r.table(item, &keys::PROBE)?;
-    if let Some(path) = table.item("path").and_then(|item| probe_path(r, &item)) {
-        probe.path = path;
-    }
-    probe.host = table.item("host").and_then(|item| host(r, &item));
-    for (key, slot) in [("interval", &mut probe.interval_ms), ("timeout", &mut probe.timeout_ms)] {
-        let Some(item) = table.item(key) else { continue };
-        match r.duration(&item) {
-            Some(ms @ 100..) => *slot = ms,
-            Some(_) => drop(r.error(item.span, format!("`{key}` must be at least 100ms"))),
-            None => {}
-        }
-    }
-    if let Some(window) = table.item("window").and_then(|item| r.count32(&item, 1, 64)) {
-        probe.window = window;
-        probe.threshold = probe.threshold.min(window);
-    }
-    let threshold = table.item("threshold");
-    if let Some(threshold) = threshold.and_then(|item| r.count32(&item, 1, probe.window)) {
-        probe.threshold = threshold;
-    }
-    let status = table.item("status").and_then(|item| r.count(&item, 200, 599));
-    if let Some(status) = status.and_then(|status| status.try_into().ok()) {
-        probe.expected_status = status;
-    }
-    Some(probe)
-}
-
-fn probe_path(r: &mut Reader, item: &Item<'_>) -> Option<String> {
-    let path = r.text(item)?;
-    if path.starts_with('/') && path.bytes().all(|b| b.is_ascii_graphic() && b != b'#') {
-        return Some(path.to_owned());
-    }
-    r.error(item.span.clone(), "a probe's path begins with `/` and has no spaces");
-    None
-}
-
 fn retry_on(r: &mut Reader, item: &Item<'_>) -> RetryOn {
     let mut on = RetryOn::NOTHING;
     for item in item.each() {
@@ -364,24 +351,4 @@ fn retry_on(r: &mut Reader, item: &Item<'_>) -> RetryOn {
         }
     }
     on
-}
-
-fn eject(r: &mut Reader, item: &Item<'_>) -> EjectConfig {
-    let mut eject = EjectConfig::default();
-    if let Some(table) = r.table(item, &keys::EJECT) {
-        if let Some(item) = table.item("failures") {
-            eject.failures = r.count32(&item, 0, u32::MAX).unwrap_or_default();
-        }
-        if let Some(item) = table.item("time") {
-            eject.for_ms = r.duration(&item).unwrap_or_default();
-        }
-        for item in table.item("statuses").iter().flat_map(Item::each) {
-            if let Some(text) = r.text(&item)
-                && !text.parse().is_ok_and(|code| eject.statuses.insert(code))
-            {
-                r.error(item.span.clone(), "expected a status from 400 to 527, such as \"503\"");
-            }
-        }
-    }
-    eject
 }

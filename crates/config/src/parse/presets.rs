@@ -11,9 +11,42 @@ use toml::de::{DeTable, DeValue};
 use super::syntax::syntax_errors;
 use super::{includes, purge, routes, scripts, settings};
 use crate::diagnostic::Source;
-use crate::keys;
+use crate::keys::{Section, TABLE, TEXTS, keys};
 use crate::preset::{PRESETS, Preset, find};
 use crate::reader::{Item, Reader, Span, Table};
+
+/// Where answers come from and what visitors there are, which only a site can know.
+const PLACES: [&str; 7] =
+    ["origin", "files", "page_cache", "rate", "concurrent", "basic_auth", "forward_auth"];
+
+/// A preset's file: a site without what only a site can know.
+pub(crate) const PRESET: Section = Section {
+    title: "a preset",
+    about: "",
+    keys: || {
+        let mut keys = keys! {
+            "route", "a list of tables", "none", "";
+            "purge", TABLE, "none", "";
+            "no_scripts", TEXTS, "none", "";
+            "includes", TABLE, "none", "";
+        };
+        keys.extend(settings::setting_keys().into_iter().filter(|key| !PLACES.contains(&key.name)));
+        keys
+    },
+    ..Section::EMPTY
+};
+
+/// A route of a preset's file.
+pub(crate) const PRESET_ROUTE: Section = Section {
+    title: "[[route]]",
+    about: "",
+    keys: || {
+        let mut keys = [routes::scope(), settings::setting_keys()].concat();
+        keys.retain(|key| !PLACES.contains(&key.name));
+        keys
+    },
+    ..Section::EMPTY
+};
 
 /// The presets of one site, in its order.
 #[derive(Debug)]
@@ -136,7 +169,7 @@ impl Presets {
         for chosen in &self.chosen {
             chosen.with(r, |r, table| {
                 let item = table.item("route");
-                let tables = item.map(|item| r.tables(&item, &keys::PRESET_ROUTE));
+                let tables = item.map(|item| r.tables(&item, &PRESET_ROUTE));
                 for table in tables.unwrap_or_default() {
                     let (mut route, _) = routes::route(r, &table, settings.inherit());
                     settings::rules(r, &table, &mut route.settings);
@@ -238,7 +271,7 @@ impl Chosen {
         let chosen = Self { preset, source, document, span };
         if errors.is_empty() {
             // Once, and not each time that a part of it is read.
-            chosen.with_reader(r, |r| r.check_keys(&Reader::preset(&chosen.document)));
+            chosen.with_reader(r, |r| r.check_keys(&Table::whole(&chosen.document, &PRESET)));
             return Some(chosen);
         }
         chosen.with_reader(r, |r| syntax_errors(r, &errors, &mut Vec::new()));
@@ -248,12 +281,12 @@ impl Chosen {
     /// Reads in the preset's file: what is found wrong there is shown there.
     fn with(&self, r: &mut Reader, read: impl FnOnce(&mut Reader, &Table<'_>)) {
         self.with_reader(r, |r| {
-            read(r, &Reader::preset(&self.document));
+            read(r, &Table::whole(&self.document, &PRESET));
         });
     }
 
     fn with_reader(&self, r: &mut Reader, read: impl FnOnce(&mut Reader)) {
-        let mut own = Reader::of_preset(Arc::clone(&self.source), self.preset.name);
+        let mut own = r.of_preset(Arc::clone(&self.source), self.preset.name);
         read(&mut own);
         r.found.append(&mut own.found);
     }
@@ -277,7 +310,8 @@ impl Chosen {
 /// Everything said about a preset's file with this `text`.
 #[cfg(test)]
 pub(crate) fn said_of_preset(name: &'static str, text: &'static str) -> String {
-    let mut r = Reader::new(Arc::new(Source { name: String::new(), text: String::new() }));
+    let source = Source { name: String::new(), text: String::new() };
+    let mut r = Reader::new(Arc::new(source), super::SECTIONS);
     let preset: &'static Preset = Box::leak(Box::new(Preset { name, text, plugin: None }));
     let presets = Presets { chosen: Chosen::read(&mut r, preset, 0..0).into_iter().collect() };
     presets.rules(&mut r, Profile::Safe);

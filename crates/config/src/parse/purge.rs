@@ -5,12 +5,39 @@ use policy::{Dialect, Dialects, Purge};
 use toml::de::DeValue;
 
 use super::lists::nets;
-use crate::keys;
+use crate::keys::{Section, TEXTS, keys};
 use crate::reader::{Item, Reader, Table};
 use crate::suggest;
 
 /// Whoever is on this machine.
 const HERE: [&str; 3] = ["127.0.0.0/8", "::1", "unix:"];
+
+pub(crate) const PURGE: Section = Section {
+    title: "[site.purge]",
+    about: "Purges over the listeners that readers use: from applications and their plugins. Whoever \
+            may not is answered with 403.",
+    keys: || {
+        keys! {
+            "allow", TEXTS, "`[\"127.0.0.0/8\", \"::1\", \"unix:\"]`; with a token from anywhere", "Addresses or networks that may; `unix:` for clients of a unix socket. Whoever has 127.0.0.1 or ::1 here also means this machine under its own public address. With a token as well, both must be right. A request that a proxy passed on which is not among `trusted_proxies` comes from nowhere.";
+            "token", "a string", "none", "What a purge must bring along, in `Authorization: Bearer`, `X-Purge-Token`, `X-Purge-Key` or `Fastly-Key`.";
+            "dialects", TEXTS, "the presets', or \"purge\"", "How purges are said: `purge`, `nginx-helper`, `magento`, `drupal`, `foshttpcache`, `shopware`, `souin`, `fastly`, `squid`, `api-platform`, `typo3`, `plone`. The guide on purging says which is whose.";
+            "group", "a string", "none", "Sites with the same word here belong together: a purge by tag, expression or all of one is for all of them, as far as each takes it.";
+        }
+    },
+    ..Section::EMPTY
+};
+
+/// `[purge]` of a preset.
+pub(crate) const PRESET_PURGE: Section = Section {
+    title: "[purge]",
+    about: "",
+    keys: || {
+        let mut keys = (PURGE.keys)();
+        keys.retain(|key| key.name == "dialects");
+        keys
+    },
+    ..Section::EMPTY
+};
 
 /// Reads who may purge a site whose presets bring `dialects` along.
 pub(super) fn site(r: &mut Reader, site: &Table<'_>, preset: Dialects) -> Option<Purge> {
@@ -21,7 +48,7 @@ pub(super) fn site(r: &mut Reader, site: &Table<'_>, preset: Dialects) -> Option
         }
         return None;
     }
-    let table = r.table(&item, &keys::PURGE)?;
+    let table = r.table(&item, &PURGE)?;
     let token = table.item("token").and_then(|item| token(r, &item));
     let allow = table.item("allow").map(|item| {
         if item.each().is_empty() {
@@ -60,7 +87,7 @@ pub(crate) fn of_presets(dialects: Dialects) -> Option<Purge> {
 
 /// Reads a preset's `[purge]`, into `dialects`.
 pub(super) fn dialects(r: &mut Reader, item: &Item<'_>, dialects: Dialects) -> Dialects {
-    let item = r.table(item, &keys::PRESET_PURGE).and_then(|table| table.item("dialects"));
+    let item = r.table(item, &PRESET_PURGE).and_then(|table| table.item("dialects"));
     item.map_or(dialects, |item| named(r, &item, dialects))
 }
 

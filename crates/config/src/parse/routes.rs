@@ -5,7 +5,29 @@ use policy::pattern::PathPattern;
 use policy::rules::{RouteRules, Settings};
 
 use super::lists::patterns;
+use super::settings::setting_keys;
+use crate::keys::{Key, Section, TEXTS, keys};
 use crate::reader::{Item, Reader, Span, Table};
+
+pub(crate) const ROUTE: Section = Section {
+    title: "[[site.route]]",
+    about: "Other settings for some requests of a site. The first route that matches counts, in \
+            the order of the file. A route has its site's settings and changes what it names: \
+            `allow`, `deny` and single values replace, `ttl` and header changes replace by status \
+            and name, other lists add.",
+    keys: || [scope(), setting_keys()].concat(),
+    later: &[("vcl", "a VCL is a whole site's: see `[[site]]`")],
+    ..Section::EMPTY
+};
+
+/// The keys that say what a route is for.
+pub(super) fn scope() -> Vec<Key> {
+    keys! {
+        "path", TEXTS, "every path", "`/exact`, `/prefix/*`, `*.suffix`, a glob (`*` and `?` within a segment, `**` across), or `~ regex` (`~*` for any case). Matched against the path without percent-encoding and dot segments.";
+        "method", TEXTS, "every method", "Methods, in capitals.";
+        "name", "a string", "its path", "What logs and `larder explain` call it.";
+    }
+}
 
 /// The route of `table`, and the place of its `path` or `method`.
 pub(super) fn route(r: &mut Reader, table: &Table<'_>, settings: Settings) -> (RouteRules, Span) {

@@ -2,27 +2,64 @@
 
 use std::sync::Arc;
 
-use codec::dictionary::MatchPattern;
-use message::Status;
-use message::header::{HeaderId, is_token};
-use message::store::StatusMatch;
 use message::upgrade::{PROTOCOLS_MAX, Protocol};
-use policy::answer::{Answer, Redirect};
-use policy::headers::{FieldName, FieldValue, HeaderOps};
-use policy::pattern::{NamePattern, PathPattern, PatternError};
-use policy::rules::{Browsers, Bypass, Settings};
-use policy::value::ValuePattern;
-use policy::{PageCache, StoreIn, Synthetic};
+use policy::PageCache;
+use policy::acl::Net;
+use policy::answer::Answer;
+use policy::pattern::PathPattern;
+use policy::rules::Settings;
 use toml::de::DeValue;
 
+use super::answers::{redirect, respond};
+use super::bypass::bypass;
+use super::cache::cache;
+use super::cookies::{COOKIES, COOKIES_ROWS, QUERY, QUERY_ROWS};
+use super::headers::{REQUEST_HEADERS, RESPONSE_HEADERS, header_ops};
 use super::lists::nets;
 use super::places::{note_places, note_places_in};
 use super::site_origins::SiteOrigins;
-use crate::keys::{self, Section};
-use crate::reader::{Item, Reader, Span, Table};
+use crate::keys::{DURATION, Key, TABLE, TEXTS};
+use crate::reader::{Item, Reader, Table};
+use crate::rows::{self, Row, rows};
 
-/// The shortest lifetime but none: below it a cache only costs.
-const TTL_MIN_MS: u64 = 100;
+/// Keys that a site has and a route may change.
+pub(super) fn setting_keys() -> Vec<Key> {
+    rows::keys(ROWS)
+}
+
+const ROWS: &[Row<Settings>] = rows! {
+    "origin", "the name of an [[origin]], or a URL", "required", "Where requests go. Not needed where `files`, `redirect` or `respond` answers.";
+    "files", "a path or a table", "none", "Serves the files of this directory, instead of asking an origin: see `[site.files]`.";
+    "page_cache", "\"wp-super-cache\", \"wp-rocket\", \"boost\" or false", "false", "A plugin whose pages on the disk, below the `root` of a FastCGI origin, answer where the cache does not, before PHP is asked.";
+    "cache", "a table or false", "none", "See `[site.cache]`; `false` sends every request to the origin.",
+        cache;
+    "cookies", TABLE, "none", "See `[site.cookies]`.",
+        |r, item, to| rows::read_table(r, item, &COOKIES, COOKIES_ROWS, &mut to.cookies);
+    "query", TABLE, "none", "See `[site.query]`.",
+        |r, item, to| rows::read_table(r, item, &QUERY, QUERY_ROWS, &mut to.query);
+    "bypass", "a table or false", "none", "See `[site.bypass]`; `false` in a route forgets what its site says.",
+        bypass;
+    "request_headers", TABLE, "none", "See `[site.request_headers]`.",
+        |r, item, to| header_ops(r, item, &REQUEST_HEADERS, &mut to.request_headers);
+    "response_headers", TABLE, "none", "See `[site.response_headers]`.",
+        |r, item, to| header_ops(r, item, &RESPONSE_HEADERS, &mut to.response_headers);
+    "redirect", "a URL or a table", "none", "Answers with a redirect: see `[site.redirect]`.",
+        |r, item, to| to.answer = redirect(r, item).map(Answer::Redirect);
+    "respond", TABLE, "none", "Answers with a fixed response: see `[site.respond]`.",
+        |r, item, to| to.answer = respond(r, item).map(|answer| Answer::Fixed(Arc::new(answer)));
+    "first_byte_timeout", DURATION, "the origin's", "How long the origin may take from the request's last byte to the response's head, instead of its own `first_byte_timeout`. A preset's counts only where the origin names none.",
+        first_byte_timeout;
+    "upgrade", TEXTS, "\"websocket\"", "Protocols that a connection may change to (the Upgrade field): it becomes a tunnel to the origin once that has agreed. `[]` for none.",
+        |r, item, to| to.upgrade = protocols(r, item);
+    "allow", TEXTS, "everyone", "Addresses or networks let in; others get 403.",
+        |r, item, to| to.allow = allow(r, item);
+    "deny", TEXTS, "no one", "Addresses or networks kept out with 403, even when `allow` lets them in.",
+        |r, item, to| to.deny = nets(r, item);
+    "rate", "a table, a list of tables, or false", "none", "How often a client may ask: see `[site.rate]`.";
+    "basic_auth", "a table or false", "none", "Users with passwords who alone are let in: see `[site.basic_auth]`.";
+    "forward_auth", "a table or false", "none", "Another server that is asked who is let in: see `[site.forward_auth]`.";
+    "concurrent", "a table, a list of tables, or false", "none", "How many requests of a client may be under way at once: see `[site.concurrent]`.";
+};
 
 /// Changes `settings` as `table` says, which are for `paths`; whether it names an origin that
 /// exists.
@@ -87,47 +124,30 @@ pub(super) fn rules(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) 
     for section in ["cache", "cookies", "query"] {
         note_places_in(r, table, section, settings);
     }
-    if let Some(item) = table.item("cache") {
-        cache(r, &item, settings);
+    if let (Some(redirect), Some(respond)) = (table.item("redirect"), table.item("respond")) {
+        let related = Some((redirect.span, "the other answer".to_owned()));
+        r.error(respond.span, "`redirect` and `respond` cannot both answer").related = related;
     }
-    if let Some(table) = table.item("cookies").and_then(|item| r.table(&item, &keys::COOKIES)) {
-        cookies(r, &table, settings);
-    }
-    if let Some(table) = table.item("query").and_then(|item| r.table(&item, &keys::QUERY)) {
-        query(r, &table, settings);
-    }
-    if let Some(item) = table.item("bypass") {
-        match item.value {
-            DeValue::Boolean(false) => settings.bypass.clear(),
-            _ => bypass(r, &item, settings),
+    rows::read(r, table, ROWS, settings);
+}
+
+fn first_byte_timeout(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
+    match r.duration(item) {
+        Some(0) => {
+            r.error(item.span.clone(), "`first_byte_timeout` must be longer than nothing");
         }
+        ms => settings.first_byte_ms = ms,
     }
-    if let Some(item) = table.item("request_headers") {
-        header_ops(r, &item, &keys::REQUEST_HEADERS, &mut settings.request_headers);
+}
+
+/// Clients that are let in.
+fn allow(r: &mut Reader, item: &Item<'_>) -> Vec<Net> {
+    let allow = nets(r, item);
+    if item.each().is_empty() {
+        r.error(item.span.clone(), "`allow` lets no one in").help =
+            Some("write `deny = [\"0.0.0.0/0\", \"::/0\"]` if that is meant".to_owned());
     }
-    if let Some(item) = table.item("response_headers") {
-        header_ops(r, &item, &keys::RESPONSE_HEADERS, &mut settings.response_headers);
-    }
-    answer(r, table, settings);
-    if let Some(item) = table.item("first_byte_timeout") {
-        match r.duration(&item) {
-            Some(0) => drop(r.error(item.span, "`first_byte_timeout` must be longer than nothing")),
-            ms => settings.first_byte_ms = ms,
-        }
-    }
-    if let Some(item) = table.item("upgrade") {
-        settings.upgrade = protocols(r, &item);
-    }
-    if let Some(item) = table.item("allow") {
-        settings.allow = nets(r, &item);
-        if item.each().is_empty() {
-            r.error(item.span, "`allow` lets no one in").help =
-                Some("write `deny = [\"0.0.0.0/0\", \"::/0\"]` if that is meant".to_owned());
-        }
-    }
-    if let Some(item) = table.item("deny") {
-        settings.deny = nets(r, &item);
-    }
+    allow
 }
 
 /// Protocols a connection may change to.
@@ -141,396 +161,4 @@ fn protocols(r: &mut Reader, item: &Item<'_>) -> Vec<Protocol> {
         r.check(item, protocol)
     };
     texts.iter().filter_map(read).take(PROTOCOLS_MAX).collect()
-}
-
-fn cache(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
-    if let DeValue::Boolean(on) = item.value {
-        settings.cache = *on;
-        return;
-    }
-    let Some(table) = r.table(item, &keys::CACHE) else { return };
-    settings.cache = true;
-    if let Some(item) = table.item("ttl") {
-        ttl(r, &item, settings);
-    }
-    for (key, slot) in [
-        ("heuristic", &mut settings.heuristic_ms),
-        ("heuristic_html", &mut settings.heuristic_html_ms),
-        ("stale_while_revalidate", &mut settings.grace_ms),
-        ("stale_if_error", &mut settings.stale_if_error_ms),
-        ("stale_if_unreachable", &mut settings.stale_if_unreachable_ms),
-    ] {
-        if let Some(item) = table.item(key) {
-            *slot = r.duration(&item);
-        }
-    }
-    if let Some(item) = table.item("key_headers") {
-        for (text, item) in r.texts(&item) {
-            let name = r.check(&item, FieldName::parse(text));
-            settings.key_headers.extend(name);
-        }
-    }
-    if let Some(item) = table.item("dictionary") {
-        settings.dictionary = dictionary(r, &item);
-    }
-    for (key, slot) in [
-        ("match_type", &mut settings.match_type),
-        ("drop_set_cookie", &mut settings.drop_set_cookie),
-    ] {
-        if let Some(on) = table.item(key).and_then(|item| r.boolean(&item)) {
-            *slot = on;
-        }
-    }
-    if let Some(item) = table.item("match_headers") {
-        for (text, item) in r.texts(&item) {
-            let name = r.check(&item, FieldName::parse(text));
-            settings.match_headers.extend(name);
-        }
-    }
-    if let Some(item) = table.item("not_stored") {
-        settings.not_stored = statuses(r, &item);
-    }
-    if let Some(item) = table.item("browsers") {
-        let words = [("as_said", Browsers::AsSaid), ("never", Browsers::NeverStore)];
-        settings.browsers = r.word(&item, &words).unwrap_or_default();
-    }
-    if let Some(item) = table.item("store") {
-        settings.store = store(r, &item).unwrap_or(settings.store);
-    }
-    if let Some(item) = table.item("request_directives") {
-        settings.honour_request_directives = r.word(&item, &[("ignore", false), ("honour", true)]);
-    }
-}
-
-/// Statuses and classes of them.
-fn statuses(r: &mut Reader, item: &Item<'_>) -> Vec<StatusMatch> {
-    let mut found = Vec::new();
-    for (text, item) in r.texts(item) {
-        match status_match(text) {
-            Some(status) => found.push(status),
-            None => {
-                r.error(item.span, format!("`{text}` is no status that could be stored")).help =
-                    Some("write a status from 200 to 599, a class such as 5xx, or any".to_owned());
-            }
-        }
-    }
-    found
-}
-
-/// Where responses are kept.
-fn store(r: &mut Reader, item: &Item<'_>) -> Option<StoreIn> {
-    let words = [("memory", StoreIn::Memory), ("disk", StoreIn::Disk), ("both", StoreIn::Both)];
-    let store = r.word(item, &words)?;
-    if store != StoreIn::Memory {
-        r.disk_uses.push(item.span.clone());
-    }
-    Some(store)
-}
-
-/// Statuses that a lifetime without any is for: those of nginx's `proxy_cache_valid`.
-const TTL_STATUSES: [u16; 3] = [200, 301, 302];
-
-fn ttl(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
-    let Some(pairs) = item.pairs() else {
-        if let Some(ms) = lifetime(r, item) {
-            for status in TTL_STATUSES.into_iter().filter_map(Status::new) {
-                settings.set_ttl(StatusMatch::Exact(status), ms);
-                settings.places.note(format!("cache.ttl.{status}"), r.place(&item.span));
-            }
-        }
-        return;
-    };
-    for (status, span, item) in pairs {
-        let Some(status) = status_match(status) else {
-            r.error(span, format!("`{status}` is no status that has a lifetime")).help =
-                Some("write a status from 200 to 599, a class such as 2xx, or any".to_owned());
-            continue;
-        };
-        if let Some(ms) = lifetime(r, &item) {
-            settings.set_ttl(status, ms);
-        }
-    }
-    // The first match counts: what speaks of fewer statuses comes first.
-    settings.ttl.sort_by_key(|(status, _)| match status {
-        StatusMatch::Exact(_) => 0,
-        StatusMatch::Class(_) => 1,
-        StatusMatch::Any => 2,
-    });
-}
-
-fn lifetime(r: &mut Reader, item: &Item<'_>) -> Option<u64> {
-    let ms = r.duration(item)?;
-    if ms > 0 && ms < TTL_MIN_MS {
-        r.error(item.span.clone(), "a lifetime is at least 100ms").help =
-            Some("\"0s\" keeps such responses from being stored".to_owned());
-        return None;
-    }
-    Some(ms)
-}
-
-fn status_match(text: &str) -> Option<StatusMatch> {
-    if text == "any" {
-        return Some(StatusMatch::Any);
-    }
-    if let Some(class) = text.strip_suffix("xx") {
-        return class.parse().ok().filter(|c| (2..=5).contains(c)).map(StatusMatch::Class);
-    }
-    // `parse` would take a sign too.
-    let digits = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
-    let code = text.parse().ok().filter(|code| digits && (200..=599).contains(code))?;
-    Status::new(code).map(StatusMatch::Exact)
-}
-
-fn cookies(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) {
-    if let Some(item) = table.item("strip") {
-        settings.cookies.strip.extend(names(r, &item, NamePattern::cookie));
-    }
-    if let Some(item) = table.item("keep") {
-        settings.cookies.keep.extend(names(r, &item, NamePattern::cookie));
-    }
-    if let Some(item) = table.item("strip_tracking") {
-        settings.cookies.strip_tracking = r.boolean(&item);
-    }
-    if let Some(item) = table.item("key") {
-        for (text, item) in r.texts(&item) {
-            if !is_token(text.as_bytes()) || text.contains('*') {
-                r.error(item.span, format!("`{text}` is not the name of a cookie")).help =
-                    Some("names in `key` are whole names".to_owned());
-            } else if !settings.cookies.key.iter().any(|known| known == text) {
-                settings.cookies.key.push(text.to_owned());
-            }
-        }
-    }
-}
-
-fn query(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) {
-    if let Some(item) = table.item("strip") {
-        settings.query.strip.extend(names(r, &item, NamePattern::query));
-    }
-    if let Some(item) = table.item("strip_tracking") {
-        settings.query.strip_tracking = r.boolean(&item);
-    }
-    for (key, slot) in [("sort", &mut settings.query.sort), ("ignore", &mut settings.query.ignore)]
-    {
-        if let Some(on) = table.item(key).and_then(|item| r.boolean(&item)) {
-            *slot = on;
-        }
-    }
-}
-
-fn names(
-    r: &mut Reader,
-    item: &Item<'_>,
-    parse: fn(&str) -> Result<NamePattern, PatternError>,
-) -> Vec<NamePattern> {
-    let texts = r.texts(item);
-    texts.iter().filter_map(|(text, item)| r.check(item, parse(text))).collect()
-}
-
-fn bypass(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
-    let Some(table) = r.table(item, &keys::BYPASS) else { return };
-    let mut found = Vec::new();
-    if let Some(item) = table.item("path") {
-        each(r, &item, &mut found, |text| PathPattern::parse(text).map(Bypass::Path));
-    }
-    if let Some(item) = table.item("cookie") {
-        each(r, &item, &mut found, |text| NamePattern::cookie(text).map(Bypass::Cookie));
-    }
-    if let Some(item) = table.item("query") {
-        bypass_query(r, &item, settings, &mut found);
-    }
-    if let Some(item) = table.item("header") {
-        bypass_headers(r, &item, &mut found);
-    }
-    if let Some(item) = table.item("unless") {
-        for (text, item) in r.texts(&item) {
-            let name = r.check(&item, FieldName::parse(text));
-            settings.bypass_unless.extend(name);
-        }
-    }
-    // Presets that are used together have some rules in common.
-    let known: Vec<String> = settings.bypass.iter().map(ToString::to_string).collect();
-    found.retain(|(reason, _)| !known.contains(&reason.to_string()));
-    for (reason, span) in found {
-        settings.places.note(format!("bypass {reason}"), r.place(&span));
-        settings.bypass.push(reason);
-    }
-}
-
-/// Reasons, and where they are written.
-type Reasons = Vec<(Bypass, Span)>;
-
-/// Adds a reason for each string of a list.
-fn each(
-    r: &mut Reader,
-    item: &Item<'_>,
-    found: &mut Reasons,
-    parse: fn(&str) -> Result<Bypass, PatternError>,
-) {
-    for (text, item) in r.texts(item) {
-        found.extend(r.check(&item, parse(text)).map(|reason| (reason, item.span)));
-    }
-}
-
-fn bypass_query(r: &mut Reader, item: &Item<'_>, settings: &mut Settings, found: &mut Reasons) {
-    let any = |name| Bypass::Query(name, None);
-    if let Some(pairs) = item.pairs() {
-        for (name, span, item) in pairs {
-            let name = NamePattern::query(name)
-                .map_err(|why| r.error(span, format!("`{}`: {why}", name.escape_debug())));
-            let Ok(name) = name else { continue };
-            if matches!(item.value, DeValue::Boolean(true)) {
-                found.push((any(name), item.span));
-                continue;
-            }
-            for (text, item) in r.texts(&item) {
-                let value = r.check(&item, ValuePattern::parse(text));
-                let reason = value.map(|value| Bypass::Query(name.clone(), Some(value)));
-                found.extend(reason.map(|reason| (reason, item.span)));
-            }
-        }
-        return;
-    }
-    match item.value {
-        DeValue::Boolean(true) => found.push((Bypass::AnyQuery, item.span.clone())),
-        DeValue::Boolean(false) => {
-            settings.bypass.retain(|b| !matches!(b, Bypass::AnyQuery | Bypass::Query(..)));
-        }
-        _ => each(r, item, found, |text| {
-            NamePattern::query(text).map(|name| Bypass::Query(name, None))
-        }),
-    }
-}
-
-fn bypass_headers(r: &mut Reader, item: &Item<'_>, found: &mut Reasons) {
-    let Some(pairs) = item.pairs() else {
-        for (text, item) in r.texts(item) {
-            if let Some(name) = r.check(&item, FieldName::parse(text)) {
-                found.push((Bypass::Header(name, None), item.span));
-            }
-        }
-        return;
-    };
-    for (name, span, item) in pairs {
-        let Some(name) = field_name(r, name, span) else { continue };
-        match item.value {
-            DeValue::Boolean(true) => found.push((Bypass::Header(name, None), item.span)),
-            _ => {
-                let value = r.text(&item).and_then(|text| r.check(&item, FieldValue::parse(text)));
-                let reason = value.map(|v| Bypass::Header(name, Some(v.as_bytes().to_vec())));
-                found.extend(reason.map(|reason| (reason, item.span)));
-            }
-        }
-    }
-}
-
-fn field_name(r: &mut Reader, name: &str, span: std::ops::Range<usize>) -> Option<FieldName> {
-    FieldName::parse(name)
-        .map_err(|why| r.error(span, format!("`{}`: {why}", name.escape_debug())))
-        .ok()
-}
-
-/// Names and values of a table of fields.
-fn fields(r: &mut Reader, item: &Item<'_>) -> Vec<(FieldName, FieldValue)> {
-    let Some(pairs) = item.pairs() else {
-        r.wrong_type(item);
-        return Vec::new();
-    };
-    let read = |(name, span, item): (&str, _, Item<'_>)| {
-        let name = field_name(r, name, span);
-        let text = r.text(&item)?;
-        Some((name?, r.check(&item, FieldValue::parse(text))?))
-    };
-    pairs.into_iter().filter_map(read).collect()
-}
-
-fn header_ops(r: &mut Reader, item: &Item<'_>, section: &'static Section, ops: &mut HeaderOps) {
-    let Some(table) = r.table(item, section) else { return };
-    if let Some(item) = table.item("unset") {
-        for (text, item) in r.texts(&item) {
-            if let Some(name) = r.check(&item, FieldName::parse(text)) {
-                ops.unset(name);
-            }
-        }
-    }
-    if let Some(item) = table.item("set") {
-        for (name, value) in fields(r, &item) {
-            ops.set(name, value);
-        }
-    }
-}
-
-fn answer(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) {
-    let (redirect_item, respond_item) = (table.item("redirect"), table.item("respond"));
-    if let (Some(redirect), Some(respond)) = (&redirect_item, &respond_item) {
-        let related = Some((redirect.span.clone(), "the other answer".to_owned()));
-        r.error(respond.span.clone(), "`redirect` and `respond` cannot both answer").related =
-            related;
-    }
-    if let Some(item) = redirect_item {
-        settings.answer = redirect(r, &item).map(Answer::Redirect);
-    }
-    if let Some(item) = respond_item {
-        settings.answer = respond(r, &item).map(|s| Answer::Fixed(Arc::new(s)));
-    }
-}
-
-fn redirect(r: &mut Reader, item: &Item<'_>) -> Option<Redirect> {
-    let found = Status::new(302).expect("three digits");
-    if item.value.is_str() {
-        let target = r.text(item)?;
-        return r.check(item, Redirect::parse(found, target));
-    }
-    let table = r.table(item, &keys::REDIRECT)?;
-    let status = match table.item("status") {
-        Some(item) => status(r, &item, 301, 308),
-        None => Some(found),
-    };
-    let Some(to) = table.item("to") else {
-        r.error(item.span.clone(), "a redirect without `to`");
-        return None;
-    };
-    let target = r.text(&to)?;
-    let redirect = r.check(&to, Redirect::parse(status.unwrap_or(found), target));
-    status.and(redirect)
-}
-
-fn status(r: &mut Reader, item: &Item<'_>, least: u64, most: u64) -> Option<Status> {
-    r.count(item, least, most).and_then(|code| Status::new(code.try_into().ok()?))
-}
-
-fn respond(r: &mut Reader, item: &Item<'_>) -> Option<Synthetic> {
-    let table = r.table(item, &keys::RESPOND)?;
-    let status = match table.item("status") {
-        Some(item) => status(r, &item, 200, 599).unwrap_or(Status::OK),
-        None => Status::OK,
-    };
-    let body = table.item("body").and_then(|item| r.text(&item)).unwrap_or_default();
-    if status.has_no_body() && !body.is_empty() {
-        r.error(item.span.clone(), format!("a response of status {status} has no body"));
-    }
-    let headers = table.item("headers").map(|item| fields(r, &item)).unwrap_or_default();
-    let mut fields: Vec<(Vec<u8>, Vec<u8>)> = headers
-        .iter()
-        .map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()))
-        .collect();
-    let typed = fields.iter().any(|(name, _)| HeaderId::of(name) == HeaderId::ContentType);
-    if !typed && !body.is_empty() {
-        fields.push((b"Content-Type".to_vec(), b"text/plain; charset=utf-8".to_vec()));
-    }
-    Some(Synthetic { status, fields, body: body.as_bytes().to_vec(), close: false })
-}
-
-/// The pattern of requests that a response may be a dictionary for.
-fn dictionary(r: &mut Reader, item: &Item<'_>) -> Option<Box<str>> {
-    let text = r.text(item)?;
-    let is_printable = text.bytes().all(|b| matches!(b, b' '..=b'~'));
-    if is_printable && MatchPattern::parse(text.as_bytes(), b"https://", b"/").is_some() {
-        return Some(text.into());
-    }
-    r.error(item.span.clone(), format!("`{text}` is no pattern of paths for a dictionary")).help = Some(
-        "write a path such as \"/js/app.*.js\" in which `*` is any text and `:name` one segment"
-            .to_owned(),
-    );
-    None
 }

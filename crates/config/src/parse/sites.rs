@@ -9,12 +9,46 @@ use policy::rules::{Profile, RouteRules, SiteRules};
 
 use super::origins::Origins;
 use super::presets::Presets;
-use super::routes::route;
-use super::settings;
+use super::routes::{ROUTE, route};
 use super::site_origins::SiteOrigins;
-use crate::keys;
+use super::{compression, error_pages, hsts, settings, tls};
+use crate::keys::{BOOLEAN, Section, TABLE, TEXTS};
 use crate::model::SiteConfig;
 use crate::reader::{Item, Reader, Span, Table};
+use crate::rows::{self, Row, put, rows};
+
+pub(crate) const SITE: Section = Section {
+    title: "[[site]]",
+    about: "A site: its hosts and what is done with requests for them.",
+    keys: || [rows::keys(SITE_ROWS), settings::setting_keys()].concat(),
+    ..Section::EMPTY
+};
+
+const SITE_ROWS: &[Row<SiteConfig>] = rows! {
+    "host", TEXTS, "required", "Its hosts: `example.com`, `*.example.com` for all below it, `*` for every other.";
+    "profile", "\"safe\" or \"rfc\"", "the top's", "Its defaults.";
+    "preset", TEXTS, "none", "Rules for a kind of site, `larder preset list` names them. What the site says itself wins, its routes come first; of several presets the later wins, the routes of the earlier come first.";
+    "vcl", "an absolute path", "the top's", "Its VCL, which decides in the place of all settings but `host`, `tls`, and those that guard it: `rate`, `concurrent`, `basic_auth` and `forward_auth`.";
+    "route", "a list of tables", "none", "See `[[site.route]]`.";
+    "tls", TABLE, "none", "See `[site.tls]`.";
+    "purge", "a table or false", "none", "Who may purge it, and how: see `[site.purge]`; `false` for no one, whatever its presets say.";
+    "server_timing", BOOLEAN, "false", "Whether responses say in Server-Timing how they were served, and how long the origin took: for everybody who may read the page's own fields.",
+        |r, item, to| put(&mut to.server_timing, r.boolean(item));
+    "show_tags", BOOLEAN, "false", "Whether clients see the fields with surrogate keys (`Surrogate-Key`, `Cache-Tags`, `xkey` and their like).",
+        |r, item, to| put(&mut to.shows_tags, r.boolean(item));
+    "includes", TABLE, "none", "Pages that are put together of others: see `[site.includes]`.";
+    "compress", "\"off\", \"stored\" or \"all\"", "\"stored\"", "Which bodies are coded, as `[compression]` says: those that are stored, or `all`, those that pass to one client too (see the guide on BREACH first). With `off` no body is changed: each coding that the origin chooses is a variant.",
+        |r, item, to| put(&mut to.compress, compression::of_site(r, item));
+    "show_surrogate_control", BOOLEAN, "false", "Whether clients see `Surrogate-Control`: for a site whose clients are caches that read it, too.",
+        |r, item, to| put(&mut to.shows_surrogate_control, r.boolean(item));
+    "error_pages", TABLE, "none", "Files (absolute paths) that are the pages of errors made here, by status: `{ 502 = \"/srv/error/502.html\" }`. Read with the configuration, at most `error_page_bytes` long, their type by their ending. What an origin answers stays as it is.",
+        |r, item, to| to.error_pages = error_pages::of_site(r, item);
+    "redirect_https", "true, false, 301 or 308", "false", "Whether requests over plain HTTP are redirected to HTTPS; `true` is 308. Those below `/.well-known/acme-challenge/` are not.";
+    "guard_spellings", BOOLEAN, "true", "Whether `deny`, `allow`, `respond`, `redirect`, `bypass` and `cache = false` also hold for paths that an origin may take for theirs: with parameters (`/admin;x`, as servlet containers read it), with `%5c` for a slash (as IIS does), and with something behind the name of a script (`/login.php/x`, as Apache does).",
+        |r, item, to| to.rules.opaque_spellings = r.boolean(item) == Some(false);
+    "hsts", "true, false, a duration or a table", "false", "Strict-Transport-Security (RFC 6797) of responses over HTTPS: `true` is two years; see `[site.hsts]`.",
+        |r, item, to| to.hsts = hsts::hsts(r, item);
+};
 
 /// Settings that all sites share: the proxies in front, and the fields that origins get.
 #[derive(Debug, Default)]
@@ -76,7 +110,7 @@ pub(super) fn sites(
     };
     let whole = top.item("vcl").is_some();
     let mut taken = BTreeMap::new();
-    let tables = r.tables(&item, &keys::SITE);
+    let tables = r.tables(&item, &SITE);
     if item.each().is_empty() {
         r.error(item.span, "`site` is an empty list");
     }
@@ -84,7 +118,7 @@ pub(super) fn sites(
         .iter()
         .map(|table| {
             let hosts = hosts(r, table, &mut taken);
-            let vcl = super::tls::path_of(r, table, "vcl");
+            let vcl = tls::path_of(r, table, "vcl");
             let decided = vcl.is_some() || whole;
             if decided {
                 only_beside_vcl(r, table);
@@ -93,22 +127,21 @@ pub(super) fn sites(
                 table.item("profile").and_then(|item| self::profile(r, &item)).unwrap_or(profile);
             let presets = Presets::read(r, table, profile);
             let mut own_origins = SiteOrigins::new(origins);
-            let opaque = table.item("guard_spellings").and_then(|item| r.boolean(&item));
             let mut rules = SiteRules {
                 trusted_proxies: fronts.trusted.clone(),
                 client_field: fronts.field.clone(),
                 forwarded: fronts.forwarded,
-                redirect_https: super::tls::redirect(r, table, https_port),
-                opaque_spellings: opaque == Some(false),
-                ..rules(r, table, profile, &presets, (&mut own_origins, decided))
+                redirect_https: tls::redirect(r, table, https_port),
+                profile,
+                ..rules(r, table, &presets, &mut own_origins, decided)
             };
             rules.scripts = own_origins.script_ends();
             let (indices, files, users) = own_origins.into_parts();
             origins.bar(&indices, &presets.no_scripts(r));
-            let (tls, hsts) = (super::tls::site(r, table), super::tls::hsts(r, table));
+            let tls = tls::site(r, table);
             let (dialects, of_presets) = (presets.dialects(r), presets.includes(r));
             let purge = super::purge::site(r, table, dialects);
-            SiteConfig {
+            let mut site = SiteConfig {
                 vcl,
                 hosts,
                 origins: indices,
@@ -116,24 +149,16 @@ pub(super) fn sites(
                 presets: presets.names(),
                 rules,
                 tls,
-                hsts,
                 by_htcp: super::purge::by_htcp(table, purge.as_ref()),
                 purge,
-                server_timing: is_on(r, table, "server_timing"),
-                shows_tags: is_on(r, table, "show_tags"),
-                shows_surrogate_control: is_on(r, table, "show_surrogate_control"),
-                error_pages: super::error_pages::of_site(r, table),
                 users,
                 includes: super::includes::site(r, table, of_presets),
-                compress: super::compression::of_site(r, table),
-            }
+                ..SiteConfig::default()
+            };
+            rows::read(r, table, SITE_ROWS, &mut site);
+            site
         })
         .collect()
-}
-
-/// A switch that is off where nothing is said.
-fn is_on(r: &mut Reader, table: &Table<'_>, name: &'static str) -> bool {
-    table.item(name).and_then(|item| r.boolean(&item)).unwrap_or(false)
 }
 
 /// Says what a VCL leaves no room for.
@@ -190,12 +215,13 @@ fn host_help(text: &str) -> String {
     }
 }
 
+/// The rules of a site; a program has `decided` where it fetches, if it has one.
 fn rules(
     r: &mut Reader,
     table: &Table<'_>,
-    profile: Profile,
     presets: &Presets,
-    (origins, decided): (&mut SiteOrigins<'_, '_>, bool),
+    origins: &mut SiteOrigins<'_, '_>,
+    decided: bool,
 ) -> SiteRules {
     let mut settings = presets.settings(r);
     super::places::note_places(r, table, &["host", "purge", "redirect_https"], &mut settings);
@@ -219,7 +245,7 @@ fn rules(
     let is_answered = has_origin || has_files || table.item("origin").is_some();
     presets.check_against(r, table, &settings, is_answered);
     let mut routes: Vec<(RouteRules, Span)> = Vec::new();
-    let tables = table.item("route").map(|item| r.tables(&item, &keys::ROUTE)).unwrap_or_default();
+    let tables = table.item("route").map(|item| r.tables(&item, &ROUTE)).unwrap_or_default();
     for table in &tables {
         let before = r.found.len();
         let (mut route, span) = route(r, table, settings.inherit());
@@ -244,7 +270,7 @@ fn rules(
         of_presets.iter_mut().for_each(|route| origins.keep_times(&mut route.settings));
     }
     routes.append(&mut of_presets);
-    SiteRules { profile, routes, settings, ..SiteRules::default() }
+    SiteRules { routes, settings, ..SiteRules::default() }
 }
 
 fn warn_of_shadowed(

@@ -8,18 +8,74 @@ use origin::OriginConfig;
 use policy::answer::Redirect;
 use toml::de::DeValue;
 
-use crate::keys;
+use crate::keys::{BOOLEAN, Key, PATHS, Section, TABLE, keys};
 use crate::model::{Certificates, ClientFiles, ListenSpec, OriginTls, PairFiles, Place, SiteTls};
 use crate::reader::{Item, Reader, Table};
 
+pub(crate) const TLS: Section = Section {
+    title: "[tls]",
+    about: "The certificate of sites that have none of their own, and of clients that name no host \
+            or one without certificate. Without it such clients are refused. Files are read again \
+            within a second of a change; what does not fit together changes nothing.",
+    keys: || {
+        let mut keys = pair_keys();
+        keys.append(&mut keys! {
+            "acme", TABLE, "none", "Certificates from an authority, for hosts that have none in files: see `[tls.acme]`.";
+            "ocsp", BOOLEAN, "true", "Whether handshakes show an authority's word that the certificate is good (OCSP stapling), for every certificate, those of sites included, that names a responder and comes with its issuer's.";
+        });
+        keys
+    },
+    ..Section::EMPTY
+};
+
+pub(crate) const SITE_TLS: Section = Section {
+    title: "[site.tls]",
+    about: "A site's certificates, and how its clients are checked.",
+    keys: || {
+        let mut keys = pair_keys();
+        keys.append(&mut keys! {
+            "client_ca", "a path", "none", "PEM file with the authorities that sign clients' certificates; with it, clients are checked.";
+            "acme", BOOLEAN, "whether it has no certificate", "Whether certificates are ordered as `[tls.acme]` says; `true` orders them even where those of `[tls]` are good for the hosts.";
+            "client_fields", "a list of \"x-ssl\" and \"client-cert\"", "[\"x-ssl\"]", "How origins are told of a client's certificate: in X-SSL-Client-Verify (`SUCCESS` or `NONE`), X-SSL-Client-S-DN and X-SSL-Client-Fingerprint, in Client-Cert (RFC 9440), or, `[]`, not at all. Where they are told, answers are kept only if the origin says that they are for all.";
+            "client_auth", "\"require\" or \"optional\"", "\"require\"", "Whether a client must have a certificate, or one that it shows need only be good. Requests over plain connections are refused where one is required.";
+        });
+        keys
+    },
+    ..Section::EMPTY
+};
+
+pub(crate) const ORIGIN_TLS: Section = Section {
+    title: "[origin.tls]",
+    about: "TLS to `https://` servers. Their certificates are verified, name included; the handshake is \
+            part of `connect_timeout`.",
+    keys: || {
+        keys! {
+            "ca", "a path", "the system's", "PEM file with the authorities trusted.";
+            "sni", "a string", "the server's name", "The name that is asked for and that the certificate must be for.";
+            "cert", "a path", "none", "PEM file with a certificate shown to servers that ask for one.";
+            "key", "a path", "none", "PEM file with its private key.";
+            "verify", BOOLEAN, "true", "Whether certificates are verified. Without it anyone on the way can read and change everything.";
+        }
+    },
+    ..Section::EMPTY
+};
+
+/// A certificate and its key, in `[tls]` and in `[site.tls]`.
+pub(super) fn pair_keys() -> Vec<Key> {
+    keys! {
+        "cert", PATHS, "none", "PEM files, each a certificate followed by its chain; with several, a client gets the first it can check, elliptic curves before RSA.";
+        "key", PATHS, "none", "PEM files with the private keys, in the order of `cert`.";
+    }
+}
+
 /// `[tls]`, its keys checked already.
 pub(super) fn table<'a>(top: &Table<'a>) -> Option<Table<'a>> {
-    Reader::known_table(&top.item("tls")?, &keys::TLS)
+    Reader::known_table(&top.item("tls")?, &TLS)
 }
 
 /// The certificates of `[tls]`.
 pub(super) fn default_pairs(r: &mut Reader, top: &Table<'_>) -> Certificates {
-    let table = top.item("tls").and_then(|item| r.table(&item, &keys::TLS));
+    let table = top.item("tls").and_then(|item| r.table(&item, &TLS));
     table.map(|table| pairs(r, &table)).unwrap_or_default()
 }
 
@@ -31,7 +87,7 @@ pub(super) fn ocsp(r: &mut Reader, top: &Table<'_>) -> bool {
 
 /// `[site.tls]`.
 pub(super) fn site(r: &mut Reader, site: &Table<'_>) -> SiteTls {
-    let Some(table) = site.item("tls").and_then(|item| r.table(&item, &keys::SITE_TLS)) else {
+    let Some(table) = site.item("tls").and_then(|item| r.table(&item, &SITE_TLS)) else {
         return SiteTls::default();
     };
     let pairs = pairs(r, &table);
@@ -88,7 +144,7 @@ pub(super) fn origin(
         let place = r.lasting(&origin.span);
         return used.then(|| plain_origin(place));
     };
-    let table = r.table(&item, &keys::ORIGIN_TLS)?;
+    let table = r.table(&item, &ORIGIN_TLS)?;
     if !used {
         r.warning(item.span.clone(), "none of the servers speaks TLS").help =
             Some("write their URLs with https://".to_owned());
@@ -168,43 +224,6 @@ pub(super) fn redirect(r: &mut Reader, site: &Table<'_>, port: Option<u16>) -> O
     };
     // Without a TLS listener of ours a proxy in front ends TLS, and says so in X-Forwarded-Proto.
     to_https(u16::try_from(code).ok()?, port)
-}
-
-/// `hsts`: the field's value.
-pub(super) fn hsts(r: &mut Reader, site: &Table<'_>) -> Option<String> {
-    const TWO_YEARS_MS: u64 = 2 * 365 * 24 * 3_600_000;
-    let item = site.item("hsts")?;
-    let (mut max_age_ms, mut flags) = (TWO_YEARS_MS, [false; 2]);
-    match item.value {
-        DeValue::Boolean(false) => return None,
-        DeValue::Boolean(true) => {}
-        DeValue::Table(_) => {
-            let table = r.table(&item, &keys::HSTS)?;
-            if let Some(item) = table.item("max_age") {
-                max_age_ms = r.duration(&item)?;
-            }
-            for (name, flag) in ["subdomains", "preload"].into_iter().zip(&mut flags) {
-                *flag = table.item(name).and_then(|item| r.boolean(&item)).unwrap_or(false);
-            }
-        }
-        DeValue::String(_) => {
-            let known = r.duration(&item);
-            if known.is_none()
-                && let Some(found) = r.found.last_mut()
-            {
-                found.help.get_or_insert_with(|| "write true, or how long: \"1y\"".to_owned());
-            }
-            max_age_ms = known?;
-        }
-        _ => {
-            r.wrong_type(&item);
-            return None;
-        }
-    }
-    let [subdomains, preload] = flags;
-    let subdomains = if subdomains { "; includeSubDomains" } else { "" };
-    let preload = if preload { "; preload" } else { "" };
-    Some(format!("max-age={}{subdomains}{preload}", max_age_ms / 1000))
 }
 
 fn client(r: &mut Reader, table: &Table<'_>) -> Option<ClientFiles> {

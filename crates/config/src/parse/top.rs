@@ -4,11 +4,14 @@ use base::units;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{limits, listen, logs, origins, sites};
+use super::{
+    compression, disk, health, limits, listen, log_ring, logs, origins, ports, sites, tracing,
+};
 use crate::diagnostic::Severity;
-use crate::keys;
+use crate::keys::{BOOLEAN, Fixed, Section, TABLE, TEXTS};
 use crate::model::{CacheStatus, Config, MemoryConfig, MemorySize, Programs, Run};
-use crate::reader::{Item, Reader, Table};
+use crate::reader::{Item, Reader};
+use crate::rows::{self, Row, put, rows};
 
 /// Least memory that a cache is of use with.
 const MEMORY_MIN: u64 = 8 << 20;
@@ -16,9 +19,104 @@ const MEMORY_MIN: u64 = 8 << 20;
 /// Threads beyond which a number is a mistake.
 pub(crate) const WORKERS_MAX: u64 = 1024;
 
+pub(crate) const TOP: Section = Section {
+    title: "",
+    about: "Keys that stand before the first `[table]`, and the tables themselves.",
+    keys: || rows::keys(TOP_ROWS),
+    fixed: &[
+        Fixed { name: "listen", differs: |own, next| own.listen != next.listen },
+        Fixed { name: "workers", differs: |own, next| own.workers != next.workers },
+    ],
+    ..Section::EMPTY
+};
+
+const TOP_ROWS: &[Row<Config>] = rows! {
+    #own "listen", TEXTS, "\":80\"; with `[tls.acme]` also \":443 tls\"", "Where clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one; `:443 tls` for clients that speak TLS, `:80 h2c` for balancers that speak HTTP/2 without TLS; `:80 proxy` or `:443 tls proxy` behind a balancer that sends the PROXY protocol; `unix:/path` for a unix socket, with `mode=660` for its permissions; `fd:name` for sockets that systemd hands over.";
+    "http2", BOOLEAN, "true", "Whether clients that speak TLS may speak HTTP/2, which ALPN agrees on. Without TLS, HTTP/2 is spoken where `listen` says `h2c`.",
+        |r, item, to| put(&mut to.http2, r.boolean(item));
+    "raw_utf8", BOOLEAN, "true", "Whether a URL may have UTF-8 in it that is not escaped, as clients other than browsers send it. It is escaped before anything looks at it; without this it is refused with 400.",
+        |r, item, to| put(&mut to.raw_utf8, r.boolean(item));
+    "health_check", "a path", "none", "A path such as `/health` that is answered 200 when a request's Host names no site: for balancers that ask a server by its address. Sites are not asked.",
+        |r, item, to| to.health_check = health_check(r, item);
+    #own "workers", "a whole number or \"auto\"", "\"auto\"", "Core threads; `auto` is one per core the process may use.",
+        |r, item, to| to.workers = workers(r, item);
+    "profile", "\"safe\" or \"rfc\"", "\"safe\"", "Defaults of all sites: `safe` keeps what is personal apart and origins alive, `rfc` follows RFC 9111 to the letter.";
+    "trusted_proxies", TEXTS, "none", "Addresses or networks of proxies and balancers in front; `unix:` for those that connect over a unix socket. What they say of the client and its scheme is believed (see `client_field`), and only they get through to listeners with `proxy`.";
+    "client_field", "the name of a field", "\"X-Forwarded-For\"", "Where trusted proxies say who asked them: `X-Forwarded-For`, `Forwarded` (RFC 7239), or a field with one address such as `X-Real-IP` or `CF-Connecting-IP`. No other is believed.";
+    "forwarded", BOOLEAN, "false", "Whether origins are told who asks in `Forwarded` (RFC 7239) too, besides the `X-Forwarded-` fields.";
+    "x_cache", BOOLEAN, "false", "Whether responses say `X-Cache: HIT` or `MISS`.",
+        |r, item, to| put(&mut to.x_cache, r.boolean(item));
+    "cache_status", "\"on\", \"off\" or \"detail\"", "\"on\"", "The Cache-Status field (RFC 9211) of responses; `detail` also names the rule that decided.",
+        |r, item, to| put(&mut to.cache_status, cache_status(r, item));
+    "via", "a string", "\"larder\"", "Pseudonym in Via and Cache-Status.",
+        |r, item, to| put(&mut to.via, via(r, item));
+    "vcl", "an absolute path", "none", "The VCL that decides for every site which names none itself, in the place of all settings but `host`, `tls`, and those that guard it: `rate`, `concurrent`, `basic_auth` and `forward_auth`.",
+        |r, item, to| put(&mut to.vcl, program(r, item));
+    #own "access_log", "\"off\", \"stdout\", \"syslog\", a path, or a table", "\"off\"", "Where requests are logged.",
+        |r, item, to| to.access_log = logs::access_log(r, item);
+    #own "error_log", "\"stderr\", \"syslog\", a path, or a table", "\"stderr\"", "Where the daemon says what happens to it; see `[error_log]`.",
+        |r, item, to| put(&mut to.error_log, logs::error_log(r, item));
+    #own "log_ring", "\"off\", a size, or a table", "\"32MiB\"", "Memory for records of the last requests, in which `larder log`, `top` and `hist` look; see `[log_ring]`.",
+        |r, item, to| to.log_ring = log_ring::log_ring(r, item);
+    #own "memory", TABLE, "none", "See `[memory]`.",
+        |r, item, to| rows::read_table(r, item, &MEMORY, MEMORY_ROWS, &mut to.memory);
+    #own "disk", TABLE, "none", "A cache on disk below the one in memory: see `[disk]`.",
+        |r, item, to| to.disk = disk::disk(r, item);
+    #own "run", TABLE, "none", "See `[run]`.",
+        |r, item, to| put(&mut to.run, run(r, item));
+    #own "admin", TABLE, "none", "See `[admin]`.";
+    #own "health", TABLE, "none", "See `[health]`.",
+        |r, item, to| {
+            rows::read_table(r, item, &health::HEALTH, health::HEALTH_ROWS, &mut to.health);
+        };
+    #own "metrics", TABLE, "none", "See `[metrics]`.";
+    #own "varnish_cli", TABLE, "none", "See `[varnish_cli]`.",
+        |r, item, to| to.varnish_cli = ports::varnish_cli(r, item);
+    #own "htcp", TABLE, "none", "See `[htcp]`.",
+        |r, item, to| to.htcp = ports::htcp(r, item);
+    #own "cluster", TABLE, "none", "See `[cluster]`.";
+    "neighbour", "a list of tables", "none", "Other caches that are told of what is invalidated here, and asked for what is missing: see `[[neighbour]]`.";
+    #own "tracing", TABLE, "none", "See `[tracing]`.",
+        |r, item, to| to.tracing = tracing::tracing(r, item);
+    "compression", TABLE, "none", "See `[compression]`.",
+        |r, item, to| to.compression = compression::compression(r, item);
+    #own "tls", TABLE, "none", "See `[tls]`.";
+    "limits", TABLE, "none", "See `[limits]`.";
+    "origin", "a list of tables", "none", "See `[[origin]]`.";
+    "site", "a list of tables", "none", "See `[[site]]`; at least one.";
+};
+
+pub(crate) const MEMORY: Section = Section {
+    title: "[memory]",
+    about: "The memory cache.",
+    keys: || rows::keys(MEMORY_ROWS),
+    ..Section::EMPTY
+};
+
+const MEMORY_ROWS: &[Row<MemoryConfig>] = rows! {
+    "size", "a size (\"1GiB\"), a percentage (\"50%\") or \"auto\"", "\"auto\"", "What the daemon may take for its cache. Nine tenths are given to stored responses with everything that belongs to them, the rest to what the allocator loses between them. Percentages are of the machine's memory or of the control group's limit, `auto` is half of that.",
+        memory_size;
+};
+
+pub(crate) const RUN: Section = Section {
+    title: "[run]",
+    about: "As whom the daemon runs that root has started. Read when the daemon starts; a reload does not change \
+            it.",
+    keys: || rows::keys(RUN_ROWS),
+    fixed: &[Fixed { name: "[run]", differs: |own, next| own.run != next.run }],
+    ..Section::EMPTY
+};
+
+const RUN_ROWS: &[Row<Run>] = rows! {
+    "user", "a string", "\"larder\" if there is such a user, else \"nobody\"", "The user that the daemon becomes once its ports are open, with the groups it is a member of. Only `root` keeps it root.",
+        |r, item, to| to.user = account(r, item);
+    "group", "a string", "the user's", "Its group.",
+        |r, item, to| to.group = account(r, item);
+};
+
 /// Reads the whole document; `None` when something in it cannot be used.
 pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<Config> {
-    let top = r.top(document);
+    let top = r.document(document, &TOP);
     r.is_partial = r.is_one_file() && super::cluster::shares_configuration(&top);
     let limits = limits::limits(r, &top);
     let profile = top.item("profile").and_then(|item| sites::profile(r, &item)).unwrap_or_default();
@@ -42,58 +140,40 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     let ocsp = super::tls::ocsp(r, &top);
     let acme = super::acme::acme(r, &top, &listen);
     super::certificates::check(r, &top, &listen, &certificates, acme.as_ref(), &sites);
-    let metrics = super::health::metrics(r, &top, &certificates);
+    let metrics = health::metrics(r, &top, &certificates);
     let cluster = super::cluster::cluster(r, &top);
     super::cluster::check(r, &top, cluster.as_ref(), &listen, acme.as_ref());
-    Some(Config {
+    let mut config = Config {
         listen,
         trusted_proxies: fronts.trusted,
-        http2: top.item("http2").and_then(|item| r.boolean(&item)).unwrap_or(true),
-        raw_utf8: top.item("raw_utf8").and_then(|item| r.boolean(&item)).unwrap_or(true),
-        health_check: top.item("health_check").and_then(|item| health_check(r, &item)),
-        workers: top.item("workers").and_then(|item| workers(r, &item)),
         profile,
-        memory: memory(r, &top),
-        disk: super::disk::disk(r, &top),
         admin,
-        health: super::health::health(r, &top),
         metrics,
-        varnish_cli: super::ports::varnish_cli(r, &top),
-        htcp: super::ports::htcp(r, &top),
         cluster,
         neighbours,
-        tracing: super::tracing::tracing(r, &top),
-        compression: super::compression::compression(r, &top),
-        vcl: programs(r, &top),
-        folders: std::mem::take(&mut r.folders),
-        sockets: std::mem::take(&mut r.sockets),
-        hosts: std::mem::take(&mut r.hosts),
         limits,
-        run: run(r, &top),
-        access_log: logs::access_log(r, &top),
-        error_log: logs::error_log(r, &top),
-        log_ring: super::log_ring::log_ring(r, &top),
         origins,
         origin_tls,
         sites,
         certificates,
         ocsp,
         acme,
-        x_cache: top.item("x_cache").and_then(|item| r.boolean(&item)).unwrap_or(false),
-        cache_status: top
-            .item("cache_status")
-            .and_then(|item| cache_status(r, &item))
-            .unwrap_or_default(),
-        via: top.item("via").and_then(|item| via(r, &item)).unwrap_or_else(|| "larder".to_owned()),
-    })
+        ..Config::default()
+    };
+    config.memory.place = r.lasting(&top.span);
+    rows::read(r, &top, TOP_ROWS, &mut config);
+    if top.item("disk").is_none() {
+        disk::check_uses(r);
+    }
+    config.folders = std::mem::take(&mut r.folders);
+    config.sockets = std::mem::take(&mut r.sockets);
+    config.hosts = std::mem::take(&mut r.hosts);
+    Some(config)
 }
 
 /// The program that decides for all sites that name none themselves.
-fn programs(r: &mut Reader, top: &Table<'_>) -> Programs {
-    match super::tls::path_of(r, top, "vcl") {
-        Some((path, place)) => Programs::File(path, place),
-        None => Programs::None,
-    }
+fn program(r: &mut Reader, item: &Item<'_>) -> Option<Programs> {
+    super::tls::path(r, item).map(|(path, place)| Programs::File(path, place))
 }
 
 fn workers(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
@@ -103,41 +183,30 @@ fn workers(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
     }
 }
 
-fn memory(r: &mut Reader, top: &Table<'_>) -> MemoryConfig {
-    let item = top
-        .item("memory")
-        .and_then(|item| r.table(&item, &keys::MEMORY))
-        .and_then(|table| table.item("size"));
-    let size = item.as_ref().and_then(|item| memory_size(r, item));
-    let span = item.map_or_else(|| top.span.clone(), |item| item.span);
-    let place = r.lasting(&span);
-    MemoryConfig { size: size.unwrap_or_default(), place }
+fn run(r: &mut Reader, item: &Item<'_>) -> Option<Run> {
+    let table = r.table(item, &RUN)?;
+    let span = table.item("user").map_or_else(|| table.span.clone(), |item| item.span);
+    let place = Some(crate::Place { file: r.source.clone(), span });
+    let mut run = Run { place, ..Run::default() };
+    rows::read(r, &table, RUN_ROWS, &mut run);
+    Some(run)
 }
 
-fn run(r: &mut Reader, top: &Table<'_>) -> Run {
-    let table = top.item("run").and_then(|item| r.table(&item, &keys::RUN));
-    let Some(table) = table else { return Run::default() };
-    let mut name = |key| {
-        let item = table.item(key)?;
-        let text = r.text(&item)?;
-        let good = !text.is_empty() && !text.contains(['\0', ':', '/']);
-        r.check(&item, good.then(|| text.to_owned()).ok_or("takes the name of one"))
-    };
-    let (user, group) = (name("user"), name("group"));
-    let span = table.item("user").map_or_else(|| table.span.clone(), |item| item.span);
-    Run { user, group, place: Some(crate::Place { file: r.source.clone(), span }) }
+/// The name of a user or a group.
+fn account(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+    let text = r.text(item)?;
+    let good = !text.is_empty() && !text.contains(['\0', ':', '/']);
+    r.check(item, good.then(|| text.to_owned()).ok_or("takes the name of one"))
 }
 
 /// `auto`, a percentage or a size.
-fn memory_size(r: &mut Reader, item: &Item<'_>) -> Option<MemorySize> {
-    match item.value {
+fn memory_size(r: &mut Reader, item: &Item<'_>, memory: &mut MemoryConfig) {
+    let size = match item.value {
         DeValue::String(text) => r.check(item, parse_memory(text)),
         // A number of bytes, or of the wrong type altogether.
-        _ => {
-            let bytes = r.size(item)?;
-            r.check(item, enough(bytes))
-        }
-    }
+        _ => r.size(item).and_then(|bytes| r.check(item, enough(bytes))),
+    };
+    *memory = MemoryConfig { size: size.unwrap_or_default(), place: r.lasting(&item.span) };
 }
 
 /// Reads `auto`, a percentage or a size.

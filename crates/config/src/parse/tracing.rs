@@ -7,22 +7,52 @@ use policy::headers::{FieldName, FieldValue};
 use toml::de::DeValue;
 
 use super::tls::{path, path_of};
-use crate::keys;
+use crate::keys::{Fixed, Section, keys};
 use crate::model::{FieldSource, OriginTls, Tracing};
-use crate::reader::{Item, Reader, Table};
+use crate::reader::{Item, Reader};
 
 /// OTLP's port over HTTP; over HTTPS collectors have that of HTTPS.
 const PORT: u16 = 4318;
 
-/// The end of the URL that a collector takes traces at (OTLP, "OTLP/HTTP Request").
-const TRACES: &str = "/v1/traces";
-
 /// Fields that say what the body is.
 const OF_BODY: [&[u8]; 2] = [b"Content-Type", b"Content-Encoding"];
 
-pub(super) fn tracing(r: &mut Reader, top: &Table<'_>) -> Option<Tracing> {
-    let item = top.item("tracing")?;
-    let table = r.table(&item, &keys::TRACING)?;
+pub(crate) const TRACING: Section = Section {
+    title: "[tracing]",
+    about: "Traces: W3C trace context towards origins, and spans for a collector (OTLP over HTTP, \
+            as protobuf), made of what the log ring has. A trace that a client brings goes on, and \
+            its own word counts for whether it is sampled. Without the table at the start, a \
+            restart is needed to have it.",
+    keys: || {
+        keys! {
+            "endpoint", "a URL", "required", "The collector, such as \"http://127.0.0.1:4318\" or \"https://otlp.example.com\"; the port is 4318 unless it is said, with https 443. `/v1/traces` is added.";
+            "ca", "an absolute path", "the system's", "PEM file with the authorities that the collector's certificate is verified by.";
+            "headers", "a table such as { api-key = { file = \"/etc/larder/api-key\" } }", "none", "Fields that each request to the collector has: names, and values or files with them: see `{ file }`. They are shown nowhere.";
+            "compression", "\"gzip\" or \"none\"", "\"gzip\"", "The coding of requests.";
+            "sample", "a number from 0 to 1", "0.01", "The share of requests that bring no trace for which one is begun.";
+        }
+    },
+    fixed: &[Fixed {
+        name: "[tracing]",
+        // Records in the ring have what traces are made of, or have it not.
+        differs: |own, next| own.tracing.is_none() && next.tracing.is_some(),
+    }],
+    ..Section::EMPTY
+};
+
+pub(crate) const FIELD_FILE: Section = Section {
+    title: "{ file }",
+    about: "The value of a field in `[tracing] headers`, where no configuration is to have it.",
+    keys: || {
+        keys! {
+            "file", "an absolute path", "required", "File with the whole value in one line, such as `Bearer ...`. Read at a start and at each reload, by the daemon's user or root; a file that everyone may read is refused.";
+        }
+    },
+    ..Section::EMPTY
+};
+
+pub(super) fn tracing(r: &mut Reader, item: &Item<'_>) -> Option<Tracing> {
+    let table = r.table(item, &TRACING)?;
     let sample = match table.item("sample") {
         Some(item) => sample(r, &item),
         None => Some(0.01),
@@ -32,7 +62,7 @@ pub(super) fn tracing(r: &mut Reader, top: &Table<'_>) -> Option<Tracing> {
     let headers = table.item("headers").map(|item| headers(r, &item)).unwrap_or_default();
     let ca = path_of(r, &table, "ca");
     let Some(endpoint) = table.item("endpoint") else {
-        r.error(item.span, "[tracing] needs `endpoint`").help =
+        r.error(item.span.clone(), "[tracing] needs `endpoint`").help =
             Some("such as endpoint = \"http://127.0.0.1:4318\"".to_owned());
         return None;
     };
@@ -61,7 +91,8 @@ pub(super) fn tracing(r: &mut Reader, top: &Table<'_>) -> Option<Tracing> {
     Some(Tracing { server, tls, path, headers, gzip: gzip.unwrap_or(true), sample: sample? })
 }
 
-/// The server, and the path in front of [`TRACES`] without a slash at its end. An error may say
+/// The server, and the path in front of [`Tracing::END`] without a slash at its end. An error may
+/// say
 /// what is wrong with the server.
 fn split(url: &str) -> Result<(ServerConfig, &str), Option<ServerUrlError>> {
     let (scheme, rest) = url.split_once("://").ok_or(None)?;
@@ -76,7 +107,7 @@ fn split(url: &str) -> Result<(ServerConfig, &str), Option<ServerUrlError>> {
         false => parse_server(&format!("{scheme}://{authority}")),
     };
     let path = path.trim_end_matches('/');
-    let path = path.strip_suffix(TRACES).unwrap_or(path).trim_end_matches('/');
+    let path = path.strip_suffix(Tracing::END).unwrap_or(path).trim_end_matches('/');
     server.map(|server| (server, path)).map_err(Some)
 }
 
@@ -129,7 +160,7 @@ fn headers(r: &mut Reader, item: &Item<'_>) -> Vec<(FieldName, FieldSource)> {
 
 /// `{ file = "..." }`.
 fn from_file(r: &mut Reader, value: &Item<'_>) -> Option<FieldSource> {
-    let table = r.table(value, &keys::FIELD_FILE)?;
+    let table = r.table(value, &FIELD_FILE)?;
     let Some(item) = table.item("file") else {
         r.error(table.span, "a value is a text, or in a file").help =
             Some("{ file = \"/etc/larder/api-key\" }".to_owned());

@@ -1,7 +1,8 @@
 //! The table of keys and the parser know the same keys.
 
-use crate::keys::{SECTIONS, Section};
+use crate::keys::Section;
 use crate::load_str;
+use crate::parse::SECTIONS;
 
 /// Lines that open a section: its title, below the title of its parent table if it has one.
 fn opening(section: &Section) -> String {

@@ -52,7 +52,7 @@ fn a_neighbour_that_is_asked_is_one_server() {
 
 #[test]
 fn every_dialect_is_in_the_table_of_keys() {
-    let key = crate::keys::NEIGHBOUR.key("dialect").expect("a key");
+    let key = crate::parse::NEIGHBOUR.key("dialect").expect("a key");
     for (dialect, name, _) in NeighbourDialect::ALL {
         let is_said =
             key.about.contains(&format!("`{name}`")) && key.takes.contains(&format!("\"{name}\""));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::rate::Pace;
 use policy::Per;
 
 use super::*;
@@ -20,7 +21,8 @@ fn limits_are_read_and_a_route_shares_its_site_s() {
     ));
     let rules = &config.sites[0].rules;
     let site = rules.settings.rate.as_ref().expect("rates");
-    assert_eq!((site[0].requests, site[0].burst, site[0].queue), ((10, 1000), 20, 5));
+    let pace = Pace { count: 10, per_ms: 1000 };
+    assert_eq!((site[0].requests, site[0].burst, site[0].queue), (pace, 20, 5));
     assert_eq!((site[0].terms.per.clone(), site[0].terms.status), (Per::Address, None));
     assert!(matches!(site[1].terms.per, Per::Field(_)) && site[1].terms.exempt.len() == 1);
     let crowd = rules.settings.concurrent.as_ref().expect("a limit");
@@ -31,7 +33,8 @@ fn limits_are_read_and_a_route_shares_its_site_s() {
     // The same ones, not equal ones: they count together.
     assert!(Arc::ptr_eq(site, a.rate.as_ref().expect("its site's")));
     assert!(Arc::ptr_eq(crowd, a.concurrent.as_ref().expect("its site's")));
-    assert_eq!(b.rate.as_ref().expect("its own")[0].requests, (5, 60_000));
+    let pace = Pace { count: 5, per_ms: 60_000 };
+    assert_eq!(b.rate.as_ref().expect("its own")[0].requests, pace);
     assert!(b.concurrent.is_none());
     let shown = show(&config);
     for line in ["10/s, burst 20, queue 5 per address", "8 per site (only counted)"] {

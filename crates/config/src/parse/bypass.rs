@@ -1,0 +1,137 @@
+//! `[site.bypass]`.
+
+use policy::headers::{FieldName, FieldValue};
+use policy::pattern::{NamePattern, PathPattern, PatternError};
+use policy::rules::{Bypass, Settings};
+use policy::value::ValuePattern;
+use toml::de::DeValue;
+
+use super::lists::{field_name, field_names};
+use crate::keys::{Section, TEXTS};
+use crate::reader::{Item, Reader, Span};
+use crate::rows::{self, Row, rows};
+
+pub(crate) const BYPASS: Section = Section {
+    title: "[site.bypass]",
+    about: "Requests that go past the cache, as seen after cookies and parameters were removed.",
+    keys: || rows::keys(BYPASS_ROWS),
+    ..Section::EMPTY
+};
+
+const BYPASS_ROWS: &[Row<Passing>] = rows! {
+    "path", TEXTS, "none", "Paths, as in `[[site.route]]`.",
+        |r, item, to| {
+            each(r, item, &mut to.reasons, |text| PathPattern::parse(text).map(Bypass::Path));
+        };
+    "cookie", TEXTS, "none", "Names of cookies, `prefix*`, `*suffix` or `*part*`.",
+        |r, item, to| {
+            each(r, item, &mut to.reasons, |text| NamePattern::cookie(text).map(Bypass::Cookie));
+        };
+    "query", "true, false, a string, a list of strings, or a table of values", "none", "Names of parameters, or `prefix*`; `true` for every request with a query, `false` for none (a route forgets what its site says). In a table, each with the values it must have (whole, `prefix*`, or `~ regex` as in paths), or `true` for any.",
+        query;
+    "header", "a string, a list of strings, or a table of values", "none", "Names of header fields; in a table, each with the value it must have, or `true` for any.",
+        |r, item, to| headers(r, item, &mut to.reasons);
+    "unless", TEXTS, "none", "Header fields: a request with one of them is passed for its path alone, since it says by it what its answer is for. The field belongs into `cache.key_headers`.",
+        |r, item, to| to.unless.extend(field_names(r, item));
+};
+
+/// Changes `settings` as `bypass` says.
+pub(super) fn bypass(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
+    if matches!(item.value, DeValue::Boolean(false)) {
+        settings.bypass.clear();
+        return;
+    }
+    let mut passing = Passing::default();
+    rows::read_table(r, item, &BYPASS, BYPASS_ROWS, &mut passing);
+    settings.bypass_unless.extend(passing.unless);
+    if passing.forgets_query {
+        settings.bypass.retain(|b| !matches!(b, Bypass::AnyQuery | Bypass::Query(..)));
+    }
+    // Presets that are used together have some rules in common.
+    let known: Vec<String> = settings.bypass.iter().map(ToString::to_string).collect();
+    passing.reasons.retain(|reason| !known.contains(&reason.bypass.to_string()));
+    for Reason { bypass, span } in passing.reasons {
+        settings.places.note(format!("bypass {bypass}"), r.place(&span));
+        settings.bypass.push(bypass);
+    }
+}
+
+/// A reason, and where it is written.
+struct Reason {
+    bypass: Bypass,
+    span: Span,
+}
+
+/// The reasons that `bypass` names.
+#[derive(Default)]
+struct Passing {
+    reasons: Vec<Reason>,
+    /// Reasons to do with the query that were there before are forgotten.
+    forgets_query: bool,
+    unless: Vec<FieldName>,
+}
+
+/// Adds a reason for each string of a list.
+fn each(
+    r: &mut Reader,
+    item: &Item<'_>,
+    found: &mut Vec<Reason>,
+    parse: fn(&str) -> Result<Bypass, PatternError>,
+) {
+    for (text, item) in r.texts(item) {
+        found.extend(r.check(&item, parse(text)).map(|bypass| Reason { bypass, span: item.span }));
+    }
+}
+
+fn query(r: &mut Reader, item: &Item<'_>, to: &mut Passing) {
+    let found = &mut to.reasons;
+    let any = |name| Bypass::Query(name, None);
+    if let Some(pairs) = item.pairs() {
+        for (name, span, item) in pairs {
+            let name = NamePattern::query(name)
+                .map_err(|why| r.error(span, format!("`{}`: {why}", name.escape_debug())));
+            let Ok(name) = name else { continue };
+            if matches!(item.value, DeValue::Boolean(true)) {
+                found.push(Reason { bypass: any(name), span: item.span });
+                continue;
+            }
+            for (text, item) in r.texts(&item) {
+                let value = r.check(&item, ValuePattern::parse(text));
+                let bypass = value.map(|value| Bypass::Query(name.clone(), Some(value)));
+                found.extend(bypass.map(|bypass| Reason { bypass, span: item.span }));
+            }
+        }
+        return;
+    }
+    match item.value {
+        DeValue::Boolean(true) => {
+            found.push(Reason { bypass: Bypass::AnyQuery, span: item.span.clone() });
+        }
+        DeValue::Boolean(false) => to.forgets_query = true,
+        _ => each(r, item, found, |text| {
+            NamePattern::query(text).map(|name| Bypass::Query(name, None))
+        }),
+    }
+}
+
+fn headers(r: &mut Reader, item: &Item<'_>, found: &mut Vec<Reason>) {
+    let Some(pairs) = item.pairs() else {
+        for (text, item) in r.texts(item) {
+            if let Some(name) = r.check(&item, FieldName::parse(text)) {
+                found.push(Reason { bypass: Bypass::Header(name, None), span: item.span });
+            }
+        }
+        return;
+    };
+    for (name, span, item) in pairs {
+        let Some(name) = field_name(r, name, span) else { continue };
+        let bypass = match item.value {
+            DeValue::Boolean(true) => Some(Bypass::Header(name, None)),
+            _ => {
+                let value = r.text(&item).and_then(|text| r.check(&item, FieldValue::parse(text)));
+                value.map(|v| Bypass::Header(name, Some(v.as_bytes().to_vec())))
+            }
+        };
+        found.extend(bypass.map(|bypass| Reason { bypass, span: item.span }));
+    }
+}

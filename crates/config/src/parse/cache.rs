@@ -1,0 +1,166 @@
+//! `[site.cache]`.
+
+use codec::dictionary::MatchPattern;
+use message::Status;
+use message::store::StatusMatch;
+use policy::StoreIn;
+use policy::rules::{Browsers, Settings};
+use toml::de::DeValue;
+
+use super::lists::field_names;
+use crate::keys::{BOOLEAN, DURATION, Section, TEXTS};
+use crate::reader::{Item, Reader};
+use crate::rows::{self, Row, put, rows};
+
+pub(crate) const CACHE: Section = Section {
+    title: "[site.cache]",
+    about: "How long responses are good for that do not say so; `[site.route.cache]` for one route.",
+    keys: || rows::keys(CACHE_ROWS),
+    ..Section::EMPTY
+};
+
+const CACHE_ROWS: &[Row<Settings>] = rows! {
+    "ttl", "a duration, or a table such as { 200 = \"1s\", 4xx = \"1m\" }", "none", "Lifetime of responses that name none, from 100ms up, by status: `2xx` for a class, `any` for all; `0s` for none. A duration alone is for 200, 301 and 302, as in nginx.",
+        ttl;
+    "heuristic", DURATION, "\"1d\"", "Longest lifetime guessed from Last-Modified; `0s` for no guess.",
+        |r, item, to| to.heuristic_ms = r.duration(item);
+    "heuristic_html", DURATION, "\"10m\"", "The same of pages in HTML, where it is shorter; 1d in the rfc profile. Nothing is guessed beside `Pragma: no-cache`.",
+        |r, item, to| to.heuristic_html_ms = r.duration(item);
+    "stale_while_revalidate", DURATION, "\"10s\"", "How long past its lifetime a response is served while one fetch refreshes it (grace); 0 in the rfc profile.",
+        |r, item, to| to.grace_ms = r.duration(item);
+    "stale_if_error", DURATION, "\"1d\"", "How long past its lifetime a response stands in for an error of the origin; 0 in the rfc profile.",
+        |r, item, to| to.stale_if_error_ms = r.duration(item);
+    "stale_if_unreachable", DURATION, "\"1d\"", "How long past its lifetime a response is served while the origin is out of reach.",
+        |r, item, to| to.stale_if_unreachable_ms = r.duration(item);
+    "drop_set_cookie", BOOLEAN, "false", "Whether Set-Cookie is removed from responses that the origin marked as shared and gave a lifetime (`public, max-age=60`), so that they are stored; otherwise Set-Cookie keeps a response from being stored.",
+        |r, item, to| put(&mut to.drop_set_cookie, r.boolean(item));
+    "dictionary", "a pattern of paths such as \"/js/app.*.js\"", "none", "Adds `Use-As-Dictionary` with this pattern to responses that are stored, with 200 and without such a field: clients may have later ones that match it as what differs from them (RFC 9842).",
+        |r, item, to| to.dictionary = dictionary(r, item);
+    "key_headers", TEXTS, "none", "Header fields of requests whose values are part of the cache key.",
+        |r, item, to| to.key_headers.extend(field_names(r, item));
+    "match_type", BOOLEAN, "false", "Whether only what has the Content-Type that its path's suffix stands for is stored (`.css` as `text/css`), and nothing below a path with `;` or an escaped delimiter: for rules that go by suffix.",
+        |r, item, to| put(&mut to.match_type, r.boolean(item));
+    "match_headers", TEXTS, "none", "Header fields that a response must have with the value that its request has, to be stored: an application that names the key it has made an answer for (Magento's `X-Magento-Cache-Id`). Requests without the field are not concerned.",
+        |r, item, to| to.match_headers.extend(field_names(r, item));
+    "not_stored", TEXTS, "none", "Statuses of responses that are never stored, whatever the origin says: `404`, `5xx`, `any`.",
+        |r, item, to| to.not_stored = statuses(r, item);
+    "browsers", "\"as_said\" or \"never\"", "\"as_said\"", "What browsers may do with responses that are not marked `private`: what these say, or `never` store them (`Cache-Control: no-store, no-cache, must-revalidate, max-age=0`), where purges reach this cache and no browser.",
+        |r, item, to| to.browsers = r.word(item, &BROWSERS).unwrap_or_default();
+    "store", "\"memory\", \"disk\" or \"both\"", "\"both\" where there is a `[disk]`", "Where responses are kept: `memory` alone; on `disk` as soon as memory has no room for them, whatever `[disk] admission` says; or in `both`, as that says.",
+        |r, item, to| put(&mut to.store, store(r, item));
+    "request_directives", "\"ignore\" or \"honour\"", "\"ignore\"", "Whether a client's Cache-Control (no-cache, no-store, max-age, min-fresh, max-stale) counts; `honour` in the rfc profile. only-if-cached always does.",
+        |r, item, to| {
+            let words = [("ignore", false), ("honour", true)];
+            to.honour_request_directives = r.word(item, &words);
+        };
+};
+
+/// The shortest lifetime but none: below it a cache only costs.
+const TTL_MIN_MS: u64 = 100;
+
+/// The words of `browsers`.
+const BROWSERS: [(&str, Browsers); 2] =
+    [("as_said", Browsers::AsSaid), ("never", Browsers::NeverStore)];
+
+/// Changes `settings` as `cache` says.
+pub(super) fn cache(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
+    if let DeValue::Boolean(on) = item.value {
+        settings.cache = *on;
+    } else if let Some(table) = r.table(item, &CACHE) {
+        settings.cache = true;
+        rows::read(r, &table, CACHE_ROWS, settings);
+    }
+}
+
+/// Statuses and classes of them.
+fn statuses(r: &mut Reader, item: &Item<'_>) -> Vec<StatusMatch> {
+    let mut found = Vec::new();
+    for (text, item) in r.texts(item) {
+        match status_match(text) {
+            Some(status) => found.push(status),
+            None => {
+                r.error(item.span, format!("`{text}` is no status that could be stored")).help =
+                    Some("write a status from 200 to 599, a class such as 5xx, or any".to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// Where responses are kept.
+fn store(r: &mut Reader, item: &Item<'_>) -> Option<StoreIn> {
+    let words = [("memory", StoreIn::Memory), ("disk", StoreIn::Disk), ("both", StoreIn::Both)];
+    let store = r.word(item, &words)?;
+    if store != StoreIn::Memory {
+        r.disk_uses.push(item.span.clone());
+    }
+    Some(store)
+}
+
+/// Statuses that a lifetime without any is for: those of nginx's `proxy_cache_valid`.
+const TTL_STATUSES: [u16; 3] = [200, 301, 302];
+
+fn ttl(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
+    let Some(pairs) = item.pairs() else {
+        if let Some(ms) = lifetime(r, item) {
+            for status in TTL_STATUSES.into_iter().filter_map(Status::new) {
+                settings.set_ttl(StatusMatch::Exact(status), ms);
+                settings.places.note(format!("cache.ttl.{status}"), r.place(&item.span));
+            }
+        }
+        return;
+    };
+    for (status, span, item) in pairs {
+        let Some(status) = status_match(status) else {
+            r.error(span, format!("`{status}` is no status that has a lifetime")).help =
+                Some("write a status from 200 to 599, a class such as 2xx, or any".to_owned());
+            continue;
+        };
+        if let Some(ms) = lifetime(r, &item) {
+            settings.set_ttl(status, ms);
+        }
+    }
+    // The first match counts: what speaks of fewer statuses comes first.
+    settings.ttl.sort_by_key(|(status, _)| match status {
+        StatusMatch::Exact(_) => 0,
+        StatusMatch::Class(_) => 1,
+        StatusMatch::Any => 2,
+    });
+}
+
+fn lifetime(r: &mut Reader, item: &Item<'_>) -> Option<u64> {
+    let ms = r.duration(item)?;
+    if ms > 0 && ms < TTL_MIN_MS {
+        r.error(item.span.clone(), "a lifetime is at least 100ms").help =
+            Some("\"0s\" keeps such responses from being stored".to_owned());
+        return None;
+    }
+    Some(ms)
+}
+
+fn status_match(text: &str) -> Option<StatusMatch> {
+    if text == "any" {
+        return Some(StatusMatch::Any);
+    }
+    if let Some(class) = text.strip_suffix("xx") {
+        return class.parse().ok().filter(|c| (2..=5).contains(c)).map(StatusMatch::Class);
+    }
+    // `parse` would take a sign too.
+    let digits = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
+    let code = text.parse().ok().filter(|code| digits && (200..=599).contains(code))?;
+    Status::new(code).map(StatusMatch::Exact)
+}
+
+/// The pattern of requests that a response may be a dictionary for.
+fn dictionary(r: &mut Reader, item: &Item<'_>) -> Option<Box<str>> {
+    let text = r.text(item)?;
+    let is_printable = text.bytes().all(|b| matches!(b, b' '..=b'~'));
+    if is_printable && MatchPattern::parse(text.as_bytes(), b"https://", b"/").is_some() {
+        return Some(text.into());
+    }
+    r.error(item.span.clone(), format!("`{text}` is no pattern of paths for a dictionary")).help = Some(
+        "write a path such as \"/js/app.*.js\" in which `*` is any text and `:name` one segment"
+            .to_owned(),
+    );
+    None
+}

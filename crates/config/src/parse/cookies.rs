@@ -1,0 +1,67 @@
+//! `[site.cookies]` and `[site.query]`: what is removed from requests, and what is in the key.
+
+use message::header::is_token;
+use policy::pattern::{NamePattern, PatternError};
+use policy::rules::{CookieRules, QueryRules};
+
+use crate::keys::{BOOLEAN, Section, TEXTS};
+use crate::reader::{Item, Reader};
+use crate::rows::{self, Row, put, rows};
+
+pub(crate) const COOKIES: Section = Section {
+    title: "[site.cookies]",
+    about: "Cookies of requests. What is left makes a request personal: it gets only what the origin \
+            marked as shared (`public`, `s-maxage`).",
+    keys: || rows::keys(COOKIES_ROWS),
+    ..Section::EMPTY
+};
+
+pub(super) const COOKIES_ROWS: &[Row<CookieRules>] = rows! {
+    "strip", TEXTS, "none", "Cookies removed from cacheable requests: a name, `prefix*`, `*suffix` or `*part*`.",
+        |r, item, to| to.strip.extend(names(r, item, NamePattern::cookie));
+    "strip_tracking", BOOLEAN, "true", "Whether known cookies of scripts (`_ga*`, `_fbp`, `sbjs_*`, ...) are removed, and those of balancers and guards against robots (`SERVERID`, `__cf_bm`, ...) do not count: these go with requests that pass or are personal, and are removed from others. False in the rfc profile.",
+        |r, item, to| to.strip_tracking = r.boolean(item);
+    "keep", TEXTS, "all", "The only cookies that count, beside those of `key`: a request with others is not personal for them, and they are removed from requests that are looked up. What passes keeps all its cookies.",
+        |r, item, to| to.keep.extend(names(r, item, NamePattern::cookie));
+    "key", TEXTS, "none", "Cookies whose values are part of the cache key; they do not make a request personal.",
+        cookie_key;
+};
+
+pub(crate) const QUERY: Section = Section {
+    title: "[site.query]",
+    about: "Query parameters of cacheable requests. What is removed from the key is removed from the \
+            forwarded request too.",
+    keys: || rows::keys(QUERY_ROWS),
+    ..Section::EMPTY
+};
+
+pub(super) const QUERY_ROWS: &[Row<QueryRules>] = rows! {
+    "strip", TEXTS, "none", "Parameters removed: a name, or `prefix*`.",
+        |r, item, to| to.strip.extend(names(r, item, NamePattern::query));
+    "strip_tracking", BOOLEAN, "true", "Whether known tracking parameters (`utm_*`, `gclid`, ...) are removed; false in the rfc profile.",
+        |r, item, to| to.strip_tracking = r.boolean(item);
+    "sort", BOOLEAN, "false", "Whether parameters are put in order of their names.",
+        |r, item, to| put(&mut to.sort, r.boolean(item));
+    "ignore", BOOLEAN, "false", "Whether the whole query is removed.",
+        |r, item, to| put(&mut to.ignore, r.boolean(item));
+};
+
+fn cookie_key(r: &mut Reader, item: &Item<'_>, cookies: &mut CookieRules) {
+    for (text, item) in r.texts(item) {
+        if !is_token(text.as_bytes()) || text.contains('*') {
+            r.error(item.span, format!("`{text}` is not the name of a cookie")).help =
+                Some("names in `key` are whole names".to_owned());
+        } else if !cookies.key.iter().any(|known| known == text) {
+            cookies.key.push(text.to_owned());
+        }
+    }
+}
+
+fn names(
+    r: &mut Reader,
+    item: &Item<'_>,
+    parse: fn(&str) -> Result<NamePattern, PatternError>,
+) -> Vec<NamePattern> {
+    let texts = r.texts(item);
+    texts.iter().filter_map(|(text, item)| r.check(item, parse(text))).collect()
+}

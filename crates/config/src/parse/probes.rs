@@ -1,0 +1,120 @@
+//! `[origin.probe]` and `[origin.eject]`: how the health of servers is found out.
+
+use origin::{EjectConfig, ProbeConfig};
+
+use crate::keys::{COUNT, DURATION, Section, TEXTS};
+use crate::reader::{Item, Reader};
+use crate::rows::{self, Row, put, rows};
+
+pub(crate) const PROBE: Section = Section {
+    title: "[origin.probe]",
+    about: "Active probing of every server. A string alone is its `path`.",
+    keys: || rows::keys(PROBE_ROWS),
+    ..Section::EMPTY
+};
+
+const PROBE_ROWS: &[Row<ProbeConfig>] = rows! {
+    "path", "a path", "\"/\"", "What is asked for.",
+        |r, item, to| put(&mut to.path, probe_path(r, item));
+    "host", "a string", "as for requests", "Host field of the probe.",
+        |r, item, to| to.host = host(r, item);
+    "interval", DURATION, "\"5s\"", "From one probe to the next.",
+        |r, item, to| put(&mut to.interval_ms, from_100ms(r, item));
+    "timeout", DURATION, "\"2s\"", "How long one probe may take.",
+        |r, item, to| put(&mut to.timeout_ms, from_100ms(r, item));
+    "window", COUNT, "8", "How many of the latest probes are looked at, 1 to 64.",
+        window;
+    "threshold", COUNT, "3", "How many of them must be good.",
+        |r, item, to| put(&mut to.threshold, r.count32(item, 1, to.window));
+    "status", COUNT, "200", "Status of a good answer.",
+        |r, item, to| put(&mut to.expected_status, status(r, item));
+};
+
+pub(crate) const EJECT: Section = Section {
+    title: "[origin.eject]",
+    about: "When a server that fails requests is left alone.",
+    keys: || rows::keys(EJECT_ROWS),
+    ..Section::EMPTY
+};
+
+const EJECT_ROWS: &[Row<EjectConfig>] = rows! {
+    "failures", COUNT, "3", "Consecutive failures that eject it; 0 switches ejection off.",
+        |r, item, to| put(&mut to.failures, r.count32(item, 0, u32::MAX));
+    "time", DURATION, "\"10s\"", "How long it gets no requests; then one tries it.",
+        |r, item, to| put(&mut to.for_ms, r.duration(item));
+    "statuses", TEXTS, "none", "Answers that count as failures, such as \"503\": 400 to 527.",
+        statuses;
+};
+
+pub(super) fn probe(r: &mut Reader, item: &Item<'_>) -> Option<ProbeConfig> {
+    let mut probe = ProbeConfig::default();
+    if item.value.is_str() {
+        probe.path = probe_path(r, item)?;
+        return Some(probe);
+    }
+    let table = r.table(item, &PROBE)?;
+    rows::read(r, &table, PROBE_ROWS, &mut probe);
+    Some(probe)
+}
+
+fn from_100ms(r: &mut Reader, item: &Item<'_>) -> Option<u64> {
+    let ms = r.duration(item)?;
+    if ms < 100 {
+        r.error(item.span.clone(), format!("`{}` must be at least 100ms", item.name));
+        return None;
+    }
+    Some(ms)
+}
+
+/// Of fewer probes fewer have to be good.
+fn window(r: &mut Reader, item: &Item<'_>, probe: &mut ProbeConfig) {
+    if let Some(window) = r.count32(item, 1, 64) {
+        probe.window = window;
+        probe.threshold = probe.threshold.min(window);
+    }
+}
+
+fn status(r: &mut Reader, item: &Item<'_>) -> Option<u16> {
+    r.count(item, 200, 599).and_then(|status| status.try_into().ok())
+}
+
+fn probe_path(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+    let path = r.text(item)?;
+    if path.starts_with('/') && path.bytes().all(|b| b.is_ascii_graphic() && b != b'#') {
+        return Some(path.to_owned());
+    }
+    r.error(item.span.clone(), "a probe's path begins with `/` and has no spaces");
+    None
+}
+
+/// A host, perhaps with a port, as servers are told it.
+pub(super) fn host(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+    let text = r.text(item)?;
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) if !text.ends_with(']') => (name, Some(port)),
+        _ => (text, None),
+    };
+    let port_ok = port.is_none_or(|p| p.parse::<u16>().is_ok_and(|p| p != 0));
+    let name_ok = !name.contains('*') && policy::hosts::canonical(name).is_some();
+    if !port_ok || !name_ok {
+        r.error(item.span.clone(), "`host` is a host name or an address, perhaps with a port");
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+pub(super) fn eject(r: &mut Reader, item: &Item<'_>) -> EjectConfig {
+    let mut eject = EjectConfig::default();
+    rows::read_table(r, item, &EJECT, EJECT_ROWS, &mut eject);
+    eject
+}
+
+fn statuses(r: &mut Reader, item: &Item<'_>, eject: &mut EjectConfig) {
+    for item in item.each() {
+        if let Some(text) = r.text(&item)
+            && !text.parse().is_ok_and(|code| eject.statuses.insert(code))
+        {
+            r.error(item.span.clone(), "expected a status from 400 to 527, such as \"503\"");
+        }
+    }
+}
