@@ -75,8 +75,8 @@ impl Client {
         out.extend_from_slice(&body);
         stream.write_all(&out).await?;
         stream.flush().await?;
-        let most = (self.bounds.answer_bytes, Limit::AcmeAnswerBytes);
-        read(&mut stream, &request.method, most).await
+        let most = self.bounds.answer_bytes;
+        read(&mut stream, &request.method, most, Limit::AcmeAnswerBytes).await
     }
 
     async fn connect(&self, host: &str, port: u16) -> io::Result<TlsStream<TcpStream>> {
@@ -176,12 +176,13 @@ fn canonical(parts: &http::request::Parts, body: usize) -> io::Result<Request> {
     Ok(request)
 }
 
-/// Reads one answer; what comes after it is not looked at. Its body has at most so many bytes, by
-/// that limit.
+/// Reads one answer; what comes after it is not looked at. Its body has at most `body_max` bytes,
+/// by that limit.
 pub(crate) async fn read(
     stream: &mut (impl AsyncRead + Unpin),
     method: &Method,
-    (body_max, limit): (u64, Limit),
+    body_max: u64,
+    limit: Limit,
 ) -> io::Result<Answer> {
     let broken = |error: &dyn std::fmt::Display| {
         io::Error::new(io::ErrorKind::InvalidData, format!("its answer cannot be read: {error}"))
@@ -233,8 +234,8 @@ mod tests {
 
     /// Reads an answer from bytes.
     async fn answered(bytes: &[u8], body_max: u64) -> io::Result<(u16, Vec<u8>)> {
-        let most = (body_max, Limit::AcmeAnswerBytes);
-        let answer = read(&mut &bytes[..], &Method::Get, most).await?;
+        let limit = Limit::AcmeAnswerBytes;
+        let answer = read(&mut &bytes[..], &Method::Get, body_max, limit).await?;
         Ok((answer.head.status.code(), answer.body))
     }
 

@@ -298,8 +298,8 @@ async fn ask(inquiry: &Inquiry, url: &str, bounds: StapleBounds) -> io::Result<V
     encode::request_head(&mut out, &request);
     out.extend_from_slice(&inquiry.request);
     stream.write_all(&out).await?;
-    let most = (bounds.answer_bytes, Limit::OcspAnswerBytes);
-    let answer = client::read(&mut stream, &request.method, most).await?;
+    let (most, limit) = (bounds.answer_bytes, Limit::OcspAnswerBytes);
+    let answer = client::read(&mut stream, &request.method, most, limit).await?;
     if answer.head.status != Status::OK {
         let why = format!("it answers with status {}", answer.head.status);
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));

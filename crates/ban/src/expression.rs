@@ -218,7 +218,7 @@ impl Expression {
         let mut words = words.iter();
         let mut terms = Vec::new();
         loop {
-            terms.push(term(&mut words, (end, terms.is_empty()), argument)?);
+            terms.push(term(&mut words, end, terms.is_empty(), argument)?);
             match words.next() {
                 None => return Ok(Self { terms }),
                 Some(and) if and.text == "&&" => {}
@@ -278,10 +278,11 @@ enum What {
 /// Looks at an argument, and gives it back if it may be one.
 type Check = fn(&Word) -> Result<&Word, Error>;
 
-/// Reads one condition; `end` is where the text ends.
+/// Reads one condition, the first or another; `end` is where the text ends.
 fn term<'a>(
     words: &mut impl Iterator<Item = &'a Word>,
-    (end, first): (usize, bool),
+    end: usize,
+    first: bool,
     check: Check,
 ) -> Result<Term, Error> {
     let missing = |kind| Error { at: end, kind };

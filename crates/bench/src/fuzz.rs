@@ -12,7 +12,7 @@ pub fn lists(bytes: &[u8]) {
     holds(&from_text("fuzz", bytes));
     holds(&from_log("fuzz", bytes));
     let mut fetched = 0;
-    let list = from_sitemap(("fuzz", bytes.to_vec()), &mut |_| {
+    let list = from_sitemap("fuzz", bytes, &mut |_| {
         fetched += 1;
         if fetched < 5 { Ok(bytes.to_vec()) } else { Err("enough".to_owned()) }
     });

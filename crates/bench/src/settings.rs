@@ -78,6 +78,17 @@ pub struct Tls {
     pub resume: bool,
 }
 
+/// The course of a visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// Bursts in it.
+    pub bursts: usize,
+    /// Requests in a burst, one after another.
+    pub calls: usize,
+    /// Time between bursts.
+    pub think: Duration,
+}
+
 /// The way in which requests come.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
@@ -107,12 +118,8 @@ pub enum Load {
     Sessions {
         /// Sessions that begin in a second.
         rate: f64,
-        /// Bursts in each.
-        bursts: usize,
-        /// Requests in a burst, one after another.
-        calls: usize,
-        /// Time between bursts.
-        think: Duration,
+        /// The course of each.
+        visit: Visit,
         /// Most sessions at once.
         connections: usize,
     },

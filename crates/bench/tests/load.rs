@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bench::load::Runner;
 use bench::result::Round;
-use bench::settings::{Background, Load, Protocol, Settings, Tls, Until};
+use bench::settings::{Background, Load, Protocol, Settings, Tls, Until, Visit};
 use bench::urls::{List, Order, from_log};
 use testkit::origin::{Script, Scripted};
 
@@ -148,8 +148,8 @@ async fn an_open_loop_asks_at_its_rate() {
 #[tokio::test]
 async fn sessions_have_a_connection_and_bursts() {
     let (origin, settings) = origin(Script::ok("", "x")).await;
-    let think = Duration::from_millis(10);
-    let load = Load::Sessions { rate: 200.0, bursts: 3, calls: 2, think, connections: 100 };
+    let visit = Visit { bursts: 3, calls: 2, think: Duration::from_millis(10) };
+    let load = Load::Sessions { rate: 200.0, visit, connections: 100 };
     let round = measured(Settings { load, until: Until::Count(20), ..settings }).await;
     let sessions = round.sessions.expect("sessions");
     assert_eq!((sessions.begun, sessions.completed), (20, 20));
@@ -160,8 +160,8 @@ async fn sessions_have_a_connection_and_bursts() {
 #[tokio::test]
 async fn a_visit_may_last_longer_than_a_response() {
     let (_origin, settings) = origin(Script::ok("", "x")).await;
-    let think = Duration::from_millis(400);
-    let load = Load::Sessions { rate: 100.0, bursts: 4, calls: 1, think, connections: 100 };
+    let visit = Visit { bursts: 4, calls: 1, think: Duration::from_millis(400) };
+    let load = Load::Sessions { rate: 100.0, visit, connections: 100 };
     let (until, timeout) = (Until::Count(5), Duration::from_millis(800));
     let round = measured(Settings { load, until, timeout, ..settings }).await;
     let sessions = round.sessions.expect("sessions");

@@ -79,7 +79,8 @@ impl<L: Lower> Filling<L> {
         fill: Arc<Fill>,
         hash: u64,
         refused: Option<NotKept>,
-        (spare, passage): (Charge, Passage),
+        spare: Charge,
+        passage: Passage,
     ) -> Self {
         let (spare, passage) = (Some(spare), Some(passage));
         Self { cache, object, fill, hash, refused, window: false, passage, open: true, spare }

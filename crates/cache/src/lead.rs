@@ -19,7 +19,7 @@ use crate::object::Object;
 use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::pieces::Whole;
 use crate::record::{NewObject, Record};
-use crate::shard::{Before, Dead, Leaving};
+use crate::shard::{Before, Dead, Gone, Leaving};
 use crate::size;
 use crate::slot::Marker;
 use crate::standing::Standing;
@@ -181,9 +181,7 @@ impl<L: Lower> Lead<L> {
     fn put(self, new: NewObject, vary: Option<Variant<'_>>) -> Filling<L> {
         let cost = Object::cost(&new, &self.busy.key, vary);
         let (length, passed) = (new.length, self.busy.began);
-        self.begin_body((cost, length), None, |lead| {
-            Record::new(&new, &lead.busy.key, vary, passed)
-        })
+        self.begin_body(cost, length, None, |lead| Record::new(&new, &lead.busy.key, vary, passed))
     }
 
     /// Stores a response whose body is elsewhere, and gives it to those who wait. It answers them
@@ -196,7 +194,7 @@ impl<L: Lower> Lead<L> {
         body: Arc<dyn Elsewhere>,
     ) -> (Arc<Object>, Option<NotKept>) {
         let record = Record::new(new, &self.busy.key, vary, self.busy.began);
-        let (object, has_room) = self.elsewhere(record, (body, None));
+        let (object, has_room) = self.elsewhere(record, body, None);
         let refused = if has_room {
             self.admit(&object, None).err()
         } else {
@@ -222,7 +220,7 @@ impl<L: Lower> Lead<L> {
         match self.may_raise(record) {
             Ok(record) => {
                 let cost = Object::cost_of(&record);
-                Ok(self.begin_body((cost, Some(length)), Some(place), |_| record))
+                Ok(self.begin_body(cost, Some(length), Some(place), |_| record))
             }
             Err(()) => Err(self),
         }
@@ -238,10 +236,11 @@ impl<L: Lower> Lead<L> {
         _permit: Permit,
         place: L::Place,
         record: Record,
-        (body, trailers): (Arc<dyn Elsewhere>, Option<Trailers>),
+        body: Arc<dyn Elsewhere>,
+        trailers: Option<Trailers>,
     ) -> Result<Arc<Object>, Self> {
         let Ok(record) = self.may_raise(record) else { return Err(self) };
-        let (object, has_room) = self.elsewhere(record, (body, trailers));
+        let (object, has_room) = self.elsewhere(record, body, trailers);
         if has_room {
             _ = self.admit(&object, Some(place));
         } else {
@@ -273,7 +272,8 @@ impl<L: Lower> Lead<L> {
         _permit: Permit,
         place: L::Place,
         record: Record,
-        (body, trailers): (Loan, Option<Trailers>),
+        body: Loan,
+        trailers: Option<Trailers>,
     ) -> Result<Option<Arc<Object>>, Self> {
         let Ok(record) = self.may_raise(record) else { return Err(self) };
         let pieces_cost = body.pieces_cost();
@@ -301,7 +301,8 @@ impl<L: Lower> Lead<L> {
     fn elsewhere(
         &self,
         record: Record,
-        (body, trailers): (Arc<dyn Elsewhere>, Option<Trailers>),
+        body: Arc<dyn Elsewhere>,
+        trailers: Option<Trailers>,
     ) -> (Arc<Object>, bool) {
         let behind_cost = trailers.as_ref().map_or(0, Complete::trailed_bytes);
         let body_cost = Complete::elsewhere_bytes(&*body) + behind_cost;
@@ -320,11 +321,12 @@ impl<L: Lower> Lead<L> {
         if is_key && self.cache.bans.may_raise(&record) { Ok(record) } else { Err(()) }
     }
 
-    /// Stores a response, whose body is to be pushed. `record` brings its record, and it costs so
-    /// much; `place` is where it came up from.
+    /// Stores a response, whose body is to be pushed and has this `length`, if that is known.
+    /// `record` brings its record, and it costs so much; `place` is where it came up from.
     fn begin_body(
         mut self,
-        (cost, length): (u64, Option<u64>),
+        cost: u64,
+        length: Option<u64>,
         place: Option<L::Place>,
         record: impl FnOnce(&Self) -> Record,
     ) -> Filling<L> {
@@ -352,8 +354,8 @@ impl<L: Lower> Lead<L> {
         let object = self.make(record(&self), Some(charge), Some(Arc::clone(&fill)));
         let refused = self.admit(&object, place).err();
         self.conclude(Waited::Ready(Arc::clone(&object)));
-        let parts = (spare, passage);
-        Filling::kept(Arc::clone(&self.cache), object, fill, self.busy.hash, refused, parts)
+        let (cache, hash) = (Arc::clone(&self.cache), self.busy.hash);
+        Filling::kept(cache, object, fill, hash, refused, spare, passage)
     }
 
     /// The response is for the one who asked only, and says nothing of what is stored; those who
@@ -420,7 +422,8 @@ impl<L: Lower> Lead<L> {
         mut self,
         old: &Arc<Object>,
         new: &NewObject,
-        (ends, hit_for_miss_until_ms): (bool, Option<u64>),
+        ends: bool,
+        hit_for_miss_until_ms: Option<u64>,
     ) -> Arc<Object> {
         self.old = Some(Arc::clone(old));
         let (object, _) = self.with_head(old, new, None);
@@ -470,12 +473,7 @@ impl<L: Lower> Lead<L> {
     /// Puts `new` with this complete body, which has `plain` bytes without its coding, in the place
     /// of `old`: the same response in another form. `old` has no trailers. False if `old` has left
     /// the index, if this fetch was invalidated meanwhile, or if there is no memory.
-    pub fn refit(
-        mut self,
-        old: &Arc<Object>,
-        new: &NewObject,
-        (body, plain): (Vec<u8>, u64),
-    ) -> bool {
+    pub fn refit(mut self, old: &Arc<Object>, new: &NewObject, body: Vec<u8>, plain: u64) -> bool {
         let (body, vary) = (body.into_boxed_slice(), old.vary());
         let cost = Object::cost(new, &self.busy.key, vary);
         let charge = self.cache.reserve(cost + size::class(body.len()) + Complete::OTHER_BYTES);
@@ -541,8 +539,8 @@ impl<L: Lower> Lead<L> {
             }
             // Another variant's is whatever else there is beside what comes up.
             let leaving = from.map_or(Leaving::AllBut(&self.spared), Leaving::Raised);
-            let limits = (variants_max, leaving);
-            let admitted = shard.admit(h32, busy, object, before, limits, &mut dead);
+            let gone = Gone { before, leaving };
+            let admitted = shard.admit(h32, busy, object, gone, variants_max, &mut dead);
             break admitted.then_some(()).ok_or(NotKept::Invalidated);
         };
         count(&self.cache.ledger().stores, u64::from(stored.is_ok()));

@@ -23,12 +23,15 @@ impl<L: Lower> Cache<L> {
         charge.is_some_and(|charge| forms.begin(number, effort, charge))
     }
 
-    /// Puts the form beside the others. `hash` is that of the object's key. False if the body has
-    /// left the index meanwhile, or if there is no memory.
+    /// Puts the form with this number, made with so much effort, beside the others. `hash` is that
+    /// of the object's key. False if the body has left the index meanwhile, or if there is no
+    /// memory.
     pub fn put_form(
         &self,
-        (object, hash): (&Arc<Object>, u64),
-        (number, effort): (usize, u8),
+        object: &Arc<Object>,
+        hash: u64,
+        number: usize,
+        effort: u8,
         mut data: Vec<u8>,
     ) -> bool {
         let Some(forms) = object.forms() else { return false };
@@ -66,7 +69,8 @@ impl<L: Lower> Cache<L> {
     /// Puts the form for `key` beside the body, as [`Cache::put_form`].
     pub fn put_keyed_form(
         &self,
-        (object, hash): (&Arc<Object>, u64),
+        object: &Arc<Object>,
+        hash: u64,
         key: u64,
         mut data: Vec<u8>,
     ) -> bool {

@@ -67,6 +67,15 @@ impl<'a> Before<'a> {
     }
 }
 
+/// The responses of a key that go when an answer comes into the index.
+#[derive(Debug)]
+pub(crate) struct Gone<'a, P> {
+    /// In the index.
+    pub(crate) before: Before<'a>,
+    /// In the lower tier.
+    pub(crate) leaving: Leaving<'a, P>,
+}
+
 /// Where a key belongs: the shard, and the bits of its hash that tell keys of one shard apart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
@@ -298,18 +307,19 @@ impl<L: Lower> Shard<L> {
 
     // Objects.
 
-    /// Puts the answer of the fetch `busy` into the index, in place of what was there `before` and
-    /// of what answers the same requests; what the lower tier has of the key is `leaving`. False
+    /// Puts the answer of the fetch `busy` into the index, in place of what is `gone` by that and
+    /// of what answers the same requests; at most `variants_max` stand under the key then. False
     /// when the fetch was invalidated. The shard has room.
     pub(crate) fn admit(
         &mut self,
         h32: u32,
         busy: &Arc<Busy>,
         object: &Arc<Object>,
-        before: Before<'_>,
-        (variants_max, leaving): (usize, Leaving<'_, L::Place>),
+        gone: Gone<'_, L::Place>,
+        variants_max: usize,
         dead: &mut Dead,
     ) -> bool {
+        let Gone { before, leaving } = gone;
         let first = dead.len();
         let Some(slot) = self.find_mut(h32, &busy.key) else { return false };
         if !strike(slot, busy) {

@@ -141,8 +141,8 @@ impl Bucket {
         bounds: SecretBounds,
         host: Arc<dyn SecretsHost>,
     ) -> Arc<Self> {
-        let own = (cluster.settings.name.clone(), cluster.run);
-        let shelf = Shelf::new(own, bounds.entries, bounds.bytes);
+        let name = cluster.settings.name.clone();
+        let shelf = Shelf::new(name, cluster.run, bounds.entries, bounds.bytes);
         let counts = SecretCounts::default();
         let state = BucketState { shelf, context: None, problem: None, counts };
         Arc::new(Self {

@@ -277,7 +277,8 @@ impl Follower {
     /// before anything else is asked.
     pub fn entry(
         &mut self,
-        (sequence, stored_ns): (u64, u64),
+        sequence: u64,
+        stored_ns: u64,
         entry: Result<&Entry, Unreadable>,
     ) -> Step {
         let Some(own) = &mut self.position else { return Step::default() };
@@ -378,7 +379,7 @@ mod tests {
         let late = Facts { last: 9, found: None, ..facts(9) };
         assert_eq!(follower.answered(&late, 200), Course::On);
         // The one that takes its place is not delivered, and the next one is.
-        assert_eq!(follower.entry((11, 711), Ok(&entry(2))), Step { doubt: None, apply: true });
+        assert_eq!(follower.entry(11, 711, Ok(&entry(2))), Step { doubt: None, apply: true });
         assert_eq!(follower.asks_about(), Some(AT));
         assert_eq!(
             follower.answered(&Facts { found: Some(OTHER), ..facts(11) }, 300),
@@ -387,7 +388,7 @@ mod tests {
         assert_eq!(follower.trusted_until_ms(), 30_300);
         let mut follower = Follower::new(Some(AT), 30_000);
         assert_eq!(follower.answered(&late, 200), Course::On);
-        follower.entry((11, 711), Ok(&entry(2)));
+        follower.entry(11, 711, Ok(&entry(2)));
         assert_eq!(follower.answered(&facts(11), 300), Course::On, "it was late");
         assert_eq!(follower.asks_about(), follower.position());
         assert_eq!(follower.trusted_until_ms(), 0, "the next one confirms");
@@ -408,7 +409,7 @@ mod tests {
         follower.answered(&facts(12), 100);
         follower.answered(&facts(10), 200);
         assert_eq!(follower.answered(&facts(12), 1_200), Course::On, "it was late");
-        (11..=12).for_each(|own| _ = follower.entry((own, 700 + own), Ok(&entry(own))));
+        (11..=12).for_each(|own| _ = follower.entry(own, 700 + own, Ok(&entry(own))));
         follower.answered(&about(&follower, 12), 1_300);
         assert_eq!(follower.trusted_until_ms(), 31_300);
     }
@@ -427,22 +428,22 @@ mod tests {
     fn entries_are_applied_once_and_in_order_and_what_is_missing_is_a_loss() {
         let mut follower = Follower::new(Some(AT), 30_000);
         let (one, apply) = (entry(1), Step { doubt: None, apply: true });
-        assert_eq!(follower.entry((10, 500), Ok(&one)), Step::default());
-        assert_eq!(follower.entry((11, 700), Ok(&one)), apply);
-        assert_eq!(follower.entry((11, 701), Ok(&one)), Step::default());
+        assert_eq!(follower.entry(10, 500, Ok(&one)), Step::default());
+        assert_eq!(follower.entry(11, 700, Ok(&one)), apply);
+        assert_eq!(follower.entry(11, 701, Ok(&one)), Step::default());
         let stamp = Stamp { id: Some(one.id), stored_ns: 700 };
         assert_eq!(follower.position().and_then(|at| at.stamp), Some(stamp), "of the first");
         let gap = Step { doubt: Some(Loss::Gap), apply: true };
-        assert_eq!(follower.entry((13, 750), Ok(&one)), gap);
+        assert_eq!(follower.entry(13, 750, Ok(&one)), gap);
         let (bad, unknown) = (Unreadable::Version(9), Stamp { id: None, stored_ns: 800 });
         let unread = Step { doubt: Some(Loss::Entry(bad)), apply: false };
-        assert_eq!(follower.entry((14, 800), Err(bad)), unread);
+        assert_eq!(follower.entry(14, 800, Err(bad)), unread);
         assert_eq!(
             follower.position().map(|at| (at.sequence, at.stamp)),
             Some((14, Some(unknown)))
         );
-        assert_eq!(follower.entry((15, 850), Ok(&one)), apply);
-        assert_eq!(Follower::new(None, 1).entry((1, 100), Ok(&one)), Step::default());
+        assert_eq!(follower.entry(15, 850, Ok(&one)), apply);
+        assert_eq!(Follower::new(None, 1).entry(1, 100, Ok(&one)), Step::default());
     }
 
     /// The answer to a question about `sequence`, where the follower has this very entry.
@@ -457,14 +458,14 @@ mod tests {
         assert_eq!(follower.trusted_until_ms(), 0);
         follower.answered(&about(&follower, 12), 100);
         assert_eq!(follower.trusted_until_ms(), 0, "two entries are missing");
-        follower.entry((11, 711), Ok(&entry(1)));
+        follower.entry(11, 711, Ok(&entry(1)));
         assert!(!follower.wants_question(150));
-        follower.entry((12, 712), Ok(&entry(2)));
+        follower.entry(12, 712, Ok(&entry(2)));
         assert!(follower.wants_question(150));
         assert_eq!(follower.trusted_until_ms(), 0, "not confirmed");
         follower.answered(&about(&follower, 13), 200);
         assert_eq!(follower.trusted_until_ms(), 30_100);
-        follower.entry((13, 713), Ok(&entry(3)));
+        follower.entry(13, 713, Ok(&entry(3)));
         assert!(!follower.wants_question(15_099), "the next one is in time");
         assert!(follower.wants_question(15_100), "half of it is over");
         follower.answered(&about(&follower, 13), 300);
@@ -475,12 +476,12 @@ mod tests {
     fn entries_of_a_stream_that_was_made_anew_confirm_nothing() {
         let mut follower = Follower::new(Some(AT), 30_000);
         follower.answered(&about(&follower, 11), 100);
-        follower.entry((11, 711), Ok(&entry(1)));
+        follower.entry(11, 711, Ok(&entry(1)));
         let anew = Facts { epoch: Epoch(8), ..about(&follower, 11) };
         assert_eq!(follower.answered(&anew, 200), Course::Doubt(Loss::Anew));
         let mut follower = Follower::new(Some(AT), 30_000);
         follower.answered(&about(&follower, 11), 100);
-        follower.entry((11, 711), Ok(&entry(1)));
+        follower.entry(11, 711, Ok(&entry(1)));
         let other = Facts { found: Some(OTHER), ..about(&follower, 12) };
         assert_eq!(follower.answered(&other, 200), Course::Doubt(Loss::Other));
     }
@@ -494,7 +495,7 @@ mod tests {
         follower.leave();
         assert_eq!(follower.trusted_until_ms(), 0, "at once");
         follower.answered(&about(&follower, 11), 200);
-        assert_eq!(follower.entry((11, 711), Ok(&entry(1))), Step { doubt: None, apply: true });
+        assert_eq!(follower.entry(11, 711, Ok(&entry(1))), Step { doubt: None, apply: true });
         follower.answered(&about(&follower, 11), 300);
         assert_eq!(follower.trusted_until_ms(), 0, "whatever is answered");
         follower.come_back(400);
@@ -517,7 +518,7 @@ mod tests {
             follower.answered(&about(&follower, 20 + question), 1_000 * question);
         }
         for sequence in 11..=21 {
-            follower.entry((sequence, 700 + sequence), Ok(&entry(sequence)));
+            follower.entry(sequence, 700 + sequence, Ok(&entry(sequence)));
         }
         follower.answered(&about(&follower, 200), 100_000);
         assert_eq!(follower.trusted_until_ms(), 31_000, "of the second question");

@@ -86,7 +86,7 @@ pub fn secret(data: &[u8]) {
     assert_eq!(seal.open(name, &sealed), Ok(opened));
     assert!(seal.open("another", &sealed).is_err() || name == "another");
     let bounds = ByteBounds { most: 4_096, large: "", large_most: 0 };
-    let mut shelf = Shelf::new(("n1".to_owned(), 1), 2, bounds);
+    let mut shelf = Shelf::new("n1".to_owned(), 1, 2, bounds);
     for (revision, bytes) in [(1, bytes), (2, &sealed), (3, bytes), (4, &sealed)] {
         let came = Came { name, sealed_as: name, revision, bytes, now_ms: revision };
         let heard = shelf.hear(came, &seal);

@@ -182,7 +182,7 @@ impl Cluster {
         let (card, turn) = self.card();
         let card = Card { left: true, displaced: true, displaces: 0, ..card };
         // The others wait for as long as it could trust, if they do not hear it.
-        _ = rt::time::timeout(LEAVE, self.show(context, (card, turn))).await;
+        _ = rt::time::timeout(LEAVE, self.show(context, card, turn)).await;
     }
 
     /// The last sequence of the members' cards; `None` if the node is out of touch.
@@ -219,11 +219,13 @@ impl Cluster {
         (card, posture.turn)
     }
 
-    /// Has a card be durable among the members'. The result is its sequence.
+    /// Has a card, which tells the stance of this `turn`, be durable among the members'. The result
+    /// is its sequence.
     async fn show(
         self: &Arc<Self>,
         context: &Context,
-        (card, turn): (Card, u64),
+        card: Card,
+        turn: u64,
     ) -> Result<u64, Error> {
         let subject = self.settings.card_subject(&self.settings.name);
         let sent = context.publish(subject, Bytes::from(card.encode())).await;
@@ -236,7 +238,8 @@ impl Cluster {
     /// Shows the node's card, and asks the stream.
     async fn ask(self: Arc<Self>, context: Context, entries: Stream) -> Answer {
         let asked_ms = rt::now().mono_ms;
-        let shown = self.show(&context, self.card()).await?;
+        let (card, turn) = self.card();
+        let shown = self.show(&context, card, turn).await?;
         let asked = self.state.lock().follower.asks_about();
         let info = entries.get_info().await.map_err(Error::link)?;
         let (first, last) = (info.state.first_sequence, info.state.last_sequence);
@@ -292,30 +295,37 @@ impl Cluster {
         Some(taken)
     }
 
-    /// Takes an entry of the stream: its sequence, when it was stored ([`Stamp`]), and its bytes.
+    /// Takes an entry of the stream, stored at `stored_ns` ([`Stamp`]), with its bytes.
     /// The result is the word that its maker waits for.
     pub(crate) fn take_entry(
         self: &Arc<Self>,
-        place: (u64, u64),
+        sequence: u64,
+        stored_ns: u64,
         payload: &[u8],
     ) -> Option<EntryId> {
-        let awaited = self.carry_out(place, payload);
+        let awaited = self.carry_out(sequence, stored_ns, payload);
         let mut state = self.state.lock();
         let position = state.follower.position();
         state.in_force.goes_on(position);
         awaited
     }
 
-    fn carry_out(self: &Arc<Self>, place: (u64, u64), payload: &[u8]) -> Option<EntryId> {
+    fn carry_out(
+        self: &Arc<Self>,
+        sequence: u64,
+        stored_ns: u64,
+        payload: &[u8],
+    ) -> Option<EntryId> {
         let read = Entry::decode(payload);
         let mut state = self.state.lock();
-        let step = state.follower.entry(place, read.as_ref().map_err(|error| *error));
-        state.last = state.last.max(place.0);
+        let decoded = read.as_ref().map_err(|error| *error);
+        let step = state.follower.entry(sequence, stored_ns, decoded);
+        state.last = state.last.max(sequence);
         state.counts.applied += u64::from(step.apply);
         if let Ok(entry) = read.as_ref()
             && entry.id.run == self.run
         {
-            state.has_come_back(entry.id.number, place.0);
+            state.has_come_back(entry.id.number, sequence);
         }
         drop(state);
         if let Some(loss) = step.doubt {
@@ -400,7 +410,8 @@ impl Session {
         cluster.look_at_name(&context, &cards_stream).await?;
         let words =
             client.subscribe(settings.word_subject(cluster.run)).await.map_err(Error::link)?;
-        let shown = cluster.show(&context, cluster.card()).await?;
+        let (card, turn) = cluster.card();
+        let shown = cluster.show(&context, card, turn).await?;
         let answer = Arc::clone(cluster).ask(context.clone(), entries_stream.clone()).await?;
         cluster.take_answer(&answer.facts, answer.asked_ms);
         let from = cluster.state.lock().follower.position().map_or(1, |own| own.sequence + 1);
@@ -521,8 +532,8 @@ impl Session {
 
     async fn entry(&mut self, message: Message) -> Result<(), Error> {
         let info = message.info().map_err(Error::link)?;
-        let place = (info.stream_sequence, nanos(info.published));
-        let awaited = self.cluster.take_entry(place, &message.payload);
+        let (sequence, stored_ns) = (info.stream_sequence, nanos(info.published));
+        let awaited = self.cluster.take_entry(sequence, stored_ns, &message.payload);
         if self.cluster.state.lock().follower.wants_question(rt::now().mono_ms) {
             self.put();
         }
@@ -632,7 +643,7 @@ impl Session {
             while let Some((number, ack)) = self.acks.next().await {
                 self.acknowledged(number, ack)?;
             }
-            self.cluster.show(&self.context, (card, turn)).await.map(|_| ())
+            self.cluster.show(&self.context, card, turn).await.map(|_| ())
         };
         rt::time::timeout(LEAVE, ending).await.unwrap_or(Ok(()))
     }

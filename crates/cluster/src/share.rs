@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(cluster.asks(), Some(at(3)));
 
         *next.lock() = at(4);
-        cluster.take_entry((4, 40), &entry(4));
+        cluster.take_entry(4, 40, &entry(4));
         assert_eq!(*said.lock(), [(false, None); 2], "half of it may have been applied");
         assert!(cluster.has_applied(at(4)));
         assert_eq!(cluster.asks(), Some(at(4)));
@@ -171,7 +171,7 @@ mod tests {
     fn a_node_that_applied_another_entry_at_the_place_has_not_applied_it() {
         let cluster = Cluster::new(settings("a"), nobody(), None);
         cluster.take_answer(&facts(at(3), None), rt::now().mono_ms);
-        (4..=6).for_each(|own| _ = cluster.take_entry((own, 10 * own), &entry(own)));
+        (4..=6).for_each(|own| _ = cluster.take_entry(own, 10 * own, &entry(own)));
         assert!((3..=6).all(|own| cluster.has_applied(at(own))));
         // Who asks has applied an entry that the stream lost, or this one when it was stored first.
         let again = |own, stored_ns| Position {
@@ -214,13 +214,13 @@ mod tests {
         assert_eq!(cluster.asks(), None, "on its way");
         acknowledged(&cluster, 1, 5);
         assert_eq!(cluster.asks(), None);
-        cluster.take_entry((4, 40), &entry(4));
+        cluster.take_entry(4, 40, &entry(4));
         assert_eq!(cluster.asks(), None);
-        cluster.take_entry((5, 50), &own);
+        cluster.take_entry(5, 50, &own);
         assert!(cluster.asks().is_some_and(|own| own.sequence == 5));
         // It comes back before it is acknowledged.
         let own = sends(&cluster, 2);
-        cluster.take_entry((6, 60), &own);
+        cluster.take_entry(6, 60, &own);
         acknowledged(&cluster, 2, 6);
         assert!(cluster.asks().is_some_and(|own| own.sequence == 6));
     }

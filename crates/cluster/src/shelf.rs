@@ -148,8 +148,10 @@ pub enum Right {
 #[derive(Debug)]
 pub struct Shelf {
     slots: BTreeMap<String, Slot>,
-    /// The node's own name and run.
-    own: (String, u64),
+    /// The node's own name.
+    name: String,
+    /// The node's own run.
+    run: u64,
     /// Most entries.
     most: usize,
     /// Most bytes of one.
@@ -157,9 +159,9 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// One without entries.
-    pub fn new(own: (String, u64), most: usize, bytes: ByteBounds) -> Self {
-        Self { slots: BTreeMap::new(), own, most, bytes }
+    /// One without entries, of the node `name` in this run.
+    pub fn new(name: String, run: u64, most: usize, bytes: ByteBounds) -> Self {
+        Self { slots: BTreeMap::new(), name, run, most, bytes }
     }
 
     /// The bound that is reached by an entry of so many bytes, sealed.
@@ -270,9 +272,9 @@ impl Shelf {
         // One that cannot be read may be that of somebody who has it.
         let holder = match (&slot.taken, &slot.refused) {
             (Some(secret), None) if secret.value.is_empty() => return Right::Free,
-            (Some(secret), None) if secret.run == self.own.1 => return Right::Own,
+            (Some(secret), None) if secret.run == self.run => return Right::Own,
             // The node's run before this one has ended.
-            (Some(secret), None) if secret.node == self.own.0 => return Right::Free,
+            (Some(secret), None) if secret.node == self.name => return Right::Free,
             (Some(secret), None) => secret.node.clone(),
             _ => "somebody whose entry cannot be read".to_owned(),
         };
@@ -309,7 +311,7 @@ mod tests {
 
     fn shelf() -> Shelf {
         let bytes = ByteBounds { most: 100, large: "large.", large_most: 200 };
-        Shelf::new(("n1".to_owned(), 1), 3, bytes)
+        Shelf::new("n1".to_owned(), 1, 3, bytes)
     }
 
     fn secret(node: &str, run: u64, value: &[u8]) -> Secret {

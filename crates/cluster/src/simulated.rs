@@ -176,7 +176,7 @@ impl World {
             }
             ToNode::Answer(facts, asked_ms) => self.answered(at, &facts, asked_ms),
             ToNode::Entry { subscription, order, sequence, stored } => {
-                self.entry_at(at, (subscription, order), sequence, &stored);
+                self.entry_at(at, subscription, order, sequence, &stored);
             }
             ToNode::Card(seen, card) => {
                 let node = &mut self.nodes[at];
@@ -262,7 +262,8 @@ impl World {
     fn entry_at(
         &mut self,
         at: usize,
-        (subscription, order): (u64, u64),
+        subscription: u64,
+        order: u64,
         sequence: u64,
         Stored { entry, at_ns }: &Stored,
     ) {
@@ -279,7 +280,7 @@ impl World {
             return;
         }
         node.order = order;
-        let step = node.follower.entry((sequence, *at_ns), Ok(entry));
+        let step = node.follower.entry(sequence, *at_ns, Ok(entry));
         if step.doubt.is_some() && !passes_over_gaps {
             node.doubted_ms = self.now_ms;
             self.counts.doubts += 1;

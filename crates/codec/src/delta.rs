@@ -59,7 +59,7 @@ pub fn most_memory(coding: DeltaCoding, dictionary_bytes: usize, plain_bytes: us
     }
 }
 
-/// Codes `plain` with the dictionary that has this hash. `None` if the whole would be longer than
+/// Codes `plain` with the dictionary, which has this hash. `None` if the whole would be longer than
 /// `most` bytes, or the library has made something else of it: in `dcb` it does of one body in
 /// fifty that is shorter than a KiB, and of none that was seen and longer.
 ///
@@ -68,7 +68,8 @@ pub fn most_memory(coding: DeltaCoding, dictionary_bytes: usize, plain_bytes: us
 pub fn encode(
     coding: DeltaCoding,
     plain: &[u8],
-    (dictionary, hash): (&[u8], &DictionaryHash),
+    dictionary: &[u8],
+    hash: &DictionaryHash,
     most: usize,
 ) -> Result<Option<Vec<u8>>, Error> {
     let header_bytes = magic(coding).len() + HASH_BYTES;
@@ -173,7 +174,7 @@ mod tests {
 
     fn coded(coding: DeltaCoding, plain: &[u8], dictionary: &[u8]) -> Vec<u8> {
         let most = plain.len() + 1024;
-        encode(coding, plain, (dictionary, &HASH), most).expect("memory").expect("room")
+        encode(coding, plain, dictionary, &HASH, most).expect("memory").expect("room")
     }
 
     /// Text without long repetitions.
@@ -203,7 +204,7 @@ mod tests {
     #[test]
     fn what_is_not_shorter_is_not_made() {
         for coding in DeltaCoding::ALL {
-            let of = |new: &[u8], old: &[u8], most| encode(coding, new, (old, &HASH), most);
+            let of = |new: &[u8], old: &[u8], most| encode(coding, new, old, &HASH, most);
             let (old, new) = (noise(5000, 1), noise(5000, 2));
             assert_eq!(of(&new, &old, 4900), Ok(None));
             for most in 0..60 {
@@ -246,7 +247,7 @@ mod tests {
     #[test]
     fn what_the_library_gets_wrong_is_not_made() {
         let (old, new) = (b"?.\x8d", b"?.\x8d?.\x8d");
-        assert_eq!(encode(DeltaCoding::Dcb, new, (old, &HASH), 1024), Ok(None));
+        assert_eq!(encode(DeltaCoding::Dcb, new, old, &HASH, 1024), Ok(None));
     }
 
     #[test]
@@ -270,7 +271,7 @@ mod tests {
             let (old, new) = (noise(old, 1), noise(new, 2));
             let most = new.len() + (new.len() >> 8) + 1024;
             let taken = allocation_counter::measure(|| {
-                encode(coding, &new, (&old, &HASH), most).expect("memory").expect("room");
+                encode(coding, &new, &old, &HASH, most).expect("memory").expect("room");
             });
             // A stream that grows has up to thrice its length for a moment.
             let bound = most_memory(coding, old.len(), new.len()) + 3 * most;
@@ -292,7 +293,7 @@ mod tests {
             let new = [&old[cut..], &own[..], &old[..cut]].concat();
             for (a, b) in [(&old, &new), (&new, &own), (&own, &old)] {
                 for coding in DeltaCoding::ALL {
-                    let made = encode(coding, b, (a, &HASH), b.len() + 1024).expect("memory");
+                    let made = encode(coding, b, a, &HASH, b.len() + 1024).expect("memory");
                     match made {
                         Some(made) => prop_assert_eq!(&undone(&made, a, b.len()), b),
                         None => prop_assert!(may_fail(coding, b), "{coding:?} {}", b.len()),

@@ -98,7 +98,7 @@ pub fn delta(data: &[u8]) {
     let new = [new, &old[old.len() * usize::from(first / 2) / 128..]].concat();
     let coding = DeltaCoding::ALL[usize::from(first % 2)];
     let most = new.len() + 1024;
-    let made = delta::encode(coding, &new, (old, &HASH), most).expect("memory, and a true library");
+    let made = delta::encode(coding, &new, old, &HASH, most).expect("memory, and a true library");
     match made {
         Some(made) => assert_eq!(undone(&made, old, new.len()), new),
         None => assert!(may_fail(coding, &new), "{coding:?} {}", new.len()),

@@ -93,9 +93,9 @@ fn put_form(cache: &Cache, key: &KeyBuf, coding: Coding) {
     let Found::Object(object) = cache.lookup(key, &mut |_, _| {}, NOW.mono_ms) else {
         panic!("it has been stored");
     };
-    let place = (coding as usize, 2);
-    assert!(cache.begin_form(&object, place.0, place.1));
-    assert!(cache.put_form((&object, key.hash()), place, samples::BODY.to_vec()));
+    let (number, effort) = (coding as usize, 2);
+    assert!(cache.begin_form(&object, number, effort));
+    assert!(cache.put_form(&object, key.hash(), number, effort, samples::BODY.to_vec()));
 }
 
 fn hit_with(rounds: u32, wire: &[u8], change: impl FnOnce(&mut Flags), form: Option<Coding>) {

@@ -23,9 +23,14 @@ use crate::ports::Port;
 use crate::state::Daemon;
 use crate::{dashboard, explain, metrics, readiness};
 
-/// The admin socket, open, the tokens of `[admin]`, and how requests to them are treated. What
-/// cannot be had is told. Call within the helper runtime.
-pub(crate) fn bind(config: &AdminConfig, socket: &Path) -> Result<(Listeners, Settings), String> {
+/// The admin socket, open, the tokens of `[admin]`, and how requests to them are treated.
+pub(crate) struct Console {
+    pub(crate) listeners: Listeners,
+    settings: Settings,
+}
+
+/// Opens the admin socket. What cannot be had is told. Call within the helper runtime.
+pub(crate) fn bind(config: &AdminConfig, socket: &Path) -> Result<Console, String> {
     let audit = Audit::new(config.audit.as_deref()).map_err(|error| {
         let file = config.audit.iter().map(|path| path.display().to_string()).collect::<String>();
         format!("larder: the log of changes cannot be written: {file}: {error}")
@@ -38,7 +43,7 @@ pub(crate) fn bind(config: &AdminConfig, socket: &Path) -> Result<(Listeners, Se
     }
     let settings =
         Settings { hosts: config.hosts.clone(), open_metrics: config.open_metrics, audit };
-    Ok((listeners, settings))
+    Ok(Console { listeners, settings })
 }
 
 /// Where tokens are kept: where the service manager says that state belongs, if nothing else is
@@ -63,9 +68,10 @@ struct Face {
 pub(crate) fn serve(
     daemon: &Arc<Daemon>,
     live: Arc<Live>,
-    (listeners, settings): (Listeners, Settings),
+    console: Console,
     [ports, health, metrics]: [Vec<Port>; 3],
 ) {
+    let Console { listeners, settings } = console;
     let face = Arc::new(Face { daemon: Arc::clone(daemon), live });
     for port in health {
         let face = Arc::clone(&face);

@@ -59,7 +59,7 @@ pub(crate) fn live(
     for site in &config.sites {
         let mut built = |rules: SiteRules| {
             let hsts = site.hsts.as_ref().and_then(|value| index_of(&mut hsts, value));
-            let built = Arc::new(site_of(&parts, site, rules, (listed.len() as u32, hsts)));
+            let built = Arc::new(site_of(&parts, site, rules, listed.len() as u32, hsts));
             listed.push(Arc::clone(&built));
             built
         };
@@ -110,12 +110,13 @@ fn site_of(
     parts: &Parts<'_>,
     site: &SiteConfig,
     rules: SiteRules,
-    (number, hsts): (u32, Option<u16>),
+    number: u32,
+    hsts: Option<u16>,
 ) -> Site {
     let Parts { config, material, origins, view, limits } = *parts;
     let name = site.hosts.first().map_or("", String::as_str);
     let users = |path: &Path| material.users.of(path);
-    let gates = Gates::new((&rules, name), users, origins, limits);
+    let gates = Gates::new(&rules, name, users, origins, limits);
     let throttles = Throttles::new(&rules, limits);
     Site {
         name: name.into(),

@@ -15,8 +15,6 @@ use tls::Upstream;
 
 use crate::keeper;
 
-/// Where a collector takes traces.
-const TRACES: &str = "/v1/traces";
 /// The form of requests and answers.
 pub(crate) const PROTOBUF: &str = "application/x-protobuf";
 /// Fewest bytes of a word that is taken for a secret: shorter ones are words of everybody.
@@ -75,7 +73,7 @@ impl Collector {
             scheme,
             host,
             port: port.filter(|port| *port != usual_port),
-            target: format!("{}{TRACES}", tracing.path),
+            target: format!("{}{}", tracing.path, Tracing::END),
         };
         let mut fields = Vec::new();
         for (name, source) in &tracing.headers {

@@ -190,7 +190,7 @@ impl Desk {
         };
         let kind = (kind.file(), kind.line());
         let (repeats, counters) = &mut *self.repeats.lock();
-        match repeats.hear((rt::now().mono_ms, rates), kind, (priority, text)) {
+        match repeats.hear(rt::now().mono_ms, rates, kind, priority, text) {
             Heard::Written => true,
             Heard::LeftOut(limit, is_first) => {
                 counters.limit(limit);

@@ -79,8 +79,8 @@ pub(crate) fn join(users: &Users, config: &Config) -> Result<Option<Node>, Strin
     let counters = shared.counters.register();
     let sharing = match wanted.peer {
         Some(address) => {
-            let place = (address, wanted.shields);
-            Some(Arc::new(Sharing::new(&settings.name, place, &config.limits)?))
+            let (name, limits) = (&settings.name, &config.limits);
+            Some(Arc::new(Sharing::new(name, address, wanted.shields, limits)?))
         }
         None => None,
     };

@@ -6,18 +6,18 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use admin::{Listeners, Settings as AdminSettings};
 use config::Config;
 use net::{At, BindError, Doors, Listen};
 
 use crate::account::Account;
+use crate::api::{self, Console};
 use crate::holders::{self, Holders};
 use crate::keeper::{self, KeeperArgs};
 use crate::load::render;
 use crate::ports::Ports;
 use crate::source::{Settings, Source};
 use crate::varnishd::Program;
-use crate::{api, carried, ring, varnishd, vsm};
+use crate::{carried, ring, varnishd, vsm};
 
 /// Folders that are the daemon's own, as its unit has them made.
 const OWN: [&str; 2] = ["/run/larder", "/var/lib/larder"];
@@ -26,7 +26,7 @@ const OWN: [&str; 2] = ["/run/larder", "/var/lib/larder"];
 pub(crate) struct Opened {
     pub(crate) doors: Doors,
     pub(crate) ports: Ports,
-    pub(crate) console: (Listeners, AdminSettings),
+    pub(crate) console: Console,
     /// The log ring's folder.
     pub(crate) ring: PathBuf,
 }
@@ -53,7 +53,7 @@ pub(crate) fn open(
     }
     let console = api::bind(&config.admin, socket)?;
     let mut ports = Ports::open(config);
-    if !console.0.has_tokens() {
+    if !console.listeners.has_tokens() {
         // It could let in nobody.
         ports.admin.clear();
     }
@@ -68,7 +68,7 @@ pub(crate) fn open(
         }
     }
     // Where another daemon answers, the socket is that one's.
-    let own_socket = console.0.has_socket().then_some(socket.as_path());
+    let own_socket = console.listeners.has_socket().then_some(socket.as_path());
     if let Some(socket) = own_socket {
         account.give(socket);
     }

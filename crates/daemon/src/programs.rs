@@ -16,7 +16,8 @@ use crate::vcl::{About, Code, Prepared, Vcls, Wanted, compile};
 impl Source {
     /// Programs and parameters as they begin: none loaded yet.
     pub(crate) fn programs(&self, config: &Config) -> Vcls {
-        let endpoints: Arc<[_]> = config.listen.iter().enumerate().map(endpoint).collect();
+        let endpoints: Arc<[_]> =
+            (config.listen.iter().enumerate()).map(|(at, spec)| endpoint(at, spec)).collect();
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let hostname: Arc<str> = host.into();
         match &self.settings {
@@ -129,8 +130,8 @@ pub fn gather(path: &Path) -> Result<Carried, String> {
     Ok(Carried { name, toml, vcl })
 }
 
-/// A listener as programs see it.
-fn endpoint((at, spec): (usize, &ListenSpec)) -> flow::Endpoint {
+/// The listener with this number as programs see it.
+fn endpoint(at: usize, spec: &ListenSpec) -> flow::Endpoint {
     // Without its name and what follows the address.
     let text = spec.text.split([',', ' ']).next().unwrap_or_default();
     let address = match text.split_once('=') {

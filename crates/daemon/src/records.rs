@@ -19,7 +19,8 @@ pub(crate) fn records(
     config: &Config,
     folder: PathBuf,
     cores: usize,
-    (counters, shared): (Arc<Counters>, &Shared),
+    counters: Arc<Counters>,
+    shared: &Shared,
 ) -> Result<(Records, Option<AccessLog>), String> {
     let mut wanted = config.log_ring.clone();
     if let (Some(ring), Some(_)) = (&mut wanted, &config.tracing) {

@@ -125,8 +125,8 @@ impl Follow {
             let (daemon, doors) = (Arc::clone(&self.daemon), Arc::clone(&self.doors));
             let before = self.before.filter(|(number, _)| *number == state.number);
             let before = before.map_or_else(|| Conduct::of(&daemon), |(_, before)| before);
-            let wanted = (state.checks.clone(), state.watch_ms);
-            let looking = trial::watch(daemon, doors, before, wanted);
+            let (checks, watch_ms) = (state.checks.clone(), state.watch_ms);
+            let looking = trial::watch(daemon, doors, before, checks, watch_ms);
             self.watching = Some((state.number, Box::pin(looking)));
         }
         if let Some((number, word)) = &self.word
@@ -169,8 +169,8 @@ impl Follow {
             if is_canary {
                 self.before = Some((state.number, Conduct::of(&self.daemon)));
             }
-            let at = (&*self.bucket, state.stage);
-            let taken = take(&self.daemon, &self.versions, release, at).await;
+            let taken =
+                take(&self.daemon, &self.versions, release, &self.bucket, state.stage).await;
             match taken {
                 Taken::Done => {}
                 // A canary waits for it, and others see that it is missing.
@@ -240,7 +240,8 @@ async fn take(
     daemon: &Arc<Daemon>,
     versions: &Versions,
     release: &Release,
-    (bucket, stage): (&Bucket, Stage),
+    bucket: &Bucket,
+    stage: Stage,
 ) -> Taken {
     let good = versions.good().filter(|own| own.version() == release.version);
     let carried = match good {

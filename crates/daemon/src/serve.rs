@@ -168,7 +168,7 @@ impl Daemon {
         let Opened { doors, ports, console, ring } = opened::open(&source, config, &listen, cores)?;
         // From here on it may do no more than at a reload.
         let admin_addresses = ports.admin.iter().map(Port::address).collect();
-        let has_socket = console.0.has_socket();
+        let has_socket = console.listeners.has_socket();
         let machinery =
             Machinery { machine, descriptors, cores, admin_addresses, has_socket, ring };
         let (daemon, records, below) = Self::new(source, config, machinery)?;

@@ -40,7 +40,8 @@ impl Sharing {
     /// No certificate can be made.
     pub(crate) fn new(
         name: &str,
-        (address, shields): (SocketAddr, bool),
+        address: SocketAddr,
+        shields: bool,
         limits: &Limits,
     ) -> Result<Self, String> {
         let wrong = |error: tls::MaterialError| format!("larder: the node's certificate: {error}");

@@ -183,7 +183,7 @@ impl Daemon {
         let error_log = ErrorLog::start(config, shared.counters.register())?;
         error_log.listen();
         let lines = shared.counters.register();
-        let (records, log) = records(config, ring, cores, (lines, &shared))?;
+        let (records, log) = records(config, ring, cores, lines, &shared)?;
         let ring = records.ring.clone();
         let origins = origins.into_iter().map(|origin| tend(origin, &shared)).collect();
         let plans = watch::Sender::new(material.plan(config));

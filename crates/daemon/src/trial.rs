@@ -256,7 +256,8 @@ pub(crate) async fn watch(
     daemon: Arc<Daemon>,
     doors: Arc<[Listen]>,
     before: Conduct,
-    (checks, watch_ms): (Vec<String>, u64),
+    checks: Vec<String>,
+    watch_ms: u64,
 ) -> Result<(), String> {
     let checks = checks.iter().map(|text| Check::parse(text)).collect::<Result<Vec<_>, _>>()?;
     check_all(&daemon, &doors, &checks).await?;

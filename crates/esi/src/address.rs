@@ -1,5 +1,7 @@
 //! Addresses of fragments, and the requests that they mean.
 
+use message::percent;
+
 /// The rules that an address is read by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Rules {
@@ -56,7 +58,7 @@ fn joined(src: &[u8], base: &[u8]) -> Target {
 /// An address without what ends a line, or parts words of a request: such bytes are
 /// percent-encoded.
 pub(crate) fn safe(src: &[u8]) -> Vec<u8> {
-    escaped(src, |byte| byte <= b' ' || byte == 0x7f)
+    percent::encode(src, |byte| byte <= b' ' || byte == 0x7f)
 }
 
 /// An address of nginx's: the path is escaped as nginx does, and the query is made safe. `None` for
@@ -69,25 +71,11 @@ pub(crate) fn ssi(src: &[u8]) -> Option<Vec<u8>> {
     if path.split(|byte| *byte == b'/').any(is_up) {
         return None;
     }
-    let mut out =
-        escaped(path, |byte| byte <= b' ' || byte >= 0x7f || b"#\"<>\\^`{|}".contains(&byte));
+    let mut out = percent::encode(path, |byte| {
+        byte <= b' ' || byte >= 0x7f || b"#\"<>\\^`{|}".contains(&byte)
+    });
     out.extend_from_slice(&safe(query));
     Some(out)
-}
-
-/// Text with some of its bytes percent-encoded.
-pub(crate) fn escaped(text: &[u8], is_escaped: impl Fn(u8) -> bool) -> Vec<u8> {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut out = Vec::with_capacity(text.len());
-    for byte in text {
-        if is_escaped(*byte) {
-            let digit = |value: u8| DIGITS[usize::from(value)];
-            out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
-        } else {
-            out.push(*byte);
-        }
-    }
-    out
 }
 
 /// The part of a path up to and with its last `/`.

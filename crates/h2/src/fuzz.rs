@@ -104,7 +104,7 @@ pub fn connection(data: &[u8]) {
         said.take(&mut out);
         sent.clear();
         let Some((step, after)) = rest.split_first() else { return };
-        rest = step_of(*step, after, &mut engine, &mut open, (&mut sent, &mut out));
+        rest = step_of(*step, after, &mut engine, &mut open, &mut sent, &mut out);
     }
 }
 
@@ -124,7 +124,8 @@ fn step_of<'a>(
     data: &'a [u8],
     engine: &mut Connection,
     open: &mut Vec<StreamAt>,
-    (sent, out): (&mut Vec<u8>, &mut Vec<u8>),
+    sent: &mut Vec<u8>,
+    out: &mut Vec<u8>,
 ) -> &'a [u8] {
     let Some(([a, b], rest)) = data.split_first_chunk() else { return &[] };
     let at = open.get(usize::from(*a) % open.len().max(1)).copied();

@@ -128,7 +128,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     visitors.come(&runtime, address);
     println!("\n  Ctrl-C ends the demo. Requests of {}:\n", visitors.words());
     println!("  {:>10} {:>9} {:>14} {:>12}", "requests/s", "hits", "origin pages", "memory");
-    show(&runtime, &daemon.shared, &pages, (args.seconds, &visitors));
+    show(&runtime, &daemon.shared, &pages, args.seconds, &visitors);
     println!();
     server.drain(Duration::from_secs(2));
     if let Some(ring) = &daemon.ring {
@@ -261,7 +261,8 @@ fn show(
     runtime: &tokio::runtime::Runtime,
     shared: &Shared,
     pages: &AtomicU64,
-    (seconds, visitors): (Option<u64>, &Visitors),
+    seconds: Option<u64>,
+    visitors: &Visitors,
 ) {
     let live = std::io::IsTerminal::is_terminal(&std::io::stdout());
     runtime.block_on(async {

@@ -9,6 +9,7 @@
 pub mod authority;
 pub mod cache_control;
 pub mod cache_status;
+pub mod calendar;
 pub mod class;
 pub mod conditional;
 pub mod cookie;
@@ -23,6 +24,7 @@ pub mod fuzz;
 pub mod header;
 pub mod list;
 pub mod path;
+pub mod percent;
 pub mod pseudonym;
 pub mod query;
 pub mod range;

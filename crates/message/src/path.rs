@@ -8,6 +8,7 @@
 use std::fmt;
 
 use crate::class::{below, equal};
+use crate::percent;
 
 /// Why a path has no normal form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,11 +175,7 @@ pub fn other_reading(path: &[u8]) -> Result<Option<Vec<u8>>, PathError> {
 fn decoded(rest: &mut &[u8]) -> Result<Option<u8>, PathError> {
     let (byte, after) = match *rest {
         [] => return Ok(None),
-        [b'%', high, low, after @ ..] => {
-            let (high, low) = (hex(*high)?, hex(*low)?);
-            (high << 4 | low, after)
-        }
-        [b'%', ..] => return Err(PathError::BadEscape),
+        [b'%', ..] => (percent::escaped(rest).ok_or(PathError::BadEscape)?, &rest[3..]),
         [byte, after @ ..] => (*byte, after),
     };
     if byte.is_ascii_control() {
@@ -186,11 +183,6 @@ fn decoded(rest: &mut &[u8]) -> Result<Option<u8>, PathError> {
     }
     *rest = after;
     Ok(Some(byte))
-}
-
-fn hex(digit: u8) -> Result<u8, PathError> {
-    let value = char::from(digit).to_digit(16).ok_or(PathError::BadEscape)?;
-    Ok(value as u8)
 }
 
 /// Resolves the last segment of `out` if it is `.` or `..`.

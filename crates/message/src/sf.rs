@@ -6,6 +6,7 @@
 //! each, and these fields are read for hits.
 
 use crate::header::is_token_byte;
+use crate::percent;
 
 /// The field is not a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,20 +292,15 @@ fn display<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, MalformedDictionary>
 }
 
 fn is_utf8_when_decoded(text: &[u8]) -> bool {
-    let nibble = |b: u8| if b.is_ascii_digit() { b - b'0' } else { b - b'a' + 10 };
     let mut decoded = smallvec::SmallVec::<[u8; 64]>::new();
     let mut rest = text;
-    while let Some((byte, after)) = rest.split_first() {
-        match (byte, after) {
-            (b'%', [high, low, after @ ..]) => {
-                decoded.push(nibble(*high) << 4 | nibble(*low));
-                rest = after;
-            }
-            _ => {
-                decoded.push(*byte);
-                rest = after;
-            }
-        }
+    while let Some((first, after)) = rest.split_first() {
+        let (byte, after) = match percent::escaped(rest) {
+            Some(byte) => (byte, &rest[3..]),
+            None => (*first, after),
+        };
+        decoded.push(byte);
+        rest = after;
     }
     std::str::from_utf8(&decoded).is_ok()
 }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::authority::{AuthorityError, parse_authority};
 use crate::class;
+use crate::percent::{escape, escaped};
 use crate::request::{Method, Request, Scheme};
 
 /// Why a request target was refused.
@@ -82,7 +83,7 @@ pub fn push(raw: &[u8], target: &mut Vec<u8>) {
     for byte in raw {
         match byte {
             0..0x80 => target.push(*byte),
-            _ => push_escape(*byte, target),
+            _ => target.extend_from_slice(&escape(*byte)),
         }
     }
 }
@@ -125,22 +126,6 @@ fn spell(target: &mut Vec<u8>) {
         }
     }
     target.drain(to..end);
-}
-
-/// The byte that `bytes` begin with as an escape.
-fn escaped(bytes: &[u8]) -> Option<u8> {
-    let [b'%', high, low, ..] = bytes else { return None };
-    let digit = |digit: u8| char::from(digit).to_digit(16);
-    Some((digit(*high)? << 4 | digit(*low)?) as u8)
-}
-
-fn escape(byte: u8) -> [u8; 3] {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    [b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
-}
-
-fn push_escape(byte: u8, out: &mut Vec<u8>) {
-    out.extend_from_slice(&escape(byte));
 }
 
 /// Checks `request.target` where it is, as it came in `:path`: origin-form or, for OPTIONS,

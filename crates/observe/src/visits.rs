@@ -33,6 +33,24 @@ impl Default for Rules {
     }
 }
 
+/// The most of something at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peak {
+    /// So many.
+    pub count: u64,
+    /// The second, by the log's own clock, at which there were so many first.
+    pub at: u64,
+}
+
+impl Peak {
+    /// Keeps the larger count, and of equal ones the earlier.
+    fn raise(&mut self, count: u64, at: u64) {
+        if count > self.count || (count == self.count && at < self.at) {
+            *self = Self { count, at };
+        }
+    }
+}
+
 /// The counts of a time span: a day, a month, or all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Span {
@@ -51,11 +69,11 @@ pub struct Span {
     /// Sessions that began.
     pub sessions: u64,
     /// Most users within one window, and when it began (the log's own clock).
-    pub users_at_once: (u64, u64),
+    pub users_at_once: Peak,
     /// Most sessions open at the same time, and when.
-    pub sessions_at_once: (u64, u64),
+    pub sessions_at_once: Peak,
     /// Most requests of one second, and when.
-    pub peak: (u64, u64),
+    pub peak: Peak,
     /// Seconds from its first request to its last, that one included.
     pub seconds: u64,
 }
@@ -233,10 +251,10 @@ fn span(days: &[(&u64, &Day)], sessions: &[Session], from: u64, to: u64) -> Span
         users.extend(&day.users);
         (first, last) = (first.min(day.first), last.max(day.last));
         for (at, users) in &day.windows {
-            raise(&mut span.users_at_once, users.len() as u64, *at);
+            span.users_at_once.raise(users.len() as u64, *at);
         }
         for (at, count) in &day.seconds {
-            raise(&mut span.peak, *count, *at);
+            span.peak.raise(*count, *at);
         }
     }
     span.users = users.len() as u64;
@@ -254,19 +272,12 @@ fn span(days: &[(&u64, &Day)], sessions: &[Session], from: u64, to: u64) -> Span
     for (at, turn) in turns {
         if turn < 0 {
             open += 1;
-            raise(&mut span.sessions_at_once, open, at);
+            span.sessions_at_once.raise(open, at);
         } else {
             open -= 1;
         }
     }
     span
-}
-
-/// Keeps the larger count, and of equal ones the earlier.
-fn raise(most: &mut (u64, u64), count: u64, at: u64) {
-    if count > most.0 || (count == most.0 && at < most.1) {
-        *most = (count, at);
-    }
 }
 
 fn user(line: &Line) -> u64 {
@@ -335,24 +346,24 @@ mod tests {
         let report = report(&[("a", 0), ("a", 1800), ("a", 3601), ("b", 3601)]);
         assert_eq!((report.all.users, report.all.sessions), (2, 3));
         // The first of `a` is over when the second begins.
-        assert_eq!(report.all.sessions_at_once, (2, DAY + 3601));
+        assert_eq!(report.all.sessions_at_once, Peak { count: 2, at: DAY + 3601 });
     }
 
     #[test]
     fn users_at_once_share_a_window() {
         let report =
             report(&[("a", 0), ("b", 299), ("c", 300), ("d", 400), ("e", 500), ("c", 501)]);
-        assert_eq!(report.all.users_at_once, (3, DAY + 300));
+        assert_eq!(report.all.users_at_once, Peak { count: 3, at: DAY + 300 });
         assert_eq!(report.all.users, 5);
         // Single requests of different people, half an hour of patience each: none overlap but c.
-        assert_eq!(report.all.sessions_at_once, (2, DAY + 400));
+        assert_eq!(report.all.sessions_at_once, Peak { count: 2, at: DAY + 400 });
     }
 
     #[test]
     fn rates_and_hits_are_told() {
         let report = report(&[("a", 0), ("a", 2), ("a", 2), ("a", 9)]);
         let all = &report.all;
-        assert_eq!((all.peak, all.seconds), ((2, DAY + 2), 10));
+        assert_eq!((all.peak, all.seconds), (Peak { count: 2, at: DAY + 2 }, 10));
         assert!((all.rate() - 0.4).abs() < 1e-9);
         assert_eq!(all.hit_ratio(), Some(0.75));
         assert_eq!(all.bytes, 40);
@@ -370,14 +381,14 @@ mod tests {
         assert_eq!(days, ["2026-11-24", "2026-12-05"]);
         let months: Vec<_> = report.months.iter().map(|(m, s)| (m.as_str(), s.users)).collect();
         assert_eq!(months, [("2026-11", 1), ("2026-12", 1)]);
-        assert_eq!(clock(report.days[0].1.peak.1), "23:00:00");
+        assert_eq!(clock(report.days[0].1.peak.at), "23:00:00");
     }
 
     #[test]
     fn a_session_over_midnight_is_there_on_both_days_and_begins_once() {
         let report = report(&[("a", DAY_S - 60), ("a", DAY_S + 60)]);
         let days: Vec<_> =
-            report.days.iter().map(|(_, s)| (s.sessions, s.sessions_at_once.0)).collect();
+            report.days.iter().map(|(_, s)| (s.sessions, s.sessions_at_once.count)).collect();
         assert_eq!(days, [(1, 1), (0, 1)]);
         assert_eq!(report.all.sessions, 1);
     }

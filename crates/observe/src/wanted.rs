@@ -75,7 +75,7 @@ impl Wanted {
 
     /// Adds `want` until `until_ms`, and leaves out wants that are over at `now_ms`. Returns `None`
     /// if there would be more than `most` readers.
-    pub fn with(&self, want: Want, (now_ms, until_ms): (u64, u64), most: usize) -> Option<Self> {
+    pub fn with(&self, want: Want, now_ms: u64, until_ms: u64, most: usize) -> Option<Self> {
         let others = self.wants.iter();
         let others = others.filter(|(own, until)| *until > now_ms && !own.is_same(&want)).cloned();
         let mut wants: Vec<_> = others.collect();
@@ -115,9 +115,9 @@ impl Wanted {
         self.wants.iter().any(|(want, _)| asks(want))
     }
 
-    /// The part of a value that is kept: all of it, unless it is a secret and nobody asks for it
-    /// who may see secrets.
-    pub fn kept<'a>(&self, (side, name): (Side, &[u8]), value: &'a [u8]) -> Cow<'a, [u8]> {
+    /// The part of a field's value that is kept: all of it, unless it is a secret, and no reader
+    /// who may see secrets asks for it.
+    pub fn kept<'a>(&self, side: Side, name: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
         if self.wants.iter().any(|(want, _)| want.secrets && want.asks_for(side, name)) {
             value.into()
         } else {
@@ -196,25 +196,25 @@ mod tests {
             ("Accept", "a=1", "a=1"),
         ] {
             let kept_of = |wanted: &Wanted| {
-                let kept = wanted.kept((Side::Req, name.as_bytes()), value.as_bytes());
+                let kept = wanted.kept(Side::Req, name.as_bytes(), value.as_bytes());
                 String::from_utf8_lossy(&kept).into_owned()
             };
-            let wanted = Wanted::default().with(want(&[], false), (0, 1), 9).expect("room");
+            let wanted = Wanted::default().with(want(&[], false), 0, 1, 9).expect("room");
             assert_eq!(kept_of(&wanted), kept, "{name}: {value}");
-            let wanted = wanted.with(want(&[], true), (0, 1), 9).expect("room");
+            let wanted = wanted.with(want(&[], true), 0, 1, 9).expect("room");
             assert_eq!(kept_of(&wanted), value);
         }
     }
 
     #[test]
     fn who_asks_again_is_one_reader_and_who_is_gone_is_forgotten() {
-        let first = Wanted::default().with(want(&["Host"], false), (0, 10), 1).expect("room");
-        let again = first.with(want(&["Host"], false), (5, 15), 1).expect("the same");
-        assert!(again.with(want(&[], false), (5, 15), 1).is_none());
+        let first = Wanted::default().with(want(&["Host"], false), 0, 10, 1).expect("room");
+        let again = first.with(want(&["Host"], false), 5, 15, 1).expect("the same");
+        assert!(again.with(want(&[], false), 5, 15, 1).is_none());
         assert!(!again.has_ended(14) && again.has_ended(15) && again.rest(15).is_none());
         let keeps = |wanted: &Wanted, name: &[u8]| wanted.keeps(Side::Req, name);
         assert!(keeps(&again, b"host") && !keeps(&again, b"accept") && !keeps(&again, b""));
-        let other = again.with(want(&[], false), (15, 20), 1).expect("the other is over");
+        let other = again.with(want(&[], false), 15, 20, 1).expect("the other is over");
         assert!(keeps(&other, b"accept") && keeps(&other, b""));
         assert!(other.matches(&Record::default()));
     }
@@ -229,8 +229,8 @@ mod tests {
         assert!(!lasting.keeps(Side::Beresp, b"set-cookie"));
         assert!(lasting.keeps_any(Side::Resp) && !lasting.keeps_any(Side::Req));
 
-        let both = lasting.with(want(&["Cookie"], false), (0, 10), 1).expect("room for a reader");
-        let kept = |side, name: &[u8]| both.kept((side, name), b"a=1").into_owned();
+        let both = lasting.with(want(&["Cookie"], false), 0, 10, 1).expect("room for a reader");
+        let kept = |side, name: &[u8]| both.kept(side, name, b"a=1").into_owned();
         assert_eq!(kept(Side::Resp, b"Set-Cookie"), b"a=1");
         assert_eq!(kept(Side::Req, b"Cookie"), b"a=***");
         assert!(both.has_ended(10));
@@ -242,7 +242,7 @@ mod tests {
     fn only_transactions_that_somebody_asks_for_are_kept() {
         let query = Query::parse("resp.status == 404", &crate::format::Fields::default());
         let want = Want { query: query.ok(), text: "x".into(), ..Want::default() };
-        let wanted = Wanted::default().with(want, (0, 10), 1).expect("room");
+        let wanted = Wanted::default().with(want, 0, 10, 1).expect("room");
         let of = |status| Record { status, ..Record::default() };
         assert!(wanted.matches(&of(404)) && !wanted.matches(&of(200)));
     }

@@ -343,8 +343,8 @@ impl Attempt<'_, '_, '_> {
         let sending = matches!(self.sending, Sending::UnderWay);
         let Parts { bytes, start, end, talk, .. } = &mut *self.work;
         let reading = core.reading(&server.name);
-        let response = (&request.method, &mut self.response);
-        let framing = talk.read_head(&bytes[..*end], start, &reading, response, sending)?;
+        let (method, response) = (&request.method, &mut self.response);
+        let framing = talk.read_head(&bytes[..*end], start, &reading, method, response, sending)?;
         Ok(framing.map(|framing| (framing, cgi.is_some_and(|cgi| cgi.keep))))
     }
 

@@ -31,8 +31,9 @@ pub async fn run_background(origin: Arc<Origin>, journal: Option<Arc<dyn Journal
         }
         if let Some(probe) = &origin.config().probe {
             let head = probe::request_head(&server.config, origin.config(), probe);
-            let named = (Arc::clone(origin.name()), journal.clone());
-            tasks.spawn(probe::probe_for_ever(Arc::clone(server), head, probe.clone(), named));
+            let (server, probe) = (Arc::clone(server), probe.clone());
+            let (name, journal) = (Arc::clone(origin.name()), journal.clone());
+            tasks.spawn(probe::probe_for_ever(server, head, probe, name, journal));
         }
     }
     while let Some(ended) = tasks.join_next().await {

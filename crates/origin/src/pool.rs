@@ -142,7 +142,8 @@ impl Core {
     pub(crate) fn checkout(
         &self,
         server: &Arc<Server>,
-        (now_ms, look): (u64, Look),
+        now_ms: u64,
+        look: Look,
         owner: Option<&Owner>,
     ) -> Option<Link> {
         if server.idle_max == 0 {
@@ -397,7 +398,7 @@ mod tests {
             pool.core.checkin(&server, Link::new(stream, Some(here)), 0);
             let stays = addresses.contains(&here);
             server.set_addresses(addresses);
-            assert_eq!(pool.core.checkout(&server, (0, Look::Sure), None).is_some(), stays);
+            assert_eq!(pool.core.checkout(&server, 0, Look::Sure, None).is_some(), stays);
         }
     }
 
@@ -413,16 +414,16 @@ mod tests {
         pools[0].core.checkin(&server(&url), Link::new(stream, Some(here)), 0);
         // Another origin, after a change of the limits, on another core.
         let later = pools[0].with_limits(&Limits { header_bytes: 4096, ..Limits::default() });
-        let link = later.core.checkout(&server(&url), (0, Look::Sure), None).expect("it is kept");
+        let link = later.core.checkout(&server(&url), 0, Look::Sure, None).expect("it is kept");
         later.core.checkin(&server(&url), link, 0);
         let fastcgi = server(&url.replace("http", "fastcgi"));
         assert!(
-            pools[1].core.checkout(&fastcgi, (0, Look::Sure), None).is_none(),
+            pools[1].core.checkout(&fastcgi, 0, Look::Sure, None).is_none(),
             "that is another language"
         );
         let taken =
-            pools[1].core.checkout(&server(&url), (0, Look::Sure), None).expect("the other core's");
-        assert!(pools[0].core.checkout(&server(&url), (0, Look::Sure), None).is_none());
+            pools[1].core.checkout(&server(&url), 0, Look::Sure, None).expect("the other core's");
+        assert!(pools[0].core.checkout(&server(&url), 0, Look::Sure, None).is_none());
         pools[1].core.checkin(&server(&url), taken, 0);
         assert_eq!([&pools[0], &pools[1]].map(|pool| pool.idle_connections()), [0, 1]);
     }

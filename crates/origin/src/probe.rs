@@ -40,7 +40,8 @@ pub(crate) async fn probe_for_ever(
     server: Arc<Server>,
     head: Vec<u8>,
     probe: ProbeConfig,
-    (origin, journal): (Arc<str>, Option<Arc<dyn Journal>>),
+    origin: Arc<str>,
+    journal: Option<Arc<dyn Journal>>,
 ) {
     let Some(window) = &server.probes else { return };
     let interval = Duration::from_millis(probe.interval_ms.max(INTERVAL_MIN_MS));
@@ -284,8 +285,8 @@ async fn read_script_status(stream: &mut Stream, server: &Server) -> Result<Stat
         if end == 0 {
             return Err(ProbeError::Closed);
         }
-        let into = (&Method::Get, &mut response);
-        let head = talk.read_head(&buffer[..end], &mut 0, &reading, into, false);
+        let (read, method) = (&buffer[..end], &Method::Get);
+        let head = talk.read_head(read, &mut 0, &reading, method, &mut response, false);
         if head.map_err(ProbeError::Script)?.is_some() {
             return Ok(response.status);
         }

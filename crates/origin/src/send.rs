@@ -236,7 +236,7 @@ impl Sender<'_, '_> {
         let permit = server.permit(origin.config(), holder, self.total, counters).await;
         let permit = permit.inspect_err(unconnected)?;
         let (now_ms, began_us) = (rt::now().mono_ms, rt::micros());
-        let mut kept = self.core.checkout(server, (now_ms, self.look()), self.owner);
+        let mut kept = self.core.checkout(server, now_ms, self.look(), self.owner);
         loop {
             let reused = kept.is_some();
             let link = match kept.take() {

@@ -177,7 +177,8 @@ impl Talk {
         bytes: &[u8],
         start: &mut usize,
         about: &Reading<'_>,
-        (method, response): (&Method, &mut Response),
+        method: &Method,
+        response: &mut Response,
         sending: bool,
     ) -> Result<Option<Framing>, Error> {
         while !(self.has_head && (!sending || self.stdout.len() >= HELD_BYTES)) {

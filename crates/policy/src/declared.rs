@@ -30,7 +30,7 @@ use crate::pattern::PathPattern;
 use crate::peer::Peer;
 use crate::points::{
     BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
-    ReceiveCtx, ReceiveVerdict, ResponseCtx, StoreIn, TrailerCtx,
+    ReceiveCtx, ReceiveVerdict, ResponseCtx, Routes, StoreIn, TrailerCtx,
 };
 use crate::rules::Browsers;
 use crate::scripts::ScriptNames;
@@ -160,11 +160,13 @@ impl Policy for Declared {
         }
     }
 
-    fn routes(&self, request: &Request) -> (u32, Option<u32>) {
+    fn routes(&self, request: &Request) -> Routes {
         match self.route(request.path(), request, &mut None) {
-            Some(routed) => (routed.plan as u32, routed.also.map(|also| also as u32)),
+            Some(routed) => {
+                Routes { own: routed.plan as u32, also: routed.also.map(|also| also as u32) }
+            }
             // It is refused.
-            None => (0, None),
+            None => Routes::default(),
         }
     }
 

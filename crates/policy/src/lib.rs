@@ -32,7 +32,8 @@ pub use includes::{EsiPages, Includes};
 pub use peer::Peer;
 pub use points::{
     ALLOW, BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes,
-    PageCache, Policy, ReceiveCtx, ReceiveVerdict, ResponseCtx, StoreIn, Synthetic, TrailerCtx,
+    PageCache, Policy, ReceiveCtx, ReceiveVerdict, ResponseCtx, Routes, StoreIn, Synthetic,
+    TrailerCtx,
 };
 pub use purge::{Asker, Dialect, Dialects, Purge};
 pub use rules::{Profile, SiteRules};

@@ -197,6 +197,15 @@ pub struct TrailerCtx<'a> {
     pub notes: &'a Notes,
 }
 
+/// The routes of a request, by their marks. 0 is the site itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Routes {
+    /// The one that the request belongs to.
+    pub own: u32,
+    /// Another that an origin may take its path for.
+    pub also: Option<u32>,
+}
+
 /// A site's policy.
 pub trait Policy: Send + Sync {
     /// On whose behalf `peer` makes a request that is not [received](Policy::receive) like others:
@@ -216,10 +225,9 @@ pub trait Policy: Send + Sync {
     /// Removes the fields that speak for a proxy, as [`Policy::receive`] does with a client's.
     fn remove_forged(&self, headers: &mut HeaderBlock);
 
-    /// The route that a request belongs to, as [`Policy::receive`] will note it, and another that
-    /// an origin may take its path for; both by their marks. 0 is the site itself.
-    fn routes(&self, _request: &Request) -> (u32, Option<u32>) {
-        (0, None)
+    /// The routes of a request, as [`Policy::receive`] will note the first.
+    fn routes(&self, _request: &Request) -> Routes {
+        Routes::default()
     }
 
     /// Returns true if [`Policy::key`] tells apart responses of one URL.

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use base::rate::{Rate, show_rate};
+use base::rate::{Pace, Rate};
 use base::{ClientId, HashSeed};
 use message::{Request, Status, path};
 
@@ -43,8 +43,8 @@ pub struct Terms {
 /// A limit on how often requests come.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateRule {
-    /// So many requests, in so many milliseconds.
-    pub requests: (u32, u64),
+    /// So many requests in so much time.
+    pub requests: Pace,
     /// So many more at once.
     pub burst: u32,
     /// So many beyond that wait.
@@ -65,13 +65,12 @@ pub struct CrowdRule {
 impl RateRule {
     /// The rate.
     pub fn rate(&self) -> Rate {
-        let (count, per_ms) = self.requests;
-        Rate::new(count, per_ms, (self.burst, self.queue))
+        Rate::new(self.requests, self.burst, self.queue)
     }
 
     /// The rate in words.
     pub fn told(&self) -> String {
-        let mut told = show_rate(self.requests);
+        let mut told = self.requests.to_string();
         for (name, count) in [("burst", self.burst), ("queue", self.queue)] {
             if count > 0 {
                 told += &format!(", {name} {count}");
@@ -225,7 +224,8 @@ mod tests {
 
     #[test]
     fn a_rate_is_told_as_it_is_set() {
-        let rule = RateRule { requests: (10, 1000), burst: 20, queue: 0, terms: Terms::default() };
+        let requests = Pace { count: 10, per_ms: 1000 };
+        let rule = RateRule { requests, burst: 20, queue: 0, terms: Terms::default() };
         assert_eq!(rule.told(), "10/s, burst 20");
     }
 }

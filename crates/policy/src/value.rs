@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use linear::Regex;
+use message::percent;
 
 use crate::pattern::{self, PatternError};
 
@@ -58,24 +59,9 @@ fn decode(value: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr2(b'%', b'+', value).is_none() {
         return Cow::Borrowed(value);
     }
-    let digit = |b: u8| char::from(b).to_digit(16).map(|digit| digit as u8);
-    let mut decoded = Vec::with_capacity(value.len());
-    let mut rest = value;
-    while let [byte, after @ ..] = rest {
-        rest = after;
-        let escaped = match after {
-            [high, low, ..] if *byte == b'%' => digit(*high).zip(digit(*low)),
-            _ => None,
-        };
-        match escaped {
-            Some((high, low)) => {
-                decoded.push(high << 4 | low);
-                rest = &after[2..];
-            }
-            None => decoded.push(if *byte == b'+' { b' ' } else { *byte }),
-        }
-    }
-    Cow::Owned(decoded)
+    // Neither `+` nor a blank is part of an escape.
+    let spaced: Vec<u8> = value.iter().map(|b| if *b == b'+' { b' ' } else { *b }).collect();
+    Cow::Owned(percent::decode(&spaced))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use ban::{Expression, Field, Term};
 use message::cache_control::{CacheControl, Scope};
-use message::{HeaderId, Method, Request, tags};
+use message::{HeaderId, Method, Request, percent, tags};
 
 use policy::{Dialect, Dialects};
 
@@ -381,7 +381,7 @@ fn souin(request: &Request, token: &[u8]) -> Result<Order, Refusal> {
         }
         (b"PURGE", b"" | b"/") => Err(Refusal::Missing("Surrogate-Key is missing.")),
         (b"PURGE", [b'/', pattern @ ..]) => {
-            let pattern = decoded(pattern);
+            let pattern = percent::decode(pattern);
             let text = std::str::from_utf8(&pattern).map_err(|_| Refusal::Pattern)?;
             many(What::Listed(ban::regex(text).map_err(|_| Refusal::Pattern)?))
         }
@@ -406,7 +406,7 @@ fn api_of_fastly(request: &Request) -> Option<FastlyApi> {
         b"purge" => Some(FastlyApi::Keys),
         purge => match purge.strip_prefix(b"purge/")? {
             b"" => None,
-            key => Some(FastlyApi::Key(decoded(key))),
+            key => Some(FastlyApi::Key(percent::decode(key))),
         },
     }
 }
@@ -437,26 +437,6 @@ pub(super) fn virtual_host(target: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     }
     let is_path = shown.starts_with('/') && !host.is_empty();
     is_path.then(|| (host.to_ascii_lowercase().into_bytes(), shown.into_bytes()))
-}
-
-/// Bytes written as `%` and two hexadecimal digits become what they stand for.
-fn decoded(text: &[u8]) -> Vec<u8> {
-    let digit = |at: usize| text.get(at).and_then(|b| char::from(*b).to_digit(16));
-    let mut out = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(byte) = text.get(at) {
-        match (byte, digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                out.push((high << 4 | low) as u8);
-                at += 3;
-            }
-            _ => {
-                out.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    out
 }
 
 /// The tags in a request's field, parted by blanks and commas.

@@ -101,13 +101,13 @@ fn counted<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 /// one.
 pub fn clear(url: &[u8], transaction: u32) -> Option<Vec<u8>> {
     // Reason 0 comes first.
-    request(CLR, &[0, 0], (b"GET", url, b""), transaction)
+    request(CLR, &[0, 0], b"GET", url, b"", transaction)
 }
 
 /// A TST for an absolute URL with these fields, each line with its CRLF; `None` if they are too
 /// long for a datagram that everybody reads.
 pub fn test(method: &[u8], url: &[u8], fields: &[u8], transaction: u32) -> Option<Vec<u8>> {
-    let datagram = request(TST, &[], (method, url, fields), transaction)?;
+    let datagram = request(TST, &[], method, url, fields, transaction)?;
     (datagram.len() <= TEST_BYTES).then_some(datagram)
 }
 
@@ -116,7 +116,9 @@ pub fn test(method: &[u8], url: &[u8], fields: &[u8], transaction: u32) -> Optio
 fn request(
     opcode: u8,
     before: &[u8],
-    (method, url, fields): (&[u8], &[u8], &[u8]),
+    method: &[u8],
+    url: &[u8],
+    fields: &[u8],
     transaction: u32,
 ) -> Option<Vec<u8>> {
     let counted =

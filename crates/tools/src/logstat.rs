@@ -8,7 +8,7 @@ use clap::Args;
 use flate2::read::MultiGzDecoder;
 use observe::access::{self, Line};
 use observe::text::Printable;
-use observe::visits::{self, Report, Rules, Span, Visits};
+use observe::visits::{self, Peak, Report, Rules, Span, Visits};
 
 use crate::numbers::{bytes, grouped};
 use crate::output::print;
@@ -134,14 +134,14 @@ fn plain(visits: &Visits, report: &Report, args: &LogstatArgs) -> String {
     let when = |at: u64| format!("{} {}", visits::day(at), visits::clock(at));
     line("requests", grouped(all.requests));
     line("  per second, average", format!("{:.2}", all.rate()));
-    line("  per second, peak", format!("{}  at {}", grouped(all.peak.0), when(all.peak.1)));
+    line("  per second, peak", format!("{}  at {}", grouped(all.peak.count), when(all.peak.at)));
     line("bytes sent", bytes(all.bytes as f64));
     line("users", grouped(all.users));
-    let (users, at) = all.users_at_once;
+    let Peak { count: users, at } = all.users_at_once;
     let window = args.window;
     line("  most at once", format!("{}  within {window} min from {}", grouped(users), when(at)));
     line("sessions", format!("{}  ({} min apart)", grouped(all.sessions), args.gap));
-    let (sessions, at) = all.sessions_at_once;
+    let Peak { count: sessions, at } = all.sessions_at_once;
     line("  most at once", format!("{}  at {}", grouped(sessions), when(at)));
     line("errors (5xx)", grouped(all.errors));
     line("hit ratio", ratio(all).unwrap_or_else(|| "the log does not say".to_owned()));
@@ -182,11 +182,11 @@ fn spans_table(by: &str, spans: &[(String, &Span)]) -> String {
         out.push_str(&format!(
             "{name:<10} {:>12} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9} {:>8}\n",
             grouped(span.requests),
-            grouped(span.peak.0),
+            grouped(span.peak.count),
             grouped(span.users),
-            grouped(span.users_at_once.0),
+            grouped(span.users_at_once.count),
             grouped(span.sessions),
-            grouped(span.sessions_at_once.0),
+            grouped(span.sessions_at_once.count),
             grouped(span.errors),
             ratio(span).unwrap_or_else(|| "-".to_owned()),
         ));
@@ -203,12 +203,12 @@ fn json(visits: &Visits, report: &Report, rows: usize) -> String {
         serde_json::json!({
             "requests": span.requests,
             "requests_per_second": span.rate(),
-            "requests_per_second_peak": span.peak.0,
+            "requests_per_second_peak": span.peak.count,
             "bytes": span.bytes,
             "users": span.users,
-            "users_at_once": span.users_at_once.0,
+            "users_at_once": span.users_at_once.count,
             "sessions": span.sessions,
-            "sessions_at_once": span.sessions_at_once.0,
+            "sessions_at_once": span.sessions_at_once.count,
             "errors": span.errors,
             "hit_ratio": span.hit_ratio(),
         })

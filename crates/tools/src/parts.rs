@@ -259,7 +259,8 @@ impl Argument {
             arg = arg.value_names(self.values.clone());
         }
         if !self.choices.is_empty() {
-            arg = arg.value_parser(self.choices.iter().map(choice).collect::<Vec<_>>());
+            let choices = self.choices.iter().map(|(name, help)| choice(name, help.as_deref()));
+            arg = arg.value_parser(choices.collect::<Vec<_>>());
         }
         if self.takes_value && !self.defaults.is_empty() {
             arg = arg.default_values(self.defaults.clone());
@@ -268,10 +269,10 @@ impl Argument {
     }
 }
 
-fn choice((name, help): &(String, Option<String>)) -> PossibleValue {
-    let value = PossibleValue::new(name.clone());
+fn choice(name: &str, help: Option<&str>) -> PossibleValue {
+    let value = PossibleValue::new(name.to_owned());
     match help {
-        Some(help) => value.help(help.clone()),
+        Some(help) => value.help(help.to_owned()),
         None => value,
     }
 }

@@ -3,6 +3,8 @@
 
 use std::rc::Rc;
 
+use message::list::members;
+
 /// The field that told of a cache (RFC 9211, RFC 9111 5.1, and two that are older than both).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
@@ -71,9 +73,10 @@ impl Facts {
         }
         let text = |value: Option<&'a [u8]>| value.map(String::from_utf8_lossy);
         let mut facts = Self::default();
-        if let Some(value) = text(cache_status) {
+        if let Some(value) = cache_status {
             // The last member is of the cache that is nearest to us.
-            let (hit, reason) = status(last_member(&value));
+            let nearest = members([value]).last().unwrap_or_default();
+            let (hit, reason) = status(&String::from_utf8_lossy(nearest));
             facts.source = Some((Field::CacheStatus, hit));
             facts.reason = reason.map(Into::into);
         } else if let Some(value) = text(x_cache) {
@@ -93,21 +96,6 @@ impl Facts {
         facts.encoding = text(coding).map(|value| value.trim().to_lowercase().into());
         facts
     }
-}
-
-/// The last member of a list whose strings may hold commas.
-fn last_member(list: &str) -> &str {
-    let (mut quoted, mut escaped, mut start) = (false, false, 0);
-    for (at, byte) in list.bytes().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b',' if !quoted => start = at + 1,
-            _ => {}
-        }
-    }
-    list.get(start..).unwrap_or_default().trim()
 }
 
 /// Tells whether a member of Cache-Status is a hit, and its reason where it is not.
@@ -178,6 +166,8 @@ mod tests {
         );
         assert_eq!(reason("larder; fwd=stale; stored").as_deref(), Some("fwd=stale"));
         assert_eq!(reason("larder; hit"), None);
+        // Empty members count for nothing (RFC 9110 5.6.1.2).
+        assert_eq!(reason("larder; fwd=miss, ,").as_deref(), Some("fwd=miss"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::facts::{Facts, Precondition};
 use super::failure::Failure;
 use super::plan::Prepared;
 use super::recorder::Answer;
-use super::stream::Stream;
+use super::stream::{Moved, Stream};
 
 /// Bytes that are read at once. A thread has one such buffer for all its connections.
 pub(crate) const SCRATCH: usize = 256 << 10;
@@ -36,7 +36,7 @@ pub(crate) struct Http1 {
     out: Vec<u8>,
     sent: usize,
     /// Bytes of the connection so far.
-    bytes: (u64, u64),
+    moved: Moved,
     /// True once a response came over it.
     used: bool,
     /// Methods of the requests that wait for their responses.
@@ -65,7 +65,7 @@ impl Http1 {
             keep_alive: true,
             out: Vec::new(),
             sent: 0,
-            bytes: (0, 0),
+            moved: Moved::default(),
             used: false,
             methods: VecDeque::new(),
             learning: false,
@@ -128,8 +128,8 @@ impl Http1 {
     }
 
     /// Bytes sent and received since the last call.
-    pub(crate) fn take_bytes(&mut self) -> (u64, u64) {
-        std::mem::take(&mut self.bytes)
+    pub(crate) fn take_moved(&mut self) -> Moved {
+        std::mem::take(&mut self.moved)
     }
 
     /// The next response. What is queued is sent meanwhile.
@@ -164,7 +164,7 @@ impl Http1 {
         match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf)) {
             Ok(()) if buf.filled().is_empty() => Poll::Ready(self.ended().map(Some)),
             Ok(()) => {
-                self.bytes.1 += buf.filled().len() as u64;
+                self.moved.received += buf.filled().len() as u64;
                 Poll::Ready(self.feed(buf.filled()))
             }
             Err(error) => {
@@ -188,7 +188,7 @@ impl Http1 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.sent += sent;
-            self.bytes.0 += sent as u64;
+            self.moved.sent += sent as u64;
         }
         Pin::new(&mut self.stream).poll_flush(cx)
     }

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::facts::Facts;
 use super::failure::Failure;
 use super::recorder::Answer;
-use super::stream::Stream;
+use super::stream::{Moved, Stream};
 
 /// Bytes of a stream that a server may send ahead, and of all streams together. As browsers have
 /// it, so that the windows are no limit.
@@ -26,7 +26,7 @@ const CONNECTION_WINDOW: u32 = 15 << 20;
 #[derive(Clone)]
 pub(crate) struct Http2 {
     send: SendRequest<Bytes>,
-    bytes: Rc<Cell<(u64, u64)>>,
+    moved: Rc<Cell<Moved>>,
     /// The error that ended the connection.
     ended: Rc<RefCell<Option<Failure>>>,
     over: Rc<Cell<bool>>,
@@ -41,8 +41,8 @@ impl Http2 {
         streams: usize,
         learning: bool,
     ) -> Result<Self, Failure> {
-        let bytes = Rc::new(Cell::new((0, 0)));
-        let counted = Counted { stream, bytes: Rc::clone(&bytes) };
+        let moved = Rc::<Cell<Moved>>::default();
+        let counted = Counted { stream, moved: Rc::clone(&moved) };
         let (send, connection) = Builder::new()
             .initial_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
@@ -60,12 +60,12 @@ impl Http2 {
             }
             is_over.set(true);
         });
-        Ok(Self { send, bytes, ended, over, learning })
+        Ok(Self { send, moved, ended, over, learning })
     }
 
     /// Bytes sent and received since the last call, of all streams.
-    pub(crate) fn take_bytes(&self) -> (u64, u64) {
-        self.bytes.take()
+    pub(crate) fn take_moved(&self) -> Moved {
+        self.moved.take()
     }
 
     /// True if the connection has ended.
@@ -118,7 +118,7 @@ fn failure(error: &h2_client::Error) -> Failure {
 /// A connection whose bytes are counted.
 struct Counted {
     stream: Stream,
-    bytes: Rc<Cell<(u64, u64)>>,
+    moved: Rc<Cell<Moved>>,
 }
 
 impl AsyncRead for Counted {
@@ -129,8 +129,9 @@ impl AsyncRead for Counted {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-        let (sent, received) = self.bytes.get();
-        self.bytes.set((sent, received + (buf.filled().len() - before) as u64));
+        let moved = self.moved.get();
+        let received = moved.received + (buf.filled().len() - before) as u64;
+        self.moved.set(Moved { received, ..moved });
         read
     }
 }
@@ -143,8 +144,8 @@ impl AsyncWrite for Counted {
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
         if let Poll::Ready(Ok(length)) = &written {
-            let (sent, received) = self.bytes.get();
-            self.bytes.set((sent + *length as u64, received));
+            let moved = self.moved.get();
+            self.moved.set(Moved { sent: moved.sent + *length as u64, ..moved });
         }
         written
     }

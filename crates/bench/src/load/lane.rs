@@ -156,7 +156,7 @@ impl Lane {
             other => other,
         });
         let result = result.await;
-        let moved = connection.take_bytes();
+        let moved = connection.take_moved();
         let when = result.as_ref().map_or_else(|_| Instant::now(), |answer| answer.last_byte);
         self.thread.moved(when, moved);
         if result.is_err()
@@ -197,7 +197,7 @@ impl Lane {
                 within(self.alarm.as_mut(), limit, exchange).await.and_then(|result| result)
             };
             let when = result.as_ref().map_or_else(|_| Instant::now(), |answer| answer.last_byte);
-            self.thread.moved(when, connection.take_bytes());
+            self.thread.moved(when, connection.take_moved());
             match &result {
                 Ok(_) | Err(Failure::Timeout) => return result,
                 Err(failure) => {

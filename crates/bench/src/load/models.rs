@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::lane::{Group, Lane, group};
 use super::pacer::{Arrivals, Due, Timer};
 use super::thread::Thread;
-use crate::settings::{Load, Protocol};
+use crate::settings::{Load, Protocol, Visit};
 
 /// Wait after a connection that could not be made, so that a server that is down is not asked
 /// without end.
@@ -249,7 +249,7 @@ async fn open(thread: &Rc<Thread>, mut arrivals: Arrivals, most: usize) -> Resul
 fn patience(thread: &Thread) -> Duration {
     let timeout = thread.plan.settings.timeout;
     match thread.plan.settings.load {
-        Load::Sessions { bursts, calls, think, .. } => {
+        Load::Sessions { visit: Visit { bursts, calls, think }, .. } => {
             let all = |time: Duration, count: usize| {
                 time.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
             };
@@ -291,9 +291,7 @@ async fn one_open(open: Rc<Open>, group: Group, first: Due) {
             thread.record(due.at, |recorder| recorder.late(lateness));
         }
         match thread.plan.settings.load {
-            Load::Sessions { bursts, calls, think, .. } => {
-                session(&thread, &mut lane, due, (bursts, calls, think)).await;
-            }
+            Load::Sessions { visit, .. } => session(&thread, &mut lane, due, visit).await,
             _ => one_due(&thread, &mut lane, due).await,
         }
         let queued = open.queue.borrow_mut().pop_front();
@@ -325,12 +323,8 @@ async fn one_due(thread: &Thread, lane: &mut Lane, due: Due) {
 
 /// One visit: bursts of requests with pauses between, over a connection of its own. The first
 /// request is timed from the moment at which the visit was due.
-async fn session(
-    thread: &Thread,
-    lane: &mut Lane,
-    due: Due,
-    (bursts, calls, think): (usize, usize, Duration),
-) {
+async fn session(thread: &Thread, lane: &mut Lane, due: Due, visit: Visit) {
+    let Visit { bursts, calls, think } = visit;
     thread.record(due.at, |recorder| recorder.sessions_begun += 1);
     let mut from = Some(due.at);
     for burst in 0..bursts {

@@ -39,6 +39,15 @@ pub(crate) struct Opened {
     pub(crate) resumed: bool,
 }
 
+/// Bytes that have gone over a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moved {
+    /// To the server.
+    pub(crate) sent: u64,
+    /// From it.
+    pub(crate) received: u64,
+}
+
 impl Endpoint {
     /// Finds the addresses of `target`. `upstream` has its TLS settings.
     pub(crate) fn new(

@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::http1::SCRATCH;
 use super::plan::{Plan, Prepared};
 use super::recorder::{Answer, Recorder};
-use super::stream::Opened;
+use super::stream::{Moved, Opened};
 use crate::settings::Until;
 use crate::urls::Picks;
 
@@ -216,10 +216,10 @@ impl Thread {
     }
 
     /// Counts bytes.
-    pub(crate) fn moved(&self, when: Instant, (sent, received): (u64, u64)) {
+    pub(crate) fn moved(&self, when: Instant, moved: Moved) {
         self.record(when, |recorder| {
-            recorder.bytes_sent += sent;
-            recorder.bytes_received += received;
+            recorder.bytes_sent += moved.sent;
+            recorder.bytes_received += moved.received;
         });
     }
 

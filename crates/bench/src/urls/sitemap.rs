@@ -17,16 +17,16 @@ const FILE_MAX: u64 = 50 << 20;
 /// Bytes of a URL, as the protocol allows.
 const URL_MAX: usize = 2048;
 
-/// Reads a sitemap and, if it is an index, its files. `first` is its name and its bytes. `fetch`
-/// gets another by its URL.
+/// Reads a sitemap and, if it is an index, its files. `fetch` gets another by its URL.
 pub fn from_sitemap(
-    first: (&str, Vec<u8>),
+    name: &str,
+    bytes: &[u8],
     fetch: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
 ) -> List {
     let mut maker = Maker::default();
     let mut seen = HashSet::new();
     let mut queue = Vec::new();
-    read(first.0, &first.1, &mut maker, &mut queue);
+    read(name, bytes, &mut maker, &mut queue);
     queue.reverse();
     while let Some(url) = queue.pop() {
         if !seen.insert(url.clone()) {
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn pages_are_read_with_their_entities_and_pictures_left() {
-        let list = from_sitemap(("s.xml", PAGES.into()), &mut nothing);
+        let list = from_sitemap("s.xml", PAGES.as_bytes(), &mut nothing);
         assert_eq!(urls(&list), ["http://a.test/?p=1&q=2", "http://a.test/two", "http://a.test/3"]);
         assert_eq!(list.faults.first.len(), 1);
         assert_eq!((list.faults.first[0].line, list.faults.first[0].source.as_str()), (8, "s.xml"));
@@ -173,7 +173,7 @@ mod tests {
                 _ => Err("404".to_owned()),
             }
         };
-        let list = from_sitemap(("index", index.into()), &mut fetch);
+        let list = from_sitemap("index", index.as_bytes(), &mut fetch);
         assert_eq!(list.len(), 3);
         assert_eq!(asked, ["http://a.test/1.xml", "http://a.test/gone.xml"]);
         assert!(list.faults.to_string().contains("http://a.test/gone.xml: 404"), "{}", list.faults);
@@ -182,10 +182,10 @@ mod tests {
     #[test]
     fn an_index_that_names_itself_ends() {
         let index = b"<sitemapindex><sitemap><loc>http://a.test/i</loc></sitemap></sitemapindex>";
-        let list = from_sitemap(("i", index.to_vec()), &mut |_| Ok(index.to_vec()));
+        let list = from_sitemap("i", index, &mut |_| Ok(index.to_vec()));
         assert!(list.is_empty());
         let mut count = 0;
-        let list = from_sitemap(("i", index.to_vec()), &mut |_| {
+        let list = from_sitemap("i", index, &mut |_| {
             count += 1;
             let next = format!(
                 "<sitemapindex><sitemap><loc>http://a.test/{count}</loc></sitemap></sitemapindex>"
@@ -197,10 +197,10 @@ mod tests {
 
     #[test]
     fn broken_files_are_told_by_their_line() {
-        let list = from_sitemap(("s", b"<urlset>\n<url>\n</loc></urlset>".to_vec()), &mut nothing);
+        let list = from_sitemap("s", b"<urlset>\n<url>\n</loc></urlset>", &mut nothing);
         assert_eq!(list.faults.first.first().map(|fault| fault.line), Some(3), "{:?}", list.faults);
         for other in [&b"<html></html>"[..], b"", b"plain", b"\x1f\x8bbroken", b"<a><b></a>"] {
-            let list = from_sitemap(("s", other.to_vec()), &mut nothing);
+            let list = from_sitemap("s", other, &mut nothing);
             assert_eq!(list.faults.unread, 1, "{other:?}: {:?}", list.faults);
         }
     }

@@ -292,7 +292,7 @@ fn a_head_that_is_laid_over_is_for_one_and_in_no_index() {
         let options = BeginOptions { rejected: Some(&old), ..BeginOptions::default() };
         let waiting = ticket(cache.begin(&key("/a"), &mut plain, options, 0));
         let new = NewObject { head: (*b"for one").into(), etag: None, ..head(None) };
-        let once = lead.lay_over(&old, &new, (ends, None));
+        let once = lead.lay_over(&old, &new, ends, None);
         assert_eq!((once.head(), read_all(once.reader())), (&b"for one"[..], Ok(b"body".to_vec())));
         assert!(!once.is_live() && old.is_live() != ends);
         assert!(matches!(block_on(waiting), Waited::Refused));

@@ -25,7 +25,7 @@ fn put_formed(cache: &Arc<Cache>, name: &str, len: usize) -> Arc<Object> {
 fn give(cache: &Arc<Cache>, name: &str, object: &Arc<Object>, number: usize, effort: u8) -> bool {
     let data = vec![effort; 10_000];
     cache.begin_form(object, number, effort)
-        && cache.put_form((object, key(name).hash()), (number, effort), data)
+        && cache.put_form(object, key(name).hash(), number, effort, data)
 }
 
 #[test]
@@ -39,12 +39,12 @@ fn a_form_is_made_once_with_each_effort_and_read_by_its_number() {
     assert!(!cache.begin_form(&object, 1, 1), "somebody has begun");
     assert!(!object.wants_form(1, 1));
     let hash = key("/a").hash();
-    assert!(cache.put_form((&object, hash), (1, 1), b"first".to_vec()));
+    assert!(cache.put_form(&object, hash, 1, 1, b"first".to_vec()));
     assert_eq!((form(&object, 1), object.form_effort(1)), (Some(b"first".to_vec()), 1));
     assert_eq!(form(&object, 2), None);
     assert!(cache.begin_form(&object, 1, 2));
-    assert!(cache.put_form((&object, hash), (1, 2), b"better".to_vec()));
-    assert!(cache.put_form((&object, hash), (1, 1), b"late".to_vec()));
+    assert!(cache.put_form(&object, hash, 1, 2, b"better".to_vec()));
+    assert!(cache.put_form(&object, hash, 1, 1, b"late".to_vec()));
     assert_eq!((form(&object, 1), object.form_effort(1)), (Some(b"better".to_vec()), 2));
     assert_eq!(bytes_of(&object).expect("complete"), pattern(1000), "the body stays");
 }
@@ -55,7 +55,7 @@ fn only_bodies_that_may_have_forms_have_them() {
     let object = put(&cache, "/a", b"abc");
     assert!(!object.wants_form(1, 1));
     assert!(!cache.begin_form(&object, 1, 1));
-    assert!(!cache.put_form((&object, key("/a").hash()), (1, 1), b"x".to_vec()));
+    assert!(!cache.put_form(&object, key("/a").hash(), 1, 1, b"x".to_vec()));
     object.note_plain_length(7);
     assert_eq!(object.plain_length(), None);
     let object = put_formed(&cache, "/b", 10);
@@ -116,7 +116,7 @@ fn without_memory_there_are_no_forms() {
     let cache = Cache::new(config(MIB));
     let object = put_formed(&cache, "/a", 1000);
     assert!(cache.begin_form(&object, 1, 1));
-    assert!(!cache.put_form((&object, key("/a").hash()), (1, 1), vec![0; 2 << 20]));
+    assert!(!cache.put_form(&object, key("/a").hash(), 1, 1, vec![0; 2 << 20]));
     assert_eq!(form(&object, 1), None);
 }
 
@@ -130,7 +130,7 @@ fn another_form_takes_the_place_of_a_body_in_one_step() {
     assert_eq!((object.plain_length(), object.is_plain_asked()), (Some(7), true));
     let before = cache.stats().bytes;
     let lead = cache.begin_refresh(&key("/a"), &object).expect("nobody fetches");
-    assert!(lead.refit(&object, &object.renewed(), (b"coded".to_vec(), 1000)));
+    assert!(lead.refit(&object, &object.renewed(), b"coded".to_vec(), 1000));
     assert!(!object.is_live());
     let stored = found(&cache, "/a").expect("it is there");
     assert_eq!(bytes_of(&stored).expect("complete"), b"coded");
@@ -141,7 +141,7 @@ fn another_form_takes_the_place_of_a_body_in_one_step() {
     // What is invalidated meanwhile does not come back.
     let lead = cache.begin_refresh(&key("/a"), &stored).expect("nobody fetches");
     cache.invalidate(&key("/a"));
-    assert!(!lead.refit(&stored, &stored.renewed(), (b"late".to_vec(), 1000)));
+    assert!(!lead.refit(&stored, &stored.renewed(), b"late".to_vec(), 1000));
     assert!(found(&cache, "/a").is_none());
 }
 
@@ -154,12 +154,12 @@ fn a_form_that_is_made_while_the_origin_confirms_its_body_is_put_beside_it() {
     let new = NewObject { flags: object.flags(), ..head(None) };
     let confirmed = lead.freshen(permit(), &object, new, None);
     assert!(!object.is_live() && confirmed.is_live());
-    assert!(cache.put_form((&object, key("/a").hash()), (1, 1), b"coded".to_vec()));
+    assert!(cache.put_form(&object, key("/a").hash(), 1, 1, b"coded".to_vec()));
     assert_eq!(form(&confirmed, 1), Some(b"coded".to_vec()));
     // One that replaced it is another's.
     let other = put_formed(&cache, "/b", 1000);
     assert!(cache.begin_form(&other, 1, 1));
     cache.invalidate(&key("/b"));
     put_formed(&cache, "/b", 1000);
-    assert!(!cache.put_form((&other, key("/b").hash()), (1, 1), b"late".to_vec()));
+    assert!(!cache.put_form(&other, key("/b").hash(), 1, 1, b"late".to_vec()));
 }

@@ -17,7 +17,7 @@ fn put_formed(cache: &Arc<Cache>, name: &str) -> Arc<Object> {
 
 fn give(cache: &Arc<Cache>, name: &str, object: &Arc<Object>, key: u64) -> bool {
     cache.begin_keyed_form(object, key, |_| false)
-        && cache.put_keyed_form((object, self::key(name).hash()), key, vec![key as u8; 10_000])
+        && cache.put_keyed_form(object, self::key(name).hash(), key, vec![key as u8; 10_000])
 }
 
 #[test]
@@ -33,8 +33,8 @@ fn a_form_is_made_once_and_read_by_its_key() {
     assert!(!cache.begin_keyed_form(&object, 5, |_| true), "somebody has begun");
     assert!(!cache.begin_keyed_form(&object, 0, |_| true), "no key");
     let hash = key("/a").hash();
-    assert!(!cache.put_keyed_form((&object, hash), 6, vec![1]), "nobody has begun");
-    assert!(cache.put_keyed_form((&object, hash), 5, vec![1, 2]));
+    assert!(!cache.put_keyed_form(&object, hash, 6, vec![1]), "nobody has begun");
+    assert!(cache.put_keyed_form(&object, hash, 5, vec![1, 2]));
     assert_eq!(object.keyed_form(5).as_deref(), Some(&[1, 2][..]));
     assert_eq!(object.keyed_form(6), None);
     assert!(object.has_keyed_forms());
@@ -52,7 +52,7 @@ fn a_place_is_given_away_only_when_its_key_is_over() {
     assert!(!cache.begin_keyed_form(&object, 99, |_| false));
     assert!(cache.begin_keyed_form(&object, 99, |key| key == 2));
     assert!(object.keyed_form(2).is_some(), "until the next is there");
-    assert!(cache.put_keyed_form((&object, key("/a").hash()), 99, vec![9; 10_000]));
+    assert!(cache.put_keyed_form(&object, key("/a").hash(), 99, vec![9; 10_000]));
     let there: Vec<u64> =
         keys.chain([99]).filter(|key| object.keyed_form(*key).is_some()).collect();
     assert_eq!(there, [1, 3, 4, 99]);
@@ -101,7 +101,7 @@ fn without_memory_there_are_no_keyed_forms() {
     let cache = Cache::new(config(MIB));
     let object = put_formed(&cache, "/a");
     assert!(cache.begin_keyed_form(&object, 1, |_| false));
-    assert!(!cache.put_keyed_form((&object, key("/a").hash()), 1, vec![0; 2 << 20]));
+    assert!(!cache.put_keyed_form(&object, key("/a").hash(), 1, vec![0; 2 << 20]));
     assert_eq!(object.keyed_form(1), None);
     let object = put(&cache, "/b", b"abc");
     assert!(!object.wants_keyed_form(1) && !cache.begin_keyed_form(&object, 1, |_| false));

@@ -162,7 +162,7 @@ fn lend(cache: &Arc<Cache<Attic>>, attic: &Attic, name: &str) -> Option<Arc<Obje
             continue;
         }
         let (first, second) = (body.slice(..body.len() / 2), body.slice(body.len() / 2..));
-        match lead.lend(permit(), place, record, (Loan::Whole(vec![first, second]), None)) {
+        match lead.lend(permit(), place, record, Loan::Whole(vec![first, second]), None) {
             Ok(lent) => return lent,
             Err(goes_on) => lead = goes_on,
         }
@@ -322,7 +322,7 @@ fn what_was_read_before_a_purge_a_ban_or_a_newer_response_is_not_lent_after_it()
         let [place] = *lead.cold() else { panic!("it has sunk") };
         let (record, body) = attic.read(place).expect("kept");
         overtake(&cache);
-        let lent = lead.lend(permit(), place, record, (Loan::Whole(vec![body]), None));
+        let lent = lead.lend(permit(), place, record, Loan::Whole(vec![body]), None);
         assert!(!matches!(lent, Ok(Some(_))));
         drop(lent);
         cache.check();
@@ -342,7 +342,7 @@ fn those_who_wait_are_lent_what_is_lent() {
     let [place] = *lead.cold() else { panic!("it has sunk") };
     let (record, body) = attic.read(place).expect("kept");
     let lent = lead
-        .lend(permit(), place, record, (Loan::Whole(vec![body]), None))
+        .lend(permit(), place, record, Loan::Whole(vec![body]), None)
         .expect("its key")
         .expect("there");
     match poll_once(&mut ticket) {
@@ -461,7 +461,7 @@ fn a_response_whose_body_stays_below_is_as_others_and_leaves_without_being_writt
         let lead = fetching(&cache, name);
         let [place] = *lead.cold() else { panic!("it has sunk") };
         let (record, body) = attic.read(place).expect("kept");
-        lead.raise_head(permit(), place, record, (Arc::new(Lent(body)), None))
+        lead.raise_head(permit(), place, record, Arc::new(Lent(body)), None)
     };
     for _ in 0..2 {
         let object = raise("/a").expect("its key");
@@ -678,8 +678,7 @@ fn what_is_below_is_lent_where_there_is_no_memory_to_know_of_the_fetch() {
     let [place] = *lead.cold() else { panic!("it has sunk") };
     cache.memory().release(4_000);
     let (record, body) = attic.read(place).expect("kept");
-    let lent =
-        lead.lend(permit(), place, record, (Loan::Whole(vec![body]), None)).expect("its key");
+    let lent = lead.lend(permit(), place, record, Loan::Whole(vec![body]), None).expect("its key");
     assert_eq!(bytes_of(&lent.expect("it is there")).as_deref(), Some(&b"body"[..]));
     assert_eq!(cache.stats().markers, 0);
 }

@@ -49,6 +49,19 @@ pub(super) struct Passed {
     pub(super) bytes: u64,
 }
 
+/// The load of one message between a node and the server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    kind: Kind,
+    passed: Passed,
+}
+
+impl Load {
+    fn new(kind: Kind, messages: u64, bytes: u64) -> Self {
+        Self { kind, passed: Passed { messages, bytes } }
+    }
+}
+
 /// Traffic over the edge of each region, by kind, to the stream and from it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Traffic {
@@ -148,31 +161,35 @@ impl Network {
         *latest
     }
 
-    /// The kind, the messages and the bytes of a message to the server.
-    pub(super) fn to_server(&self, what: &ToServer) -> (Kind, u64, u64) {
+    /// The load of a message to the server.
+    pub(super) fn to_server(&self, what: &ToServer) -> Load {
         match what {
-            ToServer::Publish(_) => (Kind::Entries, 1, self.sizes.entry + PUBLISHED_BYTES),
-            ToServer::Card(..) => (Kind::Cards, 1, self.sizes.card + PUBLISHED_BYTES),
-            ToServer::Ask(..) => (Kind::Questions, 3, QUESTION_BYTES),
-            ToServer::Word(_) => (Kind::Words, 1, self.sizes.word + WORD_BYTES),
+            ToServer::Publish(_) => Load::new(Kind::Entries, 1, self.sizes.entry + PUBLISHED_BYTES),
+            ToServer::Card(..) => Load::new(Kind::Cards, 1, self.sizes.card + PUBLISHED_BYTES),
+            ToServer::Ask(..) => Load::new(Kind::Questions, 3, QUESTION_BYTES),
+            ToServer::Word(_) => Load::new(Kind::Words, 1, self.sizes.word + WORD_BYTES),
             // Two consumers are made; the stream of cards is asked for.
-            ToServer::Subscribe(_) => (Kind::Questions, 2, 2 * 500),
-            ToServer::Check(_) | ToServer::Name => (Kind::Questions, 1, QUESTION_BYTES / 3),
+            ToServer::Subscribe(_) => Load::new(Kind::Questions, 2, 2 * 500),
+            ToServer::Check(_) | ToServer::Name => {
+                Load::new(Kind::Questions, 1, QUESTION_BYTES / 3)
+            }
         }
     }
 
-    /// Those of a message to a node.
-    pub(super) fn to_node(&self, what: &ToNode) -> (Kind, u64, u64) {
+    /// The load of a message to a node.
+    pub(super) fn to_node(&self, what: &ToNode) -> Load {
         let card = self.sizes.card + DELIVERED_BYTES;
         match what {
-            ToNode::Stored(..) => (Kind::Entries, 1, PUBLISHED_BYTES),
-            ToNode::CardStored(..) | ToNode::Named(_) => (Kind::Cards, 1, PUBLISHED_BYTES),
-            ToNode::Answer(..) => (Kind::Questions, 3, ANSWER_BYTES),
-            ToNode::Entry { .. } => (Kind::Entries, 1, self.sizes.entry + DELIVERED_BYTES),
-            ToNode::Card(..) => (Kind::Cards, 1, card),
-            ToNode::Cards(_, cards) => (Kind::Cards, cards.len() as u64, cards.len() as u64 * card),
-            ToNode::Word(..) => (Kind::Words, 1, self.sizes.word + WORD_BYTES),
-            ToNode::Checked(..) => (Kind::Questions, 1, ANSWER_BYTES / 2),
+            ToNode::Stored(..) => Load::new(Kind::Entries, 1, PUBLISHED_BYTES),
+            ToNode::CardStored(..) | ToNode::Named(_) => Load::new(Kind::Cards, 1, PUBLISHED_BYTES),
+            ToNode::Answer(..) => Load::new(Kind::Questions, 3, ANSWER_BYTES),
+            ToNode::Entry { .. } => Load::new(Kind::Entries, 1, self.sizes.entry + DELIVERED_BYTES),
+            ToNode::Card(..) => Load::new(Kind::Cards, 1, card),
+            ToNode::Cards(_, cards) => {
+                Load::new(Kind::Cards, cards.len() as u64, cards.len() as u64 * card)
+            }
+            ToNode::Word(..) => Load::new(Kind::Words, 1, self.sizes.word + WORD_BYTES),
+            ToNode::Checked(..) => Load::new(Kind::Questions, 1, ANSWER_BYTES / 2),
         }
     }
 }
@@ -182,14 +199,9 @@ impl Traffic {
         Self { regions: vec![Default::default(); regions] }
     }
 
-    pub(super) fn add(
-        &mut self,
-        region: usize,
-        (kind, messages, bytes): (Kind, u64, u64),
-        is_out: bool,
-    ) {
-        let passed = &mut self.regions[region][kind as usize][usize::from(!is_out)];
-        passed.messages += messages;
-        passed.bytes += bytes;
+    pub(super) fn add(&mut self, region: usize, load: Load, is_out: bool) {
+        let passed = &mut self.regions[region][load.kind as usize][usize::from(!is_out)];
+        passed.messages += load.passed.messages;
+        passed.bytes += load.passed.bytes;
     }
 }

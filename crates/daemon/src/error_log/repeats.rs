@@ -105,9 +105,11 @@ impl Repeats {
     /// Counts a line of the kind `kind`.
     pub(super) fn hear(
         &mut self,
-        (now_ms, rates): (u64, Rates),
+        now_ms: u64,
+        rates: Rates,
         kind: LineKind,
-        (priority, text): (Priority, &str),
+        priority: Priority,
+        text: &str,
     ) -> Heard {
         let key = self.seed.hash(text.as_bytes());
         renew(&mut self.equal, key, now_ms, Limit::ErrorLogRepeats, &mut self.notes);
@@ -174,7 +176,7 @@ mod tests {
     const RATES: Rates = Rates { equal: 2, kind: 3 };
 
     fn hear(repeats: &mut Repeats, now_ms: u64, line: u32, text: &str) -> Heard {
-        repeats.hear((now_ms, RATES), ("a.rs", line), (Priority::Warn, text))
+        repeats.hear(now_ms, RATES, ("a.rs", line), Priority::Warn, text)
     }
 
     #[test]
@@ -213,7 +215,7 @@ mod tests {
         let mut repeats = Repeats::default();
         let rates = Rates { equal: 0, kind: 0 };
         for _ in 0..5000 {
-            let heard = repeats.hear((0, rates), ("a.rs", 1), (Priority::Error, "x"));
+            let heard = repeats.hear(0, rates, ("a.rs", 1), Priority::Error, "x");
             assert_eq!(heard, Heard::Written);
         }
     }
@@ -255,10 +257,10 @@ mod tests {
             let mut repeats = Repeats::default();
             let rates = Rates { equal: 1, kind: 0 };
             for n in 0..3 * LINES_MAX {
-                repeats.hear((0, rates), ("a.rs", 1), (Priority::Warn, &n.to_string()));
+                repeats.hear(0, rates, ("a.rs", 1), Priority::Warn, &n.to_string());
             }
             for text in texts {
-                repeats.hear((0, rates), ("a.rs", 1), (Priority::Warn, &text.to_string()));
+                repeats.hear(0, rates, ("a.rs", 1), Priority::Warn, &text.to_string());
             }
             proptest::prop_assert_eq!(repeats.equal.len(), LINES_MAX);
         }

@@ -23,13 +23,19 @@ struct BackendRow {
     kind: &'static str,
     /// The word for what decides about the backend: probes, or a fixed state.
     admin: &'static str,
-    /// Good ones of how many: probes, or members.
-    good: (u32, u32),
+    good: Good,
     healthy: bool,
     /// When that changed, in seconds since 1970.
     changed: f64,
     details: Details,
     whose: Whose,
+}
+
+/// Good ones of how many: probes, or members.
+#[derive(Clone, Copy, Default)]
+struct Good {
+    count: u32,
+    of: u32,
 }
 
 /// Details that `-p` tells besides.
@@ -157,7 +163,9 @@ fn declared(daemon: &Daemon) -> Vec<BackendRow> {
             name: format!("{origin}({})", server.name),
             kind: "backend",
             admin: admin(server.order, probe.is_some()),
-            good: window.map_or((0, 0), |window| (server.probes.count_ones(), window)),
+            good: window
+                .map(|of| Good { count: server.probes.count_ones(), of })
+                .unwrap_or_default(),
             healthy: server.healthy,
             changed: server.changed_ms as f64 / 1000.0,
             details: probe.map_or(Details::Unprobed, |probe| Details::Probes {
@@ -179,7 +187,7 @@ fn row(vcl: &str, backend: Backend) -> Option<BackendRow> {
         Backend::Director(director) => {
             let (members, listing) =
                 (director.members(), director.listing(rt::now().unix_ms as f64 / 1000.0));
-            let good = members.iter().filter(|member| member.health().0).count() as u32;
+            let good = members.iter().filter(|member| member.health().is_healthy).count() as u32;
             let hidden = listing == Listing::Hidden;
             let said = director.word().and_then(|word| word.said());
             Some(BackendRow {
@@ -191,9 +199,12 @@ fn row(vcl: &str, backend: Backend) -> Option<BackendRow> {
                     None if !hidden => "probe",
                     _ => "healthy",
                 },
-                good: if hidden { (0, 0) } else { (good, members.len() as u32) },
+                good: match hidden {
+                    true => Good::default(),
+                    false => Good { count: good, of: members.len() as u32 },
+                },
                 healthy: hidden || good > 0,
-                changed: backend.health().1,
+                changed: backend.health().changed,
                 details: match listing {
                     Listing::Hidden => Details::Hidden,
                     listing => Details::Director { listing, members },
@@ -214,7 +225,7 @@ fn of_leaf(vcl: String, name: String, leaf: &Arc<Leaf>) -> BackendRow {
         name,
         kind: "backend",
         admin: admin(status.as_ref().map(|s| s.order).unwrap_or_default(), probe.is_some()),
-        good: probe.map_or((0, 0), |probe| (probes, probe.window)),
+        good: probe.map(|probe| Good { count: probes, of: probe.window }).unwrap_or_default(),
         healthy: status.as_ref().is_none_or(|status| status.probed != Probed::Sick),
         changed: status.as_ref().map_or(0.0, |status| status.changed_ms as f64 / 1000.0),
         details: probe.map_or(Details::Unprobed, |probe| Details::Probes {
@@ -256,7 +267,7 @@ fn as_text(rows: &[BackendRow], details: bool) -> String {
         lines.push(cells([
             &format!("{}.{}", row.vcl, row.name),
             row.admin,
-            &format!("{}/{}", row.good.0, row.good.1),
+            &format!("{}/{}", row.good.count, row.good.of),
             word(row.healthy),
             &String::from_utf8_lossy(&changed),
         ]));
@@ -324,7 +335,8 @@ fn bits(history: &ProbeHistory) -> [(char, &'static str, u64); 8] {
     ]
 }
 
-fn probes_text((good, window): (u32, u32), threshold: u32, history: &ProbeHistory) -> String {
+fn probes_text(good: Good, threshold: u32, history: &ProbeHistory) -> String {
+    let Good { count: good, of: window } = good;
     let mut out = format!(
         " Current states  good: {good:2} threshold: {threshold:2} window: {window:2}\n  Average \
          response time of good probes: {:.6}\n  Oldest {} Newest\n",
@@ -351,7 +363,7 @@ fn members_lines(listing: &Listing, members: &[Backend]) -> Vec<Line> {
     let mut lines = vec![Line::Cells(heads.iter().map(|head| (*head).to_owned()).collect())];
     let total = total(listing, members);
     for (at, member) in members.iter().enumerate() {
-        let healthy = member.health().0;
+        let healthy = member.health().is_healthy;
         let health = word(healthy);
         lines.push(match listing {
             Listing::Hidden | Listing::Plain => cells(["", member.name(), "-", health]),
@@ -384,7 +396,7 @@ fn weight(listing: &Listing, at: usize, healthy: bool) -> f64 {
 /// All of them together, never nothing.
 fn total(listing: &Listing, members: &[Backend]) -> f64 {
     let all = members.iter().enumerate();
-    let sum: f64 = all.map(|(at, member)| weight(listing, at, member.health().0)).sum();
+    let sum: f64 = all.map(|(at, member)| weight(listing, at, member.health().is_healthy)).sum();
     if sum > 0.0 { sum } else { 1.0 }
 }
 
@@ -395,8 +407,8 @@ fn as_json(rows: &[BackendRow], details: bool) -> String {
             format!("\"admin_health\": \"{}\"", row.admin),
             format!(
                 "\"probe_message\": [{}, {}, \"{}\"]",
-                row.good.0,
-                row.good.1,
+                row.good.count,
+                row.good.of,
                 word(row.healthy)
             ),
         ];
@@ -420,7 +432,8 @@ fn as_json(rows: &[BackendRow], details: bool) -> String {
     }
 }
 
-fn probes_json((good, window): (u32, u32), threshold: u32, history: &ProbeHistory) -> String {
+fn probes_json(good: Good, threshold: u32, history: &ProbeHistory) -> String {
+    let Good { count: good, of: window } = good;
     let maps =
         bits(history).map(|(letter, _, bits)| format!("        \"bits_{letter}\": {bits},\n"));
     format!(
@@ -436,7 +449,8 @@ fn members_json(listing: &Listing, members: &[Backend]) -> String {
         Listing::Fallback { sticky, .. } => format!("        \"sticky\": {sticky},\n"),
         Listing::Random(_) => {
             let all = members.iter().enumerate();
-            let sum: f64 = all.map(|(at, member)| weight(listing, at, member.health().0)).sum();
+            let sum: f64 =
+                all.map(|(at, member)| weight(listing, at, member.health().is_healthy)).sum();
             format!("        \"total_weight\": {sum:.6},\n")
         }
         Listing::Shard { warmup, rampup, .. } => {
@@ -444,7 +458,7 @@ fn members_json(listing: &Listing, members: &[Backend]) -> String {
         }
     };
     let one = |(at, member): (usize, &Backend)| {
-        let healthy = member.health().0;
+        let healthy = member.health().is_healthy;
         let health = format!("\"health\": \"{}\"", word(healthy));
         let fields = match listing {
             Listing::Hidden | Listing::Plain => vec![health],
@@ -479,14 +493,15 @@ mod tests {
 
     use super::*;
 
-    fn row(name: &str, admin: &'static str, good: (u32, u32), details: Details) -> BackendRow {
+    fn row(name: &str, admin: &'static str, good: [u32; 2], details: Details) -> BackendRow {
+        let [count, of] = good;
         BackendRow {
             vcl: "boot".to_owned(),
             name: name.to_owned(),
             kind: "backend",
             admin,
-            good,
-            healthy: good.0 > 1 || good.1 == 0,
+            good: Good { count, of },
+            healthy: count > 1 || of == 0,
             changed: 1_795_361_470.392,
             details,
             whose: Whose::Backend(Backend::None),
@@ -500,7 +515,7 @@ mod tests {
     fn director(name: &str, listing: Listing, members: &[&str]) -> BackendRow {
         let members: Vec<_> = members.iter().copied().map(member).collect();
         let all = members.len() as u32;
-        row(name, "probe", (all, all), Details::Director { listing, members })
+        row(name, "probe", [all, all], Details::Director { listing, members })
     }
 
     // What varnishd 7.1.1 said, but for the values of times.
@@ -508,9 +523,9 @@ mod tests {
     #[test]
     fn columns_are_varnishds() {
         let rows = [
-            row("default", "probe", (5, 5), Details::Unprobed),
-            row("v1", "healthy", (0, 0), Details::Unprobed),
-            row("v2", "sick", (0, 5), Details::Unprobed),
+            row("default", "probe", [5, 5], Details::Unprobed),
+            row("v1", "healthy", [0, 0], Details::Unprobed),
+            row("v2", "sick", [0, 5], Details::Unprobed),
         ];
         let expected = "\
 Backend name   Admin      Probe    Health     Last change
@@ -527,7 +542,7 @@ boot.v2        sick       0/5      sick       Sun, 22 Nov 2026 15:31:10 GMT
         // Length of the VCL's name, a dot and the backend's: what stands between the columns.
         for (long, between) in [(14, 3), (15, 3), (16, 2), (20, 2), (21, 1), (49, 1)] {
             let name = "x".repeat(long - "boot.".len());
-            let text = as_text(&[row(&name, "healthy", (0, 0), Details::Unprobed)], false);
+            let text = as_text(&[row(&name, "healthy", [0, 0], Details::Unprobed)], false);
             let (one, two) = (" ".repeat(between), " ".repeat(between + 1));
             let line = format!("boot.{name}{one}healthy{two}0/0  {two}healthy{two}Sun, 22");
             assert!(text.contains(&line), "{text}{line}");
@@ -562,7 +577,7 @@ boot.default   probe    5/5      healthy    Sun, 22 Nov 2026 15:31:10 GMT
 
 "
         );
-        let rows = [row("default", "probe", (5, 5), probed)];
+        let rows = [row("default", "probe", [5, 5], probed)];
         assert_eq!(as_text(&rows, true), expected);
         let expected = "
   {

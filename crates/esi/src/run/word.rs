@@ -1,6 +1,6 @@
 //! Pieces of values, by their authors, and the way they are written.
 
-use crate::address::escaped;
+use message::percent;
 
 /// The author of a piece of a value: the page's own words stand as they are, a client's never do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) fn put(words: Vec<Word>, purpose: Purpose) -> Vec<u8> {
             (Author::Page, _) | (_, Purpose::Test) => out.extend(text),
             (_, Purpose::Page) => escape_in_html(&text, &mut out),
             (author, Purpose::Address) => {
-                out.extend(escaped(&text, |byte| !is_left(byte, author)));
+                out.extend(percent::encode(&text, |byte| !is_left(byte, author)));
             }
         }
     }

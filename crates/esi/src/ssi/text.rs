@@ -1,6 +1,6 @@
 //! Text with nginx's variables in it, and the ways a value is written into a page.
 
-use crate::address;
+use message::percent;
 
 /// Text with variables: `$name` and `${name}`. A backslash takes `$`, `\\` and quotes as they
 /// are.
@@ -83,7 +83,7 @@ pub(crate) enum Encoding {
 /// A value as it is written into a page.
 pub(crate) fn encoded(value: &[u8], encoding: Encoding) -> Vec<u8> {
     if encoding == Encoding::Url {
-        return address::escaped(value, is_escaped);
+        return percent::encode(value, is_escaped);
     }
     let mut out = Vec::with_capacity(value.len());
     for byte in value {

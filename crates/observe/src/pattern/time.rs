@@ -1,6 +1,6 @@
 //! Moments, as strftime(3) and varnishncsa(1) write them, in UTC.
 
-use message::date::HttpDate;
+use message::calendar::Moment;
 
 /// Conversions that stand for others.
 const LONGER: &[(char, &str)] = &[
@@ -14,24 +14,6 @@ const LONGER: &[(char, &str)] = &[
     ('X', "%H:%M:%S"),
     ('x', "%m/%d/%y"),
 ];
-
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
-const DAYS: [&str; 7] =
-    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// The form in which a moment is written.
 #[derive(Clone, Debug)]
@@ -97,8 +79,8 @@ impl DateFormat {
                 format!("{}.{:03}", us / 1_000_000, us / 1000 % 1000)
             }
             Self::Parts(parts) => {
-                let moment = Moment::of(us / 1_000_000);
-                parts.iter().map(|(is_own, c)| moment.part(*is_own, *c)).collect()
+                let moment = Moment::at((us / 1_000_000).cast_signed());
+                parts.iter().map(|(is_own, c)| part(&moment, *is_own, *c)).collect()
             }
         }
     }
@@ -123,76 +105,23 @@ fn conversions(text: &str, parts: &mut Vec<(bool, char)>) -> Result<(), String> 
     Ok(())
 }
 
-/// A moment taken apart.
-struct Moment {
-    unix_s: u64,
-    year: u64,
-    month: usize,
-    day: u64,
-    hour: u64,
-    minute: u64,
-    second: u64,
-    weekday: usize,
-    /// From 1.
-    day_of_year: u64,
+/// One character of a moment's text, which `is_own` if it is a conversion.
+fn part(moment: &Moment, is_own: bool, c: char) -> String {
+    match c {
+        _ if !is_own => c.to_string(),
+        'Z' => "UTC".to_owned(),
+        c => moment.part(c).unwrap_or_else(|| c.to_string()),
+    }
 }
 
-impl Moment {
-    fn of(unix_s: u64) -> Self {
-        let date = HttpDate::new(unix_s);
-        let text = date.as_bytes();
-        let number = |from: usize, to: usize| {
-            text[from..to].iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'))
-        };
-        let month = MONTHS.iter().position(|name| name.as_bytes()[..3] == text[8..11]).unwrap_or(0);
-        let (day, year) = (number(5, 7), number(12, 16));
-        let is_leap = year % 4 == 0 && year % 100 != 0 || year % 400 == 0;
-        let before = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334][month];
-        Self {
-            unix_s,
-            year,
-            month,
-            day,
-            hour: unix_s / 3600 % 24,
-            minute: unix_s / 60 % 60,
-            second: unix_s % 60,
-            // 1970 began on a Thursday.
-            weekday: ((unix_s / 86_400 + 4) % 7) as usize,
-            day_of_year: before + day + u64::from(is_leap && month > 1),
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn part(&self, is_own: bool, c: char) -> String {
-        let half = (self.hour + 11) % 12 + 1;
-        match c {
-            _ if !is_own => c.to_string(),
-            'a' => DAYS[self.weekday][..3].to_owned(),
-            'A' => DAYS[self.weekday].to_owned(),
-            'b' => MONTHS[self.month][..3].to_owned(),
-            'B' => MONTHS[self.month].to_owned(),
-            'C' => format!("{:02}", self.year / 100),
-            'd' => format!("{:02}", self.day),
-            'e' => format!("{:2}", self.day),
-            'H' => format!("{:02}", self.hour),
-            'I' => format!("{half:02}"),
-            'j' => format!("{:03}", self.day_of_year),
-            'k' => format!("{:2}", self.hour),
-            'l' => format!("{half:2}"),
-            'm' => format!("{:02}", self.month + 1),
-            'M' => format!("{:02}", self.minute),
-            'n' => "\n".to_owned(),
-            'p' => if self.hour < 12 { "AM" } else { "PM" }.to_owned(),
-            'P' => if self.hour < 12 { "am" } else { "pm" }.to_owned(),
-            's' => self.unix_s.to_string(),
-            'S' => format!("{:02}", self.second),
-            't' => "\t".to_owned(),
-            'u' => if self.weekday == 0 { 7 } else { self.weekday }.to_string(),
-            'w' => self.weekday.to_string(),
-            'y' => format!("{:02}", self.year % 100),
-            'Y' => self.year.to_string(),
-            'z' => "+0000".to_owned(),
-            'Z' => "UTC".to_owned(),
-            other => other.to_string(),
-        }
+    #[test]
+    fn no_year_is_too_late() {
+        let of = |text| DateFormat::parse(text).expect("a format");
+        assert_eq!(of("%F %T").text(253_402_300_800 * 1_000_000), "10000-01-01 00:00:00");
+        assert!(!of("%c %j").text(u64::MAX).is_empty());
     }
 }

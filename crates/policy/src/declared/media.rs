@@ -3,6 +3,8 @@
 //! A rule that keeps `*.css` for a year would keep an account page that an application also serves
 //! at `/account/x.css` (web cache deception). Where the type has to fit, it does not.
 
+use message::percent;
+
 /// Suffixes, and the types each stands for: a whole type, or the beginning of several. No list
 /// has a type that a browser shows as a page.
 const TYPES: &[(&[&str], &[&str])] = &[
@@ -62,10 +64,7 @@ pub(super) fn fits(path: &[u8], content_type: &[u8]) -> bool {
 }
 
 fn has_delimiter(path: &[u8]) -> bool {
-    const ESCAPES: [[u8; 2]; 6] = [*b"2f", *b"5c", *b"3b", *b"3f", *b"23", *b"25"];
-    let escaped = |w: &[u8]| {
-        w[0] == b'%' && ESCAPES.iter().any(|escape| escape.eq_ignore_ascii_case(&w[1..]))
-    };
+    let escaped = |w: &[u8]| percent::escaped(w).is_some_and(|byte| b"/\\;?#%".contains(&byte));
     path.contains(&b';') || path.contains(&b'\\') || path.windows(3).any(escaped)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use message::cookie;
-use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, path, upgrade};
+use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, path, percent, upgrade};
 
 use super::narrate;
 use super::plan::{BypassRules, Plan, Rule};
@@ -409,30 +409,10 @@ impl BypassRules {
 /// percent sign. Escapes of any other byte are somebody's choice, and origins differ in what they
 /// make of them.
 fn decode_necessary(path: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(path.len());
-    let mut rest = path;
-    while let [byte, after @ ..] = rest {
-        rest = after;
-        let escaped = match after {
-            [high, low, ..] if *byte == b'%' => hex(*high).zip(hex(*low)).map(|(h, l)| h << 4 | l),
-            _ => None,
-        };
-        match escaped.filter(|b| must_be_escaped(*b)) {
-            Some(byte) => {
-                decoded.push(byte);
-                rest = &after[2..];
-            }
-            None => decoded.push(*byte),
-        }
-    }
-    decoded
+    percent::decode_those(path, must_be_escaped)
 }
 
 fn must_be_escaped(byte: u8) -> bool {
     byte >= 0x80
         || matches!(byte, b' ' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}' | b'%')
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).map(|value| value as u8)
 }

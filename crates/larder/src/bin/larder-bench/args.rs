@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bench::settings::{Background, Load, Protocol, Settings, Tls, Until};
+use bench::settings::{Background, Load, Protocol, Settings, Tls, Until, Visit};
 use bench::target::Target;
 use bench::urls::{List, Order};
 use clap::{Args, ValueEnum};
@@ -326,7 +326,7 @@ pub(crate) fn sitemap(place: &str, tls: &Tls) -> Result<List, String> {
     } else {
         read(Path::new(place))?.1
     };
-    Ok(bench::urls::from_sitemap((place, first), &mut fetch))
+    Ok(bench::urls::from_sitemap(place, &first, &mut fetch))
 }
 
 /// A file, or standard input, with its name in messages.
@@ -367,9 +367,10 @@ impl LoadArgs {
             return Ok((Load::Open { rate: 1.0, random, connections }, values(rates)?));
         }
         if let Some(rates) = &self.sessions {
-            let (bursts, calls, think) = (self.bursts.max(1), self.calls.max(1), self.think);
+            let (bursts, calls) = (self.bursts.max(1), self.calls.max(1));
+            let visit = Visit { bursts, calls, think: self.think };
             let connections = most(SESSIONS.min(bench::machine::connections_possible()))?;
-            let load = Load::Sessions { rate: 1.0, bursts, calls, think, connections };
+            let load = Load::Sessions { rate: 1.0, visit, connections };
             return Ok((load, values(rates)?));
         }
         if let Some(speeds) = &self.replay {

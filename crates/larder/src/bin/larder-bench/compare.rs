@@ -83,13 +83,14 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Trouble> {
     }
     drop(view);
     let sides: Vec<_> = sides.into_iter().map(|(url, _, rounds)| (url, rounds)).collect();
-    conclude(result, &sides, (axis, x), began_s)
+    conclude(result, &sides, axis, x, began_s)
 }
 
 fn conclude(
     result: &ResultArgs,
     sides: &[(String, Vec<Round>)],
-    (axis, x): (Axis, f64),
+    axis: Axis,
+    x: f64,
     began_s: u64,
 ) -> Result<ExitCode, Trouble> {
     base::show!("{}", Comparison::of(sides, &Figure::ALL).to_string().trim_end());
